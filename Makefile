@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+#
+# Treadle: one repository that weaves a book and tangles a library.
+#
+#   make         the library, the Python package, book.pdf, a first training
+#   make test    every test; the last line is "N passed, N failed"
+#   make help    what else a person types
+#
+# The chapters are the sources.  They are tangled into generated/ when make
+# reads the included file $(TANGLED); make then starts again and sees every
+# generated file.  Chapter "The loom" of the book explains each target.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS   += --no-builtin-rules
+ifeq ($(MAKELEVEL)$(findstring j,$(firstword -$(MAKEFLAGS))),0)
+MAKEFLAGS   += -j$(shell nproc 2>/dev/null || echo 1)
+endif
+
+VERSION := 0.1.0
+
+# What a person may set, here with its default ------------------------------
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+PYTHON  ?= /usr/bin/python3
+PREFIX  ?= /usr/local
+DESTDIR ?=
+OPENMP  ?= $(shell echo 'int main(void){return 0;}' | \
+             $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo 1 || echo 0)
+SIMD    ?= 1
+CUDA    ?= 0
+DEPS    ?= yes
+BUILD   ?= build
+OPT     ?= -O3
+V       ?= 0
+
+# What the targets below set for themselves ---------------------------------
+
+CHAPTERS  ?= $(sort $(wildcard chapters/*.nw exercises/*/answer.nw))
+GENERATED ?= generated
+TANGLED   ?= $(BUILD)/tangled.mk
+UPTO      :=
+LINES     := no
+SANITIZE  :=
+WERROR    :=
+KEEP      :=
+WEB       ?= $(if $(wildcard .git),yes,no)
+
+say = $(if $(filter 1,$(V)),,@printf '  %-6s %s\n' $(1) '$(2)' &&)
+
+# Tangle --------------------------------------------------------------------
+
+tangle_command = $(PYTHON) loom/tangle --out $(GENERATED) \
+  $(if $(UPTO),--upto $(UPTO)) $(if $(filter yes,$(LINES)),--lines) \
+  $(if $(KEEP),--keep-going) $(CHAPTERS)
+
+.PHONY: tangle
+ifeq ($(WEB),yes)
+$(TANGLED): $(CHAPTERS) $(wildcard chapters/collectors) loom/tangle loom/web.py | deps-core
+	@mkdir -p $(@D)
+	@$(tangle_command)
+	@touch $@
+tangle: | deps-core
+	@$(tangle_command)
+else
+$(TANGLED): | deps-build
+	@mkdir -p $(@D)
+	@echo "No .git here: generated/ and book.pdf are used as they came, nothing is tangled or woven."
+	@touch $@
+tangle:
+	@echo "No .git here: generated/ is used as it came (make WEB=yes tangles all the same)."
+endif
+
+untangled_goals := help tangle clean deps deps-build deps-core deps-book deps-peers data uninstall lint
+ifneq ($(if $(MAKECMDGOALS),$(filter-out $(untangled_goals),$(MAKECMDGOALS)),all),)
+include $(TANGLED)
+endif
+
+# Compilers and flags -------------------------------------------------------
+
+CCACHE   := $(shell command -v ccache 2>/dev/null)
+COMPILER := $(if $(CCACHE),$(CCACHE) )$(CC)
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+            -Wpointer-arith $(if $(WERROR),-Werror)
+NUMERICS := -fno-math-errno -fno-trapping-math -ffp-contract=fast
+FLAGS    := -std=c11 $(OPT) -g -pthread $(NUMERICS) $(WARNINGS) \
+            $(if $(filter 1,$(OPENMP)),-fopenmp) \
+            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
+            $(CFLAGS)
+LIBFLAGS := $(FLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/include -I$(GENERATED)/src
+TESTFLAGS := $(FLAGS) -I$(GENERATED)/include -I$(GENERATED)/src -Itests/c
+USERFLAGS := $(FLAGS) -I$(GENERATED)/include
+LIBS     := -lz -lm -lpthread
+
+# One object per kernel file and instruction set; other machines get `base`.
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+ifeq ($(filter x86_64%,$(MACHINE))$(SIMD),$(MACHINE)1)
+ISAS := v2 v3 v4
+else
+ISAS := base
+endif
+isa_flags_v2   := -march=x86-64-v2
+isa_flags_v3   := -march=x86-64-v3
+isa_flags_v4   := -march=x86-64-v4
+isa_flags_base :=
+LIBFLAGS += $(foreach isa,$(ISAS),-DTD_HAVE_ISA_$(isa)=1)
+
+# A changed flag rebuilds what was compiled with the old one.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(COMPILER) $(LIBFLAGS)' | cmp -s - $@ || \
+	  printf '%s\n' '$(COMPILER) $(LIBFLAGS)' > $@
+FORCE:
+
+# Library -------------------------------------------------------------------
+
+SOURCES := $(filter-out %-kernels.c,$(wildcard $(GENERATED)/src/*.c))
+KERNELS := $(wildcard $(GENERATED)/src/*-kernels.c)
+HEADERS := $(wildcard $(GENERATED)/include/treadle/*.h)
+OBJECTS := $(SOURCES:$(GENERATED)/src/%.c=$(BUILD)/obj/%.o) \
+           $(foreach isa,$(ISAS),$(KERNELS:$(GENERATED)/src/%.c=$(BUILD)/obj/%.$(isa).o))
+
+.PHONY: lib
+lib: $(BUILD)/libtreadle.a $(if $(OBJECTS),$(BUILD)/libtreadle.so)
+
+$(BUILD)/obj/%.o: $(GENERATED)/src/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(COMPILER) $(LIBFLAGS) -MMD -MP -c -o $@ $<
+
+define isa_rule
+$(BUILD)/obj/%.$(1).o: $(GENERATED)/src/%.c $(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+
+# The list of objects is a prerequisite, so that a removed file is noticed.
+$(BUILD)/objects: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(OBJECTS)' | cmp -s - $@ || printf '%s\n' '$(OBJECTS)' > $@
+
+$(BUILD)/libtreadle.a: $(OBJECTS) $(BUILD)/objects
+	$(call say,AR,$@)rm -f $@ && ar rcs $@ $(OBJECTS)
+
+$(BUILD)/libtreadle.so: $(OBJECTS) $(BUILD)/objects
+	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libtreadle.so $(FLAGS) -o $@ $(OBJECTS) $(LIBS)
+
+# Example programs ----------------------------------------------------------
+
+EXAMPLES := $(patsubst $(GENERATED)/examples/%.c,$(BUILD)/examples/%,$(wildcard $(GENERATED)/examples/*.c))
+
+.PHONY: examples
+examples: $(EXAMPLES)
+$(BUILD)/examples/%: $(GENERATED)/examples/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a $(LIBS)
+
+# Python package ------------------------------------------------------------
+
+STAGE      := $(BUILD)/python/treadle
+PY_CONFIG   = $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_paths()["include"], s.get_config_var("EXT_SUFFIX"))' 2>/dev/null)
+EXTENSION   = $(STAGE)/_C$(word 2,$(PY_CONFIG))
+PY_SOURCES := $(wildcard $(GENERATED)/python/*.c)
+PY_OBJECTS := $(PY_SOURCES:$(GENERATED)/python/%.c=$(BUILD)/obj/python/%.o)
+PY_FILES   := $(shell cd $(GENERATED)/python 2>/dev/null && find treadle -name '*.py' -o -name '*.pyi' -o -name py.typed 2>/dev/null)
+PY_STAGED  := $(PY_FILES:treadle/%=$(STAGE)/%)
+
+.PHONY: python
+python: $(BUILD)/python/staged
+
+$(BUILD)/obj/python/%.o: $(GENERATED)/python/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/python \
+	  -Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes \
+	  -I$(word 1,$(PY_CONFIG)) -MMD -MP -c -o $@ $<
+
+$(STAGE)/libtreadle.so: $(BUILD)/libtreadle.so
+	@mkdir -p $(@D)
+	@cp $< $@.new && mv $@.new $@
+
+$(STAGE)/%: $(GENERATED)/python/treadle/%
+	@mkdir -p $(@D)
+	@cp $< $@.new && mv $@.new $@
+
+link_extension = $(CC) -shared $(FLAGS) -o $(EXTENSION).new $(PY_OBJECTS) -L$(STAGE) -ltreadle \
+  '-Wl,-rpath,$$ORIGIN' && mv $(EXTENSION).new $(EXTENSION)
+
+$(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/libtreadle.so) $(BUILD)/objects
+	@mkdir -p $(STAGE)
+	$(call say,LINK,$(EXTENSION))$(if $(PY_OBJECTS),$(link_extension),:)
+	@cd $(STAGE) && find . -name '*.py*' -type f ! -path '*/__pycache__/*' | sed 's|^\./||' | sort | \
+	  comm -23 - <(printf '%s\n' $(PY_FILES:treadle/%=%) | sort) | xargs -r rm -v --
+	@touch $@
+
+# Everything a person gets from `make` --------------------------------------
+
+.PHONY: all
+all: lib python
+
+include $(wildcard book.pdf.mk)
+
+-include $(shell find $(BUILD) -name '*.d' -not -path '*/asan/*' -not -path '*/tsan/*' 2>/dev/null)
+
+.PHONY: deps deps-build deps-core deps-book deps-peers
+deps: deps-core deps-book
+deps-build deps-core deps-book deps-peers:
+	@$(if $(filter yes,$(DEPS)),loom/deps $(@:deps-%=%),:)
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)

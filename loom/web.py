@@ -1,0 +1,155 @@
+"""The web of chunks in the noweb chapters: what tangle, lint and needs share."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+NOWEB = Path(os.environ.get("NOWEB", "/usr/lib/noweb"))
+EXPECTED_ROOTS = re.compile(r"""
+    include/treadle/[a-z0-9_]+\.h | src/[a-z0-9_-]+\.(c|h|inc)
+  | cuda/[a-z0-9_-]+\.(cu|cuh|c|h|inc)
+  | python/[a-z0-9_-]+\.(c|h|inc) | python/treadle/([a-z0-9_]+/)*([a-z0-9_]+\.pyi?|py\.typed)
+  | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
+  | tests/[a-z0-9_-]+\.(c|h|py)""", re.X)
+
+
+def slug_of(path):
+    """chapters/04-tensors.nw -> tensors; exercises/7.2-tanh/answer.nw -> 7.2-tanh"""
+    if path.parent.parent.name == "exercises":
+        return path.parent.name
+    return re.sub(r"^\d+-", "", path.stem)
+
+
+def number_of(path):
+    """The chapter's number, or None for what is not a chapter."""
+    m = re.match(r"(\d+)-", path.name)
+    return int(m.group(1)) if m else None
+
+
+class Definition:
+    """One <<name>>= chunk: where it stands and the lines it holds."""
+
+    def __init__(self, name, path, line, at):
+        self.name, self.path, self.line, self.at = name, path, line, at
+        self.slug = slug_of(Path(path))
+        self.lines = [[]]               # each a list of ("text"|"use", string, line)
+
+    def where(self):
+        return f"{self.path}:{self.line}"
+
+    def uses(self):
+        """Yield (name, line number, alone on its line, inside a #define)."""
+        define = False
+        for tokens in self.lines:
+            text = "".join(s for kind, s, _ in tokens if kind == "text")
+            define = define or bool(re.match(r"\s*#\s*define\b", text))
+            for kind, s, line in tokens:
+                if kind == "use":
+                    yield s, line, not text.strip(), define
+            define = define and text.rstrip().endswith("\\")
+
+
+class Web:
+    """All chunks of some noweb files, as markup's stream and by name."""
+
+    def __init__(self, paths, collectors):
+        self.paths, self.collectors = paths, collectors
+        self.stream = run([NOWEB / "markup", *paths]).split("\n")
+        self.chunks = {}                # name -> [Definition]
+        self.errors = []                # (message, name of the chunk at fault)
+        self.read()
+        self.used_by = {}               # name -> [(user, line, alone, define)]
+        for name, definitions in self.chunks.items():
+            for d in definitions:
+                for used, line, alone, define in d.uses():
+                    self.used_by.setdefault(used, []).append((d, line, alone, define))
+        self.roots = [n for n in self.chunks if n not in self.used_by
+                      and not n.startswith("aside:")]
+
+    def read(self):
+        path, line, current = "", 1, None
+        for at, item in enumerate(self.stream):
+            key, _, rest = item.partition(" ")
+            if key == "@file":
+                path, line = rest, 1
+            elif key == "@defn":
+                current = Definition(rest, path, line, at)
+                self.chunks.setdefault(rest, []).append(current)
+            elif key == "@end" and rest.startswith("code"):
+                current = None
+            elif key in ("@text", "@use") and current:
+                current.lines[-1].append((key[1:], rest, line))
+            if item in ("@nl", "@index nl"):
+                line += 1
+                if current and item == "@nl":
+                    current.lines.append([])
+        for definitions in self.chunks.values():
+            for d in definitions:
+                d.lines = d.lines[1:]   # what followed <<name>>= on its line
+
+    def needs(self, root):
+        return needs_of("".join(s for _, s, _ in self.chunks[root][0].lines[0]))
+
+    def reachable(self, root):
+        """Names of all chunks that make up `root`."""
+        seen, todo = set(), [root]
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo += [u for d in self.chunks.get(name, []) for u, *_ in d.uses()]
+        return seen
+
+    def check(self):
+        """Fill `errors` with everything that is wrong with the web."""
+        for name, definitions in self.chunks.items():
+            slugs = list(dict.fromkeys(d.slug for d in definitions))
+            first = definitions[0]
+            if len(slugs) > 1 and name not in self.collectors:
+                self.error(definitions[-1].where(), name, f"<<{name}>> is defined in {', '.join(slugs)} "
+                           "but is not in chapters/collectors")
+            if len(definitions) > 1 and re.match(r"exercise \d", name):
+                self.error(definitions[-1].where(), name, f"<<{name}>> has two definitions, the first at {first.where()}")
+        for name, uses in self.used_by.items():
+            for user, line, _, define in uses:
+                if user.name.startswith("aside:"):
+                    continue
+                if name not in self.chunks and name not in self.collectors:
+                    self.error(f"{user.path}:{line}", user.name, f"<<{name}>> is used and never defined")
+                if define:
+                    self.error(f"{user.path}:{line}", user.name, f"<<{name}>> is used inside a #define")
+        for name in self.roots:
+            where = self.chunks[name][0].where()
+            if not EXPECTED_ROOTS.fullmatch(name) and name not in self.collectors:
+                self.error(where, name, f"<<{name}>> is never used, and is no path of an expected kind" if " " in name or
+                           "/" not in name else f"<<{name}>> is not a path that the loom expects")
+        for name in set(self.chunks) - set(self.roots):
+            if EXPECTED_ROOTS.fullmatch(name):
+                self.error(self.chunks[name][0].where(), name, f"<<{name}>> is a file and is also used in a chunk")
+
+    def error(self, where, name, text):
+        self.errors.append((f"{where}: {text}", name))
+
+
+def needs_of(line):
+    """The slugs of a first line such as /* needs: networks data */."""
+    m = re.match(r"\s*(?:/\*|#|//)\s*needs:([\w\s.-]*)", line)
+    return m.group(1).replace("*/", "").split() if m else []
+
+
+def read_collectors(files):
+    path = files[0].parent / "collectors"
+    if not path.exists():
+        return set()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {line.strip().removeprefix("<<").removesuffix(">>") for line in lines
+            if line.strip() and not line.startswith("#")}
+
+
+def run(command, text=None, cwd=None):
+    done = subprocess.run([str(c) for c in command], input=text, cwd=cwd, text=True, encoding="utf-8",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode or done.stderr:
+        sys.exit(f"loom: {Path(command[0]).name} failed ({done.returncode}):\n{done.stderr}")
+    return done.stdout
