@@ -16,8 +16,9 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS   += --no-builtin-rules
+JOBS        ?= $(shell nproc 2>/dev/null || echo 1)
 ifeq ($(MAKELEVEL)$(findstring j,$(firstword -$(MAKEFLAGS))),0)
-MAKEFLAGS   += -j$(shell nproc 2>/dev/null || echo 1)
+MAKEFLAGS   += -j$(JOBS)
 endif
 
 VERSION := 0.1.0
@@ -39,7 +40,7 @@ BUILD   ?= build
 OPT     ?= -O3
 V       ?= 0
 
-# What the targets below set for themselves ---------------------------------
+# What the targets below set for themselves (KEEP=1 tangles past errors) -----
 
 CHAPTERS  ?= $(sort $(wildcard chapters/*.nw exercises/*/answer.nw))
 GENERATED ?= generated
@@ -90,10 +91,11 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 NUMERICS := -fno-math-errno -fno-trapping-math -ffp-contract=fast
 FLAGS    := -std=c11 $(OPT) -g -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter 1,$(OPENMP)),-fopenmp) \
-            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
+            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+            $(if $(filter yes,$(LINES)),-Wno-misleading-indentation) \
             $(CFLAGS)
 LIBFLAGS := $(FLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/include -I$(GENERATED)/src
-TESTFLAGS := $(FLAGS) -I$(GENERATED)/include -I$(GENERATED)/src -Itests/c
+TESTFLAGS := $(FLAGS) -I$(GENERATED)/include -I$(GENERATED)/src -I$(GENERATED)/tests -Itests/c
 USERFLAGS := $(FLAGS) -I$(GENERATED)/include
 LIBS     := -lz -lm -lpthread
 
@@ -135,7 +137,7 @@ $(BUILD)/obj/%.o: $(GENERATED)/src/%.c $(BUILD)/flags
 define isa_rule
 $(BUILD)/obj/%.$(1).o: $(GENERATED)/src/%.c $(BUILD)/flags
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) -fwrapv -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
@@ -159,6 +161,14 @@ examples: $(EXAMPLES)
 $(BUILD)/examples/%: $(GENERATED)/examples/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a $(LIBS)
+
+# Benchmarks: all of bench/ is one program -----------------------------------
+
+BENCH := $(wildcard $(GENERATED)/bench/*.c)
+
+$(BUILD)/bench: $(BENCH) $(wildcard $(GENERATED)/bench/*.h $(GENERATED)/bench/*.inc) $(HEADERS) \
+                $(BUILD)/libtreadle.a $(BUILD)/flags
+	$(call say,CC,$@)$(COMPILER) $(USERFLAGS) -I$(GENERATED)/src -o $@ $(BENCH) $(BUILD)/libtreadle.a $(LIBS)
 
 # Python package ------------------------------------------------------------
 
@@ -197,14 +207,148 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 	  comm -23 - <(printf '%s\n' $(PY_FILES:treadle/%=%) | sort) | xargs -r rm -v --
 	@touch $@
 
+# Tests ---------------------------------------------------------------------
+
+# TESTS="tensors graph" restricts every kind of test to files so named.
+TESTS     ?=
+MEMCHECK  := memory parallel tensors elementwise graph rules modules losses optimisers data
+RACES     := parallel threads
+selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
+needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
+
+C_TESTS   := $(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/c/test_*.c $(GENERATED)/tests/test_*.c))))
+PY_TESTS  := $(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/python/test_*.py $(GENERATED)/tests/test_*.py))))
+LOOM_TESTS := $(if $(filter yes,$(WEB)),$(call selected,$(TESTS),$(wildcard tests/loom/test_*.py)))
+programs   = $(patsubst tests/c/%.c,$(1)/tests/c/%,$(patsubst $(GENERATED)/tests/%.c,$(1)/tests/chapters/%,$(2)))
+PROGRAMS  := $(call programs,$(BUILD),$(C_TESTS))
+MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
+RACED     := $(call selected,$(RACES),$(C_TESTS))
+
+compile_test = $(COMPILER) $(TESTFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a -lcmocka $(LIBS)
+
+$(BUILD)/tests/c/%: tests/c/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(compile_test)
+
+$(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(compile_test)
+
+# The same web in another build directory, with other flags.
+again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
+
+.PHONY: test test-programs asan-programs tsan-programs quick-test
+test-programs: $(PROGRAMS)
+asan-programs: lib
+	@$(call again,asan) OPT=-O1 SANITIZE=address,undefined test-programs
+tsan-programs: lib
+	@$(if $(RACED),$(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)' test-programs)
+
+test: test-programs python asan-programs tsan-programs
+	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(C_TESTS)) $(call programs,$(BUILD)/tsan,$(RACED)) \
+	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
+
+# Only once, only plain: what the chapter prefixes run.
+quick-test: test-programs python examples
+	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	  --plain $(PROGRAMS) --pytest $(PY_TESTS) --headers $(HEADERS)
+
+# One directory serves all prefixes, so that going from N to N+1 recompiles
+# only what chapter N+1 changes.
+.PHONY: prefix
+prefix:
+	@[ -n "$(N)" ] || { echo "usage: make prefix N=09"; exit 2; }
+	@rm -f $(BUILD)/prefix/tangled.mk
+	@+$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/prefix TANGLED=$(BUILD)/prefix/tangled.mk \
+	  GENERATED=$(BUILD)/prefix/generated UPTO=$(N) OPT=-O1 quick-test
+
+# gdb, the sanitizers and gcov then speak of chapters/NN-name.nw:line.
+in_lines = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(BUILD)/$(1)/tangled.mk \
+  GENERATED=$(BUILD)/$(1)/generated LINES=yes
+
+.PHONY: debug coverage
+debug:
+	@$(call in_lines,debug) OPT=-O0 SANITIZE=address,undefined examples test-programs
+	@echo "Debug build in $(BUILD)/debug: gdb and the sanitizers name chapters/*.nw."
+coverage:
+	@$(call in_lines,coverage) OPT='-O0 --coverage -fprofile-update=atomic' quick-test
+	@loom/coverage $(BUILD)/coverage
+
+# The book's measured parts --------------------------------------------------
+
+.PHONY: bench figures transcripts
+bench: $(BUILD)/bench
+	@$(BUILD)/bench $(CASES)
+
+figures: lib examples $(BUILD)/bench
+	@for script in $(sort $(wildcard figures/data/*.sh)); do BUILD=$(BUILD) PYTHON=$(PYTHON) loom/figure $$script; done
+
+transcripts: lib examples python
+	@for script in $(sort $(wildcard figures/transcripts/*.sh)); do \
+	  BUILD=$(BUILD) PYTHON=$(PYTHON) CC=$(CC) loom/transcript $(if $(COMPARE),--compare) $$script; done
+
+.PHONY: lint data
+lint:
+	@$(PYTHON) loom/lint $(CHAPTERS)
+
+data:
+	@$(PYTHON) loom/data $(or $(TREADLE_DATA),data)
+
+# Install and ship ------------------------------------------------------------
+
+PC := $(BUILD)/treadle.pc
+$(PC): treadle.pc.in $(BUILD)/flags FORCE
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+
+.PHONY: install uninstall dist
+install: lib $(PC)
+	install -d $(DESTDIR)$(PREFIX)/include/treadle $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/treadle
+	install -m 644 $(BUILD)/libtreadle.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(BUILD)/libtreadle.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(PC) $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(if $(wildcard book.pdf),install -d $(DESTDIR)$(PREFIX)/share/doc/treadle && \
+	  install -m 644 book.pdf $(DESTDIR)$(PREFIX)/share/doc/treadle)
+
+uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/include/treadle $(DESTDIR)$(PREFIX)/share/doc/treadle
+	rm -f $(DESTDIR)$(PREFIX)/lib/libtreadle.a $(DESTDIR)$(PREFIX)/lib/libtreadle.so \
+	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/treadle.pc
+
+# What git tracks, and the book: enough to build without noweb and TeX.
+TARBALL := treadle-$(VERSION)
+ifeq ($(WEB),yes)
+dist: tangle book.pdf
+	@{ git ls-files; echo book.pdf; } | sort -u | tar -czf $(BUILD)/$(TARBALL).tar.gz --transform 's|^|$(TARBALL)/|' \
+	  --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -T -
+	@ls -l $(BUILD)/$(TARBALL).tar.gz
+endif
+
 # Everything a person gets from `make` --------------------------------------
 
+TRAINING := $(BUILD)/first-cloth.log
+
 .PHONY: all
-all: lib python
+all: lib python book.pdf $(TRAINING)
 
+# The first example, trained on real images: Fashion-MNIST of the Debian
+# package, or what TREADLE_DATA names.  The log is complete or not there.
+$(TRAINING): $(BUILD)/examples/first-cloth
+	@echo "  TRAIN  $< (log: $@)"
+	@$< | tee $@.new && mv $@.new $@
+
+ifeq ($(WEB),yes)
 include $(wildcard book.pdf.mk)
+book.pdf: | deps-book
+else
+.PHONY: book.pdf
+book.pdf:
+	@[ -f $@ ] || { echo "No .git here and no book.pdf: nothing is woven."; exit 1; }
+endif
 
--include $(shell find $(BUILD) -name '*.d' -not -path '*/asan/*' -not -path '*/tsan/*' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/examples -name '*.d' 2>/dev/null)
 
 .PHONY: deps deps-build deps-core deps-book deps-peers
 deps: deps-core deps-book
@@ -214,3 +358,7 @@ deps-build deps-core deps-book deps-peers:
 .PHONY: clean
 clean:
 	rm -rf $(BUILD)
+
+.PHONY: help
+help:
+	@cat loom/help

@@ -39,14 +39,20 @@ class Definition:
         return f"{self.path}:{self.line}"
 
     def uses(self):
-        """Yield (name, line number, alone on its line, inside a #define)."""
-        define = False
+        """Yield (name, line number, alone on its line, inside a #define).
+
+        Inside a comment or a docstring, where a comment would end it or
+        show, a use does not count as alone.
+        """
+        define, quote = False, None
         for tokens in self.lines:
             text = "".join(s for kind, s, _ in tokens if kind == "text")
             define = define or bool(re.match(r"\s*#\s*define\b", text))
             for kind, s, line in tokens:
                 if kind == "use":
-                    yield s, line, not text.strip(), define
+                    yield s, line, not text.strip() and not quote, define
+                for mark in re.findall(r'/\*|\*/|"""' if kind == "text" else "$^", s):
+                    quote = mark if not quote else quote if mark == "/*" else None
             define = define and text.rstrip().endswith("\\")
 
 
@@ -122,7 +128,7 @@ class Web:
         for name in self.roots:
             where = self.chunks[name][0].where()
             if not EXPECTED_ROOTS.fullmatch(name) and name not in self.collectors:
-                self.error(where, name, f"<<{name}>> is never used, and is no path of an expected kind" if " " in name or
+                self.error(where, name, f"<<{name}>> is never used" if " " in name or
                            "/" not in name else f"<<{name}>> is not a path that the loom expects")
         for name in set(self.chunks) - set(self.roots):
             if EXPECTED_ROOTS.fullmatch(name):

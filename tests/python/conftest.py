@@ -1,0 +1,35 @@
+# needs: python
+"""The tests import from the build tree, wherever pytest is started."""
+import gc
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+STAGE = Path(os.environ.get(
+    "TREADLE_STAGE", Path(__file__).resolve().parents[2] / "build" / "python"))
+if str(STAGE) not in os.environ.get("PYTHONPATH", ""):
+    sys.path.insert(0, str(STAGE))
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Every test starts from the same random numbers, recording on."""
+    import treadle as td
+    td.manual_seed(0)
+    yield
+    assert td.is_grad_enabled(), "the test left recording off"
+
+
+@pytest.fixture
+def no_leaks():
+    """Live tensors, nodes and bytes are after the test what they were."""
+    import treadle as td
+    gc.collect()
+    before = td.memory_stats()
+    yield
+    gc.collect()
+    after = td.memory_stats()
+    for what in ("live_tensors", "live_nodes", "live_objects", "bytes"):
+        assert after[what] == before[what], what

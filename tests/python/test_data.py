@@ -1,0 +1,146 @@
+# needs: python
+"""Datasets and loaders."""
+import gzip
+import struct
+
+import pytest
+import treadle as td
+from treadle.utils.data import (DataLoader, Dataset, Subset, TensorDataset,
+                                default_collate)
+
+
+def idx(array, *shape):
+    return bytes([0, 0, 8, len(shape)]) + struct.pack(
+        f">{len(shape)}I", *shape) + bytes(array)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, n in (("train", 7), ("t10k", 3)):
+        pixels = [i * 5 % 256 for i in range(n * 784)]
+        labels = [i % 10 for i in range(n)]
+        (tmp_path / f"{name}-images-idx3-ubyte.gz").write_bytes(
+            gzip.compress(idx(pixels, n, 28, 28)))
+        (tmp_path / f"{name}-labels-idx1-ubyte.gz").write_bytes(
+            gzip.compress(idx(labels, n)))
+    return tmp_path
+
+
+def test_image_sets(folder):
+    train = td.datasets.MNIST(folder)
+    assert len(train) == 7 and len(td.datasets.FashionMNIST(folder, False)) == 3
+    assert train.data.shape == (7, 28, 28) and train.data.dtype is td.uint8
+    image, label = train[2]
+    assert image.shape == (784,) and label == 2
+    assert abs(image[1].item() - (2 * 784 + 1) * 5 % 256 / 255) < 1e-7
+    assert train[-1][1] == 6
+    with pytest.raises(IndexError):
+        train[7]
+
+
+def test_loaders_over_image_sets(folder):
+    train = td.datasets.MNIST(folder)
+    sizes = []
+    for x, y in DataLoader(train, batch_size=3):
+        assert x.dtype is td.float32 and y.dtype is td.int64
+        sizes.append(tuple(x.shape))
+    assert sizes == [(3, 784), (3, 784), (1, 784)]
+    seen = [y for _, ys in DataLoader(train, 2, shuffle=True, drop_last=True)
+            for y in ys.tolist()]
+    assert len(seen) == 6 and len(set(seen)) == 6
+
+
+def test_transforms_go_item_by_item(folder):
+    train = td.datasets.MNIST(folder, transform=lambda x: x.reshape(28, 28),
+                              target_transform=lambda y: y + 1)
+    (x, y), = DataLoader(train, batch_size=7)
+    assert x.shape == (7, 28, 28) and y.tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda p: p.unlink(), lambda p: p.write_bytes(b""),
+    lambda p: p.write_bytes(p.read_bytes()[:50]),
+    lambda p: p.write_bytes(gzip.compress(b"\0\0\x0d\3" + bytes(12))),
+    lambda p: p.write_bytes(gzip.compress(idx([1] * 10, 2 ** 31, 28, 28)))])
+def test_bad_files_are_os_errors(folder, spoil, no_leaks):
+    spoil(folder / "train-images-idx3-ubyte.gz")
+    with pytest.raises(OSError) as caught:
+        td.datasets.MNIST(folder)
+    assert "train-images" in str(caught.value)
+
+
+def test_missing_folder():
+    with pytest.raises(OSError, match="nowhere"):
+        td.datasets.MNIST("/nowhere")
+    with pytest.raises(OSError):
+        td.datasets.read_idx("/nowhere/file")
+
+
+def test_loader_over_lists_collates():
+    data = [{"x": td.ones(2) * i, "y": (i, float(i)), "name": str(i)}
+            for i in range(5)]
+    batches = list(DataLoader(data, batch_size=2))
+    assert len(batches) == 3
+    assert batches[1]["x"].tolist() == [[2.0, 2.0], [3.0, 3.0]]
+    assert batches[1]["y"][0].tolist() == [2, 3]
+    assert batches[1]["y"][1].dtype is td.float32
+    assert batches[2]["name"] == ["4"]
+
+
+def test_own_collate_and_fast_path():
+    data = TensorDataset(td.arange(10.0), td.arange(10))
+    assert [len(x) for x, _ in DataLoader(data, 4)] == [4, 4, 2]
+    assert list(DataLoader(data, 5, collate_fn=len)) == [5, 5]
+    assert data[3][1].item() == 3
+    sub = Subset(data, [9, 1])
+    assert [y.tolist() for _, y in DataLoader(sub, 2)] == [[9, 1]]
+    with pytest.raises(ValueError):
+        TensorDataset(td.ones(2), td.ones(3))
+
+
+def test_the_seed_decides_the_order():
+    data = TensorDataset(td.arange(20))
+
+    def order():
+        return [i for x, in DataLoader(data, 6, shuffle=True)
+                for i in x.tolist()]
+    td.manual_seed(5)
+    first, second = order(), order()
+    td.manual_seed(5)
+    assert order() == first and order() == second != first
+    assert sorted(first) == list(range(20))
+    td.manual_seed(5)
+    assert td.randperm(20).tolist() == first
+
+
+def test_an_own_generator_leaves_the_default_alone():
+    data = TensorDataset(td.arange(20))
+    td.manual_seed(1)
+    expected = td.rand(2).tolist()
+    td.manual_seed(1)
+    g = td.Generator().manual_seed(3)
+    list(DataLoader(data, 6, shuffle=True, generator=g))
+    assert td.rand(2).tolist() == expected
+
+
+def test_exceptions_in_datasets_go_through():
+    class Broken(Dataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            raise KeyError("broken")
+    with pytest.raises(KeyError, match="broken"):
+        list(DataLoader(Broken()))
+    with pytest.raises(NotImplementedError):
+        Dataset()[0]
+
+
+def test_bad_loader_options():
+    for bad in (0, -1, 2.5, "a"):
+        with pytest.raises(ValueError, match="batch_size"):
+            DataLoader([1], batch_size=bad)
+    assert list(DataLoader([], batch_size=2)) == []
+    assert len(DataLoader([1, 2, 3], 2, drop_last=True)) == 1
+    with pytest.raises(RuntimeError):
+        default_collate([(1, 2), (3,)])
