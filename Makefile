@@ -48,8 +48,8 @@ TANGLED   ?= $(BUILD)/tangled.mk
 UPTO      :=
 LINES     := no
 SANITIZE  :=
-WERROR    :=
-KEEP      :=
+WERROR    ?=
+KEEP      ?=
 WEB       ?= $(if $(wildcard .git),yes,no)
 
 say = $(if $(filter 1,$(V)),,@printf '  %-6s %s\n' $(1) '$(2)' &&)
@@ -137,7 +137,7 @@ $(BUILD)/obj/%.o: $(GENERATED)/src/%.c $(BUILD)/flags
 define isa_rule
 $(BUILD)/obj/%.$(1).o: $(GENERATED)/src/%.c $(BUILD)/flags
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) -fwrapv -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) -fwrapv -Wno-pass-failed -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 

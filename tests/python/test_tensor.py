@@ -11,7 +11,8 @@ import treadle as td
 
 def same(x, a):
     assert tuple(x.shape) == a.shape
-    np.testing.assert_array_equal(np.array(x.tolist(), dtype=a.dtype), a)
+    got = np.array(x.tolist(), dtype=a.dtype).reshape(a.shape)
+    np.testing.assert_array_equal(got, a)
 
 
 def test_dtype_of_literals():
