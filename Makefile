@@ -202,7 +202,7 @@ link_extension = $(CC) -shared $(FLAGS) -o $(EXTENSION).new $(PY_OBJECTS) -L$(ST
 
 $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/libtreadle.so) $(BUILD)/objects
 	@mkdir -p $(STAGE)
-	$(call say,LINK,$(EXTENSION))$(if $(PY_OBJECTS),$(link_extension),:)
+	$(if $(PY_OBJECTS),$(call say,LINK,$(EXTENSION))$(link_extension))
 	@cd $(STAGE) && find . -name '*.py*' -type f ! -path '*/__pycache__/*' | sed 's|^\./||' | sort | \
 	  comm -23 - <(printf '%s\n' $(PY_FILES:treadle/%=%) | sort) | xargs -r rm -v --
 	@touch $@
@@ -211,7 +211,7 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
-MEMCHECK  := memory parallel tensors elementwise graph rules modules losses optimisers data
+MEMCHECK  := allocation memory parallel tensors elementwise graph rules modules losses optimisers data
 RACES     := parallel threads
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))

@@ -822,6 +822,35 @@ static void threads_share_objects_of_foreign_scopes(void **state)
     assert_int_equal(destroyed, 1);
 }
 
+static void *share_often(void *object)
+{
+    for (int i = 0; i < 3000; i++) {
+        td_scope_begin();
+        for (int k = 0; k < 3; k++)
+            if (td_share(object) != object)
+                return NULL;
+        td_scope_end();
+    }
+    return object;
+}
+
+/* A model made long ago, used by two threads at once. */
+static void threads_share_one_object_at_once(void **state)
+{
+    (void)state;
+    pthread_t thread[2];
+    yarn *y = spin(1);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread[i], NULL, share_often, y);
+    for (int i = 0; i < 2; i++) {
+        void *result;
+        pthread_join(thread[i], &result);
+        assert_ptr_equal(result, y);
+    }
+    assert_int_equal(td_object_count(y), 1);
+    td_release(y);
+}
+
 /* Every allocation of a small program fails in turn; nothing stays. */
 static yarn *weave(void)
 {
@@ -1036,6 +1065,7 @@ int main(int argc, char **argv)
         TEST(scope_end_works_while_an_error_is_pending),
         TEST(ending_thread_frees_its_scopes),
         TEST(threads_share_objects_of_foreign_scopes),
+        TEST(threads_share_one_object_at_once),
         TEST(every_allocation_may_fail),
         TEST(forked_child_works),
         TEST(environment_numbers_are_checked),

@@ -95,36 +95,47 @@ static td_tensor *laid_out(td_dims shape, td_dtype dtype, layout how)
     return fresh(shape, dtype);
 }
 
+static double at(const td_tensor *x, int64_t offset)
+{
+    double v;
+    td_convert(TD_FLOAT64, &v, 1, x->dtype, (const char *)td_at(x)
+               + offset * (int64_t)td_dtype_size(x->dtype), 1, 1);
+    return v;
+}
+
 static double element(const td_tensor *x, int64_t index)
 {
     int64_t offset = 0;
-    double v;
     for (int d = x->rank - 1; d >= 0; d--) {
         offset += index % x->shape[d] * x->strides[d];
         index /= x->shape[d];
     }
-    td_convert(TD_FLOAT64, &v, 1, x->dtype, (const char *)td_at(x)
-               + offset * (int64_t)td_dtype_size(x->dtype), 1, 1);
-    return v;
+    return at(x, offset);
+}
+
+/* Splits `index` over the dimensions whose bit in `mask` is `bit`. */
+static int64_t part(const td_tensor *x, unsigned mask, unsigned bit,
+                    int64_t index)
+{
+    int64_t offset = 0;
+    for (int d = x->rank - 1; d >= 0; d--)
+        if ((mask >> d & 1) == bit) {
+            offset += index % x->shape[d] * x->strides[d];
+            index /= x->shape[d];
+        }
+    return offset;
 }
 
 /* The numbers of result `kept` when `mask` is reduced, in order. */
 static int64_t numbers_of(const td_tensor *x, unsigned mask, int64_t kept,
                           double *numbers)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < td_numel(x); i++) {
-        int64_t rest = i, place = 0, scale = 1;
-        for (int d = x->rank - 1; d >= 0; d--) {
-            if (!(mask >> d & 1)) {
-                place += rest % x->shape[d] * scale;
-                scale *= x->shape[d];
-            }
-            rest /= x->shape[d];
-        }
-        if (place == kept)
-            numbers[n++] = element(x, i);
-    }
+    int64_t n = 1;
+    for (int d = 0; d < x->rank; d++)
+        n *= mask >> d & 1 ? x->shape[d] : 1;
+    const int64_t first = n ? part(x, mask, 0, kept) : 0;
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = at(x, first + part(x, mask, 1, i));
     return n;
 }
 
@@ -135,10 +146,10 @@ typedef double reference(const double *x, int64_t n);
 
 static double sum_of(const double *x, int64_t n)
 {
-    double s = 0;
+    long double s = 0;
     for (int64_t i = 0; i < n; i++)
         s += x[i];
-    return s;
+    return (double)s;
 }
 
 static double size_of(const double *x, int64_t n)
@@ -189,10 +200,10 @@ static double all_of(const double *x, int64_t n)
 static double lse_of(const double *x, int64_t n)
 {
     const double m = max_of(x, n);
-    double s = 0;
+    long double s = 0;
     for (int64_t i = 0; i < n; i++)
         s += exp(x[i] - m);
-    return n ? m + log(s) : -INFINITY;
+    return n ? m + log((double)s) : -INFINITY;
 }
 
 typedef struct {

@@ -65,8 +65,23 @@ def test_subclasses_flip_too(no_leaks):
     gc.collect()
     assert type(ref()) is Tagged and ref().mark == 1
     x = ref()
+    assert x.grad is None
     y.backward()
     assert x.grad.tolist() == [3.0, 3.0] and x.grad is x.grad
+
+
+def test_a_wrapper_found_by_a_weak_reference_survives_its_handle(no_leaks):
+    x = td.tensor([1.0, 2.0], requires_grad=True)
+    x.mark = 1
+    y = (x * 3).sum()
+    ref = weakref.ref(x)
+    del x
+    x = ref()               # nobody in C is told
+    del y                   # and the handle dies
+    assert x.tolist() == [1.0, 2.0] and x.mark == 1 and x.requires_grad
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0] and x.grad is x.grad
+    x.grad = None
 
 
 def test_weak_references_die_with_the_tensor(no_leaks):

@@ -185,7 +185,7 @@ def test_no_arguments_crash_any_operator():
 def test_no_subscript_crashes():
     rng = random.Random(1)
     for _ in range(3000):
-        x = td.zeros(*[rng.randrange(4) for _ in range(rng.randrange(4))])
+        x = td.zeros([rng.randrange(4) for _ in range(rng.randrange(4))])
         key = tuple(strangers(rng) for _ in range(rng.randrange(4)))
         key = key[0] if len(key) == 1 else key
         try:

@@ -1,0 +1,2 @@
+# the 256 points and the line that was found
+"${BUILD:-build}/examples/linear_regression" points

@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./double_count

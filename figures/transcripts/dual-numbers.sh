@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./dual_numbers | head -4

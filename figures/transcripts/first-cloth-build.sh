@@ -1,0 +1,3 @@
+# numbers: 0
+@echo '$ make'
+@echo '$ make test'

@@ -1,0 +1,2 @@
+# numbers: within 0.05
+build/examples/no_library

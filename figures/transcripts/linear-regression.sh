@@ -1,0 +1,3 @@
+# numbers: within 1e-4
+@cd "${BUILD:-build}/examples"
+./linear_regression

@@ -1,0 +1,1066 @@
+/* needs: gradcheck */
+/* The graph and the backward pass: every promise of chapter 10. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <treadle/treadle.h>
+#include "autograd.h"
+#include "runtime.h"
+
+static const td_tensor_options leaf_f64 = { .dtype = TD_FLOAT64, .requires_grad = true };
+static const td_tensor_options plain_f64 = { .dtype = TD_FLOAT64 };
+static const td_reduce_options all = TD_DEFAULTS;
+static const td_grad_options ask = TD_DEFAULTS;
+
+static td_tensor *leaf(double x)
+{
+    return td_full(TD_DIMS(1), td_float(x), leaf_f64);
+}
+
+static td_tensor *vector(int n, double first)
+{
+    td_tensor *x = td_zeros(TD_DIMS(n), plain_f64);
+    for (int i = 0; i < n; i++)
+        ((double *)td_data(x))[i] = first + i;
+    return td_set_requires_grad(x, true);
+}
+
+static bool backward(td_tensor *root)
+{
+    return td_backward(root, (td_backward_options)TD_DEFAULTS);
+}
+
+static double grad(td_tensor *x)
+{
+    return td_item_double(td_grad_of(x));
+}
+
+static double at(td_tensor *x, int i)
+{
+    return ((double *)td_data(td_contiguous(td_detach(x))))[i];
+}
+
+static void expect_error(const char *text)
+{
+    assert_true(td_failed());
+    if (strstr(td_error_message(), text) == NULL)
+        fail_msg("expected '%s' in '%s'", text, td_error_message());
+    td_error_clear();
+}
+
+/* Every test must leave the counters as it found them. */
+static td_memory_info before;
+
+static int begin(void **state)
+{
+    (void)state;
+    before = td_memory_stats();
+    td_scope_begin();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    td_error_clear();
+    td_scope_end();
+    const td_memory_info after = td_memory_stats();
+    return after.live_nodes != before.live_nodes
+        || after.live_tensors != before.live_tensors
+        || after.live_objects != before.live_objects
+        || after.bytes != before.bytes;
+}
+
+/* leaves and flags ------------------------------------------------------- */
+
+static void results_require_gradients_and_are_no_leaves(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(2), *c = td_full(TD_DIMS(1), td_float(3), plain_f64);
+    td_tensor *y = td_mul(x, c), *z = td_mul(c, c);
+    assert_true(td_is_leaf(x) && td_requires_grad(x));
+    assert_true(!td_is_leaf(y) && td_requires_grad(y));
+    assert_true(td_is_leaf(z) && !td_requires_grad(z));
+    assert_string_equal(td_grad_fn_name(y), "MulBackward0");
+    assert_string_equal(td_grad_fn_name(td_log_softmax(td_mul(x, x), 0)), "LogSoftmaxBackward0");
+    assert_null(td_grad_fn_name(x));
+    assert_null(td_grad_of(x));
+}
+
+static void only_floats_require_gradients(void **state)
+{
+    (void)state;
+    td_tensor *i = td_zeros(TD_DIMS(2), (td_tensor_options){ .dtype = TD_INT64 });
+    assert_null(td_set_requires_grad(i, true));
+    expect_error("int64");
+    assert_null(td_zeros(TD_DIMS(2), (td_tensor_options){ .dtype = TD_BOOL, .requires_grad = true }));
+    expect_error("bool");
+}
+
+static void flag_of_a_result_cannot_be_cleared(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(1), *y = td_add(x, x);
+    assert_null(td_set_requires_grad(y, false));
+    expect_error("detach");
+    assert_ptr_equal(td_set_requires_grad(y, true), y);
+    assert_ptr_equal(td_set_requires_grad(x, false), x);
+    assert_false(td_requires_grad(x));
+}
+
+static void null_and_pending_errors_are_answered(void **state)
+{
+    (void)state;
+    assert_false(backward(NULL));
+    expect_error("NULL");
+    assert_null(td_set_requires_grad(NULL, true));
+    expect_error("NULL");
+    td_tensor *x = leaf(1);
+    td_fail(TD_ERROR_VALUE, "test", "pending");
+    assert_false(backward(x));
+    assert_null(td_detach(x));
+    assert_int_equal(td_register_hook(x, NULL, NULL, NULL), 0);
+    expect_error("pending");
+}
+
+static void gradient_must_match_its_tensor(void **state)
+{
+    (void)state;
+    td_tensor *x = vector(3, 1);
+    assert_false(td_set_grad(x, td_zeros(TD_DIMS(2), plain_f64)));
+    expect_error("float64 [2]");
+    assert_false(td_set_grad(x, td_zeros(TD_DIMS(3), (td_tensor_options){ .dtype = TD_FLOAT32 })));
+    expect_error("float32 [3]");
+    td_tensor *g = td_zeros(TD_DIMS(3), plain_f64);
+    assert_true(td_set_grad(x, g));
+    assert_ptr_equal(td_grad_of(x), g);
+    assert_true(td_set_grad(x, NULL));
+    assert_null(td_grad_of(x));
+}
+
+static void detach_shares_elements_and_cuts(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *d = td_detach(td_mul(x, x));
+    assert_true(td_is_leaf(d) && !td_requires_grad(d));
+    assert_true(backward(td_mul(d, x)));
+    assert_true(grad(x) == 9);
+}
+
+/* grad mode -------------------------------------------------------------- */
+
+static void modes_nest_and_restore(void **state)
+{
+    (void)state;
+    assert_true(td_grad_enabled());
+    td_no_grad_begin();
+    assert_false(td_grad_enabled());
+    td_enable_grad_begin();
+    assert_true(td_grad_enabled());
+    td_no_grad_begin();
+    td_no_grad_end();
+    assert_true(td_grad_enabled());
+    td_enable_grad_end();
+    assert_false(td_grad_enabled());
+    assert_true(td_is_leaf(td_mul(leaf(1), leaf(2))));
+    td_no_grad_end();
+    assert_true(td_grad_enabled());
+    td_no_grad_end();
+    expect_error("no grad mode is open");
+}
+
+static void too_many_modes_are_an_error(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TD_GRAD_DEPTH; i++)
+        td_no_grad_begin();
+    assert_false(td_failed());
+    td_enable_grad_begin();
+    expect_error("nest at most");
+    for (int i = 0; i <= TD_GRAD_DEPTH; i++)
+        td_no_grad_end();
+    assert_false(td_failed());
+    assert_true(td_grad_enabled());
+}
+
+/* the pass --------------------------------------------------------------- */
+
+static void gradients_accumulate_over_passes(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3);
+    assert_true(backward(td_mul(x, x)));
+    assert_true(backward(td_mul(x, x)));
+    assert_true(grad(x) == 12);
+}
+
+static void leaf_can_be_the_root(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3);
+    assert_true(backward(x));
+    assert_true(grad(x) == 1);
+}
+
+static void root_needs_a_history_and_a_seed(void **state)
+{
+    (void)state;
+    assert_false(backward(td_zeros(TD_DIMS(1), plain_f64)));
+    expect_error("does not require a gradient");
+    td_tensor *x = vector(3, 1), *y = td_mul(x, x);
+    assert_false(backward(y));
+    expect_error("3, give the gradient");
+    td_tensor *short_seed = td_ones(TD_DIMS(2), plain_f64);
+    assert_false(td_backward(y, (td_backward_options){ .gradient = short_seed }));
+    expect_error("float64 [2]");
+    td_tensor *seed = td_full(TD_DIMS(3), td_float(0.5), plain_f64);
+    assert_true(td_backward(y, (td_backward_options){ .gradient = seed }));
+    for (int i = 0; i < 3; i++)
+        assert_true(at(td_grad_of(x), i) == 1 + i);
+    assert_true(at(seed, 0) == 0.5);
+}
+
+static void one_element_of_any_rank_needs_no_seed(void **state)
+{
+    (void)state;
+    td_tensor *x = td_full(TD_DIMS(1, 1, 1), td_float(2), leaf_f64);
+    assert_true(backward(td_mul(x, x)));
+    assert_true(at(td_grad_of(x), 0) == 4);
+    td_tensor *s = td_full(TD_RANK_0, td_float(2), leaf_f64);
+    assert_true(backward(td_mul(s, s)));
+    assert_true(grad(s) == 4);
+}
+
+static void empty_tensors_go_backward(void **state)
+{
+    (void)state;
+    td_tensor *x = td_zeros(TD_DIMS(0, 3), leaf_f64);
+    assert_true(backward(td_sum(td_mul(x, x), all)));
+    assert_int_equal(td_numel(td_grad_of(x)), 0);
+    assert_int_equal(td_size(td_grad_of(x), 1), 3);
+}
+
+static void broadcasting_is_undone(void **state)
+{
+    (void)state;
+    td_tensor *m = td_full(TD_DIMS(4, 3), td_float(2), leaf_f64);
+    td_tensor *row = vector(3, 1), *number = td_full(TD_RANK_0, td_float(5), leaf_f64);
+    assert_true(backward(td_sum(td_add(td_mul(m, row), number), all)));
+    assert_int_equal(td_rank(td_grad_of(row)), 1);
+    for (int i = 0; i < 3; i++)
+        assert_true(at(td_grad_of(row), i) == 8);
+    assert_true(grad(number) == 12);
+    for (int i = 0; i < 12; i++)
+        assert_true(at(td_grad_of(m), i) == 1 + i % 3);
+}
+
+static void gradient_has_the_dtype_of_its_operand(void **state)
+{
+    (void)state;
+    td_tensor *a = td_full(TD_DIMS(2), td_float(3), (td_tensor_options){ .dtype = TD_FLOAT32, .requires_grad = true });
+    td_tensor *b = vector(2, 1);
+    assert_true(backward(td_sum(td_mul(a, b), all)));
+    assert_int_equal(td_dtype_of(td_grad_of(a)), TD_FLOAT32);
+    assert_int_equal(td_dtype_of(td_grad_of(b)), TD_FLOAT64);
+}
+
+static void a_graph_can_be_walked_once_or_retained(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *y = td_add(x, x);
+    assert_true(backward(y));
+    assert_false(backward(y));          /* though add saved nothing */
+    expect_error("a second time");
+    assert_false(backward(td_mul(y, x)));
+    expect_error("a second time (at add)");
+    td_tensor *z = td_mul(x, x);
+    const td_backward_options keep = { .retain_graph = true };
+    assert_true(td_set_grad(x, NULL));
+    assert_true(td_backward(z, keep));
+    assert_true(td_backward(z, keep));
+    assert_true(backward(z));
+    assert_true(grad(x) == 18);
+    assert_false(backward(z));
+    expect_error("a second time");
+}
+
+static void nodes_are_freed_during_the_pass(void **state)
+{
+    (void)state;
+    const int64_t nodes = td_live_node_count();
+    td_tensor *x = leaf(1);
+    td_scope_begin();
+    td_tensor *y = x;
+    for (int i = 0; i < 10; i++)
+        y = td_mul(y, x);
+    td_retain(y);
+    td_scope_end();
+    assert_int_equal(td_live_node_count(), nodes + 10);
+    assert_true(backward(y));
+    assert_int_equal(td_live_node_count(), nodes + 1);
+    td_release(y);
+    assert_int_equal(td_live_node_count(), nodes);
+}
+
+static void saved_tensors_are_dropped_by_the_pass(void **state)
+{
+    (void)state;
+    td_tensor *x = td_full(TD_DIMS(1000), td_float(2), leaf_f64);
+    td_scope_begin();
+    td_tensor *y = td_retain(td_sum(td_exp(td_tanh(td_mul(x, x))), all));
+    td_scope_end();
+    const int64_t held = td_memory_stats().bytes;
+    assert_true(backward(y));
+    assert_true(td_memory_stats().bytes < held);
+    td_release(y);
+}
+
+static void dropping_the_result_frees_the_record(void **state)
+{
+    (void)state;
+    const int64_t nodes = td_live_node_count(), bytes = td_memory_stats().bytes;
+    td_tensor *x = leaf(0.5);
+    for (int i = 0; i < 100; i++) {
+        td_scope_begin();
+        td_tensor *y = td_exp(td_tanh(x));      /* saves results */
+        td_mul(y, y);
+        td_scope_end();
+    }
+    assert_int_equal(td_live_node_count(), nodes);
+    assert_int_equal(td_memory_stats().bytes, bytes + 8);
+}
+
+static void operands_used_often_add_up(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(2);
+    td_tensor *a = td_mul(x, x), *b = td_mul(a, x), *c = td_add(a, b);
+    td_tensor *d = td_mul(c, a), *e = td_sub(d, td_mul(b, b));
+    assert_true(backward(e));
+    /* x^4 + x^5 - x^6 */
+    assert_true(grad(x) == 4 * 8 + 5 * 16 - 6 * 32);
+}
+
+static void shared_gradients_are_not_added_in_place(void **state)
+{
+    (void)state;
+    td_tensor *a = vector(3, 1), *b = vector(3, 5);
+    td_tensor *y = td_add(a, b);        /* both get one tensor */
+    td_tensor *z = td_add(y, a);        /* and a gets another */
+    assert_true(backward(td_sum(z, all)));
+    assert_true(at(td_grad_of(a), 0) == 2 && at(td_grad_of(b), 0) == 1);
+    td_no_grad_begin();
+    td_fill_(td_grad_of(a), td_float(7));
+    td_no_grad_end();
+    assert_true(at(td_grad_of(b), 0) == 1);
+}
+
+static void expanded_gradients_become_real_ones(void **state)
+{
+    (void)state;
+    td_tensor *x = vector(5, 0);
+    assert_true(backward(td_sum(x, all)));
+    assert_true(td_is_contiguous(td_grad_of(x)));
+    td_no_grad_begin();
+    td_fill_(td_select(td_grad_of(x), 0, 2), td_float(9));
+    td_no_grad_end();
+    assert_true(at(td_grad_of(x), 1) == 1 && at(td_grad_of(x), 2) == 9);
+}
+
+static void a_held_gradient_is_left_alone(void **state)
+{
+    (void)state;
+    td_tensor *x = vector(2, 1);
+    assert_true(backward(td_sum(x, all)));
+    td_tensor *held = td_retain(td_grad_of(x));
+    assert_true(backward(td_sum(x, all)));
+    td_tensor *mine = td_grad_of(x);
+    assert_ptr_not_equal(mine, held);
+    assert_true(backward(td_sum(x, all)));
+    assert_ptr_equal(td_grad_of(x), mine);      /* in place now */
+    assert_true(at(held, 0) == 1 && at(mine, 0) == 3);
+    td_release(held);
+}
+
+static void users_seed_is_not_stolen(void **state)
+{
+    (void)state;
+    td_tensor *x = vector(2, 1), *seed = td_ones(TD_DIMS(2), plain_f64);
+    assert_true(td_backward(x, (td_backward_options){ .gradient = seed }));
+    assert_ptr_not_equal(td_grad_of(x), seed);
+    assert_true(backward(td_sum(x, all)));
+    assert_true(at(seed, 0) == 1);
+}
+
+/* td_grad ---------------------------------------------------------------- */
+
+static void grad_returns_without_touching_leaves(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *w = leaf(4), *y = td_mul(td_mul(x, x), w);
+    td_tensor *in[2] = { x, w }, *g[2];
+    assert_true(td_grad(&y, 1, in, 2, g, ask));
+    assert_true(td_item_double(g[0]) == 24 && td_item_double(g[1]) == 9);
+    assert_null(td_grad_of(x));
+    assert_null(td_grad_of(w));
+}
+
+static void grad_of_results_in_the_middle(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *a = td_mul(x, x), *b = td_add(a, x), *y = td_mul(b, a);
+    td_tensor *in[3] = { a, b, y }, *g[3];
+    assert_true(td_grad(&y, 1, in, 3, g, ask));
+    assert_true(td_item_double(g[0]) == 12 + 9);
+    assert_true(td_item_double(g[1]) == 9);
+    assert_true(td_item_double(g[2]) == 1);
+}
+
+static void grad_prunes_what_it_does_not_need(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *w = leaf(2);
+    td_tensor *side = td_mul(w, w), *y = td_mul(x, side), *g;
+    assert_true(td_grad(&y, 1, &x, 1, &g, ask));
+    assert_true(td_item_double(g) == 4);
+    assert_true(backward(side));        /* was not run, nor freed */
+    assert_true(grad(w) == 4);
+}
+
+static void unused_inputs_are_an_error_or_null(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *w = leaf(2), *y = td_mul(x, x);
+    td_tensor *in[2] = { x, w }, *g[2];
+    const td_grad_options keep = { .retain_graph = true };
+    assert_false(td_grad(&y, 1, in, 2, g, keep));
+    assert_null(g[0]);
+    expect_error("input 1 was not used");
+    assert_true(td_grad(&y, 1, in, 2, g, (td_grad_options){ .allow_unused = true }));
+    assert_true(td_item_double(g[0]) == 6);
+    assert_null(g[1]);
+    td_tensor *c = td_zeros(TD_DIMS(1), plain_f64);
+    assert_false(td_grad(&y, 1, &c, 1, g, ask));
+    expect_error("does not require");
+}
+
+static void several_outputs_and_seeds(void **state)
+{
+    (void)state;
+    td_tensor *x = vector(3, 1), *a = td_mul(x, x), *b = td_sum(a, all);
+    td_tensor *out[2] = { a, b }, *g;
+    td_tensor *seeds[2] = { td_full(TD_DIMS(3), td_float(10), plain_f64), NULL };
+    assert_true(td_grad(out, 2, &x, 1, &g, (td_grad_options){ .grad_outputs = seeds }));
+    for (int i = 0; i < 3; i++)
+        assert_true(at(g, i) == 11 * 2 * (1 + i));
+}
+
+static void same_input_and_root_twice(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *y = td_mul(x, x);
+    td_tensor *out[2] = { y, y }, *in[2] = { x, x }, *g[2];
+    assert_true(td_grad(out, 2, in, 2, g, ask));
+    assert_true(td_item_double(g[0]) == 12 && td_item_double(g[1]) == 12);
+}
+
+/* second derivatives ----------------------------------------------------- */
+
+static void saved_results_are_tied_to_the_graph_again(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(0.7), *y = td_exp(x), *g, *h, *k;
+    const td_grad_options more = { .create_graph = true };
+    assert_true(td_grad(&y, 1, &x, 1, &g, more));
+    assert_true(td_grad(&g, 1, &x, 1, &h, more));
+    assert_true(td_grad(&h, 1, &x, 1, &k, ask));
+    assert_true(fabs(td_item_double(k) - exp(0.7)) < 1e-14);
+}
+
+static void third_derivative_of_tanh(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(0.3), *g = td_tanh(x);
+    for (int i = 0; i < 3; i++)
+        assert_true(td_grad(&g, 1, &x, 1, &g, (td_grad_options){ .create_graph = true }));
+    const double t = tanh(0.3), s = 1 - t * t;
+    assert_true(fabs(td_item_double(g) - (4 * t * t * s - 2 * s * s)) < 1e-13);
+}
+
+static void create_graph_leaves_a_graph_on_the_gradient(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(2), *y = td_mul(td_mul(x, x), x);
+    assert_true(td_backward(y, (td_backward_options){ .create_graph = true }));
+    td_tensor *g = td_retain(td_grad_of(x));
+    assert_true(td_requires_grad(g));
+    assert_true(td_set_grad(x, NULL));
+    assert_true(backward(g));
+    assert_true(grad(x) == 12);
+    td_release(g);
+}
+
+/* versions --------------------------------------------------------------- */
+
+static void modified_operands_are_caught(void **state)
+{
+    (void)state;
+    td_tensor *x = vector(3, 1), *w = vector(3, 2), *y = td_sum(td_mul(x, w), all);
+    td_no_grad_begin();
+    td_fill_(td_slice(w, 0, (td_opt_i64)td_some(0), (td_opt_i64)td_some(1), 1), td_float(0));
+    td_no_grad_end();
+    assert_false(backward(y));
+    expect_error("gradient of mul was modified in place: input 1, float64 [3], is at version 1, expected version 0");
+}
+
+static void modified_results_are_caught(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(1), *y = td_exp(x);
+    td_no_grad_begin();
+    td_zero_(y);
+    td_no_grad_end();
+    assert_false(backward(y));
+    expect_error("gradient of exp was modified in place: output 0");
+}
+
+static void what_no_rule_needs_may_be_modified(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(1), *c = td_full(TD_DIMS(1), td_float(2), plain_f64);
+    td_tensor *y = td_add(x, c), *z = td_mul(x, c);
+    td_no_grad_begin();
+    td_zero_(x);                /* mul needs only c: x alone wants a gradient */
+    td_no_grad_end();
+    assert_true(backward(y) && backward(z));
+    assert_true(grad(x) == 3);
+}
+
+static void recorded_tensors_cannot_be_changed_in_place(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(1), *y = td_mul(x, x), *c = td_zeros(TD_DIMS(1), plain_f64);
+    assert_null(td_add_(x, c));
+    expect_error("a leaf that requires a gradient");
+    assert_null(td_add_(y, c));
+    assert_int_equal(td_error(), TD_ERROR_UNSUPPORTED);
+    expect_error("in place");
+    assert_null(td_add_(c, x));
+    assert_int_equal(td_error(), TD_ERROR_UNSUPPORTED);
+    expect_error("in place");
+    assert_null(td_zero_(td_select(x, 0, 0)));
+    expect_error("in place");
+    td_no_grad_begin();
+    assert_non_null(td_add_(x, c));
+    td_no_grad_end();
+    assert_non_null(td_add_(c, c));
+}
+
+/* hooks ------------------------------------------------------------------ */
+
+typedef struct { int calls, freed; double seen, factor; td_tensor *x; int64_t id; } notes;
+
+static td_tensor *note(void *context, td_tensor *g)
+{
+    notes *n = context;
+    n->calls++;
+    n->seen = td_item_double(g);
+    return n->factor != 0 ? td_mul_scalar(g, td_float(n->factor)) : NULL;
+}
+
+static void note_freed(void *context)
+{
+    ((notes *)context)->freed++;
+}
+
+static void leaf_hooks_see_the_sum_once(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3);
+    notes n = { .factor = 10 }, m = { 0 };
+    const int64_t id = td_register_hook(x, note, &n, note_freed);
+    assert_true(id > 0);
+    assert_true(td_register_hook(x, note, &m, NULL) > id);
+    assert_true(backward(td_add(td_mul(x, x), x)));
+    assert_int_equal(n.calls, 1);
+    assert_true(n.seen == 7 && m.seen == 70 && grad(x) == 70);
+    assert_true(td_remove_hook(x, id));
+    assert_int_equal(n.freed, 1);
+    assert_false(td_remove_hook(x, id));
+    assert_true(backward(td_mul(x, x)));
+    assert_int_equal(n.calls, 1);
+    assert_int_equal(m.calls, 2);
+}
+
+static void hooks_of_results_change_what_flows_on(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *y = td_mul(x, x);
+    notes n = { .factor = -1 };
+    td_register_hook(y, note, &n, note_freed);
+    td_tensor *z = td_add(y, y);
+    assert_true(backward(z));
+    assert_true(n.seen == 2 && grad(x) == -12);
+    assert_int_equal(n.freed, 1);       /* with the node's contents */
+    td_tensor *w = td_mul(x, x), *g;
+    td_register_hook(w, note, &n, NULL);
+    assert_true(td_grad(&w, 1, &x, 1, &g, ask));
+    assert_true(td_item_double(g) == -6);
+}
+
+static td_tensor *remove_self(void *context, td_tensor *g)
+{
+    notes *n = context;
+    (void)g;
+    n->calls++;
+    assert_true(td_remove_hook(n->x, n->id));
+    return NULL;
+}
+
+static void a_hook_may_remove_itself(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3);
+    notes n = { .x = x }, m = { 0 };
+    n.id = td_register_hook(x, remove_self, &n, note_freed);
+    td_register_hook(x, note, &m, NULL);
+    assert_true(backward(td_mul(x, x)) && backward(td_mul(x, x)));
+    assert_int_equal(n.calls, 1);
+    assert_int_equal(n.freed, 1);
+    assert_int_equal(m.calls, 2);
+}
+
+static td_tensor *fail_hook(void *context, td_tensor *g)
+{
+    (void)context;
+    td_release(td_mul(g, g));
+    td_scope_begin();
+    td_no_grad_begin();
+    td_fail(TD_ERROR_CALLBACK, "hook", "on purpose");
+    return td_retain(g);
+}
+
+static void a_failing_hook_stops_the_pass(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *w = leaf(2), *y = td_mul(x, x), *z = td_mul(y, w);
+    td_register_hook(y, fail_hook, NULL, NULL);
+    assert_false(td_backward(z, (td_backward_options){ .retain_graph = true }));
+    assert_int_equal(td_error(), TD_ERROR_CALLBACK);
+    expect_error("on purpose");
+    assert_true(td_grad_enabled());
+    assert_null(td_grad_of(x));
+    assert_false(backward(z));
+    expect_error("a second time");      /* the graph was released */
+}
+
+static td_tensor *wrong_shape(void *context, td_tensor *g)
+{
+    (void)context;
+    (void)g;
+    return td_zeros(TD_DIMS(2, 2), plain_f64);
+}
+
+static void a_hook_must_keep_the_shape(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3);
+    td_register_hook(x, wrong_shape, NULL, NULL);
+    assert_false(backward(td_mul(x, x)));
+    expect_error("float64 [2, 2]");
+    assert_int_equal(td_register_hook(td_zeros(TD_DIMS(1), plain_f64), note, NULL, NULL), 0);
+    expect_error("cannot have a hook");
+}
+
+static td_tensor *again(void *context, td_tensor *g)
+{
+    (void)g;
+    backward(context);
+    return NULL;
+}
+
+static void a_pass_inside_a_pass(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *w = leaf(5), *y = td_mul(x, x);
+    td_tensor *other = td_mul(w, w);
+    td_register_hook(y, again, other, NULL);
+    assert_true(backward(td_add(y, y)));        /* another graph: fine */
+    assert_true(grad(w) == 10 && grad(x) == 12);
+    td_tensor *u = td_mul(x, x), *v = td_mul(td_add(u, u), u);
+    td_register_hook(u, again, v, NULL);
+    assert_false(backward(v));
+    expect_error("second time");
+    td_tensor *p = td_mul(x, x), *q = td_mul(p, p);
+    td_register_hook(p, again, p, NULL);        /* itself, now running */
+    assert_false(backward(q));
+    expect_error("another backward pass is running");
+}
+
+static void watched_results_keep_their_gradient(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *y = td_mul(x, x), *z = td_mul(y, y);
+    assert_true(td_retain_grad(y));
+    td_scope_begin();
+    assert_true(td_retain_grad(td_mul(y, x)));  /* dies before the pass */
+    td_scope_end();
+    const td_backward_options keep = { .retain_graph = true };
+    assert_true(td_backward(z, keep));
+    assert_true(grad(y) == 18);
+    assert_true(td_backward(z, keep));
+    assert_true(grad(y) == 36);
+    assert_false(td_retain_grad(td_zeros(TD_DIMS(1), plain_f64)));
+    expect_error("does not require");
+}
+
+static void a_dead_watcher_is_forgotten(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3);
+    td_scope_begin();
+    td_tensor *y = td_mul(x, x);
+    td_retain_grad(y);
+    td_tensor *z = td_retain(td_add(y, x));
+    td_scope_end();
+    assert_true(backward(z));
+    assert_true(grad(x) == 7);
+    td_release(z);
+}
+
+/* custom functions ------------------------------------------------------- */
+
+typedef struct { int freed; bool fail, silent; } custom_notes;
+
+static void custom_freed(void *context)
+{
+    ((custom_notes *)context)->freed++;
+}
+
+/* y = x^2 with saved x and y: gradient 2 g x, written as 2 g y / x */
+static bool square_backward(void *context, td_custom_call *call)
+{
+    custom_notes *n = context;
+    if (n->fail)
+        return n->silent ? false : td_fail(TD_ERROR_CALLBACK, "square", "refused");
+    assert_int_equal(call->n_saved, 2);
+    assert_true(call->needs[0]);
+    td_scope_begin();
+    td_tensor *slope = td_div(td_mul_scalar(call->saved[1], td_float(2)), call->saved[0]);
+    call->grad_in[0] = td_scope_end_with(td_mul(call->grad_out[0], slope));
+    return !td_failed();
+}
+
+static td_tensor *square(td_tensor *x, custom_notes *n)
+{
+    td_no_grad_begin();
+    td_tensor *y = td_mul(x, x);
+    td_no_grad_end();
+    td_tensor *saved[2] = { x, y };
+    if (!td_record_custom("Square", 1, &x, 1, &y, square_backward, n, custom_freed)
+        || !td_save_for_backward(y, 2, saved))
+        return NULL;
+    return y;
+}
+
+static td_tensor *square_of(void *context, td_tensor *const *in)
+{
+    return square(in[0], context);
+}
+
+static void custom_functions_have_rules(void **state)
+{
+    (void)state;
+    custom_notes n = { 0 };
+    td_tensor *x = leaf(3), *y = square(x, &n);
+    assert_string_equal(td_grad_fn_name(y), "SquareBackward");
+    assert_true(backward(td_mul(y, y)));
+    assert_true(grad(x) == 4 * 27);
+    assert_int_equal(n.freed, 1);
+    td_tensor *v = vector(3, 1);
+    assert_true(td_gradcheck(square_of, &n, 1, &v, (td_gradcheck_options)TD_DEFAULTS));
+    assert_true(td_gradgradcheck(square_of, &n, 1, &v, (td_gradcheck_options)TD_DEFAULTS));
+}
+
+static void custom_functions_that_fail(void **state)
+{
+    (void)state;
+    custom_notes n = { .fail = true };
+    assert_false(backward(square(leaf(3), &n)));
+    expect_error("refused");
+    n.silent = true;
+    assert_false(backward(square(leaf(3), &n)));
+    expect_error("without saying why");
+    n.fail = false;
+    td_tensor *x = leaf(3), *y = square(x, &n);
+    td_no_grad_begin();
+    td_zero_(x);
+    td_no_grad_end();
+    assert_false(backward(y));
+    expect_error("gradient of Square was modified in place: saved tensor 0");
+}
+
+static void custom_functions_without_record(void **state)
+{
+    (void)state;
+    custom_notes n = { 0 };
+    td_tensor *c = td_full(TD_DIMS(1), td_float(3), plain_f64), *y = square(c, &n);
+    assert_true(td_is_leaf(y));
+    assert_int_equal(n.freed, 1);
+    td_no_grad_begin();
+    square(leaf(3), &n);
+    td_no_grad_end();
+    assert_int_equal(n.freed, 2);
+    td_tensor *x = leaf(3), *z = td_mul(x, x);
+    assert_false(td_record_custom("f", 1, &x, 1, &x, square_backward, &n, custom_freed));
+    expect_error("result 0");
+    assert_false(td_record_custom("f", 1, &x, 1, &z, square_backward, &n, custom_freed));
+    expect_error("result 0");
+    assert_int_equal(n.freed, 4);
+    td_fail(TD_ERROR_VALUE, "test", "pending");
+    assert_false(td_record_custom("f", 1, &x, 1, &z, square_backward, &n, custom_freed));
+    assert_int_equal(n.freed, 5);
+    td_error_clear();
+}
+
+/* several results; the gradient of one never arrives */
+static bool split_backward(void *context, td_custom_call *call)
+{
+    custom_notes *n = context;
+    n->freed += call->grad_out[1] == NULL ? 100 : 0;
+    call->grad_in[0] = td_retain(call->grad_out[0]);
+    assert_false(call->needs[1]);
+    return true;
+}
+
+static void absent_gradients_are_null(void **state)
+{
+    (void)state;
+    custom_notes n = { 0 };
+    td_tensor *x = leaf(3), *c = td_zeros(TD_DIMS(1), plain_f64);
+    td_tensor *in[3] = { x, c, NULL }, *out[2];
+    td_no_grad_begin();
+    out[0] = td_clone(x);
+    out[1] = td_clone(x);
+    td_no_grad_end();
+    assert_true(td_record_custom("split", 3, in, 2, out, split_backward, &n, NULL));
+    assert_true(backward(out[0]));
+    assert_int_equal(n.freed, 100);
+    assert_true(grad(x) == 1);
+}
+
+/* deep graphs ------------------------------------------------------------ */
+
+static void *deep_chain(void *unused)
+{
+    td_tensor *x = leaf(1), *y = td_retain(x);
+    (void)unused;
+    for (int i = 0; i < 300000; i++) {
+        td_tensor *next = td_mul(y, x);
+        td_release(y);
+        y = next;
+    }
+    const bool ok = backward(y) && grad(x) == 300001;
+    td_release(y);
+    y = td_retain(x);
+    for (int i = 0; i < 300000; i++) {          /* and freed unwalked */
+        td_tensor *next = td_mul(y, x);
+        td_release(y);
+        y = next;
+    }
+    td_release(y);
+    td_release(x);
+    return ok ? unused : NULL;
+}
+
+static void chains_need_no_stack(void **state)
+{
+    (void)state;
+    int token;
+    void *result;
+    pthread_t thread;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 * 1024);
+    assert_int_equal(pthread_create(&thread, &small, deep_chain, &token), 0);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, &token);
+}
+
+/* threads ---------------------------------------------------------------- */
+
+enum { PASSES = 200 };
+
+static void *train(void *context)
+{
+    td_tensor *w = context;
+    for (int i = 0; i < PASSES; i++) {
+        td_scope_begin();
+        td_tensor *x = td_full(TD_DIMS(3), td_float(2), plain_f64);
+        td_tensor *y = td_sum(td_mul(td_mul(w, x), w), all);
+        if (!backward(y))
+            return NULL;
+        td_scope_end();
+    }
+    return context;
+}
+
+static void passes_in_two_threads_share_leaves(void **state)
+{
+    (void)state;
+    td_tensor *w = td_full(TD_DIMS(3), td_float(1), leaf_f64);
+    pthread_t threads[2];
+    void *result;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, train, w);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], &result);
+        assert_non_null(result);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_true(at(td_grad_of(w), i) == 2 * PASSES * 4);
+}
+
+typedef struct { td_tensor *root; int done, busy, other; } rivals;
+
+static void *walk_shared_graph(void *context)
+{
+    rivals *r = context;
+    for (int i = 0; i < 100; i++) {
+        if (td_backward(r->root, (td_backward_options){ .retain_graph = true }))
+            r->done++;
+        else if (strstr(td_error_message(), "another backward pass"))
+            r->busy++;
+        else
+            r->other++;
+        td_error_clear();
+    }
+    return NULL;
+}
+
+static void two_threads_on_one_graph_get_an_error_or_a_turn(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(1), *y = x;
+    for (int i = 0; i < 200; i++)
+        y = td_add(y, x);
+    rivals r[2] = { { .root = y }, { .root = y } };
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, walk_shared_graph, &r[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(r[0].other + r[1].other, 0);
+    assert_int_equal(r[0].done + r[1].done + r[0].busy + r[1].busy, 200);
+    assert_true(grad(x) == 201.0 * (r[0].done + r[1].done));
+}
+
+/* failing memory --------------------------------------------------------- */
+
+static bool whole_step(td_tensor *x, td_tensor *w)
+{
+    td_scope_begin();
+    td_tensor *y = td_tanh(td_matmul(x, w));
+    td_tensor *g, *loss = td_mean(td_mul(y, y), all);
+    td_retain_grad(y);
+    bool ok = td_grad(&loss, 1, &w, 1, &g, (td_grad_options){ .create_graph = true });
+    ok = ok && backward(td_sum(td_mul(g, g), all));
+    ok = ok && backward(td_mean(td_softmax(td_cat((td_tensor *[]){ x, td_t(w) }, 2, 0), 0), all));
+    td_scope_end();
+    return ok;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    td_tensor *x = td_full(TD_DIMS(2, 3), td_float(0.3), plain_f64);
+    td_tensor *w = td_full(TD_DIMS(3, 2), td_float(0.5), leaf_f64);
+    assert_true(whole_step(x, w));
+    td_set_grad(w, NULL);
+    const td_memory_info start = td_memory_stats();
+    bool ok = false;
+    for (int n = 0; !ok && n < 5000; n++) {
+        td_memory_fail_after(n);
+        ok = whole_step(x, w);
+        td_memory_fail_after(-1);
+        if (!ok)
+            assert_int_equal(td_error(), TD_ERROR_MEMORY);
+        td_error_clear();
+        assert_true(td_grad_enabled());
+        assert_int_equal(td_self()->muted, 0);
+        td_set_grad(w, NULL);
+        const td_memory_info now = td_memory_stats();
+        assert_int_equal(now.live_nodes, start.live_nodes);
+        assert_int_equal(now.live_objects, start.live_objects);
+        assert_int_equal(now.bytes, start.bytes);
+    }
+    assert_true(ok);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(results_require_gradients_and_are_no_leaves),
+        TEST(only_floats_require_gradients),
+        TEST(flag_of_a_result_cannot_be_cleared),
+        TEST(null_and_pending_errors_are_answered),
+        TEST(gradient_must_match_its_tensor),
+        TEST(detach_shares_elements_and_cuts),
+        TEST(modes_nest_and_restore),
+        TEST(too_many_modes_are_an_error),
+        TEST(gradients_accumulate_over_passes),
+        TEST(leaf_can_be_the_root),
+        TEST(root_needs_a_history_and_a_seed),
+        TEST(one_element_of_any_rank_needs_no_seed),
+        TEST(empty_tensors_go_backward),
+        TEST(broadcasting_is_undone),
+        TEST(gradient_has_the_dtype_of_its_operand),
+        TEST(a_graph_can_be_walked_once_or_retained),
+        TEST(nodes_are_freed_during_the_pass),
+        TEST(saved_tensors_are_dropped_by_the_pass),
+        TEST(dropping_the_result_frees_the_record),
+        TEST(operands_used_often_add_up),
+        TEST(shared_gradients_are_not_added_in_place),
+        TEST(expanded_gradients_become_real_ones),
+        TEST(a_held_gradient_is_left_alone),
+        TEST(users_seed_is_not_stolen),
+        TEST(grad_returns_without_touching_leaves),
+        TEST(grad_of_results_in_the_middle),
+        TEST(grad_prunes_what_it_does_not_need),
+        TEST(unused_inputs_are_an_error_or_null),
+        TEST(several_outputs_and_seeds),
+        TEST(same_input_and_root_twice),
+        TEST(saved_results_are_tied_to_the_graph_again),
+        TEST(third_derivative_of_tanh),
+        TEST(create_graph_leaves_a_graph_on_the_gradient),
+        TEST(modified_operands_are_caught),
+        TEST(modified_results_are_caught),
+        TEST(what_no_rule_needs_may_be_modified),
+        TEST(recorded_tensors_cannot_be_changed_in_place),
+        TEST(leaf_hooks_see_the_sum_once),
+        TEST(hooks_of_results_change_what_flows_on),
+        TEST(a_hook_may_remove_itself),
+        TEST(a_failing_hook_stops_the_pass),
+        TEST(a_hook_must_keep_the_shape),
+        TEST(a_pass_inside_a_pass),
+        TEST(watched_results_keep_their_gradient),
+        TEST(a_dead_watcher_is_forgotten),
+        TEST(custom_functions_have_rules),
+        TEST(custom_functions_that_fail),
+        TEST(custom_functions_without_record),
+        TEST(absent_gradients_are_null),
+        TEST(chains_need_no_stack),
+        TEST(passes_in_two_threads_share_leaves),
+        TEST(two_threads_on_one_graph_get_an_error_or_a_turn),
+        TEST(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
