@@ -286,7 +286,7 @@ figures: lib examples $(BUILD)/bench
 	@for script in $(sort $(wildcard figures/data/*.sh)); do BUILD=$(BUILD) PYTHON=$(PYTHON) loom/figure $$script; done
 
 transcripts: lib examples python
-	@for script in $(sort $(wildcard figures/transcripts/*.sh)); do \
+	@for script in $(sort $(wildcard figures/transcripts/*.sh figures/transcripts/*.py)); do \
 	  BUILD=$(BUILD) PYTHON=$(PYTHON) CC=$(CC) loom/transcript $(if $(COMPARE),--compare) $$script; done
 
 .PHONY: lint data
@@ -328,14 +328,14 @@ endif
 
 # Everything a person gets from `make` --------------------------------------
 
-TRAINING := $(BUILD)/first-cloth.log
+TRAINING := $(BUILD)/classifier.log
 
 .PHONY: all
 all: lib python book.pdf $(TRAINING)
 
 # The first example, trained on real images: Fashion-MNIST of the Debian
 # package, or what TREADLE_DATA names.  The log is complete or not there.
-$(TRAINING): $(BUILD)/examples/first-cloth
+$(TRAINING): $(BUILD)/examples/classifier
 	@echo "  TRAIN  $< (log: $@)"
 	@$< | tee $@.new && mv $@.new $@
 

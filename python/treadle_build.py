@@ -9,6 +9,7 @@ build/python.
 import base64
 import hashlib
 import os
+import subprocess
 import sys
 import sysconfig
 import zipfile
@@ -53,6 +54,14 @@ def metadata():
     }
 
 
+def stub(folder):
+    """The declarations of _C, as the staged package writes them."""
+    return subprocess.run(
+        [sys.executable, "-m", f"{NAME}._stubs"], check=True,
+        stdout=subprocess.PIPE, cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)}).stdout
+
+
 def record_line(name, data):
     """name,sha256=...,size as RECORD wants it."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
@@ -67,6 +76,7 @@ def build_wheel(wheel_directory, config_settings=None,
     files = {path.relative_to(folder).as_posix(): path.read_bytes()
              for path in sorted((folder / NAME).rglob("*"))
              if path.is_file() and "__pycache__" not in path.parts}
+    files[f"{NAME}/_C.pyi"] = stub(folder)
     for name, text in metadata().items():
         files[f"{info}/{name}"] = text.encode()
     with zipfile.ZipFile(Path(wheel_directory) / wheel, "w",

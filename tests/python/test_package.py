@@ -83,6 +83,19 @@ def test_every_operator_has_a_signature_and_a_sentence():
             assert len(lines) > 2 and lines[2].strip(), name
 
 
+def test_the_stub_declares_every_operator_and_parses():
+    import ast
+    from treadle._stubs import stub
+    tree = ast.parse(stub())
+    functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    tensor, = (n for n in tree.body if getattr(n, "name", "") == "Tensor")
+    methods = {n.name for n in tensor.body}
+    assert "add" in methods and "zeros" not in methods
+    assert [a.arg for a in functions["sum"].args.args] == [
+        "input", "dim", "keepdim"]
+    assert len(functions) > 80
+
+
 @pytest.mark.skipif(not os.path.isdir(os.path.join(ROOT, "python")),
                     reason="no python/ folder")
 def test_pip_installs_offline_in_a_fresh_environment(tmp_path):
@@ -100,6 +113,7 @@ def test_pip_installs_offline_in_a_fresh_environment(tmp_path):
         cwd=tmp_path)
     assert done.stdout.startswith("[2.0, 2.0]"), done.stderr
     assert str(tmp_path) in done.stdout
+    assert list((tmp_path / "v").rglob("treadle/_C.pyi"))
 
 
 def test_pip_says_that_nothing_is_staged(tmp_path):

@@ -1,3 +1,0 @@
-# numbers: 0
-@echo '$ make'
-@echo '$ make test'

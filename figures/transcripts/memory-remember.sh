@@ -1,0 +1,3 @@
+@cd "${BUILD:-build}/examples"
+./remember
+./remember 37

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "graph": edit that, not this file. */
+/* Gradients: operators on tensors that require one are recorded, and
+   td_backward walks the record.
+
+   A leaf is a tensor that you made; gradients collect in leaves.  The
+   record of a pass is freed while the pass runs, unless retain_graph or
+   create_graph is set.  Grad mode belongs to a thread.
+
+       td_tensor *x = td_full(TD_DIMS(2), td_float(3),
+                      (td_tensor_options){ .requires_grad = true });
+       td_tensor *y = td_sum(td_mul(x, x),
+                             (td_reduce_options)TD_DEFAULTS);
+       td_backward(y, (td_backward_options)TD_DEFAULTS);
+       td_tensor *g = td_grad_of(x);       (6, 6: borrowed from x)
+*/
+#ifndef TREADLE_AUTOGRAD_H
+#define TREADLE_AUTOGRAD_H
+#include <treadle/op.h>
+#include <treadle/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* graph: prototypes of gradient properties */
+TD_API bool td_requires_grad(const td_tensor *x);
+TD_API td_tensor *td_set_requires_grad(td_tensor *x, bool on);
+TD_API bool td_is_leaf(const td_tensor *x);
+TD_API td_tensor *td_grad_of(const td_tensor *x);
+TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
+TD_API td_tensor *td_detach(td_tensor *x);
+TD_API const char *td_grad_fn_name(const td_tensor *x);
+
+/* graph: prototypes of the passes */
+typedef struct td_backward_options {
+    td_tensor *gradient;    /* NULL: one, for a root of one element */
+    bool retain_graph;      /* keep the nodes for another pass */
+    bool create_graph;      /* record the pass: second derivatives */
+} td_backward_options;
+
+typedef struct td_grad_options {
+    td_tensor *const *grad_outputs;     /* one an output; or NULL */
+    bool retain_graph, create_graph;
+    bool allow_unused;      /* NULL, not an error, where none arrives */
+} td_grad_options;
+
+TD_API bool td_backward(td_tensor *root, td_backward_options options);
+TD_API bool td_grad(td_tensor *const *outputs, int n_outputs,
+                    td_tensor *const *inputs, int n_inputs,
+                    td_tensor **results, td_grad_options options);
+
+/* graph: prototypes of the grad mode */
+TD_API void td_no_grad_begin(void);
+TD_API void td_no_grad_end(void);
+TD_API void td_enable_grad_begin(void);
+TD_API void td_enable_grad_end(void);
+TD_API bool td_grad_enabled(void);
+
+/* graph: prototypes of hooks */
+typedef td_tensor *td_hook(void *context, td_tensor *grad);
+TD_API int64_t td_register_hook(td_tensor *x, td_hook *hook,
+                                void *context,
+                                void (*free_context)(void *context));
+TD_API bool td_remove_hook(td_tensor *x, int64_t id);
+TD_API bool td_retain_grad(td_tensor *x);
+
+/* graph: prototypes of custom functions */
+typedef struct td_custom_call {
+    int n_out;
+    td_tensor *const *grad_out; /* NULL where no gradient arrived */
+    int n_in;
+    const bool *needs;          /* which gradients are asked for */
+    td_tensor **grad_in;        /* to be filled with owned references */
+    int n_saved;
+    td_tensor *const *saved;    /* as given to td_save_for_backward */
+} td_custom_call;
+
+typedef bool td_custom_backward(void *context, td_custom_call *call);
+
+TD_API bool td_record_custom(const char *name,
+                             int n_in, td_tensor *const *in,
+                             int n_out, td_tensor *const *out,
+                             td_custom_backward *backward,
+                             void *context,
+                             void (*free_context)(void *context));
+TD_API bool td_save_for_backward(td_tensor *output, int n,
+                                 td_tensor *const *tensors);
+TD_API bool td_op_differentiable(const td_op *op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

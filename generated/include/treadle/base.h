@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "memory": edit that, not this file. */
+/* The base of every Treadle program: errors, objects, scopes, memory.
+
+       td_scope_begin();
+       ... make and use objects ...
+       td_scope_end();
+       if (td_failed())
+           fprintf(stderr, "%s\n", td_error_message()); */
+#ifndef TREADLE_BASE_H
+#define TREADLE_BASE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TD_API __attribute__((visibility("default")))
+#define TD_PRINTF(text, first) \
+    __attribute__((format(printf, text, first)))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* memory: enumeration td_error_code */
+typedef enum {
+    TD_OK,                  /* no error is pending */
+    TD_ERROR_MEMORY,        /* the system has no memory to give */
+    TD_ERROR_VALUE,         /* an argument's value makes no sense */
+    TD_ERROR_TYPE,          /* an argument has the wrong type */
+    TD_ERROR_INDEX,         /* an index or axis is out of range */
+    TD_ERROR_RUNTIME,       /* shapes that do not fit, wrong state */
+    TD_ERROR_IO,            /* a file is missing, cut or corrupt */
+    TD_ERROR_UNSUPPORTED,   /* right in principle, absent here */
+    TD_ERROR_CALLBACK       /* the user's own code failed */
+} td_error_code;
+
+/* memory: struct td_memory_info */
+typedef struct {
+    int64_t live_tensors;   /* tensor handles not yet freed */
+    int64_t live_nodes;     /* graph nodes not yet freed */
+    int64_t live_objects;   /* all objects: these and the others */
+    int64_t bytes;          /* bytes of elements in use now */
+    int64_t peak_bytes;     /* most of them at one time */
+    int64_t allocations;    /* granted since the start, of all kinds */
+} td_memory_info;
+
+/* memory: prototypes of errors */
+TD_API bool td_fail(td_error_code code, const char *operation,
+                    const char *format, ...) TD_PRINTF(3, 4);
+TD_API bool td_failed(void);
+TD_API td_error_code td_error(void);
+TD_API const char *td_error_message(void);
+TD_API const char *td_error_operation(void);
+TD_API void td_error_clear(void);
+
+/* memory: contracts of objects and scopes */
+/* Objects (tensors, modules, optimisers, loaders) are counted.  A new
+   object belongs to the innermost open scope, or, with none open, to
+   the caller, who releases it.  NULL is no object, always allowed. */
+/* memory: prototypes of objects */
+TD_API void *td_retain(void *object);
+TD_API void td_release(void *object);
+
+/* end_with hands its result to the next owner and ends the scope; keep
+   saves one object of the innermost scope from its end; adopt gives it
+   a reference the caller holds; share gives out an existing object as
+   if it were new.  Above a barrier the caller owns again. */
+/* memory: prototypes of scopes */
+TD_API void td_scope_begin(void);
+TD_API void td_scope_end(void);
+TD_API void *td_scope_end_with(void *result);
+TD_API void *td_keep(void *object);
+TD_API void *td_adopt(void *object);
+TD_API void *td_share(void *object);
+TD_API void td_scope_barrier_begin(void);
+TD_API void td_scope_barrier_end(void);
+
+/* memory: prototypes of memory */
+TD_API td_memory_info td_memory_stats(void);
+TD_API void td_memory_reset_peak(void);
+TD_API int64_t td_live_node_count(void);
+TD_API void td_memory_fail_after(int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

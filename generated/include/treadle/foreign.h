@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#ifndef TREADLE_FOREIGN_H
+#define TREADLE_FOREIGN_H
+/* What a binding to another language needs to know of a tensor.
+
+   A companion is the other language's object for a handle.  The handle
+   only knows it, unless td_lend_companion made it the owner.
+
+       td_set_companion(x, wrapper);
+       td_lend_companion(x, drop);    // x owns the wrapper now
+       td_lend_companion(x, NULL);    // and gives it back */
+#include <treadle/autograd.h>
+/* python: start of the C linkage for foreign languages */
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* python: prototypes for foreign languages */
+TD_API void *td_companion(const td_tensor *x);
+TD_API void td_set_companion(td_tensor *x, void *companion);
+TD_API void td_lend_companion(td_tensor *x, void (*drop)(void *));
+TD_API int64_t td_reference_count(const void *object);
+TD_API int64_t td_version(const td_tensor *x);
+TD_API bool td_set_data(td_tensor *x, td_tensor *source);
+TD_API td_tensor *td_rescue(td_tensor *dying);
+TD_API void td_set_grad_enabled(bool on);
+TD_API bool td_is_sole_owner(const td_tensor *x);
+TD_API void *td_sole_context(const td_tensor *x,
+                             td_custom_backward *backward);
+/* python: end of the C linkage for foreign languages */
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "reductions": edit that, not this file. */
+/* Reductions: many numbers into one, over any dimensions.
+
+   Dimensions may be negative, counted from the end.  Results are new and
+   contiguous, and have the same bits for any number of threads.  A sum of
+   n floats is within (70 + log2(n / 4096)) 2^-24 of the sum of their
+   magnitudes.  Errors: TD_ERROR_INDEX for dimensions out of range,
+   TD_ERROR_RUNTIME for empty maxima and means of whole numbers.
+
+       td_tensor *x = td_ones(TD_DIMS(64, 10), TD_DEFAULTS);
+       td_tensor *s = td_sum(x, (td_reduce_options){ 0 });       // []
+       td_tensor *r = td_sum(x, (td_reduce_options){
+                                 .dims = TD_DIMS(-1) });         // [64]
+       td_tensor *p = td_softmax(x, 1);                          // [64,10]
+*/
+#ifndef TREADLE_REDUCTIONS_H
+#define TREADLE_REDUCTIONS_H
+#include <treadle/tensor.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* reductions: struct td_reduce_options */
+typedef struct {
+    td_dims dims;       /* empty: all */
+    bool keepdim;       /* reduced dimensions stay, with size 1 */
+    td_dtype dtype;     /* sum, mean: convert to this type first */
+} td_reduce_options;
+#define TD_REDUCE_DEFAULTS ((td_reduce_options){ 0 })
+/* reductions: struct td_arg_options */
+typedef struct {
+    td_opt_i64 dim;     /* none: of the flattened tensor */
+    bool keepdim;
+} td_arg_options;
+/* reductions: prototypes of the reductions */
+TD_API td_tensor *td_sum(td_tensor *input, td_reduce_options options);
+TD_API td_tensor *td_mean(td_tensor *input, td_reduce_options options);
+/* Undo a broadcast from `size` to the input's shape. */
+TD_API td_tensor *td_sum_to_size(td_tensor *input, td_dims size);
+/* Maxima and minima keep the type; a NaN wins. */
+TD_API td_tensor *td_amax(td_tensor *input, td_reduce_options options);
+TD_API td_tensor *td_amin(td_tensor *input, td_reduce_options options);
+TD_API td_tensor *td_max(td_tensor *input);
+TD_API td_tensor *td_min(td_tensor *input);
+/* The first extreme along dim; its index, int64, if wanted. */
+TD_API td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
+                             td_tensor **indices);
+TD_API td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
+                             td_tensor **indices);
+TD_API td_tensor *td_argmax(td_tensor *input, td_arg_options options);
+TD_API td_tensor *td_argmin(td_tensor *input, td_arg_options options);
+/* bool */
+TD_API td_tensor *td_any(td_tensor *input, td_reduce_options options);
+TD_API td_tensor *td_all(td_tensor *input, td_reduce_options options);
+/* float32, float64 only */
+TD_API td_tensor *td_logsumexp(td_tensor *input,
+                               td_reduce_options options);
+TD_API td_tensor *td_softmax(td_tensor *input, int dim);
+TD_API td_tensor *td_log_softmax(td_tensor *input, int dim);
+#ifdef __cplusplus
+}
+#endif
+#endif

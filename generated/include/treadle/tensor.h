@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tensors: typed, shaped, strided views of reference-counted storage.
+
+   Every function that returns a tensor returns a new object, which
+   belongs to the innermost scope or, with none open, to the caller; it
+   returns NULL with an error pending if it fails.  Arguments are
+   borrowed.  Views share storage with their argument.
+
+       td_tensor *x = td_arange(td_int(0), td_int(6), td_int(1),
+                                (td_tensor_options)TD_DEFAULTS);
+       td_tensor *m = td_reshape(x, TD_DIMS(2, 3));
+       td_tensor *mt = td_transpose(m, 0, 1);
+       char text[200];
+       td_repr(mt, text, sizeof text); */
+#ifndef TREADLE_TENSOR_H
+#define TREADLE_TENSOR_H
+#include <treadle/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct td_tensor td_tensor;
+
+/* tensors: enumeration td_dtype */
+typedef enum {
+    TD_DTYPE_NONE = 0,      /* in an option: the default */
+    TD_FLOAT32, TD_FLOAT64, TD_INT64, TD_INT32, TD_UINT8, TD_BOOL,
+    TD_FLOAT16, TD_BFLOAT16, TD_INT8, TD_INT16,     /* storage only */
+    TD_DTYPE_COUNT
+} td_dtype;
+
+/* tensors: struct td_device */
+typedef enum { TD_DEVICE_CPU = 0, TD_DEVICE_CUDA } td_device_kind;
+
+typedef struct {
+    td_device_kind kind;
+    int index;              /* which of several */
+} td_device;
+
+/* tensors: struct td_scalar */
+typedef enum {
+    TD_SCALAR_NONE, TD_SCALAR_BOOL, TD_SCALAR_INT, TD_SCALAR_FLOAT
+} td_scalar_kind;
+
+typedef struct {
+    td_scalar_kind kind;
+    union { bool b; int64_t i; double f; } as;
+} td_scalar;
+
+/* tensors: makers of scalars */
+static inline td_scalar td_float(double f)
+{
+    td_scalar s;
+    s.kind = TD_SCALAR_FLOAT;
+    s.as.f = f;
+    return s;
+}
+static inline td_scalar td_int(int64_t i)
+{
+    td_scalar s;
+    s.kind = TD_SCALAR_INT;
+    s.as.i = i;
+    return s;
+}
+static inline td_scalar td_boolean(bool b)
+{
+    td_scalar s;
+    s.kind = TD_SCALAR_BOOL;
+    s.as.i = 0;
+    s.as.b = b;
+    return s;
+}
+/* tensors: struct td_dims */
+#define TD_MAX_RANK 8
+
+typedef struct {
+    int count;
+    int64_t at[TD_MAX_RANK];
+} td_dims;
+
+#define TD_DIMS(...) \
+    ((td_dims){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) \
+                      / sizeof(int64_t)), { __VA_ARGS__ } })
+#define TD_RANK_0 ((td_dims){ 0, { 0 } })
+
+/* tensors: struct td_tensor_options */
+typedef struct { bool given; int64_t value; } td_opt_i64;
+typedef struct { bool given; double value; } td_opt_f64;
+typedef struct { bool given; bool value; } td_opt_bool;
+#define td_some(x) { true, (x) }
+#define TD_DEFAULTS { 0 }
+
+typedef struct {
+    td_dtype dtype;         /* 0: the default of the operator */
+    td_device device;       /* 0: the CPU */
+    bool requires_grad;     /* see chapter "graph" */
+} td_tensor_options;
+
+/* tensors: prototypes of dtypes */
+TD_API const char *td_dtype_name(td_dtype dtype);  /* "float32" */
+TD_API size_t td_dtype_size(td_dtype dtype);       /* bytes */
+TD_API bool td_dtype_is_floating(td_dtype dtype);
+TD_API bool td_dtype_is_integer(td_dtype dtype);
+TD_API bool td_dtype_computes(td_dtype dtype);     /* or only stores */
+
+/* The type of a result of two dimensioned operands, as in PyTorch. */
+TD_API td_dtype td_promote(td_dtype a, td_dtype b);
+
+/* What options with dtype 0 mean: float32 at first.  Only float32 and
+   float64 can be set; others are TD_ERROR_TYPE. */
+TD_API td_dtype td_default_dtype(void);
+TD_API bool td_set_default_dtype(td_dtype dtype);
+
+TD_API double td_scalar_double(td_scalar s);
+TD_API int64_t td_scalar_int(td_scalar s);         /* truncates */
+
+/* tensors: prototypes of tensors */
+TD_API int td_rank(const td_tensor *x);
+TD_API const int64_t *td_shape(const td_tensor *x);     /* rank sizes */
+TD_API const int64_t *td_strides(const td_tensor *x);   /* elements */
+TD_API td_dims td_shape_of(const td_tensor *x);
+TD_API int64_t td_numel(const td_tensor *x);
+TD_API int64_t td_offset(const td_tensor *x);           /* elements */
+TD_API td_dtype td_dtype_of(const td_tensor *x);
+TD_API td_device td_device_of(const td_tensor *x);
+TD_API bool td_is_contiguous(const td_tensor *x);
+
+/* Address of element 0; borrowed, valid while the tensor lives. */
+TD_API void *td_data(const td_tensor *x);
+
+/* Size of one dimension, negative ones from the end; -1 with
+   TD_ERROR_INDEX if there is no such dimension. */
+TD_API int64_t td_size(const td_tensor *x, int dim);
+
+/* The element of a tensor with one; else TD_ERROR_RUNTIME. */
+TD_API td_scalar td_item(const td_tensor *x);
+TD_API double td_item_double(const td_tensor *x);
+TD_API int64_t td_item_int(const td_tensor *x);
+
+/* Text as PyTorch prints it.  Writes at most capacity bytes with the
+   final zero, returns the length of the whole text; buffer may be NULL. */
+TD_API int64_t td_repr(const td_tensor *x, char *buffer,
+                       int64_t capacity);
+/* Arithmetic of shapes.  Sizes and strides are in elements; failures are
+   TD_ERROR_RUNTIME and name `operation`. */
+TD_API bool td_dims_numel(const char *operation, const td_dims *shape,
+                          int64_t *numel);
+TD_API void td_dims_strides(const td_dims *shape, int64_t *strides);
+TD_API void td_unravel(int64_t number, const td_dims *shape,
+                       int64_t *index);
+TD_API int64_t td_ravel(const int64_t *index, const td_dims *shape,
+                        const int64_t *strides);
+TD_API bool td_broadcast_dims(const char *operation, const td_dims *a,
+                              const td_dims *b, td_dims *out);
+TD_API bool td_broadcast_shapes(const char *operation,
+                                const td_tensor *a, const td_tensor *b,
+                                td_dims *out);
+
+/* tensors: prototypes of creation */
+/* New row-major tensors of dtype o.dtype or, if that is 0, the default.
+   Negative sizes and overflow are TD_ERROR_RUNTIME. */
+TD_API td_tensor *td_empty(td_dims size, td_tensor_options o);
+TD_API td_tensor *td_zeros(td_dims size, td_tensor_options o);
+TD_API td_tensor *td_ones(td_dims size, td_tensor_options o);
+/* dtype 0: int64 for an int, bool for a bool, else the default. */
+TD_API td_tensor *td_full(td_dims size, td_scalar value,
+                          td_tensor_options o);
+/* [ceil((end - start) / step)]; dtype 0: int64 if all are ints. */
+TD_API td_tensor *td_arange(td_scalar start, td_scalar end,
+                            td_scalar step, td_tensor_options o);
+TD_API td_tensor *td_linspace(double start, double end, int64_t steps,
+                              td_tensor_options o);
+TD_API td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o);
+
+/* Like x in shape and, unless o.dtype is given, dtype. */
+TD_API td_tensor *td_empty_like(td_tensor *x, td_tensor_options o);
+TD_API td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o);
+TD_API td_tensor *td_ones_like(td_tensor *x, td_tensor_options o);
+TD_API td_tensor *td_full_like(td_tensor *x, td_scalar value,
+                               td_tensor_options o);
+
+/* Copies row-major elements of the options' dtype from `data`. */
+TD_API td_tensor *td_from_data(const void *data, td_dims shape,
+                               td_tensor_options o);
+
+/* Shares `data`; strides in elements.  `release(context)` is called once
+   when the last handle goes, and not at all if this fails. */
+TD_API td_tensor *td_from_memory(void *data, td_dims shape,
+                                 td_dims strides, td_tensor_options o,
+                                 void (*release)(void *), void *context);
+
+/* tensors: prototypes of views */
+/* Views: O(1), the storage is shared.  Dimensions may be negative; one
+   that does not exist is TD_ERROR_INDEX, a shape that does not fit
+   TD_ERROR_RUNTIME. */
+TD_API td_tensor *td_transpose(td_tensor *x, int dim0, int dim1);
+TD_API td_tensor *td_t(td_tensor *x);              /* rank <= 2 */
+TD_API td_tensor *td_permute(td_tensor *x, td_dims dims);
+TD_API td_tensor *td_view(td_tensor *x, td_dims size);  /* one -1 */
+TD_API td_tensor *td_expand(td_tensor *x, td_dims size);
+TD_API td_tensor *td_squeeze(td_tensor *x, td_dims dims); /* {}: all */
+TD_API td_tensor *td_unsqueeze(td_tensor *x, int dim);
+TD_API td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
+                           td_opt_i64 end, int64_t step);  /* step > 0 */
+TD_API td_tensor *td_select(td_tensor *x, int dim, int64_t index);
+
+/* Views if strides allow, else copies. */
+TD_API td_tensor *td_reshape(td_tensor *x, td_dims shape);
+TD_API td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim);
+
+/* tensors: prototypes of copies */
+/* x itself, with one more owner, if nothing is to be done. */
+TD_API td_tensor *td_contiguous(td_tensor *x);
+TD_API td_tensor *td_to(td_tensor *x, td_dtype dtype);
+
+TD_API td_tensor *td_clone(td_tensor *x);
+TD_API td_tensor *td_cat(td_tensor *const *tensors, int n, int dim);
+TD_API td_tensor *td_stack(td_tensor *const *tensors, int n, int dim);
+/* index: int64 or int32 vector, each in [0, size of dim). */
+TD_API td_tensor *td_index_select(td_tensor *x, int dim,
+                                  td_tensor *index);
+
+/* In place; return x with one more owner. */
+TD_API td_tensor *td_copy_(td_tensor *x, td_tensor *src);
+TD_API td_tensor *td_fill_(td_tensor *x, td_scalar value);
+TD_API td_tensor *td_zero_(td_tensor *x);
+#ifdef __cplusplus
+}
+#endif
+#endif

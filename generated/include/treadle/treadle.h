@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "memory": edit that, not this file. */
+/* Everything a Treadle program needs, in reading order.
+
+       #include <treadle/treadle.h>
+       int main(void) { return td_failed(); } */
+#ifndef TREADLE_H
+#define TREADLE_H
+/* memory: umbrella includes */
+#include <treadle/base.h>
+/* parallel: umbrella includes */
+#include <treadle/parallel.h>
+/* tensors: umbrella includes */
+#include <treadle/tensor.h>
+#include <treadle/op.h>
+/* elementwise: umbrella includes */
+#include <treadle/isa.h>
+#include <treadle/elementwise.h>
+/* reductions: umbrella includes */
+#include <treadle/reductions.h>
+/* matmul: umbrella includes */
+#include <treadle/matmul.h>
+/* random: umbrella includes */
+#include <treadle/random.h>
+/* graph: umbrella includes */
+#include <treadle/autograd.h>
+/* gradcheck: umbrella includes */
+#include <treadle/gradcheck.h>
+/* modules: umbrella includes */
+#include <treadle/module.h>
+/* losses: umbrella includes */
+#include <treadle/losses.h>
+/* optimisers: umbrella includes */
+#include <treadle/optimisers.h>
+/* data: umbrella includes */
+#include <treadle/data.h>
+/* python: umbrella includes */
+#include <treadle/foreign.h>
+#endif

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+#include <stdarg.h>
+#define MAX_INT_LISTS 4
+/* python: struct operator_object */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    glue *glue;
+    const td_op *op;
+    td_signature signature;
+    PyObject *name[TD_MAX_PARAMETERS];     /* interned */
+    td_value absent[TD_MAX_PARAMETERS]; /* what a default means */
+    int positional;                     /* parameters before the star */
+    int spread;         /* the int[] that f(1, 2) spells out, or -1 */
+    bool creates;       /* takes no tensor: accepts requires_grad */
+    PyObject *text, *document;
+    PyMethodDef function;
+} operator_object;
+/* python: struct call_state */
+typedef struct {
+    operator_object *operator;
+    PyObject *given[TD_MAX_PARAMETERS];    /* borrowed; NULL: default */
+    PyObject *const *rest;              /* spread integers, n_rest */
+    Py_ssize_t n_rest;
+    int requires_grad;
+    int n_in, n_attr, n_ints, n_lists;
+    td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
+    int64_t ints[MAX_INT_LISTS][TD_MAX_RANK];
+    td_tensor **list[TD_MAX_PARAMETERS];
+    int64_t elements;                   /* a guess at the work */
+} call_state;
+/* python: functions complain */
+static bool complain(const operator_object *o, const char *format, ...)
+{
+    if (PyErr_Occurred())
+        return false;               /* what Python said is better */
+    va_list words;
+    va_start(words, format);
+    PyObject *text = PyUnicode_FromFormatV(format, words);
+    va_end(words);
+    if (text != NULL)
+        PyErr_Format(PyExc_TypeError, "%s(): %U", td_op_name(o->op),
+                     text);
+    Py_XDECREF(text);
+    return false;
+}
+
+static bool complain_count(const operator_object *o, Py_ssize_t n)
+{
+    return complain(o, "takes at most %d positional arguments, "
+                    "%zd were given", o->positional, n);
+}
+static bool complain_type(const operator_object *o, int at,
+                          const char *expected, PyObject *got)
+{
+    return complain(o, "argument '%U' must be %s, not %.100s",
+                    o->name[at], expected, Py_TYPE(got)->tp_name);
+}
+/* python: function is_integer */
+bool is_integer(PyObject *object)
+{
+    if (PyLong_Check(object))
+        return true;
+    tensor_object *w = tensor_cast(object);
+    if (w == NULL)
+        return PyIndex_Check(object) && !PySequence_Check(object);
+    const td_dtype type = td_dtype_of(w->handle);
+    return td_numel(w->handle) == 1 && td_dtype_is_integer(type);
+}
+/* python: functions to_int and to_float */
+bool to_int(PyObject *given, td_value *out)
+{
+    if (!is_integer(given))
+        return false;
+    PyObject *index = PyNumber_Index(given);
+    const long long value = index ? PyLong_AsLongLong(index) : -1;
+    Py_XDECREF(index);
+    out->kind = TD_SCALAR;
+    out->as.scalar = td_int(value);
+    return !PyErr_Occurred();
+}
+
+static bool to_float(PyObject *given, td_value *out)
+{
+    if (PyUnicode_Check(given) || PyBytes_Check(given))
+        return false;
+    const double value = PyFloat_AsDouble(given);
+    if (value == -1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Clear();
+        return false;
+    }
+    out->kind = TD_SCALAR;
+    out->as.scalar = td_float(value);
+    return true;
+}
+/* python: function to_scalar */
+bool to_scalar(PyObject *given, td_value *out)
+{
+    out->kind = TD_SCALAR;
+    if (PyBool_Check(given)) {
+        out->as.scalar = td_boolean(given == Py_True);
+        return true;
+    }
+    if (PyFloat_Check(given)) {
+        out->as.scalar = td_float(PyFloat_AS_DOUBLE(given));
+        return true;
+    }
+    if (PyLong_Check(given))
+        return to_int(given, out);
+    if (tensor_cast(given) || PyObject_CheckBuffer(given) == 0)
+        return false;
+    return PyIndex_Check(given) ? to_int(given, out)
+                                : to_float(given, out);
+}
+/* python: function convert_tensor */
+static bool convert_tensor(call_state *c, int at, PyObject *given,
+                           td_value *out)
+{
+    tensor_object *w = tensor_cast(given);
+    if (w == NULL)
+        return complain_type(c->operator, at,
+            c->operator->signature.at[at].kind == TD_P_OPERAND
+            ? "a Tensor or a number" : "a Tensor", given);
+    c->elements += td_numel(w->handle);
+    out->kind = TD_TENSOR;
+    out->as.tensor = w->handle;
+    return true;
+}
+/* python: function convert_ints */
+static bool convert_ints(call_state *c, int at, PyObject *given,
+                         td_value *out)
+{
+    int64_t *into = c->ints[c->n_ints++];
+    PyObject *const *from = &given;
+    Py_ssize_t n = 1;
+    if (c->rest && at == c->operator->spread) {
+        from = c->rest;
+        n = c->n_rest;
+    } else if (PyList_Check(given) || PyTuple_Check(given)) {
+        from = PySequence_Fast_ITEMS(given);
+        n = PySequence_Fast_GET_SIZE(given);
+    }
+    if (n > TD_MAX_RANK)
+        return complain(c->operator, "argument '%U' has %zd integers, "
+                        "at most 8 are possible",
+                        c->operator->name[at], n);
+    /* python: convert the integers of a list one by one */
+    for (Py_ssize_t i = 0; i < n; i++) {
+        td_value value;
+        if (PyList_Check(given) && i >= PyList_GET_SIZE(given))
+            return complain(c->operator, "a list changed under the call");
+        if (PyList_Check(given))
+            from = PySequence_Fast_ITEMS(given);
+        if (!to_int(from[i], &value))
+            return complain_type(c->operator, at,
+                "an integer or a sequence of integers", from[i]);
+        into[i] = value.as.scalar.as.i;
+    }
+    out->kind = TD_INTS;
+    out->as.ints.count = (int)n;
+    out->as.ints.at = into;
+    return true;
+}
+/* python: function convert_tensors */
+static bool convert_tensors(call_state *c, int at, PyObject *given,
+                            td_value *out)
+{
+    if (!PyList_Check(given) && !PyTuple_Check(given))
+        return complain_type(c->operator, at, "a sequence of Tensors",
+                             given);
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(given);
+    td_tensor **into = PyMem_Calloc((size_t)n + 1, sizeof *into);
+    if (into == NULL)
+        return PyErr_NoMemory();
+    c->list[c->n_lists++] = into;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(given, i);
+        tensor_object *w = tensor_cast(item);
+        if (w == NULL)
+            return complain_type(c->operator, at,
+                                 "a sequence of Tensors", item);
+        into[i] = td_retain(w->handle);
+        c->elements += td_numel(w->handle);
+    }
+    out->kind = TD_TENSORS;
+    out->as.tensors.count = (int)n;
+    out->as.tensors.at = into;
+    return true;
+}
+/* python: function convert_argument */
+/* The value of parameter `at`, from the object given for it. */
+static bool convert_argument(call_state *c, int at, PyObject *given,
+                             td_value *out)
+{
+    const td_parameter *p = &c->operator->signature.at[at];
+    if (given == Py_None && p->optional) {
+        out->kind = TD_NONE;
+        return true;
+    }
+    if (p->list)
+        return p->kind == TD_P_TENSOR
+             ? convert_tensors(c, at, given, out)
+             : convert_ints(c, at, given, out);
+    switch (p->kind) {
+    /* python: convert a tensor or a scalar */
+    case TD_P_OPERAND:
+        if (to_scalar(given, out))
+            return true;
+        /* fall through */
+    case TD_P_TENSOR:
+        return convert_tensor(c, at, given, out);
+    case TD_P_SCALAR:
+        return to_scalar(given, out)
+            || complain_type(c->operator, at, "a number", given);
+    case TD_P_FLOAT:
+        return to_float(given, out)
+            || complain_type(c->operator, at, "a number", given);
+    case TD_P_INT:
+        return to_int(given, out)
+            || complain_type(c->operator, at, "an integer", given);
+    case TD_P_BOOL:
+        out->kind = TD_SCALAR;
+        out->as.scalar = td_boolean(given == Py_True);
+        return PyBool_Check(given)
+            || complain_type(c->operator, at, "True or False", given);
+    /* python: convert what is neither tensor nor number */
+    case TD_P_STRING:
+        out->kind = TD_STRING;
+        out->as.string = PyUnicode_Check(given) ? PyUnicode_AsUTF8(given)
+                                                : NULL;
+        return out->as.string
+            || complain_type(c->operator, at, "a string", given);
+    case TD_P_DTYPE:
+        out->kind = TD_DTYPE;
+        out->as.dtype = dtype_of(c->operator->glue, given);
+        return out->as.dtype != TD_DTYPE_NONE
+            || complain_type(c->operator, at, "a treadle.dtype", given);
+    case TD_P_DEVICE:
+        out->kind = TD_DEVICE;
+        return parse_device(given, &out->as.device);
+    case TD_P_GENERATOR:
+        out->kind = TD_GENERATOR;
+        out->as.generator = generator_of(c->operator->glue, given);
+        return out->as.generator
+            || complain_type(c->operator, at, "a Generator", given);
+    }
+    return complain_type(c->operator, at, "of a known kind", given);
+}
+/* python: function take_positional */
+static bool take_positional(call_state *c, PyObject *const *args,
+                            Py_ssize_t n)
+{
+    operator_object *o = c->operator;
+    if (o->spread >= 0 && n > o->spread
+        && is_integer(args[o->spread])) {
+        c->rest = args + o->spread;
+        c->n_rest = n - o->spread;
+        c->given[o->spread] = args[o->spread];
+        n = o->spread;
+    }
+    if (n > o->positional)
+        return complain_count(o, n);
+    for (Py_ssize_t i = 0; i < n; i++)
+        c->given[i] = args[i];
+    return true;
+}
+/* python: function find_parameter */
+static int find_parameter(const operator_object *o, PyObject *name)
+{
+    for (int i = 0; i < o->signature.n_parameters; i++)
+        if (o->name[i] == name)
+            return i;
+    for (int i = 0; i < o->signature.n_parameters; i++)
+        if (PyUnicode_Compare(o->name[i], name) == 0)
+            return i;
+    return -1;
+}
+/* python: function take_named */
+static bool take_named(call_state *c, PyObject *const *values,
+                       PyObject *names)
+{
+    operator_object *o = c->operator;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        const int at = find_parameter(o, name);
+        if (at < 0 && o->creates
+            && PyUnicode_CompareWithASCIIString(name,
+                                                "requires_grad") == 0) {
+            c->requires_grad = PyObject_IsTrue(values[i]);
+            if (c->requires_grad < 0)
+                return false;
+        } else if (at < 0) {
+            return complain(o, "unexpected keyword argument '%U'",
+                            name);
+        } else if (c->given[at] != NULL) {
+            return complain(o, "argument '%U' was given twice", name);
+        } else {
+            c->given[at] = values[i];
+        }
+    }
+    return true;
+}
+/* python: function convert_all */
+static bool convert_all(call_state *c)
+{
+    operator_object *o = c->operator;
+    for (int i = 0; i < o->signature.n_parameters; i++) {
+        const td_parameter *p = &o->signature.at[i];
+        td_value *out = p->is_input ? &c->in[c->n_in++]
+                                    : &c->attr[c->n_attr++];
+        if (c->given[i] == NULL) {
+            if (!p->has_default)
+                return complain(o, "missing argument '%U'", o->name[i]);
+            *out = o->absent[i];
+        } else if (!convert_argument(c, i, c->given[i], out)) {
+            return false;
+        }
+    }
+    return true;
+}
+/* python: function run_call */
+/* Runs `call`, without the lock if `elements` promise enough work. */
+PyObject *run_call(glue *g, td_call *call, int64_t elements)
+{
+    bool good;
+    td_error_clear();
+    if (elements < 16384) {
+        good = td_run(call);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        good = td_run(call);
+        Py_END_ALLOW_THREADS
+    }
+    if (!good)
+        return fail();
+    if (call->n_out == 1)
+        return wrap(g, call->out[0]);
+    return wrap_many(g, call->out, call->n_out);
+}
+/* python: function operator_vectorcall */
+static PyObject *operator_vectorcall(PyObject *self,
+    PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    operator_object *o = (operator_object *)self;
+    const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    call_state c;
+    memset(&c, 0, offsetof(call_state, in));
+    c.operator = o;
+    c.elements = 0;
+    PyObject *result = NULL;
+    if (take_positional(&c, args, n)
+        && (names == NULL || take_named(&c, args + n, names))
+        && convert_all(&c)) {
+        td_call call = { .op = o->op, .n_in = c.n_in,
+                         .n_attr = c.n_attr, .in = c.in,
+                         .attr = c.attr,
+                         .n_out = o->signature.n_results };
+        result = run_call(o->glue, &call, c.elements);
+    }
+    /* python: free the lists of the call */
+    for (int i = 0; i < c.n_lists; i++) {
+        for (td_tensor **x = c.list[i]; *x != NULL; x++)
+            td_release(*x);
+        PyMem_Free(c.list[i]);
+    }
+    if (result && c.requires_grad)
+        td_set_requires_grad(((tensor_object *)result)->handle, true);
+    if (result && td_failed()) {
+        Py_CLEAR(result);
+        fail();
+    }
+    return result;
+}
+/* python: function operator_function */
+static PyObject *operator_function(PyObject *self,
+    PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return operator_vectorcall(self, args, (size_t)n, names);
+}
+/* python: function parse_default */
+static td_value parse_default(td_parameter *p)
+{
+    td_value v = { .kind = TD_NONE };
+    char *text = p->default_text;
+    if (!p->has_default || strcmp(text, "None") == 0)
+        return v;
+    v.kind = p->list ? TD_INTS : TD_SCALAR;
+    if (p->list)
+        return v;                   /* "[]", the empty list */
+    if (p->kind == TD_P_STRING) {
+        text[strlen(text) - 1] = '\0';      /* 'mean' */
+        v.kind = TD_STRING;
+        v.as.string = text + 1;
+    } else if (p->kind == TD_P_BOOL) {
+        v.as.scalar = td_boolean(text[0] == 'T');
+    } else if (p->kind == TD_P_INT
+               || strspn(text, "-0123456789") == strlen(text)) {
+        v.as.scalar = td_int(strtoll(text, NULL, 10));
+    } else {
+        v.as.scalar = td_float(strtod(text, NULL));
+    }
+    if (p->kind == TD_P_FLOAT && v.as.scalar.kind == TD_SCALAR_INT)
+        v.as.scalar = td_float((double)v.as.scalar.as.i);
+    return v;
+}
+/* python: function study_parameters */
+static bool study_parameters(operator_object *o)
+{
+    td_signature *s = &o->signature;
+    o->spread = -1;
+    o->creates = true;
+    for (int i = 0; i < s->n_parameters; i++) {
+        td_parameter *p = &s->at[i];
+        o->name[i] = PyUnicode_InternFromString(p->name);
+        if (o->name[i] == NULL)
+            return false;
+        o->absent[i] = parse_default(p);
+        o->creates = o->creates && !p->is_input;
+        if (p->keyword_only)
+            continue;
+        o->positional = i + 1;
+        o->spread = p->kind == TD_P_INT && p->list ? i : -1;
+    }
+    return true;
+}
+/* python: function python_signature */
+/* "(input, dim=None, keepdim=False, *, dtype=None)" */
+static PyObject *python_signature(const operator_object *o)
+{
+    PyObject *text = PyUnicode_FromString("(");
+    for (int i = 0; i < o->signature.n_parameters && text; i++) {
+        const td_parameter *p = &o->signature.at[i];
+        const bool quoted = o->absent[i].kind == TD_STRING;
+        PyObject *more = PyUnicode_FromFormat("%U%s%s%s%s%s%s", text,
+            i ? ", " : "",
+            p->keyword_only && i == o->positional ? "*, " : "",
+            p->name, p->has_default ? "=" : "",
+            p->has_default ? p->default_text : "", quoted ? "'" : "");
+        Py_SETREF(text, more);
+    }
+    PyObject *all = text ? PyUnicode_FromFormat("%U)", text) : NULL;
+    Py_XDECREF(text);
+    return all;
+}
+/* python: function describe_operator */
+static bool describe_operator(operator_object *o)
+{
+    const char *words = td_op_documentation(o->op);
+    o->text = python_signature(o);
+    if (o->text == NULL)
+        return false;
+    o->document = PyUnicode_FromFormat("%s%U\n--\n\n%s\n\n%s",
+        td_op_name(o->op), o->text, td_op_signature(o->op),
+        words ? words : "");
+    if (o->document == NULL)
+        return false;
+    const char *doc = PyUnicode_AsUTF8(o->document);
+    o->function = (PyMethodDef){
+        td_op_name(o->op),
+        (PyCFunction)(void (*)(void))operator_function,
+        METH_FASTCALL | METH_KEYWORDS, doc };
+    return doc != NULL;
+}
+/* python: attributes of an operator */
+static PyObject *operator_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    const operator_object *o = (operator_object *)self;
+    return PyUnicode_FromString(td_op_name(o->op));
+}
+
+static PyObject *operator_text(PyObject *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(((operator_object *)self)->text);
+}
+
+static PyObject *operator_doc(PyObject *self, void *unused)
+{
+    (void)unused;
+    const char *doc = ((operator_object *)self)->function.ml_doc;
+    return PyUnicode_FromString(strstr(doc, "\n--\n\n") + 5);
+}
+
+static PyObject *operator_get(PyObject *self, PyObject *x,
+                              PyObject *type)
+{
+    (void)type;
+    if (x == NULL || x == Py_None)
+        return Py_NewRef(self);
+    return PyMethod_New(self, x);
+}
+/* python: function operator_dealloc */
+static void operator_dealloc(PyObject *self)
+{
+    operator_object *o = (operator_object *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    for (int i = 0; i < TD_MAX_PARAMETERS; i++)
+        Py_XDECREF(o->name[i]);
+    Py_XDECREF(o->text);
+    Py_XDECREF(o->document);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+/* python: type of operators */
+static PyMemberDef operator_members[] = {
+    { "__vectorcalloffset__", T_PYSSIZET,
+      offsetof(operator_object, vectorcall), READONLY, NULL },
+    { NULL, 0, 0, 0, NULL },
+};
+static PyGetSetDef operator_getset[] = {
+    { "__name__", operator_name, NULL, NULL, NULL },
+    { "__qualname__", operator_name, NULL, NULL, NULL },
+    { "__text_signature__", operator_text, NULL, NULL, NULL },
+    { "__doc__", operator_doc, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+static PyType_Slot operator_slots[] = {
+    { Py_tp_dealloc, operator_dealloc },
+    { Py_tp_call, PyVectorcall_Call },
+    { Py_tp_descr_get, operator_get },
+    { Py_tp_members, operator_members },
+    { Py_tp_getset, operator_getset },
+    { 0, NULL },
+};
+static PyType_Spec operator_spec = {
+    "treadle.Operator", sizeof(operator_object), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
+    | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots
+};
+/* python: function new_operator */
+static operator_object *new_operator(glue *g, const td_op *op)
+{
+    operator_object *o = PyObject_New(operator_object, g->operator);
+    if (o == NULL)
+        return NULL;
+    memset((char *)o + sizeof(PyObject), 0,
+           sizeof *o - sizeof(PyObject));
+    o->vectorcall = operator_vectorcall;
+    o->glue = g;
+    o->op = op;
+    if (!td_signature_parse(td_op_signature(op), &o->signature))
+        fail();
+    else if (study_parameters(o) && describe_operator(o))
+        return o;
+    Py_DECREF(o);
+    return NULL;
+}
+/* python: function bind_operators */
+bool bind_operators(glue *g, PyObject *module)
+{
+    g->operator = (PyTypeObject *)
+        PyType_FromModuleAndSpec(module, &operator_spec, NULL);
+    if (g->operator == NULL)
+        return false;
+    for (int i = 0; i < td_op_count(); i++) {
+        const td_op *op = td_op_at(i);
+        operator_object *o = new_operator(g, op);
+        if (o == NULL)
+            return false;
+        PyObject *f = PyCFunction_NewEx(&o->function, (PyObject *)o,
+                                        NULL);
+        const char *name = td_op_name(op);
+        bool good = f != NULL
+            && PyObject_SetAttrString(module, name, f) == 0;
+        if (good && !o->creates)
+            good = PyObject_SetAttrString((PyObject *)g->tensor, name,
+                                          (PyObject *)o) == 0;
+        Py_XDECREF(f);
+        Py_DECREF(o);
+        if (!good)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+/* python: struct builder */
+typedef struct {
+    td_dims shape;
+    td_scalar_kind kind;        /* the widest leaf so far */
+    td_dtype dtype;             /* second pass: of the elements */
+    char *at;                   /* second pass: the next element */
+} builder;
+/* python: struct exported */
+typedef struct {
+    td_tensor *alias;
+    Py_ssize_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
+} exported;
+/* python: function is_sequence */
+static bool is_sequence(PyObject *object)
+{
+    if (PyList_Check(object) || PyTuple_Check(object))
+        return true;
+    return PySequence_Check(object) && !PyUnicode_Check(object)
+        && !PyBytes_Check(object) && !tensor_cast(object)
+        && !PyObject_CheckBuffer(object);
+}
+/* python: function leaf_value */
+static bool leaf_value(PyObject *data, td_scalar *out)
+{
+    td_value value;
+    tensor_object *w = tensor_cast(data);
+    if (w != NULL) {
+        *out = td_item(w->handle);
+        if (td_failed())
+            fail();
+        return !PyErr_Occurred();
+    }
+    if (to_scalar(data, &value)) {
+        *out = value.as.scalar;
+        return true;
+    }
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "tensor: cannot make a number of "
+                     "%.100s", Py_TYPE(data)->tp_name);
+    return false;
+}
+/* python: function measure_leaf */
+static bool measure_leaf(builder *b, PyObject *data, int depth)
+{
+    td_scalar value;
+    if (!leaf_value(data, &value))
+        return false;
+    if (depth != b->shape.count) {
+        PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of "
+                     "length %lld at depth %d, got a number",
+                     (long long)b->shape.at[depth], depth);
+        return false;
+    }
+    if (value.kind > b->kind)
+        b->kind = value.kind;
+    return true;
+}
+/* python: function measure_nested */
+static bool measure_nested(builder *b, PyObject *data, int depth)
+{
+    if (!is_sequence(data))
+        return measure_leaf(b, data, depth);
+    if (depth == TD_MAX_RANK) {
+        PyErr_SetString(PyExc_ValueError, "tensor: nested deeper than "
+                        "8 lists");
+        return false;
+    }
+    PyObject *items = PySequence_Tuple(data);
+    if (items == NULL)
+        return false;
+    const Py_ssize_t n = PyTuple_GET_SIZE(items);
+    bool good = true;
+    if (depth == b->shape.count && b->kind == TD_SCALAR_NONE)
+        b->shape.at[b->shape.count++] = n;
+    else
+        good = depth < b->shape.count && b->shape.at[depth] == n;
+    if (!good)
+        PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of "
+                     "length %lld at depth %d, got length %zd",
+                     depth < b->shape.count
+                     ? (long long)b->shape.at[depth] : 0, depth, n);
+    for (Py_ssize_t i = 0; i < n && good; i++)
+        good = measure_nested(b, PyTuple_GET_ITEM(items, i), depth + 1);
+    Py_DECREF(items);
+    return good;
+}
+/* python: function write_element */
+static bool write_element(builder *b, PyObject *data)
+{
+    td_scalar s;
+    if (!leaf_value(data, &s))
+        return false;
+    if (b->dtype == TD_BOOL)
+        *b->at = td_scalar_double(s) != 0;
+    else if (b->dtype == TD_INT64)
+        *(int64_t *)(void *)b->at = td_scalar_int(s);
+    else
+        *(double *)(void *)b->at = td_scalar_double(s);
+    b->at += td_dtype_size(b->dtype);
+    return true;
+}
+/* python: function write_elements */
+static bool write_elements(builder *b, PyObject *data, int depth)
+{
+    if (depth == b->shape.count)
+        return write_element(b, data);
+    PyObject *items = PySequence_Tuple(data);
+    bool good = items != NULL;
+    if (good && PyTuple_GET_SIZE(items) != b->shape.at[depth]) {
+        PyErr_SetString(PyExc_ValueError, "tensor: the data changed "
+                        "while it was read");
+        good = false;
+    }
+    for (Py_ssize_t i = 0; good && i < b->shape.at[depth]; i++)
+        good = write_elements(b, PyTuple_GET_ITEM(items, i), depth + 1);
+    Py_XDECREF(items);
+    return good;
+}
+/* python: function from_sequence */
+static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
+{
+    builder b = { .kind = TD_SCALAR_NONE };
+    if (!measure_nested(&b, data, 0))
+        return NULL;
+    b.dtype = b.kind == TD_SCALAR_BOOL ? TD_BOOL
+            : b.kind == TD_SCALAR_INT ? TD_INT64 : TD_FLOAT64;
+    if (dtype == TD_DTYPE_NONE)
+        dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
+    td_tensor *wide = td_empty(b.shape,
+                               (td_tensor_options){ .dtype = b.dtype });
+    if (wide == NULL)
+        return NULL;
+    b.at = td_data(wide);
+    if (write_elements(&b, data, 0) && dtype == b.dtype)
+        return wide;
+    td_tensor *out = PyErr_Occurred() ? NULL : td_to(wide, dtype);
+    td_release(wide);
+    return out;
+}
+/* python: function dtype_of_format */
+static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
+{
+    if (format == NULL)
+        return TD_UINT8;
+    if (strchr("@=<", *format) && *format)
+        format++;
+    if (strlen(format) != 1)
+        return TD_DTYPE_NONE;
+    switch (*format) {
+    case '?': return TD_BOOL;
+    case 'B': return TD_UINT8;
+    case 'e': return TD_FLOAT16;
+    case 'f': return TD_FLOAT32;
+    case 'd': return TD_FLOAT64;
+    case 'b': case 'h': case 'i': case 'l': case 'q':
+        return size == 8 ? TD_INT64 : size == 4 ? TD_INT32
+             : size == 2 ? TD_INT16 : TD_INT8;
+    default:  return TD_DTYPE_NONE;
+    }
+}
+/* python: function open_buffer */
+static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
+                        td_dtype *dtype, td_dims *shape)
+{
+    if (PyObject_GetBuffer(data, view, flags) < 0)
+        return false;
+    *dtype = dtype_of_format(view->format, view->itemsize);
+    if (*dtype == TD_DTYPE_NONE)
+        PyErr_Format(PyExc_TypeError, "buffers of type '%s' cannot "
+                     "become a tensor", view->format);
+    else if (view->ndim > TD_MAX_RANK)
+        PyErr_Format(PyExc_ValueError, "buffers of %d dimensions are "
+                     "not supported, at most 8 are", view->ndim);
+    shape->count = view->ndim;
+    for (int i = 0; i < view->ndim && i < TD_MAX_RANK; i++)
+        shape->at[i] = view->shape[i];
+    if (PyErr_Occurred())
+        PyBuffer_Release(view);
+    return !PyErr_Occurred();
+}
+/* python: function copy_buffer */
+static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
+{
+    Py_buffer view;
+    td_dims shape;
+    td_dtype from;
+    if (!open_buffer(data, &view, PyBUF_FULL_RO, &from, &shape))
+        return NULL;
+    td_tensor *x = td_empty(shape,
+                            (td_tensor_options){ .dtype = from });
+    if (x != NULL && view.len > 0
+        && PyBuffer_ToContiguous(td_data(x), &view, view.len,
+                                 'C') < 0) {
+        td_release(x);
+        x = NULL;
+    }
+    PyBuffer_Release(&view);
+    if (x == NULL || dtype == TD_DTYPE_NONE || dtype == from)
+        return x;
+    td_tensor *out = td_to(x, dtype);
+    td_release(x);
+    return out;
+}
+/* python: function share_buffer */
+static void release_buffer(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyBuffer_Release(context);
+    PyMem_Free(context);
+    PyGILState_Release(gil);
+}
+
+static bool element_strides(const Py_buffer *view, td_dims *strides)
+{
+    strides->count = view->ndim;
+    for (int i = 0; i < view->ndim; i++) {
+        if (view->strides[i] % view->itemsize || view->strides[i] < 0) {
+            PyErr_SetString(PyExc_ValueError, "from_numpy: negative "
+                "strides, and strides that are no multiple of the "
+                "element size, are not supported; pass a copy");
+            return false;
+        }
+        strides->at[i] = view->strides[i] / view->itemsize;
+    }
+    return true;
+}
+PyObject *from_numpy(PyObject *module, PyObject *data)
+{
+    td_dims shape, strides;
+    td_dtype dtype;
+    Py_buffer *view = PyMem_Malloc(sizeof *view);
+    td_error_clear();
+    if (view == NULL)
+        return PyErr_NoMemory();
+    if (!open_buffer(data, view, PyBUF_STRIDED | PyBUF_FORMAT, &dtype,
+                     &shape)) {
+        PyMem_Free(view);
+        return NULL;
+    }
+    td_tensor *x = NULL;
+    if (!element_strides(view, &strides))
+        release_buffer(view);
+    else
+        x = td_from_memory(view->buf, shape, strides,
+                           (td_tensor_options){ .dtype = dtype },
+                           release_buffer, view);
+    return wrap(PyModule_GetState(module), x);
+}
+/* python: function new_tensor */
+/* A new reference to a tensor made of `data`; NULL raises. */
+td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
+{
+    (void)g;
+    tensor_object *w = tensor_cast(data);
+    td_tensor *x;
+    if (w != NULL) {
+        td_tensor *plain = td_detach(w->handle);
+        x = dtype == TD_DTYPE_NONE || dtype == td_dtype_of(plain)
+          ? td_clone(plain) : td_to(plain, dtype);
+        td_release(plain);
+    } else if (PyObject_CheckBuffer(data) && !PyBytes_Check(data)) {
+        x = copy_buffer(data, dtype);
+    } else {
+        x = from_sequence(data, dtype);
+    }
+    return x;
+}
+/* python: function py_tensor */
+/* tensor(data, *, dtype=None, requires_grad=False, device=None) */
+PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
+{
+    static char *keys[] = { "data", "dtype", "requires_grad", "device",
+                            NULL };
+    glue *g = PyModule_GetState(module);
+    PyObject *data, *type = Py_None, *device = Py_None;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "O|$OpO:tensor", keys,
+                                     &data, &type, &requires_grad,
+                                     &device))
+        return NULL;
+    td_device place;
+    const td_dtype dtype = type == Py_None ? TD_DTYPE_NONE
+                                           : dtype_of(g, type);
+    if ((device != Py_None && !parse_device(device, &place))
+        || (type != Py_None && dtype == TD_DTYPE_NONE))
+        return PyErr_Occurred() ? NULL
+             : PyErr_Format(PyExc_TypeError, "tensor(): argument "
+                            "'dtype' must be a treadle.dtype, not %s",
+                            Py_TYPE(type)->tp_name);
+    td_error_clear();
+    td_tensor *x = new_tensor(g, data, dtype);
+    if (x != NULL && requires_grad
+        && td_set_requires_grad(x, true) == NULL) {
+        td_release(x);
+        x = NULL;
+    }
+    return wrap(g, x);
+}
+/* python: function tensor_tolist */
+static PyObject *number_at(td_dtype dtype, const void *p)
+{
+    switch (dtype) {
+    case TD_FLOAT32: return PyFloat_FromDouble(*(const float *)p);
+    case TD_FLOAT64: return PyFloat_FromDouble(*(const double *)p);
+    case TD_INT64:   return PyLong_FromLongLong(*(const int64_t *)p);
+    case TD_INT32:   return PyLong_FromLong(*(const int32_t *)p);
+    case TD_INT16:   return PyLong_FromLong(*(const int16_t *)p);
+    case TD_INT8:    return PyLong_FromLong(*(const int8_t *)p);
+    case TD_UINT8:   return PyLong_FromLong(*(const uint8_t *)p);
+    default:         return PyBool_FromLong(*(const bool *)p);
+    }
+}
+
+static PyObject *list_of(const td_tensor *x, int dim, const char *p)
+{
+    if (dim == td_rank(x))
+        return number_at(td_dtype_of(x), p);
+    const int64_t n = td_size(x, dim);
+    const int64_t stride = td_strides(x)[dim]
+                         * (int64_t)td_dtype_size(td_dtype_of(x));
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; i < n && list; i++) {
+        PyObject *item = list_of(x, dim + 1, p + i * stride);
+        if (item == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+    }
+    return list;
+}
+PyObject *tensor_tolist(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_error_clear();
+    const td_dtype dtype = td_dtype_of(handle_of(self));
+    td_tensor *x = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16
+                 ? td_to(handle_of(self), TD_FLOAT32)
+                 : td_retain(handle_of(self));
+    PyObject *list = x ? list_of(x, 0, td_data(x)) : fail();
+    td_release(x);
+    return list;
+}
+/* python: function fits_flags */
+static bool fits_flags(Py_buffer *view, int flags)
+{
+    const bool c = PyBuffer_IsContiguous(view, 'C');
+    const bool wrong =
+        ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !c)
+     || ((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !c)
+     || ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS
+         && !PyBuffer_IsContiguous(view, 'F'))
+     || ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS
+         && !PyBuffer_IsContiguous(view, 'A'));
+    if (wrong)
+        PyErr_SetString(PyExc_BufferError, "the tensor is strided; "
+                        "use x.contiguous()");
+    if (!(flags & PyBUF_FORMAT))
+        view->format = NULL;
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+        view->strides = NULL;
+    if (!(flags & PyBUF_ND))
+        view->shape = NULL;
+    return !wrong;
+}
+
+void tensor_releasebuffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    exported *e = view->internal;
+    td_release(e->alias);
+    PyMem_Free(e);
+}
+/* python: function tensor_getbuffer */
+static const char *format_of(td_dtype dtype)
+{
+    static const char *const letter[TD_DTYPE_COUNT] = {
+        [TD_FLOAT32] = "f", [TD_FLOAT64] = "d", [TD_INT64] = "q",
+        [TD_INT32] = "i", [TD_UINT8] = "B", [TD_BOOL] = "?",
+        [TD_FLOAT16] = "e", [TD_INT8] = "b", [TD_INT16] = "h",
+    };
+    return letter[dtype];
+}
+
+static exported *new_export(td_tensor *x)
+{
+    exported *e = PyMem_Malloc(sizeof *e);
+    td_error_clear();
+    if (e == NULL || (e->alias = td_detach(x)) == NULL) {
+        PyMem_Free(e);
+        PyErr_SetString(PyExc_BufferError, "no memory for a view");
+        td_error_clear();
+        return NULL;
+    }
+    for (int i = 0; i < td_rank(x); i++) {
+        e->shape[i] = (Py_ssize_t)td_size(x, i);
+        e->strides[i] = (Py_ssize_t)td_strides(x)[i]
+                      * (Py_ssize_t)td_dtype_size(td_dtype_of(x));
+    }
+    return e;
+}
+int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    td_tensor *x = handle_of(self);
+    const char *format = format_of(td_dtype_of(x));
+    view->obj = NULL;
+    if (td_requires_grad(x) || format == NULL) {
+        PyErr_SetString(PyExc_BufferError, format
+            ? "a tensor that requires grad exports no buffer; "
+              "use x.detach()" : "bfloat16 has no buffer format");
+        return -1;
+    }
+    exported *e = new_export(x);
+    if (e == NULL)
+        return -1;
+    *view = (Py_buffer){ .buf = td_data(x), .internal = e,
+        .itemsize = (Py_ssize_t)td_dtype_size(td_dtype_of(x)),
+        .format = (char *)(uintptr_t)format, .ndim = td_rank(x),
+        .shape = e->shape, .strides = e->strides };
+    view->len = (Py_ssize_t)td_numel(x) * view->itemsize;
+    if (!fits_flags(view, flags)) {
+        td_release(e->alias);
+        PyMem_Free(e);
+        return -1;
+    }
+    view->obj = Py_NewRef(self);
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+/* What the files of the extension _C share.
+
+   A function that returns PyObject * or false has set an exception when
+   it returns NULL or false.  Handles are td_tensor *, wrappers are
+   tensor_object *; wrap() goes from the first to the second. */
+#ifndef TREADLE_GLUE_H
+#define TREADLE_GLUE_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#include <stdbool.h>
+#include <treadle/treadle.h>
+/* python: supply what Python 3.9 lacks */
+#if PY_VERSION_HEX < 0x030a0000
+static inline PyObject *Py_NewRef(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+#endif
+/* python: lists of number slots */
+#define BINARY_SLOTS(S) \
+    S(add) S(sub) S(mul) S(div) S(remainder) S(floor_divide) S(matmul)
+#define INPLACE_SLOTS(S) S(add_) S(sub_) S(mul_) S(div_)
+#define UNARY_SLOTS(S) S(neg) S(abs) S(logical_not)
+#define COMPARE_SLOTS(S) S(lt) S(le) S(eq) S(ne) S(gt) S(ge)
+#define SLOT_NAME(name) SLOT_##name,
+enum {
+    BINARY_SLOTS(SLOT_NAME) INPLACE_SLOTS(SLOT_NAME)
+    UNARY_SLOTS(SLOT_NAME) COMPARE_SLOTS(SLOT_NAME)
+    SLOT_pow, SLOT_pow_, SLOT_COUNT
+};
+/* python: struct glue */
+typedef struct glue {
+    PyTypeObject *tensor, *operator, *dtype, *device, *size, *generator;
+    PyObject *dtypes[TD_DTYPE_COUNT];
+    td_tensor *nothing;             /* an empty tensor in reserve */
+    const td_op *slot[SLOT_COUNT];  /* operators behind + - * / ... */
+} glue;
+/* python: struct tensor_object */
+typedef struct {
+    PyObject_HEAD
+    td_tensor *handle;
+    struct glue *glue;              /* the state of our module */
+    PyObject *dict, *weakrefs;
+    PyObject *hooks;                /* {id: callable}, or NULL */
+    bool owner;                     /* we own the handle, not it us */
+} tensor_object;
+/* python: prototypes of the extension */
+/* tensor.c */
+void tensor_dealloc(PyObject *self);
+void wake(tensor_object *w);
+PyObject *wrap(glue *g, td_tensor *x);
+PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x);
+PyObject *wrap_many(glue *g, td_tensor **x, int n);
+bool make_tensor_type(glue *g, PyObject *module);
+/* module.c */
+PyObject *fail(void);
+bool callback_failed(const char *operation);
+/* binder.c */
+bool is_integer(PyObject *object);
+bool to_int(PyObject *given, td_value *out);
+bool to_scalar(PyObject *given, td_value *out);
+PyObject *run_call(glue *g, td_call *call, int64_t elements);
+bool bind_operators(glue *g, PyObject *module);
+/* objects.c */
+td_dtype dtype_of(glue *g, PyObject *object);
+bool parse_device(PyObject *given, td_device *out);
+void *generator_of(glue *g, PyObject *object);
+PyObject *new_size(glue *g, const int64_t *sizes, int n);
+bool add_small_objects(glue *g, PyObject *module);
+/* number.c */
+extern const PyType_Slot number_slots[];
+PyObject *tensor_compare(PyObject *a, PyObject *b, int how);
+Py_hash_t tensor_hash(PyObject *self);
+PyObject *tensor_item(PyObject *self, PyObject *unused);
+/* subscript.c */
+PyObject *tensor_subscript(PyObject *self, PyObject *key);
+int tensor_assign(PyObject *self, PyObject *key, PyObject *object);
+Py_ssize_t tensor_length(PyObject *self);
+PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t i);
+PyObject *tensor_iter(PyObject *self);
+/* data.c */
+td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype);
+PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names);
+PyObject *from_numpy(PyObject *module, PyObject *data);
+PyObject *tensor_tolist(PyObject *self, PyObject *unused);
+int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void tensor_releasebuffer(PyObject *self, Py_buffer *view);
+/* gradient.c */
+bool publish_state(glue *g);
+bool function_backward(void *context, td_custom_call *call);
+PyObject *py_backward(PyObject *module, PyObject *args);
+PyObject *py_grad(PyObject *module, PyObject *args);
+PyObject *py_register_hook(PyObject *module, PyObject *args);
+PyObject *py_remove_hook(PyObject *module, PyObject *args);
+PyObject *py_record(PyObject *module, PyObject *args);
+/* python: function tensor_cast */
+/* `object` as a wrapper, or NULL if it is no tensor at all. */
+static inline tensor_object *tensor_cast(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    while (type != NULL && type->tp_dealloc != tensor_dealloc)
+        type = type->tp_base;
+    if (type == NULL)
+        return NULL;
+    tensor_object *w = (tensor_object *)object;
+    if (!w->owner)
+        wake(w);
+    return w;
+}
+/* python: function handle_of */
+static inline td_tensor *handle_of(PyObject *tensor)
+{
+    tensor_object *w = (tensor_object *)tensor;
+    if (!w->owner)
+        wake(w);
+    return w->handle;
+}
+#endif

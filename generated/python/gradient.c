@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+/* python: struct handles */
+typedef struct {
+    int n;
+    td_tensor **at;
+} handles;
+/* python: functions of handles */
+/* Retains the tensors of a tuple; None is NULL if that is allowed. */
+static bool take_handles(PyObject *tuple, bool none, handles *out)
+{
+    const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    *out = (handles){ (int)n, PyMem_Calloc((size_t)n + 1,
+                                           sizeof *out->at) };
+    if (out->at == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(tuple, i);
+        tensor_object *w = tensor_cast(item);
+        if (w != NULL)
+            out->at[i] = td_retain(w->handle);
+        else if (!none || item != Py_None) {
+            PyErr_Format(PyExc_TypeError, "expected a Tensor%s, not "
+                         "%.100s", none ? " or None" : "",
+                         Py_TYPE(item)->tp_name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void drop_handles(handles *h)
+{
+    for (int i = 0; i < h->n && h->at; i++)
+        td_release(h->at[i]);
+    PyMem_Free(h->at);
+}
+/* python: functions that find the state */
+#define STATE_KEY "treadle._C"
+
+static PyObject *shelf(void)
+{
+    return PyInterpreterState_GetDict(PyInterpreterState_Get());
+}
+
+bool publish_state(glue *g)
+{
+    PyObject *all = shelf();
+    PyObject *capsule = all ? PyCapsule_New(g, STATE_KEY, NULL) : NULL;
+    const bool good = capsule
+        && PyDict_SetItemString(all, STATE_KEY, capsule) == 0;
+    Py_XDECREF(capsule);
+    return good;
+}
+
+static glue *published_state(void)
+{
+    PyObject *capsule = PyDict_GetItemString(shelf(), STATE_KEY);
+    return PyCapsule_GetPointer(capsule, STATE_KEY);
+}
+/* python: function py_backward */
+/* _backward(root, gradient or None, retain_graph, create_graph) */
+PyObject *py_backward(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *root, *gradient;
+    int retain, create;
+    if (!PyArg_ParseTuple(args, "OOpp:backward", &root, &gradient,
+                          &retain, &create))
+        return NULL;
+    tensor_object *w = tensor_cast(root), *v = tensor_cast(gradient);
+    if (w == NULL || (v == NULL && gradient != Py_None))
+        return PyErr_Format(PyExc_TypeError, "backward: gradient must "
+                            "be a Tensor or None, not %.100s",
+                            Py_TYPE(w ? gradient : root)->tp_name);
+    bool good;
+    td_error_clear();
+    Py_BEGIN_ALLOW_THREADS
+    good = td_backward(w->handle, (td_backward_options){
+        .gradient = v ? v->handle : NULL, .retain_graph = retain,
+        .create_graph = create });
+    Py_END_ALLOW_THREADS
+    if (!good)
+        return fail();
+    Py_RETURN_NONE;
+}
+/* python: function py_grad */
+/* _grad(outputs, inputs, grad_outputs, retain, create, unused) */
+PyObject *py_grad(PyObject *module, PyObject *args)
+{
+    PyObject *outs, *ins, *seeds;
+    int retain, create, unused;
+    if (!PyArg_ParseTuple(args, "O!O!O!ppp:grad", &PyTuple_Type, &outs,
+                          &PyTuple_Type, &ins, &PyTuple_Type, &seeds,
+                          &retain, &create, &unused))
+        return NULL;
+    handles y = { 0, NULL }, x = { 0, NULL }, v = { 0, NULL };
+    PyObject *result = NULL;
+    td_tensor **g = PyMem_Calloc((size_t)PyTuple_GET_SIZE(ins) + 1,
+                                 sizeof *g);
+    if (g && take_handles(outs, false, &y)
+        && take_handles(ins, false, &x)
+        && take_handles(seeds, true, &v)) {
+        bool good;
+        td_error_clear();
+        Py_BEGIN_ALLOW_THREADS
+        good = td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
+            .grad_outputs = v.n ? v.at : NULL, .retain_graph = retain,
+            .create_graph = create, .allow_unused = unused });
+        Py_END_ALLOW_THREADS
+        result = good ? wrap_many(PyModule_GetState(module), g, x.n)
+                      : fail();
+    }
+    drop_handles(&y);
+    drop_handles(&x);
+    drop_handles(&v);
+    PyMem_Free(g);
+    return result;
+}
+/* python: function call_python_hook */
+static td_tensor *call_python_hook(void *context, td_tensor *grad)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    td_tensor *changed = NULL;
+    PyObject *x = wrap(published_state(), td_retain(grad));
+    PyObject *result = x ? PyObject_CallOneArg(context, x) : NULL;
+    Py_XDECREF(x);
+    tensor_object *w = result ? tensor_cast(result) : NULL;
+    if (w != NULL)
+        changed = td_retain(w->handle);
+    else if (result != NULL && result != Py_None)
+        PyErr_Format(PyExc_TypeError, "a hook must return a Tensor or "
+                     "None, not %.100s", Py_TYPE(result)->tp_name);
+    Py_XDECREF(result);
+    td_error_clear();
+    if (PyErr_Occurred())
+        callback_failed("hook");
+    PyGILState_Release(gil);
+    return changed;
+}
+
+static void drop_object(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_DECREF((PyObject *)context);
+    PyErr_Restore(type, value, trace);
+    PyGILState_Release(gil);
+}
+/* python: function py_register_hook */
+/* _register_hook(tensor, callable) -> number of the hook */
+PyObject *py_register_hook(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *x, *hook;
+    if (!PyArg_ParseTuple(args, "OO:register_hook", &x, &hook))
+        return NULL;
+    tensor_object *w = tensor_cast(x);
+    if (w == NULL || !PyCallable_Check(hook))
+        return PyErr_Format(PyExc_TypeError,
+                            "register_hook: expected a callable");
+    if (w->hooks == NULL && (w->hooks = PyDict_New()) == NULL)
+        return NULL;
+    td_error_clear();
+    const int64_t id = td_register_hook(w->handle, call_python_hook,
+                                        Py_NewRef(hook), drop_object);
+    if (td_failed())
+        return fail();
+    PyObject *number = PyLong_FromLongLong(id);
+    if (number && PyDict_SetItem(w->hooks, number, hook) < 0)
+        Py_CLEAR(number);
+    return number;
+}
+/* python: function py_remove_hook */
+/* _remove_hook(tensor, number) -> whether it was there */
+PyObject *py_remove_hook(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *x, *number;
+    if (!PyArg_ParseTuple(args, "OO!:remove_hook", &x, &PyLong_Type,
+                          &number))
+        return NULL;
+    tensor_object *w = tensor_cast(x);
+    if (w == NULL)
+        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
+    td_error_clear();
+    const bool there = td_remove_hook(w->handle,
+                                      PyLong_AsLongLong(number));
+    if (w->hooks && PyDict_DelItem(w->hooks, number) < 0)
+        PyErr_Clear();
+    return td_failed() ? fail() : PyBool_FromLong(there);
+}
+/* python: function function_backward */
+static PyObject *tuple_of(td_tensor *const *x, int n)
+{
+    glue *g = published_state();
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; i < n && tuple; i++) {
+        PyObject *item = x[i] ? wrap(g, td_retain(x[i]))
+                              : Py_NewRef(Py_None);
+        if (item == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, item);
+    }
+    return tuple;
+}
+
+static PyObject *tuple_of_bools(const bool *x, int n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; i < n && tuple; i++)
+        PyTuple_SET_ITEM(tuple, i, PyBool_FromLong(x[i]));
+    return tuple;
+}
+bool function_backward(void *context, td_custom_call *call)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *saved = tuple_of(call->saved, call->n_saved);
+    PyObject *grads = tuple_of(call->grad_out, call->n_out);
+    PyObject *needs = tuple_of_bools(call->needs, call->n_in);
+    PyObject *result = saved && grads && needs
+        ? PyObject_CallFunctionObjArgs(context, saved, grads, needs,
+                                       NULL)
+        : NULL;
+    Py_XDECREF(saved);
+    Py_XDECREF(grads);
+    Py_XDECREF(needs);
+    if (result && (!PyTuple_Check(result)
+                   || PyTuple_GET_SIZE(result) != call->n_in))
+        PyErr_SetString(PyExc_RuntimeError, "backward: one gradient "
+                        "for each input is expected");
+    for (int i = 0; result && !PyErr_Occurred() && i < call->n_in;
+         i++) {
+        tensor_object *w = tensor_cast(PyTuple_GET_ITEM(result, i));
+        call->grad_in[i] = w && call->needs[i] ? td_retain(w->handle)
+                                               : NULL;
+    }
+    Py_XDECREF(result);
+    td_error_clear();
+    const bool good = !PyErr_Occurred();
+    PyGILState_Release(gil);
+    return good || callback_failed("backward");
+}
+/* python: function py_record */
+/* _record(name, inputs, outputs, saved, backward) */
+PyObject *py_record(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyObject *ins, *outs, *saved, *backward;
+    if (!PyArg_ParseTuple(args, "sO!O!O!O:_record", &name,
+                          &PyTuple_Type, &ins, &PyTuple_Type, &outs,
+                          &PyTuple_Type, &saved, &backward))
+        return NULL;
+    handles x = { 0, NULL }, y = { 0, NULL }, s = { 0, NULL };
+    bool good = false;
+    td_error_clear();
+    if (take_handles(ins, true, &x) && take_handles(outs, true, &y)
+        && take_handles(saved, true, &s))
+        good = td_record_custom(name, x.n, x.at, y.n, y.at,
+                                function_backward, Py_NewRef(backward),
+                                drop_object);
+    for (int i = 0; good && s.n && i < y.n; i++)
+        if (y.at[i] && td_requires_grad(y.at[i])) {
+            good = td_save_for_backward(y.at[i], s.n, s.at);
+            break;
+        }
+    drop_handles(&x);
+    drop_handles(&y);
+    drop_handles(&s);
+    if (!good)
+        return fail();
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+#include <limits.h>
+/* python: function exception_of */
+static PyObject *exception_of(td_error_code code)
+{
+    switch (code) {
+    case TD_ERROR_MEMORY:      return PyExc_MemoryError;
+    case TD_ERROR_VALUE:       return PyExc_ValueError;
+    case TD_ERROR_TYPE:        return PyExc_TypeError;
+    case TD_ERROR_INDEX:       return PyExc_IndexError;
+    case TD_ERROR_IO:          return PyExc_OSError;
+    case TD_ERROR_UNSUPPORTED: return PyExc_NotImplementedError;
+    default:                   return PyExc_RuntimeError;
+    }
+}
+/* python: function fail */
+/* Raises the pending error as a Python exception; returns NULL. */
+PyObject *fail(void)
+{
+    const td_error_code code = td_error();
+    if (!PyErr_Occurred())
+        PyErr_SetString(exception_of(code), code ? td_error_message()
+                                                 : "unknown error");
+    td_error_clear();
+    return NULL;
+}
+/* python: function callback_failed */
+/* Records that Python code called by `operation` raised. */
+bool callback_failed(const char *operation)
+{
+    return td_fail(TD_ERROR_CALLBACK, operation, "exception in Python");
+}
+/* python: functions that ask the library */
+static PyObject *py_memory_stats(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    const td_memory_info m = td_memory_stats();
+    return Py_BuildValue("{sLsLsLsLsLsL}",
+        "live_tensors", (long long)m.live_tensors,
+        "live_nodes", (long long)m.live_nodes,
+        "live_objects", (long long)m.live_objects,
+        "bytes", (long long)m.bytes,
+        "peak_bytes", (long long)m.peak_bytes,
+        "allocations", (long long)m.allocations);
+}
+
+static PyObject *py_live_node_count(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLongLong(td_live_node_count());
+}
+
+static PyObject *py_get_num_threads(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(td_threads());
+}
+
+static PyObject *py_is_grad_enabled(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(td_grad_enabled());
+}
+/* python: functions that set the library */
+static PyObject *done(bool good)
+{
+    if (!good || td_failed())
+        return fail();
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
+{
+    (void)module;
+    const long n = PyLong_AsLong(number);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    td_error_clear();
+    return done(td_set_threads(n < INT_MAX ? (int)n : INT_MAX));
+}
+
+static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
+{
+    (void)module;
+    const uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
+    if (PyErr_Occurred())
+        return NULL;
+    td_manual_seed(value);
+    Py_RETURN_NONE;
+}
+static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
+{
+    (void)module;
+    const int on = PyObject_IsTrue(mode);
+    if (on < 0)
+        return NULL;
+    td_error_clear();
+    td_set_grad_enabled(on);
+    return done(true);
+}
+
+static PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
+{
+    (void)module;
+    tensor_object *w = tensor_cast(tensor);
+    td_error_clear();
+    return done(w != NULL && td_retain_grad(w->handle));
+}
+static PyObject *py_fail_after(PyObject *module, PyObject *number)
+{
+    (void)module;
+    const long long n = PyLong_AsLongLong(number);
+    if (n == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    td_memory_fail_after(n);
+    Py_RETURN_NONE;
+}
+/* python: functions on data sets */
+#define DATASET "treadle.dataset"
+
+static void free_dataset(PyObject *capsule)
+{
+    td_release(PyCapsule_GetPointer(capsule, DATASET));
+}
+
+/* _images(name, root or None, train) -> (dataset, images, labels) */
+static PyObject *py_images(PyObject *module, PyObject *args)
+{
+    const char *name, *root;
+    int train;
+    if (!PyArg_ParseTuple(args, "szp:images", &name, &root, &train))
+        return NULL;
+    glue *g = PyModule_GetState(module);
+    td_dataset *data;
+    td_error_clear();
+    Py_BEGIN_ALLOW_THREADS
+    data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
+                                      : td_fashion_mnist(root, train);
+    Py_END_ALLOW_THREADS
+    if (data == NULL)
+        return fail();
+    PyObject *images = wrap(g, td_retain(td_dataset_images(data)));
+    PyObject *labels = wrap(g, td_retain(td_dataset_labels(data)));
+    PyObject *capsule = PyCapsule_New(data, DATASET, free_dataset);
+    if (capsule == NULL)
+        td_release(data);
+    if (images && labels && capsule)
+        return Py_BuildValue("NNN", capsule, images, labels);
+    Py_XDECREF(images);
+    Py_XDECREF(labels);
+    Py_XDECREF(capsule);
+    return NULL;
+}
+/* _batch(dataset, int64 tensor of indices) -> (input, target) */
+static PyObject *py_batch(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *indices;
+    if (!PyArg_ParseTuple(args, "OO:batch", &capsule, &indices))
+        return NULL;
+    td_dataset *data = PyCapsule_GetPointer(capsule, DATASET);
+    tensor_object *w = tensor_cast(indices);
+    if (data == NULL || w == NULL || td_rank(w->handle) != 1
+        || td_dtype_of(w->handle) != TD_INT64
+        || !td_is_contiguous(w->handle))
+        return data == NULL ? NULL
+             : PyErr_Format(PyExc_TypeError, "batch: the indices must "
+                            "be a contiguous int64 Tensor of rank 1");
+    td_tensor *pair[2] = { NULL, NULL };
+    bool good;
+    td_error_clear();
+    Py_BEGIN_ALLOW_THREADS
+    good = td_dataset_get(data, td_data(w->handle), td_numel(w->handle),
+                          &pair[0], &pair[1]);
+    Py_END_ALLOW_THREADS
+    return good ? wrap_many(PyModule_GetState(module), pair, 2)
+                : fail();
+}
+
+static PyObject *py_idx_read(PyObject *module, PyObject *path)
+{
+    PyObject *bytes;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    td_error_clear();
+    td_tensor *x = td_idx_read(PyBytes_AS_STRING(bytes));
+    Py_DECREF(bytes);
+    return wrap(PyModule_GetState(module), x);
+}
+/* python: table of module functions */
+#define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
+                    METH_VARARGS | METH_KEYWORDS
+static PyMethodDef functions[] = {
+    { "tensor", KEYWORDS(py_tensor),
+      "tensor(data, *, dtype=None, requires_grad=False, device=None)\n"
+      "--\n\nA new tensor that holds a copy of data." },
+    { "from_numpy", from_numpy, METH_O,
+      "from_numpy(array)\n--\n\nA tensor on the memory of array." },
+    { "memory_stats", py_memory_stats, METH_NOARGS,
+      "Counts of live objects and bytes, as a dict." },
+    { "live_node_count", py_live_node_count, METH_NOARGS,
+      "How many nodes of recorded graphs are alive." },
+    { "get_num_threads", py_get_num_threads, METH_NOARGS, NULL },
+    { "set_num_threads", py_set_num_threads, METH_O, NULL },
+    { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
+    { "manual_seed", py_manual_seed, METH_O,
+      "Starts this thread's random numbers at a seed." },
+    { "_set_grad_enabled", py_set_grad_enabled, METH_O, NULL },
+    { "_retain_grad", py_retain_grad, METH_O, NULL },
+    { "_memory_fail_after", py_fail_after, METH_O, NULL },
+    { "_backward", py_backward, METH_VARARGS, NULL },
+    { "_grad", py_grad, METH_VARARGS, NULL },
+    { "_register_hook", py_register_hook, METH_VARARGS, NULL },
+    { "_remove_hook", py_remove_hook, METH_VARARGS, NULL },
+    { "_record", py_record, METH_VARARGS, NULL },
+    { "_images", py_images, METH_VARARGS, NULL },
+    { "_batch", py_batch, METH_VARARGS, NULL },
+    { "_idx_read", py_idx_read, METH_O, NULL },
+    { NULL, NULL, 0, NULL },
+};
+/* python: collection of the module state */
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    glue *g = PyModule_GetState(module);
+    Py_VISIT(g->tensor);
+    Py_VISIT(g->operator);
+    Py_VISIT(g->dtype);
+    Py_VISIT(g->size);
+    Py_VISIT(g->generator);
+    for (int i = 0; i < TD_DTYPE_COUNT; i++)
+        Py_VISIT(g->dtypes[i]);
+    return 0;
+}
+/* python: function module_exec */
+static int module_exec(PyObject *module)
+{
+    glue *g = PyModule_GetState(module);
+    if (!add_small_objects(g, module) || !make_tensor_type(g, module)
+        || !bind_operators(g, module) || !publish_state(g))
+        return -1;
+#define FIND(name) g->slot[SLOT_##name] = td_op_find(#name);
+    BINARY_SLOTS(FIND)
+    INPLACE_SLOTS(FIND)
+    UNARY_SLOTS(FIND)
+    COMPARE_SLOTS(FIND)
+    FIND(pow)
+    FIND(pow_)
+    td_error_clear();
+    g->nothing = td_empty(TD_DIMS(0), (td_tensor_options){ 0 });
+    return g->nothing ? 0 : (fail(), -1);
+}
+/* python: function PyInit__C */
+static PyModuleDef_Slot module_slots[] = {
+    { Py_mod_exec, module_exec },
+#if PY_VERSION_HEX >= 0x030c0000
+    { Py_mod_multiple_interpreters,
+      Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED },
+#endif
+    { 0, NULL },
+};
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "treadle._C",
+    "Tensors, operators and gradients in C.", sizeof(glue), functions,
+    module_slots, module_traverse, NULL, NULL
+};
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+/* python: function scalar_beside */
+/* A tensor of rank 0 that behaves as the weak `scalar` beside `x`. */
+static td_tensor *scalar_beside(td_scalar scalar, const td_tensor *x)
+{
+    td_dtype type = td_dtype_of(x);
+    if (scalar.kind == TD_SCALAR_FLOAT && !td_dtype_is_floating(type))
+        type = td_default_dtype();
+    else if (scalar.kind == TD_SCALAR_INT && type == TD_BOOL)
+        type = TD_INT64;
+    return td_full(TD_RANK_0, scalar,
+                   (td_tensor_options){ .dtype = type });
+}
+/* python: function to_operand */
+static bool to_operand(PyObject *object, td_value *out)
+{
+    tensor_object *w = tensor_cast(object);
+    if (w == NULL)
+        return to_scalar(object, out);
+    out->kind = TD_TENSOR;
+    out->as.tensor = w->handle;
+    return true;
+}
+/* python: function run_slot */
+/* Runs the operator of `slot` on `n` Python operands. */
+static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
+{
+    tensor_object *w = tensor_cast(a);
+    tensor_object *tensor = w ? w : tensor_cast(b);
+    const td_op *op = tensor->glue->slot[slot];
+    td_value in[2];
+    if (op == NULL || !to_operand(a, &in[0])
+        || (n == 2 && !to_operand(b, &in[1]))) {
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    td_error_clear();
+    td_tensor *left = NULL;
+    if (w == NULL) {
+        left = scalar_beside(in[0].as.scalar, tensor->handle);
+        if (left == NULL)
+            return fail();
+        in[0] = (td_value){ .kind = TD_TENSOR, .as.tensor = left };
+    }
+    td_call call = { .op = op, .n_in = n, .in = in, .n_out = 1 };
+    PyObject *result = run_call(tensor->glue, &call,
+                                td_numel(tensor->handle));
+    td_release(left);
+    return result;
+}
+/* python: functions of the number slots */
+#define BINARY_SLOT(name) \
+    static PyObject *slot_##name(PyObject *a, PyObject *b) \
+    { return run_slot(SLOT_##name, a, b, 2); }
+#define UNARY_SLOT(name) \
+    static PyObject *slot_##name(PyObject *a) \
+    { return run_slot(SLOT_##name, a, a, 1); }
+BINARY_SLOTS(BINARY_SLOT)
+INPLACE_SLOTS(BINARY_SLOT)
+UNARY_SLOTS(UNARY_SLOT)
+static PyObject *slot_pow(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    return run_slot(SLOT_pow, a, b, 2);
+}
+
+static PyObject *slot_pow_(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    return run_slot(SLOT_pow_, a, b, 2);
+}
+
+PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
+{
+    return run_slot(SLOT_lt + how, a, b, 2);
+}
+
+Py_hash_t tensor_hash(PyObject *self)
+{
+    return _Py_HashPointer(self);
+}
+/* python: conversions of one element */
+PyObject *tensor_item(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_error_clear();
+    const td_scalar s = td_item(handle_of(self));
+    if (td_failed())
+        return fail();
+    return s.kind == TD_SCALAR_BOOL ? PyBool_FromLong(s.as.b)
+         : s.kind == TD_SCALAR_INT ? PyLong_FromLongLong(s.as.i)
+         : PyFloat_FromDouble(s.as.f);
+}
+
+static PyObject *convert_item(PyObject *self, unaryfunc to)
+{
+    PyObject *item = tensor_item(self, NULL);
+    PyObject *result = item ? to(item) : NULL;
+    Py_XDECREF(item);
+    return result;
+}
+
+static PyObject *slot_float(PyObject *self)
+{
+    return convert_item(self, PyNumber_Float);
+}
+
+static PyObject *slot_int(PyObject *self)
+{
+    return convert_item(self, PyNumber_Long);
+}
+static PyObject *slot_index(PyObject *self)
+{
+    if (!is_integer(self)) {
+        PyErr_SetString(PyExc_TypeError, "only a tensor with one "
+                        "integer element can be used as an index");
+        return NULL;
+    }
+    return convert_item(self, PyNumber_Index);
+}
+
+static int slot_bool(PyObject *self)
+{
+    if (td_numel(handle_of(self)) != 1) {
+        PyErr_Format(PyExc_RuntimeError, "truth value of a tensor with "
+                     "%lld elements is ambiguous; use any() or all()",
+                     (long long)td_numel(handle_of(self)));
+        return -1;
+    }
+    PyObject *item = tensor_item(self, NULL);
+    const int truth = item ? PyObject_IsTrue(item) : -1;
+    Py_XDECREF(item);
+    return truth;
+}
+
+static PyObject *slot_positive(PyObject *self)
+{
+    return Py_NewRef(self);
+}
+const PyType_Slot number_slots[] = {
+    /* python: number slots of the tensor type */
+    { Py_nb_add, slot_add }, { Py_nb_inplace_add, slot_add_ },
+    { Py_nb_subtract, slot_sub }, { Py_nb_inplace_subtract, slot_sub_ },
+    { Py_nb_multiply, slot_mul }, { Py_nb_inplace_multiply, slot_mul_ },
+    { Py_nb_true_divide, slot_div },
+    { Py_nb_inplace_true_divide, slot_div_ },
+    { Py_nb_remainder, slot_remainder },
+    { Py_nb_floor_divide, slot_floor_divide },
+    { Py_nb_matrix_multiply, slot_matmul },
+    { Py_nb_power, slot_pow }, { Py_nb_inplace_power, slot_pow_ },
+    { Py_nb_negative, slot_neg }, { Py_nb_absolute, slot_abs },
+    { Py_nb_invert, slot_logical_not }, { Py_nb_positive, slot_positive },
+    { Py_nb_bool, slot_bool }, { Py_nb_float, slot_float },
+    { Py_nb_int, slot_int }, { Py_nb_index, slot_index },
+    { 0, NULL },
+};

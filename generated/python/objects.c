@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+/* python: struct dtype_object */
+typedef struct {
+    PyObject_HEAD
+    td_dtype dtype;
+} dtype_object;
+/* python: struct generator_object */
+typedef struct {
+    PyObject_HEAD
+    td_generator *generator;
+} generator_object;
+/* python: functions of dtypes */
+static PyObject *dtype_repr(PyObject *self)
+{
+    const td_dtype dtype = ((dtype_object *)self)->dtype;
+    return PyUnicode_FromFormat("treadle.%s", td_dtype_name(dtype));
+}
+
+static PyObject *dtype_itemsize(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(
+        td_dtype_size(((dtype_object *)self)->dtype));
+}
+
+static PyObject *dtype_floating(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(
+        td_dtype_is_floating(((dtype_object *)self)->dtype));
+}
+static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(
+        td_dtype_name(((dtype_object *)self)->dtype));
+}
+
+static void small_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+/* python: type of dtypes */
+static PyGetSetDef dtype_getset[] = {
+    { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
+    { "is_floating_point", dtype_floating, NULL,
+      "Whether gradients can flow through it.", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+static PyMethodDef dtype_methods[] = {
+    { "__reduce__", dtype_reduce, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+static PyType_Slot dtype_slots[] = {
+    { Py_tp_dealloc, small_dealloc }, { Py_tp_repr, dtype_repr },
+    { Py_tp_getset, dtype_getset }, { Py_tp_methods, dtype_methods },
+    { 0, NULL },
+};
+static PyType_Spec dtype_spec = {
+    "treadle.dtype", sizeof(dtype_object), 0, Py_TPFLAGS_DEFAULT,
+    dtype_slots
+};
+/* python: function dtype_of */
+td_dtype dtype_of(glue *g, PyObject *object)
+{
+    if (Py_TYPE(object) == g->dtype)
+        return ((dtype_object *)object)->dtype;
+    return object == (PyObject *)&PyFloat_Type ? TD_FLOAT64
+         : object == (PyObject *)&PyLong_Type ? TD_INT64
+         : object == (PyObject *)&PyBool_Type ? TD_BOOL
+         : TD_DTYPE_NONE;
+}
+/* python: function parse_device */
+bool parse_device(PyObject *given, td_device *out)
+{
+    *out = (td_device){ .kind = TD_DEVICE_CPU };
+    PyObject *text = PyObject_Str(given);
+    const char *name = text ? PyUnicode_AsUTF8(text) : NULL;
+    const bool cpu = name && (!strcmp(name, "cpu")
+                              || !strcmp(name, "cpu:0"));
+    if (name && !cpu && strncmp(name, "cuda", 4) == 0)
+        PyErr_SetString(PyExc_NotImplementedError,
+                        "device 'cuda' is not available in this build");
+    else if (name && !cpu)
+        PyErr_Format(PyExc_ValueError, "device must be 'cpu', not %R",
+                     given);
+    Py_XDECREF(text);
+    return cpu;
+}
+/* python: functions of shapes */
+static PyObject *size_repr(PyObject *self)
+{
+    PyObject *list = PySequence_List(self);
+    PyObject *text = list
+        ? PyUnicode_FromFormat("treadle.Size(%R)", list) : NULL;
+    Py_XDECREF(list);
+    return text;
+}
+
+static PyObject *size_numel(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    long long n = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); i++)
+        n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
+    return PyLong_FromLongLong(n);
+}
+PyObject *new_size(glue *g, const int64_t *sizes, int n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; i < n && tuple; i++)
+        PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(sizes[i]));
+    PyObject *size = tuple
+        ? PyObject_CallOneArg((PyObject *)g->size, tuple) : NULL;
+    Py_XDECREF(tuple);
+    return size;
+}
+/* python: type of shapes */
+static PyMethodDef size_methods[] = {
+    { "numel", size_numel, METH_NOARGS, "The product of the sizes." },
+    { NULL, NULL, 0, NULL },
+};
+static PyType_Slot size_slots[] = {
+    { Py_tp_repr, size_repr }, { Py_tp_methods, size_methods },
+    { 0, NULL },
+};
+static PyType_Spec size_spec = {
+    "treadle.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    size_slots
+};
+/* python: functions of generators */
+static PyObject *generator_new(PyTypeObject *type, PyObject *args,
+                               PyObject *names)
+{
+    static char *keys[] = { "device", NULL };
+    PyObject *device = NULL;
+    td_device place;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "|O:Generator", keys,
+                                     &device)
+        || (device && !parse_device(device, &place)))
+        return NULL;
+    td_error_clear();
+    td_generator *generator = td_generator_new(0);
+    if (generator == NULL)
+        return fail();
+    PyObject *self = type->tp_alloc(type, 0);
+    if (self == NULL)
+        td_release(generator);
+    else
+        ((generator_object *)self)->generator = generator;
+    return self;
+}
+
+static PyObject *generator_seed(PyObject *self, PyObject *seed)
+{
+    const uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
+    if (PyErr_Occurred())
+        return NULL;
+    td_error_clear();
+    const td_random_state state = { .seed = value };
+    td_generator_state(((generator_object *)self)->generator, &state);
+    return td_failed() ? fail() : Py_NewRef(self);
+}
+
+static void generator_dealloc(PyObject *self)
+{
+    td_release(((generator_object *)self)->generator);
+    small_dealloc(self);
+}
+void *generator_of(glue *g, PyObject *object)
+{
+    return Py_TYPE(object) == g->generator
+         ? ((generator_object *)object)->generator : NULL;
+}
+/* python: type of generators */
+static PyMethodDef generator_methods[] = {
+    { "manual_seed", generator_seed, METH_O,
+      "Seeds this generator and starts it anew; returns it." },
+    { NULL, NULL, 0, NULL },
+};
+static PyType_Slot generator_slots[] = {
+    { Py_tp_new, generator_new }, { Py_tp_dealloc, generator_dealloc },
+    { Py_tp_methods, generator_methods }, { 0, NULL },
+};
+static PyType_Spec generator_spec = {
+    "treadle.Generator", sizeof(generator_object), 0,
+    Py_TPFLAGS_DEFAULT, generator_slots
+};
+/* python: function add_small_objects */
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec,
+                              PyObject *base)
+{
+    PyObject *bases = base ? PyTuple_Pack(1, base) : NULL;
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, bases);
+    Py_XDECREF(bases);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+bool add_small_objects(glue *g, PyObject *module)
+{
+    g->dtype = add_type(module, &dtype_spec, NULL);
+    g->size = add_type(module, &size_spec, (PyObject *)&PyTuple_Type);
+    g->generator = add_type(module, &generator_spec, NULL);
+    if (!g->dtype || !g->size || !g->generator)
+        return false;
+    for (int i = 1; i < TD_DTYPE_COUNT; i++) {
+        PyObject *o = g->dtype->tp_alloc(g->dtype, 0);
+        if (o == NULL)
+            return false;
+        ((dtype_object *)o)->dtype = (td_dtype)i;
+        g->dtypes[i] = o;
+        if (PyObject_SetAttrString(module, td_dtype_name((td_dtype)i),
+                                   o) < 0)
+            return false;
+    }
+    return true;
+}

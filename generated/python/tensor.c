@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include "glue.h"
+/* python: functions give_handle and wake */
+static void give_handle(tensor_object *w, td_tensor *x)
+{
+    td_error_clear();
+    w->handle = x ? x : td_retain(w->glue->nothing);
+    w->owner = true;
+    if (x != NULL)
+        td_set_companion(x, w);
+}
+
+/* Makes a wrapper that was found by a weak reference the owner. */
+void wake(tensor_object *w)
+{
+    td_retain(w->handle);
+    w->owner = true;
+    td_lend_companion(w->handle, NULL);
+    Py_DECREF((PyObject *)w);
+}
+/* python: function wrapper_dropped */
+/* The handle dies and lets go of the sleeping wrapper it owned. */
+static void wrapper_dropped(void *companion)
+{
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    tensor_object *w = companion;
+    td_tensor *dying = w->handle;
+    w->handle = NULL;
+    if (Py_REFCNT(w) > 1)
+        give_handle(w, td_rescue(dying));
+    Py_DECREF((PyObject *)w);
+    PyErr_Restore(type, value, trace);
+    PyGILState_Release(gil);
+}
+/* python: function flip */
+/* Leaves the wrapper to its handle, if anyone in C still holds that. */
+static bool flip(tensor_object *w)
+{
+    td_tensor *x = w->handle;
+    if (x == NULL || !w->owner || td_reference_count(x) == 1)
+        return false;
+    _Py_NewReference((PyObject *)w);
+    w->owner = false;
+    td_lend_companion(x, wrapper_dropped);
+    td_release(x);
+    return true;
+}
+/* python: function tensor_dealloc */
+void tensor_dealloc(PyObject *self)
+{
+    tensor_object *w = (tensor_object *)self;
+    if (flip(w))
+        return;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (w->weakrefs != NULL)
+        PyObject_ClearWeakRefs(self);
+    if (w->handle != NULL)
+        td_set_companion(w->handle, NULL);
+    Py_CLEAR(w->dict);
+    td_tensor *x = w->handle;
+    w->handle = NULL;
+    td_release(x);
+    Py_CLEAR(w->hooks);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+/* python: function tensor_traverse */
+static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    tensor_object *w = (tensor_object *)self;
+    Py_VISIT(Py_TYPE(self));
+    if (!w->owner || w->handle == NULL || !td_is_sole_owner(w->handle))
+        return 0;
+    Py_VISIT(w->dict);
+    Py_VISIT(w->hooks);
+    PyObject *id, *hook;
+    Py_ssize_t at = 0;
+    while (w->hooks && PyDict_Next(w->hooks, &at, &id, &hook))
+        Py_VISIT(hook);
+    Py_VISIT((PyObject *)td_sole_context(w->handle, function_backward));
+    return 0;
+}
+/* python: function tensor_clear */
+static int tensor_clear(PyObject *self)
+{
+    tensor_object *w = (tensor_object *)self;
+    Py_CLEAR(w->dict);
+    PyObject *hooks = w->hooks, *id, *hook;
+    w->hooks = NULL;
+    Py_ssize_t at = 0;
+    while (hooks && PyDict_Next(hooks, &at, &id, &hook))
+        td_remove_hook(w->handle, PyLong_AsLongLong(id));
+    Py_XDECREF(hooks);
+    return 0;
+}
+/* python: function wrap_as */
+/* The same for a handle without a wrapper, of a subclass of Tensor. */
+PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x)
+{
+    tensor_object *w = (tensor_object *)type->tp_alloc(type, 0);
+    if (w == NULL) {
+        td_release(x);
+        return NULL;
+    }
+    w->handle = x;
+    w->glue = g;
+    w->owner = true;
+    td_set_companion(x, w);
+    return (PyObject *)w;
+}
+/* python: function wrap */
+/* A Python tensor for `x`, whose reference it takes; NULL raises. */
+PyObject *wrap(glue *g, td_tensor *x)
+{
+    if (x == NULL)
+        return fail();
+    tensor_object *w = td_companion(x);
+    if (w == NULL)
+        return wrap_as(g->tensor, g, x);
+    if (w->owner) {
+        Py_INCREF(w);
+        td_release(x);
+    } else {
+        w->owner = true;
+        td_lend_companion(x, NULL);
+    }
+    return (PyObject *)w;
+}
+/* python: function wrap_many */
+/* A tuple of the `n` tensors at `x`, whose references it takes. */
+PyObject *wrap_many(glue *g, td_tensor **x, int n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; i < n; i++) {
+        PyObject *item = NULL;
+        if (x[i] == NULL)
+            item = Py_NewRef(Py_None);
+        else if (tuple != NULL)
+            item = wrap(g, x[i]);
+        else
+            td_release(x[i]);
+        if (item == NULL)
+            Py_CLEAR(tuple);
+        else if (tuple != NULL)
+            PyTuple_SET_ITEM(tuple, i, item);
+    }
+    return tuple;
+}
+/* python: attributes of a tensor */
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_tensor *x = handle_of(self);
+    return new_size(((tensor_object *)self)->glue, td_shape(x),
+                    td_rank(x));
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    glue *g = ((tensor_object *)self)->glue;
+    return Py_NewRef(g->dtypes[td_dtype_of(handle_of(self))]);
+}
+
+static PyObject *get_ndim(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(td_rank(handle_of(self)));
+}
+static PyObject *get_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_tensor *grad = td_grad_of(handle_of(self));
+    if (grad == NULL)
+        Py_RETURN_NONE;
+    return wrap(((tensor_object *)self)->glue, td_retain(grad));
+}
+
+static int set_grad(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    tensor_object *w = value ? tensor_cast(value) : NULL;
+    if (value != NULL && value != Py_None && w == NULL) {
+        PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, "
+                     "not %.100s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    td_error_clear();
+    if (td_set_grad(handle_of(self), w ? w->handle : NULL))
+        return 0;
+    fail();
+    return -1;
+}
+static PyObject *get_requires_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(td_requires_grad(handle_of(self)));
+}
+
+static int set_requires_grad(PyObject *self, PyObject *value,
+                             void *unused)
+{
+    (void)unused;
+    const int on = value ? PyObject_IsTrue(value) : -1;
+    if (on < 0)
+        return -1;
+    td_error_clear();
+    if (td_set_requires_grad(handle_of(self), on))
+        return 0;
+    fail();
+    return -1;
+}
+
+static PyObject *get_is_leaf(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(td_is_leaf(handle_of(self)));
+}
+static PyObject *get_data(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_error_clear();
+    return wrap(((tensor_object *)self)->glue,
+                td_detach(handle_of(self)));
+}
+
+static int set_data(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    tensor_object *w = value ? tensor_cast(value) : NULL;
+    if (w == NULL) {
+        PyErr_SetString(PyExc_TypeError, "data must be a Tensor");
+        return -1;
+    }
+    td_error_clear();
+    if (td_set_data(handle_of(self), w->handle))
+        return 0;
+    fail();
+    return -1;
+}
+
+static PyObject *get_version(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(td_version(handle_of(self)));
+}
+static PyObject *get_grad_fn(PyObject *self, void *unused)
+{
+    (void)unused;
+    const char *name = td_grad_fn_name(handle_of(self));
+    if (name == NULL)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(name);
+}
+/* python: table of tensor attributes */
+static PyGetSetDef tensor_getset[] = {
+    { "shape", get_shape, NULL, "The sizes of all dimensions.", NULL },
+    { "dtype", get_dtype, NULL, "The type of the elements.", NULL },
+    { "ndim", get_ndim, NULL, "The number of dimensions.", NULL },
+    { "grad", get_grad, set_grad, "What backward() collected.", NULL },
+    { "requires_grad", get_requires_grad, set_requires_grad,
+      "Whether operators on it are recorded.", NULL },
+    { "is_leaf", get_is_leaf, NULL, "Whether no operator made it.",
+      NULL },
+    { "data", get_data, set_data, "The same storage, no history.",
+      NULL },
+    { "_version", get_version, NULL, "Counts changes in place.", NULL },
+    { "_grad_fn_name", get_grad_fn, NULL, NULL, NULL },
+    { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
+      NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+/* python: methods of a tensor */
+static PyObject *tensor_text(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_error_clear();
+    const int64_t length = td_repr(handle_of(self), NULL, 0);
+    if (length < 0 || td_failed())
+        return fail();
+    char *text = PyMem_Malloc((size_t)length + 1);
+    if (text == NULL)
+        return PyErr_NoMemory();
+    td_repr(handle_of(self), text, length + 1);
+    PyObject *result = td_failed() ? fail()
+                                   : PyUnicode_FromString(text);
+    PyMem_Free(text);
+    return result;
+}
+static PyObject *tensor_stride(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_tensor *x = handle_of(self);
+    PyObject *tuple = PyTuple_New(td_rank(x));
+    for (int i = 0; i < td_rank(x) && tuple; i++)
+        PyTuple_SET_ITEM(tuple, i,
+                         PyLong_FromLongLong(td_strides(x)[i]));
+    return tuple;
+}
+
+static PyObject *tensor_numel(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(td_numel(handle_of(self)));
+}
+
+static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(td_is_contiguous(handle_of(self)));
+}
+
+static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(td_data(handle_of(self)));
+}
+static PyObject *make_subclass(PyObject *cls, PyObject *args)
+{
+    PyObject *type, *data;
+    int requires_grad = 0;
+    if (!PyArg_ParseTuple(args, "OO|p:_make_subclass", &type, &data,
+                          &requires_grad))
+        return NULL;
+    tensor_object *w = tensor_cast(data);
+    if (w == NULL || !PyType_Check(type)
+        || !PyType_IsSubtype((PyTypeObject *)type,
+                             (PyTypeObject *)cls))
+        return PyErr_Format(PyExc_TypeError, "_make_subclass expects a "
+                            "subclass of Tensor and a Tensor");
+    td_error_clear();
+    td_tensor *x = td_detach(w->handle);
+    if (x == NULL || td_set_requires_grad(x, requires_grad) == NULL) {
+        td_release(x);
+        return fail();
+    }
+    return wrap_as((PyTypeObject *)type, w->glue, x);
+}
+
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args,
+                            PyObject *names)
+{
+    (void)args;
+    (void)names;
+    return PyErr_Format(PyExc_TypeError, "%s is made by "
+                        "treadle.tensor() and by operators",
+                        type->tp_name);
+}
+/* python: tables of the tensor type */
+static PyMethodDef tensor_methods[] = {
+    { "item", tensor_item, METH_NOARGS,
+      "The only element, as a Python number." },
+    { "tolist", tensor_tolist, METH_NOARGS,
+      "The elements as nested lists of Python numbers." },
+    { "stride", tensor_stride, METH_NOARGS,
+      "Elements to step over, for each dimension." },
+    { "numel", tensor_numel, METH_NOARGS, "The number of elements." },
+    { "is_contiguous", tensor_contiguous, METH_NOARGS,
+      "Whether the elements lie in row-major order." },
+    { "data_ptr", tensor_data_ptr, METH_NOARGS,
+      "The address of the first element." },
+    { "_text", tensor_text, METH_NOARGS, NULL },
+    { "_make_subclass", make_subclass, METH_VARARGS | METH_CLASS,
+      NULL },
+    { NULL, NULL, 0, NULL },
+};
+static PyMemberDef tensor_members[] = {
+    { "__dictoffset__", T_PYSSIZET, offsetof(tensor_object, dict),
+      READONLY, NULL },
+    { "__weaklistoffset__", T_PYSSIZET,
+      offsetof(tensor_object, weakrefs), READONLY, NULL },
+    { NULL, 0, 0, 0, NULL },
+};
+static const PyType_Slot own_slots[] = {
+    { Py_tp_new, tensor_new },
+    { Py_tp_dealloc, tensor_dealloc },
+    { Py_tp_traverse, tensor_traverse },
+    { Py_tp_clear, tensor_clear },
+    { Py_tp_hash, tensor_hash },
+    { Py_tp_richcompare, tensor_compare },
+    { Py_tp_iter, tensor_iter },
+    { Py_tp_methods, tensor_methods },
+    { Py_tp_members, tensor_members },
+    { Py_tp_getset, tensor_getset },
+    { Py_sq_item, tensor_sequence_item },
+    { Py_mp_length, tensor_length },
+    { Py_mp_subscript, tensor_subscript },
+    { Py_mp_ass_subscript, tensor_assign },
+    { Py_bf_getbuffer, tensor_getbuffer },
+    { Py_bf_releasebuffer, tensor_releasebuffer },
+};
+/* python: function make_tensor_type */
+bool make_tensor_type(glue *g, PyObject *module)
+{
+    enum { OWN = sizeof own_slots / sizeof *own_slots };
+    PyType_Slot slots[OWN + 64];
+    memcpy(slots, own_slots, sizeof own_slots);
+    int n = 0;
+    do slots[OWN + n] = number_slots[n];
+    while (number_slots[n++].slot != 0);
+    PyType_Spec spec = {
+        "treadle.Tensor", sizeof(tensor_object), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+        slots
+    };
+    g->tensor = (PyTypeObject *)
+        PyType_FromModuleAndSpec(module, &spec, NULL);
+    return g->tensor && PyModule_AddType(module, g->tensor) == 0;
+}

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "python": edit that, not this file.
+"""Treadle: tensors, gradients and networks woven in C.
+
+>>> import treadle as td
+>>> x = td.tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+"""
+from ._C import *
+from ._C import Tensor, Size, Generator, dtype
+from ._tensor import arange, as_tensor, device, is_tensor
+from ._grad_mode import no_grad, enable_grad, set_grad_enabled
+
+# python: names that PyTorch users expect
+float = float32
+double = float64
+half = float16
+long = int64
+int = int32
+short = int16
+nograd = no_grad
+from . import autograd, nn, optim, utils, datasets
+
+__version__ = "0.1.0"

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "python": edit that, not this file.
+"""Methods of Tensor that need no C."""
+from . import _C
+from ._C import Tensor
+# python: class device
+class device:
+    """Where a tensor lives: device('cpu')."""
+    __slots__ = ("type", "index")
+
+    def __init__(self, type="cpu", index=None):
+        kind, _, number = str(type).partition(":")
+        if kind not in ("cpu", "cuda"):
+            raise ValueError(f"device must be 'cpu', not {type!r}")
+        self.type = kind
+        self.index = int(number) if number else index
+
+    def __str__(self):
+        return self.type if self.index is None \
+            else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        return f"device(type={self.type!r})"
+
+    def __eq__(self, other):
+        return isinstance(other, device) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+# python: functions that make tensors of anything
+def is_tensor(object):
+    """Whether `object` is a Tensor."""
+    return isinstance(object, Tensor)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, sharing its memory if that is possible."""
+    if not isinstance(data, Tensor):
+        try:
+            data = _C.from_numpy(data)
+        except (TypeError, ValueError, BufferError):
+            return _C.tensor(data, dtype=dtype, device=device)
+    return data if dtype in (None, data.dtype) else data.to(dtype)
+
+
+def arange(start, end=None, step=1, *, dtype=None, device=None,
+           requires_grad=False):
+    """start, start + step, ... before end; arange(n) starts at 0."""
+    if end is None:
+        start, end = 0, start
+    return _C.arange(start, end, step, dtype=dtype,
+                     requires_grad=requires_grad)
+
+
+def _rebuild(cls, data, shape, dtype, requires_grad):
+    """The tensor that was pickled."""
+    x = _C.tensor(data, dtype=dtype).reshape(shape)
+    if cls is not Tensor:
+        return Tensor._make_subclass(cls, x, requires_grad)
+    return x.requires_grad_(requires_grad)
+# python: class Node
+class Node:
+    """The operator that made a tensor."""
+    __slots__ = ("_name",)
+
+    def __init__(self, name):
+        self._name = name
+
+    def name(self):
+        return self._name
+
+    def __repr__(self):
+        return f"<{self._name}>"
+# python: class RemovableHandle
+class RemovableHandle:
+    """Removes a hook: h.remove(), or at the end of `with h:`."""
+
+    def __init__(self, tensor, number):
+        import weakref
+        self.tensor, self.number = weakref.ref(tensor), number
+
+    def remove(self):
+        tensor = self.tensor()
+        if tensor is not None:
+            _C._remove_hook(tensor, self.number)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+class _Methods:
+    # python: methods about gradients
+    @property
+    def grad_fn(self):
+        """The operator that made this tensor, or None."""
+        name = self._grad_fn_name
+        return None if name is None else Node(name)
+
+    def backward(self, gradient=None, retain_graph=None,
+                 create_graph=False):
+        """Add to .grad of every leaf below; see autograd.backward."""
+        if retain_graph is None:
+            retain_graph = create_graph
+        _C._backward(self, gradient, retain_graph, create_graph)
+
+    def register_hook(self, hook):
+        """Call hook(grad) when this tensor's gradient is known.
+
+        The hook may return another gradient.  Returns a handle with
+        a method remove().
+        """
+        return RemovableHandle(self, _C._register_hook(self, hook))
+
+    def retain_grad(self):
+        """Keep .grad although this tensor is no leaf."""
+        _C._retain_grad(self)
+
+    def requires_grad_(self, requires_grad=True):
+        """Switch recording on or off for this leaf; returns it."""
+        self.requires_grad = requires_grad
+        return self
+    # python: methods about shape
+    def size(self, dim=None):
+        """The shape, or the size of one dimension."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self):
+        """The number of dimensions."""
+        return self.ndim
+
+    nelement = Tensor.numel
+
+    @property
+    def T(self):
+        """The transpose: all dimensions in reverse order."""
+        return self.permute(tuple(range(self.ndim))[::-1])
+
+    @property
+    def mT(self):
+        """The last two dimensions exchanged."""
+        return self.transpose(-2, -1)
+
+    def view_as(self, other):
+        """This tensor viewed in the shape of another."""
+        return self.view(other.shape)
+
+    def expand_as(self, other):
+        """This tensor expanded to the shape of another."""
+        return self.expand(other.shape)
+    # python: methods about types
+    @property
+    def device(self):
+        """Where the elements are."""
+        return device("cpu")
+
+    def to(self, *what, dtype=None, device=None, copy=False):
+        """In another dtype or on another device: x.to(td.float64)."""
+        for w in what:
+            if isinstance(w, _C.dtype):
+                dtype = w
+            elif isinstance(w, Tensor):
+                dtype = w.dtype
+            else:
+                device = w
+        if device is not None and str(device) not in ("cpu", "cpu:0"):
+            raise NotImplementedError(
+                f"device {str(device)!r} is not available in this build")
+        if dtype is None or dtype is self.dtype:
+            return self.clone() if copy else self
+        return _C.to(self, dtype)
+
+    def type(self, dtype=None):
+        """The name of the dtype, or this tensor in another one."""
+        return repr(self.dtype) if dtype is None else self.to(dtype)
+
+    def type_as(self, other):
+        """This tensor in the dtype of another."""
+        return self.to(other.dtype)
+
+    def float(self):
+        """In float32."""
+        return self.to(_C.float32)
+    def double(self):
+        """In float64."""
+        return self.to(_C.float64)
+
+    def long(self):
+        """In int64."""
+        return self.to(_C.int64)
+
+    def int(self):
+        """In int32."""
+        return self.to(_C.int32)
+
+    def bool(self):
+        """As truth values."""
+        return self.to(_C.bool)
+
+    def cpu(self):
+        """On the CPU, where it is."""
+        return self
+
+    def is_floating_point(self):
+        """Whether gradients can flow through this dtype."""
+        return self.dtype.is_floating_point
+
+    def element_size(self):
+        """Bytes of an element."""
+        return self.dtype.itemsize
+    # python: methods about NumPy
+    __array_priority__ = 1000
+
+    def numpy(self):
+        """A NumPy array on the same memory."""
+        if self.requires_grad:
+            raise RuntimeError("numpy: a tensor that requires grad cannot "
+                               "be shared; use x.detach().numpy()")
+        import numpy
+        return numpy.asarray(memoryview(self))
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return numpy.array(array) if copy else array
+
+    def __contains__(self, value):
+        return (self == value).any().item()
+    # python: methods about printing and copying
+    def __repr__(self):
+        text = self._text()
+        if self._grad_fn_name is not None:
+            return f"{text[:-1]}, grad_fn=<{self._grad_fn_name}>)"
+        if self.requires_grad:
+            return f"{text[:-1]}, requires_grad=True)"
+        return text
+
+    def __format__(self, form):
+        if form and self.ndim == 0:
+            return format(self.item(), form)
+        return format(repr(self), form)
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild, (self.__class__, self.detach().tolist(),
+                          self.shape, self.dtype, self.requires_grad)
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("deepcopy: only leaves can be copied; "
+                               "use x.detach()")
+        if id(self) not in memo:
+            copy = self.detach().clone()
+            if self.__class__ is not Tensor:
+                copy = Tensor._make_subclass(self.__class__, copy)
+            memo[id(self)] = copy.requires_grad_(self.requires_grad)
+            if self.grad is not None:
+                copy.grad = self.grad.detach().clone()
+        return memo[id(self)]
+
+for _name, _value in list(vars(_Methods).items()):
+    if _name not in ("__dict__", "__weakref__", "__module__",
+                     "__doc__"):
+        setattr(Tensor, _name, _value)

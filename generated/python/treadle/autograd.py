@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "python": edit that, not this file.
+"""Gradients: backward, grad, gradcheck, functions of one's own."""
+from . import _C
+from ._C import Tensor
+from ._grad_mode import no_grad, enable_grad, set_grad_enabled
+# python: function to make a tuple of tensors
+
+
+def _tuple(x):
+    return () if x is None else tuple(x) \
+        if isinstance(x, (tuple, list)) else (x,)
+
+
+def _tuple_of_all(x):
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+# python: functions backward and grad
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None,
+             create_graph=False):
+    """Add to .grad of every leaf the derivative of the tensors."""
+    tensors, seeds = _tuple(tensors), _tuple(grad_tensors)
+    seeds = seeds or (None,) * len(tensors)
+    if len(seeds) != len(tensors):
+        raise RuntimeError(f"backward: {len(tensors)} tensors but "
+                           f"{len(seeds)} gradients")
+    if retain_graph is None:
+        retain_graph = create_graph
+    for k, (tensor, seed) in enumerate(zip(tensors, seeds)):
+        last = k == len(tensors) - 1
+        _C._backward(tensor, seed, retain_graph or not last,
+                     create_graph)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
+         create_graph=False, allow_unused=False):
+    """Derivatives of the outputs by the inputs, as a tuple.
+
+    No .grad is touched.  An input that no output depends on is an
+    error, or None if allow_unused.
+    """
+    if retain_graph is None:
+        retain_graph = create_graph
+    return _C._grad(_tuple(outputs), _tuple(inputs),
+                    _tuple(grad_outputs), retain_graph, create_graph,
+                    allow_unused)
+# python: class FunctionCtx
+
+
+class FunctionCtx:
+    """What forward leaves for backward."""
+    _saved = ()
+    saved_tensors = ()
+    materialize = True
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors; backward finds them in saved_tensors."""
+        self._saved = tensors
+
+    def set_materialize_grads(self, value):
+        """Whether absent gradients arrive as zeros (the default)."""
+        self.materialize = value
+
+    def mark_non_differentiable(self, *tensors):
+        """Results through which no gradient flows."""
+        self._constant = tensors
+# python: class Function
+
+
+class Function:
+    """An operator of your own: forward, backward, apply."""
+
+    @classmethod
+    def apply(cls, *args):
+        ctx = FunctionCtx()
+        tensors = tuple(a if isinstance(a, Tensor) else None
+                        for a in args)
+        ctx.needs_input_grad = tuple(
+            a is not None and a.requires_grad for a in tensors)
+        with no_grad():
+            results = cls.forward(ctx, *args)
+        outputs = _tuple(results)
+        # python: refuse results that are no tensors
+        for output in outputs:
+            if not isinstance(output, Tensor):
+                raise TypeError(f"{cls.__name__}.forward must return "
+                                f"Tensors, not {type(output).__name__}")
+        if _C.is_grad_enabled() and any(ctx.needs_input_grad):
+            outputs = tuple(o.detach() if any(o is a for a in tensors)
+                            else o for o in outputs)
+            # python: record the function over its results
+            kinds = [(o.shape, o.dtype) for o in outputs]
+            saved, ctx._saved = ctx._saved, ()
+            constant = getattr(ctx, "_constant", ())
+            ctx._constant = ()
+
+            def run(saved_tensors, grads, needs):
+                ctx.saved_tensors, ctx.needs_input_grad = saved_tensors, needs
+                if ctx.materialize:
+                    grads = [_C.zeros(shape, dtype=dtype) if g is None else g
+                             for g, (shape, dtype) in zip(grads, kinds)]
+                try:
+                    return cls._checked(_tuple_of_all(cls.backward(ctx, *grads)),
+                                        len(args))
+                finally:
+                    ctx.saved_tensors = ()
+
+            _C._record(cls.__name__, tensors,
+                       tuple(None if any(o is c for c in constant) else o
+                             for o in outputs), saved, run)
+        return outputs if isinstance(results, (tuple, list)) \
+            else outputs[0]
+
+    @staticmethod
+    def forward(ctx, *args):
+        raise NotImplementedError("forward must be defined")
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise NotImplementedError("backward must be defined")
+
+    @classmethod
+    def _checked(cls, grads, n):
+        while len(grads) > n and grads[-1] is None:
+            grads = grads[:-1]
+        if len(grads) != n:
+            raise RuntimeError(
+                f"{cls.__name__}.backward returned {len(grads)} "
+                f"gradients, expected {n}, one for each argument")
+        for g in grads:
+            if g is not None and not isinstance(g, Tensor):
+                raise TypeError(
+                    f"{cls.__name__}.backward must return Tensors or "
+                    f"None, not {type(g).__name__}")
+        return grads
+# python: function gradcheck
+
+
+def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
+              raise_exception=True):
+    """Compare the gradients of func at inputs with differences.
+
+    Inputs that require grad must be float64.  Raises RuntimeError
+    where they disagree, or returns False if not raise_exception.
+    """
+    inputs = _tuple(inputs)
+    for k, x in enumerate(inputs):
+        if isinstance(x, Tensor) and x.requires_grad \
+                and x.dtype is not _C.float64:
+            raise ValueError(f"gradcheck: input {k} is {x.dtype}, "
+                             "expected treadle.float64")
+    try:
+        _compare_jacobians(func, inputs, eps, atol, rtol)
+    except RuntimeError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _compare_jacobians(func, inputs, eps, atol, rtol):
+    for o, output in enumerate(_tuple(func(*inputs))):
+        if not output.requires_grad:
+            continue
+        for k, x in enumerate(inputs):
+            if isinstance(x, Tensor) and x.requires_grad:
+                ours = _analytic(func, inputs, o, x)
+                theirs = _numeric(func, inputs, o, x, eps)
+                _expect_close(ours, theirs, o, k, atol, rtol)
+
+
+def _analytic(func, inputs, o, x):
+    output = _tuple(func(*inputs))[o]
+    rows = []
+    for i in range(output.numel()):
+        seed = _C.zeros(output.numel(), dtype=output.dtype)
+        seed[i] = 1
+        g, = grad(output, x, seed.reshape(output.shape),
+                  retain_graph=True, allow_unused=True)
+        rows.append([0.0] * x.numel() if g is None
+                    else g.reshape(-1).tolist())
+    return rows
+
+
+def _numeric(func, inputs, o, x, eps):
+    columns = []
+    with no_grad():
+        flat = x.detach()
+        index = [()]
+        for size in x.shape:
+            index = [i + (j,) for i in index for j in range(size)]
+        for i in index:
+            here = flat[i].item()
+            flat[i] = here + eps
+            up = _tuple(func(*inputs))[o].reshape(-1).tolist()
+            flat[i] = here - eps
+            down = _tuple(func(*inputs))[o].reshape(-1).tolist()
+            flat[i] = here
+            columns.append([(u - d) / (2 * eps)
+                            for u, d in zip(up, down)])
+    return [list(row) for row in zip(*columns)]
+
+
+def _expect_close(ours, theirs, o, k, atol, rtol):
+    for i, (a, b) in enumerate(zip(ours, theirs)):
+        for j, (u, v) in enumerate(zip(a, b)):
+            if not abs(u - v) <= atol + rtol * abs(v):
+                raise RuntimeError(
+                    f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
+                    f"gradient {u:.9g}, difference {v:.9g}")

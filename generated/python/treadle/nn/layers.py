@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "python": edit that, not this file.
+"""Layers and losses as modules."""
+from .. import _C
+from .._grad_mode import no_grad
+from . import functional as F
+from .module import Module, Parameter
+
+
+class Linear(Module):
+    """x -> x @ weight.T + bias, weight of shape [out, in]."""
+
+    def __init__(self, in_features, out_features, bias=True,
+                 device=None, dtype=None):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(
+            _C.empty((out_features, in_features), dtype=dtype))
+        self.bias = Parameter(
+            _C.empty((out_features,), dtype=dtype)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw both uniformly from +-1/sqrt(in_features)."""
+        bound = self.in_features ** -0.5 if self.in_features else 0.0
+        with no_grad():
+            self.weight.uniform_(-bound, bound)
+            if self.bias is not None:
+                self.bias.uniform_(-bound, bound)
+
+    def forward(self, x):
+        return _C.linear(x, self.weight, self.bias)
+
+    def extra_repr(self):
+        return f"in_features={self.in_features}, out_features=" \
+            f"{self.out_features}, bias={self.bias is not None}"
+
+
+class Sequential(Module):
+    """Modules called one after another."""
+
+    def __init__(self, *modules):
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            named = modules[0].items()
+        else:
+            named = ((str(i), m) for i, m in enumerate(modules))
+        for name, module in named:
+            if not isinstance(module, Module):
+                raise TypeError("Sequential: expected a Module, got "
+                                f"{type(module).__name__}")
+            self.add_module(name, module)
+
+    def forward(self, x):
+        for module in self._modules.values():
+            x = module(x)
+        return x
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __getitem__(self, i):
+        items = list(self._modules.values())[i]
+        return Sequential(*items) if isinstance(i, slice) else items
+
+    def append(self, module):
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+
+class ReLU(Module):
+    """max(x, 0), element by element."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+
+    def forward(self, x):
+        return F.relu(x)
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x)), element by element."""
+
+    def forward(self, x):
+        return _C.sigmoid(x)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent, element by element."""
+
+    def forward(self, x):
+        return _C.tanh(x)
+
+
+class Identity(Module):
+    """Whatever it is given."""
+
+    def __init__(self, *args, **named):
+        super().__init__()
+
+    def forward(self, x):
+        return x
+
+
+class Flatten(Module):
+    """Dimensions start_dim to end_dim made one."""
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x):
+        return x.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self):
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class MSELoss(Module):
+    """The squared difference; see functional.mse_loss."""
+
+    def __init__(self, reduction="mean"):
+        super().__init__()
+        self.reduction = reduction
+
+    def forward(self, input, target):
+        return F.mse_loss(input, target, self.reduction)
+
+
+class CrossEntropyLoss(Module):
+    """Softmax and negative logarithm; see functional.cross_entropy."""
+
+    def __init__(self, weight=None, ignore_index=-100,
+                 reduction="mean", label_smoothing=0.0):
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.ignore_index, self.reduction = ignore_index, reduction
+        self.label_smoothing = label_smoothing
+
+    def forward(self, input, target):
+        return F.cross_entropy(input, target, self.weight,
+                               self.ignore_index, self.reduction,
+                               self.label_smoothing)

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "python": edit that, not this file.
+"""Module, the base of every network, and Parameter."""
+from collections import OrderedDict, namedtuple
+from .._grad_mode import no_grad
+from .. import _C
+from .._C import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that a Module registers and an optimiser updates."""
+
+    def __new__(cls, data, requires_grad=True):
+        if not isinstance(data, Tensor):
+            data = _C.tensor(data)
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+# python: class Module
+
+class Module:
+    """Base class: assign parameters and modules, define forward."""
+
+    def __init__(self):
+        for name in ("_parameters", "_buffers", "_modules"):
+            object.__setattr__(self, name, OrderedDict())
+        object.__setattr__(self, "_transient", set())
+        object.__setattr__(self, "training", True)
+
+    def forward(self, *args, **named):
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define forward")
+
+    def __call__(self, *args, **named):
+        return self.forward(*args, **named)
+
+    # python: attributes of a module
+    def __setattr__(self, name, value):
+        kinds = (self.__dict__.get("_parameters"),
+                 self.__dict__.get("_modules"),
+                 self.__dict__.get("_buffers"))
+        if kinds[0] is None and isinstance(value, (Parameter, Module)):
+            raise AttributeError(f"{type(self).__name__}: call "
+                                 "super().__init__() before assigning "
+                                 f"{name!r}")
+        home = 0 if isinstance(value, Parameter) else \
+            1 if isinstance(value, Module) else None
+        if home is None and (value is None or isinstance(value, Tensor)):
+            home = next((i for i, kind in enumerate(kinds)
+                         if kind and name in kind), None)
+            if home == 0 and value is not None:
+                raise TypeError(f"cannot assign {type(value).__name__} as "
+                                f"parameter {name!r}; expected a Parameter "
+                                "or None")
+        self.__forget(name)
+        if home is None:
+            object.__setattr__(self, name, value)
+        else:
+            kinds[home][name] = value
+
+    def __forget(self, name):
+        self.__dict__.pop(name, None)
+        for kind in ("_parameters", "_modules", "_buffers"):
+            self.__dict__.get(kind, {}).pop(name, None)
+    def __getattr__(self, name):
+        for kind in ("_parameters", "_modules", "_buffers"):
+            if name in self.__dict__.get(kind, ()):
+                return self.__dict__[kind][name]
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __delattr__(self, name):
+        getattr(self, name)
+        self.__forget(name)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._parameters, *self._modules,
+                *self._buffers]
+
+    def register_parameter(self, name, parameter):
+        """Register a Parameter, or None as a place for one."""
+        self.__forget(name)
+        self._parameters[name] = parameter
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Register a tensor that is saved but not trained."""
+        self.__forget(name)
+        self._buffers[name] = tensor
+        if not persistent:
+            self._transient.add(name)
+
+    def add_module(self, name, module):
+        """Register a child under a name that need not be an attribute."""
+        self.__forget(name)
+        self._modules[name] = module
+
+    register_module = add_module
+    # python: walks over a module
+    def named_modules(self, memo=None, prefix="",
+                      remove_duplicate=True):
+        """Pairs (dotted name, module), this one first."""
+        memo = set() if memo is None else memo
+        if self in memo and remove_duplicate:
+            return
+        memo.add(self)
+        yield prefix, self
+        for name, child in self._modules.items():
+            if child is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from child.named_modules(memo, path,
+                                               remove_duplicate)
+
+    def _named(self, kind, prefix, recurse, once=True):
+        seen = set()
+        modules = self.named_modules(prefix=prefix,
+                                     remove_duplicate=once) \
+            if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in getattr(module, kind).items():
+                if value is None or once and value in seen:
+                    continue
+                seen.add(value)
+                yield f"{path}.{name}" if path else name, value
+    def named_parameters(self, prefix="", recurse=True):
+        """Pairs (dotted name, parameter), each parameter once."""
+        return self._named("_parameters", prefix, recurse)
+
+    def parameters(self, recurse=True):
+        """All parameters, each once."""
+        return (p for _, p in self.named_parameters("", recurse))
+
+    def named_buffers(self, prefix="", recurse=True):
+        """Pairs (dotted name, buffer)."""
+        return self._named("_buffers", prefix, recurse)
+
+    def buffers(self, recurse=True):
+        """All buffers."""
+        return (b for _, b in self.named_buffers("", recurse))
+
+    def modules(self):
+        """This module and all below it."""
+        return (m for _, m in self.named_modules())
+
+    def named_children(self):
+        """Pairs (name, module) directly below."""
+        return ((n, m) for n, m in self._modules.items()
+                if m is not None)
+
+    def children(self):
+        """The modules directly below."""
+        return (m for _, m in self.named_children())
+    # python: state of a module
+    def state_dict(self, prefix=""):
+        """An OrderedDict of dotted names and (shared) tensors."""
+        state = OrderedDict()
+        for path, module in self.named_modules(remove_duplicate=False):
+            path = prefix + path + "." if path else prefix
+            for kind in (module._parameters, module._buffers):
+                for name, value in kind.items():
+                    if value is not None and \
+                            name not in module._transient:
+                        state[path + name] = value.detach()
+        return state
+    def load_state_dict(self, state, strict=True):
+        """Copy tensors of `state` into the parameters and buffers."""
+        own = self.state_dict()
+        missing = [n for n in own if n not in state]
+        unexpected = [n for n in state if n not in own]
+        wrong = [f"size mismatch for {n}: expected {list(own[n].shape)}, "
+                 f"got {list(state[n].shape)}" for n in own
+                 if n in state and own[n].shape != state[n].shape]
+        if strict and missing:
+            wrong.append("missing keys: " + ", ".join(missing))
+        if strict and unexpected:
+            wrong.append("unexpected keys: " + ", ".join(unexpected))
+        if wrong:
+            raise RuntimeError(f"load_state_dict of {type(self).__name__}:"
+                               "\n\t" + "\n\t".join(wrong))
+        with no_grad():
+            for name, tensor in own.items():
+                if name in state:
+                    tensor.copy_(state[name].detach())
+        return IncompatibleKeys(missing, unexpected)
+    # python: changes to a whole module
+    def train(self, mode=True):
+        """Training behaviour, here and below; returns the module."""
+        for module in self.modules():
+            object.__setattr__(module, "training", bool(mode))
+        return self
+
+    def eval(self):
+        """Evaluation behaviour, here and below."""
+        return self.train(False)
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients, or set them to zero."""
+        for p in self.parameters():
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad.detach().zero_()
+
+    def requires_grad_(self, requires_grad=True):
+        """Switch recording for all parameters."""
+        for p in self.parameters():
+            p.requires_grad = requires_grad
+        return self
+
+    def apply(self, function):
+        """Call function(module) below and then here."""
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
+    def _replace(self, change):
+        for kind in (self.parameters(), self.buffers()):
+            for tensor in kind:
+                tensor.data = change(tensor.data)
+                if tensor.grad is not None:
+                    tensor.grad.data = change(tensor.grad.data)
+        return self
+
+    def to(self, *what, dtype=None, device=None):
+        """Floating tensors in another dtype; device must be the CPU."""
+        return self._replace(
+            lambda x: x.to(*what, dtype=dtype, device=device)
+            if x.is_floating_point() else x)
+
+    def float(self):
+        """All floating tensors in float32."""
+        return self.to(_C.float32)
+
+    def double(self):
+        """All floating tensors in float64."""
+        return self.to(_C.float64)
+
+    def cpu(self):
+        """On the CPU, where it is."""
+        return self
+    # python: printing of a module
+    def extra_repr(self):
+        """One line about this module, for printing."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        children = [f"({name}): " + repr(child).replace("\n", "\n  ")
+                    for name, child in self._modules.items()]
+        if not children:
+            return f"{type(self).__name__}({extra})"
+        lines = ([extra] if extra else []) + children
+        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+IncompatibleKeys = namedtuple("IncompatibleKeys",
+                              ["missing_keys", "unexpected_keys"])

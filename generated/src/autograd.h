@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "graph": edit that, not this file. */
+/* Inside the graph: what a rule may ask, and what a node holds.
+
+   A rule computes the gradients of an operator's operands from those of
+   its results.  It calls operators, so it can itself be recorded:
+
+       bool exp_rule(td_backward_pass *b)
+       {
+           td_tensor *y = td_saved_output(b, 0);
+           b->grad_in[0] = td_mul(b->grad[0], y);
+           return !td_failed();
+       }
+
+   with the row RULE(exp, exp_rule, SAVES_OUTPUT(0)).  The engine opens
+   a scope around it, sums a gradient down to the operand's shape,
+   converts it to the operand's dtype, and ignores those not needed. */
+#ifndef TREADLE_SRC_AUTOGRAD_H
+#define TREADLE_SRC_AUTOGRAD_H
+#include <treadle/autograd.h>
+#include "object.h"
+#include "registry.h"
+#include "tensor.h"
+
+#define TD_TEXT 240
+
+typedef struct td_node td_node;
+struct td_backward_pass;
+
+/* graph: struct td_saved */
+typedef struct td_saved {
+    td_tensor *tensor;          /* strong, or NULL: not saved */
+    uint32_t version;
+    int result;                 /* 0, or 1 + the slot of a result */
+} td_saved;
+
+/* graph: struct td_edge */
+typedef struct td_edge {
+    struct td_node *node;       /* strong: who made the operand */
+    td_tensor *leaf;            /* strong: or the leaf that it is */
+    int slot;                   /* which result of `node` it is */
+    td_dtype dtype;
+    td_dims shape;
+    td_scalar scalar;           /* the operand, if it was a number */
+    td_saved saved;             /* the operand, if the rule needs it */
+    struct td_sink *sink;       /* in a pass: where `leaf` collects */
+    bool needed;                /* in a pass: a gradient goes here */
+} td_edge;
+
+/* graph: struct td_result */
+typedef struct td_result {
+    td_saved saved;             /* the result, if the rule needs it */
+    td_tensor *watcher;         /* weak: keeps its gradient */
+} td_result;
+
+/* graph: struct td_node */
+struct td_node {
+    td_object object;
+    const td_op *op;            /* what ran; NULL: a custom function */
+    struct td_custom *custom;   /* strong: that function, or NULL */
+    int n_in, n_out, n_attr;
+    bool released;              /* the rule has run, all is dropped */
+    td_edge *in;                /* [n_in]  where gradients go */
+    td_result *out;             /* [n_out] what they arrive for */
+    td_value *attr;             /* [n_attr] copies */
+    td_tensor **grad;           /* [n_out] during a pass: arrived */
+    td_tensor **grad_in;        /* [n_in]  during a pass: to send */
+    struct td_hook_entry *hooks;
+    /* graph: fields of td_node for one pass */
+    _Atomic(struct td_pass *) pass; /* who has claimed this node */
+    td_node *previous, *next;       /* neighbours among the claimed */
+    td_node *below;                 /* next on the path, or the ready */
+    int cursor;                     /* the edge to be looked at next */
+    int pending;                    /* gradients still to come */
+    bool visited;                   /* the walk has been here */
+    bool captured;                  /* its gradient is itself asked for */
+    bool runs;                      /* some operand needs a gradient */
+    bool wanted;                    /* captured, or runs */
+};
+
+/* graph: struct td_backward_pass */
+typedef struct td_backward_pass {
+    td_node *node;
+    int n_in, n_out;
+    td_tensor *const *grad;     /* [n_out] NULL: nothing arrived */
+    td_tensor **grad_in;        /* [n_in] to fill; owned by the scope */
+    bool create_graph;
+} td_backward_pass;
+
+/* graph: struct td_custom */
+typedef struct td_custom {
+    td_object object;
+    td_custom_backward *backward;
+    void *context;
+    void (*free_context)(void *);
+    int n_saved;
+    td_saved *saved;            /* [n_saved] */
+    char name[48];
+} td_custom;
+
+/* graph: enumeration of rule kinds */
+typedef enum {
+    TD_RULE_UNKNOWN,        /* no row: an error if gradients need it */
+    TD_RULE_FUNCTION,       /* RULE: one node, with this rule */
+    TD_RULE_NONE,           /* NO_RULE: its results have no gradient */
+    TD_RULE_COMPOSITE       /* COMPOSITE: calls operators with rules */
+} td_rule_kind;
+
+/* graph: struct td_rule_entry */
+#define SAVES_INPUT(i) (UINT32_C(1) << (i))
+#define SAVES_OUTPUT(k) (UINT32_C(1) << (16 + (k)))
+#define SAVES_CROSSED (UINT32_C(1) << 31)
+#define SAVES_OTHER (SAVES_CROSSED | SAVES_INPUT(0) | SAVES_INPUT(1))
+
+typedef bool td_rule(struct td_backward_pass *b);
+
+typedef struct td_rule_entry {
+    td_rule_kind kind;
+    td_rule *apply;
+    uint32_t saves;
+} td_rule_entry;
+
+/* graph: prototypes of the graph */
+typedef enum {
+    TD_RECORD_NOTHING,      /* nothing asks for gradients */
+    TD_RECORD_NODE,         /* make a node after the kernel */
+    TD_RECORD_MUTED,        /* no node, none inside the kernel */
+    TD_RECORD_REFUSED       /* no rule: an error for real results */
+} td_recording;
+
+bool td_record_begin(const td_call *call, td_recording *recording);
+bool td_record_end(td_call *call, td_recording recording, bool ok);
+bool td_same_kind(const char *operation, const td_tensor *grad,
+                  const td_tensor *x);
+const char *td_kind_text(char text[TD_TEXT], const td_tensor *x);
+void td_forget_graph(td_tensor *x);
+void td_grad_mode_push(bool off);
+void td_grad_mode_restore(int depth);
+td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room);
+void td_node_drop(td_node *node);
+void td_node_attach(td_tensor *x, td_node *node, int slot);
+const char *td_node_name(const td_node *node);
+void td_edge_connect(td_edge *edge, const td_tensor *x);
+void td_save(td_saved *saved, td_tensor *x);
+bool td_save_result(td_saved *saved, td_tensor *result, int slot);
+td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
+                     const char *role, int index);
+bool td_call_hooks(struct td_hook_entry *first, int slot,
+                   td_tensor **grad);
+bool td_custom_apply(td_backward_pass *b);
+extern const td_rule_entry td_rules[];
+const td_rule_entry *td_rule_of(const td_op *op);
+bool td_needs(const td_backward_pass *b, int i);
+td_tensor *td_saved_input(const td_backward_pass *b, int i);
+td_tensor *td_saved_output(const td_backward_pass *b, int k);
+td_value td_operand(const td_backward_pass *b, int i);
+const td_value *td_attribute(const td_backward_pass *b, int i);
+td_dims td_input_dims(const td_backward_pass *b, int i);
+td_dtype td_input_dtype(const td_backward_pass *b, int i);
+td_tensor *td_rule_call2(int op, td_value a, td_value b);
+td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
+                           const td_value *axes);
+
+/* graph: prototypes of all rules */
+#define RULE(name, function, saves) td_rule function;
+#define NO_RULE(name)
+#define COMPOSITE(name)
+#include "rules.inc"
+#undef RULE
+#undef NO_RULE
+#undef COMPOSITE
+#endif

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "graph": edit that, not this file. */
+/* The backward pass: claim, count, sweep. */
+#include "autograd.h"
+#include "memory.h"
+#include "runtime.h"
+#include <treadle/elementwise.h>
+#include <treadle/reductions.h>
+
+/* graph: struct td_sink */
+typedef struct td_sink {
+    td_tensor *leaf;            /* strong */
+    td_tensor *grad;            /* strong: the sum so far, or NULL */
+    int pending;                /* gradients still to come */
+    struct td_sink *next;
+} td_sink;
+
+/* graph: struct capture */
+typedef struct capture {
+    td_tensor *of;              /* borrowed: the tensor asked about */
+    td_tensor *grad;            /* strong: its gradient, or NULL */
+} capture;
+
+/* graph: struct td_pass */
+typedef struct td_pass {
+    td_node *claimed;           /* all nodes of this pass */
+    td_node *path;              /* the walk's stack */
+    td_node *ready;             /* nodes with nothing pending */
+    td_sink *sinks;             /* leaves of this pass */
+    capture *captures;          /* what td_grad asks for, or NULL */
+    int n_captures;
+    bool retain, create;
+} td_pass;
+
+/* graph: function is_tensor */
+static bool is_tensor(const char *operation, const td_tensor *x)
+{
+    if (td_failed())
+        return false;
+    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
+                                "expected a tensor, got NULL");
+}
+
+/* graph: function replace */
+static void replace(td_tensor **old, td_tensor *new)
+{
+    td_release(*old);
+    *old = new;
+}
+
+/* graph: function replace_unless_null */
+static void replace_unless_null(td_tensor **old, td_tensor *new)
+{
+    if (new != NULL)
+        replace(old, new);
+}
+
+/* graph: function claim */
+static bool claim(td_pass *pass, td_node *node)
+{
+    td_pass *owner = NULL;
+    if (!atomic_compare_exchange_strong(&node->pass, &owner, pass))
+        return owner == pass || td_fail(TD_ERROR_RUNTIME, "backward",
+            "another backward pass is running over this graph (at %s)",
+            td_node_name(node));
+    td_retain(node);
+    node->cursor = node->pending = 0;
+    node->visited = node->captured = node->runs = node->wanted = false;
+    node->previous = NULL;
+    node->next = pass->claimed;
+    if (node->next != NULL)
+        node->next->previous = node;
+    pass->claimed = node;
+    return true;
+}
+
+/* graph: function unclaim */
+static void clear_gradients(td_node *node)
+{
+    for (int i = 0; i < node->n_in; i++)
+        replace(&node->grad_in[i], NULL);
+    for (int k = 0; k < node->n_out; k++)
+        replace(&node->grad[k], NULL);
+}
+
+static void unclaim(td_pass *pass, td_node *node)
+{
+    clear_gradients(node);
+    if (node->previous != NULL)
+        node->previous->next = node->next;
+    else
+        pass->claimed = node->next;
+    if (node->next != NULL)
+        node->next->previous = node->previous;
+    atomic_store(&node->pass, NULL);
+    td_release(node);
+}
+
+/* graph: functions is_new and enter */
+static bool is_new(td_pass *pass, td_node *node)
+{
+    return node != NULL
+        && (atomic_load(&node->pass) != pass || !node->visited);
+}
+
+static bool enter(td_pass *pass, td_node *node)
+{
+    if (!claim(pass, node))
+        return false;
+    if (node->visited)
+        return true;
+    if (node->released && !node->captured)
+        return td_fail(TD_ERROR_RUNTIME, "backward",
+                   "trying to go backward through the graph a second time (at %s): "
+                   "its saved tensors were freed by the first pass; give that one "
+                   "retain_graph", td_node_name(node));
+    node->visited = true;
+    node->below = pass->path;
+    pass->path = node;
+    return true;
+}
+
+/* graph: functions that make sinks */
+static td_sink *make_sink(td_pass *pass, td_tensor *leaf)
+{
+    td_sink *sink = leaf->sink ? leaf->sink : td_alloc(sizeof *sink);
+    if (sink == NULL || leaf->sink != NULL)
+        return sink;
+    sink->leaf = td_retain(leaf);
+    sink->next = pass->sinks;
+    pass->sinks = sink;
+    return leaf->sink = sink;
+}
+
+static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
+{
+    *sink = pass->captures ? leaf->sink : make_sink(pass, leaf);
+    return *sink != NULL || pass->captures != NULL;
+}
+
+/* graph: function settle */
+static bool settle(td_pass *pass, td_node *node, td_edge *edge)
+{
+    edge->needed = edge->node != NULL && edge->node->wanted;
+    if (edge->needed)
+        edge->node->pending++;
+    if (edge->leaf != NULL) {
+        if (!find_sink(pass, edge->leaf, &edge->sink))
+            return false;
+        edge->needed = edge->sink != NULL;
+        if (edge->needed)
+            edge->sink->pending++;
+    }
+    node->runs = node->runs || edge->needed;
+    return true;
+}
+
+/* graph: function walk */
+static bool walk(td_pass *pass, td_node *root)
+{
+    if (!enter(pass, root))
+        return false;
+    while (pass->path != NULL) {
+        td_node *node = pass->path;
+        td_edge *edge = &node->in[node->cursor];
+        if (node->cursor == node->n_in) {
+            node->wanted = node->runs || node->captured;
+            pass->path = node->below;
+        } else if (is_new(pass, edge->node)) {
+            if (!enter(pass, edge->node))
+                return false;
+        } else if (!settle(pass, node, edge)) {
+            return false;
+        } else {
+            node->cursor++;
+        }
+    }
+    return true;
+}
+
+/* graph: function prepare_captures */
+static bool prepare_captures(td_pass *pass)
+{
+    for (int i = 0; i < pass->n_captures; i++) {
+        td_tensor *x = pass->captures[i].of;
+        if (x->node == NULL && !make_sink(pass, x))
+            return false;
+        if (x->node != NULL && !claim(pass, x->node))
+            return false;
+        if (x->node != NULL)
+            x->node->captured = true;
+    }
+    return true;
+}
+
+/* graph: function discover */
+static bool discover(td_pass *pass, int n, td_tensor *const *roots)
+{
+    pthread_mutex_t *lock = &td_process()->leaf_lock;
+    pthread_mutex_lock(lock);
+    bool ok = prepare_captures(pass);
+    for (int i = 0; ok && i < n; i++)
+        if (roots[i]->node == NULL)
+            ok = pass->captures || make_sink(pass, roots[i]);
+        else if (is_new(pass, roots[i]->node))
+            ok = walk(pass, roots[i]->node);
+    for (td_sink *sink = pass->sinks; sink; sink = sink->next)
+        sink->leaf->sink = NULL;
+    pthread_mutex_unlock(lock);
+    return ok;
+}
+
+/* graph: function is_ours */
+static bool is_ours(const td_tensor *x)
+{
+    return td_object_count(x) == 1
+        && atomic_load(&x->storage->count) == 1
+        && x->node == NULL && td_is_contiguous(x);
+}
+
+/* graph: function add_to */
+static bool add_to(const td_pass *pass, td_tensor **sum,
+                   td_tensor *grad)
+{
+    if (grad == NULL)
+        return true;
+    if (*sum == NULL) {
+        *sum = grad;
+        return true;
+    }
+    td_scope_begin();
+    if (!pass->create && is_ours(*sum))
+        td_add_(*sum, grad);
+    else
+        replace_unless_null(sum, td_retain(td_add(*sum, grad)));
+    td_scope_end();
+    td_release(grad);
+    return !td_failed();
+}
+
+/* graph: function add_to_leaf */
+static bool add_to_leaf(const td_pass *pass, td_tensor *x,
+                        td_tensor *grad)
+{
+    if (x->grad != NULL || is_ours(grad))
+        return add_to(pass, &x->grad, grad);
+    td_scope_begin();
+    x->grad = td_retain(td_clone(grad));
+    td_scope_end();
+    td_release(grad);
+    return x->grad != NULL;
+}
+
+/* graph: function fill_leaf */
+static bool fill_leaf(td_pass *pass, td_sink *sink)
+{
+    td_tensor *leaf = sink->leaf;
+    sink->pending = -1;
+    if (sink->grad == NULL)
+        return true;
+    if (!td_call_hooks(leaf->hooks, 0, &sink->grad))
+        return false;
+    if (pass->captures != NULL)
+        return true;
+    td_tensor *grad = sink->grad;
+    sink->grad = NULL;
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    const bool ok = add_to_leaf(pass, leaf, grad);
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    return ok;
+}
+
+/* graph: function fit */
+static bool fit(td_node *node, int i)
+{
+    const td_edge *edge = &node->in[i];
+    td_tensor *g = node->grad_in[i];
+    bool same = g->rank == edge->shape.count;
+    for (int d = 0; same && d < g->rank; d++)
+        same = g->shape[d] == edge->shape.at[d];
+    if (!same)
+        g = td_sum_to_size(g, edge->shape);
+    if (g != NULL && g->dtype != edge->dtype)
+        g = td_to(g, edge->dtype);
+    node->grad_in[i] = td_retain(g);
+    return g != NULL;
+}
+
+/* graph: function apply_rule */
+static bool apply_rule(td_pass *pass, td_node *node)
+{
+    td_backward_pass b = { node, node->n_in, node->n_out, node->grad,
+                           node->grad_in, pass->create };
+    td_scope_begin();
+    bool ok = node->custom ? td_custom_apply(&b)
+                           : td_rule_of(node->op)->apply(&b);
+    ok = ok && !td_failed();
+    for (int i = 0; i < node->n_in; i++)
+        if (!ok || !node->in[i].needed)
+            node->grad_in[i] = NULL;
+        else if (node->grad_in[i] != NULL)
+            ok = fit(node, i);
+    td_scope_end();
+    return ok;
+}
+
+/* graph: function show_gradient */
+static bool show_gradient(td_pass *pass, td_node *node, int k)
+{
+    td_tensor **grad = &node->grad[k];
+    if (*grad == NULL)
+        return true;
+    if (!td_call_hooks(node->hooks, k, grad))
+        return false;
+    for (int i = 0; node->captured && i < pass->n_captures; i++) {
+        capture *c = &pass->captures[i];
+        if (c->of->node == node && c->of->slot == k)
+            replace(&c->grad, td_retain(*grad));
+    }
+    td_tensor *watcher = node->out[k].watcher;
+    return watcher == NULL
+        || add_to_leaf(pass, watcher, td_retain(*grad));
+}
+
+/* graph: further steps of the sweep */
+static void make_ready(td_pass *pass, td_node *node);
+
+/* graph: function deliver */
+static bool deliver(td_pass *pass, td_node *node, int i)
+{
+    const td_edge *edge = &node->in[i];
+    td_tensor *grad = node->grad_in[i];
+    node->grad_in[i] = NULL;
+    if (edge->leaf != NULL)
+        return add_to(pass, &edge->sink->grad, grad)
+            && (--edge->sink->pending > 0
+                || fill_leaf(pass, edge->sink));
+    if (!add_to(pass, &edge->node->grad[edge->slot], grad))
+        return false;
+    if (--edge->node->pending == 0)
+        make_ready(pass, edge->node);
+    return true;
+}
+
+/* graph: function visit */
+static bool visit(td_pass *pass, td_node *node)
+{
+    bool arrived = false;
+    for (int k = 0; k < node->n_out; k++) {
+        if (!show_gradient(pass, node, k))
+            return false;
+        arrived = arrived || node->grad[k] != NULL;
+    }
+    if (node->runs && arrived && !apply_rule(pass, node))
+        return false;
+    for (int k = 0; k < node->n_out; k++)
+        replace(&node->grad[k], NULL);
+    for (int i = 0; node->runs && i < node->n_in; i++)
+        if (node->in[i].needed && !deliver(pass, node, i))
+            return false;
+    if (node->runs && !pass->retain)
+        td_node_drop(node);
+    unclaim(pass, node);
+    return true;
+}
+
+/* graph: function sweep */
+static bool sweep(td_pass *pass)
+{
+    while (pass->ready != NULL) {
+        td_node *node = pass->ready;
+        pass->ready = node->below;
+        if (!visit(pass, node))
+            return false;
+    }
+    return true;
+}
+
+static void make_ready(td_pass *pass, td_node *node)
+{
+    node->pending = -1;
+    node->below = pass->ready;
+    pass->ready = node;
+}
+
+/* graph: function seed_of */
+static td_tensor *seed_of(const char *operation, td_tensor *root,
+                          td_tensor *seed)
+{
+    if (!td_requires_grad(root))
+        td_fail(TD_ERROR_RUNTIME, operation, "the tensor does not "
+                "require a gradient and was not recorded");
+    else if (seed == NULL && td_numel(root) != 1)
+        td_fail(TD_ERROR_RUNTIME, operation, "a gradient can be "
+                "created implicitly only for a tensor of one element; "
+                "this one has %lld, give the gradient to start from",
+                (long long)td_numel(root));
+    else if (seed == NULL)
+        return td_ones_like(root, (td_tensor_options)TD_DEFAULTS);
+    else
+        td_same_kind(operation, seed, root);
+    return td_failed() ? NULL : seed;
+}
+
+/* graph: function plant */
+static bool plant(td_pass *pass, const char *operation,
+                  td_tensor *root, td_tensor *given)
+{
+    td_tensor *seed = seed_of(operation, root, given);
+    if (seed == NULL)
+        return false;
+    if (root->node != NULL)
+        return add_to(pass, &root->node->grad[root->slot],
+                      td_retain(seed));
+    for (td_sink *sink = pass->sinks; sink; sink = sink->next)
+        if (sink->leaf == root)
+            return add_to(pass, &sink->grad, td_retain(seed));
+    return true;
+}
+
+/* graph: function start of a pass */
+static bool start(td_pass *pass, int n, td_tensor *const *roots)
+{
+    for (int i = 0; i < n; i++) {
+        td_node *node = roots[i]->node;
+        if (node != NULL && node->wanted && node->pending == 0)
+            make_ready(pass, node);
+    }
+    for (td_sink *sink = pass->sinks; sink; sink = sink->next)
+        if (sink->pending == 0 && !fill_leaf(pass, sink))
+            return false;
+    return true;
+}
+
+/* graph: function run_pass */
+static bool run_pass(td_pass *pass, const char *operation, int n,
+                     td_tensor *const *roots, td_tensor *const *seeds)
+{
+    const int depth = td_self()->grad_depth;
+    td_grad_mode_push(!pass->create);
+    td_scope_begin();
+    bool ok = !td_failed() && discover(pass, n, roots);
+    for (int i = 0; ok && i < n; i++)
+        ok = plant(pass, operation, roots[i], seeds ? seeds[i] : NULL);
+    if (ok) {
+        ok = start(pass, n, roots) && sweep(pass);
+        if (!ok)
+            /* graph: empty every node still claimed */
+            for (td_node *node = pass->claimed; node; node = node->next) {
+                clear_gradients(node);
+                td_node_drop(node);
+            }
+    }
+    td_scope_end();
+    td_grad_mode_restore(depth);
+    return ok;
+}
+
+/* graph: function end_pass */
+static void end_pass(td_pass *pass)
+{
+    while (pass->claimed != NULL)
+        unclaim(pass, pass->claimed);
+    while (pass->sinks != NULL) {
+        td_sink *sink = pass->sinks;
+        pass->sinks = sink->next;
+        td_release(sink->leaf);
+        td_release(sink->grad);
+        td_free(sink, sizeof *sink);
+    }
+}
+
+/* graph: function td_backward */
+bool td_backward(td_tensor *root, td_backward_options options)
+{
+    if (!is_tensor("backward", root))
+        return false;
+    td_pass pass = {
+        .retain = options.retain_graph || options.create_graph,
+        .create = options.create_graph,
+    };
+    const bool ok = run_pass(&pass, "backward", 1, &root,
+                             &options.gradient);
+    end_pass(&pass);
+    return ok;
+}
+
+/* graph: function td_grad */
+static bool can_ask(td_tensor *const *outputs, int n_outputs,
+                    td_tensor *const *inputs, int n_inputs)
+{
+    for (int i = 0; i < n_outputs; i++)
+        if (!is_tensor("grad", outputs[i]))
+            return false;
+    for (int i = 0; i < n_inputs; i++)
+        if (!is_tensor("grad", inputs[i]) || (!inputs[i]->requires_grad
+            && !td_fail(TD_ERROR_RUNTIME, "grad",
+                        "input %d does not require a gradient", i)))
+            return false;
+    return !td_failed();
+}
+
+bool td_grad(td_tensor *const *outputs, int n_outputs,
+             td_tensor *const *inputs, int n_inputs,
+             td_tensor **results, td_grad_options options)
+{
+    td_pass pass = {
+        .retain = options.retain_graph || options.create_graph,
+        .create = options.create_graph, .n_captures = n_inputs,
+        .captures = td_alloc_array((size_t)n_inputs, sizeof(capture)),
+    };
+    bool ok = pass.captures != NULL
+        && can_ask(outputs, n_outputs, inputs, n_inputs);
+    /* graph: run the pass and hand out what it captured */
+    for (int i = 0; ok && i < n_inputs; i++)
+        pass.captures[i].of = inputs[i];
+    ok = ok && run_pass(&pass, "grad", n_outputs, outputs,
+                        options.grad_outputs);
+    /* graph: fetch the captured leaf gradients */
+    for (td_sink *sink = pass.sinks; ok && sink; sink = sink->next)
+        for (int i = 0; i < n_inputs; i++)
+            if (pass.captures[i].of == sink->leaf)
+                replace(&pass.captures[i].grad, td_retain(sink->grad));
+    end_pass(&pass);
+    /* graph: hand the captured gradients out */
+    for (int i = 0; i < n_inputs; i++) {
+        if (ok && !options.allow_unused && !pass.captures[i].grad)
+            ok = td_fail(TD_ERROR_RUNTIME, "grad",
+                "input %d was not used to compute the outputs; set "
+                "allow_unused if that is meant", i);
+        results[i] = NULL;
+    }
+    for (int i = 0; ok && i < n_inputs; i++)
+        results[i] = td_share(pass.captures[i].grad);
+    for (int i = 0; pass.captures && i < n_inputs; i++)
+        td_release(pass.captures[i].grad);
+    ok = ok && !td_failed();
+    td_free(pass.captures, (size_t)n_inputs * sizeof(capture));
+    return ok;
+}

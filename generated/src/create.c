@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+#include <math.h>
+#include <string.h>
+#include "runtime.h"
+#include "registry.h"
+#include "tensor.h"
+
+/* tensors: function td_fill_elements */
+bool td_fill_elements(td_tensor *x, td_scalar value)
+{
+    td_tensor one = { .dtype = x->dtype, .rank = 0 };
+    int64_t room = 0;
+    td_storage storage = { .data = &room, .bytes = sizeof room };
+    one.storage = &storage;
+    const bool floating = value.kind == TD_SCALAR_FLOAT;
+    const int64_t whole = floating ? 0 : td_scalar_int(value);
+    const double fraction = td_scalar_double(value);
+    td_convert(x->dtype, &room, 1, floating ? TD_FLOAT64 : TD_INT64,
+               floating ? (const void *)&fraction : &whole, 1, 1);
+    return td_copy_elements(x, &one);
+}
+
+/* tensors: function new_from */
+static td_tensor *new_from(td_call *call, int first, td_dtype otherwise)
+{
+    td_dims shape;
+    if (!td_v_dims(call, &call->attr[0], &shape))
+        return NULL;
+    const td_value *device = &call->attr[first + 1];
+    return td_tensor_new(shape,
+        td_v_get_dtype(&call->attr[first], otherwise),
+        device->kind == TD_DEVICE ? device->as.device
+                                  : (td_device){ TD_DEVICE_CPU, 0 });
+}
+
+/* tensors: function count_steps */
+static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
+                        int64_t *n)
+{
+    const double a = td_scalar_double(from), b = td_scalar_double(to);
+    const double step = td_scalar_double(by), count = ceil((b - a) / step);
+    if (!(step != 0) || !isfinite(a) || !isfinite(b))
+        return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g and "
+                       "step %g must be finite and step not zero",
+                       a, b, step);
+    if (count < 0)
+        return td_fail(TD_ERROR_RUNTIME, "arange", "step %g leads away "
+                       "from end %g", step, b);
+    if (count > 0x1p62)
+        return td_fail(TD_ERROR_RUNTIME, "arange", "%g elements are too "
+                       "many", count);
+    *n = (int64_t)count;
+    return true;
+}
+
+/* tensors: function write_progression */
+static bool write_progression(td_tensor *x, bool whole, td_scalar from,
+                              td_scalar by)
+{
+    const size_t size = td_dtype_size(x->dtype);
+    char *out = td_at(x);
+    for (int64_t i = 0; i < x->shape[0]; i++, out += size) {
+        const int64_t k = whole ? td_scalar_int(from)
+                                  + i * td_scalar_int(by) : 0;
+        const double f = whole ? 0 : td_scalar_double(from)
+                                     + (double)i * td_scalar_double(by);
+        td_convert(x->dtype, out, 1, whole ? TD_INT64 : TD_FLOAT64,
+                   whole ? (const void *)&k : &f, 1, 1);
+    }
+    return true;
+}
+
+/* tensors: kernels that create */
+bool empty_kernel(td_call *call)
+{
+    return td_return(call, new_from(call, 1, td_default_dtype()));
+}
+
+static bool constant(td_call *call, td_scalar value)
+{
+    td_tensor *x = new_from(call, 1, td_default_dtype());
+    return x != NULL && td_return(call, x) && td_fill_elements(x, value);
+}
+
+bool zeros_kernel(td_call *call) { return constant(call, td_int(0)); }
+bool ones_kernel(td_call *call) { return constant(call, td_int(1)); }
+static td_dtype dtype_of_scalar(td_scalar s)
+{
+    return s.kind == TD_SCALAR_BOOL ? TD_BOOL :
+           s.kind == TD_SCALAR_INT ? TD_INT64 : td_default_dtype();
+}
+
+bool full_kernel(td_call *call)
+{
+    const td_scalar value = call->attr[1].as.scalar;
+    td_tensor *x = new_from(call, 2, dtype_of_scalar(value));
+    return x != NULL && td_return(call, x) && td_fill_elements(x, value);
+}
+bool arange_kernel(td_call *call)
+{
+    const td_scalar from = call->attr[0].as.scalar;
+    const td_scalar to = call->attr[1].as.scalar;
+    const td_scalar by = call->attr[2].as.scalar;
+    const bool whole = from.kind != TD_SCALAR_FLOAT
+        && to.kind != TD_SCALAR_FLOAT && by.kind != TD_SCALAR_FLOAT;
+    int64_t n;
+    if (!count_steps(from, to, by, &n))
+        return false;
+    td_tensor *x = td_tensor_new(TD_DIMS(n),
+        td_v_get_dtype(&call->attr[3], whole ? TD_INT64
+                                             : td_default_dtype()),
+        (td_device){ TD_DEVICE_CPU, 0 });
+    return td_return(call, x) && write_progression(x, whole, from, by);
+}
+bool linspace_kernel(td_call *call)
+{
+    const double from = td_v_double(&call->attr[0]);
+    const double to = td_v_double(&call->attr[1]);
+    const int64_t n = td_v_get_int(&call->attr[2], 0);
+    if (n < 0)
+        return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
+                       "%lld is negative", (long long)n);
+    td_tensor *x = td_tensor_new(TD_DIMS(n),
+        td_v_get_dtype(&call->attr[3], td_default_dtype()),
+        (td_device){ TD_DEVICE_CPU, 0 });
+    if (x == NULL)
+        return false;
+    const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
+    /* tensors: write the points of the interval */
+    for (int64_t i = 0; i < n; i++) {
+        const double v = 2 * i < n ? from + (double)i * step
+                                   : to - (double)(n - 1 - i) * step;
+        td_convert(x->dtype, (char *)td_at(x)
+                   + (size_t)i * td_dtype_size(x->dtype), 1, TD_FLOAT64,
+                   &v, 1, 1);
+    }
+    return td_return(call, x);
+}
+bool eye_kernel(td_call *call)
+{
+    const int64_t n = td_v_get_int(&call->attr[0], 0);
+    const int64_t m = td_v_get_int(&call->attr[1], n);
+    td_tensor *x = td_tensor_new(TD_DIMS(n, m),
+        td_v_get_dtype(&call->attr[2], td_default_dtype()),
+        (td_device){ TD_DEVICE_CPU, 0 });
+    if (x == NULL || !td_return(call, x) || !td_fill_elements(x, td_int(0)))
+        return false;
+    td_tensor diagonal = *x;
+    diagonal.rank = 1;
+    diagonal.shape[0] = n < m ? n : m;
+    diagonal.strides[0] = m + 1;
+    return td_fill_elements(&diagonal, td_int(1));
+}
+static td_tensor *new_like(td_call *call, int at)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    return td_tensor_new(td_shape_of(x),
+        td_v_get_dtype(&call->attr[at], x->dtype), td_device_of(x));
+}
+
+bool empty_like_kernel(td_call *call)
+{
+    return td_return(call, new_like(call, 0));
+}
+
+bool zeros_like_kernel(td_call *call)
+{
+    td_tensor *y = new_like(call, 0);
+    return td_return(call, y) && td_fill_elements(y, td_int(0));
+}
+
+bool ones_like_kernel(td_call *call)
+{
+    td_tensor *y = new_like(call, 0);
+    return td_return(call, y) && td_fill_elements(y, td_int(1));
+}
+
+bool full_like_kernel(td_call *call)
+{
+    td_tensor *y = new_like(call, 1);
+    return td_return(call, y) && td_fill_elements(y, call->attr[0].as.scalar);
+}
+
+/* tensors: function td_with_options */
+td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
+{
+    (void)options;
+    if (x == NULL)
+        return NULL;
+    /* graph: ask for gradients of a new tensor */
+    td_tensor *td_set_requires_grad(td_tensor *, bool);
+    if (options.requires_grad && !td_set_requires_grad(x, true)) {
+        td_discard(x);
+        return NULL;
+    }
+    return x;
+}
+
+/* tensors: typed functions that create */
+static td_tensor *create(int op, td_dims size, td_tensor_options o)
+{
+    const td_value attr[] = { td_v_ints(&size), td_v_dtype(o.dtype),
+                              td_v_device(o.device) };
+    return td_with_options(td_run1(&td_ops[op], 0, NULL, 3, attr), o);
+}
+
+td_tensor *td_empty(td_dims size, td_tensor_options o)
+{
+    return create(TD_OP_empty, size, o);
+}
+
+td_tensor *td_zeros(td_dims size, td_tensor_options o)
+{
+    return create(TD_OP_zeros, size, o);
+}
+
+td_tensor *td_ones(td_dims size, td_tensor_options o)
+{
+    return create(TD_OP_ones, size, o);
+}
+td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
+{
+    const td_value attr[] = { td_v_ints(&size), td_v_scalar(value),
+        td_v_dtype(o.dtype), td_v_device(o.device) };
+    return td_with_options(
+        td_run1(&td_ops[TD_OP_full], 0, NULL, 4, attr), o);
+}
+
+td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
+                     td_tensor_options o)
+{
+    const td_value attr[] = { td_v_scalar(start), td_v_scalar(end),
+        td_v_scalar(step), td_v_dtype(o.dtype) };
+    return td_with_options(
+        td_run1(&td_ops[TD_OP_arange], 0, NULL, 4, attr), o);
+}
+
+td_tensor *td_linspace(double start, double end, int64_t steps,
+                       td_tensor_options o)
+{
+    const td_value attr[] = { td_v_float(start), td_v_float(end),
+        td_v_int(steps), td_v_dtype(o.dtype) };
+    return td_with_options(
+        td_run1(&td_ops[TD_OP_linspace], 0, NULL, 4, attr), o);
+}
+
+td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
+{
+    const td_value attr[] = { td_v_int(n),
+        td_v_int(m.given ? m.value : n), td_v_dtype(o.dtype) };
+    return td_with_options(
+        td_run1(&td_ops[TD_OP_eye], 0, NULL, 3, attr), o);
+}
+static td_tensor *create_like(int op, td_tensor *x, td_tensor_options o)
+{
+    const td_value attr = td_v_dtype(o.dtype);
+    return td_with_options(td_run1(&td_ops[op], 1,
+        (td_value[]){ td_v_tensor(x) }, 1, &attr), o);
+}
+
+td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
+{
+    return create_like(TD_OP_empty_like, x, o);
+}
+
+td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o)
+{
+    return create_like(TD_OP_zeros_like, x, o);
+}
+
+td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
+{
+    return create_like(TD_OP_ones_like, x, o);
+}
+
+td_tensor *td_full_like(td_tensor *x, td_scalar value,
+                        td_tensor_options o)
+{
+    const td_value attr[] = { td_v_scalar(value), td_v_dtype(o.dtype) };
+    return td_with_options(td_run1(&td_ops[TD_OP_full_like], 1,
+        (td_value[]){ td_v_tensor(x) }, 2, attr), o);
+}
+td_tensor *td_from_data(const void *data, td_dims shape,
+                        td_tensor_options o)
+{
+    td_tensor *x = td_failed() ? NULL : td_tensor_new(shape,
+        o.dtype ? o.dtype : td_default_dtype(), o.device);
+    const int64_t n = td_numel(x);
+    if (x != NULL && n > 0 && data == NULL) {
+        td_fail(TD_ERROR_VALUE, "from_data", "data is NULL");
+        td_discard(x);
+        return NULL;
+    }
+    if (n > 0)
+        memcpy(td_at(x), data, (size_t)n * td_dtype_size(x->dtype));
+    return td_with_options(x, o);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "graph": edit that, not this file. */
+/* Custom functions, and the names of nodes. */
+#include "autograd.h"
+#include "memory.h"
+#include "runtime.h"
+#include <ctype.h>
+#include <stdio.h>
+
+/* graph: function is_tensor */
+static bool is_tensor(const char *operation, const td_tensor *x)
+{
+    if (td_failed())
+        return false;
+    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
+                                "expected a tensor, got NULL");
+}
+
+/* graph: class of a custom function */
+static void drop_saved(td_custom *custom)
+{
+    for (int i = 0; i < custom->n_saved; i++)
+        td_release(custom->saved[i].tensor);
+    td_free(custom->saved, (size_t)custom->n_saved * sizeof(td_saved));
+    custom->saved = NULL;
+    custom->n_saved = 0;
+}
+
+static void custom_destroy(void *object)
+{
+    td_custom *custom = object;
+    drop_saved(custom);
+    if (custom->free_context != NULL)
+        custom->free_context(custom->context);
+}
+
+static const td_class custom_class = {
+    "custom function", custom_destroy, TD_COUNT_OTHERS
+};
+
+/* graph: functions that check a custom function */
+static bool some_require_grad(int n_in, td_tensor *const *in)
+{
+    for (int i = 0; i < n_in; i++)
+        if (in[i] != NULL && in[i]->requires_grad)
+            return true;
+    return false;
+}
+
+static bool check_results(const char *name,
+                          int n_in, td_tensor *const *in,
+                          int n_out, td_tensor *const *out)
+{
+    for (int k = 0; k < n_out; k++) {
+        bool fresh = out[k] == NULL
+            || (out[k]->node == NULL && !out[k]->requires_grad);
+        for (int i = 0; i < n_in; i++)
+            fresh = fresh && (out[k] == NULL || out[k] != in[i]);
+        if (!fresh)
+            return td_fail(TD_ERROR_RUNTIME, name, "result %d is an "
+                "operand or was recorded already; return a new tensor, "
+                "computed with recording off", k);
+    }
+    return true;
+}
+
+/* graph: function attach_custom */
+static bool attach_custom(td_custom *custom,
+                          int n_in, td_tensor *const *in,
+                          int n_out, td_tensor *const *out)
+{
+    td_node *node = td_node_new(n_in, n_out, 0, 0);
+    if (node == NULL)
+        return false;
+    node->custom = td_retain(custom);
+    for (int i = 0; i < n_in; i++)
+        if (in[i] != NULL)
+            td_edge_connect(&node->in[i], in[i]);
+    for (int k = 0; k < n_out; k++)
+        if (out[k] && td_dtype_is_floating(out[k]->dtype))
+            td_node_attach(out[k], node, k);
+    td_release(node);
+    return true;
+}
+
+/* graph: function td_record_custom */
+bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
+                      int n_out, td_tensor *const *out,
+                      td_custom_backward *backward, void *context,
+                      void (*free_context)(void *))
+{
+    td_custom *custom = td_object_new_unscoped(&custom_class,
+                                               sizeof *custom);
+    if (custom == NULL) {
+        if (free_context != NULL)
+            free_context(context);
+        return false;
+    }
+    /* graph: fill the fields of custom */
+    custom->backward = backward;
+    custom->context = context;
+    custom->free_context = free_context;
+    snprintf(custom->name, sizeof custom->name, "%s", name);
+    bool ok = true;
+    if (td_grad_enabled() && some_require_grad(n_in, in))
+        ok = check_results(name, n_in, in, n_out, out)
+            && attach_custom(custom, n_in, in, n_out, out);
+    td_release(custom);
+    return ok;
+}
+
+/* graph: function td_save_for_backward */
+bool td_save_for_backward(td_tensor *output, int n,
+                          td_tensor *const *tensors)
+{
+    if (!is_tensor("save_for_backward", output))
+        return false;
+    td_custom *custom = output->node ? output->node->custom : NULL;
+    if (custom == NULL)
+        return true;            /* was not recorded: nothing to save */
+    drop_saved(custom);
+    custom->saved = td_alloc_array((size_t)n, sizeof(td_saved));
+    if (custom->saved == NULL)
+        return false;
+    custom->n_saved = n;
+    for (int i = 0; i < n; i++) {
+        if (tensors[i] == NULL)
+            continue;
+        if (tensors[i]->node != output->node)
+            td_save(&custom->saved[i], tensors[i]);
+        else if (!td_save_result(&custom->saved[i], tensors[i],
+                                 tensors[i]->slot))
+            return false;
+    }
+    return true;
+}
+
+/* graph: functions that run a custom function */
+static bool unpack_all(const td_backward_pass *b,
+                       const td_custom *custom, td_tensor **saved)
+{
+    for (int i = 0; i < custom->n_saved; i++)
+        if (custom->saved[i].tensor != NULL) {
+            saved[i] = td_unpack(b, &custom->saved[i],
+                                 "saved tensor", i);
+            if (saved[i] == NULL)
+                return false;
+        }
+    return true;
+}
+
+static bool call_custom(const td_custom *custom, td_custom_call *call)
+{
+    const int depth = td_self()->grad_depth;
+    td_scope_barrier_begin();
+    const bool ok = custom->backward(custom->context, call);
+    td_scope_barrier_end();
+    td_grad_mode_restore(depth);
+    for (int i = 0; i < call->n_in; i++)
+        call->grad_in[i] = td_adopt(call->grad_in[i]);
+    if (!ok && !td_failed())
+        td_fail(TD_ERROR_CALLBACK, custom->name,
+                "the backward function failed without saying why");
+    return ok && !td_failed();
+}
+
+/* graph: function td_custom_apply */
+bool td_custom_apply(td_backward_pass *b)
+{
+    const td_custom *custom = b->node->custom;
+    const size_t n_in = (size_t)b->n_in;
+    const size_t n_saved = (size_t)custom->n_saved;
+    bool *needs = td_alloc_array(n_in, sizeof *needs);
+    td_tensor **saved = td_alloc_array(n_saved, sizeof *saved);
+    bool ok = needs && saved && unpack_all(b, custom, saved);
+    for (int i = 0; ok && i < b->n_in; i++)
+        needs[i] = td_needs(b, i);
+    td_custom_call call = { b->n_out, b->grad, b->n_in, needs,
+                            b->grad_in, custom->n_saved, saved };
+    ok = ok && call_custom(custom, &call);
+    td_free(needs, n_in * sizeof *needs);
+    td_free(saved, n_saved * sizeof *saved);
+    return ok;
+}
+
+/* graph: functions that name nodes */
+const char *td_node_name(const td_node *node)
+{
+    if (node->custom != NULL)
+        return node->custom->name;
+    return node->op ? td_op_name(node->op) : "a custom function";
+}
+
+const char *td_grad_fn_name(const td_tensor *x)
+{
+    static _Thread_local char text[80];
+    if (!is_tensor("grad_fn", x) || x->node == NULL)
+        return NULL;
+    int at = 0;
+    bool upper = true;
+    for (const char *c = td_node_name(x->node); *c && at < 60; c++) {
+        const int letter = (unsigned char)*c;
+        if (letter != '_')
+            text[at++] = (char)(upper ? toupper(letter) : letter);
+        upper = *c == '_';
+    }
+    snprintf(text + at, sizeof text - (size_t)at, "Backward%s",
+             x->node->op ? "0" : "");
+    return text;
+}

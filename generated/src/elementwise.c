@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "elementwise": edit that, not this file. */
+#include "elementwise.h"
+#include "memory.h"
+#include "registry.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <treadle/elementwise.h>
+
+/* elementwise: dtypes and shapes of operands */
+/* elementwise: function category */
+/* 0 for no dtype at all, then bool, whole numbers, floats. */
+static int category(td_dtype dtype)
+{
+    if (dtype == TD_DTYPE_NONE || dtype == TD_BOOL)
+        return dtype == TD_BOOL;
+    return td_dtype_is_floating(dtype) ? 3 : 2;
+}
+
+/* elementwise: functions that vote on dtypes */
+static td_dtype outvote(td_dtype high, td_dtype low)
+{
+    return category(low) > category(high) ? low : high;
+}
+
+static td_dtype dtype_of(const td_value *value)
+{
+    if (value->kind != TD_SCALAR)
+        return value->as.tensor->dtype;
+    return value->as.scalar.kind == TD_SCALAR_FLOAT ? td_default_dtype()
+         : value->as.scalar.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
+}
+
+/* elementwise: function has_shape */
+static bool has_shape(const td_tensor *x, const td_dims *shape)
+{
+    bool same = x->rank == shape->count;
+    for (int d = 0; d < shape->count && same; d++)
+        same = x->shape[d] == shape->at[d];
+    return same;
+}
+
+/* elementwise: function td_result_type */
+td_dtype td_result_type(int n, const td_value *in)
+{
+    if (n == 2 && in[0].kind == TD_TENSOR && in[1].kind == TD_TENSOR
+        && in[0].as.tensor->dtype == in[1].as.tensor->dtype)
+        return in[0].as.tensor->dtype;
+    td_dtype vote[3] = { TD_DTYPE_NONE, TD_DTYPE_NONE, TD_DTYPE_NONE };
+    for (int i = 0; i < n; i++) {
+        const bool scalar = in[i].kind == TD_SCALAR;
+        const int rank = scalar ? 2 : in[i].as.tensor->rank == 0;
+        const td_dtype own = dtype_of(&in[i]);
+        vote[rank] = vote[rank] == TD_DTYPE_NONE
+                   ? own : td_promote(vote[rank], own);
+    }
+    return outvote(vote[0], outvote(vote[1], vote[2]));
+}
+
+/* elementwise: struct job */
+typedef struct {
+    const char *op;             /* for messages */
+    int row;                    /* TD_ROW_... */
+    td_dtype dtype, result;     /* what the loop reads, and writes */
+    int n;                      /* operands */
+    const td_value *in;
+} job;
+
+/* elementwise: enumeration of row flags */
+enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2 };
+
+/* elementwise: steps from a call to a loop */
+/* elementwise: function hint_for */
+static const char *hint_for(int row, td_dtype dtype)
+{
+    if (dtype == TD_BOOL && row == TD_ROW_neg)
+        return "; logical_not() inverts them";
+    if (dtype == TD_BOOL && row == TD_ROW_sub)
+        return "; ne() is true where they differ";
+    return "";
+}
+
+/* elementwise: function has_loop */
+static td_loop *loop_of(const job *j)
+{
+    const td_elementwise_level *level = TD_ISA_PICK(td_elementwise);
+    return j->dtype <= TD_BOOL ? level->loop[j->row][j->dtype] : NULL;
+}
+
+static bool has_loop(const job *j)
+{
+    for (int i = 0; i < j->n; i++)
+        if (dtype_of(&j->in[i]) > TD_BOOL)
+            return td_fail(TD_ERROR_UNSUPPORTED, j->op,
+                           "%s tensors store but do not compute; "
+                           "convert with to() first",
+                           td_dtype_name(dtype_of(&j->in[i])));
+    if (loop_of(j) == NULL)
+        return td_fail(TD_ERROR_RUNTIME, j->op,
+                       "not defined for %s tensors%s",
+                       td_dtype_name(j->dtype),
+                       hint_for(j->row, j->dtype));
+    return true;
+}
+
+/* elementwise: function fits */
+static bool fits(const td_value *value, td_dtype dtype)
+{
+    const int64_t i = value->as.scalar.as.i;
+    if (value->kind != TD_SCALAR
+        || value->as.scalar.kind != TD_SCALAR_INT)
+        return true;
+    if (dtype == TD_UINT8)
+        return i >= 0 && i <= UINT8_MAX;
+    return dtype != TD_INT32 || (i >= INT32_MIN && i <= INT32_MAX);
+}
+
+/* elementwise: function settle_scalars */
+static bool settle_scalars(job *j)
+{
+    for (int i = 0; i < j->n; i++) {
+        if (fits(&j->in[i], j->dtype))
+            continue;
+        if (j->result != TD_BOOL)
+            return td_fail(TD_ERROR_VALUE, j->op,
+                           "%" PRId64 " does not fit %s",
+                           j->in[i].as.scalar.as.i,
+                           td_dtype_name(j->dtype));
+        j->dtype = TD_INT64;
+    }
+    return true;
+}
+
+/* elementwise: function refuses_power */
+static bool refuses_power(const job *j)
+{
+    const td_value *b = &j->in[1];
+    return j->row == TD_ROW_pow && !td_dtype_is_floating(j->dtype)
+        && b->kind == TD_SCALAR && b->as.scalar.kind == TD_SCALAR_INT
+        && b->as.scalar.as.i < 0
+        && !td_fail(TD_ERROR_RUNTIME, j->op,
+                    "integers to negative integer powers are not "
+                    "integers; convert to a float first");
+}
+
+/* elementwise: function describe */
+static bool describe(job *j, const td_call *call, int row, int flags)
+{
+    *j = (job){ .op = td_op_name(call->op), .row = row,
+                .n = call->n_in, .in = call->in };
+    j->dtype = td_result_type(j->n, j->in);
+    if ((flags & AS_FLOAT) != 0 && !td_dtype_is_floating(j->dtype))
+        j->dtype = td_default_dtype();
+    j->result = (flags & TO_BOOL) != 0 ? TD_BOOL : j->dtype;
+    return settle_scalars(j) && has_loop(j) && !refuses_power(j);
+}
+
+/* elementwise: function shape_of_result */
+static bool shape_of_result(const job *j, td_dims *shape)
+{
+    int tensors = 0;
+    for (int i = 0; i < j->n; i++) {
+        const td_tensor *x = j->in[i].as.tensor;
+        if (j->in[i].kind == TD_SCALAR)
+            continue;
+        const td_dims own = td_shape_of(x);
+        if (tensors++ == 0)
+            *shape = own;
+        else if (!has_shape(x, shape)
+                 && !td_broadcast_dims(j->op, shape, &own, shape))
+            return false;
+    }
+    return tensors > 0
+        || td_fail(TD_ERROR_TYPE, j->op,
+                   "at least one operand must be a tensor");
+}
+
+/* elementwise: function device_of */
+static td_device device_of(const job *j)
+{
+    int i = 0;
+    while (j->in[i].kind == TD_SCALAR)
+        i++;
+    return j->in[i].as.tensor->storage->device;
+}
+
+/* elementwise: function is_flat */
+/* Do all operands lie as one line of `n` elements? */
+static bool is_flat(const job *j, const td_tensor *out, int64_t n)
+{
+    bool flat = td_is_contiguous(out);
+    for (int i = 0; i < j->n && flat; i++)
+        if (j->in[i].kind != TD_SCALAR)
+            flat = td_numel(j->in[i].as.tensor) == n
+                && td_is_contiguous(j->in[i].as.tensor);
+    return flat;
+}
+
+/* elementwise: functions that place an operand */
+static td_dtype wanted(const job *j, int i)
+{
+    return j->row == TD_ROW_where && i == 0 ? TD_BOOL : j->dtype;
+}
+
+static bool add_operand(td_frame *f, const td_tensor *x, bool flat)
+{
+    if (!flat)
+        return td_frame_add(f, x);
+    const int k = f->count++;
+    f->data[k] = td_at(x);
+    f->dtype[k] = x->dtype;
+    f->stride[k][0] = 1;
+    return true;
+}
+
+/* elementwise: function runs_as_a_line */
+static bool runs_as_a_line(const job *j, const td_tensor *out, int64_t n)
+{
+    char *data[TD_FRAME_OPERANDS] = { td_at(out) };
+    td_dtype as[TD_FRAME_OPERANDS] = { j->result };
+    if (n > TD_BLOCK || out->dtype != j->result)
+        return false;
+    for (int i = 0; i < j->n; i++) {
+        const td_value *v = &j->in[i];
+        as[i + 1] = wanted(j, i);
+        if (v->kind == TD_SCALAR || v->as.tensor->dtype != as[i + 1])
+            return false;
+        data[i + 1] = td_at(v->as.tensor);
+    }
+    td_frame_line(loop_of(j), j->n + 1, data, as, n);
+    return true;
+}
+
+/* elementwise: function compute */
+static bool compute(const job *j, td_tensor *out)
+{
+    const int64_t n = td_numel(out);
+    const bool flat = is_flat(j, out, n);
+    const td_dims shape = flat ? (td_dims){ 1, { n } } : td_shape_of(out);
+    td_dtype as[TD_FRAME_OPERANDS] = { j->result };
+    td_frame f;
+    if (flat && runs_as_a_line(j, out, n))
+        return true;
+    if (!td_frame_begin(&f, j->op, &shape)
+        || !add_operand(&f, out, flat))
+        return false;
+    for (int i = 0; i < j->n; i++) {
+        as[i + 1] = wanted(j, i);
+        if (j->in[i].kind == TD_SCALAR)
+            td_frame_scalar(&f, j->in[i].as.scalar, as[i + 1]);
+        else if (!add_operand(&f, j->in[i].as.tensor, flat))
+            return false;
+    }
+    return td_frame_run(&f, loop_of(j), as);
+}
+
+/* elementwise: function run_row */
+static bool run_job(td_call *call, const job *j)
+{
+    td_dims shape;
+    if (!shape_of_result(j, &shape))
+        return false;
+    td_tensor *out = td_tensor_new(shape, j->result, device_of(j));
+    return td_return(call, out) && compute(j, out);
+}
+
+static bool run_row(td_call *call, int row, int flags)
+{
+    job j;
+    return describe(&j, call, row, flags) && run_job(call, &j);
+}
+
+/* elementwise: updates in place */
+/* elementwise: functions for the extent of a view */
+static int64_t first_of(const td_tensor *x)
+{
+    return x->offset;
+}
+
+static int64_t last_of(const td_tensor *x)
+{
+    int64_t last = x->offset;
+    for (int d = 0; d < x->rank; d++)
+        last += (x->shape[d] - 1) * x->strides[d];
+    return last;
+}
+
+/* elementwise: function overlaps */
+/* Do x and y share bytes other than as one and the same view? */
+static bool overlaps(const td_tensor *x, const td_tensor *y)
+{
+    if (x->storage != y->storage || td_numel(y) == 0)
+        return false;
+    bool same = x->rank == y->rank && x->offset == y->offset
+             && x->dtype == y->dtype;
+    for (int d = 0; d < x->rank && same; d++)
+        same = x->shape[d] == y->shape[d]
+            && x->strides[d] == y->strides[d];
+    return !same && first_of(x) <= last_of(y)
+                 && first_of(y) <= last_of(x);
+}
+
+/* elementwise: function repeats */
+static bool repeats(const job *j, const td_tensor *x)
+{
+    for (int d = 0; d < x->rank; d++)
+        if (x->shape[d] > 1 && x->strides[d] == 0)
+            return !td_fail(TD_ERROR_RUNTIME, j->op,
+                            "more than one element of the updated "
+                            "tensor refers to a single memory location; "
+                            "clone() it first");
+    return false;
+}
+
+/* elementwise: function separate */
+static td_tensor *separate(const job *j, const td_tensor *y)
+{
+    const td_dims shape = td_shape_of(y);
+    td_tensor *copy = td_tensor_new(shape, y->dtype, y->storage->device);
+    td_frame f;
+    if (copy == NULL || !td_frame_begin(&f, j->op, &shape)
+        || !td_frame_add(&f, y))
+        return copy;
+    td_frame_collapse(&f);
+    td_frame_gather(&f, 0, 0, f.total, y->dtype, td_at(copy));
+    return copy;
+}
+
+/* elementwise: function may_update */
+static bool may_update(const job *j, const td_tensor *x)
+{
+    td_dims shape;
+    if (!shape_of_result(j, &shape))
+        return false;
+    if (category(j->dtype) > category(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, j->op,
+                       "the result is %s and cannot be stored in %s",
+                       td_dtype_name(j->dtype), td_dtype_name(x->dtype));
+    if (!has_shape(x, &shape))
+        return td_fail(TD_ERROR_RUNTIME, j->op,
+                       "the operands broadcast to rank %d, which the "
+                       "updated tensor of rank %d does not have",
+                       shape.count, x->rank);
+    return !repeats(j, x);
+}
+
+/* elementwise: function run_in_place */
+static bool run_in_place(td_call *call, int row, int flags)
+{
+    job j;
+    td_tensor *x = call->in[0].as.tensor, *copy = NULL;
+    td_value in[2] = { call->in[0], call->in[1] };
+    if (!describe(&j, call, row, flags) || !may_update(&j, x))
+        return false;
+    if (in[1].kind != TD_SCALAR && overlaps(x, in[1].as.tensor)) {
+        copy = separate(&j, in[1].as.tensor);
+        if (copy == NULL)
+            return false;
+        in[1].as.tensor = copy;
+    }
+    j.in = in;
+    const bool done = td_return(call, td_share(x)) && compute(&j, x);
+    if (done)
+        td_bump_version(x);
+    td_release(copy);
+    return done;
+}
+
+/* elementwise: kernels of all rows */
+#define KERNEL(name, flags)                                           \
+    bool name##_kernel(td_call *call)                                 \
+    {                                                                 \
+        return run_row(call, TD_ROW_##name, flags);                   \
+    }
+#define UNARY(name, formula) KERNEL(name, AS_FLOAT)
+#define UNARY_SAME(name, formula) KERNEL(name, ANY)
+#define TEST(name, formula) KERNEL(name, TO_BOOL)
+#define BINARY(name, formula) KERNEL(name, ANY)
+#define BINARY_NUMBER(name, formula) KERNEL(name, ANY)
+#define BINARY_FLOAT(name, formula) KERNEL(name, AS_FLOAT)
+#define COMPARE(name, formula) KERNEL(name, TO_BOOL)
+#include "elementwise.inc"
+
+/* elementwise: kernels of rows in place */
+#define UNARY(name, formula)
+#define BINARY_FLOAT(name, formula) [TD_ROW_##name] = AS_FLOAT,
+static const uint8_t flags_of[TD_ROW_COUNT] = {
+#include "elementwise.inc"
+};
+#define INPLACE(name)                                                 \
+    bool name##__kernel(td_call *call)                                \
+    {                                                                 \
+        return run_in_place(call, TD_ROW_##name,                      \
+                            flags_of[TD_ROW_##name]);                 \
+    }
+#include "elementwise.inc"
+
+/* elementwise: function where_kernel */
+bool where_kernel(td_call *call)
+{
+    job j = { .op = td_op_name(call->op), .row = TD_ROW_where,
+              .n = 3, .in = call->in };
+    j.dtype = j.result = td_result_type(2, call->in + 1);
+    if (call->in[0].as.tensor->dtype != TD_BOOL)
+        return td_fail(TD_ERROR_RUNTIME, j.op,
+                       "the condition must be bool, got %s",
+                       td_dtype_name(call->in[0].as.tensor->dtype));
+    return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
+}
+
+/* elementwise: function clamp_kernel */
+bool clamp_kernel(td_call *call)
+{
+    const td_value *low = &call->attr[0], *high = &call->attr[1];
+    td_value in[3] = { call->in[0] };
+    job j = { .op = td_op_name(call->op), .n = 1, .in = in };
+    if (low->kind != TD_NONE)
+        in[j.n++] = *low;
+    if (high->kind != TD_NONE)
+        in[j.n++] = *high;
+    if (j.n == 1)
+        return td_fail(TD_ERROR_VALUE, j.op,
+                       "at least one of min and max must be given");
+    j.row = j.n == 3 ? TD_ROW_clamp
+          : low->kind != TD_NONE ? TD_ROW_maximum : TD_ROW_minimum;
+    j.dtype = j.result = td_result_type(j.n, in);
+    return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
+}
+
+/* elementwise: functions that run a row by number */
+static td_tensor *run_1(int op, td_tensor *x)
+{
+    const td_value in[] = { td_v_tensor(x) };
+    return td_run1(&td_ops[op], 1, in, 0, NULL);
+}
+
+static td_tensor *run_2(int op, td_value a, td_value b)
+{
+    const td_value in[] = { a, b };
+    return td_run1(&td_ops[op], 2, in, 0, NULL);
+}
+
+/* elementwise: typed functions of all rows */
+#define UNARY(name, formula)                                          \
+    td_tensor *td_##name(td_tensor *x)                                \
+    {                                                                 \
+        return run_1(TD_OP_##name, x);                                \
+    }
+#define UNARY_SAME UNARY
+#define TEST UNARY
+#define PAIR(function, op)                                            \
+    td_tensor *td_##function(td_tensor *a, td_tensor *b)              \
+    {                                                                 \
+        return run_2(op, td_v_tensor(a), td_v_tensor(b));             \
+    }
+#define WITH_SCALAR(function, op)                                     \
+    td_tensor *td_##function(td_tensor *x, td_scalar s)               \
+    {                                                                 \
+        return run_2(op, td_v_tensor(x), td_v_scalar(s));             \
+    }
+#define BINARY(name, formula)                                         \
+    PAIR(name, TD_OP_##name) WITH_SCALAR(name##_scalar, TD_OP_##name)
+#define BINARY_NUMBER BINARY
+#define BINARY_FLOAT BINARY
+#define COMPARE BINARY
+#define INPLACE(name)                                                 \
+    PAIR(name##_, TD_OP_##name##_)                                    \
+    WITH_SCALAR(name##_scalar_, TD_OP_##name##_)
+#include "elementwise.inc"
+
+/* elementwise: functions with the scalar first */
+#define SCALAR_FIRST(function, name)                                  \
+    td_tensor *td_##function(td_tensor *x, td_scalar s)               \
+    {                                                                 \
+        return run_2(TD_OP_##name, td_v_scalar(s), td_v_tensor(x));   \
+    }
+SCALAR_FIRST(rsub_scalar, sub)
+SCALAR_FIRST(rdiv_scalar, div)
+SCALAR_FIRST(rpow_scalar, pow)
+
+/* elementwise: function td_clamp */
+static td_value bound(const td_tensor *x, td_opt_f64 given)
+{
+    const bool whole = x != NULL && !td_dtype_is_floating(x->dtype)
+                    && fabs(given.value) < 9e15
+                    && given.value == floor(given.value);
+    if (!given.given)
+        return td_v_none();
+    return whole ? td_v_int((int64_t)given.value)
+                 : td_v_float(given.value);
+}
+
+td_tensor *td_clamp(td_tensor *x, td_clamp_options options)
+{
+    const td_value in[] = { td_v_tensor(x) };
+    const td_value attr[] = { bound(x, options.min),
+                              bound(x, options.max) };
+    return td_run1(&td_ops[TD_OP_clamp], 1, in, 2, attr);
+}
+
+/* elementwise: functions for where */
+static td_tensor *choose(td_value c, td_value a, td_value b)
+{
+    const td_value in[] = { c, a, b };
+    return td_run1(&td_ops[TD_OP_where], 3, in, 0, NULL);
+}
+
+td_tensor *td_where(td_tensor *condition, td_tensor *a, td_tensor *b)
+{
+    return choose(td_v_tensor(condition), td_v_tensor(a),
+                  td_v_tensor(b));
+}
+
+td_tensor *td_where_scalar(td_tensor *condition, td_tensor *a,
+                           td_scalar b)
+{
+    return choose(td_v_tensor(condition), td_v_tensor(a),
+                  td_v_scalar(b));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* The loops of all rows, by row and by dtype of the operands; NULL
+   where a row does not exist for a dtype. */
+#ifndef TREADLE_SRC_ELEMENTWISE_H
+#define TREADLE_SRC_ELEMENTWISE_H
+#include "frame.h"
+#include "isa.h"
+#include <treadle/op.h>
+
+enum {
+#define ROW(name) TD_ROW_##name,
+#include "each-row.inc"
+    TD_ROW_where,
+    TD_ROW_clamp,
+    TD_ROW_COUNT
+};
+
+typedef struct {
+    td_loop *loop[TD_ROW_COUNT][TD_BOOL + 1];
+} td_elementwise_level;
+
+TD_ISA_TABLE(td_elementwise_level, td_elementwise);
+
+/* The dtype in which operands are computed together, as PyTorch has it. */
+td_dtype td_result_type(int n, const td_value *in);
+#endif

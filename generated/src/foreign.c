@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "python": edit that, not this file. */
+#include <treadle/foreign.h>
+#include <string.h>
+#include "autograd.h"
+#include "error.h"
+#include "runtime.h"
+#include "tensor.h"
+/* python: functions on companions */
+void *td_companion(const td_tensor *x)
+{
+    return x->companion;
+}
+
+void td_set_companion(td_tensor *x, void *companion)
+{
+    x->companion = companion;
+}
+static void release_companion(td_tensor *x)
+{
+    td_error_record pending = { .code = TD_OK };
+    if (td_failed())
+        td_error_take(&pending);
+    td_scope_barrier_begin();
+    x->drop_companion(x->companion);
+    td_scope_barrier_end();
+    td_error_clear();
+    if (pending.code != TD_OK)
+        td_error_restore(&pending);
+}
+
+void td_lend_companion(td_tensor *x, void (*drop)(void *))
+{
+    x->drop_companion = drop;
+    x->release_companion = drop ? release_companion : NULL;
+}
+/* python: functions that inspect a handle */
+int64_t td_reference_count(const void *object)
+{
+    return td_object_count(object);
+}
+
+int64_t td_version(const td_tensor *x)
+{
+    return (int64_t)atomic_load(&x->storage->version);
+}
+bool td_is_sole_owner(const td_tensor *x)
+{
+    return td_object_count(x) == 1
+        && (x->node == NULL || td_object_count(x->node) == 1);
+}
+/* python: function td_set_data */
+bool td_set_data(td_tensor *x, td_tensor *source)
+{
+    if (td_failed())
+        return false;
+    if (x->requires_grad && !td_dtype_is_floating(source->dtype))
+        return td_fail(TD_ERROR_RUNTIME, "data",
+            "%s cannot hold the data of a tensor that requires grad",
+            td_dtype_name(source->dtype));
+    td_storage *old = x->storage;
+    x->storage = td_storage_retain(source->storage);
+    x->dtype = source->dtype;
+    x->rank = source->rank;
+    x->offset = source->offset;
+    memcpy(x->shape, source->shape, sizeof x->shape);
+    memcpy(x->strides, source->strides, sizeof x->strides);
+    td_storage_release(old);
+    return true;
+}
+/* python: function td_set_grad_enabled */
+void td_set_grad_enabled(bool on)
+{
+    const int depth = td_self()->grad_depth;
+    if (depth > 0)
+        td_grad_mode_restore(depth - 1);
+    td_grad_mode_push(!on);
+}
+/* python: function td_rescue */
+td_tensor *td_rescue(td_tensor *dying)
+{
+    td_tensor *x = td_tensor_alias(dying);
+    if (x != NULL)
+        x->requires_grad = dying->requires_grad;
+    return x;
+}
+/* python: function td_sole_context */
+/* The context of the custom function that made `x`, if `x` alone holds
+   it and its rule is `backward`; otherwise NULL. */
+void *td_sole_context(const td_tensor *x, td_custom_backward *backward)
+{
+    const td_node *node = x->node;
+    if (node == NULL || node->custom == NULL || !td_is_sole_owner(x)
+        || node->custom->backward != backward
+        || td_object_count(node->custom) != 1)
+        return NULL;
+    return node->custom->context;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "rules": edit that, not this file. */
+/* The rules of elementwise rows, by loop and by formula. */
+#include "formula.h"
+#include "gradients.h"
+#include "rules.h"
+#include "tensor.h"
+#include <pthread.h>
+
+/* rules: names a formula may bind */
+enum { BIND_G, BIND_X, BIND_A = BIND_X, BIND_B, BIND_Y, TD_BINDINGS };
+
+/* rules: table td_gradient_rows */
+const td_gradient_row td_gradient_rows[TD_OP_COUNT + 1] = {
+#define UNARY_RULE(name, gradient, saves) \
+    [TD_OP_##name] = { TD_GRADIENT_##name, { #gradient, NULL } },
+#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+    [TD_OP_##name] = { TD_GRADIENT_##name, \
+                       { #gradient_a, #gradient_b } },
+#include "elementwise.inc"
+};
+
+static const td_gradient_row *row_of(const td_op *op)
+{
+    return &td_gradient_rows[op - td_ops];
+}
+
+/* rules: function bind */
+static void bind(td_backward_pass *b, int operands, td_value *value)
+{
+    const uint32_t saves = td_rule_of(b->node->op)->saves;
+    value[BIND_G] = td_v_tensor(b->grad[0]);
+    for (int i = 0; i < 2; i++)
+        if (i < operands && saves & SAVES_INPUT(i))
+            value[BIND_A + i] = td_operand(b, i);
+        else
+            value[BIND_A + i] = td_v_none();
+    value[BIND_Y] = saves & SAVES_OUTPUT(0)
+                  ? td_v_tensor(td_saved_output(b, 0)) : td_v_none();
+}
+
+/* rules: function place_operand */
+static bool place_operand(td_frame *f, const td_value *value,
+                          const td_tensor *g)
+{
+    if (value->kind == TD_SCALAR) {
+        td_frame_scalar(f, value->as.scalar, g->dtype);
+        return true;
+    }
+    return td_frame_add(f, value->kind == TD_TENSOR ? value->as.tensor
+                                                    : g);
+}
+
+/* rules: function run_gradient */
+static td_tensor *run_gradient(td_backward_pass *b,
+                               const td_gradient_row *row, int i,
+                               int operands, const td_value *value)
+{
+    td_tensor *g = b->grad[0];
+    const td_dims shape = td_shape_of(g);
+    td_loop *loop = TD_ISA_PICK(td_gradients)
+                        ->loop[row->number][i][g->dtype];
+    td_tensor *out = td_tensor_new(shape, g->dtype, td_device_of(g));
+    const td_dtype as[] = { g->dtype, g->dtype, g->dtype, g->dtype,
+                            g->dtype };
+    td_frame f;
+    bool ok = out && td_frame_begin(&f, td_op_name(b->node->op), &shape)
+           && td_frame_add(&f, out);
+    for (int k = BIND_G; ok && k <= BIND_Y; k++)
+        if (k != BIND_B || operands == 2)
+            ok = place_operand(&f, &value[k], g);
+    return ok && td_frame_run(&f, loop, as) ? out : NULL;
+}
+
+/* rules: function formula_of */
+static td_formula formulas[TD_GRADIENT_COUNT + 1][2];
+
+static void read_formulas(void)
+{
+    for (int op = 0; op < TD_OP_COUNT; op++)
+        for (int i = 0; i < 2; i++) {
+            const td_gradient_row *row = &td_gradient_rows[op];
+            if (row->text[i] != NULL)
+                td_formula_parse(row->text[i],
+                                 &formulas[row->number][i]);
+        }
+}
+
+static const td_formula *formula_of(const td_gradient_row *row, int i)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_formulas);
+    return &formulas[row->number][i];
+}
+
+/* rules: function evaluate_gradient */
+static td_tensor *evaluate_gradient(td_backward_pass *b,
+                                    const td_gradient_row *row, int i,
+                                    const td_value *value)
+{
+    td_value result;
+    const char *names = b->n_in == 1 ? "gx?y" : "gaby";
+    const td_tensor_options like = { .dtype = td_input_dtype(b, i) };
+    if (!td_formula_run(formula_of(row, i), names, value, &result))
+        return NULL;
+    return result.kind == TD_TENSOR ? result.as.tensor
+         : td_full(td_input_dims(b, i), result.as.scalar, like);
+}
+
+/* rules: function elementwise_rule */
+static bool elementwise_rule(td_backward_pass *b, int operands)
+{
+    const td_gradient_row *row = row_of(b->node->op);
+    td_value value[TD_BINDINGS];
+    bind(b, operands, value);
+    for (int i = 0; i < operands && !td_failed(); i++) {
+        if (!td_needs(b, i))
+            continue;
+        b->grad_in[i] = b->create_graph
+            ? evaluate_gradient(b, row, i, value)
+            : run_gradient(b, row, i, operands, value);
+    }
+    return !td_failed();
+}
+
+bool td_unary_rule(td_backward_pass *b)
+{
+    return elementwise_rule(b, 1);
+}
+
+bool td_binary_rule(td_backward_pass *b)
+{
+    return elementwise_rule(b, 2);
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "losses": edit that, not this file. */
+#include "autograd.h"
+#include "memory.h"
+#include "parallel.h"
+#include "registry.h"
+#include "tensor.h"
+#include <treadle/treadle.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* losses: struct entropy */
+typedef struct {
+    const char *op;              /* whose errors these are */
+    const td_tensor *x, *target;
+    double *weight;              /* [classes] as doubles, or NULL */
+    td_loss_reduction reduction;
+    int64_t ignored;
+    double smoothing;
+    bool soft;                   /* the target holds probabilities */
+    int dim;                     /* of the classes */
+    int64_t classes, samples;
+    double divisor;              /* of the mean; 1 otherwise */
+    const td_tensor *gradient;   /* of the loss, in the backward pass */
+    double *losses;              /* [samples], in the forward pass */
+    td_tensor *out;
+} entropy;
+/* losses: struct row */
+typedef struct {
+    double *x, *q;               /* [classes]: scores and masses */
+    double mass, top, sum;       /* Q, m and the sum of exponentials */
+} row;
+/* losses: struct loss_call */
+typedef struct {
+    td_tensor *x, *target, *weight;
+    const td_value *attr;
+    bool soft, mean, each;
+    int dim;
+    double smoothing;
+} loss_call;
+/* losses: functions that check a loss */
+/* losses: function sample_offset */
+/* Offset of sample s, counting every dimension of t but `skipped`. */
+static int64_t sample_offset(const td_tensor *t, int skipped, int64_t s)
+{
+    int64_t offset = 0;
+    for (int d = t->rank - 1; d >= 0; d--)
+        if (d != skipped) {
+            offset += s % t->shape[d] * t->strides[d];
+            s /= t->shape[d];
+        }
+    return offset;
+}
+/* losses: function label_of */
+static int64_t label_of(const entropy *e, int64_t s)
+{
+    const int64_t at = sample_offset(e->target, -1, s);
+    return e->target->dtype == TD_UINT8
+        ? ((const uint8_t *)td_at(e->target))[at]
+        : ((const int64_t *)td_at(e->target))[at];
+}
+/* losses: function check_scores */
+static bool check_scores(entropy *e)
+{
+    const td_dtype type = e->x->dtype;
+    if (type != TD_FLOAT32 && type != TD_FLOAT64)
+        return td_fail(TD_ERROR_TYPE, e->op,
+            "input must be float32 or float64, not %s",
+            td_dtype_name(type));
+    if (e->x->rank == 0)
+        return td_fail(TD_ERROR_RUNTIME, e->op,
+                       "input must have a dimension of classes");
+    e->dim = e->x->rank == 1 ? 0 : 1;
+    e->classes = e->x->shape[e->dim];
+    e->samples = 1;
+    for (int d = 0; d < e->x->rank; d++)
+        e->samples *= d == e->dim ? 1 : e->x->shape[d];
+    return true;
+}
+/* losses: function mismatch */
+static bool mismatch(const entropy *e)
+{
+    char scores[TD_SHAPE_TEXT], target[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, e->op, "input %s has its classes in "
+        "dimension %d; target %s does not fit it",
+        td_shape_text(e->x, scores), e->dim,
+        td_shape_text(e->target, target));
+}
+/* losses: function check_target */
+static bool check_target(entropy *e)
+{
+    const td_tensor *x = e->x, *t = e->target;
+    e->soft = t->dtype == TD_FLOAT32 || t->dtype == TD_FLOAT64;
+    if (!e->soft && t->dtype != TD_INT64 && t->dtype != TD_UINT8)
+        return td_fail(TD_ERROR_TYPE, e->op, "target must be int64 "
+            "labels or probabilities, not %s", td_dtype_name(t->dtype));
+    bool same = t->rank == x->rank - !e->soft;
+    for (int d = 0, k = 0; same && d < x->rank; d++)
+        if (e->soft || d != e->dim)
+            same = t->shape[k++] == x->shape[d];
+    return same || mismatch(e);
+}
+/* losses: function read_weight */
+static bool read_weight(entropy *e, const td_tensor *w)
+{
+    if (!w)
+        return true;
+    if (w->rank != 1 || w->shape[0] != e->classes)
+        return td_fail(TD_ERROR_RUNTIME, e->op, "weight must hold %"
+            PRId64 " numbers, one a class", e->classes);
+    e->weight = td_alloc_array((size_t)e->classes, sizeof *e->weight);
+    if (e->weight)
+        td_convert(TD_FLOAT64, e->weight, 1, w->dtype, td_at(w),
+                   w->strides[0], e->classes);
+    return e->weight;
+}
+/* losses: function read_reduction */
+static const char *const reductions[] = { "mean", "sum", "none" };
+
+static bool read_reduction(const char *op, const td_value *v,
+                           td_loss_reduction *out)
+{
+    const char *word = v->kind == TD_STRING ? v->as.string : "mean";
+    for (int i = 0; i < 3; i++)
+        if (strcmp(word, reductions[i]) == 0) {
+            *out = (td_loss_reduction)i;
+            return true;
+        }
+    return td_fail(TD_ERROR_VALUE, op,
+        "reduction '%s' is not mean, sum or none", word);
+}
+/* losses: function read_attributes */
+static bool read_attributes(entropy *e, const td_value *attr)
+{
+    e->ignored = td_v_get_int(&attr[0], -100);
+    e->smoothing = td_v_double(&attr[2]);
+    if (!(e->smoothing >= 0 && e->smoothing <= 1))
+        return td_fail(TD_ERROR_VALUE, e->op,
+            "label_smoothing %g is not between 0 and 1", e->smoothing);
+    if (e->soft && e->ignored >= 0)
+        return td_fail(TD_ERROR_VALUE, e->op, "ignore_index has no "
+                       "meaning for probabilities");
+    return read_reduction(e->op, &attr[1], &e->reduction);
+}
+/* losses: function check_labels */
+static bool check_labels(entropy *e)
+{
+    double total = 0;
+    for (int64_t s = 0; s < e->samples && !e->soft; s++) {
+        const int64_t y = label_of(e, s);
+        if (y == e->ignored)
+            continue;
+        if (y < 0 || y >= e->classes)
+            return td_fail(TD_ERROR_INDEX, e->op, "target %" PRId64
+                " at position %" PRId64 " is not one of %" PRId64
+                " classes", y, s, e->classes);
+        total += e->weight ? e->weight[y] : 1;
+    }
+    if (e->reduction == TD_LOSS_MEAN)
+        e->divisor = e->soft ? (double)e->samples : total;
+    return true;
+}
+/* losses: function prepare */
+static bool prepare(entropy *e, const char *op, const td_value *in,
+                    const td_value *attr)
+{
+    *e = (entropy){ .op = op, .x = in[0].as.tensor,
+                    .target = in[1].as.tensor, .divisor = 1 };
+    return check_scores(e) && check_target(e)
+        && read_attributes(e, attr)
+        && read_weight(e, in[2].kind == TD_TENSOR ? in[2].as.tensor
+                                                  : NULL)
+        && check_labels(e);
+}
+/* losses: functions that compute rows */
+/* losses: function read_masses */
+static void read_masses(const entropy *e, int64_t s, row *r)
+{
+    const int64_t n = e->classes;
+    const double spread = e->smoothing / (double)n;
+    const int64_t y = e->soft ? -1 : label_of(e, s);
+    r->mass = 0;
+    if (e->soft)
+        /* losses: gather the row of probabilities */
+        td_convert(TD_FLOAT64, r->q, 1, e->target->dtype,
+            (const char *)td_at(e->target)
+            + sample_offset(e->target, e->dim, s)
+            * (int64_t)td_dtype_size(e->target->dtype),
+            e->target->strides[e->dim], n);
+    for (int64_t c = 0; c < n; c++) {
+        const double t = e->soft ? r->q[c] : c == y;
+        const double q = t * (1 - e->smoothing) + spread;
+        const bool counts = e->soft || y != e->ignored;
+        r->q[c] = !counts ? 0 : e->weight ? e->weight[c] * q : q;
+        r->mass += r->q[c];
+    }
+}
+/* losses: function read_row */
+static void read_row(const entropy *e, int64_t s, row *r)
+{
+    const size_t size = td_dtype_size(e->x->dtype);
+    const char *from = (const char *)td_at(e->x)
+        + sample_offset(e->x, e->dim, s) * (int64_t)size;
+    td_convert(TD_FLOAT64, r->x, 1, e->x->dtype, from,
+               e->x->strides[e->dim], e->classes);
+    read_masses(e, s, r);
+    r->top = -INFINITY;
+    for (int64_t c = 0; c < e->classes; c++)
+        if (!(r->x[c] <= r->top))
+            r->top = r->x[c];
+    r->sum = 0;
+    for (int64_t c = 0; c < e->classes; c++)
+        r->sum += exp(r->x[c] - r->top);
+}
+/* losses: function row_loss */
+static double row_loss(const entropy *e, const row *r)
+{
+    double loss = 0;
+    for (int64_t c = 0; c < e->classes; c++)
+        if (r->q[c] != 0)
+            loss += r->q[c] * (r->top - r->x[c] + log(r->sum));
+    return loss;
+}
+/* losses: function for_each_row */
+/* One thread's row buffers. */
+static bool new_row(const entropy *e, row *r)
+{
+    r->x = td_scratch(2 * (size_t)e->classes * sizeof *r->x + 1);
+    r->q = r->x + e->classes;
+    return r->x;
+}
+static int64_t rows_at_a_time(const entropy *e)
+{
+    return 1 + 2048 / (e->classes + 1);
+}
+/* losses: function forward_rows */
+static bool forward_rows(void *context, int64_t begin, int64_t end,
+                         int worker)
+{
+    (void)worker;
+    const entropy *e = context;
+    row r;
+    if (!new_row(e, &r))
+        return false;
+    for (int64_t s = begin; s < end; s++) {
+        read_row(e, s, &r);
+        e->losses[s] = row_loss(e, &r);
+    }
+    return true;
+}
+/* losses: function gradient_of */
+static double gradient_of(const entropy *e, int64_t s)
+{
+    const td_tensor *g = e->gradient;
+    const int64_t at = e->reduction == TD_LOSS_NONE
+                     ? sample_offset(g, -1, s) : 0;
+    return g->dtype == TD_FLOAT64 ? ((const double *)td_at(g))[at]
+                                  : (double)((const float *)td_at(g))[at];
+}
+/* losses: function backward_rows */
+static bool backward_rows(void *context, int64_t begin, int64_t end,
+                          int worker)
+{
+    (void)worker;
+    const entropy *e = context;
+    const size_t size = td_dtype_size(e->out->dtype);
+    row r;
+    if (!new_row(e, &r))
+        return false;
+    for (int64_t s = begin; s < end; s++) {
+        read_row(e, s, &r);
+        const double g = r.mass == 0 ? 0 : gradient_of(e, s) / e->divisor;
+        for (int64_t c = 0; c < e->classes; c++)
+            r.x[c] = g * (r.mass * exp(r.x[c] - r.top) / r.sum - r.q[c]);
+        td_convert(e->out->dtype, (char *)td_at(e->out)
+            + sample_offset(e->out, e->dim, s) * (int64_t)size,
+            e->out->strides[e->dim], TD_FLOAT64, r.x, 1, e->classes);
+    }
+    return true;
+}
+/* losses: kernels of losses */
+/* losses: function new_loss */
+static td_tensor *new_loss(const entropy *e)
+{
+    td_dims shape = { 0 };
+    for (int d = 0; d < e->x->rank; d++)
+        if (e->reduction == TD_LOSS_NONE && d != e->dim)
+            shape.at[shape.count++] = e->x->shape[d];
+    return td_tensor_new(shape, e->x->dtype, td_device_of(e->x));
+}
+static void free_weight(entropy *e)
+{
+    td_free(e->weight, (size_t)e->classes * sizeof *e->weight);
+}
+/* losses: kernel cross_entropy_kernel */
+bool cross_entropy_kernel(td_call *call)
+{
+    entropy e;
+    bool ok = prepare(&e, "cross_entropy", call->in, call->attr);
+    const size_t n = ok ? (size_t)e.samples : 0;
+    if (ok) {
+        e.losses = td_alloc_array(n + 1, sizeof *e.losses);
+        ok = e.losses && td_return(call, new_loss(&e))
+            && td_parallel_for(e.samples, rows_at_a_time(&e),
+                               forward_rows, &e);
+    }
+    if (ok)
+        /* losses: write the losses or their sum */
+        {
+            double total = 0;
+            for (size_t s = 0; s < n; s++)
+                total += e.losses[s];
+            total /= e.divisor;
+            const bool each = e.reduction == TD_LOSS_NONE;
+            td_convert(e.x->dtype, td_at(call->out[0]), 1, TD_FLOAT64,
+                       each ? e.losses : &total, 1, each ? e.samples : 1);
+        }
+    td_free(e.losses, (n + 1) * sizeof *e.losses);
+    free_weight(&e);
+    return ok;
+}
+/* losses: kernel cross_entropy_backward_kernel */
+bool cross_entropy_backward_kernel(td_call *call)
+{
+    entropy e;
+    const char *op = "cross_entropy_backward";
+    bool ok = prepare(&e, op, call->in + 1, call->attr);
+    e.gradient = call->in[0].as.tensor;
+    if (ok && e.gradient->dtype != e.x->dtype)
+        ok = td_fail(TD_ERROR_TYPE, op, "grad is %s, input %s",
+                     td_dtype_name(e.gradient->dtype),
+                     td_dtype_name(e.x->dtype));
+    if (ok && td_numel(e.gradient)
+              != (e.reduction == TD_LOSS_NONE ? e.samples : 1))
+        ok = td_fail(TD_ERROR_RUNTIME, op, "grad has %" PRId64
+            " elements for %" PRId64 " losses", td_numel(e.gradient),
+            e.reduction == TD_LOSS_NONE ? e.samples : (int64_t)1);
+    /* losses: allocate and fill the gradient of the scores */
+    if (ok)
+        e.out = td_tensor_new(td_shape_of(e.x), e.x->dtype,
+                              td_device_of(e.x));
+    ok = ok && td_return(call, e.out) && td_parallel_for(e.samples, rows_at_a_time(&e),
+                                        backward_rows, &e);
+    free_weight(&e);
+    return ok;
+}
+/* losses: function same_floating */
+static bool same_floating(const td_tensor *x, const td_tensor *t)
+{
+    bool same = x->rank == t->rank;
+    for (int d = 0; same && d < x->rank; d++)
+        same = x->shape[d] == t->shape[d];
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    if (!same)
+        return td_fail(TD_ERROR_RUNTIME, "mse_loss",
+                       "input %s and target %s differ in shape",
+                       td_shape_text(x, a), td_shape_text(t, b));
+    return (x->dtype == t->dtype
+            && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64))
+        || td_fail(TD_ERROR_TYPE, "mse_loss", "input is %s and target "
+            "%s; both must be float32 or both float64",
+            td_dtype_name(x->dtype), td_dtype_name(t->dtype));
+}
+/* losses: kernel mse_loss_kernel */
+bool mse_loss_kernel(td_call *call)
+{
+    td_loss_reduction reduction = TD_LOSS_MEAN;
+    td_tensor *x = call->in[0].as.tensor, *t = call->in[1].as.tensor;
+    if (!read_reduction("mse_loss", &call->attr[0], &reduction)
+        || !same_floating(x, t))
+        return false;
+    td_no_grad_begin();
+    td_scope_begin();
+    td_tensor *square = td_square(td_sub(x, t));
+    if (reduction == TD_LOSS_SUM)
+        square = td_sum(square, (td_reduce_options){ 0 });
+    if (reduction == TD_LOSS_MEAN)
+        square = td_mean(square, (td_reduce_options){ 0 });
+    square = td_scope_end_with(square);
+    td_no_grad_end();
+    return td_return(call, square);
+}
+/* losses: rules of losses */
+/* losses: function loss_of */
+/* The call whose scores are input `first` of the node of b. */
+static loss_call loss_of(td_backward_pass *b, int first)
+{
+    const bool weighs = b->node->in[first + 2].saved.tensor;
+    loss_call l = { .x = td_saved_input(b, first),
+        .target = td_saved_input(b, first + 1),
+        .weight = weighs ? td_saved_input(b, first + 2) : NULL,
+        .attr = td_attribute(b, 0) };
+    if (td_failed())
+        return l;
+    td_loss_reduction reduction = TD_LOSS_MEAN;
+    read_reduction("cross_entropy", &l.attr[1], &reduction);
+    l.soft = l.target->dtype == TD_FLOAT32
+          || l.target->dtype == TD_FLOAT64;
+    l.mean = reduction == TD_LOSS_MEAN;
+    l.each = reduction == TD_LOSS_NONE;
+    l.dim = l.x->rank == 1 ? 0 : 1;
+    l.smoothing = td_v_double(&l.attr[2]);
+    return l;
+}
+/* losses: function run_backward */
+static td_tensor *run_backward(td_tensor *g, const loss_call *l)
+{
+    const td_value in[] = { td_v_tensor(g), td_v_tensor(l->x),
+        td_v_tensor(l->target), td_v_optional(l->weight) };
+    return td_run1(&td_ops[TD_OP_cross_entropy_backward], 4, in, 3,
+                   l->attr);
+}
+static td_tensor *class_weights(const loss_call *l);
+/* losses: functions that shape factors */
+/* slope (1 - smoothing) w, with w along the dimension of classes. */
+static td_tensor *weighted(const loss_call *l, td_tensor *slope)
+{
+    td_tensor *y = td_mul_scalar(slope, td_float(1 - l->smoothing));
+    return l->weight ? td_mul(y, class_weights(l)) : y;
+}
+static td_tensor *class_weights(const loss_call *l)
+{
+    td_dims shape = { .count = l->x->rank };
+    for (int d = 0; d < shape.count; d++)
+        shape.at[d] = d == l->dim ? l->x->shape[d] : 1;
+    return td_reshape(td_to(l->weight, l->x->dtype), shape);
+}
+/* The gradient a sample, over the divisor of probabilities. */
+static td_tensor *scaled(const loss_call *l, td_tensor *g)
+{
+    const double n = l->x->shape[l->dim] == 0 ? 1
+        : (double)td_numel(l->x) / (double)l->x->shape[l->dim];
+    td_tensor *y = l->each ? td_unsqueeze(g, l->dim) : g;
+    return l->mean ? td_div_scalar(y, td_float(n)) : y;
+}
+static td_tensor *sum_classes(const loss_call *l, td_tensor *x);
+/* losses: function masses_of_probabilities */
+static td_tensor *masses_of_probabilities(const loss_call *l)
+{
+    const double n = (double)l->x->shape[l->dim];
+    td_tensor *q = td_add_scalar(
+        td_mul_scalar(l->target, td_float(1 - l->smoothing)),
+        td_float(l->smoothing / n));
+    if (l->weight)
+        q = td_mul(q, class_weights(l));
+    q = sum_classes(l, q);
+    const double samples = (double)td_numel(q);
+    return l->mean ? td_div_scalar(q, td_float(samples)) : q;
+}
+/* losses: function masses */
+static td_tensor *masses(const loss_call *l)
+{
+    if (l->soft)
+        return masses_of_probabilities(l);
+    const int64_t ignored = td_v_get_int(&l->attr[0], -100);
+    td_tensor *counts = td_ne_scalar(l->target, td_int(ignored));
+    td_tensor *k = td_to(counts, l->x->dtype);
+    td_tensor *w = k;
+    double spread = l->smoothing;
+    if (l->weight)
+        /* losses: look up the weight of each label */
+        {
+            td_tensor *safe = td_mul(td_to(l->target, TD_INT64),
+                                     td_to(counts, TD_INT64));
+            td_tensor *flat = td_reshape(safe, TD_DIMS(-1));
+            td_tensor *weight = td_to(l->weight, l->x->dtype);
+            td_tensor *found = td_index_select(weight, 0, flat);
+            w = td_mul(k, td_reshape(found, td_shape_of(l->target)));
+            spread *= td_item_double(td_mean(weight, (td_reduce_options){ 0 }));
+        }
+    td_tensor *q = td_mul_scalar(w, td_float(1 - l->smoothing));
+    q = td_add(q, td_mul_scalar(k, td_float(spread)));
+    if (l->mean)
+        q = td_div(q, td_sum(w, (td_reduce_options){ 0 }));
+    return td_unsqueeze(q, l->dim);
+}
+/* losses: function through_seed */
+static td_tensor *through_seed(const loss_call *l, td_tensor *g,
+                               td_tensor *v)
+{
+    td_tensor *one = run_backward(td_ones_like(g, (td_tensor_options){ 0 }), l);
+    td_tensor *all = td_mul(v, one);
+    return l->each
+        ? td_squeeze(sum_classes(l, all), TD_DIMS(l->dim))
+        : td_reshape(td_sum(all, (td_reduce_options){ 0 }),
+                     td_shape_of(g));
+}
+static td_tensor *sum_classes(const loss_call *l, td_tensor *x)
+{
+    return td_sum(x, (td_reduce_options){ .dims = TD_DIMS(l->dim),
+                                          .keepdim = true });
+}
+/* losses: rule cross_entropy_rule */
+bool cross_entropy_rule(td_backward_pass *b)
+{
+    const loss_call l = loss_of(b, 0);
+    td_tensor *g = b->grad[0];
+    if (td_needs(b, 0))
+        b->grad_in[0] = run_backward(g, &l);
+    if (td_needs(b, 1)) {
+        td_tensor *slope = td_neg(td_log_softmax(l.x, l.dim));
+        b->grad_in[1] = td_mul(weighted(&l, slope), scaled(&l, g));
+    }
+    return !td_failed();
+}
+/* losses: rule cross_entropy_backward_rule */
+bool cross_entropy_backward_rule(td_backward_pass *b)
+{
+    const loss_call l = loss_of(b, 1);
+    td_tensor *g = td_saved_input(b, 0), *v = b->grad[0];
+    if (td_failed())
+        return false;
+    td_tensor *p = td_softmax(l.x, l.dim);
+    td_tensor *centred = td_sub(v, sum_classes(&l, td_mul(p, v)));
+    if (td_needs(b, 0))
+        b->grad_in[0] = through_seed(&l, g, v);
+    if (td_needs(b, 1)) {
+        td_tensor *s = td_mul(l.each ? td_unsqueeze(g, l.dim) : g,
+                              masses(&l));
+        b->grad_in[1] = td_mul(s, td_mul(p, centred));
+    }
+    if (td_needs(b, 2))
+        b->grad_in[2] = td_mul(weighted(&l, td_neg(centred)),
+                               scaled(&l, g));
+    return !td_failed();
+}
+/* losses: rule mse_loss_rule */
+bool mse_loss_rule(td_backward_pass *b)
+{
+    td_tensor *x = td_saved_input(b, 0), *t = td_saved_input(b, 1);
+    if (td_failed())
+        return false;
+    td_loss_reduction how = TD_LOSS_MEAN;
+    read_reduction("mse_loss", td_attribute(b, 0), &how);
+    const double n = how == TD_LOSS_MEAN ? (double)td_numel(x) : 1;
+    td_tensor *g = td_mul_scalar(b->grad[0], td_float(2 / n));
+    td_tensor *slope = td_mul(g, td_sub(x, t));
+    if (td_needs(b, 0))
+        b->grad_in[0] = slope;
+    if (td_needs(b, 1))
+        b->grad_in[1] = td_neg(slope);
+    return !td_failed();
+}
+/* losses: typed functions of losses */
+/* losses: function reduction_value */
+static td_value reduction_value(td_loss_reduction r)
+{
+    td_value v = { .kind = TD_STRING };
+    v.as.string = (unsigned)r < 3 ? reductions[r] : "unknown";
+    return v;
+}
+/* losses: function td_cross_entropy */
+td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
+                            td_cross_entropy_options options)
+{
+    const td_opt_i64 ignore = options.ignore_index;
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(target),
+        td_v_optional(options.weight) };
+    const td_value attr[] = {
+        td_v_int(ignore.given ? ignore.value : -100),
+        reduction_value(options.reduction),
+        td_v_float(options.label_smoothing) };
+    return td_run1(&td_ops[TD_OP_cross_entropy], 3, in, 3, attr);
+}
+/* losses: function td_mse_loss */
+td_tensor *td_mse_loss(td_tensor *input, td_tensor *target,
+                       td_loss_reduction reduction)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(target) };
+    const td_value attr[] = { reduction_value(reduction) };
+    return td_run1(&td_ops[TD_OP_mse_loss], 2, in, 1, attr);
+}

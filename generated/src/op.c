@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+#include <ctype.h>
+#include <string.h>
+#include "runtime.h"
+#include "registry.h"
+#include "tensor.h"
+/* graph: includes of the door */
+#include "autograd.h"
+
+/* tensors: table of the operators */
+const td_op td_ops[TD_OP_COUNT + 1] = {
+#define OP(name, signature, kernel) \
+    [TD_OP_##name] = { #name, signature, kernel },
+#include "registry.inc"
+#undef OP
+    { NULL, NULL, NULL }
+};
+
+/* tensors: table of the documentation */
+static const char *const documentation[TD_OP_COUNT + 1] = {
+#define DOC(name, text) [TD_OP_##name] = text,
+#include "documentation.inc"
+#undef DOC
+    NULL
+};
+
+/* tensors: functions that search the registry */
+int td_op_count(void) { return TD_OP_COUNT; }
+
+const td_op *td_op_at(int n)
+{
+    return n >= 0 && n < TD_OP_COUNT ? &td_ops[n] : NULL;
+}
+
+const td_op *td_op_find(const char *name)
+{
+    for (int n = 0; name != NULL && n < TD_OP_COUNT; n++)
+        if (strcmp(td_ops[n].name, name) == 0)
+            return &td_ops[n];
+    return NULL;
+}
+
+const char *td_op_name(const td_op *op) { return op->name; }
+const char *td_op_signature(const td_op *op) { return op->signature; }
+
+const char *td_op_documentation(const td_op *op)
+{
+    const char *text = op >= td_ops && op < td_ops + TD_OP_COUNT
+                     ? documentation[op - td_ops] : NULL;
+    return text != NULL ? text : "";
+}
+
+/* tensors: functions that read signatures */
+static bool token(const char **at, const char *expected)
+{
+    const size_t n = strlen(expected);
+    while (**at == ' ')
+        (*at)++;
+    if (strncmp(*at, expected, n) != 0)
+        return false;
+    *at += n;
+    return true;
+}
+
+static bool word(const char **at, char *out, size_t size)
+{
+    size_t n = 0;
+    while (**at == ' ')
+        (*at)++;
+    while (isalnum((unsigned char)**at) || **at == '_') {
+        if (n + 1 >= size)
+            return false;
+        out[n++] = *(*at)++;
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+/* tensors: function kind_of */
+static bool kind_of(const char *text, td_parameter *p)
+{
+    static const char *const kinds[] = {
+        [TD_P_TENSOR] = "tensor", [TD_P_OPERAND] = "operand",
+        [TD_P_SCALAR] = "scalar", [TD_P_INT] = "int",
+        [TD_P_FLOAT] = "float", [TD_P_BOOL] = "bool",
+        [TD_P_STRING] = "string", [TD_P_DTYPE] = "dtype",
+        [TD_P_DEVICE] = "device", [TD_P_GENERATOR] = "generator",
+    };
+    for (int k = 0; k <= TD_P_GENERATOR; k++)
+        if (strcmp(kinds[k], text) == 0) {
+            p->kind = (td_parameter_kind)k;
+            p->is_input = k == TD_P_TENSOR || k == TD_P_OPERAND;
+            return true;
+        }
+    return false;
+}
+
+const char *td_signature_input(const td_signature *s, int i)
+{
+    for (int k = 0; k < s->n_parameters; k++)
+        if (s->at[k].is_input && i-- == 0)
+            return s->at[k].name;
+    return "input";
+}
+
+/* tensors: function parameter */
+static bool parameter(const char **at, td_signature *s, bool keyword_only)
+{
+    char kind[32];
+    if (s->n_parameters == TD_MAX_PARAMETERS
+        || !word(at, kind, sizeof kind))
+        return false;
+    td_parameter *p = &s->at[s->n_parameters++];
+    p->keyword_only = keyword_only;
+    /* tensors: read the marks of the parameter */
+    p->list = token(at, "[]");
+    p->optional = token(at, "?");
+    p->mutated = token(at, "!");
+    if (!kind_of(kind, p) || !word(at, p->name, sizeof p->name))
+        return false;
+    if (!token(at, "="))
+        return true;
+    /* tensors: read the default of the parameter */
+    const size_t n = strcspn(*at, ",)");
+    if (n == 0 || n >= sizeof p->default_text)
+        return false;
+    memcpy(p->default_text, *at, n);
+    *at += n;
+    return p->has_default = true;
+}
+
+/* tensors: function td_signature_parse */
+bool td_signature_parse(const char *text, td_signature *out)
+{
+    const char *at = text;
+    bool keyword_only = false;
+    memset(out, 0, sizeof *out);
+    bool ok = word(&at, out->name, sizeof out->name) && token(&at, "(");
+    while (ok && !token(&at, ")")) {
+        if (token(&at, "*"))
+            keyword_only = true;
+        else
+            ok = parameter(&at, out, keyword_only);
+        token(&at, ",");
+    }
+    ok = ok && token(&at, "->");
+    while (ok && token(&at, "tensor")) {
+        out->n_results++;
+        token(&at, ",");
+    }
+    return ok && *at == '\0';
+}
+
+/* tensors: function has_its_tensors */
+static bool has_its_tensors(const td_call *call, int i)
+{
+    const td_value *v = &call->in[i];
+    bool missing = v->kind == TD_TENSOR && v->as.tensor == NULL;
+    for (int k = 0; v->kind == TD_TENSORS && k < v->as.tensors.count; k++)
+        missing |= v->as.tensors.at[k] == NULL;
+    if (!missing)
+        return true;
+    td_signature s;
+    const char *name = "input";
+    if (td_signature_parse(call->op->signature, &s))
+        name = td_signature_input(&s, i);
+    return td_fail(TD_ERROR_VALUE, call->op->name, "argument '%s' is "
+                   "NULL, expected a tensor", name);
+}
+
+/* tensors: function discard_results */
+static void discard_results(td_call *call)
+{
+    for (int k = 0; k < TD_MAX_RESULTS; k++) {
+        td_discard(call->out[k]);
+        call->out[k] = NULL;
+    }
+    call->n_out = 0;
+}
+
+/* tensors: function td_run */
+bool td_run(td_call *call)
+{
+    if (td_failed())
+        return false;
+    for (int i = 0; i < call->n_in; i++)
+        if (!has_its_tensors(call, i))
+            return false;
+    /* graph: prepare to record the call */
+    td_recording recording;
+    if (!td_record_begin(call, &recording))
+        return false;
+    bool ok = call->op->kernel(call);
+    /* graph: record the call */
+    ok = td_record_end(call, recording, ok);
+    if (!ok)
+        discard_results(call);
+    return ok;
+}
+
+/* tensors: function td_run1 */
+td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
+                   int n_attr, const td_value *attr)
+{
+    td_call call = { .op = op, .n_in = n_in, .n_attr = n_attr,
+                     .in = in, .attr = attr };
+    return td_run(&call) ? call.out[0] : NULL;
+}
+
+/* tensors: function td_return */
+bool td_return(td_call *call, td_tensor *result)
+{
+    call->out[0] = result;
+    call->n_out = result != NULL;
+    return result != NULL;
+}
+
+/* tensors: function td_v_dims */
+bool td_v_dims(const td_call *call, const td_value *v, td_dims *out)
+{
+    *out = TD_RANK_0;
+    if (v->kind != TD_INTS)
+        return true;
+    if (v->as.ints.count > TD_MAX_RANK)
+        return td_fail(TD_ERROR_VALUE, call->op->name, "expected at most "
+                       "%d dimensions, got %d", TD_MAX_RANK,
+                       v->as.ints.count);
+    out->count = v->as.ints.count;
+    for (int d = 0; d < out->count; d++)
+        out->at[d] = v->as.ints.at[d];
+    return true;
+}

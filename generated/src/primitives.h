@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* The functions that formulas may call: p_exp, p_log, p_tanh, p_sin,
+   p_cos, p_sqrt, p_pow, p_abs, and select(c, a, b), K(literal).
+
+   In float they are branch-free, so that loops around them vectorise,
+   and within 2 ulp everywhere, denormal numbers included (test_elementwise
+   measures it); NaN, infinities and signed zeros are those of C, Annex
+   F.  In double they are the C library's. */
+#ifndef TREADLE_PRIMITIVES_H
+#define TREADLE_PRIMITIVES_H
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* elementwise: macro select */
+#define select(c, a, b) ((c) ? (a) : (b))
+
+/* elementwise: functions that see the bits of a float */
+static inline uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float float_of(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* elementwise: functions that see the bits of a double */
+static inline uint64_t double_bits(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline double double_of(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* elementwise: function power_of_two */
+static inline float power_of_two(int32_t k)      /* -126 <= k <= 127 */
+{
+    return float_of((uint32_t)(k + 127) << 23);
+}
+
+/* elementwise: constants of single precision */
+#define ROUNDING 12582912.0f         /* 1.5 * 2^23 */
+#define LOG2_E   1.44269504088896341f
+#define LN2_HIGH 0.693359375f        /* 355 / 512: nine bits */
+#define LN2_LOW  -2.12194440054690583e-4f
+
+/* elementwise: function exp_f32 */
+static inline float exp_f32(float x)
+{
+    /* elementwise: keep the exponential's argument in range */
+    x = select(x < -104.0f, -104.0f, x);
+    x = select(x > 89.0f, 89.0f, x);
+    const float shifted = x * LOG2_E + ROUNDING;
+    const float k = shifted - ROUNDING;
+    const float r = (x - k * LN2_HIGH) - k * LN2_LOW;
+    /* elementwise: evaluate the polynomial for exp */
+    float q = 0.0013814318f;
+    q = q * r + 0.008368852f;
+    q = q * r + 0.0416684f;
+    q = q * r + 0.1666652f;
+    q = q * r + 0.49999994f;
+    const float power = q * (r * r) + r + 1;
+    /* elementwise: multiply by a power of two */
+    const int32_t n = (int32_t)(bits_of(shifted) - bits_of(ROUNDING));
+    const int32_t half = n / 2;
+    return power * power_of_two(half) * power_of_two(n - half);
+}
+
+/* elementwise: function log_f32 */
+static inline float log_f32(float x)
+{
+    /* elementwise: split x into a power and a rest */
+    const bool tiny = x < 1.17549435e-38f;
+    const float normal = select(tiny, x * 8388608.0f, x);
+    const uint32_t u = bits_of(normal) - 0x3f3504f3u;
+    const float k = (float)((int32_t)u >> 23) - select(tiny, 23.0f, 0.0f);
+    const float f = float_of((u & 0x7fffffu) + 0x3f3504f3u) - 1;
+    /* elementwise: evaluate the polynomial for log */
+    float poly = -0.0763443f;
+    poly = poly * f + 0.1276155f;
+    poly = poly * f - 0.13160194f;
+    poly = poly * f + 0.14201762f;
+    poly = poly * f - 0.16623357f;
+    poly = poly * f + 0.20001227f;
+    poly = poly * f - 0.25000823f;
+    poly = poly * f + 0.3333333f;
+    const float low = poly * f * f * f + k * LN2_LOW;
+    const float y = (low - 0.5f * f * f) + f + k * LN2_HIGH;
+    /* elementwise: return the logarithm or its limit */
+    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
+    return select((x > 0) & (x < INFINITY), y, edge);
+}
+
+/* elementwise: function tanh_f32 */
+static inline float tanh_f32(float x)
+{
+    const float a = fabsf(x), z = a * a;
+    float q = -0.0057049785f;
+    q = q * z + 0.020639079f;
+    q = q * z - 0.05373971f;
+    q = q * z + 0.13331442f;
+    q = q * z - 0.3333328f;
+    const float near = q * z * a + a;
+    const float far = 1 - 2 / (exp_f32(2 * a) + 1);
+    return copysignf(select(a < 0.625f, near, far), x);
+}
+
+/* elementwise: table of the bits of two over pi */
+static const uint32_t two_over_pi[8] = {
+    0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1,
+    0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab
+};
+
+/* elementwise: function window_word */
+static inline uint64_t window_word(int32_t first)
+{
+    const uint64_t high = two_over_pi[first >> 5];
+    const uint64_t low = two_over_pi[(first >> 5) + 1];
+    const uint64_t both = high << 32 | low;
+    return (both << (first & 31)) >> 32;
+}
+
+/* elementwise: struct turn */
+typedef struct {
+    uint32_t quadrant;      /* quarter turns, modulo 4 */
+    float angle;            /* the rest, within pi/4 */
+} turn;
+
+static inline turn turn_of(float a)                 /* a >= 0 */
+{
+    const int32_t first = (int32_t)(bits_of(a) >> 23) - 120;
+    const int32_t at = select(first < 0, 0, first);
+    const uint64_t m = (bits_of(a) & 0x7fffffu) | 0x800000u;
+    const uint64_t part = (m * window_word(at) << 32)
+                        + m * window_word(at + 32)
+                        + (m * window_word(at + 64) >> 32);
+    const uint64_t quadrant = (part + (UINT64_C(1) << 61)) >> 62;
+    const int64_t rest = (int64_t)(part - (quadrant << 62));
+    /* elementwise: turn the rest into an angle */
+    const double high = (double)(int32_t)(rest >> 32);
+    const double low = (double)(int32_t)((uint32_t)rest >> 1);
+    const double angle = (high * 4294967296.0 + low * 2.0)
+                       * 3.4061215800865545e-19;           /* pi / 2^63 */
+    const bool small = a < 0.5f;
+    return (turn) { select(small, 0u, (uint32_t)quadrant),
+                    select(small, a, (float)angle) };
+}
+
+/* elementwise: function wave */
+static inline float wave(float r, uint32_t quadrant)
+{
+    const float z = r * r;
+    const float s = ((-0.00019514957f * z + 0.008332158f) * z
+                     - 0.16666655f) * z * r + r;
+    const float c = ((2.4432784e-05f * z - 0.0013887313f) * z
+                     + 0.041666646f) * (z * z) - 0.5f * z + 1;
+    const float y = select((quadrant & 1) != 0, c, s);
+    return float_of(bits_of(y) ^ ((quadrant & 2) << 30));
+}
+
+/* elementwise: functions sin_f32 and cos_f32 */
+static inline float sin_f32(float x)
+{
+    const float a = fabsf(x);
+    const turn t = turn_of(a);
+    const float y = wave(t.angle, t.quadrant);
+    const float odd = float_of(bits_of(y) ^ (bits_of(x) & 0x80000000u));
+    return select(a < INFINITY, odd, x - x);
+}
+
+static inline float cos_f32(float x)
+{
+    const float a = fabsf(x);
+    const turn t = turn_of(a);
+    const float y = wave(t.angle, t.quadrant + 1);
+    return select(a < INFINITY, y, x - x);
+}
+
+/* elementwise: function log2_f64 */
+static inline double log2_f64(double x)      /* of a positive float */
+{
+    const uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
+    const uint64_t u = double_bits(x) - sqrt_half;
+    const int32_t k = (int32_t)(u >> 32) >> 20;
+    const double m = double_of((u & 0xfffffffffffffu) + sqrt_half);
+    const double s = (m - 1) / (m + 1), z = s * s;
+    double p = 1.0 / 17;
+    p = p * z + 1.0 / 15;
+    p = p * z + 1.0 / 13;
+    p = p * z + 1.0 / 11;
+    p = p * z + 1.0 / 9;
+    p = p * z + 1.0 / 7;
+    p = p * z + 1.0 / 5;
+    p = p * z + 1.0 / 3;
+    p = p * z + 1.0;
+    return k + s * p * 2.88539008177792681;          /* 2 / ln 2 */
+}
+
+/* elementwise: function exp2_f64 */
+static inline double exp2_f64(double x)
+{
+    const double rounding = 6755399441055744.0;      /* 1.5 * 2^52 */
+    x = select(x < -200.0, -200.0, x);
+    x = select(x > 200.0, 200.0, x);
+    const double shifted = x + rounding;
+    const double r = (x - (shifted - rounding)) * 0.6931471805599453;
+    const uint64_t k = double_bits(shifted) - double_bits(rounding);
+    double p = 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    return p * double_of((k + 1023) << 52);
+}
+
+/* elementwise: function pow_f32 */
+static inline float pow_f32(float a, float b)
+{
+    const float size = fabsf(a), half = 0.5f * b;
+    const bool whole = floorf(b) == b;
+    const bool odd = whole & (floorf(half) != half);
+    double l = log2_f64(size);
+    l = select(size == 0, -INFINITY, l);
+    l = select(size < INFINITY, l, (double)size);
+    float y = (float)exp2_f64(l * b);
+    y = select((a < 0) & (size < INFINITY) & !whole, NAN, y);
+    y = select(odd, copysignf(y, a), y);
+    const bool one = (b == 0) | (a == 1)
+                   | ((a == -1) & (fabsf(b) == INFINITY));
+    return select(one, 1.0f, y);
+}
+
+/* elementwise: functions for the size of integers */
+static inline int64_t abs_i64(int64_t x)
+{
+    return select(x < 0, -x, x);
+}
+
+static inline int32_t abs_i32(int32_t x)
+{
+    return select(x < 0, -x, x);
+}
+
+/* elementwise: function pow_i64 */
+static inline int64_t pow_i64(int64_t a, int64_t b)
+{
+    uint64_t base = (uint64_t)a, y = 1;
+    if (b < 0)
+        return a == 1 || (a == -1 && b % 2 == 0) ? 1
+             : a == -1 ? -1 : 0;
+    for (; b > 0; b /= 2, base *= base)
+        y *= b % 2 != 0 ? base : 1;
+    return (int64_t)y;
+}
+
+/* elementwise: names of the primitives */
+#define BY_TYPE(x, single, twice) \
+    _Generic((x), float: single, double: twice)
+#define p_exp(x)    BY_TYPE(x, exp_f32, exp)(x)
+#define p_log(x)    BY_TYPE(x, log_f32, log)(x)
+#define p_tanh(x)   BY_TYPE(x, tanh_f32, tanh)(x)
+#define p_sin(x)    BY_TYPE(x, sin_f32, sin)(x)
+#define p_cos(x)    BY_TYPE(x, cos_f32, cos)(x)
+#define p_sqrt(x)   BY_TYPE(x, sqrtf, sqrt)(x)
+#define p_abs(x) \
+    _Generic((x), float: fabsf, double: fabs, \
+             int64_t: abs_i64, int32_t: abs_i32, uint8_t: abs_i32)(x)
+#define p_pow(a, b) \
+    _Generic((a), float: pow_f32, double: pow, \
+             int64_t: pow_i64, int32_t: pow_i64, \
+             uint8_t: pow_i64)(a, b)
+#define K(literal) ((T)(literal))
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "tensor.h"
+
+/* tensors: functions that read one element */
+td_scalar td_item(const td_tensor *x)
+{
+    td_scalar s = { TD_SCALAR_NONE, { .i = 0 } };
+    if (td_failed() || x == NULL || td_numel(x) != 1) {
+        if (x == NULL)
+            td_fail(TD_ERROR_VALUE, "item", "the tensor is NULL");
+        else
+            td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld elements "
+                    "cannot be read as one number",
+                    (long long)td_numel(x));
+        return s;
+    }
+    return td_element(x, 0);
+}
+
+double td_item_double(const td_tensor *x)
+{
+    return td_scalar_double(td_item(x));
+}
+
+int64_t td_item_int(const td_tensor *x)
+{
+    return td_scalar_int(td_item(x));
+}
+td_scalar td_element(const td_tensor *x, int64_t at)
+{
+    const char *p = (const char *)td_at(x)
+                  + at * (int64_t)td_dtype_size(x->dtype);
+    double f = 0;
+    int64_t i = 0;
+    if (td_dtype_is_floating(x->dtype)) {
+        td_convert(TD_FLOAT64, &f, 1, x->dtype, p, 1, 1);
+        return td_float(f);
+    }
+    td_convert(TD_INT64, &i, 1, x->dtype, p, 1, 1);
+    return x->dtype == TD_BOOL ? td_boolean(i != 0) : td_int(i);
+}
+
+/* tensors: struct format */
+typedef enum { WHOLE, DECIMAL, EXPONENT, INTEGER, TRUTH } style;
+
+typedef struct {
+    style style;
+    int width;
+    char *out;              /* may be NULL: only count */
+    int64_t room, length;
+} format;
+
+/* tensors: function emit */
+static void emit(format *f, const char *text)
+{
+    for (; *text; text++, f->length++)
+        if (f->length + 1 < f->room)
+            f->out[f->length] = *text;
+}
+
+/* tensors: function number_text */
+static int number_text(const format *f, td_scalar s, char text[64])
+{
+    switch (f->style) {
+    case TRUTH:
+        return snprintf(text, 64, "%s", s.as.b ? "True" : "False");
+    case INTEGER:
+        return snprintf(text, 64, "%lld", (long long)s.as.i);
+    default:
+        if (isnan(s.as.f))
+            return snprintf(text, 64, "nan");
+        if (isinf(s.as.f))
+            return snprintf(text, 64, s.as.f < 0 ? "-inf" : "inf");
+        return snprintf(text, 64, f->style == WHOLE ? "%.0f." :
+                        f->style == DECIMAL ? "%.4f" : "%.4e", s.as.f);
+    }
+}
+
+/* tensors: function shown */
+enum { SUMMARISE_FROM = 1000, EDGE = 3, LINE = 80 };
+
+static bool shown(const td_tensor *x, int d, int64_t i)
+{
+    return td_numel(x) <= SUMMARISE_FROM || i < EDGE
+        || i >= x->shape[d] - EDGE;
+}
+
+static int64_t next_shown(const td_tensor *x, int d, int64_t i)
+{
+    return shown(x, d, i + 1) ? i + 1 : x->shape[d] - EDGE;
+}
+
+/* tensors: function measure */
+typedef struct {
+    double largest, smallest;
+    bool whole;
+} range;
+
+static void measure(const td_tensor *x, int d, int64_t at, range *r)
+{
+    if (d < x->rank) {
+        for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i))
+            measure(x, d + 1, at + i * x->strides[d], r);
+        return;
+    }
+    const double v = fabs(td_scalar_double(td_element(x, at)));
+    if (!isfinite(v) || v == 0)
+        return;
+    r->largest = v > r->largest ? v : r->largest;
+    r->smallest = r->smallest == 0 || v < r->smallest ? v : r->smallest;
+    r->whole &= v == floor(v);
+}
+
+/* tensors: function choose_style */
+static style choose_style(const td_tensor *x)
+{
+    if (!td_dtype_is_floating(x->dtype))
+        return x->dtype == TD_BOOL ? TRUTH : INTEGER;
+    range r = { 0, 0, true };
+    if (td_numel(x) > 0)
+        measure(x, 0, 0, &r);
+    const bool spread = r.smallest > 0
+        && r.largest / r.smallest > 1000;
+    if (r.whole)
+        return spread || r.largest > 1e8 ? EXPONENT : WHOLE;
+    return spread || r.largest > 1e8 || r.smallest < 1e-4 ? EXPONENT
+                                                           : DECIMAL;
+}
+
+/* tensors: function widest */
+static void widest(const td_tensor *x, int d, int64_t at, format *f)
+{
+    char text[64];
+    if (d < x->rank) {
+        for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i))
+            widest(x, d + 1, at + i * x->strides[d], f);
+        return;
+    }
+    const td_scalar s = td_element(x, at);
+    const int n = number_text(f, s, text);
+    if (s.kind != TD_SCALAR_FLOAT || (isfinite(s.as.f) && s.as.f != 0))
+        f->width = n > f->width ? n : f->width;
+}
+
+/* tensors: function print_row */
+static void print_row(const td_tensor *x, int d, int64_t at, int indent,
+                      format *f)
+{
+    char text[64], padded[80];
+    const int per_line = (LINE - indent) / (f->width + 2);
+    int column = 0;
+    for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
+        if (i > 0) {
+            emit(f, ",");
+            /* tensors: begin the next number on this line or a new one */
+            if (++column % (per_line > 0 ? per_line : 1) == 0) {
+                emit(f, "\n");
+                for (int k = 0; k < indent; k++)
+                    emit(f, " ");
+            } else {
+                emit(f, " ");
+            }
+        }
+        number_text(f, td_element(x, at + i * x->strides[d]), text);
+        snprintf(padded, sizeof padded, "%*s", f->width, text);
+        emit(f, padded);
+        if (!shown(x, d, i + 1) && i + 1 < x->shape[d])
+            emit(f, ",  ...");
+    }
+}
+
+/* tensors: function print_part */
+static void print_part(const td_tensor *x, int d, int64_t at, int indent,
+                       format *f)
+{
+    char text[64];
+    if (d == x->rank) {
+        number_text(f, td_element(x, at), text);
+        emit(f, text);
+        return;
+    }
+    emit(f, "[");
+    if (d == x->rank - 1)
+        print_row(x, d, at, indent + 1, f);
+    else
+        for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
+            /* tensors: separate the parts of the dimension */
+            if (i > 0) {
+                emit(f, i == x->shape[d] - EDGE && !shown(x, d, EDGE)
+                        ? ",\n" : ",");
+                if (i == x->shape[d] - EDGE && !shown(x, d, EDGE)) {
+                    for (int k = 0; k <= indent; k++)
+                        emit(f, " ");
+                    emit(f, "...,");
+                }
+                for (int k = d; k < x->rank - 1; k++)
+                    emit(f, "\n");
+                for (int k = 0; k <= indent; k++)
+                    emit(f, " ");
+            }
+            print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
+        }
+    emit(f, "]");
+}
+
+/* tensors: function td_repr */
+int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
+{
+    format f = { .out = buffer, .room = buffer ? capacity : 0 };
+    if (x == NULL) {
+        emit(&f, "NULL");
+    } else {
+        f.style = choose_style(x);
+        if (x->rank > 0 && td_numel(x) > 0)
+            widest(x, 0, 0, &f);
+        emit(&f, "tensor(");
+        if (td_numel(x) > 0)
+            print_part(x, 0, 0, 7, &f);
+        else
+            emit(&f, "[]");
+        /* tensors: name shape and type where they surprise */
+        char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 16];
+        if (td_numel(x) == 0 && x->rank != 1) {
+            td_shape_text(x, shape);
+            shape[strlen(shape) - 1] = '\0';
+            snprintf(text, sizeof text, ", size=(%s)", shape + 1);
+            emit(&f, text);
+        }
+        const bool usual = x->dtype == td_default_dtype()
+            || (td_numel(x) > 0 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
+        if (!usual) {
+            snprintf(text, sizeof text, ", dtype=%s", td_dtype_name(x->dtype));
+            emit(&f, text);
+        }
+        emit(&f, ")");
+    }
+    if (f.room > 0)
+        f.out[f.length < f.room ? f.length : f.room - 1] = '\0';
+    return f.length;
+}

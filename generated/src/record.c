@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "graph": edit that, not this file. */
+/* Recording: nodes, edges, saved tensors. */
+#include "autograd.h"
+#include "runtime.h"
+#include <stdio.h>
+#include <string.h>
+
+/* graph: class of a node */
+static void node_destroy(void *object)
+{
+    td_node_drop(object);
+}
+
+static const td_class node_class = { "node", node_destroy,
+                                     TD_COUNT_NODES };
+
+/* graph: function td_node_new */
+td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
+{
+    const size_t bytes = sizeof(td_node)
+        + (size_t)n_in * (sizeof(td_edge) + sizeof(td_tensor *))
+        + (size_t)n_out * (sizeof(td_result) + sizeof(td_tensor *))
+        + (size_t)n_attr * sizeof(td_value) + room;
+    td_node *node = td_object_new_unscoped(&node_class, bytes);
+    if (node == NULL)
+        return NULL;
+    node->n_in = n_in;
+    node->n_out = n_out;
+    node->n_attr = n_attr;
+    node->in = (td_edge *)(node + 1);
+    node->out = (td_result *)(node->in + n_in);
+    node->attr = (td_value *)(node->out + n_out);
+    node->grad = (td_tensor **)(node->attr + n_attr);
+    node->grad_in = node->grad + n_out;
+    return node;
+}
+
+/* graph: function td_node_drop */
+void td_node_drop(td_node *node)
+{
+    for (int i = 0; i < node->n_in; i++) {
+        td_release(node->in[i].node);
+        td_release(node->in[i].leaf);
+        td_release(node->in[i].saved.tensor);
+    }
+    for (int k = 0; k < node->n_out; k++) {
+        td_release(node->out[k].saved.tensor);
+        node->out[k].saved.tensor = NULL;
+    }
+    td_release(node->custom);
+    td_release(node->hooks);
+    node->custom = NULL;
+    node->hooks = NULL;
+    node->n_in = 0;
+    node->released = true;
+}
+
+/* graph: function td_node_attach */
+void td_node_attach(td_tensor *x, td_node *node, int slot)
+{
+    td_release(x->node);
+    x->node = td_retain(node);
+    x->slot = slot;
+    x->requires_grad = true;
+}
+
+/* graph: function td_edge_connect */
+void td_edge_connect(td_edge *edge, const td_tensor *x)
+{
+    edge->dtype = x->dtype;
+    edge->shape = td_shape_of(x);
+    if (x->node != NULL) {
+        edge->node = td_retain(x->node);
+        edge->slot = x->slot;
+    } else if (x->requires_grad) {
+        edge->leaf = td_retain((td_tensor *)x);
+    }
+}
+
+/* graph: function td_save */
+static uint32_t version_of(const td_tensor *x)
+{
+    return (uint32_t)atomic_load_explicit(&x->storage->version,
+                                          memory_order_acquire);
+}
+
+void td_save(td_saved *saved, td_tensor *x)
+{
+    saved->tensor = td_retain(x);
+    saved->version = version_of(x);
+}
+
+/* graph: function td_save_result */
+bool td_save_result(td_saved *saved, td_tensor *result, int slot)
+{
+    td_scope_begin();
+    td_tensor *alias = td_tensor_alias(result);
+    if (alias != NULL)
+        td_save(saved, alias);
+    saved->result = 1 + slot;
+    td_scope_end();
+    return alias != NULL;
+}
+
+/* graph: function check_version */
+static bool check_version(const td_node *node, const td_saved *saved,
+                          const char *role, int index)
+{
+    char kind[TD_TEXT];
+    const td_tensor *x = saved->tensor;
+    if (x == NULL)
+        return td_fail(TD_ERROR_RUNTIME, td_node_name(node),
+                       "the rule asks for %s %d, which was not saved",
+                       role, index);
+    if (version_of(x) == saved->version)
+        return true;
+    return td_fail(TD_ERROR_RUNTIME, "backward",
+        "a tensor needed for the gradient of %s was modified in "
+        "place: %s %d, %s, is at version %u, expected version %u",
+        td_node_name(node), role, index, td_kind_text(kind, x),
+        version_of(x), saved->version);
+}
+
+/* graph: function td_unpack */
+td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
+                     const char *role, int index)
+{
+    if (td_failed() || !check_version(b->node, saved, role, index))
+        return NULL;
+    if (saved->result == 0 || !b->create_graph)
+        return saved->tensor;
+    td_tensor *again = td_tensor_alias(saved->tensor);
+    if (again != NULL)
+        td_node_attach(again, b->node, saved->result - 1);
+    return again;
+}
+
+/* graph: functions that unpack saved tensors */
+td_tensor *td_saved_input(const td_backward_pass *b, int i)
+{
+    return td_unpack(b, &b->node->in[i].saved, "input", i);
+}
+
+td_tensor *td_saved_output(const td_backward_pass *b, int k)
+{
+    return td_unpack(b, &b->node->out[k].saved, "output", k);
+}
+
+/* graph: functions that a rule calls */
+bool td_needs(const td_backward_pass *b, int i)
+{
+    return b->node->in[i].needed;
+}
+
+td_dims td_input_dims(const td_backward_pass *b, int i)
+{
+    return b->node->in[i].shape;
+}
+
+td_dtype td_input_dtype(const td_backward_pass *b, int i)
+{
+    return b->node->in[i].dtype;
+}
+
+const td_value *td_attribute(const td_backward_pass *b, int i)
+{
+    return &b->node->attr[i];
+}
+
+/* graph: function td_operand */
+td_value td_operand(const td_backward_pass *b, int i)
+{
+    const td_edge *edge = &b->node->in[i];
+    if (edge->scalar.kind != TD_SCALAR_NONE)
+        return td_v_scalar(edge->scalar);
+    return td_v_tensor(td_saved_input(b, i));
+}
+
+/* graph: function td_rule_of */
+const td_rule_entry *td_rule_of(const td_op *op)
+{
+    return &td_rules[op - td_ops];
+}
+
+bool td_op_differentiable(const td_op *op)
+{
+    return op != NULL && td_rule_of(op)->kind == TD_RULE_FUNCTION;
+}
+
+/* graph: functions that copy attributes */
+static size_t bytes_behind(const td_value *value)
+{
+    size_t bytes = 0;
+    if (value->kind == TD_INTS)
+        bytes = (size_t)value->as.ints.count * sizeof(int64_t);
+    else if (value->kind == TD_STRING)
+        bytes = strlen(value->as.string) + 1;
+    return (bytes + 7) / 8 * 8;
+}
+
+static size_t room_for_attributes(const td_call *call)
+{
+    size_t room = 0;
+    for (int i = 0; i < call->n_attr; i++)
+        room += bytes_behind(&call->attr[i]);
+    return room;
+}
+
+/* graph: function copy_attributes */
+static void copy_attributes(td_node *node, const td_call *call)
+{
+    char *room = (char *)(node->grad_in + node->n_in);
+    for (int i = 0; i < call->n_attr; i++) {
+        td_value *copy = &node->attr[i];
+        *copy = call->attr[i];
+        if (copy->kind == TD_INTS && copy->as.ints.count > 0)
+            copy->as.ints.at = memcpy(room, copy->as.ints.at,
+                (size_t)copy->as.ints.count * sizeof(int64_t));
+        else if (copy->kind == TD_STRING)
+            copy->as.string = strcpy(room, copy->as.string);
+        else if (copy->kind == TD_GENERATOR)
+            copy->kind = TD_NONE;
+        room += bytes_behind(&call->attr[i]);
+    }
+}
+
+/* graph: function connect_operands */
+static void connect_operands(td_node *node, const td_call *call)
+{
+    td_edge *edge = node->in;
+    for (int i = 0; i < call->n_in; i++) {
+        const td_value *in = &call->in[i];
+        if (in->kind == TD_TENSORS)
+            for (int j = 0; j < in->as.tensors.count; j++)
+                td_edge_connect(edge++, in->as.tensors.at[j]);
+        else if (in->kind == TD_TENSOR)
+            td_edge_connect(edge++, in->as.tensor);
+        else
+            edge++->scalar = in->kind == TD_SCALAR
+                ? in->as.scalar : (td_scalar){ TD_SCALAR_NONE, { 0 } };
+    }
+}
+
+/* graph: function leads_on */
+static bool leads_on(const td_edge *edge)
+{
+    return edge->node != NULL || edge->leaf != NULL;
+}
+
+/* graph: function save_for_rule */
+static bool save_for_rule(td_node *node, const td_call *call)
+{
+    const uint32_t saves = td_rule_of(call->op)->saves;
+    const bool crossed = saves & SAVES_CROSSED;
+    for (int i = 0; i < call->n_in && i < 16; i++)
+        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR
+            && (!crossed || leads_on(&node->in[1 - i])))
+            td_save(&node->in[i].saved, call->in[i].as.tensor);
+    for (int k = 0; k < call->n_out; k++)
+        if (saves & SAVES_OUTPUT(k) && call->out[k]
+            && !td_save_result(&node->out[k].saved, call->out[k], k))
+            return false;
+    return true;
+}
+
+/* graph: function record */
+static bool record(td_call *call)
+{
+    int n_in = 0;
+    for (int i = 0; i < call->n_in; i++)
+        n_in += call->in[i].kind == TD_TENSORS
+            ? call->in[i].as.tensors.count : 1;
+    td_node *node = td_node_new(n_in, call->n_out, call->n_attr,
+                                room_for_attributes(call));
+    if (node == NULL)
+        return false;
+    node->op = call->op;
+    copy_attributes(node, call);
+    connect_operands(node, call);
+    const bool ok = save_for_rule(node, call);
+    /* graph: give the results their node */
+    for (int k = 0; ok && k < call->n_out; k++)
+        if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype))
+            td_node_attach(call->out[k], node, k);
+    td_release(node);
+    return ok;
+}
+
+/* graph: function wants_record */
+static bool any_requires_grad(const td_value *value)
+{
+    if (value->kind == TD_TENSOR)
+        return value->as.tensor->requires_grad;
+    if (value->kind == TD_TENSORS)
+        for (int i = 0; i < value->as.tensors.count; i++)
+            if (value->as.tensors.at[i]->requires_grad)
+                return true;
+    return false;
+}
+
+static bool wants_record(const td_call *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (any_requires_grad(&call->in[i]))
+            return true;
+    return false;
+}
+
+/* graph: functions that look at results */
+static bool returns_operand(const td_call *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        for (int k = 0; k < call->n_out; k++)
+            if (call->in[i].kind == TD_TENSOR
+                && call->in[i].as.tensor == call->out[k])
+                return true;
+    return false;
+}
+
+static bool has_differentiable_result(const td_call *call)
+{
+    for (int k = 0; k < call->n_out; k++)
+        if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype))
+            return true;
+    return false;
+}
+
+/* graph: function refuse_in_place */
+static bool refuse_in_place(const td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    if (x->requires_grad && x->node == NULL)
+        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
+            "a leaf that requires a gradient cannot be changed in "
+            "place while gradients are recorded; use no_grad");
+    return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
+        "changing a tensor in place is not recorded yet; use the "
+        "form that returns a new tensor, or no_grad");
+}
+
+/* graph: function td_record_begin */
+bool td_record_begin(const td_call *call, td_recording *recording)
+{
+    td_thread *self = td_self();
+    *recording = TD_RECORD_NOTHING;
+    if (self->grad_off || self->muted > 0 || !wants_record(call))
+        return true;
+    switch (td_rule_of(call->op)->kind) {
+    case TD_RULE_FUNCTION: *recording = TD_RECORD_NODE; break;
+    case TD_RULE_NONE: *recording = TD_RECORD_MUTED; break;
+    case TD_RULE_COMPOSITE: return true;
+    case TD_RULE_UNKNOWN:
+        if (strchr(call->op->signature, '!') != NULL)
+            return refuse_in_place(call);
+        *recording = TD_RECORD_REFUSED;
+    }
+    self->muted++;
+    return true;
+}
+
+/* graph: function td_record_end */
+bool td_record_end(td_call *call, td_recording recording, bool ok)
+{
+    if (recording == TD_RECORD_NOTHING)
+        return ok;
+    td_self()->muted--;
+    while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
+        call->n_out++;
+    if (!ok || recording == TD_RECORD_MUTED || returns_operand(call)
+        || !has_differentiable_result(call))
+        return ok;
+    if (recording == TD_RECORD_REFUSED)
+        return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
+                       "has no rule for its derivative; use detach or "
+                       "no_grad if none is needed");
+    return record(call);
+}

@@ -1,0 +1,911 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "reductions": edit that, not this file. */
+#include <math.h>
+#include <string.h>
+#include <treadle/parallel.h>
+#include <treadle/reductions.h>
+#include "memory.h"
+#include "parallel.h"
+#include "reductions-kernels.h"
+#include "registry.h"
+#include "tensor.h"
+enum { GRAIN = 32 * 1024 };       /* numbers worth a thread's while */
+/* reductions: struct reduction */
+typedef struct {
+    int rank;
+    int64_t shape[TD_MAX_RANK], stride[TD_MAX_RANK];
+    int64_t count;                       /* product of shape */
+} axes;
+
+typedef struct {
+    const char *data;
+    td_dtype from;                       /* type of the data */
+    td_dtype type;                       /* type of the arithmetic */
+    bool truth;                          /* count what is not zero */
+    axes kept, reduced;
+} reduction;
+/* reductions: short helpers of the reductions */
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t cut(int64_t whole, int64_t piece)
+{
+    return (whole + piece - 1) / piece;
+}
+static const td_fold *folds_of(td_dtype type)
+{
+    const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
+    return type == TD_FLOAT32 ? level->f32
+         : type == TD_FLOAT64 ? level->f64 : level->i64;
+}
+static const td_row_kernels *rows_of(td_dtype type)
+{
+    const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
+    return type == TD_FLOAT32 ? &level->rows_f32 : &level->rows_f64;
+}
+/* reductions: function split_axes */
+static void split_axes(reduction *r, const td_tensor *x, unsigned mask)
+{
+    r->kept = r->reduced = (axes){ .count = 1 };
+    for (int d = 0; d < x->rank; d++) {
+        axes *a = mask >> d & 1 ? &r->reduced : &r->kept;
+        a->count *= x->shape[d];
+        if (x->shape[d] == 1)
+            continue;
+        a->shape[a->rank] = x->shape[d];
+        a->stride[a->rank++] = x->strides[d];
+    }
+}
+/* reductions: function collapse */
+static void collapse(axes *a)
+{
+    int last = 0;
+    for (int d = 1; d < a->rank; d++)
+        if (a->stride[last] == a->shape[d] * a->stride[d]) {
+            a->shape[last] *= a->shape[d];
+            a->stride[last] = a->stride[d];
+        } else {
+            a->shape[++last] = a->shape[d];
+            a->stride[last] = a->stride[d];
+        }
+    if (a->rank > 0)
+        a->rank = last + 1;
+}
+/* reductions: function sort_by_stride */
+static void sort_by_stride(axes *a)
+{
+    for (int d = 1; d < a->rank; d++)
+        for (int e = d; e > 0 && a->stride[e] > a->stride[e - 1]; e--) {
+            const int64_t shape = a->shape[e], stride = a->stride[e];
+            a->shape[e] = a->shape[e - 1];
+            a->stride[e] = a->stride[e - 1];
+            a->shape[e - 1] = shape;
+            a->stride[e - 1] = stride;
+        }
+}
+/* reductions: function normalise */
+static reduction normalise(const td_tensor *x, td_dtype type,
+                           unsigned mask, bool in_order)
+{
+    reduction r = { .data = td_at(x), .from = x->dtype, .type = type };
+    split_axes(&r, x, mask);
+    if (!in_order)
+        sort_by_stride(&r.reduced);
+    collapse(&r.kept);
+    collapse(&r.reduced);
+    return r;
+}
+/* reductions: function offset_of */
+static int64_t offset_of(const axes *a, int64_t index)
+{
+    int64_t offset = 0;
+    for (int d = a->rank - 1; d >= 0; d--) {
+        offset += index % a->shape[d] * a->stride[d];
+        index /= a->shape[d];
+    }
+    return offset;
+}
+/* reductions: function convert_run */
+static void convert_run(const reduction *r, void *to, const void *from,
+                    int64_t stride, int64_t n)
+{
+    if (r->truth) {
+        unsigned char truth[BLOCK];        /* n is at most a block */
+        td_convert(TD_BOOL, truth, 1, r->from, from, stride, n);
+        td_convert(r->type, to, 1, TD_BOOL, truth, 1, n);
+    } else {
+        td_convert(r->type, to, 1, r->from, from, stride, n);
+    }
+}
+/* reductions: function fetch */
+static const void *fetch(const reduction *r, int64_t kept_offset,
+                         int64_t begin, int64_t n, void *buffer)
+{
+    const axes *a = &r->reduced;
+    const int64_t size = (int64_t)td_dtype_size(r->from);
+    const bool straight = a->rank == 0
+        || (a->rank == 1 && a->stride[0] == 1);
+    if (straight && r->from == r->type && !r->truth)
+        return r->data + (kept_offset + begin) * size;
+    /* reductions: gather runs of the innermost axis */
+    const int last = a->rank - 1;
+    const int64_t length = a->rank ? a->shape[last] : 1;
+    const int64_t stride = a->rank ? a->stride[last] : 1;
+    char *to = buffer;
+    for (int64_t done = 0; done < n; ) {
+        const int64_t at = begin + done;
+        const int64_t run = smaller(length - at % length, n - done);
+        convert_run(r, to, r->data + (kept_offset + offset_of(a, at)) * size,
+                stride, run);
+        done += run;
+        to += run * (int64_t)td_dtype_size(r->type);
+    }
+    return buffer;
+}
+/* reductions: struct folding */
+typedef struct {
+    const reduction *r;
+    const td_fold *fold;
+    bool by_columns;
+    int64_t band, bands, block, blocks;
+    size_t size;                  /* of r->type */
+    char *partial;                /* [blocks][kept.count] */
+} folding;
+/* reductions: function plan_folding */
+static void plan_folding(folding *f)
+{
+    const axes *kept = &f->r->kept, *reduced = &f->r->reduced;
+    const int i = kept->rank - 1, j = reduced->rank - 1;
+    f->by_columns = i >= 0 && j >= 0 && kept->stride[i] == 1
+        && reduced->stride[j] != 1 && f->r->from == f->r->type
+        && !f->r->truth;
+    f->band = f->by_columns ? smaller(kept->shape[i], BAND) : 1;
+    f->bands = f->by_columns
+        ? kept->count / kept->shape[i] * cut(kept->shape[i], BAND)
+        : kept->count;
+    f->block = f->by_columns ? BLOCK_ROWS : BLOCK;
+    f->blocks = cut(reduced->count, f->block);
+}
+/* reductions: function fold_units */
+static void fold_columns(const folding *f, int64_t band, int64_t begin,
+                         int64_t n, char *partial)
+{
+    /* reductions: fold one block of columns */
+    const axes *kept = &f->r->kept, *reduced = &f->r->reduced;
+    const int64_t size = (int64_t)f->size;
+    const int64_t across = kept->shape[kept->rank - 1];
+    const int64_t per_row = cut(across, BAND);
+    const int64_t first = band / per_row * across + band % per_row * BAND;
+    const int64_t width = smaller(BAND, across - band % per_row * BAND);
+    const char *x = f->r->data + offset_of(kept, first) * size;
+    char *out = partial + first * size;
+    memcpy(out, x + offset_of(reduced, begin) * size,
+           (size_t)(width * size));
+    /* reductions: fold the other rows of the block */
+    const int last = reduced->rank - 1;
+    for (int64_t row = begin + 1; row < begin + n; ) {
+        const int64_t left = reduced->shape[last]
+                           - row % reduced->shape[last];
+        const int64_t run = smaller(left, begin + n - row);
+        f->fold->columns(run, width, x + offset_of(reduced, row) * size,
+                         reduced->stride[last], out);
+        row += run;
+    }
+}
+
+static void fold_row(const folding *f, int64_t band, int64_t begin,
+                     int64_t n, char *partial)
+{
+    /* reductions: fold one block of a row */
+    _Alignas(64) double buffer[BLOCK];
+    const void *x = fetch(f->r, offset_of(&f->r->kept, band), begin, n,
+                          buffer);
+    f->fold->row(n, x, partial + band * (int64_t)f->size);
+}
+static bool fold_units(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    const folding *f = context;
+    (void)worker;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t first = unit / f->bands * f->block;
+        const int64_t n = smaller(f->block, f->r->reduced.count - first);
+        char *partial = f->partial + (size_t)(unit / f->bands
+                            * f->r->kept.count) * f->size;
+        (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
+                                                  first, n, partial);
+    }
+    return true;
+}
+/* reductions: function combine_blocks_in_a_tree */
+static void combine_blocks_in_a_tree(const folding *f)
+{
+    const int64_t width = f->r->kept.count;
+    const size_t row = (size_t)width * f->size;
+    for (int64_t step = 1; step < f->blocks; step *= 2)
+        for (int64_t b = 0; b + step < f->blocks; b += 2 * step)
+            f->fold->columns(1, width,
+                             f->partial + (size_t)(b + step) * row, width,
+                             f->partial + (size_t)b * row);
+}
+/* reductions: function fold_all */
+/* Fold everything into `out`, kept.count numbers of r->type.  Nothing
+   may be empty. */
+static bool fold_all(const reduction *r, int kind, void *out)
+{
+    folding f = { .r = r, .fold = &folds_of(r->type)[kind],
+                  .size = td_dtype_size(r->type) };
+    plan_folding(&f);
+    const size_t row = (size_t)r->kept.count * f.size;
+    f.partial = f.blocks == 1 ? out
+              : td_scratch((size_t)f.blocks * row);
+    if (!f.partial)
+        return false;
+    const int64_t work = f.band * smaller(f.block, r->reduced.count);
+    if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1, fold_units,
+                         &f))
+        return false;
+    combine_blocks_in_a_tree(&f);
+    if (f.blocks > 1)
+        memcpy(out, f.partial, row);
+    return true;
+}
+/* reductions: function axes_to_reduce */
+/* The dimensions named by an attribute, as bits; all if it is absent or
+   empty.  A scalar tensor has none, whatever is named. */
+static bool axes_to_reduce(const td_call *call, const td_tensor *x,
+                           const td_value *dim, unsigned *mask)
+{
+    td_dims named = { 1, { td_v_get_int(dim, 0) } };
+    if (dim->kind == TD_INTS && !td_v_dims(call, dim, &named))
+        return false;
+    *mask = 0;
+    if (dim->kind == TD_NONE || named.count == 0)
+        *mask = (1u << x->rank) - 1;
+    for (int i = 0; dim->kind != TD_NONE && i < named.count; i++) {
+        int d;
+        if (!td_wrap_dim(call->op->name, named.at[i], x->rank, &d))
+            return false;
+        if (*mask >> d & 1)
+            return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                           "dimension %d appears twice", d);
+        *mask |= 1u << d;
+    }
+    return true;
+}
+/* reductions: function reduced_shape */
+static td_dims reduced_shape(const td_tensor *x, unsigned mask,
+                             bool keepdim)
+{
+    td_dims shape = { 0 };
+    for (int d = 0; d < x->rank; d++)
+        if (!(mask >> d & 1))
+            shape.at[shape.count++] = x->shape[d];
+        else if (keepdim)
+            shape.at[shape.count++] = 1;
+    return shape;
+}
+/* reductions: function check_computes */
+static bool check_computes(const td_call *call, td_dtype dtype,
+                           bool floating)
+{
+    if (!td_dtype_computes(dtype))
+        return td_fail(TD_ERROR_UNSUPPORTED, call->op->name,
+                       "not available for %s; convert with to()",
+                       td_dtype_name(dtype));
+    if (floating && !td_dtype_is_floating(dtype))
+        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                       "needs floating-point numbers, got %s; convert "
+                       "with to() or dtype=", td_dtype_name(dtype));
+    return true;
+}
+/* reductions: function fold_into */
+static td_dtype folding_type(td_dtype dtype)
+{
+    return td_dtype_is_floating(dtype) ? dtype : TD_INT64;
+}
+
+static bool fold_into(const reduction *r, int kind, td_tensor *out)
+{
+    const int64_t n = r->kept.count;
+    if (out->dtype == r->type)
+        return fold_all(r, kind, td_at(out));
+    const size_t bytes = (size_t)n * td_dtype_size(r->type);
+    void *wide = td_storage_alloc(bytes);
+    const bool done = wide && fold_all(r, kind, wide);
+    if (done)
+        td_convert(out->dtype, td_at(out), 1, r->type, wide, 1, n);
+    td_storage_free(wide, bytes);
+    return done;
+}
+/* reductions: function reduce */
+/* Fold x over `mask`; empty_value is the result of folding nothing. */
+static td_tensor *reduce(const td_tensor *x, unsigned mask, td_dims shape,
+                         reduction r, int kind, td_dtype dtype,
+                         int64_t empty_value)
+{
+    td_tensor *out = td_tensor_new(shape, dtype, x->storage->device);
+    (void)mask;
+    if (!out || r.kept.count == 0)
+        return out;
+    if (r.reduced.count == 0)
+        for (int64_t i = 0; i < r.kept.count; i++)
+            td_convert(dtype, (char *)td_at(out)
+                       + i * (int64_t)td_dtype_size(dtype), 1,
+                       TD_INT64, &empty_value, 1, 1);
+    else if (!fold_into(&r, kind, out)) {
+        td_release(out);
+        return NULL;
+    }
+    return out;
+}
+/* reductions: function fail_empty */
+static bool fail_empty(const td_call *call, const td_tensor *x,
+                       const td_value *dim)
+{
+    char shape[TD_SHAPE_TEXT];
+    return td_fail(dim->kind == TD_NONE ? TD_ERROR_RUNTIME
+                                        : TD_ERROR_INDEX,
+                   call->op->name, "shape %s leaves nothing to choose "
+                   "from", td_shape_text(x, shape));
+}
+/* reductions: kernel sum */
+bool sum_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[2],
+                                          folding_type(x->dtype));
+    unsigned mask;
+    if (!check_computes(call, x->dtype, false)
+        || !check_computes(call, dtype, false)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    const bool keepdim = td_v_get_bool(&call->attr[1]);
+    return td_return(call, reduce(x, mask,
+        reduced_shape(x, mask, keepdim),
+        normalise(x, folding_type(dtype), mask, false), TD_FOLD_SUM,
+        dtype, 0));
+}
+/* reductions: kernel mean */
+static void divide(td_tensor *out, double by)
+{
+    const int64_t n = td_numel(out);
+    float *f = td_at(out);
+    double *d = td_at(out);
+    for (int64_t i = 0; i < n; i++)
+        if (out->dtype == TD_FLOAT32)
+            f[i] = (float)(f[i] / by);
+        else
+            d[i] /= by;
+}
+
+bool mean_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
+    unsigned mask;
+    if (!check_computes(call, x->dtype, false)
+        || !check_computes(call, dtype, true)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    const bool keepdim = td_v_get_bool(&call->attr[1]);
+    const reduction r = normalise(x, dtype, mask, false);
+    td_tensor *out = reduce(x, mask, reduced_shape(x, mask, keepdim), r,
+                            TD_FOLD_SUM, dtype, 0);
+    if (out)
+        divide(out, (double)r.reduced.count);
+    return td_return(call, out);
+}
+/* reductions: kernel sum_to_size */
+bool sum_to_size_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_dims size;
+    if (!td_v_dims(call, &call->attr[0], &size)
+        || !check_computes(call, x->dtype, false))
+        return false;
+    unsigned mask = 0;
+    bool fits = size.count <= x->rank;
+    for (int d = 0; fits && d < x->rank; d++) {
+        const int j = d - x->rank + size.count;
+        if (j < 0 || (size.at[j] == 1 && x->shape[d] != 1))
+            mask |= 1u << d;
+        else if (size.at[j] != x->shape[d])
+            fits = false;
+    }
+    /* reductions: refuse a size that was not broadcast */
+    if (!fits) {
+        char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
+        return td_fail(TD_ERROR_RUNTIME, "sum_to_size",
+                       "shape %s is not %s broadcast", td_shape_text(x, from),
+                       td_dims_text(&size, to));
+    }
+    if (mask == 0)
+        return td_return(call, td_tensor_alias(x));
+    const reduction r = normalise(x, folding_type(x->dtype), mask, false);
+    return td_return(call, reduce(x, mask, size, r, TD_FOLD_SUM,
+                                  folding_type(x->dtype), 0));
+}
+/* reductions: kernel amax */
+static bool extreme(td_call *call, int kind, const td_value *dim,
+                    bool keepdim)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!check_computes(call, x->dtype, false)
+        || !axes_to_reduce(call, x, dim, &mask))
+        return false;
+    const reduction r = normalise(x, folding_type(x->dtype), mask, false);
+    if (r.reduced.count == 0 && r.kept.count > 0)
+        return fail_empty(call, x, dim);
+    return td_return(call, reduce(x, mask, reduced_shape(x, mask, keepdim),
+                                  r, kind, x->dtype, 0));
+}
+
+bool amax_kernel(td_call *call)
+{
+    return extreme(call, TD_FOLD_MAX, &call->attr[0],
+                   td_v_get_bool(&call->attr[1]));
+}
+
+bool amin_kernel(td_call *call)
+{
+    return extreme(call, TD_FOLD_MIN, &call->attr[0],
+                   td_v_get_bool(&call->attr[1]));
+}
+/* reductions: kernel max */
+bool max_kernel(td_call *call)
+{
+    const td_value all = td_v_none();
+    return extreme(call, TD_FOLD_MAX, &all, false);
+}
+
+bool min_kernel(td_call *call)
+{
+    const td_value all = td_v_none();
+    return extreme(call, TD_FOLD_MIN, &all, false);
+}
+/* reductions: kernel any */
+static bool truth(td_call *call, int kind, int64_t empty_value)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!check_computes(call, x->dtype, false)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    reduction r = normalise(x, TD_INT64, mask, false);
+    r.truth = true;
+    const bool keepdim = td_v_get_bool(&call->attr[1]);
+    return td_return(call, reduce(x, mask, reduced_shape(x, mask, keepdim),
+                                  r, kind, TD_BOOL, empty_value));
+}
+
+bool any_kernel(td_call *call)
+{
+    return truth(call, TD_FOLD_MAX, 0);
+}
+
+bool all_kernel(td_call *call)
+{
+    return truth(call, TD_FOLD_MIN, 1);
+}
+/* reductions: functions that find a value */
+#define FIND(name, T, IS_NAN)                                        \
+    static int64_t name(const void *x_, int64_t n, const void *of)   \
+    {                                                                \
+        const T *x = x_, value = *(const T *)of;                     \
+        for (int64_t i = 0; i < n; i++)                              \
+            if (x[i] == value || (IS_NAN(value) && IS_NAN(x[i])))    \
+                return i;                                            \
+        return n;                                                    \
+    }
+#define NEVER(x) false
+FIND(find_f32, float, isnan)
+FIND(find_f64, double, isnan)
+FIND(find_i64, int64_t, NEVER)
+#undef NEVER
+#undef FIND
+/* reductions: function find */
+static int64_t find(td_dtype type, const void *x, int64_t n,
+                    const void *value)
+{
+    return type == TD_FLOAT32 ? find_f32(x, n, value)
+         : type == TD_FLOAT64 ? find_f64(x, n, value)
+         : find_i64(x, n, value);
+}
+/* reductions: function find_extreme */
+/* The extreme value of one result and its index among the reduced. */
+static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
+                            double *best)
+{
+    const td_fold *fold = &folds_of(r->type)[kind];
+    const int64_t offset = offset_of(&r->kept, kept);
+    const size_t size = td_dtype_size(r->type);
+    int64_t index = 0;
+    for (int64_t at = 0; at < r->reduced.count; at += BLOCK) {
+        _Alignas(64) double buffer[BLOCK];
+        double here, both = *best;
+        const int64_t n = smaller(BLOCK, r->reduced.count - at);
+        const void *x = fetch(r, offset, at, n, buffer);
+        fold->row(n, x, &here);
+        fold->columns(1, 1, &here, 1, &both);
+        if (at > 0 && find(r->type, &both, 1, best) == 0)
+            continue;
+        memcpy(best, &here, size);
+        index = at + find(r->type, x, n, &here);
+    }
+    return index;
+}
+/* reductions: struct search */
+typedef struct {
+    const reduction *r;
+    int kind;
+    int64_t *indices;
+    char *values;                 /* NULL: not wanted */
+    td_dtype dtype;               /* of the values */
+} search;
+/* reductions: function search_some */
+static bool search_some(void *context, int64_t begin, int64_t end,
+                        int worker)
+{
+    const search *s = context;
+    const int64_t size = (int64_t)td_dtype_size(s->dtype);
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        double best = 0;
+        s->indices[i] = find_extreme(s->r, s->kind, i, &best);
+        if (s->values)
+            td_convert(s->dtype, s->values + i * size, 1, s->r->type,
+                       &best, 1, 1);
+    }
+    return true;
+}
+/* reductions: function locate */
+static bool locate(td_call *call, int kind, bool with_values)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!check_computes(call, x->dtype, false)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    const reduction r = normalise(x, folding_type(x->dtype), mask, true);
+    if (r.reduced.count == 0 && r.kept.count > 0)
+        return fail_empty(call, x, &call->attr[0]);
+    const td_dims shape = reduced_shape(x, mask,
+                                    td_v_get_bool(&call->attr[1]));
+    /* reductions: make room for values and indices */
+    td_tensor *values = NULL;
+    td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
+    if (with_values)
+        values = td_tensor_new(shape, x->dtype, x->storage->device);
+    if (!indices || (with_values && !values))
+        goto fail;
+    search s = { &r, kind, td_at(indices), values ? td_at(values) : NULL,
+                 x->dtype };
+    const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
+    if (!td_parallel_for(r.kept.count, grain, search_some, &s))
+        goto fail;
+    call->out[0] = with_values ? values : indices;
+    call->out[1] = with_values ? indices : NULL;
+    call->n_out = with_values ? 2 : 1;
+    return true;
+fail:
+    td_release(values);
+    td_release(indices);
+    return false;
+}
+/* reductions: kernel argmax */
+bool argmax_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MAX, false);
+}
+
+bool argmin_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MIN, false);
+}
+
+bool max_dim_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MAX, true);
+}
+
+bool min_dim_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MIN, true);
+}
+/* reductions: function fold_number */
+static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
+                          const void *x)
+{
+    union { float f; double d; } out;
+    fold->row(n, x, &out);
+    return type == TD_FLOAT32 ? (double)out.f : out.d;
+}
+/* reductions: function log_sum_exp */
+/* Maximum m of one result's numbers, and log sum exp(x - m). */
+static double log_sum_exp(const reduction *r, int64_t offset,
+                          double *maximum)
+{
+    const td_fold *folds = folds_of(r->type);
+    _Alignas(64) double buffer[BLOCK];
+    double m = -INFINITY, sum = 0;
+    for (int64_t at = 0; at < r->reduced.count; at += BLOCK) {
+        const int64_t n = smaller(BLOCK, r->reduced.count - at);
+        const double here = fold_number(r->type, &folds[TD_FOLD_MAX], n,
+                                fetch(r, offset, at, n, buffer));
+        m = here > m || isnan(here) ? here : m;
+    }
+    *maximum = m;
+    for (int64_t at = 0; isfinite(m) && at < r->reduced.count;
+         at += BLOCK) {
+        const int64_t n = smaller(BLOCK, r->reduced.count - at);
+        rows_of(r->type)->exp(n, fetch(r, offset, at, n, buffer), m,
+                              buffer);
+        sum += fold_number(r->type, &folds[TD_FOLD_SUM], n, buffer);
+    }
+    return isfinite(m) ? log(sum) : 0;
+}
+/* reductions: kernel logsumexp */
+typedef struct {
+    const reduction *r;
+    void *out;
+} lse_work;
+
+static bool lse_some(void *context, int64_t begin, int64_t end,
+                     int worker)
+{
+    const lse_work *w = context;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        double m;
+        const double rest = log_sum_exp(w->r, offset_of(&w->r->kept, i),
+                                        &m);
+        if (w->r->type == TD_FLOAT32)
+            ((float *)w->out)[i] = (float)(m + rest);
+        else
+            ((double *)w->out)[i] = m + rest;
+    }
+    return true;
+}
+
+bool logsumexp_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!check_computes(call, x->dtype, true)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    const bool keepdim = td_v_get_bool(&call->attr[1]);
+    td_tensor *out = td_tensor_new(reduced_shape(x, mask, keepdim),
+                                   x->dtype, x->storage->device);
+    if (!out)
+        return false;
+    const reduction r = normalise(x, x->dtype, mask, false);
+    lse_work work = { &r, td_at(out) };
+    if (!td_parallel_for(r.kept.count, GRAIN / (r.reduced.count + 1) + 1,
+                         lse_some, &work)) {
+        td_release(out);
+        out = NULL;
+    }
+    return td_return(call, out);
+}
+/* reductions: struct softmax_work */
+typedef struct {
+    reduction r;
+    bool logarithm;
+    char *out;
+    int64_t inner;        /* elements between neighbours in a row */
+} softmax_work;
+/* reductions: function softmax */
+static size_t row_bytes(int64_t n)
+{
+    return ((size_t)n * sizeof(double) + 63) / 64 * 64;
+}
+
+static double sum_row(td_dtype type, int64_t n, const void *x)
+{
+    const td_fold *fold = &folds_of(type)[TD_FOLD_SUM];
+    const char *at = x;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum += fold_number(type, fold, smaller(BLOCK, n - i),
+                           at + i * (int64_t)td_dtype_size(type));
+    return sum;
+}
+
+static void softmax(td_dtype type, int64_t n, const void *x, void *y)
+{
+    const td_row_kernels *rows = rows_of(type);
+    const double m = fold_number(type, &folds_of(type)[TD_FOLD_MAX], n, x);
+    rows->exp(n, x, m, y);
+    rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
+}
+/* reductions: function log_softmax */
+static void log_softmax(td_dtype type, int64_t n, const void *x, void *y,
+                        void *exponentials)
+{
+    const td_row_kernels *rows = rows_of(type);
+    const double m = fold_number(type, &folds_of(type)[TD_FOLD_MAX], n, x);
+    rows->exp(n, x, m, exponentials);
+    const double rest = log(sum_row(type, n, exponentials));
+    rows->affine(n, x, m, 1, y);
+    rows->affine(n, y, rest, 1, y);
+}
+/* reductions: function softmax_row */
+static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
+{
+    const td_dtype type = w->r.type;
+    const int64_t n = w->r.reduced.count;
+    const int64_t size = (int64_t)td_dtype_size(type);
+    const int64_t first = i / w->inner * w->inner * n + i % w->inner;
+    char *out = w->out + first * size;
+    char *y = w->inner == 1 ? out : scratch + row_bytes(n);
+    const void *x = fetch(&w->r, offset_of(&w->r.kept, i), 0, n, scratch);
+    if (w->logarithm)
+        log_softmax(type, n, x, y, scratch + 2 * row_bytes(n));
+    else
+        softmax(type, n, x, y);
+    for (int64_t j = 0; w->inner > 1 && j < n; j++)
+        memcpy(out + j * w->inner * size, y + j * size, (size_t)size);
+}
+/* reductions: kernel softmax */
+static bool softmax_some(void *context, int64_t begin, int64_t end,
+                         int worker)
+{
+    const softmax_work *w = context;
+    char *scratch = td_scratch(3 * row_bytes(w->r.reduced.count));
+    (void)worker;
+    for (int64_t i = begin; scratch && i < end; i++)
+        softmax_row(w, i, scratch);
+    return scratch != NULL;
+}
+
+static bool softmax_like(td_call *call, bool logarithm)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
+    int dim;
+    if (!check_computes(call, x->dtype, false)
+        || !check_computes(call, dtype, true)
+        || !td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+                        x->rank, &dim))
+        return false;
+    /* reductions: run softmax over the rows */
+    td_tensor *out = td_tensor_new(reduced_shape(x, 0, false), dtype,
+                                   x->storage->device);
+    if (!out || td_numel(out) == 0)
+        return td_return(call, out);
+    softmax_work work = { normalise(x, dtype, 1u << dim, false), logarithm,
+                          td_at(out), 1 };
+    for (int d = dim + 1; d < x->rank; d++)
+        work.inner *= x->shape[d];
+    if (!td_parallel_for(work.r.kept.count,
+                         GRAIN / (4 * work.r.reduced.count) + 1,
+                         softmax_some, &work)) {
+        td_release(out);
+        out = NULL;
+    }
+    return td_return(call, out);
+}
+/* reductions: kernels softmax and log_softmax */
+bool softmax_kernel(td_call *call)
+{
+    return softmax_like(call, false);
+}
+
+bool log_softmax_kernel(td_call *call)
+{
+    return softmax_like(call, true);
+}
+/* reductions: functions of the reductions */
+static td_tensor *run_reduction(int op, td_tensor *input,
+                                td_reduce_options options, bool typed)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = {
+        options.dims.count ? td_v_ints(&options.dims) : td_v_none(),
+        td_v_bool(options.keepdim), td_v_dtype(options.dtype)
+    };
+    return td_run1(&td_ops[op], 1, in, typed ? 3 : 2, attr);
+}
+
+td_tensor *td_sum(td_tensor *input, td_reduce_options options)
+{
+    return run_reduction(TD_OP_sum, input, options, true);
+}
+
+td_tensor *td_mean(td_tensor *input, td_reduce_options options)
+{
+    return run_reduction(TD_OP_mean, input, options, true);
+}
+td_tensor *td_sum_to_size(td_tensor *input, td_dims size)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_ints(&size) };
+    return td_run1(&td_ops[TD_OP_sum_to_size], 1, in, 1, attr);
+}
+#define REDUCTION(name)                                              \
+    td_tensor *td_##name(td_tensor *input, td_reduce_options options) \
+    {                                                                \
+        return run_reduction(TD_OP_##name, input, options, false);   \
+    }
+REDUCTION(amax)
+REDUCTION(amin)
+REDUCTION(any)
+REDUCTION(all)
+REDUCTION(logsumexp)
+#undef REDUCTION
+td_tensor *td_max(td_tensor *input)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    return td_run1(&td_ops[TD_OP_max], 1, in, 0, NULL);
+}
+
+td_tensor *td_min(td_tensor *input)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    return td_run1(&td_ops[TD_OP_min], 1, in, 0, NULL);
+}
+static td_tensor *run_arg(int op, td_tensor *input, td_arg_options options)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = {
+        options.dim.given ? td_v_int(options.dim.value) : td_v_none(),
+        td_v_bool(options.keepdim)
+    };
+    return td_run1(&td_ops[op], 1, in, 2, attr);
+}
+
+td_tensor *td_argmax(td_tensor *input, td_arg_options options)
+{
+    return run_arg(TD_OP_argmax, input, options);
+}
+
+td_tensor *td_argmin(td_tensor *input, td_arg_options options)
+{
+    return run_arg(TD_OP_argmin, input, options);
+}
+static td_tensor *run_dim(int op, td_tensor *input, int dim, bool keepdim,
+                          td_tensor **indices)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_int(dim), td_v_bool(keepdim) };
+    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = 2,
+                     .in = in, .attr = attr };
+    const bool done = td_run(&call);
+    if (indices)
+        *indices = done ? call.out[1] : NULL;
+    else if (done)
+        td_release(call.out[1]);
+    return done ? call.out[0] : NULL;
+}
+
+td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
+                      td_tensor **indices)
+{
+    return run_dim(TD_OP_max_dim, input, dim, keepdim, indices);
+}
+
+td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
+                      td_tensor **indices)
+{
+    return run_dim(TD_OP_min_dim, input, dim, keepdim, indices);
+}
+static td_tensor *run_softmax(int op, td_tensor *input, int dim)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_int(dim), td_v_none() };
+    return td_run1(&td_ops[op], 1, in, 2, attr);
+}
+
+td_tensor *td_softmax(td_tensor *input, int dim)
+{
+    return run_softmax(TD_OP_softmax, input, dim);
+}
+
+td_tensor *td_log_softmax(td_tensor *input, int dim)
+{
+    return run_softmax(TD_OP_log_softmax, input, dim);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+/* The table of all operators, and short ways to call one.
+
+   A typed function packs its arguments and goes through the door:
+
+       td_tensor *td_neg(td_tensor *x)
+       {
+           return td_run1(&td_ops[TD_OP_neg], 1,
+                          (td_value[]){ td_v_tensor(x) }, 0, NULL);
+       } */
+#ifndef TREADLE_REGISTRY_H
+#define TREADLE_REGISTRY_H
+#include <treadle/op.h>
+
+/* tensors: struct td_op */
+struct td_op {
+    const char *name, *signature;
+    td_kernel *kernel;
+
+};
+
+enum {
+#define OP(name, signature, kernel) TD_OP_##name,
+#include "registry.inc"
+#undef OP
+    TD_OP_COUNT
+};
+
+#define OP(name, signature, kernel) td_kernel kernel;
+#include "registry.inc"
+#undef OP
+
+extern const td_op td_ops[TD_OP_COUNT + 1];
+
+td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
+                   int n_attr, const td_value *attr);
+/* tensors: makers of values */
+static inline td_value td_v_none(void)
+{
+    return (td_value){ .kind = TD_NONE };
+}
+static inline td_value td_v_tensor(td_tensor *x)
+{
+    return (td_value){ .kind = TD_TENSOR, .as.tensor = x };
+}
+static inline td_value td_v_optional(td_tensor *x)
+{
+    return x != NULL ? td_v_tensor(x) : td_v_none();
+}
+static inline td_value td_v_tensors(int count, td_tensor *const *at)
+{
+    return (td_value){ .kind = TD_TENSORS,
+                       .as.tensors = { count, at } };
+}
+static inline td_value td_v_scalar(td_scalar s)
+{
+    return (td_value){ .kind = TD_SCALAR, .as.scalar = s };
+}
+static inline td_value td_v_int(int64_t i)
+{
+    return td_v_scalar(td_int(i));
+}
+static inline td_value td_v_float(double f)
+{
+    return td_v_scalar(td_float(f));
+}
+static inline td_value td_v_bool(bool b)
+{
+    return td_v_scalar(td_boolean(b));
+}
+static inline td_value td_v_ints(const td_dims *dims)
+{
+    return (td_value){ .kind = TD_INTS,
+                       .as.ints = { dims->count, dims->at } };
+}
+static inline td_value td_v_dtype(td_dtype dtype)
+{
+    return dtype != TD_DTYPE_NONE
+         ? (td_value){ .kind = TD_DTYPE, .as.dtype = dtype }
+         : td_v_none();
+}
+static inline td_value td_v_device(td_device device)
+{
+    return (td_value){ .kind = TD_DEVICE, .as.device = device };
+}
+static inline int64_t td_v_get_int(const td_value *v, int64_t otherwise)
+{
+    return v->kind == TD_SCALAR ? td_scalar_int(v->as.scalar) : otherwise;
+}
+static inline double td_v_double(const td_value *v)
+{
+    return v->kind == TD_SCALAR ? td_scalar_double(v->as.scalar) : 0;
+}
+static inline bool td_v_get_bool(const td_value *v)
+{
+    return v->kind == TD_SCALAR && td_scalar_double(v->as.scalar) != 0;
+}
+static inline td_dtype td_v_get_dtype(const td_value *v,
+                                      td_dtype otherwise)
+{
+    return v->kind == TD_DTYPE ? v->as.dtype : otherwise;
+}
+bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
+bool td_return(td_call *call, td_tensor *result);
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "memory": edit that, not this file. */
+#include "runtime.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* memory: function td_self */
+static _Thread_local td_thread self_state;
+
+td_thread *td_self(void)
+{
+    return &self_state;
+}
+
+static td_runtime process_state;
+
+/* memory: function td_environment_int */
+int td_environment_int(const char *name, int low, int high,
+                       int otherwise)
+{
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0')
+        return otherwise;
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (*end == '\0' && value >= low && value <= high)
+        return (int)value;
+    td_fail(TD_ERROR_VALUE, name,
+            "expected a number from %d to %d, got '%s'",
+            low, high, text);
+    return otherwise;
+}
+
+/* memory: function td_environment_choice */
+int td_environment_choice(const char *name, const char *const *words,
+                          int otherwise)
+{
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0')
+        return otherwise;
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(text, words[i]) == 0)
+            return i;
+    /* memory: refuse a word nobody knows */
+    char known[64] = "";
+    size_t used = 0;
+    for (int i = 0; words[i] != NULL && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used,
+                                 "%s%s", i > 0 ? "|" : "", words[i]);
+    td_fail(TD_ERROR_VALUE, name, "expected %s, got '%s'", known, text);
+    return otherwise;
+}
+
+/* memory: function leave_thread */
+static void leave_thread(void *state)
+{
+    td_thread *self = state;
+    self->enlisted = false;
+    /* memory: release the fields of td_thread */
+    td_scope_unwind(self);
+    /* parallel: release the fields of td_thread */
+    td_scratch_free(&self->scratch);
+}
+
+/* memory: functions called around a fork */
+static void before_fork(void)
+{
+    td_runtime *const process = &process_state;
+    (void)process;
+    /* parallel: take the locks for a fork */
+    process->pool.forking = td_self()->looping == 0;
+    if (process->pool.forking) {
+        pthread_mutex_lock(&process->pool.owner);
+        pthread_mutex_lock(&process->pool.lock);
+    }
+    pthread_mutex_lock(&process->scratch_lock);
+    /* graph: take the locks for a fork */
+    pthread_mutex_lock(&process->leaf_lock);
+}
+
+static void after_fork(void)
+{
+    td_runtime *const process = &process_state;
+    (void)process;
+    /* parallel: give the locks back after a fork */
+    if (process->pool.forking) {
+        pthread_mutex_unlock(&process->pool.lock);
+        pthread_mutex_unlock(&process->pool.owner);
+    }
+    pthread_mutex_unlock(&process->scratch_lock);
+    /* graph: give the locks back after a fork */
+    pthread_mutex_unlock(&process->leaf_lock);
+}
+static void in_child(void)
+{
+    td_runtime *const process = &process_state;
+    after_fork();
+    (void)process;
+    /* parallel: start afresh in a forked child */
+    td_pool_begin(&process->pool);
+    process->forked = true;
+    if (process->executor == TD_EXECUTOR_OPENMP)
+        process->executor = TD_EXECUTOR_POOL;
+    for (td_scratch_block *block = process->scratch, *next; block;
+         block = next) {
+        next = block->next;
+        if (block != td_self()->scratch)
+            td_scratch_free(&block);
+    }
+}
+
+/* memory: function start */
+static void start(void)
+{
+    td_runtime *const process = &process_state;
+    pthread_key_create(&process->key, leave_thread);
+    pthread_atfork(before_fork, after_fork, in_child);
+    /* memory: read the environment */
+    static const char *const allocators[] = { "caching", "plain", NULL };
+    process->allocator = td_environment_choice("TREADLE_ALLOC",
+                                               allocators, 0);
+    /* parallel: read the environment */
+    process->threads = td_environment_int(
+        getenv("TREADLE_THREADS") ? "TREADLE_THREADS" : "TREADLE_NUM_THREADS",
+        1, TD_MAX_THREADS, td_processors());
+    static const char *const executors[]
+        = { "pool", "openmp", "serial", NULL };
+    process->executor = td_environment_choice("TREADLE_EXECUTOR",
+                                              executors, TD_EXECUTOR_POOL);
+    if (process->executor == TD_EXECUTOR_OPENMP && !td_openmp_is_built()) {
+        process->executor = TD_EXECUTOR_POOL;
+        td_fail(TD_ERROR_UNSUPPORTED, "TREADLE_EXECUTOR",
+                "this library was built without OpenMP");
+    }
+    static const char *const switches[] = { "0", "1", NULL };
+    process->deterministic = td_environment_choice("TREADLE_DETERMINISTIC",
+                                                   switches, 0) == 1;
+    /* parallel: start the runtime */
+    td_pool_begin(&process->pool);
+    pthread_mutex_init(&process->scratch_lock, NULL);
+    /* elementwise: start the runtime */
+    process->isa = td_isa_start();
+    /* graph: start the runtime */
+    pthread_mutex_init(&process->leaf_lock, NULL);
+    process->running = true;
+}
+
+/* memory: function td_process */
+td_runtime *td_process(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+    return &process_state;
+}
+
+/* memory: function td_thread_enlist */
+bool td_thread_enlist(void)
+{
+    td_thread *self = td_self();
+    if (!self->enlisted)
+        self->enlisted
+            = pthread_setspecific(td_process()->key, self) == 0;
+    return self->enlisted;
+}
+
+/* memory: function td_runtime_stop */
+__attribute__((destructor)) void td_runtime_stop(void)
+{
+    td_runtime *const process = &process_state;
+    if (!atomic_exchange(&process->running, false))
+        return;
+    /* parallel: stop the runtime */
+    td_pool_stop(&process->pool);
+    process->pool.stopped = true;
+    /* graph: stop the runtime */
+    pthread_mutex_destroy(&process->leaf_lock);
+    leave_thread(td_self());
+    pthread_key_delete(process->key);
+}

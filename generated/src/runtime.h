@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "memory": edit that, not this file. */
+/* Where the library keeps state: one td_runtime in the process and one
+   td_thread in each thread.  Nothing else is global.
+
+   Chapters add fields as they need them, so every prefix of the book
+   has the state it uses and no more.  td_process() starts the runtime
+   once; what runs inside that start must not call it again.
+
+       td_thread *self = td_self();
+       self->depth++;                   // nobody else can see it
+       td_runtime *process = td_process();
+       process->threads = 2;            // everybody can: atomic */
+#ifndef TREADLE_RUNTIME_H
+#define TREADLE_RUNTIME_H
+#include <stdatomic.h>
+#include <treadle/base.h>
+/* memory: runtime includes */
+#include "error.h"
+#include "memory.h"
+#include "object.h"
+#include <pthread.h>
+/* parallel: runtime includes */
+#include "parallel.h"
+/* elementwise: runtime includes */
+#include "isa-level.h"
+/* random: runtime includes */
+#include <treadle/random.h>
+/* graph: runtime includes */
+#define TD_GRAD_DEPTH 1024      /* grad modes nest so deep */
+
+/* memory: struct td_thread */
+typedef struct td_thread {
+    /* memory: td_thread fields */
+    td_error_record error;          /* code TD_OK: none is pending */
+    td_object *dying;               /* counts of zero, not yet destroyed */
+    bool burying;                   /* a td_release below us works it off */
+    td_scope scope[TD_SCOPE_DEPTH];
+    int depth;                      /* scopes and barriers open */
+    int loans;                      /* of them in all these scopes */
+    bool enlisted;                  /* its fields are released at its end */
+    /* parallel: td_thread fields */
+    int looping;                    /* loops this thread works in */
+    int serial;                     /* td_serial_begin not yet ended */
+    td_scratch_block *scratch;      /* see td_scratch */
+    /* random: td_thread fields */
+    td_random_state random;
+    bool random_seeded;
+    /* graph: td_thread fields */
+    uint64_t grad_modes[TD_GRAD_DEPTH / 64];    /* a bit a mode: off */
+    int grad_depth;                 /* modes open */
+    bool grad_off;                  /* the innermost, ready to read */
+    int muted;                      /* recorded operators running */
+} td_thread;
+
+/* memory: struct td_runtime */
+typedef struct td_runtime {
+    /* memory: td_runtime fields */
+    _Atomic(int64_t) fail_in;       /* 0: never; n: the n-th fails */
+    _Atomic(int64_t) bytes, peak_bytes, allocations;
+    _Atomic(int64_t) live[TD_COUNT_KINDS];
+    pthread_key_t key;              /* calls leave_thread when one ends */
+    atomic_bool running;
+    int allocator;                  /* 0: caching, 1: plain */
+    /* parallel: td_runtime fields */
+    td_pool pool;
+    atomic_int executor, threads;
+    atomic_bool deterministic, forked;
+    pthread_mutex_t scratch_lock;
+    td_scratch_block *scratch;      /* of all threads */
+    /* tensors: td_runtime fields */
+    atomic_int default_dtype;       /* 0: float32 */
+    /* elementwise: td_runtime fields */
+    atomic_int isa;                 /* number of the level in use */
+    /* random: td_runtime fields */
+    _Atomic uint64_t threads_that_drew;
+    /* graph: td_runtime fields */
+    pthread_mutex_t leaf_lock;      /* leaf->sink, leaf->grad in a pass */
+    _Atomic(int64_t) last_hook;     /* id of the newest hook */
+} td_runtime;
+
+/* memory: prototypes of the runtime */
+td_thread *td_self(void) __attribute__((const));
+td_runtime *td_process(void);
+void td_scope_unwind(td_thread *self);
+bool td_thread_enlist(void);
+void td_runtime_stop(void);
+int td_environment_int(const char *name, int low, int high,
+                       int otherwise);
+int td_environment_choice(const char *name, const char *const *words,
+                          int otherwise);
+#endif

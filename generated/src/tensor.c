@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+#include <string.h>
+#include "runtime.h"
+#include "tensor.h"
+
+/* tensors: function storage_new */
+static td_storage *storage_new(const char *operation, int64_t bytes,
+                               td_device device)
+{
+    if (device.kind != TD_DEVICE_CPU) {
+        td_fail(TD_ERROR_UNSUPPORTED, operation,
+                "device %d is not available in this build",
+                (int)device.kind);
+        return NULL;
+    }
+    td_storage *s = td_alloc(sizeof *s);
+    if (s == NULL)
+        return NULL;
+    /* tensors: give the storage its block of bytes */
+    atomic_init(&s->count, 1);
+    s->device = device;
+    s->bytes = bytes;
+    s->data = td_storage_alloc((size_t)(bytes > 0 ? bytes : 1));
+    if (s->data == NULL) {
+        td_free(s, sizeof *s);
+        return NULL;
+    }
+    return s;
+}
+
+/* tensors: function td_storage_release */
+td_storage *td_storage_retain(td_storage *s)
+{
+    atomic_fetch_add(&s->count, 1);
+    return s;
+}
+
+void td_storage_release(td_storage *s)
+{
+    if (s == NULL || atomic_fetch_sub(&s->count, 1) > 1)
+        return;
+    if (s->release != NULL)
+        s->release(s->context);
+    else
+        td_storage_free(s->data, (size_t)(s->bytes > 0 ? s->bytes : 1));
+    td_free(s, sizeof *s);
+}
+
+/* tensors: class of tensors */
+static void tensor_destroy(void *object)
+{
+    td_tensor *x = object;
+    /* graph: release the fields of td_tensor */
+    void td_forget_graph(td_tensor *);
+    td_forget_graph(x);
+    /* python: release the fields of td_tensor */
+    if (x->release_companion)
+        x->release_companion(x);
+    td_storage_release(x->storage);
+}
+
+static const td_class tensor_class = {
+    "tensor", tensor_destroy, TD_COUNT_TENSORS
+};
+
+/* tensors: function td_discard */
+void td_discard(td_tensor *x)
+{
+    if (x != NULL && atomic_load(&x->object.scope) == NULL)
+        td_release(x);
+}
+
+/* tensors: function td_tensor_new */
+td_tensor *td_tensor_new(td_dims shape, td_dtype dtype, td_device device)
+{
+    int64_t numel, bytes;
+    if (!td_dims_numel("tensor", &shape, &numel))
+        return NULL;
+    if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
+        td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are more "
+                "than memory can hold", (long long)numel,
+                td_dtype_name(dtype));
+        return NULL;
+    }
+    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    /* tensors: describe the fresh tensor */
+    x->dtype = dtype;
+    x->rank = shape.count;
+    memcpy(x->shape, shape.at, sizeof x->shape);
+    td_dims_strides(&shape, x->strides);
+    x->storage = storage_new("tensor", bytes, device);
+    if (x->storage == NULL) {
+        td_discard(x);
+        return NULL;
+    }
+    return x;
+}
+
+/* tensors: function td_tensor_alias */
+td_tensor *td_tensor_alias(const td_tensor *x)
+{
+    td_tensor *y = td_object_new(&tensor_class, sizeof *y);
+    if (y == NULL)
+        return NULL;
+    y->storage = td_storage_retain(x->storage);
+    y->dtype = x->dtype;
+    y->rank = x->rank;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
+    return y;
+}
+
+/* tensors: function memory_fits */
+static void release_nothing(void *context)
+{
+    (void)context;
+}
+
+static bool memory_fits(const void *data, const td_dims *shape,
+                        const td_dims *strides, td_tensor_options options)
+{
+    int64_t numel;
+    if (!td_dims_numel("from_memory", shape, &numel))
+        return false;
+    if (shape->count != strides->count)
+        return td_fail(TD_ERROR_VALUE, "from_memory", "%d sizes but %d "
+                       "strides", shape->count, strides->count);
+    if (data == NULL && numel > 0)
+        return td_fail(TD_ERROR_VALUE, "from_memory", "data is NULL");
+    if (options.device.kind != TD_DEVICE_CPU)
+        return td_fail(TD_ERROR_UNSUPPORTED, "from_memory",
+                       "device %d is not available in this build",
+                       (int)options.device.kind);
+    return true;
+}
+
+/* tensors: function td_from_memory */
+td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
+                          td_tensor_options options,
+                          void (*release)(void *), void *context)
+{
+    if (td_failed() || !memory_fits(data, &shape, &strides, options))
+        return NULL;
+    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    x->storage = td_alloc(sizeof *x->storage);
+    if (x->storage == NULL) {
+        td_discard(x);
+        return NULL;
+    }
+    /* tensors: describe the memory of another */
+    atomic_init(&x->storage->count, 1);
+    x->storage->data = data;
+    x->storage->release = release != NULL ? release : release_nothing;
+    x->storage->context = context;
+    x->dtype = options.dtype ? options.dtype : td_default_dtype();
+    x->rank = shape.count;
+    memcpy(x->shape, shape.at, sizeof x->shape);
+    memcpy(x->strides, strides.at, sizeof x->strides);
+    return td_with_options(x, options);
+}
+
+/* tensors: function td_is_contiguous */
+bool td_is_contiguous(const td_tensor *x)
+{
+    int64_t step = 1;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (x->shape[d] == 0)
+            return true;
+        if (x->shape[d] != 1 && x->strides[d] != step)
+            step = -1;
+        else if (step > 0)
+            step *= x->shape[d];
+    }
+    return step > 0;
+}
+
+/* tensors: functions that ask about tensors */
+int td_rank(const td_tensor *x) { return x ? x->rank : 0; }
+td_dtype td_dtype_of(const td_tensor *x) { return x ? x->dtype : 0; }
+int64_t td_offset(const td_tensor *x) { return x ? x->offset : 0; }
+const int64_t *td_shape(const td_tensor *x) { return x ? x->shape : 0; }
+const int64_t *td_strides(const td_tensor *x)
+{
+    return x ? x->strides : 0;
+}
+void *td_data(const td_tensor *x) { return x ? td_at(x) : NULL; }
+
+td_device td_device_of(const td_tensor *x)
+{
+    return x ? x->storage->device : (td_device){ TD_DEVICE_CPU, 0 };
+}
+
+td_dims td_shape_of(const td_tensor *x)
+{
+    td_dims shape = { td_rank(x), { 0 } };
+    for (int d = 0; d < shape.count; d++)
+        shape.at[d] = x->shape[d];
+    return shape;
+}
+int64_t td_numel(const td_tensor *x)
+{
+    int64_t n = x ? 1 : 0;
+    for (int d = 0; d < td_rank(x); d++)
+        n *= x->shape[d];
+    return n;
+}
+
+int64_t td_size(const td_tensor *x, int dim)
+{
+    int d;
+    if (x == NULL || !td_wrap_dim("size", dim, x->rank, &d))
+        return -1;
+    return x->rank > 0 ? x->shape[d] : 1;
+}
+
+const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT])
+{
+    const td_dims shape = td_shape_of(x);
+    return td_dims_text(&shape, text);
+}
+
+void td_bump_version(td_tensor *x)
+{
+    atomic_fetch_add(&x->storage->version, 1);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "rules": edit that, not this file. */
+/* needs: rules */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <treadle/treadle.h>
+#include "formula.h"
+#include "registry.h"
+
+/* rules: functions that make test operands */
+static td_tensor *numbers(td_dtype dtype, int which)
+{
+    td_tensor *x = td_zeros(TD_DIMS(7, 5), (td_tensor_options){
+        .dtype = TD_FLOAT64 });
+    for (int i = 0; i < 35; i++)
+        ((double *)td_data(x))[i]
+            = 1.3 + sin(12.9 * (i + 1) + 78.2 * which);
+    return td_set_requires_grad(td_to(x, dtype), true);
+}
+
+static void assert_close(const char *name, td_tensor *a, td_tensor *b)
+{
+    const double bound = td_dtype_of(a) == TD_FLOAT32 ? 4e-6 : 1e-14;
+    td_tensor *x = td_to(td_detach(a), TD_FLOAT64);
+    td_tensor *y = td_to(td_detach(b), TD_FLOAT64);
+    assert_true(td_dtype_of(a) == td_dtype_of(b));
+    for (int i = 0; i < 35; i++) {
+        const double p = ((double *)td_data(x))[i];
+        const double q = ((double *)td_data(y))[i];
+        if (!(fabs(p - q) <= bound * (1 + fabs(q))))
+            fail_msg("%s: element %d is %.9g by the loop, %.9g by the "
+                     "terms", name, i, p, q);
+    }
+}
+
+/* rules: test that both readings agree */
+static void compare_readings(const td_op *op, int operands, td_dtype dtype)
+{
+    td_scope_begin();
+    td_tensor *in[2], *by_loop[2], *by_terms[2];
+    for (int i = 0; i < operands; i++)
+        in[i] = numbers(dtype, i);
+    td_value values[2] = { td_v_tensor(in[0]), td_v_tensor(in[1]) };
+    td_tensor *y = td_run1(op, operands, values, 0, NULL);
+    td_tensor *g = td_detach(numbers(dtype, 2));
+    td_grad_options plain = { .grad_outputs = &g, .retain_graph = true };
+    td_grad_options recorded = { .grad_outputs = &g,
+                                 .create_graph = true };
+    assert_true(td_grad(&y, 1, in, operands, by_loop, plain));
+    assert_true(td_grad(&y, 1, in, operands, by_terms, recorded));
+    for (int i = 0; i < operands; i++)
+        assert_close(td_op_name(op), by_loop[i], by_terms[i]);
+    td_scope_end();
+}
+
+/* rules: tests of the rule rows */
+static void both_readings_of_a_row_agree(void **state)
+{
+    static const td_dtype dtypes[] = { TD_FLOAT32, TD_FLOAT64 };
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+#define UNARY_RULE(name, gradient, saves) \
+        compare_readings(&td_ops[TD_OP_##name], 1, dtypes[d]);
+#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+        compare_readings(&td_ops[TD_OP_##name], 2, dtypes[d]);
+#include "elementwise.inc"
+    }
+}
+
+static void every_formula_can_be_read(void **state)
+{
+    td_formula f;
+    (void)state;
+#define UNARY(name, formula) assert_true(td_formula_parse(#formula, &f));
+#define UNARY_SAME UNARY
+#define TEST UNARY
+#define BINARY UNARY
+#define BINARY_NUMBER UNARY
+#define BINARY_FLOAT UNARY
+#define COMPARE UNARY
+#define UNARY_RULE(name, gradient, saves) \
+    assert_true(td_formula_parse(#gradient, &f));
+#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+    assert_true(td_formula_parse(#gradient_a, &f)); \
+    assert_true(td_formula_parse(#gradient_b, &f));
+#include "elementwise.inc"
+}
+
+static void a_formula_becomes_a_graph(void **state)
+{
+    td_formula f;
+    (void)state;
+    assert_true(td_formula_parse("g * (1 - y * y)", &f));
+    assert_int_equal(f.count, 6);       /* g 1 y y*y 1-yy g*() */
+    assert_int_equal(f.term[5].op, TD_OP_mul);
+    assert_int_equal(f.term[3].arg[0], f.term[3].arg[1]);
+    assert_false(td_formula_parse("g * (1 - y", &f));
+    assert_false(td_formula_parse("g ? 1 : 2", &f));
+    assert_false(td_formula_parse("nothing(g)", &f));
+    assert_false(td_formula_parse("g 2", &f));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_readings_of_a_row_agree),
+        cmocka_unit_test(every_formula_can_be_read),
+        cmocka_unit_test(a_formula_becomes_a_graph),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <treadle/treadle.h>
+
+static void a_view_of_a_view_reads_the_right_element(void **state)
+{
+    (void)state;
+    td_scope_begin();
+    td_tensor *x = td_arange(td_int(0), td_int(24), td_int(1),
+                             (td_tensor_options)TD_DEFAULTS);
+    td_tensor *m = td_reshape(x, TD_DIMS(4, 6));
+    td_tensor *rows = td_slice(m, 0, (td_opt_i64)td_some(1),
+                               (td_opt_i64)td_some(4), 2);
+    td_tensor *column = td_select(td_t(rows), 0, -1);
+    assert_int_equal(td_size(column, 0), 2);
+    assert_int_equal(td_item_int(td_select(column, 0, 0)), 11);
+    assert_int_equal(td_item_int(td_select(column, 0, 1)), 23);
+    td_scope_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_view_of_a_view_reads_the_right_element),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
