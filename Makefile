@@ -335,7 +335,7 @@ all: lib python book.pdf $(TRAINING)
 
 # The first example, trained on real images: Fashion-MNIST of the Debian
 # package, or what TREADLE_DATA names.  The log is complete or not there.
-$(TRAINING): $(BUILD)/examples/classifier
+$(TRAINING): $(BUILD)/examples/classifier | book.pdf
 	@echo "  TRAIN  $< (log: $@)"
 	@$< | tee $@.new && mv $@.new $@
 

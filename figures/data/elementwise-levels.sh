@@ -1,11 +1,15 @@
 # Microseconds for a million elements, one thread, at each level that the
-# processor has.
-echo "case,v2,v3,v4"
-for case in add relu exp tanh; do
-  line=$case
-  for level in v2 v3 v4; do
-    line=$line,$(TREADLE_ISA=$level "${BUILD:-build}/bench" "${case}_1000" |
-      awk '$2 == 1 { print $3 }')
-  done
-  echo "$line"
-done
+# processor has.  All cases of a level run in one program.
+cases="add relu exp tanh"
+for level in v2 v3 v4; do
+  TREADLE_ISA=$level "${BUILD:-build}/bench" ${cases// /_1000 }_1000 |
+    awk -v level=$level '$2 == 1 { sub(/_1000/, "", $1); print $1, level, $3 }'
+done | awk -v cases="$cases" '
+  { time[$1, $2] = $3 }
+  END {
+    print "case,v2,v3,v4"
+    n = split(cases, name, " ")
+    for (i = 1; i <= n; i++)
+      print name[i] "," time[name[i], "v2"] "," time[name[i], "v3"] "," \
+        time[name[i], "v4"]
+  }'

@@ -51,7 +51,8 @@ static void copy_tiles(const copy_plan *p, char *out, const char *in,
             td_convert(p->to, out + (r * p->out_step[k]
                                      + c * p->out_step[j]) * os,
                        p->out_step[j], p->from,
-                       in + (r * p->in_step[k] + c * p->in_step[j]) * is,
+                       in + (r * p->in_step[k]
+                             + c * p->in_step[j]) * is,
                        p->in_step[j], n);
     }
 }
@@ -87,18 +88,18 @@ static bool copy_line(void *context, int64_t begin, int64_t end,
     const int64_t out = p->rank ? p->out_step[0] : 1;
     const int64_t in = p->rank ? p->in_step[0] : 1;
     (void)worker;
-    td_convert(p->to, p->out + begin * out * (int64_t)td_dtype_size(p->to),
-               out, p->from,
-               p->in + begin * in * (int64_t)td_dtype_size(p->from), in,
-               end - begin);
+    const int64_t os = (int64_t)td_dtype_size(p->to);
+    const int64_t is = (int64_t)td_dtype_size(p->from);
+    td_convert(p->to, p->out + begin * out * os, out, p->from,
+               p->in + begin * in * is, in, end - begin);
     return true;
 }
 
 /* tensors: function td_copy_elements */
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
-    copy_plan p = { .to = out->dtype, .from = in->dtype, .out = td_at(out),
-                    .in = td_at(in) };
+    copy_plan p = { .to = out->dtype, .from = in->dtype,
+                    .out = td_at(out), .in = td_at(in) };
     const int more = out->rank - in->rank;
     int64_t n = 1, grain = 32768;
     for (int d = 0; d < out->rank; d++) {
@@ -122,14 +123,15 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
 /* tensors: functions that copy whole tensors */
 static td_tensor *copied(td_tensor *x, td_dtype dtype)
 {
-    td_tensor *y = td_tensor_new(td_shape_of(x), dtype, td_device_of(x));
+    td_tensor *y = td_tensor_new(td_shape_of(x), dtype,
+                                 td_device_of(x));
     if (y == NULL || td_copy_elements(y, x))
         return y;
     td_discard(y);
     return NULL;
 }
-static bool joins(const char *op, const td_tensor *a, const td_tensor *b,
-                  int dim, int number)
+static bool joins(const char *op, const td_tensor *a,
+                  const td_tensor *b, int dim, int number)
 {
     bool same = a->rank == b->rank;
     for (int d = 0; same && d < a->rank; d++)
@@ -137,9 +139,10 @@ static bool joins(const char *op, const td_tensor *a, const td_tensor *b,
     if (same)
         return true;
     char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, op, "tensor %d has shape %s, which "
-                   "does not join %s along dimension %d", number,
-                   td_shape_text(b, left), td_shape_text(a, right), dim);
+    return td_fail(TD_ERROR_RUNTIME, op, "tensor %d has shape %s, "
+                   "which does not join %s along dimension %d", number,
+                   td_shape_text(b, left), td_shape_text(a, right),
+                   dim);
 }
 
 static bool first_of_list(td_call *call, int more, td_tensor **first,
@@ -150,8 +153,8 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
                        "expected a non-empty list of tensors");
     *first = call->in[0].as.tensors.at[0];
     if ((*first)->rank + more > TD_MAX_RANK || (*first)->rank + more == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of rank "
-                       "%d cannot be joined", (*first)->rank);
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
+                       "rank %d cannot be joined", (*first)->rank);
     return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
                        (*first)->rank + more, dim);
 }
@@ -170,8 +173,9 @@ static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
 static int64_t integer_at(const td_tensor *index, int64_t i)
 {
     const int64_t at = index->rank ? i * index->strides[0] : 0;
-    return index->dtype == TD_INT64 ? ((const int64_t *)td_at(index))[at]
-                                    : ((const int32_t *)td_at(index))[at];
+    const void *p = td_at(index);
+    return index->dtype == TD_INT64 ? ((const int64_t *)p)[at]
+                                    : ((const int32_t *)p)[at];
 }
 
 static bool gather(td_tensor *y, const td_tensor *x,
@@ -253,7 +257,8 @@ bool cat_kernel(td_call *call)
             return false;
         if (!td_add_size(shape.at[dim], at[i]->shape[dim],
                          &shape.at[dim]))
-            return td_fail(TD_ERROR_RUNTIME, "cat", "too many elements");
+            return td_fail(TD_ERROR_RUNTIME, "cat",
+                           "too many elements");
         dtype = td_promote(dtype, at[i]->dtype);
     }
     td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
@@ -295,25 +300,27 @@ bool stack_kernel(td_call *call)
 }
 bool index_select_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *index = call->in[1].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
     int dim;
     if (!td_wrap_dim("index_select", td_v_get_int(&call->attr[0], 0),
                      x->rank, &dim))
         return false;
     if (index->dtype != TD_INT64 && index->dtype != TD_INT32)
-        return td_fail(TD_ERROR_TYPE, "index_select", "argument 'index' "
-                       "must be int64 or int32, got %s",
+        return td_fail(TD_ERROR_TYPE, "index_select", "argument "
+                       "'index' must be int64 or int32, got %s",
                        td_dtype_name(index->dtype));
     if (index->rank > 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "argument 'index' "
-                       "must be a vector, got rank %d", index->rank);
+        return td_fail(TD_ERROR_INDEX, "index_select", "argument "
+                       "'index' must be a vector, got rank %d",
+                       index->rank);
     td_dims shape = td_shape_of(x);
     const int64_t n = td_numel(index), size = x->rank ? x->shape[dim] : 1;
     if (x->rank > 0)
         shape.at[dim] = n;
     else if (n != 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of rank "
-                       "0 has one position, got %lld", (long long)n);
+        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
+                       "rank 0 has one position, got %lld", (long long)n);
     td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
     return td_return(call, y) && gather(y, x, index, dim, n, size);
 }
@@ -321,14 +328,14 @@ bool fill__kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     return writes_alone("fill_", x)
-        && td_fill_elements(x, call->attr[0].as.scalar)
+        && td_fill_all(x, call->attr[0].as.scalar)
         && changed(call, x);
 }
 
 bool zero__kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
-    return writes_alone("zero_", x) && td_fill_elements(x, td_int(0))
+    return writes_alone("zero_", x) && td_fill_all(x, td_int(0))
         && changed(call, x);
 }
 bool copy__kernel(td_call *call)
@@ -342,7 +349,8 @@ bool copy__kernel(td_call *call)
     if (!td_dims_equal(&both, &shape)) {
         char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
         return td_fail(TD_ERROR_RUNTIME, "copy_", "shape %s cannot be "
-                       "copied into shape %s", td_shape_text(from, right),
+                       "copied into shape %s",
+                       td_shape_text(from, right),
                        td_shape_text(x, left));
     }
     if (x->storage != from->storage)

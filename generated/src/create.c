@@ -6,8 +6,8 @@
 #include "registry.h"
 #include "tensor.h"
 
-/* tensors: function td_fill_elements */
-bool td_fill_elements(td_tensor *x, td_scalar value)
+/* tensors: function td_fill_all */
+bool td_fill_all(td_tensor *x, td_scalar value)
 {
     td_tensor one = { .dtype = x->dtype, .rank = 0 };
     int64_t room = 0;
@@ -39,17 +39,18 @@ static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
                         int64_t *n)
 {
     const double a = td_scalar_double(from), b = td_scalar_double(to);
-    const double step = td_scalar_double(by), count = ceil((b - a) / step);
+    const double step = td_scalar_double(by);
+    const double count = ceil((b - a) / step);
     if (!(step != 0) || !isfinite(a) || !isfinite(b))
-        return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g and "
-                       "step %g must be finite and step not zero",
+        return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g "
+                       "and step %g must be finite and step not zero",
                        a, b, step);
     if (count < 0)
         return td_fail(TD_ERROR_RUNTIME, "arange", "step %g leads away "
                        "from end %g", step, b);
     if (count > 0x1p62)
-        return td_fail(TD_ERROR_RUNTIME, "arange", "%g elements are too "
-                       "many", count);
+        return td_fail(TD_ERROR_RUNTIME, "arange", "%g elements are "
+                       "too many", count);
     *n = (int64_t)count;
     return true;
 }
@@ -80,7 +81,7 @@ bool empty_kernel(td_call *call)
 static bool constant(td_call *call, td_scalar value)
 {
     td_tensor *x = new_from(call, 1, td_default_dtype());
-    return x != NULL && td_return(call, x) && td_fill_elements(x, value);
+    return x != NULL && td_return(call, x) && td_fill_all(x, value);
 }
 
 bool zeros_kernel(td_call *call) { return constant(call, td_int(0)); }
@@ -95,7 +96,7 @@ bool full_kernel(td_call *call)
 {
     const td_scalar value = call->attr[1].as.scalar;
     td_tensor *x = new_from(call, 2, dtype_of_scalar(value));
-    return x != NULL && td_return(call, x) && td_fill_elements(x, value);
+    return x != NULL && td_return(call, x) && td_fill_all(x, value);
 }
 bool arange_kernel(td_call *call)
 {
@@ -104,7 +105,7 @@ bool arange_kernel(td_call *call)
     const td_scalar by = call->attr[2].as.scalar;
     const bool whole = from.kind != TD_SCALAR_FLOAT
         && to.kind != TD_SCALAR_FLOAT && by.kind != TD_SCALAR_FLOAT;
-    int64_t n;
+    int64_t n = 0;
     if (!count_steps(from, to, by, &n))
         return false;
     td_tensor *x = td_tensor_new(TD_DIMS(n),
@@ -144,13 +145,13 @@ bool eye_kernel(td_call *call)
     td_tensor *x = td_tensor_new(TD_DIMS(n, m),
         td_v_get_dtype(&call->attr[2], td_default_dtype()),
         (td_device){ TD_DEVICE_CPU, 0 });
-    if (x == NULL || !td_return(call, x) || !td_fill_elements(x, td_int(0)))
+    if (x == NULL || !td_return(call, x) || !td_fill_all(x, td_int(0)))
         return false;
     td_tensor diagonal = *x;
     diagonal.rank = 1;
     diagonal.shape[0] = n < m ? n : m;
     diagonal.strides[0] = m + 1;
-    return td_fill_elements(&diagonal, td_int(1));
+    return td_fill_all(&diagonal, td_int(1));
 }
 static td_tensor *new_like(td_call *call, int at)
 {
@@ -167,19 +168,20 @@ bool empty_like_kernel(td_call *call)
 bool zeros_like_kernel(td_call *call)
 {
     td_tensor *y = new_like(call, 0);
-    return td_return(call, y) && td_fill_elements(y, td_int(0));
+    return td_return(call, y) && td_fill_all(y, td_int(0));
 }
 
 bool ones_like_kernel(td_call *call)
 {
     td_tensor *y = new_like(call, 0);
-    return td_return(call, y) && td_fill_elements(y, td_int(1));
+    return td_return(call, y) && td_fill_all(y, td_int(1));
 }
 
 bool full_like_kernel(td_call *call)
 {
     td_tensor *y = new_like(call, 1);
-    return td_return(call, y) && td_fill_elements(y, call->attr[0].as.scalar);
+    return td_return(call, y)
+        && td_fill_all(y, call->attr[0].as.scalar);
 }
 
 /* tensors: function td_with_options */

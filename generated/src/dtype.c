@@ -208,7 +208,8 @@ static uint16_t to_bfloat(float x)
 /* tensors: one conversion for each pair */
 #define CONVERSION(to, TO, from, FROM, READ) \
 static void from##_to_##to(TO *restrict d, int64_t ds, \
-                           const FROM *restrict s, int64_t ss, int64_t n) \
+                           const FROM *restrict s, int64_t ss, \
+                           int64_t n) \
 { \
     if (ds == 1 && ss == 1) \
         for (int64_t i = 0; i < n; i++) \

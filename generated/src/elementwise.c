@@ -182,7 +182,7 @@ static td_device device_of(const job *j)
     int i = 0;
     while (j->in[i].kind == TD_SCALAR)
         i++;
-    return j->in[i].as.tensor->storage->device;
+    return td_device_of(j->in[i].as.tensor);
 }
 
 /* elementwise: function is_flat */
@@ -215,7 +215,8 @@ static bool add_operand(td_frame *f, const td_tensor *x, bool flat)
 }
 
 /* elementwise: function runs_as_a_line */
-static bool runs_as_a_line(const job *j, const td_tensor *out, int64_t n)
+static bool runs_as_a_line(const job *j, const td_tensor *out,
+                           int64_t n)
 {
     char *data[TD_FRAME_OPERANDS] = { td_at(out) };
     td_dtype as[TD_FRAME_OPERANDS] = { j->result };
@@ -237,7 +238,7 @@ static bool compute(const job *j, td_tensor *out)
 {
     const int64_t n = td_numel(out);
     const bool flat = is_flat(j, out, n);
-    const td_dims shape = flat ? (td_dims){ 1, { n } } : td_shape_of(out);
+    const td_dims shape = flat ? TD_DIMS(n) : td_shape_of(out);
     td_dtype as[TD_FRAME_OPERANDS] = { j->result };
     td_frame f;
     if (flat && runs_as_a_line(j, out, n))
@@ -308,8 +309,8 @@ static bool repeats(const job *j, const td_tensor *x)
         if (x->shape[d] > 1 && x->strides[d] == 0)
             return !td_fail(TD_ERROR_RUNTIME, j->op,
                             "more than one element of the updated "
-                            "tensor refers to a single memory location; "
-                            "clone() it first");
+                            "tensor refers to a single memory "
+                            "location; clone() it first");
     return false;
 }
 
@@ -317,7 +318,7 @@ static bool repeats(const job *j, const td_tensor *x)
 static td_tensor *separate(const job *j, const td_tensor *y)
 {
     const td_dims shape = td_shape_of(y);
-    td_tensor *copy = td_tensor_new(shape, y->dtype, y->storage->device);
+    td_tensor *copy = td_tensor_new(shape, y->dtype, td_device_of(y));
     td_frame f;
     if (copy == NULL || !td_frame_begin(&f, j->op, &shape)
         || !td_frame_add(&f, y))
@@ -336,7 +337,8 @@ static bool may_update(const job *j, const td_tensor *x)
     if (category(j->dtype) > category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, j->op,
                        "the result is %s and cannot be stored in %s",
-                       td_dtype_name(j->dtype), td_dtype_name(x->dtype));
+                       td_dtype_name(j->dtype),
+                       td_dtype_name(x->dtype));
     if (!has_shape(x, &shape))
         return td_fail(TD_ERROR_RUNTIME, j->op,
                        "the operands broadcast to rank %d, which the "

@@ -22,6 +22,6 @@ typedef struct {
 
 TD_ISA_TABLE(td_elementwise_level, td_elementwise);
 
-/* The dtype in which operands are computed together, as PyTorch has it. */
+/* The dtype in which operands are computed together. */
 td_dtype td_result_type(int n, const td_value *in);
 #endif

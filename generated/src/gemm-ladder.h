@@ -43,24 +43,28 @@ static inline void rung_2(int64_t m, int64_t n, int64_t k,
         for (int64_t j0 = 0; j0 < n; j0 += RUNG_WIDTH)
             for (int64_t i = 0; i < m; i++)
                 /* matmul: add one row of a block */
-                for (int64_t p = p0; p < k && p < p0 + RUNG_DEPTH; p++)
-                    for (int64_t j = j0; j < n && j < j0 + RUNG_WIDTH; j++)
-                        c[i * n + j] += a[i * k + p] * b[p * n + j];
+                {
+                    const int64_t p1 = p0 + RUNG_DEPTH < k ? p0 + RUNG_DEPTH : k;
+                    const int64_t j1 = j0 + RUNG_WIDTH < n ? j0 + RUNG_WIDTH : n;
+                    for (int64_t p = p0; p < p1; p++)
+                        for (int64_t j = j0; j < j1; j++)
+                            c[i * n + j] += a[i * k + p] * b[p * n + j];
+                }
 }
 /* matmul: rung 3: a tile of c */
 static inline void rung_3(int64_t m, int64_t n, int64_t k,
                           const float *a, const float *b, float *c)
 {
     for (int64_t i = 0; i < m; i += 4)
-        for (int64_t j = 0; j < n; j += 16) {
+        for (int64_t j = 0; j < n; j += 8) {
             const int64_t rows = m - i < 4 ? m - i : 4;
-            const int64_t columns = n - j < 16 ? n - j : 16;
-            float tile[4][16] = { { 0 } };
+            const int64_t columns = n - j < 8 ? n - j : 8;
+            float tile[4][8] = { { 0 } };
             /* matmul: sum the tile of rung 3 */
-            if (rows == 4 && columns == 16) {
+            if (rows == 4 && columns == 8) {
                 for (int64_t p = 0; p < k; p++)
                     for (int64_t r = 0; r < 4; r++)
-                        for (int64_t s = 0; s < 16; s++)
+                        for (int64_t s = 0; s < 8; s++)
                             tile[r][s] += a[(i + r) * k + p] * b[p * n + j + s];
             } else {
                 for (int64_t p = 0; p < k; p++)

@@ -166,7 +166,8 @@ bool td_gradcheck(td_check_function *f, void *context, int n_in,
         return false;
     td_scope_begin();
     td_tensor *y = f(context, in);
-    const bool ok = y != NULL && !td_failed() && fill_and_compare(&c, y);
+    const bool ok = y != NULL && !td_failed()
+                 && fill_and_compare(&c, y);
     td_scope_end();
     return ok && !td_failed();
 }
@@ -191,7 +192,8 @@ static td_tensor *recorded_gradient(void *context, td_tensor *const *in)
                                 .allow_unused = true };
     if (y == NULL || !td_grad(&y, 1, &x, 1, &result, options))
         return NULL;
-    return result ? result : td_zeros_like(x, (td_tensor_options)TD_DEFAULTS);
+    const td_tensor_options same = TD_DEFAULTS;
+    return result ? result : td_zeros_like(x, same);
 }
 
 /* gradcheck: function make_seed */
@@ -206,7 +208,8 @@ static td_tensor *make_seed(td_tensor *y)
 
 /* gradcheck: function td_gradgradcheck */
 bool td_gradgradcheck(td_check_function *f, void *context, int n_in,
-                      td_tensor *const *in, td_gradcheck_options options)
+                      td_tensor *const *in,
+                      td_gradcheck_options options)
 {
     td_tensor *all[MAX_INPUTS];
     if (td_failed() || n_in >= MAX_INPUTS)

@@ -403,6 +403,12 @@ static loss_call loss_of(td_backward_pass *b, int first)
     l.smoothing = td_v_double(&l.attr[2]);
     return l;
 }
+/* losses: function no_weight_gradient */
+static bool no_weight_gradient(const char *op)
+{
+    return td_fail(TD_ERROR_UNSUPPORTED, op, "weight is a constant; its "
+                   "gradient is not computed, so detach it");
+}
 /* losses: function run_backward */
 static td_tensor *run_backward(td_tensor *g, const loss_call *l)
 {
@@ -496,6 +502,8 @@ bool cross_entropy_rule(td_backward_pass *b)
 {
     const loss_call l = loss_of(b, 0);
     td_tensor *g = b->grad[0];
+    if (td_needs(b, 2))
+        return no_weight_gradient("cross_entropy");
     if (td_needs(b, 0))
         b->grad_in[0] = run_backward(g, &l);
     if (td_needs(b, 1)) {
@@ -509,7 +517,8 @@ bool cross_entropy_backward_rule(td_backward_pass *b)
 {
     const loss_call l = loss_of(b, 1);
     td_tensor *g = td_saved_input(b, 0), *v = b->grad[0];
-    if (td_failed())
+    if (td_failed() || (td_needs(b, 3)
+                        && !no_weight_gradient("cross_entropy_backward")))
         return false;
     td_tensor *p = td_softmax(l.x, l.dim);
     td_tensor *centred = td_sub(v, sum_classes(&l, td_mul(p, v)));

@@ -105,7 +105,8 @@ const char *td_signature_input(const td_signature *s, int i)
 }
 
 /* tensors: function parameter */
-static bool parameter(const char **at, td_signature *s, bool keyword_only)
+static bool parameter(const char **at, td_signature *s,
+                      bool keyword_only)
 {
     char kind[32];
     if (s->n_parameters == TD_MAX_PARAMETERS
@@ -157,7 +158,8 @@ static bool has_its_tensors(const td_call *call, int i)
 {
     const td_value *v = &call->in[i];
     bool missing = v->kind == TD_TENSOR && v->as.tensor == NULL;
-    for (int k = 0; v->kind == TD_TENSORS && k < v->as.tensors.count; k++)
+    const int n = v->kind == TD_TENSORS ? v->as.tensors.count : 0;
+    for (int k = 0; k < n; k++)
         missing |= v->as.tensors.at[k] == NULL;
     if (!missing)
         return true;
@@ -223,8 +225,8 @@ bool td_v_dims(const td_call *call, const td_value *v, td_dims *out)
     if (v->kind != TD_INTS)
         return true;
     if (v->as.ints.count > TD_MAX_RANK)
-        return td_fail(TD_ERROR_VALUE, call->op->name, "expected at most "
-                       "%d dimensions, got %d", TD_MAX_RANK,
+        return td_fail(TD_ERROR_VALUE, call->op->name, "expected at "
+                       "most %d dimensions, got %d", TD_MAX_RANK,
                        v->as.ints.count);
     out->count = v->as.ints.count;
     for (int d = 0; d < out->count; d++)

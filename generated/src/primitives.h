@@ -4,9 +4,9 @@
    p_cos, p_sqrt, p_pow, p_abs, and select(c, a, b), K(literal).
 
    In float they are branch-free, so that loops around them vectorise,
-   and within 2 ulp everywhere, denormal numbers included (test_elementwise
-   measures it); NaN, infinities and signed zeros are those of C, Annex
-   F.  In double they are the C library's. */
+   and within 2 ulp everywhere, denormal numbers included, as
+   test_elementwise measures; NaN, infinities and signed zeros are those
+   of C, Annex F.  In double they are the C library's. */
 #ifndef TREADLE_PRIMITIVES_H
 #define TREADLE_PRIMITIVES_H
 #include <math.h>

@@ -13,8 +13,8 @@ td_scalar td_item(const td_tensor *x)
         if (x == NULL)
             td_fail(TD_ERROR_VALUE, "item", "the tensor is NULL");
         else
-            td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld elements "
-                    "cannot be read as one number",
+            td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld "
+                    "elements cannot be read as one number",
                     (long long)td_numel(x));
         return s;
     }
@@ -174,8 +174,8 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
 }
 
 /* tensors: function print_part */
-static void print_part(const td_tensor *x, int d, int64_t at, int indent,
-                       format *f)
+static void print_part(const td_tensor *x, int d, int64_t at,
+                       int indent, format *f)
 {
     char text[64];
     if (d == x->rank) {
@@ -231,7 +231,8 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
             emit(&f, text);
         }
         const bool usual = x->dtype == td_default_dtype()
-            || (td_numel(x) > 0 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
+            || (td_numel(x) > 0
+                && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
         if (!usual) {
             snprintf(text, sizeof text, ", dtype=%s", td_dtype_name(x->dtype));
             emit(&f, text);

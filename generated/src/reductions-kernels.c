@@ -8,8 +8,8 @@
 /* reductions: steps of the folds */
 #define IS_NAN(x) ((x) != (x))
 #define ADD(a, b) ((a) + (b))
-#define LARGER(a, b) (((b) > (a)) | IS_NAN(b) ? (b) : (a))
-#define SMALLER(a, b) (((b) < (a)) | IS_NAN(b) ? (b) : (a))
+#define LARGER(a, b) ((((b) > (a)) | IS_NAN(b)) ? (b) : (a))
+#define SMALLER(a, b) ((((b) < (a)) | IS_NAN(b)) ? (b) : (a))
 #define ZERO(x) ((T)0)
 #define SAME(x) (x)
 #define T float

@@ -86,7 +86,8 @@ static inline td_value td_v_device(td_device device)
 }
 static inline int64_t td_v_get_int(const td_value *v, int64_t otherwise)
 {
-    return v->kind == TD_SCALAR ? td_scalar_int(v->as.scalar) : otherwise;
+    return v->kind == TD_SCALAR ? td_scalar_int(v->as.scalar)
+                                : otherwise;
 }
 static inline double td_v_double(const td_value *v)
 {

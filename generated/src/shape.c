@@ -10,8 +10,9 @@ const char *td_dims_text(const td_dims *shape, char text[TD_SHAPE_TEXT])
 {
     int at = snprintf(text, TD_SHAPE_TEXT, "[");
     for (int d = 0; d < shape->count && d < TD_MAX_RANK; d++)
-        at += snprintf(text + at, (size_t)(TD_SHAPE_TEXT - at), "%s%lld",
-                       d ? ", " : "", (long long)shape->at[d]);
+        at += snprintf(text + at, (size_t)(TD_SHAPE_TEXT - at),
+                       "%s%lld", d ? ", " : "",
+                       (long long)shape->at[d]);
     snprintf(text + at, (size_t)(TD_SHAPE_TEXT - at), "]");
     return text;
 }
@@ -60,8 +61,9 @@ bool td_wrap_dim(const char *operation, int64_t dim, int rank, int *out)
     const int range = rank > 0 ? rank : 1;
     if (dim < -range || dim >= range)
         return td_fail(TD_ERROR_INDEX, operation, "dimension out of "
-                       "range (expected to be in range of [%d, %d], but "
-                       "got %lld)", -range, range - 1, (long long)dim);
+                       "range (expected to be in range of [%d, %d], "
+                       "but got %lld)", -range, range - 1,
+                       (long long)dim);
     *out = (int)(dim < 0 ? dim + range : dim);
     return true;
 }
@@ -100,8 +102,8 @@ static bool refuse_to_broadcast(const char *operation, const td_dims *a,
                                 int64_t y)
 {
     char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, operation, "shapes %s and %s do not "
-                   "broadcast (dimension %d: %lld against %lld)",
+    return td_fail(TD_ERROR_RUNTIME, operation, "shapes %s and %s do "
+                   "not broadcast (dimension %d: %lld against %lld)",
                    td_dims_text(a, left), td_dims_text(b, right), d,
                    (long long)x, (long long)y);
 }

@@ -72,14 +72,15 @@ void td_discard(td_tensor *x)
 }
 
 /* tensors: function td_tensor_new */
-td_tensor *td_tensor_new(td_dims shape, td_dtype dtype, td_device device)
+td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
+                         td_device device)
 {
     int64_t numel, bytes;
     if (!td_dims_numel("tensor", &shape, &numel))
         return NULL;
     if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
-        td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are more "
-                "than memory can hold", (long long)numel,
+        td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are "
+                "more than memory can hold", (long long)numel,
                 td_dtype_name(dtype));
         return NULL;
     }
@@ -121,7 +122,8 @@ static void release_nothing(void *context)
 }
 
 static bool memory_fits(const void *data, const td_dims *shape,
-                        const td_dims *strides, td_tensor_options options)
+                        const td_dims *strides,
+                        td_tensor_options options)
 {
     int64_t numel;
     if (!td_dims_numel("from_memory", shape, &numel))

@@ -16,7 +16,7 @@
 /* tensors: struct td_storage */
 typedef struct td_storage {
     atomic_int count;               /* handles that share it */
-    atomic_uint version;            /* raised by every change in place */
+    atomic_uint version;            /* raised by a change in place */
     td_device device;
     void *data;
     int64_t bytes;
@@ -54,7 +54,8 @@ static inline void *td_at(const td_tensor *x)
          + x->offset * (int64_t)td_dtype_size(x->dtype);
 }
 /* tensors: prototypes inside of tensors */
-td_tensor *td_tensor_new(td_dims shape, td_dtype dtype, td_device device);
+td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
+                         td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
 void td_discard(td_tensor *x);  /* a result that nobody will get */
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
@@ -62,7 +63,8 @@ void td_bump_version(td_tensor *x);
 bool td_dims_equal(const td_dims *a, const td_dims *b);
 td_storage *td_storage_retain(td_storage *s);
 void td_storage_release(td_storage *s);     /* NULL is fine */
-bool td_wrap_dim(const char *operation, int64_t dim, int rank, int *out);
+bool td_wrap_dim(const char *operation, int64_t dim, int rank,
+                 int *out);
 const char *td_dims_text(const td_dims *shape, char text[TD_SHAPE_TEXT]);
 const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT]);
 td_scalar td_element(const td_tensor *x, int64_t at);
@@ -75,5 +77,5 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from,
 /* Elements of `in`, broadcast to the shape of `out` and converted.
    Shapes must broadcast, memory must not overlap. */
 bool td_copy_elements(td_tensor *out, const td_tensor *in);
-bool td_fill_elements(td_tensor *x, td_scalar value);
+bool td_fill_all(td_tensor *x, td_scalar value);
 #endif

@@ -43,14 +43,15 @@ static bool refuse_to_fold(td_call *call, const td_tensor *x,
                            const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is invalid "
-                   "for input of shape %s (%lld elements)",
+    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is "
+                   "invalid for input of shape %s (%lld elements)",
                    td_dims_text(shape, to), td_shape_text(x, from),
                    (long long)td_numel(x));
 }
 
 /* tensors: function infer_size */
-static bool infer_size(td_call *call, const td_tensor *x, td_dims *shape)
+static bool infer_size(td_call *call, const td_tensor *x,
+                       td_dims *shape)
 {
     int64_t known = 1, numel = td_numel(x);
     int unknown = -1, inferred = 0;
@@ -116,8 +117,8 @@ static void insert_dimension(td_tensor *y, int at)
         y->shape[d] = y->shape[d - 1];
         y->strides[d] = y->strides[d - 1];
     }
-    y->strides[at] = at < y->rank ? y->shape[at + 1] * y->strides[at + 1]
-                                  : 1;
+    y->strides[at] = at == y->rank ? 1
+                   : y->shape[at + 1] * y->strides[at + 1];
     y->shape[at] = 1;
     y->rank++;
 }
@@ -154,8 +155,8 @@ bool t_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
     if (x->rank > 2)
-        return td_fail(TD_ERROR_RUNTIME, "t", "expected a tensor with at "
-                       "most 2 dimensions, got %d", x->rank);
+        return td_fail(TD_ERROR_RUNTIME, "t", "expected a tensor with "
+                       "at most 2 dimensions, got %d", x->rank);
     td_tensor *y = td_tensor_alias(x);
     if (y != NULL && x->rank == 2) {
         y->shape[0] = x->shape[1], y->shape[1] = x->shape[0];
@@ -171,8 +172,8 @@ bool permute_kernel(td_call *call)
     if (!td_v_dims(call, &call->attr[0], &dims))
         return false;
     if (dims.count != x->rank)
-        return td_fail(TD_ERROR_RUNTIME, "permute", "%d dimensions were "
-                       "given for a tensor of rank %d", dims.count,
+        return td_fail(TD_ERROR_RUNTIME, "permute", "%d dimensions "
+                       "were given for a tensor of rank %d", dims.count,
                        x->rank);
     td_tensor *y = td_tensor_alias(x);
     for (int d = 0; y != NULL && d < x->rank; d++) {
@@ -180,8 +181,8 @@ bool permute_kernel(td_call *call)
         int from;
         if (!td_wrap_dim("permute", dims.at[d], x->rank, &from)
             || seen >> from & 1) {
-            td_fail(TD_ERROR_RUNTIME, "permute", "dimension %lld is given twice",
-                    (long long)dims.at[d]);
+            td_fail(TD_ERROR_RUNTIME, "permute",
+                    "dimension %lld is given twice", (long long)dims.at[d]);
             td_discard(y);
             return false;
         }
@@ -201,8 +202,8 @@ bool view_kernel(td_call *call)
     if ((y = folded(x, &shape)) == NULL && !td_failed()) {
         char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
         td_fail(TD_ERROR_RUNTIME, "view", "size %s is not compatible "
-                "with the strides of the input of shape %s; use reshape, "
-                "which copies", td_dims_text(&shape, to),
+                "with the strides of the input of shape %s; use "
+                "reshape, which copies", td_dims_text(&shape, to),
                 td_shape_text(x, from));
     }
     return td_return(call, y);
@@ -221,14 +222,14 @@ bool flatten_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     int first, last;
-    if (!td_wrap_dim("flatten", td_v_get_int(&call->attr[0], 0), x->rank,
-                     &first)
+    if (!td_wrap_dim("flatten", td_v_get_int(&call->attr[0], 0),
+                     x->rank, &first)
         || !td_wrap_dim("flatten", td_v_get_int(&call->attr[1], -1),
                         x->rank, &last))
         return false;
     if (first > last)
-        return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d comes "
-                       "after end_dim %d", first, last);
+        return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d "
+                       "comes after end_dim %d", first, last);
     td_dims shape = { 0, { 0 } };
     for (int d = 0; d < (x->rank ? x->rank : 1); d++) {
         const int64_t size = x->rank ? x->shape[d] : 1;
@@ -283,8 +284,9 @@ bool expand_kernel(td_call *call)
         return false;
     const int more = size.count - x->rank;
     if (more < 0)
-        return td_fail(TD_ERROR_RUNTIME, "expand", "%d sizes are too few "
-                       "for a tensor of rank %d", size.count, x->rank);
+        return td_fail(TD_ERROR_RUNTIME, "expand", "%d sizes are too "
+                       "few for a tensor of rank %d", size.count,
+                       x->rank);
     td_tensor *y = td_tensor_alias(x);
     if (y == NULL)
         return false;
@@ -294,8 +296,9 @@ bool expand_kernel(td_call *call)
         const int64_t have = d < more ? 1 : x->shape[d - more];
         const int64_t want = size.at[d] == -1 && d >= more ? have : size.at[d];
         if (want < 0 || (have != want && have != 1)) {
-            td_fail(TD_ERROR_RUNTIME, "expand", "size %lld of dimension %d cannot "
-                    "be expanded to %lld", (long long)have, d, (long long)want);
+            td_fail(TD_ERROR_RUNTIME, "expand", "size %lld of dimension %d "
+                    "cannot be expanded to %lld", (long long)have, d,
+                    (long long)want);
             td_discard(y);
             return false;
         }
@@ -361,7 +364,8 @@ bool select_kernel(td_call *call)
 }
 
 /* tensors: typed functions of views */
-static td_tensor *look(int op, td_tensor *x, int n, const td_value *attr)
+static td_tensor *look(int op, td_tensor *x, int n,
+                       const td_value *attr)
 {
     return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(x) }, n,
                    attr);

@@ -99,7 +99,8 @@ static td_tensor *sample_bools(sample_call *s, td_dims dims)
     return x;
 }
 
-static td_tensor *sample_reals(sample_call *s, td_dims dims, bool turned)
+static td_tensor *sample_reals(sample_call *s, td_dims dims,
+                               bool turned)
 {
     if (turned) {
         const int64_t first = dims.at[0];

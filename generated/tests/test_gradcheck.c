@@ -24,11 +24,10 @@ static int check_call(const sample *from, const char *text)
 {
     sample_call s;
     td_scope_begin();
-    const td_gradcheck_options defaults = TD_DEFAULTS;
+    const td_gradcheck_options o = TD_DEFAULTS;
     const bool right = sample_read(&s, from, text)
-        && td_gradcheck(run_sample, &s, s.n_checked, s.checked, defaults)
-        && td_gradgradcheck(run_sample, &s, s.n_checked, s.checked,
-                            defaults);
+        && td_gradcheck(run_sample, &s, s.n_checked, s.checked, o)
+        && td_gradgradcheck(run_sample, &s, s.n_checked, s.checked, o);
     if (!right)
         print_error("%s(%s): %s\n", from->name, text,
                     td_failed() ? td_error_message() : "unreadable");
@@ -40,13 +39,15 @@ static int check_call(const sample *from, const char *text)
 /* gradcheck: test that checks every sample */
 static int check_sample(const sample *from)
 {
-    static const char *const unary[] = { "[2,3]", "[3,2]t", "[]", NULL };
+    static const char *const unary[] = {
+        "[2,3]", "[3,2]t", "[]", NULL };
     static const char *const binary[] = {
         "[2,3] [2,3]", "[2,1,3] [4,1]", "[3,2]t [2]", "[2,3] 1.5",
         "1.5 [2]", "[] [2]", NULL };
     const char *const one[] = { from->call, NULL };
-    const char *const *calls = from->kind == SAMPLE_UNARY ? unary
-                             : from->kind == SAMPLE_BINARY ? binary : one;
+    const char *const *calls
+        = from->kind == SAMPLE_UNARY ? unary
+        : from->kind == SAMPLE_BINARY ? binary : one;
     int wrong = 0;
     for (; *calls != NULL; calls++)
         wrong += check_call(from, *calls);

@@ -38,7 +38,8 @@ static void assert_close(const char *name, td_tensor *a, td_tensor *b)
 }
 
 /* rules: test that both readings agree */
-static void compare_readings(const td_op *op, int operands, td_dtype dtype)
+static void compare_readings(const td_op *op, int operands,
+                             td_dtype dtype)
 {
     td_scope_begin();
     td_tensor *in[2], *by_loop[2], *by_terms[2];
@@ -47,7 +48,8 @@ static void compare_readings(const td_op *op, int operands, td_dtype dtype)
     td_value values[2] = { td_v_tensor(in[0]), td_v_tensor(in[1]) };
     td_tensor *y = td_run1(op, operands, values, 0, NULL);
     td_tensor *g = td_detach(numbers(dtype, 2));
-    td_grad_options plain = { .grad_outputs = &g, .retain_graph = true };
+    td_grad_options plain = { .grad_outputs = &g,
+                              .retain_graph = true };
     td_grad_options recorded = { .grad_outputs = &g,
                                  .create_graph = true };
     assert_true(td_grad(&y, 1, in, operands, by_loop, plain));
@@ -75,7 +77,8 @@ static void every_formula_can_be_read(void **state)
 {
     td_formula f;
     (void)state;
-#define UNARY(name, formula) assert_true(td_formula_parse(#formula, &f));
+#define UNARY(name, formula) \
+    assert_true(td_formula_parse(#formula, &f));
 #define UNARY_SAME UNARY
 #define TEST UNARY
 #define BINARY UNARY

@@ -3,8 +3,8 @@
 /* Is this derivative right?  Compares gradients with difference
    quotients, in float64.
 
-   The function must be smooth near its inputs and give equal results for
-   equal inputs.  Failing the check is an error that names the place.
+   The function must be smooth near its inputs and give equal results
+   for equal inputs.  Failing the check is an error that names it.
 
        static td_tensor *f(void *context, td_tensor *const *in)
        {
@@ -13,7 +13,7 @@
        ...
        td_tensor *in[] = { a, b };      (float64, requiring gradients)
        bool right = td_gradcheck(f, NULL, 2, in,
-                                 (td_gradcheck_options)TD_DEFAULTS); */
+                             (td_gradcheck_options)TD_DEFAULTS); */
 #ifndef TREADLE_GRADCHECK_H
 #define TREADLE_GRADCHECK_H
 #include <treadle/autograd.h>

@@ -140,11 +140,12 @@ TD_API double td_item_double(const td_tensor *x);
 TD_API int64_t td_item_int(const td_tensor *x);
 
 /* Text as PyTorch prints it.  Writes at most capacity bytes with the
-   final zero, returns the length of the whole text; buffer may be NULL. */
+   final zero, returns the length of the whole text; buffer may be
+   NULL. */
 TD_API int64_t td_repr(const td_tensor *x, char *buffer,
                        int64_t capacity);
-/* Arithmetic of shapes.  Sizes and strides are in elements; failures are
-   TD_ERROR_RUNTIME and name `operation`. */
+/* Arithmetic of shapes.  Sizes and strides are in elements; failures
+   are TD_ERROR_RUNTIME and name `operation`. */
 TD_API bool td_dims_numel(const char *operation, const td_dims *shape,
                           int64_t *numel);
 TD_API void td_dims_strides(const td_dims *shape, int64_t *strides);
@@ -185,11 +186,12 @@ TD_API td_tensor *td_full_like(td_tensor *x, td_scalar value,
 TD_API td_tensor *td_from_data(const void *data, td_dims shape,
                                td_tensor_options o);
 
-/* Shares `data`; strides in elements.  `release(context)` is called once
-   when the last handle goes, and not at all if this fails. */
+/* Shares `data`; strides in elements.  `release(context)` is called
+   once when the last handle goes, and not at all if this fails. */
 TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
-                                 void (*release)(void *), void *context);
+                                 void (*release)(void *),
+                                 void *context);
 
 /* tensors: prototypes of views */
 /* Views: O(1), the storage is shared.  Dimensions may be negative; one
@@ -203,7 +205,7 @@ TD_API td_tensor *td_expand(td_tensor *x, td_dims size);
 TD_API td_tensor *td_squeeze(td_tensor *x, td_dims dims); /* {}: all */
 TD_API td_tensor *td_unsqueeze(td_tensor *x, int dim);
 TD_API td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
-                           td_opt_i64 end, int64_t step);  /* step > 0 */
+                           td_opt_i64 end, int64_t step); /* step > 0 */
 TD_API td_tensor *td_select(td_tensor *x, int dim, int64_t index);
 
 /* Views if strides allow, else copies. */
