@@ -95,7 +95,7 @@ FLAGS    := -std=c11 $(OPT) -g -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter yes,$(LINES)),-Wno-misleading-indentation) \
             $(CFLAGS)
 LIBFLAGS := $(FLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/include -I$(GENERATED)/src
-TESTFLAGS := $(FLAGS) -I$(GENERATED)/include -I$(GENERATED)/src -I$(GENERATED)/tests -Itests/c
+TESTFLAGS := $(FLAGS) -Wno-missing-prototypes -I$(GENERATED)/include -I$(GENERATED)/src -I$(GENERATED)/tests -Itests/c
 USERFLAGS := $(FLAGS) -I$(GENERATED)/include
 LIBS     := -lz -lm -lpthread
 
@@ -110,7 +110,9 @@ isa_flags_v2   := -march=x86-64-v2
 isa_flags_v3   := -march=x86-64-v3
 isa_flags_v4   := -march=x86-64-v4
 isa_flags_base :=
-LIBFLAGS += $(foreach isa,$(ISAS),-DTD_HAVE_ISA_$(isa)=1)
+isa_defines    := $(foreach isa,$(ISAS),-DTD_HAVE_ISA_$(isa)=1)
+LIBFLAGS       += $(isa_defines)
+TESTFLAGS      += $(isa_defines)
 
 # A changed flag rebuilds what was compiled with the old one.
 $(BUILD)/flags: FORCE
@@ -168,7 +170,7 @@ BENCH := $(wildcard $(GENERATED)/bench/*.c)
 
 $(BUILD)/bench: $(BENCH) $(wildcard $(GENERATED)/bench/*.h $(GENERATED)/bench/*.inc) $(HEADERS) \
                 $(BUILD)/libtreadle.a $(BUILD)/flags
-	$(call say,CC,$@)$(COMPILER) $(USERFLAGS) -I$(GENERATED)/src -o $@ $(BENCH) $(BUILD)/libtreadle.a $(LIBS)
+	$(call say,CC,$@)$(COMPILER) $(TESTFLAGS) -o $@ $(BENCH) $(BUILD)/libtreadle.a $(LIBS)
 
 # Python package ------------------------------------------------------------
 

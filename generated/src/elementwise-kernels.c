@@ -47,12 +47,15 @@
 FLOATS(WHERE_LOOP, where, select(c, a, b))
 INTEGERS(WHERE_LOOP, where, select(c, a, b))
 BOOLS(WHERE_LOOP, where, select(c, a, b))
-#define CLAMP_LOOP(name, T, R, formula) \
-    TD_LOOP_3(name, T, R, x, low, high, formula)
 #define AT_LEAST(x, low) select((x != x) | (x > low), x, low)
 #define AT_MOST(x, high) select((x != x) | (x < high), x, high)
-FLOATS(CLAMP_LOOP, clamp, AT_MOST(AT_LEAST(x, low), high))
-INTEGERS(CLAMP_LOOP, clamp, AT_MOST(AT_LEAST(x, low), high))
+#define CLAMP_LOOP(name, type, R, formula)                            \
+    TD_LOOP(name, type, R,                                            \
+            TD_POINTER(x, 1) TD_POINTER(low, 2) TD_POINTER(high, 3),  \
+            TD_LOAD(x) TD_LOAD(low) TD_LOAD(high)                     \
+            const T y = AT_LEAST(x, low);, formula)
+FLOATS(CLAMP_LOOP, clamp, AT_MOST(y, high))
+INTEGERS(CLAMP_LOOP, clamp, AT_MOST(y, high))
 
 /* elementwise: table of all loops */
 #define FLOAT_LOOPS(name)                                             \

@@ -11,7 +11,7 @@
 #define TD_GEMM_LADDER_H
 #include <stdint.h>
 #include <string.h>
-enum { RUNG_DEPTH = 64, RUNG_WIDTH = 128 };
+enum { RUNG_DEPTH = 64, RUNG_WIDTH = 512 };
 /* matmul: rung 0: the formula */
 static inline void rung_0(int64_t m, int64_t n, int64_t k,
                           const float *a, const float *b, float *c)

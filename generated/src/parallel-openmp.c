@@ -5,6 +5,7 @@
 #ifdef _OPENMP
 #include <omp.h>
 
+/* parallel: functions that ask OpenMP for threads */
 bool td_openmp_is_built(void)
 {
     return true;

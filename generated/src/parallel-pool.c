@@ -35,13 +35,14 @@ void td_pool_begin(td_pool *pool)
 static bool next_job(td_pool *pool, int worker, unsigned *seen,
                      td_job **job)
 {
-    for (int i = 0; i < SPINS && pool->calls == *seen; i++)
+    for (int i = 0; i < pool->spins && pool->calls == *seen; i++)
         relax();
     pthread_mutex_lock(&pool->lock);
     while (pool->calls == *seen && !pool->stopping)
         pthread_cond_wait(&pool->wake, &pool->lock);
     const bool stopping = pool->stopping;
     *seen = pool->calls;
+    /* parallel: join the job if it is open */
     *job = pool->job;
     if (*job != NULL && worker < (*job)->chunks)
         pool->active++;
@@ -62,12 +63,21 @@ static void *worker_main(void *number)
         if (job == NULL)
             continue;
         td_job_work(job, worker);
+        /* parallel: leave the job, tell who waits */
         pthread_mutex_lock(&pool->lock);
         if (--pool->active == 0)
             pthread_cond_signal(&pool->done);
         pthread_mutex_unlock(&pool->lock);
     }
     return NULL;
+}
+
+/* parallel: function start_worker */
+static bool start_worker(td_pool *pool)
+{
+    const int worker = pool->started + 1;
+    return pthread_create(&pool->thread[worker], NULL, worker_main,
+                          (void *)(intptr_t)worker) == 0;
 }
 
 /* parallel: function start_workers */
@@ -78,12 +88,10 @@ static void start_workers(td_pool *pool, int wanted)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool->started < wanted
-           && pthread_create(&pool->thread[pool->started + 1], NULL,
-                             worker_main,
-                             (void *)(intptr_t)(pool->started + 1)) == 0)
+    while (pool->started < wanted && start_worker(pool))
         pool->started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pool->spins = pool->started < td_processors() ? SPINS : 0;
 }
 
 /* parallel: function call_workers */
@@ -102,7 +110,7 @@ static void await_workers(td_pool *pool)
     pthread_mutex_lock(&pool->lock);
     pool->job = NULL;
     pthread_mutex_unlock(&pool->lock);
-    for (int i = 0; i < SPINS && pool->active > 0; i++)
+    for (int i = 0; i < pool->spins && pool->active > 0; i++)
         relax();
     pthread_mutex_lock(&pool->lock);
     while (pool->active > 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* parallel: functions for parallel loops */
 /* parallel: function take_failure */
 static void take_failure(td_error_record *record)
 {
@@ -36,7 +37,8 @@ static void run_chunk(td_job *job, int chunk, int worker)
 {
     const int64_t size = job->n / job->chunks;
     const int64_t extra = job->n % job->chunks;
-    const int64_t begin = chunk * size + (chunk < extra ? chunk : extra);
+    const int64_t before = chunk < extra ? chunk : extra;
+    const int64_t begin = chunk * size + before;
     const int64_t end = begin + size + (chunk < extra);
     if (!job->body(job->context, begin, end, worker) || td_failed())
         report_failure(job, chunk);
@@ -81,7 +83,6 @@ int td_worker_count(void)
         || process->executor == TD_EXECUTOR_SERIAL;
     return alone ? 1 : process->threads;
 }
-
 void td_serial_begin(void)
 {
     td_self()->serial++;
@@ -137,7 +138,7 @@ bool td_parallel_for(int64_t n, int64_t grain, td_parallel_body *body,
 /* parallel: struct blocks */
 typedef struct {
     int64_t n, grain;
-    size_t stride;              /* bytes from one block's to the next */
+    size_t stride;              /* from one accumulator to the next */
     td_reduce_map *map;
     void *context;
     char *accumulators;
@@ -183,11 +184,11 @@ bool td_parallel_reduce(int64_t n, int64_t grain, size_t bytes,
                  .stride = (bytes + 15) / 16 * 16, .map = map,
                  .context = context };
     const int64_t count = b.n / b.grain + (b.n % b.grain != 0);
+    /* parallel: make room for the accumulators */
     const size_t room = (size_t)(count > 0 ? count : 1);
     b.accumulators = td_alloc_array(room, b.stride);
     if (b.accumulators == NULL)
         return false;
-    /* parallel: give every block the identity */
     for (size_t i = 0; i < room; i++)
         memcpy(b.accumulators + i * b.stride, identity, bytes);
     const bool ok = td_parallel_for(count, 1, map_blocks, &b);
@@ -197,6 +198,17 @@ bool td_parallel_reduce(int64_t n, int64_t grain, size_t bytes,
     }
     td_free(b.accumulators, room * b.stride);
     return ok;
+}
+
+/* parallel: functions for parallel settings */
+/* parallel: function is_inside */
+static bool is_inside(const char *operation)
+{
+    if (td_self()->looping == 0)
+        return false;
+    td_fail(TD_ERROR_RUNTIME, operation,
+            "not possible inside a parallel loop");
+    return true;
 }
 
 /* parallel: function openmp_is_usable */
@@ -212,21 +224,12 @@ static bool openmp_is_usable(const char *name)
 }
 
 /* parallel: functions for the executor setting */
-static bool is_inside(const char *operation)
-{
-    if (td_self()->looping == 0)
-        return false;
-    td_fail(TD_ERROR_RUNTIME, operation,
-            "not possible inside a parallel loop");
-    return true;
-}
-
 bool td_set_executor(td_executor chosen)
 {
     const char *name = "set_executor";
     if (td_failed() || is_inside(name))
         return false;
-    if (chosen < TD_EXECUTOR_POOL || chosen > TD_EXECUTOR_SERIAL)
+    if ((int)chosen < TD_EXECUTOR_POOL || chosen > TD_EXECUTOR_SERIAL)
         return td_fail(TD_ERROR_VALUE, name,
                        "%d is not an executor", (int)chosen);
     if (chosen == TD_EXECUTOR_OPENMP && !openmp_is_usable(name))

@@ -122,8 +122,12 @@ static void start(void)
                                                allocators, 0);
     /* parallel: read the environment */
     process->threads = td_environment_int(
-        getenv("TREADLE_THREADS") ? "TREADLE_THREADS" : "TREADLE_NUM_THREADS",
+        getenv("TREADLE_THREADS") ? "TREADLE_THREADS"
+                                  : "TREADLE_NUM_THREADS",
         1, TD_MAX_THREADS, td_processors());
+    static const char *const switches[] = { "0", "1", NULL };
+    process->deterministic = td_environment_choice("TREADLE_DETERMINISTIC",
+                                                   switches, 0) == 1;
     static const char *const executors[]
         = { "pool", "openmp", "serial", NULL };
     process->executor = td_environment_choice("TREADLE_EXECUTOR",
@@ -133,9 +137,6 @@ static void start(void)
         td_fail(TD_ERROR_UNSUPPORTED, "TREADLE_EXECUTOR",
                 "this library was built without OpenMP");
     }
-    static const char *const switches[] = { "0", "1", NULL };
-    process->deterministic = td_environment_choice("TREADLE_DETERMINISTIC",
-                                                   switches, 0) == 1;
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);
     pthread_mutex_init(&process->scratch_lock, NULL);

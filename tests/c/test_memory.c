@@ -669,6 +669,19 @@ static void early_release_leaves_the_scope_whole(void **state)
     assert_int_equal(destroyed, 3);
 }
 
+/* The scope still lists y, but only x holds it: x takes it along. */
+static void scope_end_survives_neighbours_that_go(void **state)
+{
+    (void)state;
+    td_scope_begin();
+    yarn *y = spin(1), *x = spin(2);
+    x->held[0] = td_retain(y);
+    td_release(y);
+    assert_int_equal(destroyed, 0);
+    td_scope_end();
+    assert_int_equal(destroyed, 2);
+}
+
 static void retained_objects_survive_their_scope(void **state)
 {
     (void)state;
@@ -1057,6 +1070,7 @@ int main(int argc, char **argv)
         TEST(kept_loan_becomes_a_reference),
         TEST(lending_without_memory_leaks_nothing),
         TEST(early_release_leaves_the_scope_whole),
+        TEST(scope_end_survives_neighbours_that_go),
         TEST(retained_objects_survive_their_scope),
         TEST(under_a_barrier_the_caller_owns),
         TEST(barrier_guards_the_scopes_below),

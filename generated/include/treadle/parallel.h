@@ -2,7 +2,7 @@
 /* Tangled from the chapter "parallel": edit that, not this file. */
 /* Loops that several threads share.
 
-   A body is called with a part [begin, end) of [0, n) and may only write
+   A body is called with a part [begin, end) of [0, n) and writes only
    what belongs to that part.  It creates no objects.  When bodies fail,
    the error of the lowest part is the loop's, whoever ran it.
 

@@ -1,0 +1,670 @@
+/* needs: data */
+/* IDX files whole, cut, forged and flipped; datasets; loaders. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <treadle/treadle.h>
+
+static char folder[] = "/tmp/treadle-data-XXXXXX";
+static char path[256];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    td_error_clear();
+    td_scope_begin();
+    td_manual_seed(2);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    td_memory_fail_after(-1);
+    td_error_clear();
+    td_scope_end();
+    const td_memory_info info = td_memory_stats();
+    return info.live_tensors != 0 || info.live_objects != 0;
+}
+
+static void fails_with(td_error_code code, const char *words)
+{
+    assert_true(td_failed());
+    assert_int_equal(td_error(), code);
+    if (!strstr(td_error_message(), words))
+        fail_msg("'%s' lacks '%s'", td_error_message(), words);
+    td_error_clear();
+}
+
+/* ---- files ---------------------------------------------------------------- */
+
+static const char *in_folder(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *write_plain(const char *name, const void *bytes, size_t n)
+{
+    FILE *f = fopen(in_folder(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    return path;
+}
+
+static size_t pack(const void *bytes, size_t n, unsigned char *out,
+                   size_t room)
+{
+    z_stream z = { 0 };
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8,
+                                  Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)bytes;
+    z.avail_in = (uInt)n;
+    z.next_out = out;
+    z.avail_out = (uInt)room;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    return room - z.avail_out;
+}
+
+static const char *write_packed(const char *name, const void *bytes,
+                                size_t n)
+{
+    static unsigned char packed[1 << 20];
+    return write_plain(name, packed, pack(bytes, n, packed, sizeof packed));
+}
+
+/* Seven images of 3 x 5, element i holding 11 i + 3 modulo 256. */
+enum { HEAD = 16, IMAGES = 7, ROWS = 3, COLUMNS = 5,
+       BODY = IMAGES * ROWS * COLUMNS };
+static unsigned char sample[HEAD + BODY] = {
+    0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, ROWS, 0, 0, 0, COLUMNS };
+
+static void fill_sample(void)
+{
+    for (int i = 0; i < BODY; i++)
+        sample[HEAD + i] = (unsigned char)(11 * i + 3);
+}
+
+static void is_sample(td_tensor *x)
+{
+    assert_non_null(x);
+    assert_int_equal(td_dtype_of(x), TD_UINT8);
+    assert_int_equal(td_rank(x), 3);
+    assert_int_equal(td_size(x, 0), IMAGES);
+    assert_int_equal(td_size(x, 1), ROWS);
+    assert_int_equal(td_size(x, 2), COLUMNS);
+    assert_memory_equal(td_data(x), sample + HEAD, BODY);
+}
+
+static void plain_and_packed_files_are_read(void **state)
+{
+    (void)state;
+    fill_sample();
+    is_sample(td_idx_read(write_plain("plain", sample, sizeof sample)));
+    is_sample(td_idx_read(write_packed("packed", sample, sizeof sample)));
+}
+
+static void every_rank_and_an_empty_tensor_are_read(void **state)
+{
+    (void)state;
+    for (int rank = 1; rank <= 8; rank++) {
+        unsigned char b[4 + 4 * 8 + 2] = { 0, 0, 8, (unsigned char)rank };
+        for (int d = 0; d < rank; d++)
+            b[4 + 4 * d + 3] = d == rank - 1 ? 2 : 1;
+        const size_t head = 4 + 4 * (size_t)rank;
+        b[head] = 250, b[head + 1] = 5;
+        td_tensor *x = td_idx_read(write_packed("rank", b, head + 2));
+        assert_non_null(x);
+        assert_int_equal(td_rank(x), rank);
+        assert_int_equal(((uint8_t *)td_data(x))[0], 250);
+    }
+    const unsigned char empty[8] = { 0, 0, 8, 1, 0, 0, 0, 0 };
+    assert_int_equal(td_numel(td_idx_read(write_plain("e", empty, 8))), 0);
+    assert_int_equal(td_numel(td_idx_read(write_packed("e", empty, 8))), 0);
+}
+
+static void every_cut_is_noticed(void **state)
+{
+    (void)state;
+    static unsigned char packed[4096];
+    fill_sample();
+    for (size_t n = 0; n < sizeof sample; n++) {
+        assert_null(td_idx_read(write_plain("cut", sample, n)));
+        fails_with(TD_ERROR_IO, "cut");
+    }
+    const size_t all = pack(sample, sizeof sample, packed, sizeof packed);
+    for (size_t n = 0; n < all; n++) {
+        assert_null(td_idx_read(write_plain("cut", packed, n)));
+        fails_with(TD_ERROR_IO, "cut");
+    }
+}
+
+static void every_flipped_byte_is_noticed(void **state)
+{
+    (void)state;
+    static unsigned char packed[4096];
+    fill_sample();
+    const size_t all = pack(sample, sizeof sample, packed, sizeof packed);
+    for (size_t i = 0; i < all; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            if (i >= 4 && i <= 9)
+                continue;            /* gzip's time, flags, system */
+            packed[i] ^= (unsigned char)(1 << bit);
+            td_tensor *x = td_idx_read(write_plain("flip", packed, all));
+            if (x) /* gzip's flag bits without meaning may go unnoticed */
+                assert_memory_equal(td_data(x), sample + HEAD, BODY);
+            else
+                assert_true(td_error() == TD_ERROR_IO
+                            || td_error() == TD_ERROR_UNSUPPORTED);
+            td_error_clear();
+            packed[i] ^= (unsigned char)(1 << bit);
+        }
+}
+
+static void bytes_after_the_end_are_noticed(void **state)
+{
+    (void)state;
+    static unsigned char packed[4096], longer[sizeof sample + 1];
+    fill_sample();
+    memcpy(longer, sample, sizeof sample);
+    assert_null(td_idx_read(write_plain("long", longer, sizeof longer)));
+    fails_with(TD_ERROR_IO, "too long");
+    assert_null(td_idx_read(write_packed("long", longer, sizeof longer)));
+    fails_with(TD_ERROR_IO, "after its last element");
+    size_t n = pack(sample, sizeof sample, packed, sizeof packed);
+    packed[n++] = 0;
+    assert_null(td_idx_read(write_plain("long", packed, n)));
+    fails_with(TD_ERROR_IO, "after its last element");
+}
+
+static void wrong_magic_and_types_are_named(void **state)
+{
+    (void)state;
+    unsigned char b[sizeof sample];
+    fill_sample();
+    for (int i = 0; i < 4; i++) {
+        memcpy(b, sample, sizeof b);
+        b[i] = i == 3 ? 0 : 7;
+        assert_null(td_idx_read(write_plain("magic", b, sizeof b)));
+        if (i == 2)
+            fails_with(TD_ERROR_UNSUPPORTED, "0x07");
+        else
+            fails_with(TD_ERROR_IO, "magic number");
+    }
+    memcpy(b, sample, sizeof b);
+    b[3] = 9;
+    assert_null(td_idx_read(write_plain("magic", b, sizeof b)));
+    fails_with(TD_ERROR_UNSUPPORTED, "at most 8");
+    assert_null(td_idx_read(write_plain("text", "hello, world\n", 13)));
+    fails_with(TD_ERROR_IO, "magic number");
+    assert_null(td_idx_read(write_plain("nothing", "", 0)));
+    fails_with(TD_ERROR_IO, "truncated");
+}
+
+static void forged_sizes_allocate_nothing(void **state)
+{
+    (void)state;
+    unsigned char huge[36];
+    memset(huge, 0xff, sizeof huge);
+    memcpy(huge, "\0\0\10\10", 4);
+    td_memory_reset_peak();
+    const int64_t before = td_memory_stats().bytes;
+    assert_null(td_idx_read(write_plain("huge", huge, sizeof huge)));
+    fails_with(TD_ERROR_IO, "claims");
+    assert_null(td_idx_read(write_packed("huge", huge, sizeof huge)));
+    fails_with(TD_ERROR_IO, "claims");
+    memcpy(huge, "\0\0\10\2\0\1\0\0\0\1\0\0", 12);       /* 4 GiB */
+    assert_null(td_idx_read(write_plain("huge", huge, 12)));
+    fails_with(TD_ERROR_IO, "truncated");
+    assert_null(td_idx_read(write_packed("huge", huge, 12)));
+    fails_with(TD_ERROR_IO, "can hold");
+    assert_true(td_memory_stats().peak_bytes <= before + 4096);
+}
+
+static void missing_files_and_folders_are_named(void **state)
+{
+    (void)state;
+    assert_null(td_idx_read(in_folder("absent")));
+    fails_with(TD_ERROR_IO, "absent: No such file");
+    assert_null(td_idx_read(folder));
+    fails_with(TD_ERROR_IO, "not a regular file");
+    assert_null(td_idx_read(NULL));
+    fails_with(TD_ERROR_VALUE, "path is NULL");
+    assert_null(td_mnist(folder, true));
+    fails_with(TD_ERROR_IO, "train-images-idx3-ubyte");
+    assert_null(td_fashion_mnist("/nonexistent", false));
+    fails_with(TD_ERROR_IO, "/nonexistent");
+}
+
+/* ---- collections ------------------------------------------------------------ */
+
+static void write_collection(const char *where, bool packed, int labels)
+{
+    char name[64];
+    fill_sample();
+    mkdir(in_folder(where), 0755);
+    snprintf(name, sizeof name, "%s/train-images-idx3-ubyte%s", where,
+             packed ? ".gz" : "");
+    (packed ? write_packed : write_plain)(name, sample, sizeof sample);
+    unsigned char l[8 + IMAGES + 1] = { 0, 0, 8, 1, 0, 0, 0,
+                                        (unsigned char)labels };
+    for (int i = 0; i < labels; i++)
+        l[8 + i] = (unsigned char)(9 - i);
+    snprintf(name, sizeof name, "%s/train-labels-idx1-ubyte%s", where,
+             packed ? ".gz" : "");
+    (packed ? write_packed : write_plain)(name, l, (size_t)(8 + labels));
+}
+
+static void a_collection_is_found_by_root_or_environment(void **state)
+{
+    (void)state;
+    const char *set = getenv("TREADLE_DATA");
+    char *kept = set ? strdup(set) : NULL;
+    write_collection("mnist", true, IMAGES);
+    write_collection("fashion-mnist", false, IMAGES);
+    td_dataset *d = td_mnist(in_folder("mnist"), true);
+    assert_non_null(d);
+    assert_int_equal(td_dataset_size(d), IMAGES);
+    setenv("TREADLE_DATA", folder, 1);
+    assert_non_null(td_mnist(NULL, true));
+    d = td_fashion_mnist(NULL, true);
+    assert_non_null(d);
+    assert_int_equal(td_dataset_size(d), IMAGES);
+    is_sample(td_dataset_images(d));
+    assert_int_equal(td_numel(td_dataset_labels(d)), IMAGES);
+    assert_null(td_mnist(NULL, false));
+    fails_with(TD_ERROR_IO, "t10k-images");
+    unsetenv("TREADLE_DATA");
+    assert_null(td_mnist(NULL, true));
+    fails_with(TD_ERROR_IO, "set TREADLE_DATA");
+    if (kept)
+        setenv("TREADLE_DATA", kept, 1);
+    free(kept);
+}
+
+static void labels_must_belong_to_the_images(void **state)
+{
+    (void)state;
+    write_collection("uneven", true, IMAGES - 1);
+    assert_null(td_mnist(in_folder("uneven"), true));
+    fails_with(TD_ERROR_RUNTIME, "6 labels");
+    in_folder("uneven/train-labels-idx1-ubyte.gz");
+    assert_int_equal(unlink(path), 0);
+    assert_null(td_mnist(in_folder("uneven"), true));
+    fails_with(TD_ERROR_IO, "train-labels");
+    td_tensor *f = td_zeros(TD_DIMS(2, 3), (td_tensor_options)TD_DEFAULTS);
+    assert_null(td_image_dataset(f, f));
+    fails_with(TD_ERROR_TYPE, "float32");
+    assert_null(td_image_dataset(NULL, f));
+    fails_with(TD_ERROR_VALUE, "images is NULL");
+}
+
+static td_dataset *small_dataset(void)
+{
+    fill_sample();
+    uint8_t labels[IMAGES];
+    for (int i = 0; i < IMAGES; i++)
+        labels[i] = (uint8_t)(100 + i);
+    const td_tensor_options bytes = { .dtype = TD_UINT8 };
+    return td_image_dataset(
+        td_from_data(sample + HEAD, TD_DIMS(IMAGES, ROWS, COLUMNS), bytes),
+        td_from_data(labels, TD_DIMS(IMAGES), bytes));
+}
+
+static void a_batch_scales_and_flattens_its_images(void **state)
+{
+    (void)state;
+    td_dataset *d = small_dataset();
+    const int64_t index[] = { 5, 0, 5 };
+    td_tensor *x, *y;
+    assert_true(td_dataset_get(d, index, 3, &x, &y));
+    assert_int_equal(td_dtype_of(x), TD_FLOAT32);
+    assert_int_equal(td_size(x, 0), 3);
+    assert_int_equal(td_size(x, 1), ROWS * COLUMNS);
+    assert_int_equal(td_dtype_of(y), TD_INT64);
+    for (int b = 0; b < 3; b++) {
+        assert_int_equal(((int64_t *)td_data(y))[b], 100 + index[b]);
+        for (int j = 0; j < ROWS * COLUMNS; j++)
+            assert_true(((float *)td_data(x))[b * ROWS * COLUMNS + j]
+                == (float)sample[HEAD + index[b] * ROWS * COLUMNS + j]
+                   / 255.0f);
+    }
+}
+
+static void examples_out_of_range_are_named(void **state)
+{
+    (void)state;
+    td_dataset *d = small_dataset();
+    td_tensor *x, *y;
+    const int64_t far[] = { 1, IMAGES }, below[] = { -1 };
+    assert_false(td_dataset_get(d, far, 2, &x, &y));
+    assert_null(x);
+    fails_with(TD_ERROR_INDEX, "example 7 is not one of 7");
+    assert_false(td_dataset_get(d, below, 1, &x, &y));
+    fails_with(TD_ERROR_INDEX, "-1");
+    assert_true(td_dataset_get(d, below, 0, &x, &y));
+    assert_int_equal(td_size(x, 0), 0);
+    assert_false(td_dataset_get(NULL, below, 0, &x, &y));
+    fails_with(TD_ERROR_VALUE, "dataset is NULL");
+}
+
+/* ---- a dataset of the user's -------------------------------------------------- */
+
+typedef struct { int calls, freed; enum { FINE, FAILS, SILENT, SHORT,
+                 EMPTY, HALF, LEAKY_SCOPE } mood; } user;
+
+static bool user_batch(void *context, const int64_t *index, int64_t n,
+                       td_tensor **input, td_tensor **target)
+{
+    user *u = context;
+    const td_tensor_options plain = TD_DEFAULTS;
+    u->calls++;
+    if (u->mood == SILENT)
+        return false;
+    if (u->mood == LEAKY_SCOPE)
+        td_scope_begin();
+    if (u->mood == EMPTY)
+        return true;
+    *input = td_full(TD_DIMS(u->mood == SHORT ? n - 1 : n, 2),
+                     td_float((double)index[0]), plain);
+    if (u->mood == HALF)
+        return true;
+    *target = td_zeros(TD_DIMS(n), (td_tensor_options){
+        .dtype = TD_INT64 });
+    if (u->mood == FAILS)
+        return td_fail(TD_ERROR_CALLBACK, "user", "the camera is off");
+    if (u->mood == LEAKY_SCOPE) {
+        td_retain(*input);
+        td_retain(*target);
+    }
+    return true;
+}
+
+static void user_freed(void *context)
+{
+    ((user *)context)->freed++;
+}
+
+static void a_user_dataset_makes_the_batches(void **state)
+{
+    (void)state;
+    user u = { 0 };
+    td_scope_begin();
+    td_dataset *d = td_dataset_new(5, user_batch, &u, user_freed);
+    td_loader *l = td_data_loader(d, 2, (td_loader_options)TD_DEFAULTS);
+    td_batch batch;
+    int batches = 0;
+    while (td_loader_next(l, &batch)) {
+        assert_true(((float *)td_data(batch.input))[0] == 2.0f * batches);
+        assert_int_equal(td_size(batch.input, 0), batch.size);
+        batches++;
+    }
+    assert_int_equal(batches, 3);
+    assert_int_equal(u.calls, 3);
+    assert_false(td_failed());
+    td_scope_end();
+    assert_int_equal(u.freed, 1);
+}
+
+static void a_failure_in_a_dataset_comes_through(void **state)
+{
+    (void)state;
+    const struct { int mood; td_error_code code; const char *words; } all[] =
+        { { FAILS, TD_ERROR_CALLBACK, "the camera is off" },
+          { SILENT, TD_ERROR_RUNTIME, "recorded no error" },
+          { SHORT, TD_ERROR_RUNTIME, "1 rows" },
+          { EMPTY, TD_ERROR_RUNTIME, "no input" },
+          { HALF, TD_ERROR_RUNTIME, "no target" } };
+    for (int i = 0; i < 5; i++) {
+        user u = { .mood = all[i].mood };
+        td_scope_begin();
+        td_dataset *d = td_dataset_new(4, user_batch, &u, NULL);
+        td_loader *l = td_data_loader(d, 2,
+                                      (td_loader_options)TD_DEFAULTS);
+        const int64_t before = td_memory_stats().live_tensors;
+        td_batch batch;
+        assert_false(td_loader_next(l, &batch));
+        assert_null(batch.input);
+        assert_int_equal(td_memory_stats().live_tensors, before);
+        fails_with(all[i].code, all[i].words);
+        u.mood = FINE;                   /* the loader did not advance */
+        assert_true(td_loader_next(l, &batch));
+        assert_true(*(float *)td_data(batch.input) == 0);
+        td_scope_end();
+    }
+}
+
+static void a_scope_left_open_by_a_dataset_is_closed(void **state)
+{
+    (void)state;
+    user u = { .mood = LEAKY_SCOPE };
+    td_dataset *d = td_dataset_new(4, user_batch, &u, NULL);
+    td_tensor *x, *y;
+    const int64_t index[] = { 3, 1 };
+    td_scope_begin();
+    assert_true(td_dataset_get(d, index, 2, &x, &y));
+    assert_true(*(float *)td_data(x) == 3);
+    td_scope_end();
+}
+
+/* ---- loaders --------------------------------------------------------------------- */
+
+static int64_t run_epoch(td_loader *l, int64_t *labels)
+{
+    td_batch batch;
+    int64_t n = 0;
+    while (td_loader_next(l, &batch)) {
+        for (int64_t i = 0; i < batch.size; i++)
+            labels[n + i] = ((int64_t *)td_data(batch.target))[i];
+        n += batch.size;
+    }
+    assert_false(td_failed());
+    return n;
+}
+
+static void an_epoch_shows_each_example_once(void **state)
+{
+    (void)state;
+    td_dataset *d = small_dataset();
+    for (int64_t size = 1; size <= 9; size++)
+        for (int shuffle = 0; shuffle < 2; shuffle++)
+            for (int drop = 0; drop < 2; drop++) {
+                td_loader *l = td_data_loader(d, size,
+                    (td_loader_options){ shuffle, drop });
+                assert_non_null(l);
+                for (int epoch = 0; epoch < 3; epoch++) {
+                    int64_t labels[IMAGES], seen = 0;
+                    const int64_t n = run_epoch(l, labels);
+                    assert_int_equal(n, drop ? IMAGES / size * size
+                                             : IMAGES);
+                    for (int64_t i = 0; i < n; i++)
+                        seen |= 1 << (labels[i] - 100);
+                    assert_int_equal(__builtin_popcount((unsigned)seen), n);
+                }
+                const int64_t full = IMAGES / size;
+                assert_int_equal(td_loader_length(l),
+                    full + (!drop && IMAGES % size > 0));
+            }
+}
+
+static void the_order_is_a_permutation_of_the_seed(void **state)
+{
+    (void)state;
+    td_dataset *d = small_dataset();
+    td_loader *l = td_data_loader(d, 3,
+                                  (td_loader_options){ .shuffle = true });
+    int64_t first[IMAGES], again[IMAGES], next[IMAGES];
+    td_manual_seed(5);
+    run_epoch(l, first);
+    run_epoch(l, next);
+    td_manual_seed(5);
+    const int64_t *p = td_data(td_randperm(IMAGES));
+    td_manual_seed(5);
+    run_epoch(l, again);
+    for (int i = 0; i < IMAGES; i++) {
+        assert_int_equal(first[i], again[i]);
+        assert_int_equal(first[i], 100 + p[i]);
+    }
+    assert_memory_not_equal(first, next, sizeof first);
+}
+
+static void an_abandoned_epoch_can_be_begun_again(void **state)
+{
+    (void)state;
+    td_loader *l = td_data_loader(small_dataset(), 2,
+                                  (td_loader_options)TD_DEFAULTS);
+    td_batch batch;
+    assert_true(td_loader_next(l, &batch));
+    assert_true(td_loader_next(l, &batch));
+    assert_int_equal(*(int64_t *)td_data(batch.target), 102);
+    td_loader_rewind(l);
+    assert_true(td_loader_next(l, &batch));
+    assert_int_equal(*(int64_t *)td_data(batch.target), 100);
+}
+
+static void wrong_loaders_are_refused(void **state)
+{
+    (void)state;
+    td_dataset *d = small_dataset();
+    const td_loader_options plain = TD_DEFAULTS;
+    assert_null(td_data_loader(d, 0, plain));
+    fails_with(TD_ERROR_VALUE, "batch_size 0");
+    assert_null(td_data_loader(d, -3, plain));
+    fails_with(TD_ERROR_VALUE, "batch_size -3");
+    assert_null(td_data_loader(NULL, 3, plain));
+    fails_with(TD_ERROR_VALUE, "dataset is NULL");
+    td_batch batch;
+    assert_false(td_loader_next(NULL, &batch));
+    fails_with(TD_ERROR_VALUE, "loader is NULL");
+    td_loader *l = td_data_loader(d, INT64_MAX, plain);
+    assert_true(td_loader_next(l, &batch));
+    assert_int_equal(batch.size, IMAGES);
+    assert_null(td_dataset_new(-1, user_batch, NULL, NULL));
+    fails_with(TD_ERROR_VALUE, "-1");
+    assert_int_equal(td_loader_length(NULL), 0);
+    assert_int_equal(td_dataset_size(NULL), 0);
+}
+
+static void an_empty_dataset_has_no_batches(void **state)
+{
+    (void)state;
+    user u = { 0 };
+    td_dataset *d = td_dataset_new(0, user_batch, &u, NULL);
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        td_loader *l = td_data_loader(d, 4,
+            (td_loader_options){ .shuffle = shuffle });
+        td_batch batch;
+        assert_false(td_loader_next(l, &batch));
+        assert_false(td_failed());
+        assert_int_equal(td_loader_length(l), 0);
+    }
+    assert_int_equal(u.calls, 0);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    fill_sample();
+    write_collection("mnist", true, IMAGES);
+    char root[256];
+    strcpy(root, in_folder("mnist"));
+    bool done = false;
+    for (int64_t n = 0; !done; n++) {
+        const int64_t before = td_memory_stats().live_objects;
+        td_memory_fail_after(n);
+        td_scope_begin();
+        td_dataset *d = td_mnist(root, true);
+        td_loader *l = td_data_loader(d, 3,
+                                      (td_loader_options){ n % 2, false });
+        td_batch batch;
+        done = td_loader_next(l, &batch);
+        td_memory_fail_after(-1);
+        if (!done)
+            assert_int_equal(td_error(), TD_ERROR_MEMORY);
+        td_error_clear();
+        td_scope_end();
+        assert_int_equal(td_memory_stats().live_objects, before);
+        assert_true(n < 200);
+    }
+}
+
+/* ---- the real thing ----------------------------------------------------------------- */
+
+static void the_clothes_are_whole(void **state)
+{
+    (void)state;
+    td_dataset *d = td_fashion_mnist(NULL, true);
+    if (!d) {
+        print_message("skipped: %s\n", td_error_message());
+        td_error_clear();
+        skip();
+    }
+    assert_int_equal(td_dataset_size(d), 60000);
+    const uint8_t *label = td_data(td_dataset_labels(d));
+    const uint8_t *pixel = td_data(td_dataset_images(d));
+    int count[10] = { 0 };
+    int64_t sum = 0;
+    for (int i = 0; i < 60000; i++)
+        count[label[i]]++;
+    for (int k = 0; k < 10; k++)
+        assert_int_equal(count[k], 6000);
+    for (int64_t i = 0; i < 60000 * 784; i++)
+        sum += pixel[i];
+    const double mean = (double)sum / (60000.0 * 784 * 255);
+    assert_true(mean > 0.28603 && mean < 0.28605);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(plain_and_packed_files_are_read),
+        TEST(every_rank_and_an_empty_tensor_are_read),
+        TEST(every_cut_is_noticed),
+        TEST(every_flipped_byte_is_noticed),
+        TEST(bytes_after_the_end_are_noticed),
+        TEST(wrong_magic_and_types_are_named),
+        TEST(forged_sizes_allocate_nothing),
+        TEST(missing_files_and_folders_are_named),
+        TEST(a_collection_is_found_by_root_or_environment),
+        TEST(labels_must_belong_to_the_images),
+        TEST(a_batch_scales_and_flattens_its_images),
+        TEST(examples_out_of_range_are_named),
+        TEST(a_user_dataset_makes_the_batches),
+        TEST(a_failure_in_a_dataset_comes_through),
+        TEST(a_scope_left_open_by_a_dataset_is_closed),
+        TEST(an_epoch_shows_each_example_once),
+        TEST(the_order_is_a_permutation_of_the_seed),
+        TEST(an_abandoned_epoch_can_be_begun_again),
+        TEST(wrong_loaders_are_refused),
+        TEST(an_empty_dataset_has_no_batches),
+        TEST(every_allocation_may_fail),
+        TEST(the_clothes_are_whole),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

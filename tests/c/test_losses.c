@@ -1,0 +1,439 @@
+/* needs: losses */
+/* Losses against PyTorch's numbers and against double loops; labels out of
+   range; layouts; second derivatives; threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <treadle/treadle.h>
+
+static const td_tensor_options wide = { .dtype = TD_FLOAT64 };
+static const td_tensor_options plain = TD_DEFAULTS;
+static const td_tensor_options whole = { .dtype = TD_INT64 };
+static const td_cross_entropy_options usual = TD_DEFAULTS;
+
+static int setup(void **state)
+{
+    (void)state;
+    td_error_clear();
+    td_scope_begin();
+    td_manual_seed(4);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    td_memory_fail_after(-1);
+    td_error_clear();
+    td_scope_end();
+    return td_memory_stats().live_tensors != 0 || td_live_node_count() != 0;
+}
+
+static void fails_with(td_error_code code, const char *words)
+{
+    assert_true(td_failed());
+    assert_int_equal(td_error(), code);
+    if (!strstr(td_error_message(), words))
+        fail_msg("'%s' lacks '%s'", td_error_message(), words);
+    td_error_clear();
+}
+
+static void near(td_tensor *x, int64_t at, double expected, double tolerance)
+{
+    assert_non_null(x);
+    td_tensor *d = td_contiguous(td_to(x, TD_FLOAT64));
+    const double got = ((double *)td_data(d))[at];
+    if (!(fabs(got - expected) <= tolerance))
+        fail_msg("element %lld: expected %.10g, got %.10g", (long long)at,
+                 expected, got);
+}
+
+static td_tensor *doubles(const double *v, td_dims shape)
+{
+    return td_from_data(v, shape, wide);
+}
+static td_tensor *labels(const int64_t *v, td_dims shape)
+{
+    return td_from_data(v, shape, whole);
+}
+
+/* ---- PyTorch's numbers ------------------------------------------------------ */
+
+static const double scores[] = { 2, 1, 0, 0, 1, 3 };
+static const int64_t truth[] = { 0, 2 };
+
+static void golden_numbers_with_labels(void **state)
+{
+    (void)state;
+    const double w[] = { 1, 2, 3 };
+    td_tensor *x = doubles(scores, TD_DIMS(2, 3));
+    td_tensor *y = labels(truth, TD_DIMS(2));
+    td_tensor *weight = doubles(w, TD_DIMS(3));
+    near(td_cross_entropy(x, y, usual), 0, .288726002, 5e-10);
+    td_tensor *each = td_cross_entropy(x, y,
+        (td_cross_entropy_options){ .reduction = TD_LOSS_NONE });
+    assert_int_equal(td_rank(each), 1);
+    near(each, 0, .407605946, 5e-10);
+    near(each, 1, .169846043, 5e-10);
+    near(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .reduction = TD_LOSS_SUM }), 0, .577451989, 1e-9);
+    near(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .weight = weight }), 0, .229286015, 5e-10);
+    near(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .label_smoothing = .1 }), 0, .422059327, 5e-10);
+    near(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .label_smoothing = .1, .weight = weight }), 0, .360229999, 5e-10);
+}
+
+static void golden_numbers_with_probabilities(void **state)
+{
+    (void)state;
+    const double w[] = { 1, 2, 3 }, p[] = { .7, .2, .1, .1, .1, .8 };
+    td_tensor *x = doubles(scores, TD_DIMS(2, 3));
+    td_tensor *t = doubles(p, TD_DIMS(2, 3));
+    near(td_cross_entropy(x, t, usual), 0, .738726020, 5e-10);
+    near(td_cross_entropy(x, t, (td_cross_entropy_options){
+        .weight = doubles(w, TD_DIMS(3)) }), 0, 1.364616394, 5e-10);
+    near(td_cross_entropy(x, t, (td_cross_entropy_options){
+        .label_smoothing = .1 }), 0, .827059329, 5e-10);
+}
+
+static void the_example_of_the_chapter(void **state)
+{
+    (void)state;
+    const int64_t y = 0;
+    td_tensor *x = td_set_requires_grad(doubles(scores, TD_DIMS(3)), true);
+    td_tensor *loss = td_cross_entropy(x, labels(&y, TD_RANK_0), usual);
+    assert_int_equal(td_rank(loss), 0);
+    near(loss, 0, .407605946, 5e-10);
+    assert_true(td_backward(loss, (td_backward_options)TD_DEFAULTS));
+    near(td_grad_of(x), 0, -.3347590, 1e-6);
+    near(td_grad_of(x), 1, .2447285, 1e-6);
+    near(td_grad_of(x), 2, .0900306, 1e-6);
+}
+
+/* ---- against loops ------------------------------------------------------------ */
+
+enum { N = 5, C = 7, H = 2, W = 3 };
+
+static double by_hand(const double *x, const int64_t *y, int64_t skip,
+                      double *grad)
+{
+    double total = 0, count = 0;
+    for (int n = 0; n < N * H * W; n++)
+        count += y[n] != skip;
+    for (int n = 0; n < N; n++)
+        for (int i = 0; i < H * W; i++) {
+            const double *row = x + n * C * H * W + i;
+            const int64_t label = y[n * H * W + i];
+            double sum = 0;
+            for (int c = 0; c < C; c++)
+                sum += exp(row[c * H * W]);
+            for (int c = 0; c < C; c++)
+                grad[(n * C + c) * H * W + i] = label == skip ? 0
+                    : (exp(row[c * H * W]) / sum - (c == label)) / count;
+            if (label != skip)
+                total += log(sum) - row[label * H * W];
+        }
+    return total / count;
+}
+
+static void images_with_a_label_a_pixel(void **state)
+{
+    (void)state;
+    const td_dtype types[] = { TD_FLOAT64, TD_FLOAT32 };
+    const double tolerance[] = { 1e-14, 1e-6 };
+    for (int k = 0; k < 2; k++)
+        for (int turned = 0; turned < 2; turned++) {
+            double grad[N * C * H * W];
+            td_tensor *x = td_randn(TD_DIMS(N, C, H, W),
+                (td_tensor_options){ .dtype = types[k] });
+            td_tensor *exact = td_to(x, TD_FLOAT64);
+            td_tensor *y = td_randint(0, C, TD_DIMS(N, H, W), plain);
+            const double loss = by_hand(td_data(exact), td_data(y), 3, grad);
+            if (turned)                  /* classes last in memory */
+                x = td_permute(td_contiguous(td_permute(x,
+                    TD_DIMS(0, 2, 3, 1))), TD_DIMS(0, 3, 1, 2));
+            x = td_set_requires_grad(td_detach(x), true);
+            td_tensor *l = td_cross_entropy(x, y,
+                (td_cross_entropy_options){ .ignore_index = td_some(3) });
+            near(l, 0, loss, tolerance[k]);
+            assert_true(td_backward(l, (td_backward_options)TD_DEFAULTS));
+            for (int i = 0; i < N * C * H * W; i++)
+                near(td_grad_of(x), i, grad[i], tolerance[k]);
+        }
+}
+
+static void labels_may_be_bytes_or_strided(void **state)
+{
+    (void)state;
+    td_tensor *x = td_randn(TD_DIMS(6, 4), wide);
+    td_tensor *y = td_randint(0, 4, TD_DIMS(12), plain);
+    td_tensor *every = td_slice(y, 0, (td_opt_i64)td_some(0),
+                                (td_opt_i64)TD_DEFAULTS, 2);
+    const double expected = td_item_double(
+        td_cross_entropy(x, td_contiguous(every), usual));
+    near(td_cross_entropy(x, every, usual), 0, expected, 0);
+    near(td_cross_entropy(x, td_to(every, TD_UINT8), usual), 0, expected, 0);
+}
+
+static void large_scores_do_not_overflow(void **state)
+{
+    (void)state;
+    const double x[] = { 1000, 0, 0, -1000, 0, 1000 };
+    const int64_t y[] = { 0, 0 };
+    td_tensor *t = td_set_requires_grad(td_to(doubles(x, TD_DIMS(2, 3)),
+                                              TD_FLOAT32), true);
+    td_tensor *each = td_cross_entropy(t, labels(y, TD_DIMS(2)),
+        (td_cross_entropy_options){ .reduction = TD_LOSS_NONE });
+    near(each, 0, 0, 0);
+    near(each, 1, 2000, 0);
+    td_tensor *sum = td_sum(each, (td_reduce_options)TD_DEFAULTS);
+    assert_true(td_backward(sum, (td_backward_options)TD_DEFAULTS));
+    const double g[] = { 0, 0, 0, -1, 0, 1 };
+    for (int i = 0; i < 6; i++)
+        near(td_grad_of(t), i, g[i], 0);
+}
+
+static void a_tiny_loss_keeps_its_digits(void **state)
+{
+    (void)state;
+    const double x[] = { 1e6 + 30, 1e6 };
+    const int64_t y = 0;
+    near(td_cross_entropy(doubles(x, TD_DIMS(2)), labels(&y, TD_RANK_0),
+                          usual), 0, 9.357622968840175e-14, 1e-25);
+}
+
+static void ruled_out_classes_cost_nothing(void **state)
+{
+    (void)state;
+    const double x[] = { 1, -INFINITY, 2 };
+    const int64_t y = 2, ruled_out = 1;
+    td_tensor *t = td_set_requires_grad(doubles(x, TD_DIMS(3)), true);
+    td_tensor *l = td_cross_entropy(t, labels(&y, TD_RANK_0), usual);
+    near(l, 0, log(1 + exp(-1)), 1e-15);
+    assert_true(td_backward(l, (td_backward_options)TD_DEFAULTS));
+    near(td_grad_of(t), 1, 0, 0);
+    l = td_cross_entropy(t, labels(&ruled_out, TD_RANK_0), usual);
+    assert_true(isinf(td_item_double(l)));
+    const double nan_row[] = { 1, NAN, 0 };
+    l = td_cross_entropy(doubles(nan_row, TD_DIMS(3)),
+                         labels(&y, TD_RANK_0), usual);
+    assert_true(isnan(td_item_double(l)));
+}
+
+static void nothing_counted_is_nan_or_zero(void **state)
+{
+    (void)state;
+    const int64_t y[] = { -100, -100 };
+    td_tensor *x = td_set_requires_grad(doubles(scores, TD_DIMS(2, 3)),
+                                        true);
+    td_tensor *t = labels(y, TD_DIMS(2));
+    td_tensor *mean = td_cross_entropy(x, t, usual);
+    assert_true(isnan(td_item_double(mean)));
+    assert_true(td_backward(mean, (td_backward_options)TD_DEFAULTS));
+    near(td_grad_of(x), 4, 0, 0);
+    near(td_cross_entropy(x, t, (td_cross_entropy_options){
+        .reduction = TD_LOSS_SUM }), 0, 0, 0);
+    td_tensor *none = td_zeros(TD_DIMS(0, 3), wide);
+    td_tensor *no_labels = td_zeros(TD_DIMS(0), whole);
+    assert_true(isnan(td_item_double(td_cross_entropy(none, no_labels,
+                                                      usual))));
+    near(td_cross_entropy(none, no_labels, (td_cross_entropy_options){
+        .reduction = TD_LOSS_SUM }), 0, 0, 0);
+}
+
+static void an_ignored_label_may_be_a_class(void **state)
+{
+    (void)state;
+    td_tensor *x = doubles(scores, TD_DIMS(2, 3));
+    near(td_cross_entropy(x, labels(truth, TD_DIMS(2)),
+        (td_cross_entropy_options){ .ignore_index = td_some(0) }), 0,
+        .169846043, 5e-10);
+}
+
+/* ---- wrong arguments -------------------------------------------------------------- */
+
+static void labels_out_of_range_name_place_and_value(void **state)
+{
+    (void)state;
+    td_tensor *x = td_randn(TD_DIMS(4, 10), plain);
+    const int64_t high[] = { 0, 9, 10, 12 }, low[] = { 3, -1, 2, 2 };
+    assert_null(td_cross_entropy(x, labels(high, TD_DIMS(4)), usual));
+    fails_with(TD_ERROR_INDEX, "target 10 at position 2 is not one of 10");
+    assert_null(td_cross_entropy(x, labels(low, TD_DIMS(4)), usual));
+    fails_with(TD_ERROR_INDEX, "target -1 at position 1");
+    assert_null(td_cross_entropy(td_zeros(TD_DIMS(2, 0), plain),
+                                 td_zeros(TD_DIMS(2), whole), usual));
+    fails_with(TD_ERROR_INDEX, "0 classes");
+}
+
+static void shapes_and_types_are_named(void **state)
+{
+    (void)state;
+    td_tensor *x = td_randn(TD_DIMS(4, 3), plain);
+    td_tensor *y = td_zeros(TD_DIMS(4), whole);
+    assert_null(td_cross_entropy(x, td_zeros(TD_DIMS(3), whole), usual));
+    fails_with(TD_ERROR_RUNTIME, "[3]");
+    assert_null(td_cross_entropy(x, td_zeros(TD_DIMS(4, 3), whole), usual));
+    fails_with(TD_ERROR_RUNTIME, "[4, 3]");
+    assert_null(td_cross_entropy(x, td_zeros(TD_DIMS(4), plain), usual));
+    fails_with(TD_ERROR_RUNTIME, "does not fit");
+    assert_null(td_cross_entropy(y, y, usual));
+    fails_with(TD_ERROR_TYPE, "int64");
+    assert_null(td_cross_entropy(td_zeros(TD_RANK_0, plain), y, usual));
+    fails_with(TD_ERROR_RUNTIME, "dimension of classes");
+    assert_null(td_cross_entropy(x, td_zeros(TD_DIMS(4),
+        (td_tensor_options){ .dtype = TD_BOOL }), usual));
+    fails_with(TD_ERROR_TYPE, "bool");
+    assert_null(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .weight = td_zeros(TD_DIMS(4), plain) }));
+    fails_with(TD_ERROR_RUNTIME, "weight must hold 3");
+    assert_null(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .label_smoothing = 1.5 }));
+    fails_with(TD_ERROR_VALUE, "1.5");
+    assert_null(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .label_smoothing = NAN }));
+    fails_with(TD_ERROR_VALUE, "label_smoothing");
+    assert_null(td_cross_entropy(x, y, (td_cross_entropy_options){
+        .reduction = (td_loss_reduction)9 }));
+    fails_with(TD_ERROR_VALUE, "reduction");
+    assert_null(td_cross_entropy(x, x, (td_cross_entropy_options){
+        .ignore_index = td_some(1) }));
+    fails_with(TD_ERROR_VALUE, "ignore_index");
+    assert_null(td_cross_entropy(NULL, y, usual));
+    assert_true(td_failed());
+    td_error_clear();
+}
+
+static void a_weight_has_no_gradient_and_says_so(void **state)
+{
+    (void)state;
+    td_tensor *w = td_set_requires_grad(td_ones(TD_DIMS(3), wide), true);
+    td_tensor *l = td_cross_entropy(doubles(scores, TD_DIMS(2, 3)),
+        labels(truth, TD_DIMS(2)), (td_cross_entropy_options){
+        .weight = w });
+    assert_non_null(l);
+    assert_false(td_backward(l, (td_backward_options)TD_DEFAULTS));
+    fails_with(TD_ERROR_UNSUPPORTED, "weight");
+}
+
+/* ---- squares --------------------------------------------------------------------- */
+
+static void squares_are_averaged_summed_or_left(void **state)
+{
+    (void)state;
+    const double a[] = { 1, 2, 4 }, b[] = { 1, 0, 7 };
+    td_tensor *x = td_set_requires_grad(doubles(a, TD_DIMS(3)), true);
+    td_tensor *t = td_set_requires_grad(doubles(b, TD_DIMS(3)), true);
+    near(td_mse_loss(x, t, TD_LOSS_MEAN), 0, 13.0 / 3, 1e-15);
+    near(td_mse_loss(x, t, TD_LOSS_SUM), 0, 13, 0);
+    near(td_mse_loss(x, t, TD_LOSS_NONE), 2, 9, 0);
+    assert_true(td_backward(td_mse_loss(x, t, TD_LOSS_MEAN),
+                            (td_backward_options)TD_DEFAULTS));
+    near(td_grad_of(x), 1, 4.0 / 3, 1e-15);
+    near(td_grad_of(t), 2, 2, 1e-15);
+    assert_string_equal(td_grad_fn_name(td_mse_loss(x, t, TD_LOSS_SUM)),
+                        "MseLossBackward0");
+    td_tensor *none = td_zeros(TD_DIMS(0), wide);
+    assert_true(isnan(td_item_double(td_mse_loss(none, none,
+                                                 TD_LOSS_MEAN))));
+}
+
+static void squares_refuse_what_would_broadcast(void **state)
+{
+    (void)state;
+    assert_null(td_mse_loss(td_zeros(TD_DIMS(4), plain),
+                            td_zeros(TD_DIMS(4, 1), plain), TD_LOSS_MEAN));
+    fails_with(TD_ERROR_RUNTIME, "[4, 1]");
+    assert_null(td_mse_loss(td_zeros(TD_DIMS(4), plain),
+                            td_zeros(TD_DIMS(4), wide), TD_LOSS_MEAN));
+    fails_with(TD_ERROR_TYPE, "float64");
+    assert_null(td_mse_loss(td_zeros(TD_DIMS(4), whole),
+                            td_zeros(TD_DIMS(4), whole), TD_LOSS_MEAN));
+    fails_with(TD_ERROR_TYPE, "int64");
+}
+
+/* ---- threads and memory -------------------------------------------------------------- */
+
+static void bits_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    td_tensor *x = td_set_requires_grad(td_randn(TD_DIMS(5003, 11), plain),
+                                        true);
+    td_tensor *y = td_randint(0, 11, TD_DIMS(5003), plain);
+    td_tensor *first = NULL;
+    double loss = 0;
+    for (int threads = 1; threads <= 4; threads++) {
+        td_set_threads(threads);
+        td_set_grad(x, NULL);
+        td_tensor *l = td_cross_entropy(x, y, usual);
+        assert_true(td_backward(l, (td_backward_options)TD_DEFAULTS));
+        if (!first) {
+            first = td_clone(td_grad_of(x));
+            loss = td_item_double(l);
+        }
+        assert_true(td_item_double(l) == loss);
+        assert_memory_equal(td_data(first), td_data(td_grad_of(x)),
+                            5003 * 11 * sizeof(float));
+    }
+    td_set_threads(2);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    const double w[] = { 1, 2, 3 };
+    td_tensor *x = td_set_requires_grad(doubles(scores, TD_DIMS(2, 3)),
+                                        true);
+    td_tensor *y = labels(truth, TD_DIMS(2));
+    td_tensor *weight = doubles(w, TD_DIMS(3));
+    bool done = false;
+    for (int64_t n = 0; !done; n++) {
+        td_scope_begin();
+        td_memory_fail_after(n);
+        td_tensor *l = td_cross_entropy(x, y,
+            (td_cross_entropy_options){ .weight = weight });
+        td_tensor *m = td_mse_loss(x, x, TD_LOSS_MEAN);
+        done = td_backward(td_add(l, m),
+                           (td_backward_options)TD_DEFAULTS);
+        td_memory_fail_after(-1);
+        if (!done)
+            assert_int_equal(td_error(), TD_ERROR_MEMORY);
+        td_error_clear();
+        td_scope_end();
+        assert_int_equal(td_live_node_count(), 0);
+        assert_true(n < 500);
+    }
+    td_set_grad(x, NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(golden_numbers_with_labels),
+        TEST(golden_numbers_with_probabilities),
+        TEST(the_example_of_the_chapter),
+        TEST(images_with_a_label_a_pixel),
+        TEST(labels_may_be_bytes_or_strided),
+        TEST(large_scores_do_not_overflow),
+        TEST(a_tiny_loss_keeps_its_digits),
+        TEST(ruled_out_classes_cost_nothing),
+        TEST(nothing_counted_is_nan_or_zero),
+        TEST(an_ignored_label_may_be_a_class),
+        TEST(labels_out_of_range_name_place_and_value),
+        TEST(shapes_and_types_are_named),
+        TEST(a_weight_has_no_gradient_and_says_so),
+        TEST(squares_are_averaged_summed_or_left),
+        TEST(squares_refuse_what_would_broadcast),
+        TEST(bits_do_not_depend_on_threads),
+        TEST(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,332 @@
+/* needs: optimisers */
+/* SGD against PyTorch's trajectories, types and layouts, what it refuses,
+   and parameters that are never half updated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <treadle/treadle.h>
+#include "tensor.h"
+
+static const td_tensor_options wide = { .dtype = TD_FLOAT64 };
+static const td_tensor_options plain = TD_DEFAULTS;
+
+static int setup(void **state)
+{
+    (void)state;
+    td_error_clear();
+    td_scope_begin();
+    td_manual_seed(4);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    td_memory_fail_after(-1);
+    td_error_clear();
+    td_scope_end();
+    return td_memory_stats().live_tensors != 0
+        || td_memory_stats().live_objects != 0;
+}
+
+static void fails_with(td_error_code code, const char *words)
+{
+    assert_true(td_failed());
+    assert_int_equal(td_error(), code);
+    if (!strstr(td_error_message(), words))
+        fail_msg("'%s' lacks '%s'", td_error_message(), words);
+    td_error_clear();
+}
+
+/* The four gradients of PyTorch's golden trajectories. */
+static const double slopes[4][2] = { { 1, -.5 }, { .1, 2 }, { -.3, .7 },
+                                     { 4, -.01 } };
+
+static td_tensor *walk(td_dtype type, td_sgd_options options, bool strided)
+{
+    const double start[] = { 1, -2 };
+    td_tensor *p = td_to(td_from_data(start, TD_DIMS(2), wide), type);
+    if (strided) {
+        td_tensor *room = td_zeros(TD_DIMS(2, 3),
+                                   (td_tensor_options){ .dtype = type });
+        td_tensor *column = td_select(room, 1, 1);
+        td_copy_(column, p);
+        p = column;
+    }
+    td_set_requires_grad(p, true);
+    td_optimiser *o = td_sgd(&p, 1, .1, options);
+    assert_non_null(o);
+    for (int t = 0; t < 4; t++) {
+        td_tensor *g = td_to(td_from_data(slopes[t], TD_DIMS(2), wide),
+                             type);
+        assert_true(td_zero_grad(o));
+        assert_null(td_grad_of(p));
+        assert_true(td_set_grad(p, g));
+        assert_true(td_step(o));
+    }
+    return p;
+}
+
+static void golden_trajectories(void **state)
+{
+    (void)state;
+    const struct { td_sgd_options o; double p[2]; } golden[] = {
+        { { 0 }, { .52, -2.219 } },
+        { { .momentum = .9 }, { .286, -2.50205 } },
+        { { .momentum = .9, .nesterov = true }, { -.1226, -2.670845 } },
+        { { .momentum = .9, .dampening = .5, .weight_decay = .1 },
+          { .413700589, -2.041487784 } },
+        { { .momentum = .9, .maximize = true }, { 1.714, -1.49795 } } };
+    for (size_t k = 0; k < sizeof golden / sizeof golden[0]; k++)
+        for (int form = 0; form < 4; form++) {
+            const bool single = form & 1;
+            td_tensor *p = td_to(td_detach(walk(
+                single ? TD_FLOAT32 : TD_FLOAT64, golden[k].o, form & 2)),
+                TD_FLOAT64);
+            for (int i = 0; i < 2; i++) {
+                const double got = td_item_double(td_select(p, 0, i));
+                if (!(fabs(got - golden[k].p[i])
+                      < (single ? 1e-6 : 6e-10)))
+                    fail_msg("row %zu form %d: %.10g, expected %.10g", k,
+                             form, got, golden[k].p[i]);
+            }
+        }
+}
+
+/* One step of each kind on many elements, against a loop in the type. */
+static void a_long_parameter_takes_the_same_step(void **state)
+{
+    (void)state;
+    enum { N = 40009 };
+    td_tensor *first = NULL;
+    for (int threads = 1; threads <= 4; threads++) {
+        td_set_threads(threads);
+        td_manual_seed(6);
+        td_tensor *p = td_randn(TD_DIMS(N), plain);
+        td_tensor *before = td_clone(p), *g = td_randn(TD_DIMS(N), plain);
+        td_set_requires_grad(p, true);
+        td_optimiser *o = td_sgd(&p, 1, .25, (td_sgd_options){
+            .momentum = .5, .weight_decay = .125 });
+        td_set_grad(p, g);
+        assert_true(td_step(o));
+        assert_true(td_step(o));
+        const float *b = td_data(before), *s = td_data(g), *a = td_data(p);
+        for (int i = 0; i < N; i++) {
+            const double d1 = s[i] + .125 * b[i], p1 = b[i] - .25 * d1;
+            const double d2 = .5 * d1 + s[i] + .125 * p1;
+            assert_true(fabs(a[i] - (p1 - .25 * d2)) < 2e-6);
+        }
+        if (!first)
+            first = td_clone(td_detach(p));
+        assert_memory_equal(td_data(first), a, N * sizeof *a);
+        td_set_grad(p, NULL);
+    }
+    td_set_threads(2);
+}
+
+static void a_strided_gradient_is_read_in_order(void **state)
+{
+    (void)state;
+    td_tensor *p = td_set_requires_grad(td_zeros(TD_DIMS(3, 5), wide), true);
+    td_tensor *g = td_transpose(td_randn(TD_DIMS(5, 3), wide), 0, 1);
+    td_optimiser *o = td_sgd(&p, 1, 1, (td_sgd_options)TD_DEFAULTS);
+    td_set_grad(p, g);
+    assert_true(td_step(o));
+    td_tensor *sum = td_add(td_detach(p), g);
+    assert_true(td_item_double(td_amax(td_abs(sum),
+                (td_reduce_options)TD_DEFAULTS)) == 0);
+    td_set_grad(p, NULL);
+}
+
+static void a_parameter_without_gradient_stays(void **state)
+{
+    (void)state;
+    td_tensor *p[2] = { td_ones(TD_DIMS(3), plain),
+                        td_ones(TD_DIMS(3), plain) };
+    for (int i = 0; i < 2; i++)
+        td_set_requires_grad(p[i], true);
+    td_optimiser *o = td_sgd(p, 2, .5, (td_sgd_options){
+        .momentum = .9, .weight_decay = 1 });
+    td_set_grad(p[1], td_ones(TD_DIMS(3), plain));
+    assert_true(td_step(o));
+    assert_true(*(float *)td_data(p[0]) == 1);
+    assert_true(*(float *)td_data(p[1]) == 0);
+    assert_true(td_zero_grad(o));
+    assert_true(td_step(o));             /* nothing left to do */
+    assert_true(*(float *)td_data(p[1]) == 0);
+}
+
+static void a_step_is_seen_in_the_version_and_not_in_the_graph(void **state)
+{
+    (void)state;
+    td_tensor *p = td_set_requires_grad(td_ones(TD_DIMS(3), plain), true);
+    td_optimiser *o = td_sgd(&p, 1, .5, (td_sgd_options)TD_DEFAULTS);
+    td_tensor *y = td_sum(td_mul(p, p), (td_reduce_options)TD_DEFAULTS);
+    const unsigned version = atomic_load(&p->storage->version);
+    td_set_grad(p, td_ones(TD_DIMS(3), plain));
+    const int64_t nodes = td_live_node_count();
+    assert_true(td_step(o));
+    assert_int_equal(td_live_node_count(), nodes);
+    assert_true(td_is_leaf(p) && td_requires_grad(p));
+    assert_int_equal(atomic_load(&p->storage->version), version + 1);
+    assert_false(td_backward(y, (td_backward_options)TD_DEFAULTS));
+    assert_true(td_failed());
+    td_error_clear();
+    td_zero_grad(o);
+}
+
+static void the_optimiser_keeps_its_parameters(void **state)
+{
+    (void)state;
+    td_scope_begin();
+    td_scope_begin();
+    td_tensor *p = td_set_requires_grad(td_ones(TD_DIMS(3), plain), true);
+    td_optimiser *o = td_scope_end_with(td_sgd(&p, 1, .5,
+                                     (td_sgd_options)TD_DEFAULTS));
+    assert_int_equal(td_memory_stats().live_tensors, 1);
+    assert_true(td_step(o));
+    td_scope_end();
+    assert_int_equal(td_memory_stats().live_tensors, 0);
+}
+
+static void the_learning_rate_can_be_changed(void **state)
+{
+    (void)state;
+    td_tensor *p = td_set_requires_grad(td_ones(TD_DIMS(1), wide), true);
+    td_optimiser *o = td_sgd(&p, 1, .5, (td_sgd_options)TD_DEFAULTS);
+    assert_true(td_learning_rate(o) == .5);
+    assert_true(td_set_learning_rate(o, .125));
+    td_set_grad(p, td_ones(TD_DIMS(1), wide));
+    assert_true(td_step(o));
+    assert_true(*(double *)td_data(p) == .875);
+    assert_false(td_set_learning_rate(o, -1));
+    fails_with(TD_ERROR_VALUE, "-1");
+    assert_true(td_learning_rate(o) == .125);
+    td_zero_grad(o);
+}
+
+static void wrong_settings_are_refused(void **state)
+{
+    (void)state;
+    td_tensor *p = td_set_requires_grad(td_ones(TD_DIMS(3), plain), true);
+    td_tensor *twice[] = { p, td_ones(TD_DIMS(1), plain), p };
+    const td_sgd_options none = TD_DEFAULTS;
+    assert_null(td_sgd(&p, 1, -.1, none));
+    fails_with(TD_ERROR_VALUE, "learning rate -0.1");
+    assert_null(td_sgd(&p, 1, NAN, none));
+    fails_with(TD_ERROR_VALUE, "learning rate");
+    assert_null(td_sgd(&p, 1, .1, (td_sgd_options){ .momentum = -1 }));
+    fails_with(TD_ERROR_VALUE, "momentum -1");
+    assert_null(td_sgd(&p, 1, .1, (td_sgd_options){ .weight_decay = -2 }));
+    fails_with(TD_ERROR_VALUE, "weight_decay -2");
+    assert_null(td_sgd(&p, 1, .1, (td_sgd_options){ .nesterov = true }));
+    fails_with(TD_ERROR_VALUE, "nesterov");
+    assert_null(td_sgd(&p, 1, .1, (td_sgd_options){ .nesterov = true,
+        .momentum = .9, .dampening = .1 }));
+    fails_with(TD_ERROR_VALUE, "nesterov");
+    assert_null(td_sgd(&p, 0, .1, none));
+    fails_with(TD_ERROR_VALUE, "no parameters");
+    assert_null(td_sgd(NULL, 1, .1, none));
+    fails_with(TD_ERROR_VALUE, "no parameters");
+    assert_null(td_sgd(twice, 3, .1, none));
+    fails_with(TD_ERROR_VALUE, "parameter 2 is parameter 0");
+    td_tensor *missing[] = { NULL }, *result[] = { td_mul(p, p) };
+    assert_null(td_sgd(missing, 1, .1, none));
+    fails_with(TD_ERROR_VALUE, "parameter 0 is NULL");
+    assert_null(td_sgd(result, 1, .1, none));
+    fails_with(TD_ERROR_VALUE, "not a leaf");
+    assert_false(td_step(NULL));
+    fails_with(TD_ERROR_VALUE, "optimiser is NULL");
+    assert_false(td_zero_grad(NULL));
+    fails_with(TD_ERROR_VALUE, "optimiser is NULL");
+}
+
+/* Fails each allocation of a step in turn.  Every parameter must be all
+   old or all new, and a later step must end where an undisturbed one does. */
+static void a_failing_step_tears_no_parameter(void **state)
+{
+    (void)state;
+    enum { N = 20011 };
+    bool done = false;
+    for (int64_t n = 0; !done; n++) {
+        td_scope_begin();
+        td_tensor *p[3];
+        for (int i = 0; i < 3; i++) {
+            p[i] = td_ones(TD_DIMS(N), plain);
+            if (i == 1)                  /* a view with gaps */
+                p[i] = td_slice(td_ones(TD_DIMS(2 * N), plain), 0,
+                    (td_opt_i64)td_some(0), (td_opt_i64)TD_DEFAULTS, 2);
+            td_set_requires_grad(p[i], true);
+            td_set_grad(p[i], td_ones(TD_DIMS(N), plain));
+        }
+        td_optimiser *o = td_sgd(p, 3, .5, (td_sgd_options){
+            .momentum = .5 });
+        td_memory_fail_after(n);
+        done = td_step(o);
+        td_memory_fail_after(-1);
+        if (!done)
+            assert_int_equal(td_error(), TD_ERROR_MEMORY);
+        td_error_clear();
+        bool past = false;
+        for (int i = 0; i < 3; i++) {
+            td_tensor *c = td_contiguous(td_detach(p[i]));
+            const float *v = td_data(c);
+            for (int j = 1; j < N; j++)
+                assert_true(v[j] == v[0]);
+            assert_true(v[0] == 1 || (v[0] == .5f && !past));
+            past = past || v[0] == 1;
+            assert_true(!done || v[0] == .5f);
+        }
+        td_scope_end();
+        assert_true(n < 300);
+    }
+}
+
+static void a_gradient_of_another_shape_is_refused(void **state)
+{
+    (void)state;
+    td_tensor *p = td_set_requires_grad(td_ones(TD_DIMS(3), plain), true);
+    const td_op *op = td_op_find("sgd_step_");
+    assert_non_null(op);
+    td_tensor *short_one = td_ones(TD_DIMS(2), plain);
+    td_value in[3] = { { .kind = TD_TENSOR, .as.tensor = p },
+        { .kind = TD_TENSOR, .as.tensor = short_one } };
+    td_value attr[7] = { { .kind = TD_SCALAR, .as.scalar = td_float(1) } };
+    td_call call = { .op = op, .n_in = 3, .in = in, .n_attr = 7,
+                     .attr = attr };
+    td_no_grad_begin();
+    assert_false(td_run(&call));
+    fails_with(TD_ERROR_RUNTIME, "grad [2], param [3]");
+    in[1].as.tensor = td_ones(TD_DIMS(3), wide);
+    assert_false(td_run(&call));
+    fails_with(TD_ERROR_TYPE, "grad is float64");
+    in[1].as.tensor = td_ones(TD_DIMS(3), plain);
+    in[2] = in[1];
+    in[2].as.tensor = short_one;
+    assert_false(td_run(&call));
+    fails_with(TD_ERROR_RUNTIME, "buffer [2]");
+    td_no_grad_end();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(golden_trajectories),
+        TEST(a_long_parameter_takes_the_same_step),
+        TEST(a_strided_gradient_is_read_in_order),
+        TEST(a_parameter_without_gradient_stays),
+        TEST(a_step_is_seen_in_the_version_and_not_in_the_graph),
+        TEST(the_optimiser_keeps_its_parameters),
+        TEST(the_learning_rate_can_be_changed),
+        TEST(wrong_settings_are_refused),
+        TEST(a_failing_step_tears_no_parameter),
+        TEST(a_gradient_of_another_shape_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
