@@ -214,7 +214,7 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
 MEMCHECK  := allocation memory parallel tensors elementwise graph rules modules losses optimisers data
-RACES     := parallel threads
+RACES     := parallel threads graph memory random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
 
@@ -224,7 +224,7 @@ LOOM_TESTS := $(if $(filter yes,$(WEB)),$(call selected,$(TESTS),$(wildcard test
 programs   = $(patsubst tests/c/%.c,$(1)/tests/c/%,$(patsubst $(GENERATED)/tests/%.c,$(1)/tests/chapters/%,$(2)))
 PROGRAMS  := $(call programs,$(BUILD),$(C_TESTS))
 MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
-RACED     := $(call selected,$(RACES),$(C_TESTS))
+RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
 
 compile_test = $(COMPILER) $(TESTFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a -lcmocka $(LIBS)
 

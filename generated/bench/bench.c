@@ -55,6 +55,8 @@ bool bench_next_batch(bench *b)
         name##_vector sum[12] = { 0 }, x = { 0 };                    \
         for (size_t i = 0; i < bytes / 4; i++)                       \
             x[i] = 0.999f;                                           \
+        for (int i = 0; i < 12; i++)                                 \
+            sum[i] = x * (float)i;     /* or they would be one */    \
         for (int64_t r = 0; r < rounds; r++)                         \
             _Pragma("GCC unroll 12")                                 \
             for (int i = 0; i < 12; i++)                             \

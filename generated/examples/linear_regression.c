@@ -13,7 +13,6 @@ static td_tensor *loss_of(td_tensor *r)
     return td_mul_scalar(td_sum(td_mul(r, r), all),
                          td_float(1.0 / POINTS));
 }
-
 /* graph: function hand_gradient */
 static double hand_gradient(td_tensor *r, td_tensor *factor)
 {
@@ -26,7 +25,6 @@ static double hand_gradient(td_tensor *r, td_tensor *factor)
     td_scope_end();
     return 2.0 / POINTS * sum;
 }
-
 /* graph: function descend */
 static void descend(td_tensor *parameter)
 {
@@ -36,7 +34,6 @@ static void descend(td_tensor *parameter)
     td_no_grad_end();
     td_set_grad(parameter, NULL);
 }
-
 /* graph: function print_points */
 static void print_points(td_tensor *x, td_tensor *y, double w, double b)
 {

@@ -14,7 +14,6 @@ static bool is_tensor(const char *operation, const td_tensor *x)
     return x != NULL || td_fail(TD_ERROR_TYPE, operation,
                                 "expected a tensor, got NULL");
 }
-
 /* graph: struct td_hook_entry */
 typedef struct td_hook_entry {
     td_object object;
@@ -25,7 +24,6 @@ typedef struct td_hook_entry {
     void *context;
     void (*free_context)(void *);
 } td_hook_entry;
-
 /* graph: class of a hook */
 static void hook_destroy(void *object)
 {
@@ -37,7 +35,6 @@ static void hook_destroy(void *object)
 
 static const td_class hook_class = { "hook", hook_destroy,
                                      TD_COUNT_OTHERS };
-
 /* graph: function td_forget_graph */
 void td_forget_graph(td_tensor *x)
 {
@@ -47,7 +44,6 @@ void td_forget_graph(td_tensor *x)
     td_release(x->grad);
     td_release(x->hooks);
 }
-
 /* graph: function td_kind_text */
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x)
 {
@@ -57,7 +53,6 @@ const char *td_kind_text(char text[TD_TEXT], const td_tensor *x)
              td_dims_text(&dims, shape));
     return text;
 }
-
 /* graph: function td_same_kind */
 bool td_same_kind(const char *operation, const td_tensor *grad,
                   const td_tensor *x)
@@ -70,7 +65,6 @@ bool td_same_kind(const char *operation, const td_tensor *grad,
         "the gradient is %s, but the tensor is %s",
         td_kind_text(got, grad), td_kind_text(expected, x));
 }
-
 /* graph: function td_set_requires_grad */
 td_tensor *td_set_requires_grad(td_tensor *x, bool on)
 {
@@ -88,7 +82,6 @@ td_tensor *td_set_requires_grad(td_tensor *x, bool on)
         x->requires_grad = on;
     return td_failed() ? NULL : x;
 }
-
 /* graph: functions that read gradient properties */
 bool td_requires_grad(const td_tensor *x)
 {
@@ -104,7 +97,6 @@ td_tensor *td_grad_of(const td_tensor *x)
 {
     return is_tensor("grad", x) ? x->grad : NULL;
 }
-
 /* graph: function td_set_grad */
 bool td_set_grad(td_tensor *x, td_tensor *grad)
 {
@@ -117,7 +109,6 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
     x->grad = grad;
     return true;
 }
-
 /* graph: function td_detach */
 bool detach_kernel(td_call *call)
 {
@@ -129,7 +120,6 @@ td_tensor *td_detach(td_tensor *x)
     const td_value in = td_v_tensor(x);
     return td_run1(&td_ops[TD_OP_detach], 1, &in, 0, NULL);
 }
-
 /* graph: functions that switch the grad mode */
 bool td_grad_enabled(void)
 {
@@ -151,7 +141,6 @@ void td_grad_mode_push(bool off)
     self->grad_modes[at / 64] &= ~bit;
     self->grad_modes[at / 64] |= off ? bit : 0;
 }
-
 /* graph: function td_grad_mode_restore */
 void td_grad_mode_restore(int depth)
 {
@@ -163,7 +152,6 @@ void td_grad_mode_restore(int depth)
     else if (at < TD_GRAD_DEPTH)
         self->grad_off = self->grad_modes[at / 64] >> at % 64 & 1;
 }
-
 /* graph: functions that open and close grad modes */
 static void mode_end(const char *operation)
 {
@@ -178,7 +166,6 @@ void td_no_grad_begin(void) { td_grad_mode_push(true); }
 void td_no_grad_end(void) { mode_end("no_grad_end"); }
 void td_enable_grad_begin(void) { td_grad_mode_push(false); }
 void td_enable_grad_end(void) { mode_end("enable_grad_end"); }
-
 /* graph: functions td_register_hook and td_remove_hook */
 static td_hook_entry **hooks_of(td_tensor *x)
 {
@@ -225,7 +212,6 @@ bool td_remove_hook(td_tensor *x, int64_t id)
         }
     return false;
 }
-
 /* graph: function call_hook */
 static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
 {
@@ -245,7 +231,6 @@ static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
     }
     return true;
 }
-
 /* graph: functions that call hooks */
 bool td_call_hooks(td_hook_entry *first, int slot, td_tensor **grad)
 {
@@ -259,7 +244,6 @@ bool td_call_hooks(td_hook_entry *first, int slot, td_tensor **grad)
     }
     return ok;
 }
-
 /* graph: function td_retain_grad */
 bool td_retain_grad(td_tensor *x)
 {

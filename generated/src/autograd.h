@@ -33,7 +33,6 @@ typedef struct td_saved {
     uint32_t version;
     int result;                 /* 0, or 1 + the slot of a result */
 } td_saved;
-
 /* graph: struct td_edge */
 typedef struct td_edge {
     struct td_node *node;       /* strong: who made the operand */
@@ -46,13 +45,11 @@ typedef struct td_edge {
     struct td_sink *sink;       /* in a pass: where `leaf` collects */
     bool needed;                /* in a pass: a gradient goes here */
 } td_edge;
-
 /* graph: struct td_result */
 typedef struct td_result {
     td_saved saved;             /* the result, if the rule needs it */
     td_tensor *watcher;         /* weak: keeps its gradient */
 } td_result;
-
 /* graph: struct td_node */
 struct td_node {
     td_object object;
@@ -77,7 +74,6 @@ struct td_node {
     bool runs;                      /* some operand needs a gradient */
     bool wanted;                    /* captured, or runs */
 };
-
 /* graph: struct td_backward_pass */
 typedef struct td_backward_pass {
     td_node *node;
@@ -86,7 +82,6 @@ typedef struct td_backward_pass {
     td_tensor **grad_in;        /* [n_in] to fill; owned by the scope */
     bool create_graph;
 } td_backward_pass;
-
 /* graph: struct td_custom */
 typedef struct td_custom {
     td_object object;
@@ -97,7 +92,6 @@ typedef struct td_custom {
     td_saved *saved;            /* [n_saved] */
     char name[48];
 } td_custom;
-
 /* graph: enumeration of rule kinds */
 typedef enum {
     TD_RULE_UNKNOWN,        /* no row: an error if gradients need it */
@@ -105,7 +99,6 @@ typedef enum {
     TD_RULE_NONE,           /* NO_RULE: its results have no gradient */
     TD_RULE_COMPOSITE       /* COMPOSITE: calls operators with rules */
 } td_rule_kind;
-
 /* graph: struct td_rule_entry */
 #define SAVES_INPUT(i) (UINT32_C(1) << (i))
 #define SAVES_OUTPUT(k) (UINT32_C(1) << (16 + (k)))
@@ -119,7 +112,6 @@ typedef struct td_rule_entry {
     td_rule *apply;
     uint32_t saves;
 } td_rule_entry;
-
 /* graph: prototypes of the graph */
 typedef enum {
     TD_RECORD_NOTHING,      /* nothing asks for gradients */
@@ -160,7 +152,6 @@ td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
-
 /* graph: prototypes of all rules */
 #define RULE(name, function, saves) td_rule function;
 #define NO_RULE(name)

@@ -14,13 +14,11 @@ typedef struct td_sink {
     int pending;                /* gradients still to come */
     struct td_sink *next;
 } td_sink;
-
 /* graph: struct capture */
 typedef struct capture {
     td_tensor *of;              /* borrowed: the tensor asked about */
     td_tensor *grad;            /* strong: its gradient, or NULL */
 } capture;
-
 /* graph: struct td_pass */
 typedef struct td_pass {
     td_node *claimed;           /* all nodes of this pass */
@@ -31,7 +29,6 @@ typedef struct td_pass {
     int n_captures;
     bool retain, create;
 } td_pass;
-
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)
 {
@@ -40,21 +37,18 @@ static bool is_tensor(const char *operation, const td_tensor *x)
     return x != NULL || td_fail(TD_ERROR_TYPE, operation,
                                 "expected a tensor, got NULL");
 }
-
 /* graph: function replace */
 static void replace(td_tensor **old, td_tensor *new)
 {
     td_release(*old);
     *old = new;
 }
-
 /* graph: function replace_unless_null */
 static void replace_unless_null(td_tensor **old, td_tensor *new)
 {
     if (new != NULL)
         replace(old, new);
 }
-
 /* graph: function claim */
 static bool claim(td_pass *pass, td_node *node)
 {
@@ -73,7 +67,6 @@ static bool claim(td_pass *pass, td_node *node)
     pass->claimed = node;
     return true;
 }
-
 /* graph: function unclaim */
 static void clear_gradients(td_node *node)
 {
@@ -95,7 +88,6 @@ static void unclaim(td_pass *pass, td_node *node)
     atomic_store(&node->pass, NULL);
     td_release(node);
 }
-
 /* graph: functions is_new and enter */
 static bool is_new(td_pass *pass, td_node *node)
 {
@@ -119,7 +111,6 @@ static bool enter(td_pass *pass, td_node *node)
     pass->path = node;
     return true;
 }
-
 /* graph: functions that make sinks */
 static td_sink *make_sink(td_pass *pass, td_tensor *leaf)
 {
@@ -137,7 +128,6 @@ static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
     *sink = pass->captures ? leaf->sink : make_sink(pass, leaf);
     return *sink != NULL || pass->captures != NULL;
 }
-
 /* graph: function settle */
 static bool settle(td_pass *pass, td_node *node, td_edge *edge)
 {
@@ -154,7 +144,6 @@ static bool settle(td_pass *pass, td_node *node, td_edge *edge)
     node->runs = node->runs || edge->needed;
     return true;
 }
-
 /* graph: function walk */
 static bool walk(td_pass *pass, td_node *root)
 {
@@ -177,7 +166,6 @@ static bool walk(td_pass *pass, td_node *root)
     }
     return true;
 }
-
 /* graph: function prepare_captures */
 static bool prepare_captures(td_pass *pass)
 {
@@ -192,7 +180,6 @@ static bool prepare_captures(td_pass *pass)
     }
     return true;
 }
-
 /* graph: function discover */
 static bool discover(td_pass *pass, int n, td_tensor *const *roots)
 {
@@ -209,7 +196,6 @@ static bool discover(td_pass *pass, int n, td_tensor *const *roots)
     pthread_mutex_unlock(lock);
     return ok;
 }
-
 /* graph: function is_ours */
 static bool is_ours(const td_tensor *x)
 {
@@ -217,7 +203,6 @@ static bool is_ours(const td_tensor *x)
         && atomic_load(&x->storage->count) == 1
         && x->node == NULL && td_is_contiguous(x);
 }
-
 /* graph: function add_to */
 static bool add_to(const td_pass *pass, td_tensor **sum,
                    td_tensor *grad)
@@ -237,7 +222,6 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
     td_release(grad);
     return !td_failed();
 }
-
 /* graph: function add_to_leaf */
 static bool add_to_leaf(const td_pass *pass, td_tensor *x,
                         td_tensor *grad)
@@ -250,7 +234,6 @@ static bool add_to_leaf(const td_pass *pass, td_tensor *x,
     td_release(grad);
     return x->grad != NULL;
 }
-
 /* graph: function fill_leaf */
 static bool fill_leaf(td_pass *pass, td_sink *sink)
 {
@@ -269,7 +252,6 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
     pthread_mutex_unlock(&td_process()->leaf_lock);
     return ok;
 }
-
 /* graph: function fit */
 static bool fit(td_node *node, int i)
 {
@@ -285,7 +267,6 @@ static bool fit(td_node *node, int i)
     node->grad_in[i] = td_retain(g);
     return g != NULL;
 }
-
 /* graph: function apply_rule */
 static bool apply_rule(td_pass *pass, td_node *node)
 {
@@ -303,7 +284,6 @@ static bool apply_rule(td_pass *pass, td_node *node)
     td_scope_end();
     return ok;
 }
-
 /* graph: function show_gradient */
 static bool show_gradient(td_pass *pass, td_node *node, int k)
 {
@@ -321,7 +301,6 @@ static bool show_gradient(td_pass *pass, td_node *node, int k)
     return watcher == NULL
         || add_to_leaf(pass, watcher, td_retain(*grad));
 }
-
 /* graph: further steps of the sweep */
 static void make_ready(td_pass *pass, td_node *node);
 
@@ -341,7 +320,6 @@ static bool deliver(td_pass *pass, td_node *node, int i)
         make_ready(pass, edge->node);
     return true;
 }
-
 /* graph: function visit */
 static bool visit(td_pass *pass, td_node *node)
 {
@@ -363,7 +341,6 @@ static bool visit(td_pass *pass, td_node *node)
     unclaim(pass, node);
     return true;
 }
-
 /* graph: function sweep */
 static bool sweep(td_pass *pass)
 {
@@ -382,7 +359,6 @@ static void make_ready(td_pass *pass, td_node *node)
     node->below = pass->ready;
     pass->ready = node;
 }
-
 /* graph: function seed_of */
 static td_tensor *seed_of(const char *operation, td_tensor *root,
                           td_tensor *seed)
@@ -401,7 +377,6 @@ static td_tensor *seed_of(const char *operation, td_tensor *root,
         td_same_kind(operation, seed, root);
     return td_failed() ? NULL : seed;
 }
-
 /* graph: function plant */
 static bool plant(td_pass *pass, const char *operation,
                   td_tensor *root, td_tensor *given)
@@ -417,7 +392,6 @@ static bool plant(td_pass *pass, const char *operation,
             return add_to(pass, &sink->grad, td_retain(seed));
     return true;
 }
-
 /* graph: function start of a pass */
 static bool start(td_pass *pass, int n, td_tensor *const *roots)
 {
@@ -431,7 +405,6 @@ static bool start(td_pass *pass, int n, td_tensor *const *roots)
             return false;
     return true;
 }
-
 /* graph: function run_pass */
 static bool run_pass(td_pass *pass, const char *operation, int n,
                      td_tensor *const *roots, td_tensor *const *seeds)
@@ -455,7 +428,6 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
     td_grad_mode_restore(depth);
     return ok;
 }
-
 /* graph: function end_pass */
 static void end_pass(td_pass *pass)
 {
@@ -469,7 +441,6 @@ static void end_pass(td_pass *pass)
         td_free(sink, sizeof *sink);
     }
 }
-
 /* graph: function td_backward */
 bool td_backward(td_tensor *root, td_backward_options options)
 {
@@ -484,7 +455,6 @@ bool td_backward(td_tensor *root, td_backward_options options)
     end_pass(&pass);
     return ok;
 }
-
 /* graph: function td_grad */
 static bool can_ask(td_tensor *const *outputs, int n_outputs,
                     td_tensor *const *inputs, int n_inputs)

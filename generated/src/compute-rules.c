@@ -49,7 +49,6 @@ bool clamp_rule(td_backward_pass *b)
     b->grad_in[0] = g;
     return !td_failed();
 }
-
 /* rules: rules for reductions */
 static td_value axes_of(const td_backward_pass *b)
 {
@@ -147,7 +146,6 @@ bool log_softmax_rule(td_backward_pass *b)
     b->grad_in[0] = td_sub(g, td_mul(y, sum_along(b, g)));
     return !td_failed();
 }
-
 /* rules: rules for products of matrices */
 static td_tensor *swap(td_tensor *x)
 {

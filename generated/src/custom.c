@@ -15,7 +15,6 @@ static bool is_tensor(const char *operation, const td_tensor *x)
     return x != NULL || td_fail(TD_ERROR_TYPE, operation,
                                 "expected a tensor, got NULL");
 }
-
 /* graph: class of a custom function */
 static void drop_saved(td_custom *custom)
 {
@@ -37,7 +36,6 @@ static void custom_destroy(void *object)
 static const td_class custom_class = {
     "custom function", custom_destroy, TD_COUNT_OTHERS
 };
-
 /* graph: functions that check a custom function */
 static bool some_require_grad(int n_in, td_tensor *const *in)
 {
@@ -63,7 +61,6 @@ static bool check_results(const char *name,
     }
     return true;
 }
-
 /* graph: function attach_custom */
 static bool attach_custom(td_custom *custom,
                           int n_in, td_tensor *const *in,
@@ -82,7 +79,6 @@ static bool attach_custom(td_custom *custom,
     td_release(node);
     return true;
 }
-
 /* graph: function td_record_custom */
 bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
                       int n_out, td_tensor *const *out,
@@ -108,7 +104,6 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
     td_release(custom);
     return ok;
 }
-
 /* graph: function td_save_for_backward */
 bool td_save_for_backward(td_tensor *output, int n,
                           td_tensor *const *tensors)
@@ -134,7 +129,6 @@ bool td_save_for_backward(td_tensor *output, int n,
     }
     return true;
 }
-
 /* graph: functions that run a custom function */
 static bool unpack_all(const td_backward_pass *b,
                        const td_custom *custom, td_tensor **saved)
@@ -163,7 +157,6 @@ static bool call_custom(const td_custom *custom, td_custom_call *call)
                 "the backward function failed without saying why");
     return ok && !td_failed();
 }
-
 /* graph: function td_custom_apply */
 bool td_custom_apply(td_backward_pass *b)
 {
@@ -182,7 +175,6 @@ bool td_custom_apply(td_backward_pass *b)
     td_free(saved, n_saved * sizeof *saved);
     return ok;
 }
-
 /* graph: functions that name nodes */
 const char *td_node_name(const td_node *node)
 {
@@ -193,7 +185,7 @@ const char *td_node_name(const td_node *node)
 
 const char *td_grad_fn_name(const td_tensor *x)
 {
-    static _Thread_local char text[80];
+    char *text = td_self()->grad_fn_name;
     if (!is_tensor("grad_fn", x) || x->node == NULL)
         return NULL;
     int at = 0;
@@ -204,7 +196,7 @@ const char *td_grad_fn_name(const td_tensor *x)
             text[at++] = (char)(upper ? toupper(letter) : letter);
         upper = *c == '_';
     }
-    snprintf(text + at, sizeof text - (size_t)at, "Backward%s",
-             x->node->op ? "0" : "");
+    snprintf(text + at, sizeof td_self()->grad_fn_name - (size_t)at,
+             "Backward%s", x->node->op ? "0" : "");
     return text;
 }

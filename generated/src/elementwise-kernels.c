@@ -47,15 +47,13 @@
 FLOATS(WHERE_LOOP, where, select(c, a, b))
 INTEGERS(WHERE_LOOP, where, select(c, a, b))
 BOOLS(WHERE_LOOP, where, select(c, a, b))
-#define AT_LEAST(x, low) select((x != x) | (x > low), x, low)
-#define AT_MOST(x, high) select((x != x) | (x < high), x, high)
 #define CLAMP_LOOP(name, type, R, formula)                            \
     TD_LOOP(name, type, R,                                            \
             TD_POINTER(x, 1) TD_POINTER(low, 2) TD_POINTER(high, 3),  \
             TD_LOAD(x) TD_LOAD(low) TD_LOAD(high)                     \
-            const T y = AT_LEAST(x, low);, formula)
-FLOATS(CLAMP_LOOP, clamp, AT_MOST(y, high))
-INTEGERS(CLAMP_LOOP, clamp, AT_MOST(y, high))
+            const T y = select(x < low, low, x);, formula)
+FLOATS(CLAMP_LOOP, clamp, select(y > high, high, y))
+INTEGERS(CLAMP_LOOP, clamp, select(y > high, high, y))
 
 /* elementwise: table of all loops */
 #define FLOAT_LOOPS(name)                                             \

@@ -411,21 +411,31 @@ bool where_kernel(td_call *call)
     return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
 }
 
+/* elementwise: function is_nan */
+static bool is_nan(const td_value *v)
+{
+    return v->kind == TD_SCALAR && v->as.scalar.kind == TD_SCALAR_FLOAT
+        && isnan(v->as.scalar.as.f);
+}
+
 /* elementwise: function clamp_kernel */
 bool clamp_kernel(td_call *call)
 {
     const td_value *low = &call->attr[0], *high = &call->attr[1];
+    const bool lower = low->kind != TD_NONE && !is_nan(high);
+    const bool upper = high->kind != TD_NONE
+                    && (!lower || !is_nan(low));
     td_value in[3] = { call->in[0] };
     job j = { .op = td_op_name(call->op), .n = 1, .in = in };
-    if (low->kind != TD_NONE)
+    if (lower)
         in[j.n++] = *low;
-    if (high->kind != TD_NONE)
+    if (upper)
         in[j.n++] = *high;
-    if (j.n == 1)
+    if (!lower && !upper)
         return td_fail(TD_ERROR_VALUE, j.op,
                        "at least one of min and max must be given");
-    j.row = j.n == 3 ? TD_ROW_clamp
-          : low->kind != TD_NONE ? TD_ROW_maximum : TD_ROW_minimum;
+    j.row = lower && upper ? TD_ROW_clamp
+          : lower ? TD_ROW_maximum : TD_ROW_minimum;
     j.dtype = j.result = td_result_type(j.n, in);
     return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
 }

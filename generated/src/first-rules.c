@@ -10,7 +10,6 @@ td_tensor *td_rule_call2(int op, td_value a, td_value b)
     const td_value in[2] = { a, b };
     return td_failed() ? NULL : td_run1(&td_ops[op], 2, in, 0, NULL);
 }
-
 /* graph: function td_restore_axes */
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes)
@@ -24,7 +23,6 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
     }
     return td_reshape(g, shape);
 }
-
 /* graph: rules for sums and differences */
 bool add_rule(td_backward_pass *b)
 {
@@ -39,7 +37,6 @@ bool sub_rule(td_backward_pass *b)
         b->grad_in[1] = td_neg(b->grad[0]);
     return !td_failed();
 }
-
 /* graph: rule for products */
 bool mul_rule(td_backward_pass *b)
 {
@@ -49,7 +46,6 @@ bool mul_rule(td_backward_pass *b)
                 td_v_tensor(b->grad[0]), td_operand(b, 1 - i));
     return !td_failed();
 }
-
 /* graph: rule for sums over axes */
 bool sum_rule(td_backward_pass *b)
 {

@@ -13,7 +13,6 @@ typedef struct {
 } reader;
 
 static int read_formula(reader *r);
-
 /* rules: function add_term */
 static bool same_term(const td_term *s, const td_term *t)
 {
@@ -36,7 +35,6 @@ static int add_term(reader *r, td_term term)
     f->term[f->count] = term;
     return f->count++;
 }
-
 /* rules: function add_call */
 static int add_call(reader *r, int op, int n, const int *arg)
 {
@@ -49,7 +47,6 @@ static int add_call(reader *r, int op, int n, const int *arg)
                                       .constant = -first->constant });
     return add_term(r, call);
 }
-
 /* rules: functions that read words */
 static bool takes(reader *r, const char *word)
 {
@@ -61,7 +58,6 @@ static bool takes(reader *r, const char *word)
     r->at += length;
     return true;
 }
-
 /* rules: function read_name */
 static int read_name(reader *r)
 {
@@ -87,7 +83,6 @@ static int read_name(reader *r)
     r->bad = r->bad || op == NULL;
     return r->bad ? 0 : add_call(r, (int)(op - td_ops), count, arg);
 }
-
 /* rules: function read_primary */
 static int read_primary(reader *r)
 {
@@ -105,7 +100,6 @@ static int read_primary(reader *r)
     }
     return read_name(r);
 }
-
 /* rules: functions that read sums and products */
 static int read_factor(reader *r)
 {
@@ -142,7 +136,6 @@ static int read_sum(reader *r)
     }
     return arg[0];
 }
-
 /* rules: function read_comparison */
 static int read_comparison(reader *r)
 {
@@ -158,7 +151,6 @@ static int read_comparison(reader *r)
         }
     return arg[0];
 }
-
 /* rules: function read_formula */
 static int read_formula(reader *r)
 {
@@ -169,7 +161,6 @@ static int read_formula(reader *r)
     }
     return arg[0];
 }
-
 /* rules: function td_formula_parse */
 bool td_formula_parse(const char *text, td_formula *out)
 {
@@ -179,7 +170,6 @@ bool td_formula_parse(const char *text, td_formula *out)
     takes(&r, "");
     return !r.bad && *r.at == '\0' && result == out->count - 1;
 }
-
 /* rules: function run_term */
 static td_value run_term(const td_term *t, const td_value *value)
 {
@@ -195,7 +185,6 @@ static td_value run_term(const td_term *t, const td_value *value)
     return td_v_tensor(td_failed() ? NULL
         : td_run1(&td_ops[t->op], t->n, in, 0, NULL));
 }
-
 /* rules: function td_formula_run */
 bool td_formula_run(const td_formula *f, const char *names,
                     const td_value *bound, td_value *result)

@@ -18,7 +18,6 @@ typedef struct {
     int64_t rows, columns;
     double *by_rule, *by_quotient;  /* [rows][columns] */
 } check;
-
 /* gradcheck: function element_at */
 static double *element_at(const td_tensor *x, int64_t number)
 {
@@ -29,7 +28,6 @@ static double *element_at(const td_tensor *x, int64_t number)
     }
     return (double *)x->storage->data + offset;
 }
-
 /* gradcheck: function nudge */
 static bool nudge(check *c, double *x, int64_t column)
 {
@@ -46,7 +44,6 @@ static bool nudge(check *c, double *x, int64_t column)
     }
     return !td_failed();
 }
-
 /* gradcheck: function fill_by_quotient */
 static bool fill_by_quotient(check *c)
 {
@@ -58,7 +55,6 @@ static bool fill_by_quotient(check *c)
                 return false;
     return !td_failed();
 }
-
 /* gradcheck: function fill_row */
 static bool fill_row(check *c, td_tensor *y, int64_t k, double *row)
 {
@@ -81,7 +77,6 @@ static bool fill_row(check *c, td_tensor *y, int64_t k, double *row)
             *row++ = grads[i] ? *element_at(grads[i], j) : 0;
     return true;
 }
-
 /* gradcheck: function fill_by_rule */
 static bool fill_by_rule(check *c, td_tensor *y)
 {
@@ -94,7 +89,6 @@ static bool fill_by_rule(check *c, td_tensor *y)
     }
     return !td_failed();
 }
-
 /* gradcheck: function compare */
 static bool compare(const check *c)
 {
@@ -110,7 +104,6 @@ static bool compare(const check *c)
     }
     return true;
 }
-
 /* gradcheck: function accept_inputs */
 static bool accept_inputs(check *c)
 {
@@ -133,7 +126,6 @@ static bool accept_inputs(check *c)
                 "at most %d inputs, got %d", MAX_INPUTS, c->n_in);
     return !td_failed();
 }
-
 /* gradcheck: function td_gradcheck */
 static bool fill_and_compare(check *c, td_tensor *y)
 {
@@ -171,7 +163,6 @@ bool td_gradcheck(td_check_function *f, void *context, int n_in,
     td_scope_end();
     return ok && !td_failed();
 }
-
 /* gradcheck: struct gradient_of */
 typedef struct {
     td_check_function *f;
@@ -179,7 +170,6 @@ typedef struct {
     int n_in;
     int by;                     /* the input asked about */
 } gradient_of;
-
 /* gradcheck: function recorded_gradient */
 /* in: the inputs of f, then the seed. */
 static td_tensor *recorded_gradient(void *context, td_tensor *const *in)
@@ -195,7 +185,6 @@ static td_tensor *recorded_gradient(void *context, td_tensor *const *in)
     const td_tensor_options same = TD_DEFAULTS;
     return result ? result : td_zeros_like(x, same);
 }
-
 /* gradcheck: function make_seed */
 static td_tensor *make_seed(td_tensor *y)
 {
@@ -205,7 +194,6 @@ static td_tensor *make_seed(td_tensor *y)
         *element_at(v, k) = cos(1.0 + 3.0 * (double)k);
     return td_set_requires_grad(v, true);
 }
-
 /* gradcheck: function td_gradgradcheck */
 bool td_gradgradcheck(td_check_function *f, void *context, int n_in,
                       td_tensor *const *in,

@@ -9,7 +9,6 @@
 
 /* rules: names a formula may bind */
 enum { BIND_G, BIND_X, BIND_A = BIND_X, BIND_B, BIND_Y, TD_BINDINGS };
-
 /* rules: table td_gradient_rows */
 const td_gradient_row td_gradient_rows[TD_OP_COUNT + 1] = {
 #define UNARY_RULE(name, gradient, saves) \
@@ -24,7 +23,6 @@ static const td_gradient_row *row_of(const td_op *op)
 {
     return &td_gradient_rows[op - td_ops];
 }
-
 /* rules: function bind */
 static void bind(td_backward_pass *b, int operands, td_value *value)
 {
@@ -38,7 +36,6 @@ static void bind(td_backward_pass *b, int operands, td_value *value)
     value[BIND_Y] = saves & SAVES_OUTPUT(0)
                   ? td_v_tensor(td_saved_output(b, 0)) : td_v_none();
 }
-
 /* rules: function place_operand */
 static bool place_operand(td_frame *f, const td_value *value,
                           const td_tensor *g)
@@ -50,7 +47,6 @@ static bool place_operand(td_frame *f, const td_value *value,
     return td_frame_add(f, value->kind == TD_TENSOR ? value->as.tensor
                                                     : g);
 }
-
 /* rules: function run_gradient */
 static td_tensor *run_gradient(td_backward_pass *b,
                                const td_gradient_row *row, int i,
@@ -71,7 +67,6 @@ static td_tensor *run_gradient(td_backward_pass *b,
             ok = place_operand(&f, &value[k], g);
     return ok && td_frame_run(&f, loop, as) ? out : NULL;
 }
-
 /* rules: function formula_of */
 static td_formula formulas[TD_GRADIENT_COUNT + 1][2];
 
@@ -92,7 +87,6 @@ static const td_formula *formula_of(const td_gradient_row *row, int i)
     pthread_once(&once, read_formulas);
     return &formulas[row->number][i];
 }
-
 /* rules: function evaluate_gradient */
 static td_tensor *evaluate_gradient(td_backward_pass *b,
                                     const td_gradient_row *row, int i,
@@ -106,7 +100,6 @@ static td_tensor *evaluate_gradient(td_backward_pass *b,
     return result.kind == TD_TENSOR ? result.as.tensor
          : td_full(td_input_dims(b, i), result.as.scalar, like);
 }
-
 /* rules: function elementwise_rule */
 static bool elementwise_rule(td_backward_pass *b, int operands)
 {

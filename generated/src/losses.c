@@ -29,7 +29,8 @@ typedef struct {
 /* losses: struct row */
 typedef struct {
     double *x, *q;               /* [classes]: scores and masses */
-    double mass, top, sum;       /* Q, m and the sum of exponentials */
+    int64_t best;                /* the class of the largest score */
+    double mass, top, rest;      /* Q, m, exponentials of the others */
 } row;
 /* losses: struct loss_call */
 typedef struct {
@@ -205,13 +206,13 @@ static void read_row(const entropy *e, int64_t s, row *r)
     td_convert(TD_FLOAT64, r->x, 1, e->x->dtype, from,
                e->x->strides[e->dim], e->classes);
     read_masses(e, s, r);
-    r->top = -INFINITY;
+    r->top = -INFINITY, r->best = 0, r->rest = 0;
     for (int64_t c = 0; c < e->classes; c++)
         if (!(r->x[c] <= r->top))
-            r->top = r->x[c];
-    r->sum = 0;
+            r->top = r->x[r->best = c];
     for (int64_t c = 0; c < e->classes; c++)
-        r->sum += exp(r->x[c] - r->top);
+        if (c != r->best)
+            r->rest += exp(r->x[c] - r->top);
 }
 /* losses: function row_loss */
 static double row_loss(const entropy *e, const row *r)
@@ -219,7 +220,7 @@ static double row_loss(const entropy *e, const row *r)
     double loss = 0;
     for (int64_t c = 0; c < e->classes; c++)
         if (r->q[c] != 0)
-            loss += r->q[c] * (r->top - r->x[c] + log(r->sum));
+            loss += r->q[c] * (r->top - r->x[c] + log1p(r->rest));
     return loss;
 }
 /* losses: function for_each_row */
@@ -272,7 +273,8 @@ static bool backward_rows(void *context, int64_t begin, int64_t end,
         read_row(e, s, &r);
         const double g = r.mass == 0 ? 0 : gradient_of(e, s) / e->divisor;
         for (int64_t c = 0; c < e->classes; c++)
-            r.x[c] = g * (r.mass * exp(r.x[c] - r.top) / r.sum - r.q[c]);
+            r.x[c] = g * (r.mass * exp(r.x[c] - r.top) / (1 + r.rest)
+                          - r.q[c]);
         td_convert(e->out->dtype, (char *)td_at(e->out)
             + sample_offset(e->out, e->dim, s) * (int64_t)size,
             e->out->strides[e->dim], TD_FLOAT64, r.x, 1, e->classes);

@@ -14,7 +14,6 @@ static void node_destroy(void *object)
 
 static const td_class node_class = { "node", node_destroy,
                                      TD_COUNT_NODES };
-
 /* graph: function td_node_new */
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
 {
@@ -35,7 +34,6 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->grad_in = node->grad + n_out;
     return node;
 }
-
 /* graph: function td_node_drop */
 void td_node_drop(td_node *node)
 {
@@ -55,7 +53,6 @@ void td_node_drop(td_node *node)
     node->n_in = 0;
     node->released = true;
 }
-
 /* graph: function td_node_attach */
 void td_node_attach(td_tensor *x, td_node *node, int slot)
 {
@@ -64,7 +61,6 @@ void td_node_attach(td_tensor *x, td_node *node, int slot)
     x->slot = slot;
     x->requires_grad = true;
 }
-
 /* graph: function td_edge_connect */
 void td_edge_connect(td_edge *edge, const td_tensor *x)
 {
@@ -77,7 +73,6 @@ void td_edge_connect(td_edge *edge, const td_tensor *x)
         edge->leaf = td_retain((td_tensor *)x);
     }
 }
-
 /* graph: function td_save */
 static uint32_t version_of(const td_tensor *x)
 {
@@ -90,7 +85,6 @@ void td_save(td_saved *saved, td_tensor *x)
     saved->tensor = td_retain(x);
     saved->version = version_of(x);
 }
-
 /* graph: function td_save_result */
 bool td_save_result(td_saved *saved, td_tensor *result, int slot)
 {
@@ -102,7 +96,6 @@ bool td_save_result(td_saved *saved, td_tensor *result, int slot)
     td_scope_end();
     return alias != NULL;
 }
-
 /* graph: function check_version */
 static bool check_version(const td_node *node, const td_saved *saved,
                           const char *role, int index)
@@ -121,7 +114,6 @@ static bool check_version(const td_node *node, const td_saved *saved,
         td_node_name(node), role, index, td_kind_text(kind, x),
         version_of(x), saved->version);
 }
-
 /* graph: function td_unpack */
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index)
@@ -135,7 +127,6 @@ td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
         td_node_attach(again, b->node, saved->result - 1);
     return again;
 }
-
 /* graph: functions that unpack saved tensors */
 td_tensor *td_saved_input(const td_backward_pass *b, int i)
 {
@@ -146,7 +137,6 @@ td_tensor *td_saved_output(const td_backward_pass *b, int k)
 {
     return td_unpack(b, &b->node->out[k].saved, "output", k);
 }
-
 /* graph: functions that a rule calls */
 bool td_needs(const td_backward_pass *b, int i)
 {
@@ -167,7 +157,6 @@ const td_value *td_attribute(const td_backward_pass *b, int i)
 {
     return &b->node->attr[i];
 }
-
 /* graph: function td_operand */
 td_value td_operand(const td_backward_pass *b, int i)
 {
@@ -176,7 +165,6 @@ td_value td_operand(const td_backward_pass *b, int i)
         return td_v_scalar(edge->scalar);
     return td_v_tensor(td_saved_input(b, i));
 }
-
 /* graph: function td_rule_of */
 const td_rule_entry *td_rule_of(const td_op *op)
 {
@@ -187,7 +175,6 @@ bool td_op_differentiable(const td_op *op)
 {
     return op != NULL && td_rule_of(op)->kind == TD_RULE_FUNCTION;
 }
-
 /* graph: functions that copy attributes */
 static size_t bytes_behind(const td_value *value)
 {
@@ -206,7 +193,6 @@ static size_t room_for_attributes(const td_call *call)
         room += bytes_behind(&call->attr[i]);
     return room;
 }
-
 /* graph: function copy_attributes */
 static void copy_attributes(td_node *node, const td_call *call)
 {
@@ -224,7 +210,6 @@ static void copy_attributes(td_node *node, const td_call *call)
         room += bytes_behind(&call->attr[i]);
     }
 }
-
 /* graph: function connect_operands */
 static void connect_operands(td_node *node, const td_call *call)
 {
@@ -241,13 +226,11 @@ static void connect_operands(td_node *node, const td_call *call)
                 ? in->as.scalar : (td_scalar){ TD_SCALAR_NONE, { 0 } };
     }
 }
-
 /* graph: function leads_on */
 static bool leads_on(const td_edge *edge)
 {
     return edge->node != NULL || edge->leaf != NULL;
 }
-
 /* graph: function save_for_rule */
 static bool save_for_rule(td_node *node, const td_call *call)
 {
@@ -263,7 +246,6 @@ static bool save_for_rule(td_node *node, const td_call *call)
             return false;
     return true;
 }
-
 /* graph: function record */
 static bool record(td_call *call)
 {
@@ -286,7 +268,6 @@ static bool record(td_call *call)
     td_release(node);
     return ok;
 }
-
 /* graph: function wants_record */
 static bool any_requires_grad(const td_value *value)
 {
@@ -306,7 +287,6 @@ static bool wants_record(const td_call *call)
             return true;
     return false;
 }
-
 /* graph: functions that look at results */
 static bool returns_operand(const td_call *call)
 {
@@ -325,7 +305,6 @@ static bool has_differentiable_result(const td_call *call)
             return true;
     return false;
 }
-
 /* graph: function refuse_in_place */
 static bool refuse_in_place(const td_call *call)
 {
@@ -338,7 +317,6 @@ static bool refuse_in_place(const td_call *call)
         "changing a tensor in place is not recorded yet; use the "
         "form that returns a new tensor, or no_grad");
 }
-
 /* graph: function td_record_begin */
 bool td_record_begin(const td_call *call, td_recording *recording)
 {
@@ -358,7 +336,6 @@ bool td_record_begin(const td_call *call, td_recording *recording)
     self->muted++;
     return true;
 }
-
 /* graph: function td_record_end */
 bool td_record_end(td_call *call, td_recording recording, bool ok)
 {

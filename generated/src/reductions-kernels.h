@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "reductions": edit that, not this file. */
-/* Kernels of the reductions: folds of blocks of rows and columns, and the
-   exponentials of softmax. */
+/* Kernels of the reductions: folds of blocks of rows and columns, and
+   the exponentials of softmax. */
 #ifndef TD_REDUCTIONS_KERNELS_H
 #define TD_REDUCTIONS_KERNELS_H
 #include <stdint.h>

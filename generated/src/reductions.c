@@ -136,8 +136,8 @@ static const void *fetch(const reduction *r, int64_t kept_offset,
     for (int64_t done = 0; done < n; ) {
         const int64_t at = begin + done;
         const int64_t run = smaller(length - at % length, n - done);
-        convert_run(r, to, r->data + (kept_offset + offset_of(a, at)) * size,
-                stride, run);
+        const int64_t offset = kept_offset + offset_of(a, at);
+        convert_run(r, to, r->data + offset * size, stride, run);
         done += run;
         to += run * (int64_t)td_dtype_size(r->type);
     }
@@ -176,8 +176,9 @@ static void fold_columns(const folding *f, int64_t band, int64_t begin,
     const int64_t size = (int64_t)f->size;
     const int64_t across = kept->shape[kept->rank - 1];
     const int64_t per_row = cut(across, BAND);
-    const int64_t first = band / per_row * across + band % per_row * BAND;
-    const int64_t width = smaller(BAND, across - band % per_row * BAND);
+    const int64_t column = band % per_row * BAND;
+    const int64_t first = band / per_row * across + column;
+    const int64_t width = smaller(BAND, across - column);
     const char *x = f->r->data + offset_of(kept, first) * size;
     char *out = partial + first * size;
     memcpy(out, x + offset_of(reduced, begin) * size,
@@ -209,12 +210,13 @@ static bool fold_units(void *context, int64_t begin, int64_t end,
     const folding *f = context;
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t first = unit / f->bands * f->block;
-        const int64_t n = smaller(f->block, f->r->reduced.count - first);
-        char *partial = f->partial + (size_t)(unit / f->bands
-                            * f->r->kept.count) * f->size;
+        const int64_t block = unit / f->bands;
+        const int64_t first = block * f->block;
+        const int64_t left = f->r->reduced.count - first;
+        char *partial = f->partial
+                      + (size_t)(block * f->r->kept.count) * f->size;
         (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
-                                                  first, n, partial);
+            first, smaller(f->block, left), partial);
     }
     return true;
 }
@@ -226,8 +228,8 @@ static void combine_blocks_in_a_tree(const folding *f)
     for (int64_t step = 1; step < f->blocks; step *= 2)
         for (int64_t b = 0; b + step < f->blocks; b += 2 * step)
             f->fold->columns(1, width,
-                             f->partial + (size_t)(b + step) * row, width,
-                             f->partial + (size_t)b * row);
+                             f->partial + (size_t)(b + step) * row,
+                             width, f->partial + (size_t)b * row);
 }
 /* reductions: function fold_all */
 /* Fold everything into `out`, kept.count numbers of r->type.  Nothing
@@ -243,14 +245,15 @@ static bool fold_all(const reduction *r, int kind, void *out)
     if (!f.partial)
         return false;
     const int64_t work = f.band * smaller(f.block, r->reduced.count);
-    if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1, fold_units,
-                         &f))
+    if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1,
+                         fold_units, &f))
         return false;
     combine_blocks_in_a_tree(&f);
     if (f.blocks > 1)
         memcpy(out, f.partial, row);
     return true;
 }
+/* reductions: what every reduction begins with */
 /* reductions: function axes_to_reduce */
 /* The dimensions named by an attribute, as bits; all if it is absent or
    empty.  A scalar tensor has none, whatever is named. */
@@ -320,20 +323,17 @@ static bool fold_into(const reduction *r, int kind, td_tensor *out)
     return done;
 }
 /* reductions: function reduce */
-/* Fold x over `mask`; empty_value is the result of folding nothing. */
-static td_tensor *reduce(const td_tensor *x, unsigned mask, td_dims shape,
+/* A fold of x; empty_value is the result of folding nothing. */
+static td_tensor *reduce(const td_tensor *x, td_dims shape,
                          reduction r, int kind, td_dtype dtype,
                          int64_t empty_value)
 {
     td_tensor *out = td_tensor_new(shape, dtype, x->storage->device);
-    (void)mask;
     if (!out || r.kept.count == 0)
         return out;
-    if (r.reduced.count == 0)
-        for (int64_t i = 0; i < r.kept.count; i++)
-            td_convert(dtype, (char *)td_at(out)
-                       + i * (int64_t)td_dtype_size(dtype), 1,
-                       TD_INT64, &empty_value, 1, 1);
+    if (r.reduced.count == 0)      /* a stride of 0 repeats the value */
+        td_convert(dtype, td_at(out), 1, TD_INT64, &empty_value, 0,
+                   r.kept.count);
     else if (!fold_into(&r, kind, out)) {
         td_release(out);
         return NULL;
@@ -362,8 +362,7 @@ bool sum_kernel(td_call *call)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
-    return td_return(call, reduce(x, mask,
-        reduced_shape(x, mask, keepdim),
+    return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
         normalise(x, folding_type(dtype), mask, false), TD_FOLD_SUM,
         dtype, 0));
 }
@@ -391,7 +390,7 @@ bool mean_kernel(td_call *call)
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
     const reduction r = normalise(x, dtype, mask, false);
-    td_tensor *out = reduce(x, mask, reduced_shape(x, mask, keepdim), r,
+    td_tensor *out = reduce(x, reduced_shape(x, mask, keepdim), r,
                             TD_FOLD_SUM, dtype, 0);
     if (out)
         divide(out, (double)r.reduced.count);
@@ -418,14 +417,14 @@ bool sum_to_size_kernel(td_call *call)
     if (!fits) {
         char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
         return td_fail(TD_ERROR_RUNTIME, "sum_to_size",
-                       "shape %s is not %s broadcast", td_shape_text(x, from),
-                       td_dims_text(&size, to));
+                       "shape %s is not %s broadcast",
+                       td_shape_text(x, from), td_dims_text(&size, to));
     }
     if (mask == 0)
         return td_return(call, td_tensor_alias(x));
-    const reduction r = normalise(x, folding_type(x->dtype), mask, false);
-    return td_return(call, reduce(x, mask, size, r, TD_FOLD_SUM,
-                                  folding_type(x->dtype), 0));
+    const reduction r = normalise(x, folding_type(x->dtype), mask,
+                                  false);
+    return td_return(call, reduce(x, size, r, TD_FOLD_SUM, r.type, 0));
 }
 /* reductions: kernel amax */
 static bool extreme(td_call *call, int kind, const td_value *dim,
@@ -436,10 +435,11 @@ static bool extreme(td_call *call, int kind, const td_value *dim,
     if (!check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, dim, &mask))
         return false;
-    const reduction r = normalise(x, folding_type(x->dtype), mask, false);
+    const reduction r = normalise(x, folding_type(x->dtype), mask,
+                                  false);
     if (r.reduced.count == 0 && r.kept.count > 0)
         return fail_empty(call, x, dim);
-    return td_return(call, reduce(x, mask, reduced_shape(x, mask, keepdim),
+    return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
                                   r, kind, x->dtype, 0));
 }
 
@@ -477,7 +477,7 @@ static bool truth(td_call *call, int kind, int64_t empty_value)
     reduction r = normalise(x, TD_INT64, mask, false);
     r.truth = true;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
-    return td_return(call, reduce(x, mask, reduced_shape(x, mask, keepdim),
+    return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
                                   r, kind, TD_BOOL, empty_value));
 }
 
@@ -490,6 +490,7 @@ bool all_kernel(td_call *call)
 {
     return truth(call, TD_FOLD_MIN, 1);
 }
+/* reductions: operators that search a maximum */
 /* reductions: functions that find a value */
 #define FIND(name, T, IS_NAN)                                        \
     static int64_t name(const void *x_, int64_t n, const void *of)   \
@@ -569,7 +570,8 @@ static bool locate(td_call *call, int kind, bool with_values)
     if (!check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
-    const reduction r = normalise(x, folding_type(x->dtype), mask, true);
+    const reduction r = normalise(x, folding_type(x->dtype), mask,
+                                  true);
     if (r.reduced.count == 0 && r.kept.count > 0)
         return fail_empty(call, x, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
@@ -581,8 +583,8 @@ static bool locate(td_call *call, int kind, bool with_values)
         values = td_tensor_new(shape, x->dtype, x->storage->device);
     if (!indices || (with_values && !values))
         goto fail;
-    search s = { &r, kind, td_at(indices), values ? td_at(values) : NULL,
-                 x->dtype };
+    search s = { &r, kind, td_at(indices),
+                 values ? td_at(values) : NULL, x->dtype };
     const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
     if (!td_parallel_for(r.kept.count, grain, search_some, &s))
         goto fail;
@@ -615,6 +617,7 @@ bool min_dim_kernel(td_call *call)
 {
     return locate(call, TD_FOLD_MIN, true);
 }
+/* reductions: operators that take exponentials */
 /* reductions: function fold_number */
 static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
                           const void *x)
@@ -647,7 +650,7 @@ static double log_sum_exp(const reduction *r, int64_t offset,
     }
     return isfinite(m) ? log(sum) : 0;
 }
-/* reductions: kernel logsumexp */
+/* reductions: struct lse_work */
 typedef struct {
     const reduction *r;
     void *out;
@@ -669,7 +672,7 @@ static bool lse_some(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
-
+/* reductions: kernel logsumexp */
 bool logsumexp_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -684,8 +687,8 @@ bool logsumexp_kernel(td_call *call)
         return false;
     const reduction r = normalise(x, x->dtype, mask, false);
     lse_work work = { &r, td_at(out) };
-    if (!td_parallel_for(r.kept.count, GRAIN / (r.reduced.count + 1) + 1,
-                         lse_some, &work)) {
+    const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
+    if (!td_parallel_for(r.kept.count, grain, lse_some, &work)) {
         td_release(out);
         out = NULL;
     }
@@ -718,16 +721,18 @@ static double sum_row(td_dtype type, int64_t n, const void *x)
 static void softmax(td_dtype type, int64_t n, const void *x, void *y)
 {
     const td_row_kernels *rows = rows_of(type);
-    const double m = fold_number(type, &folds_of(type)[TD_FOLD_MAX], n, x);
+    const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
+    const double m = fold_number(type, largest, n, x);
     rows->exp(n, x, m, y);
     rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
 }
 /* reductions: function log_softmax */
-static void log_softmax(td_dtype type, int64_t n, const void *x, void *y,
-                        void *exponentials)
+static void log_softmax(td_dtype type, int64_t n, const void *x,
+                        void *y, void *exponentials)
 {
     const td_row_kernels *rows = rows_of(type);
-    const double m = fold_number(type, &folds_of(type)[TD_FOLD_MAX], n, x);
+    const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
+    const double m = fold_number(type, largest, n, x);
     rows->exp(n, x, m, exponentials);
     const double rest = log(sum_row(type, n, exponentials));
     rows->affine(n, x, m, 1, y);
@@ -742,7 +747,8 @@ static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
     const int64_t first = i / w->inner * w->inner * n + i % w->inner;
     char *out = w->out + first * size;
     char *y = w->inner == 1 ? out : scratch + row_bytes(n);
-    const void *x = fetch(&w->r, offset_of(&w->r.kept, i), 0, n, scratch);
+    const void *x = fetch(&w->r, offset_of(&w->r.kept, i), 0, n,
+                          scratch);
     if (w->logarithm)
         log_softmax(type, n, x, y, scratch + 2 * row_bytes(n));
     else
@@ -848,7 +854,8 @@ td_tensor *td_min(td_tensor *input)
     const td_value in[] = { td_v_tensor(input) };
     return td_run1(&td_ops[TD_OP_min], 1, in, 0, NULL);
 }
-static td_tensor *run_arg(int op, td_tensor *input, td_arg_options options)
+static td_tensor *run_arg(int op, td_tensor *input,
+                          td_arg_options options)
 {
     const td_value in[] = { td_v_tensor(input) };
     const td_value attr[] = {
@@ -867,8 +874,8 @@ td_tensor *td_argmin(td_tensor *input, td_arg_options options)
 {
     return run_arg(TD_OP_argmin, input, options);
 }
-static td_tensor *run_dim(int op, td_tensor *input, int dim, bool keepdim,
-                          td_tensor **indices)
+static td_tensor *run_dim(int op, td_tensor *input, int dim,
+                          bool keepdim, td_tensor **indices)
 {
     const td_value in[] = { td_v_tensor(input) };
     const td_value attr[] = { td_v_int(dim), td_v_bool(keepdim) };

@@ -51,6 +51,7 @@ typedef struct td_thread {
     int grad_depth;                 /* modes open */
     bool grad_off;                  /* the innermost, ready to read */
     int muted;                      /* recorded operators running */
+    char grad_fn_name[80];          /* answer of td_grad_fn_name */
 } td_thread;
 
 /* memory: struct td_runtime */

@@ -109,7 +109,6 @@ bool index_select_backward_kernel(td_call *call)
         add_slices(out, g, index, int_of(&call->attr[1]));
     return td_return(call, td_scope_end_with(out));
 }
-
 /* rules: rules for views */
 bool reshape_rule(td_backward_pass *b)
 {
@@ -148,7 +147,6 @@ bool identity_rule(td_backward_pass *b)
     b->grad_in[0] = b->grad[0];
     return true;
 }
-
 /* rules: rules for parts */
 static td_tensor *put_back(td_backward_pass *b, int op, int n)
 {
@@ -189,7 +187,6 @@ bool select_backward_rule(td_backward_pass *b)
     b->grad_in[0] = take_again(b, TD_OP_select, 2);
     return !td_failed();
 }
-
 /* rules: rules for joins */
 bool cat_rule(td_backward_pass *b)
 {
@@ -217,7 +214,6 @@ bool stack_rule(td_backward_pass *b)
             b->grad_in[i] = td_select(b->grad[0], dim, i);
     return !td_failed();
 }
-
 /* rules: rules for selections */
 bool index_select_rule(td_backward_pass *b)
 {

@@ -22,7 +22,6 @@ typedef struct sample {
     double gradient[2];         /* range of the operands; 0, 0: -2, 2 */
     double forward[2];          /* range in which values are checked */
 } sample;
-
 /* gradcheck: table of the samples */
 #define SAMPLE(op, type, ...) \
     { .name = #op, .kind = SAMPLE_##type, __VA_ARGS__ },
@@ -31,7 +30,6 @@ static const sample samples[] = {
     { NULL, SAMPLE_CALL, NULL, { 0, 0 }, { 0, 0 } }
 };
 #undef SAMPLE
-
 /* gradcheck: struct sample_call */
 enum { SAMPLE_MOST = 16 };
 
@@ -48,7 +46,6 @@ typedef struct sample_call {
     const char *at;                     /* what is still to be read */
     bool bad;
 } sample_call;
-
 /* gradcheck: functions that read a sample's tensors */
 static double sample_random(sample_call *s)
 {
@@ -146,7 +143,6 @@ static td_value sample_operand(sample_call *s)
     v = td_v_float(strtod(s->at, (char **)&s->at));
     return v;
 }
-
 /* gradcheck: functions that read a sample's attributes */
 static td_value sample_value(sample_call *s, const td_parameter *p,
                              td_dims *room)
@@ -185,7 +181,6 @@ static td_value sample_word(sample_call *s, char room[32])
     s->at += quoted && *s->at != '\0';
     return (td_value){ .kind = TD_STRING, .as.string = room };
 }
-
 /* gradcheck: function sample_read */
 static void sample_attribute(sample_call *s, const char *text,
                              const td_parameter *p, int index)

@@ -18,7 +18,6 @@ static td_tensor *run_sample(void *context, td_tensor *const *in)
     s->call.n_out = 0;
     return td_run(&s->call) ? s->call.out[0] : NULL;
 }
-
 /* gradcheck: function check_call */
 static int check_call(const sample *from, const char *text)
 {
@@ -35,7 +34,6 @@ static int check_call(const sample *from, const char *text)
     td_scope_end();
     return !right;
 }
-
 /* gradcheck: test that checks every sample */
 static int check_sample(const sample *from)
 {
@@ -62,7 +60,6 @@ static void every_derivative_is_right_twice(void **state)
         wrong += check_sample(s);
     assert_int_equal(wrong, 0);
 }
-
 /* gradcheck: test that nothing is missing */
 static bool has_sample(const char *name)
 {
@@ -102,7 +99,6 @@ static void no_operator_lacks_rule_sample_or_sentence(void **state)
     }
     assert_int_equal(missing, 0);
 }
-
 /* gradcheck: test that wrong rules are caught */
 static bool wrong_backward(void *context, td_custom_call *call)
 {

@@ -26,7 +26,6 @@ static td_tensor *leaf(double x)
         (td_tensor_options){ .dtype = TD_FLOAT64,
                              .requires_grad = true });
 }
-
 /* graph: test that counts once */
 static void a_node_sends_its_gradient_on_once(void **state)
 {
@@ -43,7 +42,6 @@ static void a_node_sends_its_gradient_on_once(void **state)
     assert_true(td_item_double(td_grad_of(x)) == 4);
     td_scope_end();
 }
-
 /* graph: test of a deep diamond */
 static void sixty_doublings_take_sixty_steps(void **state)
 {
@@ -56,7 +54,6 @@ static void sixty_doublings_take_sixty_steps(void **state)
     assert_true(td_item_double(td_grad_of(x)) == 0x1p60);
     td_scope_end();
 }
-
 /* graph: test of a long chain */
 static void a_million_operators_fit_the_stack(void **state)
 {
@@ -75,7 +72,6 @@ static void a_million_operators_fit_the_stack(void **state)
     td_release(x);
     assert_int_equal(td_live_node_count(), nodes);
 }
-
 /* graph: test of second derivatives */
 static void recorded_passes_can_be_differentiated(void **state)
 {
@@ -90,7 +86,6 @@ static void recorded_passes_can_be_differentiated(void **state)
     assert_true(td_item_double(h) == 12);
     td_scope_end();
 }
-
 /* graph: test of clear errors */
 static void mistakes_are_named(void **state)
 {

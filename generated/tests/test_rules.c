@@ -36,7 +36,6 @@ static void assert_close(const char *name, td_tensor *a, td_tensor *b)
                      "terms", name, i, p, q);
     }
 }
-
 /* rules: test that both readings agree */
 static void compare_readings(const td_op *op, int operands,
                              td_dtype dtype)
@@ -58,7 +57,6 @@ static void compare_readings(const td_op *op, int operands,
         assert_close(td_op_name(op), by_loop[i], by_terms[i]);
     td_scope_end();
 }
-
 /* rules: tests of the rule rows */
 static void both_readings_of_a_row_agree(void **state)
 {

@@ -580,6 +580,12 @@ static void where_and_clamp(void **state)
         .max = td_some(2) })) == 2);
     assert_true(isnan(only(td_clamp(n, (td_clamp_options){
         .min = td_some(0), .max = td_some(1) }))));
+    assert_true(isnan(only(td_clamp(x, (td_clamp_options){
+        .min = td_some(NAN), .max = td_some(1) }))));
+    assert_true(isnan(only(td_clamp(x, (td_clamp_options){
+        .min = td_some(0), .max = td_some(NAN) }))));
+    assert_true(isnan(only(td_clamp(x, (td_clamp_options){
+        .min = td_some(NAN), .max = td_some(NAN) }))));
     td_release(x);
     td_release(n);
     td_tensor *i = filled(TD_INT32, three, 5);
@@ -815,6 +821,15 @@ static void an_operand_may_share_memory_with_the_result(void **state)
     td_release(td_mul_(back, odd));
     for (int i = 0; i < 10; i++)
         assert_true(p[i] == wanted[i]);
+    td_tensor *square = random_tensor(TD_FLOAT32, (td_dims){ 2, { 9, 9 } },
+                                      CONTIGUOUS);
+    td_tensor *turned = td_transpose(square, 0, 1);
+    td_tensor *sum = td_add(square, turned);
+    td_release(td_add_(square, turned));
+    assert_memory_equal(td_at(square), td_at(sum), 81 * sizeof(float));
+    td_release(sum);
+    td_release(turned);
+    td_release(square);
     td_release(back);
     td_release(odd);
     td_release(to);

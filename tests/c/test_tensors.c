@@ -202,8 +202,8 @@ static void release(void *context)
 static void memory_of_another_is_released_once(void **state)
 {
     (void)state;
-    float data[6] = { 0, 1, 2, 3, 4, 5 };
-    int one = 1;
+    static float data[6] = { 0, 1, 2, 3, 4, 5 };
+    static int one = 1;
     released = 0;
     td_scope_begin();
     td_tensor *x = td_from_memory(data, TD_DIMS(3, 2), TD_DIMS(1, 3), none, release, &one);

@@ -4,11 +4,12 @@
 
    Operands have one type (float32, float64, int64, int32 or uint8) and
    any strides; the result is new and contiguous.  Results have the same
-   bits for any number of threads.  Errors: TD_ERROR_RUNTIME for shapes and
-   unequal types, TD_ERROR_UNSUPPORTED for the other types.
+   bits for any number of threads.  Errors: TD_ERROR_RUNTIME for shapes
+   and unequal types, TD_ERROR_UNSUPPORTED for the other types.
 
-       td_tensor *x = td_ones(TD_DIMS(64, 784), TD_DEFAULTS);
-       td_tensor *w = td_ones(TD_DIMS(10, 784), TD_DEFAULTS);
+       const td_tensor_options plain = TD_DEFAULTS;
+       td_tensor *x = td_ones(TD_DIMS(64, 784), plain);
+       td_tensor *w = td_ones(TD_DIMS(10, 784), plain);
        td_tensor *y = td_linear(x, w, NULL);            // [64, 10]
        td_tensor *g = td_matmul(td_t(y), x);            // [10, 784]
 */

@@ -2,17 +2,18 @@
 /* Tangled from the chapter "reductions": edit that, not this file. */
 /* Reductions: many numbers into one, over any dimensions.
 
-   Dimensions may be negative, counted from the end.  Results are new and
-   contiguous, and have the same bits for any number of threads.  A sum of
-   n floats is within (70 + log2(n / 4096)) 2^-24 of the sum of their
-   magnitudes.  Errors: TD_ERROR_INDEX for dimensions out of range,
-   TD_ERROR_RUNTIME for empty maxima and means of whole numbers.
+   Dimensions may be negative, counted from the end.  Results are new
+   and contiguous, and have the same bits for any number of threads.  A
+   sum of n floats errs by at most (140 + log2 n) 2^-24 times the sum of
+   their magnitudes.  Errors: TD_ERROR_INDEX for dimensions out of
+   range, TD_ERROR_RUNTIME for empty maxima and means of whole numbers.
 
-       td_tensor *x = td_ones(TD_DIMS(64, 10), TD_DEFAULTS);
-       td_tensor *s = td_sum(x, (td_reduce_options){ 0 });       // []
+       td_tensor *x = td_ones(TD_DIMS(64, 10),
+                              (td_tensor_options)TD_DEFAULTS);
+       td_tensor *s = td_sum(x, TD_REDUCE_DEFAULTS);         // []
        td_tensor *r = td_sum(x, (td_reduce_options){
-                                 .dims = TD_DIMS(-1) });         // [64]
-       td_tensor *p = td_softmax(x, 1);                          // [64,10]
+                                 .dims = TD_DIMS(-1) });     // [64]
+       td_tensor *p = td_softmax(x, 1);                      // [64, 10]
 */
 #ifndef TREADLE_REDUCTIONS_H
 #define TREADLE_REDUCTIONS_H

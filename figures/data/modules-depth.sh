@@ -1,0 +1,2 @@
+# deviation of the units after each of twenty layers, for three scales
+"${BUILD:-build}/examples/depth"

@@ -1,0 +1,391 @@
+/* needs: modules */
+/* Modules: names, lists, sharing, training flag, release; the first weights
+   of each initialiser; failures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <treadle/treadle.h>
+#include "module.h"
+#include "tensor.h"
+
+static const td_linear_options usual = TD_DEFAULTS;
+static const td_tensor_options plain = TD_DEFAULTS;
+
+static int setup(void **state)
+{
+    (void)state;
+    td_error_clear();
+    td_scope_begin();
+    td_manual_seed(4);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    td_memory_fail_after(-1);
+    td_error_clear();
+    td_scope_end();
+    return td_memory_stats().live_tensors != 0
+        || td_memory_stats().live_objects != 0;
+}
+
+static void fails_with(td_error_code code, const char *words)
+{
+    assert_true(td_failed());
+    assert_int_equal(td_error(), code);
+    if (!strstr(td_error_message(), words))
+        fail_msg("'%s' lacks '%s'", td_error_message(), words);
+    td_error_clear();
+}
+
+static td_module *three_layers(void)
+{
+    return td_sequential((td_module *[]){ td_linear_module(5, 7, usual),
+        td_relu_module(), td_linear_module(7, 3, usual) }, 3);
+}
+
+/* ---- names and lists ---------------------------------------------------------- */
+
+static void names_are_paths(void **state)
+{
+    (void)state;
+    td_module *inner = three_layers();
+    td_module *net = td_sequential((td_module *[]){ td_relu_module(), inner,
+        td_linear_module(3, 2, (td_linear_options){ .no_bias = true }) }, 3);
+    const char *names[] = { "1.0.weight", "1.0.bias", "1.2.weight",
+                            "1.2.bias", "2.weight" };
+    const int64_t sizes[] = { 35, 7, 21, 3, 6 };
+    td_named_tensor found[8];
+    assert_int_equal(td_named_parameters(net, found, 8), 5);
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(found[i].name, names[i]);
+        assert_int_equal(td_numel(found[i].tensor), sizes[i]);
+        assert_true(td_requires_grad(found[i].tensor));
+        assert_true(td_is_leaf(found[i].tensor));
+    }
+    assert_int_equal(td_named_state(net, found, 8), 5);
+}
+
+static void a_short_array_is_filled_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    td_module *net = three_layers();
+    td_tensor *p[4] = { NULL };
+    assert_int_equal(td_parameters(net, NULL, 0), 4);
+    assert_int_equal(td_parameters(net, p, 2), 4);
+    assert_true(p[0] && p[1] && !p[2]);
+    assert_int_equal(td_parameters(td_relu_module(), p, 4), 0);
+}
+
+static void a_shared_layer_is_trained_once_and_saved_twice(void **state)
+{
+    (void)state;
+    td_module *l = td_linear_module(4, 4, usual);
+    td_module *net = td_sequential((td_module *[]){ l, td_relu_module(), l },
+                                   3);
+    td_named_tensor found[8];
+    assert_int_equal(td_named_parameters(net, found, 8), 2);
+    assert_int_equal(td_named_state(net, found, 8), 4);
+    assert_string_equal(found[2].name, "2.weight");
+    assert_ptr_equal(found[2].tensor, found[0].tensor);
+}
+
+static void a_name_too_long_is_an_error(void **state)
+{
+    (void)state;
+    td_module *net = td_linear_module(1, 1, usual);
+    for (int i = 0; i < 60; i++)
+        net = td_sequential(&net, 1);
+    assert_int_equal(td_parameters(net, NULL, 0), -1);
+    fails_with(TD_ERROR_RUNTIME, "longer than");
+}
+
+/* ---- a class of one's own ---------------------------------------------------------- */
+
+typedef struct {
+    td_module module;
+    td_tensor *scale, *seen;
+    td_module *first;
+    td_module_list rest;
+} custom;
+
+static const td_field custom_fields[] = {
+    TD_PARAMETER(custom, scale), TD_BUFFER(custom, seen),
+    TD_MODULE(custom, first), TD_MODULES(custom, rest),
+    { NULL, TD_FIELD_PARAMETER, 0 } };
+
+static td_tensor *custom_forward(td_module *self, td_tensor *x)
+{
+    custom *c = (custom *)self;
+    return td_mul(td_forward(c->first, x), c->scale);
+}
+static const td_module_class custom_class = {
+    { .name = "Custom", .destroy = td_module_destroy },
+    custom_fields, custom_forward };
+
+static void a_table_is_all_a_class_needs(void **state)
+{
+    (void)state;
+    custom *c = td_module_new(&custom_class, sizeof *c);
+    c->scale = td_retain(td_set_requires_grad(
+        td_full(TD_RANK_0, td_float(2), plain), true));
+    c->seen = td_retain(td_zeros(TD_DIMS(1), plain));
+    c->first = td_retain(three_layers());
+    td_named_tensor found[16];
+    assert_int_equal(td_named_parameters(&c->module, found, 16), 5);
+    assert_string_equal(found[0].name, "scale");
+    assert_string_equal(found[1].name, "first.0.weight");
+    assert_int_equal(td_named_state(&c->module, found, 16), 6);
+    assert_string_equal(found[1].name, "seen");
+    td_tensor *x = td_randn(TD_DIMS(2, 5), plain);
+    td_tensor *y = td_forward(&c->module, x), *z = td_forward(c->first, x);
+    assert_true(td_item_double(td_select(td_select(y, 0, 1), 0, 2))
+        == 2 * td_item_double(td_select(td_select(z, 0, 1), 0, 2)));
+    assert_true(td_is_training(&c->module));
+    assert_true(td_train(&c->module, false));
+    assert_false(td_is_training(c->first));
+    assert_false(td_is_training(((td_module_list *)(void *)
+        ((char *)c->first + c->first->class->fields[0].offset))->at[2]));
+    assert_true(td_train(&c->module, true));
+    assert_true(td_is_training(c->first));
+}
+
+/* ---- computing ------------------------------------------------------------------------ */
+
+static void linear_is_x_times_w_transposed_plus_b(void **state)
+{
+    (void)state;
+    td_module *l = td_linear_module(5, 3,
+        (td_linear_options){ .dtype = TD_FLOAT64 });
+    td_tensor *p[2], *x = td_randn(TD_DIMS(4, 5),
+        (td_tensor_options){ .dtype = TD_FLOAT64 });
+    assert_int_equal(td_parameters(l, p, 2), 2);
+    const double *w = td_data(p[0]), *b = td_data(p[1]), *v = td_data(x);
+    td_tensor *y = td_forward(l, x);
+    for (int n = 0; n < 4; n++)
+        for (int o = 0; o < 3; o++) {
+            double sum = b[o];
+            for (int i = 0; i < 5; i++)
+                sum += v[n * 5 + i] * w[o * 5 + i];
+            assert_true(fabs(((double *)td_data(y))[n * 3 + o] - sum)
+                        < 1e-14);
+        }
+    assert_null(td_forward(l, td_zeros(TD_DIMS(4, 6),
+        (td_tensor_options){ .dtype = TD_FLOAT64 })));
+    assert_true(td_failed());
+    td_error_clear();
+}
+
+static void a_sequence_passes_through_and_an_empty_one_returns(void **state)
+{
+    (void)state;
+    td_module *none = td_sequential(NULL, 0);
+    td_tensor *x = td_randn(TD_DIMS(2, 5), plain);
+    assert_ptr_equal(td_forward(none, x), x);
+    td_module *net = three_layers();
+    td_no_grad_begin();
+    const int64_t before = td_memory_stats().live_tensors;
+    assert_int_equal(td_size(td_forward(net, x), 1), 3);
+    assert_int_equal(td_memory_stats().live_tensors, before + 1);
+    td_no_grad_end();
+}
+
+static void modules_live_as_long_as_their_sequence(void **state)
+{
+    (void)state;
+    td_scope_begin();
+    td_scope_begin();
+    td_module *net = td_scope_end_with(three_layers());
+    td_tensor *p[4];
+    assert_int_equal(td_parameters(net, p, 4), 4);
+    assert_int_equal(td_memory_stats().live_tensors, 4);
+    td_scope_end();
+    assert_int_equal(td_memory_stats().live_tensors, 0);
+}
+
+/* ---- first weights -------------------------------------------------------------------- */
+
+static void moments(td_tensor *x, double *most, double *deviation)
+{
+    const float *v = td_data(x);
+    double sum = 0;
+    *most = 0;
+    for (int64_t i = 0; i < td_numel(x); i++) {
+        *most = fmax(*most, fabs((double)v[i]));
+        sum += (double)v[i] * v[i];
+    }
+    *deviation = sqrt(sum / (double)td_numel(x));
+}
+
+static void expect(td_tensor *x, double most, double deviation)
+{
+    double m, d;
+    assert_non_null(x);
+    moments(x, &m, &d);
+    if (!(m <= most && fabs(d / deviation - 1) < 0.02))
+        fail_msg("largest %g of %g, deviation %g of %g", m, most, d,
+                 deviation);
+}
+
+static void each_initialiser_has_its_width(void **state)
+{
+    (void)state;
+    td_tensor *w = td_set_requires_grad(td_empty(TD_DIMS(300, 200), plain),
+                                        true);
+    const double xavier = sqrt(2.0 / 500), he = sqrt(2.0 / 200);
+    const td_kaiming_options usual_he = TD_DEFAULTS;
+    expect(td_xavier_uniform_(w, 1), sqrt(3) * xavier, xavier);
+    expect(td_xavier_uniform_(w, 2), sqrt(3) * 2 * xavier, 2 * xavier);
+    expect(td_xavier_normal_(w, 1), INFINITY, xavier);
+    expect(td_kaiming_uniform_(w, usual_he), sqrt(3) * he, he);
+    expect(td_kaiming_normal_(w, usual_he), INFINITY, he);
+    expect(td_kaiming_normal_(w, (td_kaiming_options){ .fan_out = true }),
+           INFINITY, sqrt(2.0 / 300));
+    expect(td_kaiming_uniform_(w, (td_kaiming_options){
+        .negative_slope = sqrt(5) }), 1 / sqrt(200), 1 / sqrt(600));
+    td_tensor *kernel = td_empty(TD_DIMS(40, 30, 5, 3), plain);
+    expect(td_kaiming_normal_(kernel, usual_he), INFINITY,
+           sqrt(2.0 / (30 * 15)));
+    expect(td_xavier_normal_(kernel, 1), INFINITY,
+           sqrt(2.0 / (70 * 15)));
+    td_module *l = td_linear_module(200, 300, usual);
+    td_tensor *p[2];
+    td_parameters(l, p, 2);
+    expect(p[0], 1 / sqrt(200), 1 / sqrt(600));
+    double most, deviation;
+    moments(p[1], &most, &deviation);
+    assert_true(most <= 1 / sqrt(200) && most > .95 / sqrt(200));
+}
+
+static void signals_survive_twenty_layers(void **state)
+{
+    (void)state;
+    td_tensor *x = td_randn(TD_DIMS(64, 256), plain);
+    for (int i = 0; i < 20; i++)
+        x = td_relu(td_linear(x, td_kaiming_normal_(
+            td_empty(TD_DIMS(256, 256), plain),
+            (td_kaiming_options)TD_DEFAULTS), NULL));
+    double most, deviation;
+    moments(x, &most, &deviation);
+    assert_true(deviation > 0.2 && deviation < 5);
+}
+
+static void gains_are_pytorchs(void **state)
+{
+    (void)state;
+    assert_true(td_gain("linear", 0) == 1 && td_gain("sigmoid", 0) == 1);
+    assert_true(td_gain("tanh", 0) == 5.0 / 3);
+    assert_true(td_gain("relu", 0) == sqrt(2));
+    assert_true(fabs(td_gain("leaky_relu", .2) - sqrt(2 / 1.04)) < 1e-15);
+    assert_true(td_gain("selu", 0) == .75);
+    td_gain("gelu", 0);
+    fails_with(TD_ERROR_VALUE, "gelu");
+    td_gain(NULL, 0);
+    fails_with(TD_ERROR_VALUE, "(null)");
+}
+
+static void a_seed_makes_the_same_network(void **state)
+{
+    (void)state;
+    td_tensor *p[2][4];
+    for (int k = 0; k < 2; k++) {
+        td_manual_seed(31);
+        td_parameters(three_layers(), p[k], 4);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_memory_equal(td_data(p[0][i]), td_data(p[1][i]),
+                            (size_t)td_numel(p[0][i]) * sizeof(float));
+    td_manual_seed(31);               /* weight first, then bias */
+    td_tensor *w = td_uniform_(td_empty(TD_DIMS(7, 5), plain),
+                               -1 / sqrt(5), 1 / sqrt(5));
+    assert_memory_equal(td_data(w), td_data(p[0][0]), 35 * sizeof(float));
+}
+
+/* ---- failures --------------------------------------------------------------------------- */
+
+static void wrong_arguments_are_named(void **state)
+{
+    (void)state;
+    assert_null(td_linear_module(-1, 3, usual));
+    fails_with(TD_ERROR_VALUE, "-1");
+    assert_null(td_linear_module(3, 3,
+                (td_linear_options){ .dtype = TD_INT64 }));
+    fails_with(TD_ERROR_TYPE, "int64");
+    td_module *some[] = { td_relu_module(), NULL };
+    assert_null(td_sequential(some, 2));
+    fails_with(TD_ERROR_VALUE, "NULL");
+    assert_null(td_sequential(NULL, 2));
+    fails_with(TD_ERROR_VALUE, "2 children");
+    assert_null(td_forward(NULL, td_zeros(TD_DIMS(1), plain)));
+    fails_with(TD_ERROR_VALUE, "module is NULL");
+    assert_null(td_forward(some[0], NULL));
+    fails_with(TD_ERROR_VALUE, "input is NULL");
+    assert_int_equal(td_parameters(NULL, NULL, 0), -1);
+    fails_with(TD_ERROR_VALUE, "module is NULL");
+    assert_false(td_train(NULL, true));
+    fails_with(TD_ERROR_VALUE, "module is NULL");
+    assert_null(td_xavier_normal_(td_zeros(TD_DIMS(3), plain), 1));
+    fails_with(TD_ERROR_VALUE, "1 dimensions");
+    assert_null(td_kaiming_normal_(NULL, (td_kaiming_options)TD_DEFAULTS));
+    fails_with(TD_ERROR_VALUE, "weight is NULL");
+}
+
+static void sizes_of_zero_make_a_module(void **state)
+{
+    (void)state;
+    td_module *l = td_linear_module(0, 3, usual);
+    assert_non_null(l);
+    td_tensor *y = td_forward(l, td_zeros(TD_DIMS(2, 0), plain));
+    assert_int_equal(td_numel(y), 6);
+    assert_non_null(td_linear_module(3, 0, usual));
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    bool done = false;
+    for (int64_t n = 0; !done; n++) {
+        td_scope_begin();
+        const int64_t before = td_memory_stats().live_objects;
+        td_memory_fail_after(n);
+        td_tensor *p[4];
+        done = td_parameters(three_layers(), p, 4) == 4;
+        td_memory_fail_after(-1);
+        if (!done)
+            assert_int_equal(td_error(), TD_ERROR_MEMORY);
+        td_error_clear();
+        td_scope_end();
+        assert_true(td_memory_stats().live_objects <= before);
+        assert_int_equal(td_memory_stats().live_tensors, 0);
+        assert_true(n < 300);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(names_are_paths),
+        TEST(a_short_array_is_filled_as_far_as_it_goes),
+        TEST(a_shared_layer_is_trained_once_and_saved_twice),
+        TEST(a_name_too_long_is_an_error),
+        TEST(a_table_is_all_a_class_needs),
+        TEST(linear_is_x_times_w_transposed_plus_b),
+        TEST(a_sequence_passes_through_and_an_empty_one_returns),
+        TEST(modules_live_as_long_as_their_sequence),
+        TEST(each_initialiser_has_its_width),
+        TEST(signals_survive_twenty_layers),
+        TEST(gains_are_pytorchs),
+        TEST(a_seed_makes_the_same_network),
+        TEST(wrong_arguments_are_named),
+        TEST(sizes_of_zero_make_a_module),
+        TEST(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
