@@ -69,7 +69,7 @@ $(TANGLED): $(CHAPTERS) $(wildcard chapters/collectors) loom/tangle loom/web.py 
 tangle: | deps-core
 	@$(tangle_command)
 else
-$(TANGLED): | deps-build
+$(TANGLED): | $(if $(filter test quick-test test-programs debug coverage prefix,$(MAKECMDGOALS)),deps-core,deps-build)
 	@mkdir -p $(@D)
 	@echo "No .git here: generated/ and book.pdf are used as they came, nothing is tangled or woven."
 	@touch $@

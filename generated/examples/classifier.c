@@ -11,7 +11,7 @@
 typedef struct {
     const char *data, *losses;   /* folder; file to write, or NULL */
     bool digits;                 /* MNIST, not Fashion-MNIST */
-    int epochs, steps;           /* stop after so many steps; 0: never */
+    int epochs, steps;           /* stop after so many; 0: never */
     double rate;
     uint64_t seed;
 
@@ -195,6 +195,7 @@ int main(int argc, char **argv)
     td_scope_end();
     if (t.record)
         fclose(t.record);
-    printf("graph nodes alive: %lld\n", (long long)td_live_node_count());
+    printf("graph nodes alive: %lld\n",
+           (long long)td_live_node_count());
     return td_failed();
 }

@@ -54,7 +54,8 @@ def main():
                         nn.Linear(256, 128), nn.ReLU(),
                         nn.Linear(128, 10))
     images = MNIST if o.mnist else FashionMNIST
-    train, test = images(o.data, train=True), images(o.data, train=False)
+    train = images(o.data, train=True)
+    test = images(o.data, train=False)
     loader = DataLoader(train, 64, shuffle=True)
     sgd = td.optim.SGD(net.parameters(), lr=o.lr, momentum=0.9)
     losses = []

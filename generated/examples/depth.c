@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "modules": edit that, not this file. */
-/* How loud a signal is after each of twenty layers, for three scales. */
+/* How loud a signal is after each of twenty layers: three scales. */
 #include <math.h>
 #include <stdio.h>
 #include <treadle/treadle.h>
@@ -8,7 +8,8 @@
 /* modules: function next_layer */
 static td_tensor *next_layer(td_tensor *x, double deviation)
 {
-    td_tensor *w = td_empty(TD_DIMS(256, 256), (td_tensor_options){ 0 });
+    td_tensor *w = td_empty(TD_DIMS(256, 256),
+                            (td_tensor_options){ 0 });
     return td_relu(td_linear(x, td_normal_(w, 0, deviation), NULL));
 }
 

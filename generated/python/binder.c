@@ -330,9 +330,9 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
     if (elements < 16384) {
         good = td_run(call);
     } else {
-        Py_BEGIN_ALLOW_THREADS
+        leave_python();
         good = td_run(call);
-        Py_END_ALLOW_THREADS
+        enter_python();
     }
     if (!good)
         return fail();

@@ -209,10 +209,10 @@ static void release_buffer(void *context)
 {
     if (!Py_IsInitialized())
         return;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    const int lock = take_lock();
     PyBuffer_Release(context);
     PyMem_Free(context);
-    PyGILState_Release(gil);
+    give_lock(lock);
 }
 
 static bool element_strides(const Py_buffer *view, td_dims *strides)

@@ -57,6 +57,10 @@ PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x);
 PyObject *wrap_many(glue *g, td_tensor **x, int n);
 bool make_tensor_type(glue *g, PyObject *module);
 /* module.c */
+void leave_python(void);
+void enter_python(void);
+int take_lock(void);
+void give_lock(int how);
 PyObject *fail(void);
 bool callback_failed(const char *operation);
 /* binder.c */

@@ -78,11 +78,11 @@ PyObject *py_backward(PyObject *module, PyObject *args)
                             Py_TYPE(w ? gradient : root)->tp_name);
     bool good;
     td_error_clear();
-    Py_BEGIN_ALLOW_THREADS
+    leave_python();
     good = td_backward(w->handle, (td_backward_options){
         .gradient = v ? v->handle : NULL, .retain_graph = retain,
         .create_graph = create });
-    Py_END_ALLOW_THREADS
+    enter_python();
     if (!good)
         return fail();
     Py_RETURN_NONE;
@@ -106,11 +106,11 @@ PyObject *py_grad(PyObject *module, PyObject *args)
         && take_handles(seeds, true, &v)) {
         bool good;
         td_error_clear();
-        Py_BEGIN_ALLOW_THREADS
+        leave_python();
         good = td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
             .grad_outputs = v.n ? v.at : NULL, .retain_graph = retain,
             .create_graph = create, .allow_unused = unused });
-        Py_END_ALLOW_THREADS
+        enter_python();
         result = good ? wrap_many(PyModule_GetState(module), g, x.n)
                       : fail();
     }
@@ -123,7 +123,7 @@ PyObject *py_grad(PyObject *module, PyObject *args)
 /* python: function call_python_hook */
 static td_tensor *call_python_hook(void *context, td_tensor *grad)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    const int lock = take_lock();
     td_tensor *changed = NULL;
     PyObject *x = wrap(published_state(), td_retain(grad));
     PyObject *result = x ? PyObject_CallOneArg(context, x) : NULL;
@@ -138,7 +138,7 @@ static td_tensor *call_python_hook(void *context, td_tensor *grad)
     td_error_clear();
     if (PyErr_Occurred())
         callback_failed("hook");
-    PyGILState_Release(gil);
+    give_lock(lock);
     return changed;
 }
 
@@ -146,12 +146,12 @@ static void drop_object(void *context)
 {
     if (!Py_IsInitialized())
         return;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    const int lock = take_lock();
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     Py_DECREF((PyObject *)context);
     PyErr_Restore(type, value, trace);
-    PyGILState_Release(gil);
+    give_lock(lock);
 }
 /* python: function py_register_hook */
 /* _register_hook(tensor, callable) -> number of the hook */
@@ -221,7 +221,7 @@ static PyObject *tuple_of_bools(const bool *x, int n)
 }
 bool function_backward(void *context, td_custom_call *call)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    const int lock = take_lock();
     PyObject *saved = tuple_of(call->saved, call->n_saved);
     PyObject *grads = tuple_of(call->grad_out, call->n_out);
     PyObject *needs = tuple_of_bools(call->needs, call->n_in);
@@ -245,7 +245,7 @@ bool function_backward(void *context, td_custom_call *call)
     Py_XDECREF(result);
     td_error_clear();
     const bool good = !PyErr_Occurred();
-    PyGILState_Release(gil);
+    give_lock(lock);
     return good || callback_failed("backward");
 }
 /* python: function py_record */

@@ -2,6 +2,46 @@
 /* Tangled from the chapter "python": edit that, not this file. */
 #include "glue.h"
 #include <limits.h>
+/* python: functions of the lock */
+static _Thread_local PyThreadState *parked;
+
+/* Between these two the lock is free, Python objects out of reach. */
+void leave_python(void)
+{
+    parked = PyEval_SaveThread();
+}
+
+void enter_python(void)
+{
+    PyThreadState *thread = parked;
+    parked = NULL;
+    PyEval_RestoreThread(thread);
+}
+enum { HELD = 10, PARKED };
+
+static bool holding(void)
+{
+    const PyThreadState *thread = _PyThreadState_UncheckedGet();
+    return thread != NULL
+        && thread->thread_id == PyThread_get_thread_ident();
+}
+
+/* Makes Python usable in a callback; what it returns undoes it. */
+int take_lock(void)
+{
+    if (parked == NULL)
+        return holding() ? HELD : (int)PyGILState_Ensure();
+    enter_python();
+    return PARKED;
+}
+
+void give_lock(int how)
+{
+    if (how == PARKED)
+        leave_python();
+    else if (how != HELD)
+        PyGILState_Release((PyGILState_STATE)how);
+}
 /* python: function exception_of */
 static PyObject *exception_of(td_error_code code)
 {
@@ -139,10 +179,10 @@ static PyObject *py_images(PyObject *module, PyObject *args)
     glue *g = PyModule_GetState(module);
     td_dataset *data;
     td_error_clear();
-    Py_BEGIN_ALLOW_THREADS
+    leave_python();
     data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
                                       : td_fashion_mnist(root, train);
-    Py_END_ALLOW_THREADS
+    enter_python();
     if (data == NULL)
         return fail();
     PyObject *images = wrap(g, td_retain(td_dataset_images(data)));
@@ -174,10 +214,10 @@ static PyObject *py_batch(PyObject *module, PyObject *args)
     td_tensor *pair[2] = { NULL, NULL };
     bool good;
     td_error_clear();
-    Py_BEGIN_ALLOW_THREADS
+    leave_python();
     good = td_dataset_get(data, td_data(w->handle), td_numel(w->handle),
                           &pair[0], &pair[1]);
-    Py_END_ALLOW_THREADS
+    enter_python();
     return good ? wrap_many(PyModule_GetState(module), pair, 2)
                 : fail();
 }

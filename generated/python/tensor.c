@@ -25,7 +25,7 @@ static void wrapper_dropped(void *companion)
 {
     if (!Py_IsInitialized())
         return;
-    PyGILState_STATE gil = PyGILState_Ensure();
+    const int lock = take_lock();
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     tensor_object *w = companion;
@@ -35,7 +35,7 @@ static void wrapper_dropped(void *companion)
         give_handle(w, td_rescue(dying));
     Py_DECREF((PyObject *)w);
     PyErr_Restore(type, value, trace);
-    PyGILState_Release(gil);
+    give_lock(lock);
 }
 /* python: function flip */
 /* Leaves the wrapper to its handle, if anyone in C still holds that. */

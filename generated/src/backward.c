@@ -234,6 +234,11 @@ static bool add_to_leaf(const td_pass *pass, td_tensor *x,
     td_release(grad);
     return x->grad != NULL;
 }
+/* graph: function with_past */
+static td_tensor *with_past(td_tensor *grad)
+{
+    return grad && grad->node ? td_retain(grad) : NULL;
+}
 /* graph: function fill_leaf */
 static bool fill_leaf(td_pass *pass, td_sink *sink)
 {
@@ -248,8 +253,12 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
     td_tensor *grad = sink->grad;
     sink->grad = NULL;
     pthread_mutex_lock(&td_process()->leaf_lock);
+    td_tensor *const held[] = { with_past(leaf->grad),
+                                with_past(grad) };
     const bool ok = add_to_leaf(pass, leaf, grad);
     pthread_mutex_unlock(&td_process()->leaf_lock);
+    td_release(held[0]);
+    td_release(held[1]);
     return ok;
 }
 /* graph: function fit */

@@ -152,7 +152,8 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
         return td_fail(TD_ERROR_RUNTIME, call->op->name,
                        "expected a non-empty list of tensors");
     *first = call->in[0].as.tensors.at[0];
-    if ((*first)->rank + more > TD_MAX_RANK || (*first)->rank + more == 0)
+    const int rank = (*first)->rank + more;
+    if (rank > TD_MAX_RANK || rank == 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
                        "rank %d cannot be joined", (*first)->rank);
     return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
@@ -315,7 +316,8 @@ bool index_select_kernel(td_call *call)
                        "'index' must be a vector, got rank %d",
                        index->rank);
     td_dims shape = td_shape_of(x);
-    const int64_t n = td_numel(index), size = x->rank ? x->shape[dim] : 1;
+    const int64_t n = td_numel(index);
+    const int64_t size = x->rank ? x->shape[dim] : 1;
     if (x->rank > 0)
         shape.at[dim] = n;
     else if (n != 1)

@@ -145,7 +145,8 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
 /* data: function check_images */
 static bool check_images(td_tensor *images, td_tensor *labels)
 {
-    if (td_dtype_of(images) != TD_UINT8 || td_dtype_of(labels) != TD_UINT8)
+    if (td_dtype_of(images) != TD_UINT8
+        || td_dtype_of(labels) != TD_UINT8)
         return td_fail(TD_ERROR_TYPE, "image_dataset",
             "images and labels must be uint8, not %s and %s",
             td_dtype_name(td_dtype_of(images)),
@@ -167,7 +168,8 @@ td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
         || !td_require(labels, "image_dataset", "labels")
         || !check_images(images, labels))
         return NULL;
-    td_dataset *d = td_dataset_new(td_size(images, 0), NULL, NULL, NULL);
+    td_dataset *d = td_dataset_new(td_size(images, 0), NULL, NULL,
+                                   NULL);
     if (d) {
         d->images = td_retain(images);
         d->labels = td_retain(labels);
@@ -220,8 +222,9 @@ static bool find_folder(const collection *c, const char *root,
     if (!root && c->packaged && has_file(c->packaged, first))
         return snprintf(folder, PATH_SIZE, "%s", c->packaged) > 0;
     /* data: say where the files were sought */
-    return td_fail(TD_ERROR_IO, c->name, "no %s or %s.gz in %s%s%s%s", first,
-        first, root || (data && *data) ? folder : "(TREADLE_DATA is not set)",
+    return td_fail(TD_ERROR_IO, c->name, "no %s or %s.gz in %s%s%s%s",
+        first, first,
+        root || (data && *data) ? folder : "(TREADLE_DATA is not set)",
         !root && c->packaged ? " or " : "",
         !root && c->packaged ? c->packaged : "",
         root ? "" : "; set TREADLE_DATA to the folder that holds "

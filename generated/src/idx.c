@@ -65,7 +65,8 @@ static int64_t unpack(source *s, unsigned char *out, int64_t n)
             /* data: refill the packed bytes from the file */
             {
                 s->z.next_in = s->packed;
-                s->z.avail_in = (uInt)fread(s->packed, 1, sizeof s->packed, s->file);
+                s->z.avail_in = (uInt)fread(s->packed, 1, sizeof s->packed,
+                                            s->file);
                 if (s->z.avail_in == 0)
                     return broken(s, "is truncated") - 1;
             }
@@ -74,7 +75,7 @@ static int64_t unpack(source *s, unsigned char *out, int64_t n)
         s->z.avail_out = (uInt)part;
         const int status = inflate(&s->z, Z_NO_FLUSH);
         if (status != Z_OK && status != Z_STREAM_END)
-            return broken(s, "is damaged: its gzip data is invalid") - 1;
+            return broken(s, "is damaged: invalid gzip data") - 1;
         s->ended = status == Z_STREAM_END;
         done += part - s->z.avail_out;
     }
@@ -117,7 +118,8 @@ static bool unsupported(const source *s, const unsigned char *magic)
         TD_MAX_RANK);
 }
 /* data: function check_length */
-static bool check_length(const source *s, int64_t header, int64_t elements)
+static bool check_length(const source *s, int64_t header,
+                         int64_t elements)
 {
     const int64_t rest = s->bytes - header;
     if (s->gzip ? elements / 1032 <= s->bytes : elements == rest)
@@ -126,9 +128,10 @@ static bool check_length(const source *s, int64_t header, int64_t elements)
         return td_fail(TD_ERROR_IO, "idx_read", "%s claims %" PRId64
             " elements, more than its %" PRId64 " bytes can hold",
             s->path, elements, s->bytes);
-    return td_fail(TD_ERROR_IO, "idx_read", "%s is %s: it claims %" PRId64
-        " elements and holds %" PRId64, s->path, rest < elements
-        ? "truncated" : "too long", elements, rest);
+    return td_fail(TD_ERROR_IO, "idx_read",
+        "%s is %s: it claims %" PRId64 " elements and holds %" PRId64,
+        s->path, rest < elements ? "truncated" : "too long", elements,
+        rest);
 }
 /* data: function read_header */
 static bool read_header(source *s, td_dims *shape)
@@ -137,7 +140,7 @@ static bool read_header(source *s, td_dims *shape)
     if (!read_exactly(s, magic, 4))
         return false;
     if (magic[0] != 0 || magic[1] != 0 || magic[3] == 0)
-        return broken(s, "is not an IDX file: its magic number is wrong");
+        return broken(s, "is no IDX file: its magic number is wrong");
     if (magic[2] != 0x08 || magic[3] > TD_MAX_RANK)
         return unsupported(s, magic);
     shape->count = magic[3];
@@ -147,7 +150,7 @@ static bool read_header(source *s, td_dims *shape)
             return false;
         shape->at[d] = big_endian(size);
         if (!td_mul_size(elements, shape->at[d], &elements))
-            return broken(s, "claims more elements than can be counted");
+            return broken(s, "claims more elements than we can count");
     }
     return check_length(s, 4 + 4 * (int64_t)shape->count, elements);
 }

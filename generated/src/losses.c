@@ -83,8 +83,8 @@ static bool check_scores(entropy *e)
 static bool mismatch(const entropy *e)
 {
     char scores[TD_SHAPE_TEXT], target[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, e->op, "input %s has its classes in "
-        "dimension %d; target %s does not fit it",
+    return td_fail(TD_ERROR_RUNTIME, e->op, "input %s has its classes "
+        "in dimension %d; target %s does not fit it",
         td_shape_text(e->x, scores), e->dim,
         td_shape_text(e->target, target));
 }
@@ -256,8 +256,9 @@ static double gradient_of(const entropy *e, int64_t s)
     const td_tensor *g = e->gradient;
     const int64_t at = e->reduction == TD_LOSS_NONE
                      ? sample_offset(g, -1, s) : 0;
-    return g->dtype == TD_FLOAT64 ? ((const double *)td_at(g))[at]
-                                  : (double)((const float *)td_at(g))[at];
+    return g->dtype == TD_FLOAT64
+        ? ((const double *)td_at(g))[at]
+        : (double)((const float *)td_at(g))[at];
 }
 /* losses: function backward_rows */
 static bool backward_rows(void *context, int64_t begin, int64_t end,
@@ -271,7 +272,8 @@ static bool backward_rows(void *context, int64_t begin, int64_t end,
         return false;
     for (int64_t s = begin; s < end; s++) {
         read_row(e, s, &r);
-        const double g = r.mass == 0 ? 0 : gradient_of(e, s) / e->divisor;
+        const double g = r.mass == 0 ? 0
+                       : gradient_of(e, s) / e->divisor;
         for (int64_t c = 0; c < e->classes; c++)
             r.x[c] = g * (r.mass * exp(r.x[c] - r.top) / (1 + r.rest)
                           - r.q[c]);
@@ -342,8 +344,8 @@ bool cross_entropy_backward_kernel(td_call *call)
     if (ok)
         e.out = td_tensor_new(td_shape_of(e.x), e.x->dtype,
                               td_device_of(e.x));
-    ok = ok && td_return(call, e.out) && td_parallel_for(e.samples, rows_at_a_time(&e),
-                                        backward_rows, &e);
+    ok = ok && td_return(call, e.out)
+      && td_parallel_for(e.samples, rows_at_a_time(&e), backward_rows, &e);
     free_weight(&e);
     return ok;
 }
@@ -408,8 +410,8 @@ static loss_call loss_of(td_backward_pass *b, int first)
 /* losses: function no_weight_gradient */
 static bool no_weight_gradient(const char *op)
 {
-    return td_fail(TD_ERROR_UNSUPPORTED, op, "weight is a constant; its "
-                   "gradient is not computed, so detach it");
+    return td_fail(TD_ERROR_UNSUPPORTED, op, "weight is a constant "
+                   "and has no gradient; detach it");
 }
 /* losses: function run_backward */
 static td_tensor *run_backward(td_tensor *g, const loss_call *l)
@@ -487,7 +489,8 @@ static td_tensor *masses(const loss_call *l)
 static td_tensor *through_seed(const loss_call *l, td_tensor *g,
                                td_tensor *v)
 {
-    td_tensor *one = run_backward(td_ones_like(g, (td_tensor_options){ 0 }), l);
+    const td_tensor_options alike = { 0 };
+    td_tensor *one = run_backward(td_ones_like(g, alike), l);
     td_tensor *all = td_mul(v, one);
     return l->each
         ? td_squeeze(sum_classes(l, all), TD_DIMS(l->dim))
@@ -519,8 +522,9 @@ bool cross_entropy_backward_rule(td_backward_pass *b)
 {
     const loss_call l = loss_of(b, 1);
     td_tensor *g = td_saved_input(b, 0), *v = b->grad[0];
-    if (td_failed() || (td_needs(b, 3)
-                        && !no_weight_gradient("cross_entropy_backward")))
+    if (td_needs(b, 3))
+        no_weight_gradient("cross_entropy_backward");
+    if (td_failed())
         return false;
     td_tensor *p = td_softmax(l.x, l.dim);
     td_tensor *centred = td_sub(v, sum_classes(&l, td_mul(p, v)));

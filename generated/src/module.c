@@ -45,7 +45,7 @@ void td_module_destroy(void *object)
 typedef struct {
     td_named_tensor *found;      /* NULL: only count */
     int count;
-    bool buffers;                /* of the state, or parameters alone? */
+    bool buffers;                /* of the state; or parameters only */
     bool shared;                 /* list a shared tensor every time */
     char path[TD_NAME_SIZE];
 } walk;
@@ -127,7 +127,8 @@ static int collect(td_module *m, walk like, td_named_tensor *out,
     return td_failed() ? -1 : w.count;
 }
 /* modules: functions that list tensors */
-int td_named_parameters(td_module *m, td_named_tensor *out, int capacity)
+int td_named_parameters(td_module *m, td_named_tensor *out,
+                        int capacity)
 {
     return collect(m, (walk){ 0 }, out, capacity);
 }
@@ -339,7 +340,8 @@ td_tensor *td_kaiming_uniform_(td_tensor *w, td_kaiming_options o)
 {
     double in, out;
     return fans("kaiming_uniform_", w, &in, &out)
-        ? fill_uniform(w, sqrt(3) * kaiming_deviation(in, out, o)) : NULL;
+        ? fill_uniform(w, sqrt(3) * kaiming_deviation(in, out, o))
+        : NULL;
 }
 td_tensor *td_kaiming_normal_(td_tensor *w, td_kaiming_options o)
 {

@@ -16,23 +16,23 @@ typedef struct {
     bool nesterov;
 } sgd;
 /* optimisers: kernel sgd_range */
-#define SGD_RANGE(name, T)                                              \
-static void name(const sgd *s, int64_t begin, int64_t end)              \
-{                                                                       \
-    T *restrict theta = s->theta, *restrict m = s->m;                   \
-    const T *restrict g = s->g;                                         \
-    const T rate = (T)s->rate, mu = (T)s->mu, take = (T)s->take;        \
-    const T decay = (T)s->decay, sign = (T)s->sign;                     \
-    for (int64_t i = begin; i < end; i++) {                             \
-        T d = sign * g[i];                                              \
-        if (decay != 0)                                                 \
-            d += decay * theta[i];                                      \
-        if (m) {                                                        \
-            m[i] = mu * m[i] + take * d;                                \
-            d = s->nesterov ? d + mu * m[i] : m[i];                     \
-        }                                                               \
-        theta[i] -= rate * d;                                           \
-    }                                                                   \
+#define SGD_RANGE(name, T)                                       \
+static void name(const sgd *s, int64_t begin, int64_t end)       \
+{                                                                \
+    T *restrict theta = s->theta, *restrict m = s->m;            \
+    const T *restrict g = s->g;                                  \
+    const T rate = (T)s->rate, mu = (T)s->mu, take = (T)s->take; \
+    const T decay = (T)s->decay, sign = (T)s->sign;              \
+    for (int64_t i = begin; i < end; i++) {                      \
+        T d = sign * g[i];                                       \
+        if (decay != 0)                                          \
+            d += decay * theta[i];                               \
+        if (m) {                                                 \
+            m[i] = mu * m[i] + take * d;                         \
+            d = s->nesterov ? d + mu * m[i] : m[i];              \
+        }                                                        \
+        theta[i] -= rate * d;                                    \
+    }                                                            \
 }
 SGD_RANGE(sgd_float32, float)
 SGD_RANGE(sgd_float64, double)
@@ -53,8 +53,8 @@ static bool matches(const td_tensor *theta, const td_tensor *x,
 {
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     if (theta->dtype != TD_FLOAT32 && theta->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, "sgd_step_", "param must be float32 "
-            "or float64, not %s", td_dtype_name(theta->dtype));
+        return td_fail(TD_ERROR_TYPE, "sgd_step_", "param must be "
+            "float32 or float64, not %s", td_dtype_name(theta->dtype));
     if (x->dtype != theta->dtype)
         return td_fail(TD_ERROR_TYPE, "sgd_step_", "%s is %s, param %s",
             role, td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
@@ -105,7 +105,8 @@ bool sgd_step_kernel(td_call *call)
         .decay = td_v_double(&at[3]),
         .sign = td_v_get_bool(&at[5]) ? -1 : 1,
         .nesterov = td_v_get_bool(&at[4]) } };
-    if (!matches(theta, g, "grad") || (m && !matches(theta, m, "buffer")))
+    if (!matches(theta, g, "grad")
+        || (m && !matches(theta, m, "buffer")))
         return false;
     if (m && !td_is_contiguous(m))
         return td_fail(TD_ERROR_RUNTIME, "sgd_step_",
@@ -117,7 +118,7 @@ struct td_optimiser {
     td_object object;
     int count;
     td_tensor **parameters;
-    td_tensor **buffers;         /* NULL until a parameter's first step */
+    td_tensor **buffers;         /* NULL before the first step */
     double rate;
     td_sgd_options options;
 };
@@ -147,15 +148,16 @@ static bool check_options(double rate, const td_sgd_options *o)
                 "%s %g must not be negative", least_zero[i].name,
                 least_zero[i].value);
     if (o->nesterov && !(o->momentum > 0 && o->dampening == 0))
-        return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a momentum "
-                       "above 0 and a dampening of 0");
+        return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a "
+                       "momentum above 0 and a dampening of 0");
     return true;
 }
 /* optimisers: function check_parameters */
 static bool check_parameters(td_tensor *const *parameters, int count)
 {
     if (count <= 0 || !parameters)
-        return td_fail(TD_ERROR_VALUE, "sgd", "there are no parameters");
+        return td_fail(TD_ERROR_VALUE, "sgd",
+                       "there are no parameters");
     for (int i = 0; i < count; i++) {
         if (!parameters[i])
             return td_fail(TD_ERROR_VALUE, "sgd",

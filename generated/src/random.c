@@ -164,7 +164,8 @@ static pair normal_pair(uint64_t x, uint64_t y)
 }
 /* random: function normal_at */
 /* Element i, from *p if that still holds the pair i belongs to. */
-static double normal_at(const fill *f, int64_t i, int64_t begin, pair *p)
+static double normal_at(const fill *f, int64_t i, int64_t begin,
+                        pair *p)
 {
     const uint64_t even = (uint64_t)i & ~(uint64_t)1;
     if (i == begin || (uint64_t)i == even)
@@ -245,8 +246,8 @@ static bool fill_range(void *context, int64_t begin, int64_t end,
     const size_t size = td_dtype_size(f->x->dtype);
     const bool direct = td_is_contiguous(f->x);
     char *data = td_at(f->x);
-    for (int64_t i = begin; i < end; i += FILL_BLOCK) {
-        const int64_t stop = i + FILL_BLOCK < end ? i + FILL_BLOCK : end;
+    for (int64_t i = begin, stop; i < end; i = stop) {
+        stop = end - i < FILL_BLOCK ? end : i + FILL_BLOCK;
         _Alignas(8) char buffer[FILL_BLOCK * 8];
         f->block(f, i, stop, direct ? data + (size_t)i * size : buffer);
         for (int64_t j = i; !direct && j < stop; j++)
@@ -291,7 +292,7 @@ static bool check_floating(const char *op, td_dtype dtype)
 /* An unfilled tensor of the size, dtype and device that were asked. */
 static td_tensor *new_floating(const char *op, const td_call *call)
 {
-    const td_value *at = call->attr;     /* size, generator, dtype, ... */
+    const td_value *at = call->attr;   /* size, generator, dtype... */
     td_dims shape;
     const td_dtype type = td_v_get_dtype(&at[2], td_default_dtype());
     return check_floating(op, type) && td_v_dims(call, &at[0], &shape)
@@ -306,14 +307,15 @@ static td_tensor *new_like(const char *op, const td_call *call)
          ? td_tensor_new(td_shape_of(x), type, td_device_of(x)) : NULL;
 }
 /* random: function fill_in_place */
-static bool fill_in_place(td_call *call, fill f, const td_value *generator)
+static bool fill_in_place(td_call *call, fill f,
+                          const td_value *generator)
 {
     const td_tensor *x = f.x;
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1)
             return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
-                "dimension %d of the tensor is expanded, several elements "
-                "share one place; clone it before writing", d);
+                "dimension %d of the tensor is expanded, several "
+                "elements share one place; clone it first", d);
     if (!fill_tensor(f, generator))
         return false;
     td_bump_version(f.x);
@@ -337,11 +339,13 @@ static bool check_interval(const char *op, td_dtype dtype, double a,
 static bool check_bounds(const char *op, td_dtype dtype, int64_t low,
                          int64_t high)
 {
-    static const struct { td_dtype dtype; int64_t least, most; } types[] =
-        { { TD_UINT8, 0, UINT8_MAX }, { TD_INT32, INT32_MIN, INT32_MAX },
-          { TD_INT64, INT64_MIN, INT64_MAX },
-          { TD_FLOAT32, -16777216, 16777216 },
-          { TD_FLOAT64, -9007199254740992, 9007199254740992 } };
+    static const struct {
+        td_dtype dtype; int64_t least, most;
+    } types[] = { { TD_UINT8, 0, UINT8_MAX },
+        { TD_INT32, INT32_MIN, INT32_MAX },
+        { TD_INT64, INT64_MIN, INT64_MAX },
+        { TD_FLOAT32, -16777216, 16777216 },
+        { TD_FLOAT64, -9007199254740992, 9007199254740992 } };
     if (low >= high)
         return td_fail(TD_ERROR_VALUE, op, "low = %" PRId64
             " must be below high = %" PRId64, low, high);
@@ -349,7 +353,8 @@ static bool check_bounds(const char *op, td_dtype dtype, int64_t low,
         if (types[i].dtype == dtype)
             return (low >= types[i].least && high - 1 <= types[i].most)
                 || td_fail(TD_ERROR_VALUE, op, "[%" PRId64 ",%" PRId64
-                    ") does not fit %s", low, high, td_dtype_name(dtype));
+                    ") does not fit %s", low, high,
+                    td_dtype_name(dtype));
     return td_fail(TD_ERROR_TYPE, op, "cannot draw whole numbers as %s",
                    td_dtype_name(dtype));
 }
@@ -362,9 +367,9 @@ static bool check_chances(const td_tensor *p)
             + element_offset(p, i) * (int64_t)td_dtype_size(p->dtype),
             1, 1);
         if (!(chance >= 0 && chance <= 1))
-            return td_fail(TD_ERROR_VALUE, "bernoulli", "probability %g "
-                "at position %" PRId64 " is not between 0 and 1",
-                chance, i);
+            return td_fail(TD_ERROR_VALUE, "bernoulli",
+                "probability %g at position %" PRId64
+                " is not between 0 and 1", chance, i);
     }
     return true;
 }
@@ -450,7 +455,8 @@ bool normal_kernel(td_call *call)
     if (!(deviation >= 0))
         return td_fail(TD_ERROR_VALUE, "normal_",
                        "std = %g must not be negative", deviation);
-    return fill_in_place(call, bell(x, mean, deviation), &call->attr[2]);
+    return fill_in_place(call, bell(x, mean, deviation),
+                         &call->attr[2]);
 }
 /* random: kernel bernoulli_in_place_kernel */
 bool bernoulli_in_place_kernel(td_call *call)

@@ -7,7 +7,7 @@
 #include <treadle/random.h>
 /* random: struct td_stream */
 typedef struct { uint64_t start, step; } td_stream;
-/* The next stream of a TD_GENERATOR value, or of the thread if TD_NONE. */
+/* The next stream of a TD_GENERATOR value; TD_NONE: the thread's. */
 td_stream td_next_stream(const td_value *generator);
 /* random: function td_mix */
 /* SplitMix64's finaliser: Steele, Lea, Flood 2014, after Stafford. */

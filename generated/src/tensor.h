@@ -65,7 +65,8 @@ td_storage *td_storage_retain(td_storage *s);
 void td_storage_release(td_storage *s);     /* NULL is fine */
 bool td_wrap_dim(const char *operation, int64_t dim, int rank,
                  int *out);
-const char *td_dims_text(const td_dims *shape, char text[TD_SHAPE_TEXT]);
+const char *td_dims_text(const td_dims *shape,
+                         char text[TD_SHAPE_TEXT]);
 const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT]);
 td_scalar td_element(const td_tensor *x, int64_t at);
 

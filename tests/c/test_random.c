@@ -382,6 +382,9 @@ static void normals_are_within_two_ulp(void **state)
 {
     (void)state;
     enum { N = 200000 };
+    volatile long double one = 1, little = 0x1p-60L;
+    if (one + little == one)
+        skip();                      /* valgrind: long double is double */
     td_manual_seed(12);
     const double *x = td_data(td_randn(TD_DIMS(N), wide));
     const float *z = td_data(td_randn(TD_DIMS(N), plain));

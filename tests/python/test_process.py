@@ -3,11 +3,14 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 import treadle as td
+from conftest import STAGE
 
 
 def train(seed, steps=15):
@@ -113,6 +116,32 @@ def test_training_goes_on_in_a_forked_child():
     assert os.waitpid(child, 0)[1] == 0
     assert got == repr(expected)
     assert train(4) == expected
+
+
+def test_a_second_interpreter_has_its_own_tensors():
+    pytest.importorskip("_xxsubinterpreters")
+    code = """if 1:
+        import treadle as td
+        x = td.ones(3, requires_grad=True)
+        x.register_hook(lambda g: g * 2)
+        (x * 2).sum().backward()
+        assert x.grad is x.grad and x.grad.tolist() == [4.0] * 3
+        del x
+        """
+    program = f"""if 1:
+        import _xxsubinterpreters as s
+        import treadle as td
+        for _ in range(3):
+            i = s.create()
+            s.run_string(i, {code!r})
+            s.destroy(i)
+        exec({code!r})
+        print((td.ones(2) + 1).tolist())
+        """
+    done = subprocess.run([sys.executable, "-c", program], timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(STAGE)},
+                          capture_output=True, text=True)
+    assert done.stdout.strip() == "[2.0, 2.0]", done.stderr
 
 
 def test_keyboard_interrupt_between_calls():

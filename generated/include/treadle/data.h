@@ -34,9 +34,10 @@ TD_API int64_t td_dataset_size(const td_dataset *dataset);
 TD_API bool td_dataset_get(td_dataset *dataset, const int64_t *index,
     int64_t n, td_tensor **input, td_tensor **target);
 /* data: prototypes of images */
-/* Bytes [n,...] and [n]; batches are float32 [B,pixels] / 255, int64 [B]. */
-TD_API td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels);
-/* From root, or $TREADLE_DATA/mnist (fashion-mnist), or Debian's folder. */
+/* Bytes [n,...] and [n]; makes float32 [B,pixels] / 255, int64 [B]. */
+TD_API td_dataset *td_image_dataset(td_tensor *images,
+                                    td_tensor *labels);
+/* From root, $TREADLE_DATA/mnist (fashion-mnist), Debian's folder. */
 TD_API td_dataset *td_mnist(const char *root, bool train);
 TD_API td_dataset *td_fashion_mnist(const char *root, bool train);
 /* The bytes of an image dataset, borrowed; NULL for another. */
@@ -50,7 +51,8 @@ typedef struct {
     int64_t size;
 } td_batch;
 
-TD_API td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
+TD_API td_loader *td_data_loader(td_dataset *dataset,
+                                 int64_t batch_size,
                                  td_loader_options options);
 /* False at the end of the epoch, or on failure (td_failed). */
 TD_API bool td_loader_next(td_loader *loader, td_batch *batch);

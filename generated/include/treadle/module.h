@@ -8,7 +8,7 @@
            td_linear_module(128, 10, (td_linear_options){ 0 }) }, 3);
        td_tensor *scores = td_forward(net, images);
 
-   The names of its parameters are 0.weight, 0.bias, 2.weight, 2.bias. */
+   Its parameters are called 0.weight, 0.bias, 2.weight, 2.bias. */
 #ifndef TREADLE_MODULE_H
 #define TREADLE_MODULE_H
 #include <treadle/tensor.h>
@@ -37,7 +37,8 @@ TD_API td_tensor *td_forward(td_module *module, td_tensor *x);
 TD_API bool td_train(td_module *module, bool training);
 TD_API bool td_is_training(const td_module *module);
 /* Each parameter once; the order is that of the field tables. */
-TD_API int td_parameters(td_module *module, td_tensor **out, int capacity);
+TD_API int td_parameters(td_module *module, td_tensor **out,
+                         int capacity);
 TD_API int td_named_parameters(td_module *module, td_named_tensor *out,
                                int capacity);
 /* Parameters and buffers; a shared one under each of its names. */
@@ -46,7 +47,7 @@ TD_API int td_named_state(td_module *module, td_named_tensor *out,
 /* modules: prototypes of initialisers */
 typedef struct {
     double negative_slope;       /* of a leaky ReLU; 0 for ReLU */
-    bool fan_out;                /* keep gradients steady, not signals */
+    bool fan_out;                /* keep the gradients steady */
 } td_kaiming_options;
 
 TD_API td_tensor *td_xavier_uniform_(td_tensor *w, double gain);

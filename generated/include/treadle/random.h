@@ -2,9 +2,10 @@
 /* Tangled from the chapter "random": edit that, not this file. */
 /* Random tensors that depend on seed, stream and index alone.
 
-   Each drawing operator takes the thread's next stream; element i of its
-   tensor takes draw i.  So values do not depend on the number of threads.
-   Integers and uniforms are equal on every machine, normals within 2 ulp.
+   Each drawing operator takes the thread's next stream; element i of
+   its tensor takes draw i.  So values do not depend on the number of
+   threads.  Integers and uniforms are equal on every machine, normals
+   within 2 ulp.
 
        td_manual_seed(0);
        td_tensor *w = td_randn(TD_DIMS(128, 784), options);
@@ -32,14 +33,16 @@ TD_API td_random_state td_generator_state(td_generator *generator,
 TD_API td_tensor *td_rand(td_dims shape, td_tensor_options options);
 TD_API td_tensor *td_randn(td_dims shape, td_tensor_options options);
 TD_API td_tensor *td_rand_like(td_tensor *x, td_tensor_options options);
-TD_API td_tensor *td_randn_like(td_tensor *x, td_tensor_options options);
+TD_API td_tensor *td_randn_like(td_tensor *x,
+                                td_tensor_options options);
 TD_API td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
                              td_tensor_options options);
 TD_API td_tensor *td_randperm(int64_t n);
 TD_API td_tensor *td_bernoulli(td_tensor *probabilities);
 
 TD_API td_tensor *td_uniform_(td_tensor *x, double low, double high);
-TD_API td_tensor *td_normal_(td_tensor *x, double mean, double deviation);
+TD_API td_tensor *td_normal_(td_tensor *x, double mean,
+                             double deviation);
 TD_API td_tensor *td_bernoulli_(td_tensor *x, double p);
 #ifdef __cplusplus
 }
