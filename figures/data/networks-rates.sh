@@ -1,6 +1,6 @@
 # accuracy after each epoch for three learning rates
 echo epoch,slow,usual,fast
-paste -d, <(seq 5) <(for rate in 0.002 0.02 0.2; do
+paste -d, <(seq 5) <(for rate in 0.002 0.02 0.1; do
   "${BUILD:-build}/examples/classifier" --lr $rate 2> /dev/null |
     sed -n 's/^epoch.*, \([0-9.]*\) %.*/\1/p' | paste -sd ' '
 done | awk '{ for (i = 1; i <= NF; i++) a[NR, i] = $i }
