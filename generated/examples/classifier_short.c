@@ -34,18 +34,17 @@ int main(int argc, char **argv)
     td_scope_begin();
     td_dataset *train = td_fashion_mnist(folder, true);
     td_dataset *test = td_fashion_mnist(folder, false);
+    const td_linear_options plain = TD_DEFAULTS;
     td_module *net = td_sequential((td_module *[]){
-        td_linear_module(784, 256, (td_linear_options)TD_DEFAULTS),
-        td_relu_module(),
-        td_linear_module(256, 128, (td_linear_options)TD_DEFAULTS),
-        td_relu_module(),
-        td_linear_module(128, 10, (td_linear_options)TD_DEFAULTS) }, 5);
+        td_linear_module(784, 256, plain), td_relu_module(),
+        td_linear_module(256, 128, plain), td_relu_module(),
+        td_linear_module(128, 10, plain) }, 5);
     td_tensor *parameters[6];
     td_parameters(net, parameters, 6);
     td_optimiser *sgd = td_sgd(parameters, 6, 0.02,
                                (td_sgd_options){ .momentum = 0.9 });
     td_loader *loader = td_data_loader(train, 64,
-                                       (td_loader_options){ .shuffle = true });
+                                  (td_loader_options){ .shuffle = true });
     for (int epoch = 1; epoch <= 5 && !td_failed(); epoch++) {
         /* first-cloth: train the classifier for one epoch */
         td_batch batch;

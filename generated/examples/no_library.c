@@ -27,7 +27,8 @@ static unsigned char *read_bytes(const char *folder, const char *name,
     snprintf(path, sizeof path, "%s/%s", folder, name);
     unsigned char *bytes = malloc((size_t)count);
     gzFile file = gzopen(path, "rb");
-    if (file == NULL || bytes == NULL || gzseek(file, header, SEEK_SET) < 0
+    if (file == NULL || bytes == NULL
+        || gzseek(file, header, SEEK_SET) < 0
         || gzread(file, bytes, (unsigned)count) != count) {
         fprintf(stderr, "cannot read %s\n", path);
         exit(1);
@@ -89,7 +90,8 @@ static float measure_loss(layer *last, const unsigned char *labels)
 }
 
 /* first-cloth: function layer_backward */
-static void layer_backward(layer *l, const float *x, float *d_x, int clipped)
+static void layer_backward(layer *l, const float *x, float *d_x,
+                           int clipped)
 {
     memset(l->d_weight, 0, sizeof(float) * (size_t)(l->in * l->out));
     memset(l->d_bias, 0, sizeof(float) * (size_t)l->out);
@@ -122,7 +124,8 @@ static void move_layer(layer *l, float rate)
 static void run_network(layer *net, const float *x)
 {
     for (int k = 0; k < LAYERS; k++)
-        layer_forward(&net[k], k > 0 ? net[k - 1].result : x, k < LAYERS - 1);
+        layer_forward(&net[k], k > 0 ? net[k - 1].result : x,
+                      k < LAYERS - 1);
 }
 
 /* first-cloth: function train_step */
@@ -140,7 +143,8 @@ static float train_step(layer *net, const float *x,
 }
 
 /* first-cloth: function fetch_picture */
-static void fetch_picture(const unsigned char *pixels, int picture, float *x)
+static void fetch_picture(const unsigned char *pixels, int picture,
+                          float *x)
 {
     for (int i = 0; i < PIXELS; i++)
         x[i] = (float)pixels[picture * PIXELS + i] / 255;

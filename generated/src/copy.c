@@ -322,7 +322,8 @@ bool index_select_kernel(td_call *call)
         shape.at[dim] = n;
     else if (n != 1)
         return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
-                       "rank 0 has one position, got %lld", (long long)n);
+                       "rank 0 has one position, got %lld",
+                       (long long)n);
     td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
     return td_return(call, y) && gather(y, x, index, dim, n, size);
 }
