@@ -130,11 +130,16 @@ static td_tensor *copied(td_tensor *x, td_dtype dtype)
     td_discard(y);
     return NULL;
 }
+static bool is_old_empty(const td_tensor *x)
+{
+    return x->rank == 1 && x->shape[0] == 0;
+}
+
 static bool joins(const char *op, const td_tensor *a,
                   const td_tensor *b, int dim, int number)
 {
-    bool same = a->rank == b->rank;
-    for (int d = 0; same && d < a->rank; d++)
+    bool same = a->rank == b->rank || is_old_empty(b);
+    for (int d = 0; same && b->rank == a->rank && d < a->rank; d++)
         same = d == dim || a->shape[d] == b->shape[d];
     if (same)
         return true;
@@ -151,7 +156,12 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     if (call->in[0].as.tensors.count == 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name,
                        "expected a non-empty list of tensors");
-    *first = call->in[0].as.tensors.at[0];
+    const int n = call->in[0].as.tensors.count;
+    int i = 0;
+    while (more == 0 && i + 1 < n
+           && is_old_empty(call->in[0].as.tensors.at[i]))
+        i++;
+    *first = call->in[0].as.tensors.at[i];
     const int rank = (*first)->rank + more;
     if (rank > TD_MAX_RANK || rank == 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
@@ -164,6 +174,8 @@ static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
 {
     td_tensor part = *y;
     for (int i = 0; i < n; i++) {
+        if (at[i]->rank != y->rank)
+            continue;
         part.shape[dim] = at[i]->shape[dim];
         if (!td_copy_elements(&part, at[i]))
             return false;
@@ -256,8 +268,9 @@ bool cat_kernel(td_call *call)
     for (int i = 0; i < n; i++) {
         if (!joins("cat", first, at[i], dim, i))
             return false;
-        if (!td_add_size(shape.at[dim], at[i]->shape[dim],
-                         &shape.at[dim]))
+        if (at[i]->rank == first->rank
+            && !td_add_size(shape.at[dim], at[i]->shape[dim],
+                            &shape.at[dim]))
             return td_fail(TD_ERROR_RUNTIME, "cat",
                            "too many elements");
         dtype = td_promote(dtype, at[i]->dtype);

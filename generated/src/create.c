@@ -22,16 +22,21 @@ bool td_fill_all(td_tensor *x, td_scalar value)
 }
 
 /* tensors: function new_from */
+static const td_device cpu = { TD_DEVICE_CPU, 0 };
+
+static td_device device_or(const td_value *v, td_device otherwise)
+{
+    return v->kind == TD_DEVICE ? v->as.device : otherwise;
+}
+
 static td_tensor *new_from(td_call *call, int first, td_dtype otherwise)
 {
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape))
         return NULL;
-    const td_value *device = &call->attr[first + 1];
     return td_tensor_new(shape,
         td_v_get_dtype(&call->attr[first], otherwise),
-        device->kind == TD_DEVICE ? device->as.device
-                                  : (td_device){ TD_DEVICE_CPU, 0 });
+        device_or(&call->attr[first + 1], cpu));
 }
 
 /* tensors: function count_steps */
@@ -55,6 +60,15 @@ static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
     return true;
 }
 
+/* tensors: function count_whole_steps */
+static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
+{
+    const uint64_t a = (uint64_t)from, b = (uint64_t)to;
+    const uint64_t way = by > 0 ? b - a : a - b;
+    const uint64_t step = by > 0 ? (uint64_t)by : 0 - (uint64_t)by;
+    return (int64_t)(way / step + (way % step != 0));
+}
+
 /* tensors: function write_progression */
 static bool write_progression(td_tensor *x, bool whole, td_scalar from,
                               td_scalar by)
@@ -62,8 +76,9 @@ static bool write_progression(td_tensor *x, bool whole, td_scalar from,
     const size_t size = td_dtype_size(x->dtype);
     char *out = td_at(x);
     for (int64_t i = 0; i < x->shape[0]; i++, out += size) {
-        const int64_t k = whole ? td_scalar_int(from)
-                                  + i * td_scalar_int(by) : 0;
+        const uint64_t start = (uint64_t)td_scalar_int(from);
+        const uint64_t step = (uint64_t)td_scalar_int(by);
+        const int64_t k = (int64_t)(start + (uint64_t)i * step);
         const double f = whole ? 0 : td_scalar_double(from)
                                      + (double)i * td_scalar_double(by);
         td_convert(x->dtype, out, 1, whole ? TD_INT64 : TD_FLOAT64,
@@ -108,10 +123,13 @@ bool arange_kernel(td_call *call)
     int64_t n = 0;
     if (!count_steps(from, to, by, &n))
         return false;
+    if (whole)
+        n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
+                              td_scalar_int(by));
     td_tensor *x = td_tensor_new(TD_DIMS(n),
         td_v_get_dtype(&call->attr[3], whole ? TD_INT64
                                              : td_default_dtype()),
-        (td_device){ TD_DEVICE_CPU, 0 });
+        device_or(&call->attr[4], cpu));
     return td_return(call, x) && write_progression(x, whole, from, by);
 }
 bool linspace_kernel(td_call *call)
@@ -124,7 +142,7 @@ bool linspace_kernel(td_call *call)
                        "%lld is negative", (long long)n);
     td_tensor *x = td_tensor_new(TD_DIMS(n),
         td_v_get_dtype(&call->attr[3], td_default_dtype()),
-        (td_device){ TD_DEVICE_CPU, 0 });
+        device_or(&call->attr[4], cpu));
     if (x == NULL)
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
@@ -144,7 +162,7 @@ bool eye_kernel(td_call *call)
     const int64_t m = td_v_get_int(&call->attr[1], n);
     td_tensor *x = td_tensor_new(TD_DIMS(n, m),
         td_v_get_dtype(&call->attr[2], td_default_dtype()),
-        (td_device){ TD_DEVICE_CPU, 0 });
+        device_or(&call->attr[3], cpu));
     if (x == NULL || !td_return(call, x) || !td_fill_all(x, td_int(0)))
         return false;
     td_tensor diagonal = *x;
@@ -157,7 +175,8 @@ static td_tensor *new_like(td_call *call, int at)
 {
     const td_tensor *x = call->in[0].as.tensor;
     return td_tensor_new(td_shape_of(x),
-        td_v_get_dtype(&call->attr[at], x->dtype), td_device_of(x));
+        td_v_get_dtype(&call->attr[at], x->dtype),
+        device_or(&call->attr[at + 1], td_device_of(x)));
 }
 
 bool empty_like_kernel(td_call *call)
@@ -233,32 +252,39 @@ td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
                      td_tensor_options o)
 {
     const td_value attr[] = { td_v_scalar(start), td_v_scalar(end),
-        td_v_scalar(step), td_v_dtype(o.dtype) };
+        td_v_scalar(step), td_v_dtype(o.dtype), td_v_device(o.device) };
     return td_with_options(
-        td_run1(&td_ops[TD_OP_arange], 0, NULL, 4, attr), o);
+        td_run1(&td_ops[TD_OP_arange], 0, NULL, 5, attr), o);
 }
 
 td_tensor *td_linspace(double start, double end, int64_t steps,
                        td_tensor_options o)
 {
     const td_value attr[] = { td_v_float(start), td_v_float(end),
-        td_v_int(steps), td_v_dtype(o.dtype) };
+        td_v_int(steps), td_v_dtype(o.dtype), td_v_device(o.device) };
     return td_with_options(
-        td_run1(&td_ops[TD_OP_linspace], 0, NULL, 4, attr), o);
+        td_run1(&td_ops[TD_OP_linspace], 0, NULL, 5, attr), o);
 }
 
 td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
 {
     const td_value attr[] = { td_v_int(n),
-        td_v_int(m.given ? m.value : n), td_v_dtype(o.dtype) };
+        td_v_int(m.given ? m.value : n), td_v_dtype(o.dtype),
+        td_v_device(o.device) };
     return td_with_options(
-        td_run1(&td_ops[TD_OP_eye], 0, NULL, 3, attr), o);
+        td_run1(&td_ops[TD_OP_eye], 0, NULL, 4, attr), o);
 }
+static td_value elsewhere(td_tensor_options o)
+{
+    return o.device.kind != TD_DEVICE_CPU ? td_v_device(o.device)
+                                          : td_v_none();
+}
+
 static td_tensor *create_like(int op, td_tensor *x, td_tensor_options o)
 {
-    const td_value attr = td_v_dtype(o.dtype);
+    const td_value attr[] = { td_v_dtype(o.dtype), elsewhere(o) };
     return td_with_options(td_run1(&td_ops[op], 1,
-        (td_value[]){ td_v_tensor(x) }, 1, &attr), o);
+        (td_value[]){ td_v_tensor(x) }, 2, attr), o);
 }
 
 td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
@@ -279,9 +305,10 @@ td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
 td_tensor *td_full_like(td_tensor *x, td_scalar value,
                         td_tensor_options o)
 {
-    const td_value attr[] = { td_v_scalar(value), td_v_dtype(o.dtype) };
+    const td_value attr[] = { td_v_scalar(value), td_v_dtype(o.dtype),
+                              elsewhere(o) };
     return td_with_options(td_run1(&td_ops[TD_OP_full_like], 1,
-        (td_value[]){ td_v_tensor(x) }, 2, attr), o);
+        (td_value[]){ td_v_tensor(x) }, 3, attr), o);
 }
 td_tensor *td_from_data(const void *data, td_dims shape,
                         td_tensor_options o)

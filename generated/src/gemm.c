@@ -23,7 +23,8 @@ static const td_gemm_kernel *gemm_kernel(td_dtype dtype)
 typedef struct {
     const td_gemm_kernel *kernel;
     td_product of;
-    bool in_place;        /* small: read full tiles where they stand */
+    bool a_in_place;      /* read full panels of a where they stand */
+    bool b_in_place;      /* and full slivers of b */
     int64_t j0, columns;  /* the band of b: first column and width */
     int64_t p0, depth;    /* the stretch of p */
     double beta;          /* of.beta on the first stretch, then 1 */
@@ -46,11 +47,11 @@ static inline const char *element(const gemm *g, const void *base,
 /* matmul: decide what stays in place */
 static inline bool panel_in_place(const gemm *g, int64_t r)
 {
-    return g->in_place && (r + 1) * g->kernel->rows <= g->of.m;
+    return g->a_in_place && (r + 1) * g->kernel->rows <= g->of.m;
 }
 static inline bool sliver_in_place(const gemm *g, int64_t s)
 {
-    return g->in_place && g->of.csb == 1
+    return g->b_in_place
         && g->j0 + (s + 1) * g->kernel->columns <= g->of.n;
 }
 /* matmul: function block_bytes */
@@ -310,7 +311,9 @@ bool td_gemm(td_dtype dtype, const td_product *product)
         return true;
     if (of->m == 1 || of->n == 1)
         return multiply_vector(&g);
-    g.in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6;
+    g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6;
+    g.b_in_place = of->csb == 1
+        && (g.a_in_place || of->m <= 2 * g.kernel->rows);
     /* matmul: find room for a block and a panel */
     const int64_t depth = least(g.kernel->depth, of->k);
     const int64_t width = least(g.kernel->panel, of->n)

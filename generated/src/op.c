@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <ctype.h>
+#include <pthread.h>
 #include <string.h>
 #include "runtime.h"
 #include "registry.h"
@@ -153,6 +154,66 @@ bool td_signature_parse(const char *text, td_signature *out)
     return ok && *at == '\0';
 }
 
+/* tensors: struct op_kinds */
+typedef struct {
+    int n_in, n_attr;
+    unsigned in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
+} op_kinds;
+
+static op_kinds kinds_of_op[TD_OP_COUNT + 1];
+static pthread_once_t signatures_read = PTHREAD_ONCE_INIT;
+
+/* tensors: function kinds_of */
+static unsigned kinds_of(const td_parameter *p)
+{
+    static const unsigned sets[] = {
+        [TD_P_TENSOR] = 1u << TD_TENSOR,
+        [TD_P_OPERAND] = 1u << TD_TENSOR | 1u << TD_SCALAR,
+        [TD_P_SCALAR] = 1u << TD_SCALAR, [TD_P_INT] = 1u << TD_SCALAR,
+        [TD_P_FLOAT] = 1u << TD_SCALAR, [TD_P_BOOL] = 1u << TD_SCALAR,
+        [TD_P_STRING] = 1u << TD_STRING, [TD_P_DTYPE] = 1u << TD_DTYPE,
+        [TD_P_DEVICE] = 1u << TD_DEVICE,
+        [TD_P_GENERATOR] = 1u << TD_GENERATOR,
+    };
+    const bool absent = p->optional || p->has_default;
+    const unsigned set = !p->list ? sets[p->kind] :
+        p->kind == TD_P_TENSOR ? 1u << TD_TENSORS : 1u << TD_INTS;
+    return set | (absent ? 1u << TD_NONE : 0);
+}
+
+/* tensors: function read_signatures */
+static void read_signatures(void)
+{
+    for (int n = 0; n < TD_OP_COUNT; n++) {
+        op_kinds *k = &kinds_of_op[n];
+        td_signature s;
+        if (!td_signature_parse(td_ops[n].signature, &s))
+            continue;
+        for (int i = 0; i < s.n_parameters; i++)
+            if (s.at[i].is_input)
+                k->in[k->n_in++] = kinds_of(&s.at[i]);
+            else
+                k->attr[k->n_attr++] = kinds_of(&s.at[i]);
+    }
+}
+
+/* tensors: function fits_its_signature */
+static bool fits_its_signature(const td_call *call)
+{
+    if (call->op < td_ops || call->op >= td_ops + TD_OP_COUNT)
+        return true;
+    pthread_once(&signatures_read, read_signatures);
+    const op_kinds *k = &kinds_of_op[call->op - td_ops];
+    bool fits = call->n_in == k->n_in && call->n_attr == k->n_attr;
+    for (int i = 0; fits && i < k->n_in; i++)
+        fits = k->in[i] >> call->in[i].kind & 1;
+    for (int i = 0; fits && i < k->n_attr; i++)
+        fits = k->attr[i] >> call->attr[i].kind & 1;
+    return fits || td_fail(TD_ERROR_TYPE, call->op->name, "the "
+                           "arguments do not fit the signature %s",
+                           call->op->signature);
+}
+
 /* tensors: function has_its_tensors */
 static bool has_its_tensors(const td_call *call, int i)
 {
@@ -184,7 +245,7 @@ static void discard_results(td_call *call)
 /* tensors: function td_run */
 bool td_run(td_call *call)
 {
-    if (td_failed())
+    if (td_failed() || !fits_its_signature(call))
         return false;
     for (int i = 0; i < call->n_in; i++)
         if (!has_its_tensors(call, i))

@@ -5,13 +5,18 @@
 #include "tensor.h"
 
 /* tensors: function storage_new */
+static const char *device_name(td_device device)
+{
+    return device.kind == TD_DEVICE_CPU ? "cpu" :
+           device.kind == TD_DEVICE_CUDA ? "cuda" : "of unknown kind";
+}
+
 static td_storage *storage_new(const char *operation, int64_t bytes,
                                td_device device)
 {
     if (device.kind != TD_DEVICE_CPU) {
-        td_fail(TD_ERROR_UNSUPPORTED, operation,
-                "device %d is not available in this build",
-                (int)device.kind);
+        td_fail(TD_ERROR_UNSUPPORTED, operation, "device %s is not "
+                "available in this build", device_name(device));
         return NULL;
     }
     td_storage *s = td_alloc(sizeof *s);
@@ -72,11 +77,19 @@ void td_discard(td_tensor *x)
 }
 
 /* tensors: function td_tensor_new */
+static bool is_dtype(const char *operation, td_dtype dtype)
+{
+    return td_dtype_size(dtype) > 0
+        || td_fail(TD_ERROR_TYPE, operation, "%d is not a dtype",
+                   (int)dtype);
+}
+
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device)
 {
     int64_t numel, bytes;
-    if (!td_dims_numel("tensor", &shape, &numel))
+    if (!is_dtype("tensor", dtype)
+        || !td_dims_numel("tensor", &shape, &numel))
         return NULL;
     if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
         td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are "
@@ -126,7 +139,8 @@ static bool memory_fits(const void *data, const td_dims *shape,
                         td_tensor_options options)
 {
     int64_t numel;
-    if (!td_dims_numel("from_memory", shape, &numel))
+    if (!td_dims_numel("from_memory", shape, &numel)
+        || (options.dtype && !is_dtype("from_memory", options.dtype)))
         return false;
     if (shape->count != strides->count)
         return td_fail(TD_ERROR_VALUE, "from_memory", "%d sizes but %d "
@@ -135,8 +149,8 @@ static bool memory_fits(const void *data, const td_dims *shape,
         return td_fail(TD_ERROR_VALUE, "from_memory", "data is NULL");
     if (options.device.kind != TD_DEVICE_CPU)
         return td_fail(TD_ERROR_UNSUPPORTED, "from_memory",
-                       "device %d is not available in this build",
-                       (int)options.device.kind);
+                       "device %s is not available in this build",
+                       device_name(options.device));
     return true;
 }
 

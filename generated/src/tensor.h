@@ -73,7 +73,8 @@ td_scalar td_element(const td_tensor *x, int64_t at);
 /* n elements from `src` to `dst`, strides in elements.  The memory must
    not overlap unless the types are equal and both strides 1. */
 void td_convert(td_dtype to, void *dst, int64_t dst_stride,
-                td_dtype from, const void *src, int64_t src_stride, int64_t n);
+                td_dtype from, const void *src, int64_t src_stride,
+                int64_t n);
 
 /* Elements of `in`, broadcast to the shape of `out` and converted.
    Shapes must broadcast, memory must not overlap. */

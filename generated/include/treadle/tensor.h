@@ -90,7 +90,11 @@ typedef struct { bool given; int64_t value; } td_opt_i64;
 typedef struct { bool given; double value; } td_opt_f64;
 typedef struct { bool given; bool value; } td_opt_bool;
 #define td_some(x) { true, (x) }
+#ifdef __cplusplus
+#define TD_DEFAULTS {}
+#else
 #define TD_DEFAULTS { 0 }
+#endif
 
 typedef struct {
     td_dtype dtype;         /* 0: the default of the operator */
