@@ -1,2 +1,3 @@
 # numbers: any
-make -s bench CASES="transpose_1000 contiguous_transpose_1000"
+@make() { "${BUILD:-build}/bench" ${2#CASES=}; }
+make bench CASES="transpose_1000 contiguous_transpose_1000"

@@ -66,6 +66,7 @@ static bool copy_units(void *context, int64_t begin, int64_t end,
     const int64_t blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
+        /* tensors: find where the unit starts */
         int64_t at = unit / blocks, out = 0, in = 0;
         for (int d = p->rank - 3; d >= 0; d--) {
             out += at % p->shape[d] * p->out_step[d];
@@ -102,6 +103,7 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
                     .out = td_at(out), .in = td_at(in) };
     const int more = out->rank - in->rank;
     int64_t n = 1, grain = 32768;
+    /* tensors: plan the copy dimension by dimension */
     for (int d = 0; d < out->rank; d++) {
         const bool repeat = d < more || in->shape[d - more] == 1;
         add_dimension(&p, out->shape[d], out->strides[d],
@@ -149,7 +151,6 @@ static bool joins(const char *op, const td_tensor *a,
                    td_shape_text(b, left), td_shape_text(a, right),
                    dim);
 }
-
 static bool first_of_list(td_call *call, int more, td_tensor **first,
                           int *dim)
 {
@@ -162,6 +163,7 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
            && is_old_empty(call->in[0].as.tensors.at[i]))
         i++;
     *first = call->in[0].as.tensors.at[i];
+    /* tensors: refuse ranks that cannot be joined */
     const int rank = (*first)->rank + more;
     if (rank > TD_MAX_RANK || rank == 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
@@ -190,7 +192,6 @@ static int64_t integer_at(const td_tensor *index, int64_t i)
     return index->dtype == TD_INT64 ? ((const int64_t *)p)[at]
                                     : ((const int32_t *)p)[at];
 }
-
 static bool gather(td_tensor *y, const td_tensor *x,
                    const td_tensor *index, int dim, int64_t n,
                    int64_t size)
@@ -225,7 +226,6 @@ static bool writes_alone(const char *op, const td_tensor *x)
                            "one place; clone it before writing", d);
     return true;
 }
-
 static bool changed(td_call *call, td_tensor *x)
 {
     td_bump_version(x);
@@ -244,7 +244,6 @@ bool contiguous_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     return td_return(call, copied(x, x->dtype));
 }
-
 bool to_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -265,6 +264,7 @@ bool cat_kernel(td_call *call)
     td_dims shape = td_shape_of(first);
     td_dtype dtype = first->dtype;
     shape.at[dim] = 0;
+    /* tensors: add up the sizes to be joined */
     for (int i = 0; i < n; i++) {
         if (!joins("cat", first, at[i], dim, i))
             return false;
@@ -320,6 +320,7 @@ bool index_select_kernel(td_call *call)
     if (!td_wrap_dim("index_select", td_v_get_int(&call->attr[0], 0),
                      x->rank, &dim))
         return false;
+    /* tensors: refuse what cannot be an index */
     if (index->dtype != TD_INT64 && index->dtype != TD_INT32)
         return td_fail(TD_ERROR_TYPE, "index_select", "argument "
                        "'index' must be int64 or int32, got %s",
@@ -347,7 +348,6 @@ bool fill__kernel(td_call *call)
         && td_fill_all(x, call->attr[0].as.scalar)
         && changed(call, x);
 }
-
 bool zero__kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -362,6 +362,7 @@ bool copy__kernel(td_call *call)
         || !td_broadcast_shapes("copy_", x, from, &both))
         return false;
     const td_dims shape = td_shape_of(x);
+    /* tensors: refuse a source of larger shape */
     if (!td_dims_equal(&both, &shape)) {
         char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
         return td_fail(TD_ERROR_RUNTIME, "copy_", "shape %s cannot be "
@@ -386,13 +387,11 @@ td_tensor *td_contiguous(td_tensor *x)
     return td_run1(&td_ops[TD_OP_contiguous], 1,
                    (td_value[]){ td_v_tensor(x) }, 0, NULL);
 }
-
 td_tensor *td_clone(td_tensor *x)
 {
     return td_run1(&td_ops[TD_OP_clone], 1,
                    (td_value[]){ td_v_tensor(x) }, 0, NULL);
 }
-
 td_tensor *td_to(td_tensor *x, td_dtype dtype)
 {
     if (x != NULL && !td_failed() && x->dtype == dtype)
@@ -407,14 +406,12 @@ td_tensor *td_cat(td_tensor *const *tensors, int n, int dim)
     return td_run1(&td_ops[TD_OP_cat], 1,
                    (td_value[]){ td_v_tensors(n, tensors) }, 1, &attr);
 }
-
 td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 {
     const td_value attr = td_v_int(dim);
     return td_run1(&td_ops[TD_OP_stack], 1,
                    (td_value[]){ td_v_tensors(n, tensors) }, 1, &attr);
 }
-
 td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
 {
     const td_value attr = td_v_int(dim);
@@ -426,7 +423,6 @@ td_tensor *td_copy_(td_tensor *x, td_tensor *src)
     return td_run1(&td_ops[TD_OP_copy_], 2,
         (td_value[]){ td_v_tensor(x), td_v_tensor(src) }, 0, NULL);
 }
-
 td_tensor *td_fill_(td_tensor *x, td_scalar value)
 {
     const td_value attr = td_v_scalar(value);

@@ -46,7 +46,8 @@ static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
     const double a = td_scalar_double(from), b = td_scalar_double(to);
     const double step = td_scalar_double(by);
     const double count = ceil((b - a) / step);
-    if (!(step != 0) || !isfinite(a) || !isfinite(b))
+    /* tensors: refuse steps that never arrive */
+    if (step == 0 || !isfinite(step) || !isfinite(a) || !isfinite(b))
         return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g "
                        "and step %g must be finite and step not zero",
                        a, b, step);
@@ -106,7 +107,6 @@ static td_dtype dtype_of_scalar(td_scalar s)
     return s.kind == TD_SCALAR_BOOL ? TD_BOOL :
            s.kind == TD_SCALAR_INT ? TD_INT64 : td_default_dtype();
 }
-
 bool full_kernel(td_call *call)
 {
     const td_scalar value = call->attr[1].as.scalar;
@@ -183,7 +183,6 @@ bool empty_like_kernel(td_call *call)
 {
     return td_return(call, new_like(call, 0));
 }
-
 bool zeros_like_kernel(td_call *call)
 {
     td_tensor *y = new_like(call, 0);
@@ -195,7 +194,6 @@ bool ones_like_kernel(td_call *call)
     td_tensor *y = new_like(call, 0);
     return td_return(call, y) && td_fill_all(y, td_int(1));
 }
-
 bool full_like_kernel(td_call *call)
 {
     td_tensor *y = new_like(call, 1);
@@ -247,7 +245,6 @@ td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
     return td_with_options(
         td_run1(&td_ops[TD_OP_full], 0, NULL, 4, attr), o);
 }
-
 td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
                      td_tensor_options o)
 {
@@ -256,7 +253,6 @@ td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
     return td_with_options(
         td_run1(&td_ops[TD_OP_arange], 0, NULL, 5, attr), o);
 }
-
 td_tensor *td_linspace(double start, double end, int64_t steps,
                        td_tensor_options o)
 {
@@ -265,7 +261,6 @@ td_tensor *td_linspace(double start, double end, int64_t steps,
     return td_with_options(
         td_run1(&td_ops[TD_OP_linspace], 0, NULL, 5, attr), o);
 }
-
 td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
 {
     const td_value attr[] = { td_v_int(n),
@@ -286,7 +281,6 @@ static td_tensor *create_like(int op, td_tensor *x, td_tensor_options o)
     return td_with_options(td_run1(&td_ops[op], 1,
         (td_value[]){ td_v_tensor(x) }, 2, attr), o);
 }
-
 td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
 {
     return create_like(TD_OP_empty_like, x, o);
@@ -301,7 +295,6 @@ td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
 {
     return create_like(TD_OP_ones_like, x, o);
 }
-
 td_tensor *td_full_like(td_tensor *x, td_scalar value,
                         td_tensor_options o)
 {

@@ -33,7 +33,6 @@ static const dtype_facts *facts_of(td_dtype dtype)
     const bool known = dtype > 0 && dtype < TD_DTYPE_COUNT;
     return &facts[known ? dtype : TD_DTYPE_NONE];
 }
-
 const char *td_dtype_name(td_dtype dtype)
 {
     return facts_of(dtype)->name;
@@ -122,7 +121,6 @@ static float from_bits(uint32_t bits)
     memcpy(&x, &bits, sizeof x);
     return x;
 }
-
 static uint32_t to_bits(float x)
 {
     uint32_t bits;
@@ -165,7 +163,6 @@ static float from_bfloat(uint16_t b)
 {
     return from_bits((uint32_t)b << 16);
 }
-
 static uint16_t to_bfloat(float x)
 {
     const uint32_t bits = to_bits(x);

@@ -63,7 +63,6 @@ static bool token(const char **at, const char *expected)
     *at += n;
     return true;
 }
-
 static bool word(const char **at, char *out, size_t size)
 {
     size_t n = 0;
@@ -96,7 +95,6 @@ static bool kind_of(const char *text, td_parameter *p)
         }
     return false;
 }
-
 const char *td_signature_input(const td_signature *s, int i)
 {
     for (int k = 0; k < s->n_parameters; k++)
@@ -169,9 +167,12 @@ static unsigned kinds_of(const td_parameter *p)
     static const unsigned sets[] = {
         [TD_P_TENSOR] = 1u << TD_TENSOR,
         [TD_P_OPERAND] = 1u << TD_TENSOR | 1u << TD_SCALAR,
-        [TD_P_SCALAR] = 1u << TD_SCALAR, [TD_P_INT] = 1u << TD_SCALAR,
-        [TD_P_FLOAT] = 1u << TD_SCALAR, [TD_P_BOOL] = 1u << TD_SCALAR,
-        [TD_P_STRING] = 1u << TD_STRING, [TD_P_DTYPE] = 1u << TD_DTYPE,
+        [TD_P_SCALAR] = 1u << TD_SCALAR,
+        [TD_P_INT] = 1u << TD_SCALAR,
+        [TD_P_FLOAT] = 1u << TD_SCALAR,
+        [TD_P_BOOL] = 1u << TD_SCALAR,
+        [TD_P_STRING] = 1u << TD_STRING,
+        [TD_P_DTYPE] = 1u << TD_DTYPE,
         [TD_P_DEVICE] = 1u << TD_DEVICE,
         [TD_P_GENERATOR] = 1u << TD_GENERATOR,
     };

@@ -20,7 +20,6 @@ td_scalar td_item(const td_tensor *x)
     }
     return td_element(x, 0);
 }
-
 double td_item_double(const td_tensor *x)
 {
     return td_scalar_double(td_item(x));
@@ -88,7 +87,6 @@ static bool shown(const td_tensor *x, int d, int64_t i)
     return td_numel(x) <= SUMMARISE_FROM || i < EDGE
         || i >= x->shape[d] - EDGE;
 }
-
 static int64_t next_shown(const td_tensor *x, int d, int64_t i)
 {
     return shown(x, d, i + 1) ? i + 1 : x->shape[d] - EDGE;

@@ -40,7 +40,6 @@ td_storage *td_storage_retain(td_storage *s)
     atomic_fetch_add(&s->count, 1);
     return s;
 }
-
 void td_storage_release(td_storage *s)
 {
     if (s == NULL || atomic_fetch_sub(&s->count, 1) > 1)
@@ -133,7 +132,6 @@ static void release_nothing(void *context)
 {
     (void)context;
 }
-
 static bool memory_fits(const void *data, const td_dims *shape,
                         const td_dims *strides,
                         td_tensor_options options)
@@ -211,7 +209,6 @@ td_device td_device_of(const td_tensor *x)
 {
     return x ? x->storage->device : (td_device){ TD_DEVICE_CPU, 0 };
 }
-
 td_dims td_shape_of(const td_tensor *x)
 {
     td_dims shape = { td_rank(x), { 0 } };
@@ -226,7 +223,6 @@ int64_t td_numel(const td_tensor *x)
         n *= x->shape[d];
     return n;
 }
-
 int64_t td_size(const td_tensor *x, int dim)
 {
     int d;
@@ -234,7 +230,6 @@ int64_t td_size(const td_tensor *x, int dim)
         return -1;
     return x->rank > 0 ? x->shape[d] : 1;
 }
-
 const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT])
 {
     const td_dims shape = td_shape_of(x);

@@ -62,6 +62,7 @@ static bool infer_size(td_call *call, const td_tensor *x,
                  !td_mul_size(known, shape->at[d], &known))
             return refuse_to_fold(call, x, shape);
     }
+    /* tensors: divide for the size left open */
     if (inferred > 1)
         return td_fail(TD_ERROR_RUNTIME, call->op->name,
                        "only one dimension can be inferred");
@@ -122,7 +123,6 @@ static void insert_dimension(td_tensor *y, int at)
     y->shape[at] = 1;
     y->rank++;
 }
-
 static void remove_dimension(td_tensor *y, int at)
 {
     y->rank--;
@@ -137,6 +137,7 @@ bool transpose_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
     int a, b;
+    /* tensors: wrap the dimensions to exchange */
     if (!td_wrap_dim("transpose", td_v_get_int(&call->attr[0], 0),
                      x->rank, &a)
         || !td_wrap_dim("transpose", td_v_get_int(&call->attr[1], 1),
@@ -199,6 +200,7 @@ bool view_kernel(td_call *call)
     if (!td_v_dims(call, &call->attr[0], &shape)
         || !infer_size(call, x, &shape))
         return false;
+    /* tensors: advise a reshape instead of a view */
     if ((y = folded(x, &shape)) == NULL && !td_failed()) {
         char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
         td_fail(TD_ERROR_RUNTIME, "view", "size %s is not compatible "
@@ -208,7 +210,6 @@ bool view_kernel(td_call *call)
     }
     return td_return(call, y);
 }
-
 bool reshape_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -230,6 +231,7 @@ bool flatten_kernel(td_call *call)
     if (first > last)
         return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d "
                        "comes after end_dim %d", first, last);
+    /* tensors: multiply the sizes to be flattened */
     td_dims shape = { 0, { 0 } };
     for (int d = 0; d < (x->rank ? x->rank : 1); d++) {
         const int64_t size = x->rank ? x->shape[d] : 1;
@@ -240,7 +242,6 @@ bool flatten_kernel(td_call *call)
     }
     return td_return(call, fold_or_copy(x, &shape));
 }
-
 bool unsqueeze_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -312,7 +313,6 @@ static int64_t clip(int64_t at, int64_t size)
     at += at < 0 ? size : 0;
     return at < 0 ? 0 : at > size ? size : at;
 }
-
 bool slice_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -370,13 +370,11 @@ static td_tensor *look(int op, td_tensor *x, int n,
     return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(x) }, n,
                    attr);
 }
-
 static td_tensor *look_dims(int op, td_tensor *x, td_dims dims)
 {
     const td_value attr = td_v_ints(&dims);
     return look(op, x, 1, &attr);
 }
-
 td_tensor *td_t(td_tensor *x) { return look(TD_OP_t, x, 0, NULL); }
 
 td_tensor *td_view(td_tensor *x, td_dims size)
@@ -403,7 +401,6 @@ td_tensor *td_squeeze(td_tensor *x, td_dims dims)
     const td_value attr = dims.count ? td_v_ints(&dims) : td_v_none();
     return look(TD_OP_squeeze, x, 1, &attr);
 }
-
 td_tensor *td_unsqueeze(td_tensor *x, int dim)
 {
     const td_value attr = td_v_int(dim);
@@ -421,13 +418,11 @@ td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim)
     const td_value attr[] = { td_v_int(start_dim), td_v_int(end_dim) };
     return look(TD_OP_flatten, x, 2, attr);
 }
-
 td_tensor *td_select(td_tensor *x, int dim, int64_t index)
 {
     const td_value attr[] = { td_v_int(dim), td_v_int(index) };
     return look(TD_OP_select, x, 2, attr);
 }
-
 td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
                     td_opt_i64 end, int64_t step)
 {

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <string.h>
 #include <treadle/treadle.h>
 #include "registry.h"
@@ -247,6 +248,11 @@ static void whole_progressions_are_counted_without_rounding(void **state)
         if (cases[i].count > 0)
             assert_true(((const int64_t *)td_data(x))[cases[i].count - 1] == cases[i].last);
     }
+    const double no_steps[] = { 0, (double)NAN, (double)INFINITY };
+    for (size_t i = 0; i < 3; i++) {
+        assert_null(td_arange(td_float(0), td_float(3), td_float(no_steps[i]), none));
+        expect_error(TD_ERROR_RUNTIME, "must be finite and step not zero");
+    }
 }
 
 static void cat_skips_old_style_empty_tensors(void **state)
@@ -263,6 +269,16 @@ static void cat_skips_old_style_empty_tensors(void **state)
     td_tensor *wrong[] = { x, td_ones(TD_DIMS(3), none) };
     assert_null(td_cat(wrong, 2, 0));
     expect_error(TD_ERROR_RUNTIME, "tensor 1 has shape [3]");
+}
+
+static void contiguous_ignores_strides_of_size_one(void **state)
+{
+    (void)state;
+    float memory[7] = { 0 };
+    td_tensor *x = td_from_memory(memory, TD_DIMS(1, 7, 1), TD_DIMS(99, 1, 5), none, NULL, NULL);
+    assert_true(td_is_contiguous(x));
+    assert_ptr_equal(td_data(td_contiguous(x)), memory);
+    assert_int_equal(td_rank(td_view(x, TD_DIMS(7))), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -283,6 +299,7 @@ int main(void)
         TEST(every_way_to_create_refuses_an_absent_device),
         TEST(whole_progressions_are_counted_without_rounding),
         TEST(cat_skips_old_style_empty_tensors),
+        TEST(contiguous_ignores_strides_of_size_one),
     };
     return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }
