@@ -1,2 +1,2 @@
-# numbers: within 0.05
+# numbers: within 0.1
 build/examples/no_library

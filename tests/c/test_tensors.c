@@ -417,6 +417,14 @@ static void printing_looks_like_pytorch(void **state)
     expect_repr(td_zeros(TD_DIMS(2, 2, 1), none),
                 "tensor([[[0.],\n         [0.]],\n\n        [[0.],\n         [0.]]])");
     expect_repr(count_to(1001), "tensor([   0,    1,    2,  ...,  998,  999, 1000])");
+    expect_repr(td_full(TD_DIMS(2, 10), td_float(-0.5), none),
+                "tensor([[-0.5000, -0.5000, -0.5000, -0.5000, -0.5000, -0.5000, -0.5000, -0.5000,\n"
+                "         -0.5000, -0.5000],\n"
+                "        [-0.5000, -0.5000, -0.5000, -0.5000, -0.5000, -0.5000, -0.5000, -0.5000,\n"
+                "         -0.5000, -0.5000]])");
+    expect_repr(td_full(TD_DIMS(1001), td_float(1e-5), none),
+                "tensor([1.0000e-05, 1.0000e-05, 1.0000e-05,  ..., 1.0000e-05, 1.0000e-05,\n"
+                "        1.0000e-05])");
     char small[5] = "xxxx";
     assert_int_equal(td_repr(count_to(3), small, 5), 17);
     assert_string_equal(small, "tens");
