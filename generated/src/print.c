@@ -149,7 +149,7 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
                       format *f)
 {
     char text[64], padded[80];
-    const int per_line = (LINE - indent) / (f->width + 2);
+    const int per_line = (LINE - indent + 1) / (f->width + 2);
     int column = 0;
     for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
         if (i > 0) {
@@ -166,8 +166,10 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
         number_text(f, td_element(x, at + i * x->strides[d]), text);
         snprintf(padded, sizeof padded, "%*s", f->width, text);
         emit(f, padded);
-        if (!shown(x, d, i + 1) && i + 1 < x->shape[d])
+        if (!shown(x, d, i + 1) && i + 1 < x->shape[d]) {
             emit(f, ",  ...");
+            column++;
+        }
     }
 }
 
