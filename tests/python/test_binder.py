@@ -167,3 +167,13 @@ def test_a_list_that_shrinks_while_it_is_read():
     sizes = [Shrinks(), 3, 4]
     with pytest.raises(TypeError):
         td.zeros(sizes)
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda: td.zeros(2 ** 63), "zeros.*size"),
+    (lambda: td.zeros(3).sum(dim=2 ** 70), "sum.*dim"),
+    (lambda: td.full((2,), 2 ** 64), "full.*fill_value"),
+])
+def test_an_integer_that_is_too_long_is_named(call, name):
+    with pytest.raises(OverflowError, match=name):
+        call()
