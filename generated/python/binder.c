@@ -58,8 +58,9 @@ static bool complain_type(const operator_object *o, int at,
     if (PyErr_Occurred()
         && PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "%s(): argument '%U' does not "
-                     "fit into 64 bits", td_op_name(o->op), o->name[at]);
+        PyErr_Format(PyExc_OverflowError, "%s(): argument '%U' does "
+                     "not fit into 64 bits", td_op_name(o->op),
+                     o->name[at]);
     }
     return complain(o, "argument '%U' must be %s, not %.100s",
                     o->name[at], expected, Py_TYPE(got)->tp_name);

@@ -336,3 +336,12 @@ def test_empty_and_rank_0():
     assert td.tensor(3.0)[None].shape == (1,)
     with pytest.raises(IndexError):
         td.tensor(3.0)[0]
+
+
+def test_max_and_min_have_three_forms():
+    x = td.tensor([[1.0, 5.0, 2.0], [4.0, 0.0, 4.0]])
+    assert x.max().item() == 5 and td.min(x).item() == 0
+    values, indices = x.max(1)
+    assert values.tolist() == [5, 4] and indices.tolist() == [1, 0]
+    assert td.min(x, dim=0, keepdim=True).indices.tolist() == [[0, 1, 0]]
+    assert td.max(x, td.full_like(x, 3)).tolist() == [[3, 5, 3], [4, 3, 4]]

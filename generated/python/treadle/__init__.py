@@ -10,7 +10,7 @@ tensor([2., 4.])
 """
 from ._C import *
 from ._C import Tensor, Size, Generator, dtype
-from ._tensor import arange, as_tensor, device, is_tensor
+from ._tensor import arange, as_tensor, device, is_tensor, max, min
 from ._grad_mode import no_grad, enable_grad, set_grad_enabled
 
 # python: names that PyTorch users expect

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "python": edit that, not this file.
 """Methods of Tensor that need no C."""
+from collections import namedtuple as _namedtuple
 from . import _C
 from ._C import Tensor
 # python: class device
@@ -58,6 +59,26 @@ def _rebuild(cls, data, shape, dtype, requires_grad):
     if cls is not Tensor:
         return Tensor._make_subclass(cls, x, requires_grad)
     return x.requires_grad_(requires_grad)
+# python: functions max and min
+def _extreme(name, whole, along, of_two):
+    kind = _namedtuple(name, "values indices")
+
+    def extreme(input, dim=None, keepdim=False):
+        if dim is None:
+            return whole(input)
+        if isinstance(dim, Tensor):
+            return of_two(input, dim)
+        return kind(*along(input, dim, keepdim))
+    extreme.__name__ = name
+    extreme.__doc__ = (
+        f"{name}(input): the {name}imum of all elements; "
+        f"{name}(input, dim): (values, indices) along dim; "
+        f"{name}(input, other): of each pair.")
+    return extreme
+
+
+max = _extreme("max", _C.max, _C.max_dim, _C.maximum)
+min = _extreme("min", _C.min, _C.min_dim, _C.minimum)
 # python: class Node
 class Node:
     """The operator that made a tensor."""
@@ -90,6 +111,8 @@ class RemovableHandle:
     def __exit__(self, *exception):
         self.remove()
 class _Methods:
+    max = max
+    min = min
     # python: methods about gradients
     @property
     def grad_fn(self):
