@@ -396,3 +396,10 @@ def test_live_node_count_returns():
     y.backward()
     del y
     assert td.live_node_count() == before
+
+
+def test_gradcheck_fails_for_a_function_that_detaches():
+    x = td.ones(3, dtype=td.float64, requires_grad=True)
+    assert not td.autograd.gradcheck(lambda x: x.detach() * 2, x, raise_exception=False)
+    with pytest.raises(RuntimeError):
+        td.autograd.gradcheck(lambda x: (x * 2, x.detach() * 2), x)
