@@ -104,6 +104,9 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
         return false;
     if (grad != NULL && !td_same_kind("set_grad", grad, x))
         return false;
+    if (grad == x)
+        return td_fail(TD_ERROR_RUNTIME, "set_grad",
+                       "a tensor cannot be its own gradient");
     td_retain(grad);
     td_release(x->grad);
     x->grad = grad;

@@ -403,3 +403,10 @@ def test_gradcheck_fails_for_a_function_that_detaches():
     assert not td.autograd.gradcheck(lambda x: x.detach() * 2, x, raise_exception=False)
     with pytest.raises(RuntimeError):
         td.autograd.gradcheck(lambda x: (x * 2, x.detach() * 2), x)
+
+
+def test_a_tensor_is_not_its_own_gradient():
+    x = td.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="its own gradient"):
+        x.grad = x
+    assert x.grad is None
