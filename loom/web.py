@@ -18,12 +18,16 @@ def slug_of(path):
     """chapters/04-tensors.nw -> tensors; exercises/7.2-tanh/answer.nw -> 7.2-tanh"""
     if path.parent.parent.name == "exercises":
         return path.parent.name
-    return re.sub(r"^\d+-", "", path.stem)
+    return re.sub(r"^\d+[a-z]?-", "", path.stem)
 
 
 def number_of(path):
-    """The chapter's number, or None for what is not a chapter."""
-    m = re.match(r"(\d+)-", path.name)
+    """The chapter's number, or None for what is not a chapter.
+
+    A long chapter is continued in files of their own: 04-tensors.nw, then
+    04b-operators.nw.  They are printed as chapters 4 and 4b and are one prefix.
+    """
+    m = re.match(r"(\d+)[a-z]?-", path.name)
     return int(m.group(1)) if m else None
 
 
