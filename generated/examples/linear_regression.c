@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "backward": edit that, not this file. */
 /* A line through 256 points, by gradients; "points" prints the fit. */
 #include <stdio.h>
 #include <treadle/treadle.h>
 
 enum { POINTS = 256, STEPS = 201 };
 
-/* graph: function loss_of the line */
+/* backward: function loss_of the line */
 static td_tensor *loss_of(td_tensor *r)
 {
     const td_reduce_options all = TD_DEFAULTS;
     return td_mul_scalar(td_sum(td_mul(r, r), all),
                          td_float(1.0 / POINTS));
 }
-/* graph: function hand_gradient */
+/* backward: function hand_gradient */
 static double hand_gradient(td_tensor *r, td_tensor *factor)
 {
     td_scope_begin();
@@ -25,7 +25,7 @@ static double hand_gradient(td_tensor *r, td_tensor *factor)
     td_scope_end();
     return 2.0 / POINTS * sum;
 }
-/* graph: function descend */
+/* backward: function descend */
 static void descend(td_tensor *parameter)
 {
     td_no_grad_begin();
@@ -34,7 +34,7 @@ static void descend(td_tensor *parameter)
     td_no_grad_end();
     td_set_grad(parameter, NULL);
 }
-/* graph: function print_points */
+/* backward: function print_points */
 static void print_points(td_tensor *x, td_tensor *y, double w, double b)
 {
     const float *at_x = td_data(x), *at_y = td_data(y);
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 {
     (void)argv;
     td_scope_begin();
-    /* graph: make the points around the line */
+    /* backward: make the points around the line */
     td_manual_seed(0);
     const td_tensor_options plain = TD_DEFAULTS;
     td_tensor *x = td_rand(TD_DIMS(POINTS), plain);
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
         printf("step      loss      dL/dw  by hand"
                "     dL/db  by hand\n");
     for (int step = 0; step < STEPS; step++) {
-        /* graph: take one step down the slope */
+        /* backward: take one step down the slope */
         td_scope_begin();
         td_tensor *r = td_sub(td_add(td_mul(x, w), b), y);
         td_tensor *loss = loss_of(r);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "graph": edit that, not this file.
+# Tangled from the chapter "backward": edit that, not this file.
 # needs: python
 """A line through 256 points, by gradients."""
 import treadle as td

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "hooks": edit that, not this file. */
 /* What tensors and threads know about gradients. */
 #include "autograd.h"
 #include "runtime.h"
@@ -14,7 +14,7 @@ static bool is_tensor(const char *operation, const td_tensor *x)
     return x != NULL || td_fail(TD_ERROR_TYPE, operation,
                                 "expected a tensor, got NULL");
 }
-/* graph: struct td_hook_entry */
+/* hooks: struct td_hook_entry */
 typedef struct td_hook_entry {
     td_object object;
     struct td_hook_entry *next; /* strong */
@@ -24,7 +24,7 @@ typedef struct td_hook_entry {
     void *context;
     void (*free_context)(void *);
 } td_hook_entry;
-/* graph: class of a hook */
+/* hooks: class of a hook */
 static void hook_destroy(void *object)
 {
     td_hook_entry *hook = object;
@@ -112,7 +112,7 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
     x->grad = grad;
     return true;
 }
-/* graph: function td_detach */
+/* hooks: function td_detach */
 bool detach_kernel(td_call *call)
 {
     return td_return(call, td_tensor_alias(call->in[0].as.tensor));
@@ -169,7 +169,7 @@ void td_no_grad_begin(void) { td_grad_mode_push(true); }
 void td_no_grad_end(void) { mode_end("no_grad_end"); }
 void td_enable_grad_begin(void) { td_grad_mode_push(false); }
 void td_enable_grad_end(void) { mode_end("enable_grad_end"); }
-/* graph: functions td_register_hook and td_remove_hook */
+/* hooks: functions td_register_hook and td_remove_hook */
 static td_hook_entry **hooks_of(td_tensor *x)
 {
     return x->node != NULL ? &x->node->hooks : &x->hooks;
@@ -189,7 +189,7 @@ int64_t td_register_hook(td_tensor *x, td_hook *call, void *context,
             free_context(context);
         return 0;
     }
-    /* graph: fill the hook and append it */
+    /* hooks: fill the hook and append it */
     hook->id = 1 + atomic_fetch_add(&td_process()->last_hook, 1);
     hook->slot = x->slot;
     hook->call = call;
@@ -215,7 +215,7 @@ bool td_remove_hook(td_tensor *x, int64_t id)
         }
     return false;
 }
-/* graph: function call_hook */
+/* hooks: function call_hook */
 static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
 {
     const int depth = td_self()->grad_depth;
@@ -234,7 +234,7 @@ static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
     }
     return true;
 }
-/* graph: functions that call hooks */
+/* hooks: functions that call hooks */
 bool td_call_hooks(td_hook_entry *first, int slot, td_tensor **grad)
 {
     bool ok = true;
@@ -247,7 +247,7 @@ bool td_call_hooks(td_hook_entry *first, int slot, td_tensor **grad)
     }
     return ok;
 }
-/* graph: function td_retain_grad */
+/* hooks: function td_retain_grad */
 bool td_retain_grad(td_tensor *x)
 {
     if (!is_tensor("retain_grad", x))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "hooks": edit that, not this file. */
 /* Inside the graph: what a rule may ask, and what a node holds.
 
    A rule computes the gradients of an operator's operands from those of
@@ -63,7 +63,7 @@ struct td_node {
     td_tensor **grad;           /* [n_out] during a pass: arrived */
     td_tensor **grad_in;        /* [n_in]  during a pass: to send */
     struct td_hook_entry *hooks;
-    /* graph: fields of td_node for one pass */
+    /* backward: fields of td_node for one pass */
     _Atomic(struct td_pass *) pass; /* who has claimed this node */
     td_node *previous, *next;       /* neighbours among the claimed */
     td_node *below;                 /* next on the path, or the ready */
@@ -74,7 +74,7 @@ struct td_node {
     bool runs;                      /* some operand needs a gradient */
     bool wanted;                    /* captured, or runs */
 };
-/* graph: struct td_backward_pass */
+/* backward: struct td_backward_pass */
 typedef struct td_backward_pass {
     td_node *node;
     int n_in, n_out;
@@ -82,7 +82,7 @@ typedef struct td_backward_pass {
     td_tensor **grad_in;        /* [n_in] to fill; owned by the scope */
     bool create_graph;
 } td_backward_pass;
-/* graph: struct td_custom */
+/* hooks: struct td_custom */
 typedef struct td_custom {
     td_object object;
     td_custom_backward *backward;
@@ -112,7 +112,7 @@ typedef struct td_rule_entry {
     td_rule *apply;
     uint32_t saves;
 } td_rule_entry;
-/* graph: prototypes of the graph */
+/* hooks: prototypes of the graph */
 typedef enum {
     TD_RECORD_NOTHING,      /* nothing asks for gradients */
     TD_RECORD_NODE,         /* make a node after the kernel */

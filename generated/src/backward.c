@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "backward": edit that, not this file. */
 /* The backward pass: claim, count, sweep. */
 #include "autograd.h"
 #include "memory.h"
@@ -7,19 +7,19 @@
 #include <treadle/elementwise.h>
 #include <treadle/reductions.h>
 
-/* graph: struct td_sink */
+/* backward: struct td_sink */
 typedef struct td_sink {
     td_tensor *leaf;            /* strong */
     td_tensor *grad;            /* strong: the sum so far, or NULL */
     int pending;                /* gradients still to come */
     struct td_sink *next;
 } td_sink;
-/* graph: struct capture */
+/* backward: struct capture */
 typedef struct capture {
     td_tensor *of;              /* borrowed: the tensor asked about */
     td_tensor *grad;            /* strong: its gradient, or NULL */
 } capture;
-/* graph: struct td_pass */
+/* backward: struct td_pass */
 typedef struct td_pass {
     td_node *claimed;           /* all nodes of this pass */
     td_node *path;              /* the walk's stack */
@@ -37,19 +37,19 @@ static bool is_tensor(const char *operation, const td_tensor *x)
     return x != NULL || td_fail(TD_ERROR_TYPE, operation,
                                 "expected a tensor, got NULL");
 }
-/* graph: function replace */
+/* backward: function replace */
 static void replace(td_tensor **old, td_tensor *new)
 {
     td_release(*old);
     *old = new;
 }
-/* graph: function replace_unless_null */
+/* backward: function replace_unless_null */
 static void replace_unless_null(td_tensor **old, td_tensor *new)
 {
     if (new != NULL)
         replace(old, new);
 }
-/* graph: function claim */
+/* backward: function claim */
 static bool claim(td_pass *pass, td_node *node)
 {
     td_pass *owner = NULL;
@@ -67,7 +67,7 @@ static bool claim(td_pass *pass, td_node *node)
     pass->claimed = node;
     return true;
 }
-/* graph: function unclaim */
+/* backward: function unclaim */
 static void clear_gradients(td_node *node)
 {
     for (int i = 0; i < node->n_in; i++)
@@ -88,7 +88,7 @@ static void unclaim(td_pass *pass, td_node *node)
     atomic_store(&node->pass, NULL);
     td_release(node);
 }
-/* graph: functions is_new and enter */
+/* backward: functions is_new and enter */
 static bool is_new(td_pass *pass, td_node *node)
 {
     return node != NULL
@@ -111,7 +111,7 @@ static bool enter(td_pass *pass, td_node *node)
     pass->path = node;
     return true;
 }
-/* graph: functions that make sinks */
+/* backward: functions that make sinks */
 static td_sink *make_sink(td_pass *pass, td_tensor *leaf)
 {
     td_sink *sink = leaf->sink ? leaf->sink : td_alloc(sizeof *sink);
@@ -128,7 +128,7 @@ static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
     *sink = pass->captures ? leaf->sink : make_sink(pass, leaf);
     return *sink != NULL || pass->captures != NULL;
 }
-/* graph: function settle */
+/* backward: function settle */
 static bool settle(td_pass *pass, td_node *node, td_edge *edge)
 {
     edge->needed = edge->node != NULL && edge->node->wanted;
@@ -144,7 +144,7 @@ static bool settle(td_pass *pass, td_node *node, td_edge *edge)
     node->runs = node->runs || edge->needed;
     return true;
 }
-/* graph: function walk */
+/* backward: function walk */
 static bool walk(td_pass *pass, td_node *root)
 {
     if (!enter(pass, root))
@@ -166,7 +166,7 @@ static bool walk(td_pass *pass, td_node *root)
     }
     return true;
 }
-/* graph: function prepare_captures */
+/* backward: function prepare_captures */
 static bool prepare_captures(td_pass *pass)
 {
     for (int i = 0; i < pass->n_captures; i++) {
@@ -180,7 +180,7 @@ static bool prepare_captures(td_pass *pass)
     }
     return true;
 }
-/* graph: function discover */
+/* backward: function discover */
 static bool discover(td_pass *pass, int n, td_tensor *const *roots)
 {
     pthread_mutex_t *lock = &td_process()->leaf_lock;
@@ -196,14 +196,14 @@ static bool discover(td_pass *pass, int n, td_tensor *const *roots)
     pthread_mutex_unlock(lock);
     return ok;
 }
-/* graph: function is_ours */
+/* backward: function is_ours */
 static bool is_ours(const td_tensor *x)
 {
     return td_object_count(x) == 1
         && atomic_load(&x->storage->count) == 1
         && x->node == NULL && td_is_contiguous(x);
 }
-/* graph: function add_to */
+/* backward: function add_to */
 static bool add_to(const td_pass *pass, td_tensor **sum,
                    td_tensor *grad)
 {
@@ -222,7 +222,7 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
     td_release(grad);
     return !td_failed();
 }
-/* graph: function add_to_leaf */
+/* backward: function add_to_leaf */
 static bool add_to_leaf(const td_pass *pass, td_tensor *x,
                         td_tensor *grad)
 {
@@ -234,12 +234,12 @@ static bool add_to_leaf(const td_pass *pass, td_tensor *x,
     td_release(grad);
     return x->grad != NULL;
 }
-/* graph: function with_past */
+/* backward: function with_past */
 static td_tensor *with_past(td_tensor *grad)
 {
     return grad && grad->node ? td_retain(grad) : NULL;
 }
-/* graph: function fill_leaf */
+/* backward: function fill_leaf */
 static bool fill_leaf(td_pass *pass, td_sink *sink)
 {
     td_tensor *leaf = sink->leaf;
@@ -261,7 +261,7 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
     td_release(held[1]);
     return ok;
 }
-/* graph: function fit */
+/* backward: function fit */
 static bool fit(td_node *node, int i)
 {
     const td_edge *edge = &node->in[i];
@@ -276,7 +276,7 @@ static bool fit(td_node *node, int i)
     node->grad_in[i] = td_retain(g);
     return g != NULL;
 }
-/* graph: function apply_rule */
+/* backward: function apply_rule */
 static bool apply_rule(td_pass *pass, td_node *node)
 {
     td_backward_pass b = { node, node->n_in, node->n_out, node->grad,
@@ -293,7 +293,7 @@ static bool apply_rule(td_pass *pass, td_node *node)
     td_scope_end();
     return ok;
 }
-/* graph: function show_gradient */
+/* backward: function show_gradient */
 static bool show_gradient(td_pass *pass, td_node *node, int k)
 {
     td_tensor **grad = &node->grad[k];
@@ -310,10 +310,10 @@ static bool show_gradient(td_pass *pass, td_node *node, int k)
     return watcher == NULL
         || add_to_leaf(pass, watcher, td_retain(*grad));
 }
-/* graph: further steps of the sweep */
+/* backward: further steps of the sweep */
 static void make_ready(td_pass *pass, td_node *node);
 
-/* graph: function deliver */
+/* backward: function deliver */
 static bool deliver(td_pass *pass, td_node *node, int i)
 {
     const td_edge *edge = &node->in[i];
@@ -329,7 +329,7 @@ static bool deliver(td_pass *pass, td_node *node, int i)
         make_ready(pass, edge->node);
     return true;
 }
-/* graph: function visit */
+/* backward: function visit */
 static bool visit(td_pass *pass, td_node *node)
 {
     bool arrived = false;
@@ -350,7 +350,7 @@ static bool visit(td_pass *pass, td_node *node)
     unclaim(pass, node);
     return true;
 }
-/* graph: function sweep */
+/* backward: function sweep */
 static bool sweep(td_pass *pass)
 {
     while (pass->ready != NULL) {
@@ -368,7 +368,7 @@ static void make_ready(td_pass *pass, td_node *node)
     node->below = pass->ready;
     pass->ready = node;
 }
-/* graph: function seed_of */
+/* backward: function seed_of */
 static td_tensor *seed_of(const char *operation, td_tensor *root,
                           td_tensor *seed)
 {
@@ -386,7 +386,7 @@ static td_tensor *seed_of(const char *operation, td_tensor *root,
         td_same_kind(operation, seed, root);
     return td_failed() ? NULL : seed;
 }
-/* graph: function plant */
+/* backward: function plant */
 static bool plant(td_pass *pass, const char *operation,
                   td_tensor *root, td_tensor *given)
 {
@@ -401,7 +401,7 @@ static bool plant(td_pass *pass, const char *operation,
             return add_to(pass, &sink->grad, td_retain(seed));
     return true;
 }
-/* graph: function start of a pass */
+/* backward: function start of a pass */
 static bool start(td_pass *pass, int n, td_tensor *const *roots)
 {
     for (int i = 0; i < n; i++) {
@@ -414,7 +414,7 @@ static bool start(td_pass *pass, int n, td_tensor *const *roots)
             return false;
     return true;
 }
-/* graph: function run_pass */
+/* backward: function run_pass */
 static bool run_pass(td_pass *pass, const char *operation, int n,
                      td_tensor *const *roots, td_tensor *const *seeds)
 {
@@ -427,7 +427,7 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
     if (ok) {
         ok = start(pass, n, roots) && sweep(pass);
         if (!ok)
-            /* graph: empty every node still claimed */
+            /* backward: empty every node still claimed */
             for (td_node *node = pass->claimed; node; node = node->next) {
                 clear_gradients(node);
                 td_node_drop(node);
@@ -437,7 +437,7 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
     td_grad_mode_restore(depth);
     return ok;
 }
-/* graph: function end_pass */
+/* backward: function end_pass */
 static void end_pass(td_pass *pass)
 {
     while (pass->claimed != NULL)
@@ -450,7 +450,7 @@ static void end_pass(td_pass *pass)
         td_free(sink, sizeof *sink);
     }
 }
-/* graph: function td_backward */
+/* backward: function td_backward */
 bool td_backward(td_tensor *root, td_backward_options options)
 {
     if (!is_tensor("backward", root))
@@ -464,7 +464,7 @@ bool td_backward(td_tensor *root, td_backward_options options)
     end_pass(&pass);
     return ok;
 }
-/* graph: function td_grad */
+/* backward: function td_grad */
 static bool can_ask(td_tensor *const *outputs, int n_outputs,
                     td_tensor *const *inputs, int n_inputs)
 {
@@ -490,18 +490,18 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
     };
     bool ok = pass.captures != NULL
         && can_ask(outputs, n_outputs, inputs, n_inputs);
-    /* graph: run the pass and hand out what it captured */
+    /* backward: run the pass and hand out what it captured */
     for (int i = 0; ok && i < n_inputs; i++)
         pass.captures[i].of = inputs[i];
     ok = ok && run_pass(&pass, "grad", n_outputs, outputs,
                         options.grad_outputs);
-    /* graph: fetch the captured leaf gradients */
+    /* backward: fetch the captured leaf gradients */
     for (td_sink *sink = pass.sinks; ok && sink; sink = sink->next)
         for (int i = 0; i < n_inputs; i++)
             if (pass.captures[i].of == sink->leaf)
                 replace(&pass.captures[i].grad, td_retain(sink->grad));
     end_pass(&pass);
-    /* graph: hand the captured gradients out */
+    /* backward: hand the captured gradients out */
     for (int i = 0; i < n_inputs; i++) {
         if (ok && !options.allow_unused && !pass.captures[i].grad)
             ok = td_fail(TD_ERROR_RUNTIME, "grad",

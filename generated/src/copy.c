@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "views": edit that, not this file. */
 #include <string.h>
 #include "memory.h"
 #include "parallel.h"
 #include "registry.h"
 #include "tensor.h"
 
-/* tensors: struct copy_plan */
+/* views: struct copy_plan */
 typedef struct {
     td_dtype to, from;
     char *out;
@@ -16,7 +16,7 @@ typedef struct {
     int64_t out_step[TD_MAX_RANK], in_step[TD_MAX_RANK];
 } copy_plan;
 
-/* tensors: function add_dimension */
+/* views: function add_dimension */
 static void add_dimension(copy_plan *p, int64_t size, int64_t out_step,
                           int64_t in_step)
 {
@@ -35,7 +35,7 @@ static void add_dimension(copy_plan *p, int64_t size, int64_t out_step,
     p->in_step[p->rank++] = in_step;
 }
 
-/* tensors: function copy_tiles */
+/* views: function copy_tiles */
 enum { TILE_ROWS = 16, TILE_COLUMNS = 256 };
 
 static void copy_tiles(const copy_plan *p, char *out, const char *in,
@@ -57,7 +57,7 @@ static void copy_tiles(const copy_plan *p, char *out, const char *in,
     }
 }
 
-/* tensors: function copy_units */
+/* views: function copy_units */
 static bool copy_units(void *context, int64_t begin, int64_t end,
                        int worker)
 {
@@ -66,7 +66,7 @@ static bool copy_units(void *context, int64_t begin, int64_t end,
     const int64_t blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
-        /* tensors: find where the unit starts */
+        /* views: find where the unit starts */
         int64_t at = unit / blocks, out = 0, in = 0;
         for (int d = p->rank - 3; d >= 0; d--) {
             out += at % p->shape[d] * p->out_step[d];
@@ -81,7 +81,7 @@ static bool copy_units(void *context, int64_t begin, int64_t end,
     return true;
 }
 
-/* tensors: function copy_line */
+/* views: function copy_line */
 static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
@@ -96,14 +96,14 @@ static bool copy_line(void *context, int64_t begin, int64_t end,
     return true;
 }
 
-/* tensors: function td_copy_elements */
+/* views: function td_copy_elements */
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
     copy_plan p = { .to = out->dtype, .from = in->dtype,
                     .out = td_at(out), .in = td_at(in) };
     const int more = out->rank - in->rank;
     int64_t n = 1, grain = 32768;
-    /* tensors: plan the copy dimension by dimension */
+    /* views: plan the copy dimension by dimension */
     for (int d = 0; d < out->rank; d++) {
         const bool repeat = d < more || in->shape[d - more] == 1;
         add_dimension(&p, out->shape[d], out->strides[d],
@@ -114,7 +114,7 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
         return true;
     if (p.rank < 2)
         return td_parallel_for(n, grain, copy_line, &p);
-    /* tensors: copy a plan with rows and columns */
+    /* views: copy a plan with rows and columns */
     const int64_t rows = p.shape[p.rank - 2], width = p.shape[p.rank - 1];
     const int64_t blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
     const int64_t unit = (rows < TILE_ROWS ? rows : TILE_ROWS) * width;
@@ -122,7 +122,7 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
                            copy_units, &p);
 }
 
-/* tensors: functions that copy whole tensors */
+/* views: functions that copy whole tensors */
 static td_tensor *copied(td_tensor *x, td_dtype dtype)
 {
     td_tensor *y = td_tensor_new(td_shape_of(x), dtype,
@@ -163,7 +163,7 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
            && is_old_empty(call->in[0].as.tensors.at[i]))
         i++;
     *first = call->in[0].as.tensors.at[i];
-    /* tensors: refuse ranks that cannot be joined */
+    /* views: refuse ranks that cannot be joined */
     const int rank = (*first)->rank + more;
     if (rank > TD_MAX_RANK || rank == 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
@@ -204,7 +204,7 @@ static bool gather(td_tensor *y, const td_tensor *x,
                            "dimension %d of size %lld", (long long)at,
                            (long long)i, dim, (long long)size);
     }
-    /* tensors: copy one position after the other */
+    /* views: copy one position after the other */
     td_tensor to = *y, from = *x;
     if (x->rank > 0)
         to.shape[dim] = from.shape[dim] = 1;
@@ -232,7 +232,7 @@ static bool changed(td_call *call, td_tensor *x)
     return td_return(call, td_share(x));
 }
 
-/* tensors: kernels that copy */
+/* views: kernels that copy */
 bool clone_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -264,7 +264,7 @@ bool cat_kernel(td_call *call)
     td_dims shape = td_shape_of(first);
     td_dtype dtype = first->dtype;
     shape.at[dim] = 0;
-    /* tensors: add up the sizes to be joined */
+    /* views: add up the sizes to be joined */
     for (int i = 0; i < n; i++) {
         if (!joins("cat", first, at[i], dim, i))
             return false;
@@ -298,7 +298,7 @@ bool stack_kernel(td_call *call)
     td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
     if (!td_return(call, y))
         return false;
-    /* tensors: copy each tensor of the stack */
+    /* views: copy each tensor of the stack */
     td_tensor part = *y;
     part.rank--;
     for (int d = dim; d < part.rank; d++) {
@@ -320,7 +320,7 @@ bool index_select_kernel(td_call *call)
     if (!td_wrap_dim("index_select", td_v_get_int(&call->attr[0], 0),
                      x->rank, &dim))
         return false;
-    /* tensors: refuse what cannot be an index */
+    /* views: refuse what cannot be an index */
     if (index->dtype != TD_INT64 && index->dtype != TD_INT32)
         return td_fail(TD_ERROR_TYPE, "index_select", "argument "
                        "'index' must be int64 or int32, got %s",
@@ -362,7 +362,7 @@ bool copy__kernel(td_call *call)
         || !td_broadcast_shapes("copy_", x, from, &both))
         return false;
     const td_dims shape = td_shape_of(x);
-    /* tensors: refuse a source of larger shape */
+    /* views: refuse a source of larger shape */
     if (!td_dims_equal(&both, &shape)) {
         char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
         return td_fail(TD_ERROR_RUNTIME, "copy_", "shape %s cannot be "
@@ -372,14 +372,14 @@ bool copy__kernel(td_call *call)
     }
     if (x->storage != from->storage)
         return td_copy_elements(x, from) && changed(call, x);
-    /* tensors: copy the source aside first */
+    /* views: copy the source aside first */
     td_tensor *aside = copied(from, from->dtype);
     const bool ok = aside != NULL && td_copy_elements(x, aside);
     td_discard(aside);
     return ok && changed(call, x);
 }
 
-/* tensors: typed functions that copy */
+/* views: typed functions that copy */
 td_tensor *td_contiguous(td_tensor *x)
 {
     if (x != NULL && !td_failed() && td_is_contiguous(x))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "operators": edit that, not this file. */
 #include <math.h>
 #include <string.h>
 #include "runtime.h"
 #include "registry.h"
 #include "tensor.h"
 
-/* tensors: function td_fill_all */
+/* operators: function td_fill_all */
 bool td_fill_all(td_tensor *x, td_scalar value)
 {
     td_tensor one = { .dtype = x->dtype, .rank = 0 };
@@ -21,7 +21,7 @@ bool td_fill_all(td_tensor *x, td_scalar value)
     return td_copy_elements(x, &one);
 }
 
-/* tensors: function new_from */
+/* operators: function new_from */
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 
 static td_device device_or(const td_value *v, td_device otherwise)
@@ -39,14 +39,14 @@ static td_tensor *new_from(td_call *call, int first, td_dtype otherwise)
         device_or(&call->attr[first + 1], cpu));
 }
 
-/* tensors: function count_steps */
+/* operators: function count_steps */
 static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
                         int64_t *n)
 {
     const double a = td_scalar_double(from), b = td_scalar_double(to);
     const double step = td_scalar_double(by);
     const double count = ceil((b - a) / step);
-    /* tensors: refuse steps that never arrive */
+    /* operators: refuse steps that never arrive */
     if (step == 0 || !isfinite(step) || !isfinite(a) || !isfinite(b))
         return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g "
                        "and step %g must be finite and step not zero",
@@ -61,7 +61,7 @@ static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
     return true;
 }
 
-/* tensors: function count_whole_steps */
+/* operators: function count_whole_steps */
 static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
 {
     const uint64_t a = (uint64_t)from, b = (uint64_t)to;
@@ -70,7 +70,7 @@ static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
     return (int64_t)(way / step + (way % step != 0));
 }
 
-/* tensors: function write_progression */
+/* operators: function write_progression */
 static bool write_progression(td_tensor *x, bool whole, td_scalar from,
                               td_scalar by)
 {
@@ -88,7 +88,7 @@ static bool write_progression(td_tensor *x, bool whole, td_scalar from,
     return true;
 }
 
-/* tensors: kernels that create */
+/* operators: kernels that create */
 bool empty_kernel(td_call *call)
 {
     return td_return(call, new_from(call, 1, td_default_dtype()));
@@ -146,7 +146,7 @@ bool linspace_kernel(td_call *call)
     if (x == NULL)
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
-    /* tensors: write the points of the interval */
+    /* operators: write the points of the interval */
     for (int64_t i = 0; i < n; i++) {
         const double v = 2 * i < n ? from + (double)i * step
                                    : to - (double)(n - 1 - i) * step;
@@ -201,7 +201,7 @@ bool full_like_kernel(td_call *call)
         && td_fill_all(y, call->attr[0].as.scalar);
 }
 
-/* tensors: function td_with_options */
+/* operators: function td_with_options */
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
 {
     (void)options;
@@ -216,7 +216,7 @@ td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
     return x;
 }
 
-/* tensors: typed functions that create */
+/* operators: typed functions that create */
 static td_tensor *create(int op, td_dims size, td_tensor_options o)
 {
     const td_value attr[] = { td_v_ints(&size), td_v_dtype(o.dtype),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "hooks": edit that, not this file. */
 /* Custom functions, and the names of nodes. */
 #include "autograd.h"
 #include "memory.h"
@@ -15,7 +15,7 @@ static bool is_tensor(const char *operation, const td_tensor *x)
     return x != NULL || td_fail(TD_ERROR_TYPE, operation,
                                 "expected a tensor, got NULL");
 }
-/* graph: class of a custom function */
+/* hooks: class of a custom function */
 static void drop_saved(td_custom *custom)
 {
     for (int i = 0; i < custom->n_saved; i++)
@@ -36,7 +36,7 @@ static void custom_destroy(void *object)
 static const td_class custom_class = {
     "custom function", custom_destroy, TD_COUNT_OTHERS
 };
-/* graph: functions that check a custom function */
+/* hooks: functions that check a custom function */
 static bool some_require_grad(int n_in, td_tensor *const *in)
 {
     for (int i = 0; i < n_in; i++)
@@ -61,7 +61,7 @@ static bool check_results(const char *name,
     }
     return true;
 }
-/* graph: function attach_custom */
+/* hooks: function attach_custom */
 static bool attach_custom(td_custom *custom,
                           int n_in, td_tensor *const *in,
                           int n_out, td_tensor *const *out)
@@ -79,7 +79,7 @@ static bool attach_custom(td_custom *custom,
     td_release(node);
     return true;
 }
-/* graph: function td_record_custom */
+/* hooks: function td_record_custom */
 bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
                       int n_out, td_tensor *const *out,
                       td_custom_backward *backward, void *context,
@@ -92,7 +92,7 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
             free_context(context);
         return false;
     }
-    /* graph: fill the fields of custom */
+    /* hooks: fill the fields of custom */
     custom->backward = backward;
     custom->context = context;
     custom->free_context = free_context;
@@ -104,7 +104,7 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
     td_release(custom);
     return ok;
 }
-/* graph: function td_save_for_backward */
+/* hooks: function td_save_for_backward */
 bool td_save_for_backward(td_tensor *output, int n,
                           td_tensor *const *tensors)
 {
@@ -129,7 +129,7 @@ bool td_save_for_backward(td_tensor *output, int n,
     }
     return true;
 }
-/* graph: functions that run a custom function */
+/* hooks: functions that run a custom function */
 static bool unpack_all(const td_backward_pass *b,
                        const td_custom *custom, td_tensor **saved)
 {
@@ -157,7 +157,7 @@ static bool call_custom(const td_custom *custom, td_custom_call *call)
                 "the backward function failed without saying why");
     return ok && !td_failed();
 }
-/* graph: function td_custom_apply */
+/* hooks: function td_custom_apply */
 bool td_custom_apply(td_backward_pass *b)
 {
     const td_custom *custom = b->node->custom;
@@ -175,7 +175,7 @@ bool td_custom_apply(td_backward_pass *b)
     td_free(saved, n_saved * sizeof *saved);
     return ok;
 }
-/* graph: functions that name nodes */
+/* hooks: functions that name nodes */
 const char *td_node_name(const td_node *node)
 {
     if (node->custom != NULL)

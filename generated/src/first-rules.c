@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "backward": edit that, not this file. */
 #include "autograd.h"
 #include <treadle/elementwise.h>
 #include <treadle/reductions.h>
 
-/* graph: function td_rule_call2 */
+/* backward: function td_rule_call2 */
 td_tensor *td_rule_call2(int op, td_value a, td_value b)
 {
     const td_value in[2] = { a, b };
     return td_failed() ? NULL : td_run1(&td_ops[op], 2, in, 0, NULL);
 }
-/* graph: function td_restore_axes */
+/* backward: function td_restore_axes */
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes)
 {
@@ -23,7 +23,7 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
     }
     return td_reshape(g, shape);
 }
-/* graph: rules for sums and differences */
+/* backward: rules for sums and differences */
 bool add_rule(td_backward_pass *b)
 {
     b->grad_in[0] = b->grad_in[1] = b->grad[0];
@@ -37,7 +37,7 @@ bool sub_rule(td_backward_pass *b)
         b->grad_in[1] = td_neg(b->grad[0]);
     return !td_failed();
 }
-/* graph: rule for products */
+/* backward: rule for products */
 bool mul_rule(td_backward_pass *b)
 {
     for (int i = 0; i < 2; i++)
@@ -46,7 +46,7 @@ bool mul_rule(td_backward_pass *b)
                 td_v_tensor(b->grad[0]), td_operand(b, 1 - i));
     return !td_failed();
 }
-/* graph: rule for sums over axes */
+/* backward: rule for sums over axes */
 bool sum_rule(td_backward_pass *b)
 {
     td_tensor *g = td_restore_axes(b, b->grad[0], td_attribute(b, 0));

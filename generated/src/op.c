@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "operators": edit that, not this file. */
 #include <ctype.h>
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 /* graph: includes of the door */
 #include "autograd.h"
 
-/* tensors: table of the operators */
+/* operators: table of the operators */
 const td_op td_ops[TD_OP_COUNT + 1] = {
 #define OP(name, signature, kernel) \
     [TD_OP_##name] = { #name, signature, kernel },
@@ -18,7 +18,7 @@ const td_op td_ops[TD_OP_COUNT + 1] = {
     { NULL, NULL, NULL }
 };
 
-/* tensors: table of the documentation */
+/* operators: table of the documentation */
 static const char *const documentation[TD_OP_COUNT + 1] = {
 #define DOC(name, text) [TD_OP_##name] = text,
 #include "documentation.inc"
@@ -26,7 +26,7 @@ static const char *const documentation[TD_OP_COUNT + 1] = {
     NULL
 };
 
-/* tensors: functions that search the registry */
+/* operators: functions that search the registry */
 int td_op_count(void) { return TD_OP_COUNT; }
 
 const td_op *td_op_at(int n)
@@ -52,7 +52,7 @@ const char *td_op_documentation(const td_op *op)
     return text != NULL ? text : "";
 }
 
-/* tensors: functions that read signatures */
+/* operators: functions that read signatures */
 static bool token(const char **at, const char *expected)
 {
     const size_t n = strlen(expected);
@@ -77,7 +77,7 @@ static bool word(const char **at, char *out, size_t size)
     return n > 0;
 }
 
-/* tensors: function kind_of */
+/* operators: function kind_of */
 static bool kind_of(const char *text, td_parameter *p)
 {
     static const char *const kinds[] = {
@@ -103,7 +103,7 @@ const char *td_signature_input(const td_signature *s, int i)
     return "input";
 }
 
-/* tensors: function parameter */
+/* operators: function parameter */
 static bool parameter(const char **at, td_signature *s,
                       bool keyword_only)
 {
@@ -113,7 +113,7 @@ static bool parameter(const char **at, td_signature *s,
         return false;
     td_parameter *p = &s->at[s->n_parameters++];
     p->keyword_only = keyword_only;
-    /* tensors: read the marks of the parameter */
+    /* operators: read the marks of the parameter */
     p->list = token(at, "[]");
     p->optional = token(at, "?");
     p->mutated = token(at, "!");
@@ -121,7 +121,7 @@ static bool parameter(const char **at, td_signature *s,
         return false;
     if (!token(at, "="))
         return true;
-    /* tensors: read the default of the parameter */
+    /* operators: read the default of the parameter */
     const size_t n = strcspn(*at, ",)");
     if (n == 0 || n >= sizeof p->default_text)
         return false;
@@ -130,7 +130,7 @@ static bool parameter(const char **at, td_signature *s,
     return p->has_default = true;
 }
 
-/* tensors: function td_signature_parse */
+/* operators: function td_signature_parse */
 bool td_signature_parse(const char *text, td_signature *out)
 {
     const char *at = text;
@@ -152,7 +152,7 @@ bool td_signature_parse(const char *text, td_signature *out)
     return ok && *at == '\0';
 }
 
-/* tensors: struct op_kinds */
+/* operators: struct op_kinds */
 typedef struct {
     int n_in, n_attr;
     unsigned in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
@@ -161,7 +161,7 @@ typedef struct {
 static op_kinds kinds_of_op[TD_OP_COUNT + 1];
 static pthread_once_t signatures_read = PTHREAD_ONCE_INIT;
 
-/* tensors: function kinds_of */
+/* operators: function kinds_of */
 static unsigned kinds_of(const td_parameter *p)
 {
     static const unsigned sets[] = {
@@ -182,7 +182,7 @@ static unsigned kinds_of(const td_parameter *p)
     return set | (absent ? 1u << TD_NONE : 0);
 }
 
-/* tensors: function read_signatures */
+/* operators: function read_signatures */
 static void read_signatures(void)
 {
     for (int n = 0; n < TD_OP_COUNT; n++) {
@@ -198,7 +198,7 @@ static void read_signatures(void)
     }
 }
 
-/* tensors: function fits_its_signature */
+/* operators: function fits_its_signature */
 static bool fits_its_signature(const td_call *call)
 {
     if (call->op < td_ops || call->op >= td_ops + TD_OP_COUNT)
@@ -215,7 +215,7 @@ static bool fits_its_signature(const td_call *call)
                            call->op->signature);
 }
 
-/* tensors: function has_its_tensors */
+/* operators: function has_its_tensors */
 static bool has_its_tensors(const td_call *call, int i)
 {
     const td_value *v = &call->in[i];
@@ -233,7 +233,7 @@ static bool has_its_tensors(const td_call *call, int i)
                    "NULL, expected a tensor", name);
 }
 
-/* tensors: function discard_results */
+/* operators: function discard_results */
 static void discard_results(td_call *call)
 {
     for (int k = 0; k < TD_MAX_RESULTS; k++) {
@@ -243,7 +243,7 @@ static void discard_results(td_call *call)
     call->n_out = 0;
 }
 
-/* tensors: function td_run */
+/* operators: function td_run */
 bool td_run(td_call *call)
 {
     if (td_failed() || !fits_its_signature(call))
@@ -263,7 +263,7 @@ bool td_run(td_call *call)
     return ok;
 }
 
-/* tensors: function td_run1 */
+/* operators: function td_run1 */
 td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
                    int n_attr, const td_value *attr)
 {
@@ -272,7 +272,7 @@ td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
     return td_run(&call) ? call.out[0] : NULL;
 }
 
-/* tensors: function td_return */
+/* operators: function td_return */
 bool td_return(td_call *call, td_tensor *result)
 {
     call->out[0] = result;
@@ -280,7 +280,7 @@ bool td_return(td_call *call, td_tensor *result)
     return result != NULL;
 }
 
-/* tensors: function td_v_dims */
+/* operators: function td_v_dims */
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out)
 {
     *out = TD_RANK_0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "printing": edit that, not this file. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "tensor.h"
 
-/* tensors: functions that read one element */
+/* printing: functions that read one element */
 td_scalar td_item(const td_tensor *x)
 {
     td_scalar s = { TD_SCALAR_NONE, { .i = 0 } };
@@ -43,7 +43,7 @@ td_scalar td_element(const td_tensor *x, int64_t at)
     return x->dtype == TD_BOOL ? td_boolean(i != 0) : td_int(i);
 }
 
-/* tensors: struct format */
+/* printing: struct format */
 typedef enum { WHOLE, DECIMAL, EXPONENT, INTEGER, TRUTH } style;
 
 typedef struct {
@@ -53,7 +53,7 @@ typedef struct {
     int64_t room, length;
 } format;
 
-/* tensors: function emit */
+/* printing: function emit */
 static void emit(format *f, const char *text)
 {
     for (; *text; text++, f->length++)
@@ -61,7 +61,7 @@ static void emit(format *f, const char *text)
             f->out[f->length] = *text;
 }
 
-/* tensors: function number_text */
+/* printing: function number_text */
 static int number_text(const format *f, td_scalar s, char text[64])
 {
     switch (f->style) {
@@ -79,7 +79,7 @@ static int number_text(const format *f, td_scalar s, char text[64])
     }
 }
 
-/* tensors: function shown */
+/* printing: function shown */
 enum { SUMMARISE_FROM = 1000, EDGE = 3, LINE = 80 };
 
 static bool shown(const td_tensor *x, int d, int64_t i)
@@ -92,7 +92,7 @@ static int64_t next_shown(const td_tensor *x, int d, int64_t i)
     return shown(x, d, i + 1) ? i + 1 : x->shape[d] - EDGE;
 }
 
-/* tensors: function measure */
+/* printing: function measure */
 typedef struct {
     double largest, smallest;
     bool whole;
@@ -113,7 +113,7 @@ static void measure(const td_tensor *x, int d, int64_t at, range *r)
     r->whole &= v == floor(v);
 }
 
-/* tensors: function choose_style */
+/* printing: function choose_style */
 static style choose_style(const td_tensor *x)
 {
     if (!td_dtype_is_floating(x->dtype))
@@ -129,7 +129,7 @@ static style choose_style(const td_tensor *x)
                                                            : DECIMAL;
 }
 
-/* tensors: function widest */
+/* printing: function widest */
 static void widest(const td_tensor *x, int d, int64_t at, format *f)
 {
     char text[64];
@@ -144,7 +144,7 @@ static void widest(const td_tensor *x, int d, int64_t at, format *f)
         f->width = n > f->width ? n : f->width;
 }
 
-/* tensors: function print_row */
+/* printing: function print_row */
 static void print_row(const td_tensor *x, int d, int64_t at, int indent,
                       format *f)
 {
@@ -154,7 +154,7 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
     for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
         if (i > 0) {
             emit(f, ",");
-            /* tensors: begin the next number on this line or a new one */
+            /* printing: begin the next number on this line or a new one */
             if (++column % (per_line > 0 ? per_line : 1) == 0) {
                 emit(f, "\n");
                 for (int k = 0; k < indent; k++)
@@ -173,7 +173,7 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
     }
 }
 
-/* tensors: function print_part */
+/* printing: function print_part */
 static void print_part(const td_tensor *x, int d, int64_t at,
                        int indent, format *f)
 {
@@ -188,7 +188,7 @@ static void print_part(const td_tensor *x, int d, int64_t at,
         print_row(x, d, at, indent + 1, f);
     else
         for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
-            /* tensors: separate the parts of the dimension */
+            /* printing: separate the parts of the dimension */
             if (i > 0) {
                 emit(f, i == x->shape[d] - EDGE && !shown(x, d, EDGE)
                         ? ",\n" : ",");
@@ -207,7 +207,7 @@ static void print_part(const td_tensor *x, int d, int64_t at,
     emit(f, "]");
 }
 
-/* tensors: function td_repr */
+/* printing: function td_repr */
 int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
 {
     format f = { .out = buffer, .room = buffer ? capacity : 0 };
@@ -222,7 +222,7 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
             print_part(x, 0, 0, 7, &f);
         else
             emit(&f, "[]");
-        /* tensors: name shape and type where they surprise */
+        /* printing: name shape and type where they surprise */
         char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 16];
         if (td_numel(x) == 0 && x->rank != 1) {
             td_shape_text(x, shape);

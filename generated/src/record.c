@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "hooks": edit that, not this file. */
 /* Recording: nodes, edges, saved tensors. */
 #include "autograd.h"
 #include "runtime.h"
@@ -165,7 +165,7 @@ td_value td_operand(const td_backward_pass *b, int i)
         return td_v_scalar(edge->scalar);
     return td_v_tensor(td_saved_input(b, i));
 }
-/* graph: function td_rule_of */
+/* hooks: function td_rule_of */
 const td_rule_entry *td_rule_of(const td_op *op)
 {
     return &td_rules[op - td_ops];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "operators": edit that, not this file. */
 /* The table of all operators, and short ways to call one.
 
    A typed function packs its arguments and goes through the door:
@@ -13,7 +13,7 @@
 #define TREADLE_REGISTRY_H
 #include <treadle/op.h>
 
-/* tensors: struct td_op */
+/* operators: struct td_op */
 struct td_op {
     const char *name, *signature;
     td_kernel *kernel;
@@ -35,7 +35,7 @@ extern const td_op td_ops[TD_OP_COUNT + 1];
 
 td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
                    int n_attr, const td_value *attr);
-/* tensors: makers of values */
+/* operators: makers of values */
 static inline td_value td_v_none(void)
 {
     return (td_value){ .kind = TD_NONE };

@@ -75,7 +75,7 @@ static void before_fork(void)
         pthread_mutex_lock(&process->pool.lock);
     }
     pthread_mutex_lock(&process->scratch_lock);
-    /* graph: take the locks for a fork */
+    /* backward: take the locks for a fork */
     pthread_mutex_lock(&process->leaf_lock);
 }
 
@@ -89,7 +89,7 @@ static void after_fork(void)
         pthread_mutex_unlock(&process->pool.owner);
     }
     pthread_mutex_unlock(&process->scratch_lock);
-    /* graph: give the locks back after a fork */
+    /* backward: give the locks back after a fork */
     pthread_mutex_unlock(&process->leaf_lock);
 }
 static void in_child(void)
@@ -142,7 +142,7 @@ static void start(void)
     pthread_mutex_init(&process->scratch_lock, NULL);
     /* elementwise: start the runtime */
     process->isa = td_isa_start();
-    /* graph: start the runtime */
+    /* backward: start the runtime */
     pthread_mutex_init(&process->leaf_lock, NULL);
     process->running = true;
 }
@@ -174,7 +174,7 @@ __attribute__((destructor)) void td_runtime_stop(void)
     /* parallel: stop the runtime */
     td_pool_stop(&process->pool);
     process->pool.stopped = true;
-    /* graph: stop the runtime */
+    /* backward: stop the runtime */
     pthread_mutex_destroy(&process->leaf_lock);
     leave_thread(td_self());
     pthread_key_delete(process->key);

@@ -51,6 +51,7 @@ typedef struct td_thread {
     int grad_depth;                 /* modes open */
     bool grad_off;                  /* the innermost, ready to read */
     int muted;                      /* recorded operators running */
+    /* hooks: td_thread fields */
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
 } td_thread;
 
@@ -75,8 +76,9 @@ typedef struct td_runtime {
     atomic_int isa;                 /* number of the level in use */
     /* random: td_runtime fields */
     _Atomic uint64_t threads_that_drew;
-    /* graph: td_runtime fields */
+    /* backward: td_runtime fields */
     pthread_mutex_t leaf_lock;      /* leaf->sink, leaf->grad in a pass */
+    /* hooks: td_runtime fields */
     _Atomic(int64_t) last_hook;     /* id of the newest hook */
 } td_runtime;
 

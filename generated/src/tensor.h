@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "printing": edit that, not this file. */
 /* Inside a tensor, and what kernels use to make and fill one.
 
        td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
@@ -53,7 +53,7 @@ static inline void *td_at(const td_tensor *x)
     return (char *)x->storage->data
          + x->offset * (int64_t)td_dtype_size(x->dtype);
 }
-/* tensors: prototypes inside of tensors */
+/* printing: prototypes inside of tensors */
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "views": edit that, not this file. */
 #include <string.h>
 #include "memory.h"
 #include "registry.h"
 #include "tensor.h"
 
-/* tensors: function fold_strides */
+/* views: function fold_strides */
 static bool fold_strides(const td_tensor *x, const td_dims *shape,
                          int64_t *strides)
 {
@@ -17,7 +17,7 @@ static bool fold_strides(const td_tensor *x, const td_dims *shape,
             && x->strides[old - 1] != run * step);
         if (!seam)
             continue;
-        /* tensors: cut the run into new dimensions */
+        /* views: cut the run into new dimensions */
         int64_t left = run;
         int64_t at = step;
         while (d >= 0 && (left > 1 || shape->at[d] == 1)) {
@@ -38,7 +38,7 @@ static bool fold_strides(const td_tensor *x, const td_dims *shape,
     return true;
 }
 
-/* tensors: function refuse_to_fold */
+/* views: function refuse_to_fold */
 static bool refuse_to_fold(td_call *call, const td_tensor *x,
                            const td_dims *shape)
 {
@@ -49,7 +49,7 @@ static bool refuse_to_fold(td_call *call, const td_tensor *x,
                    (long long)td_numel(x));
 }
 
-/* tensors: function infer_size */
+/* views: function infer_size */
 static bool infer_size(td_call *call, const td_tensor *x,
                        td_dims *shape)
 {
@@ -62,7 +62,7 @@ static bool infer_size(td_call *call, const td_tensor *x,
                  !td_mul_size(known, shape->at[d], &known))
             return refuse_to_fold(call, x, shape);
     }
-    /* tensors: divide for the size left open */
+    /* views: divide for the size left open */
     if (inferred > 1)
         return td_fail(TD_ERROR_RUNTIME, call->op->name,
                        "only one dimension can be inferred");
@@ -74,7 +74,7 @@ static bool infer_size(td_call *call, const td_tensor *x,
                                       : refuse_to_fold(call, x, shape);
 }
 
-/* tensors: function folded */
+/* views: function folded */
 static td_tensor *folded(td_tensor *x, const td_dims *shape)
 {
     int64_t strides[TD_MAX_RANK] = { 0 };
@@ -91,7 +91,7 @@ static td_tensor *folded(td_tensor *x, const td_dims *shape)
     return y;
 }
 
-/* tensors: function fold_or_copy */
+/* views: function fold_or_copy */
 static td_tensor *fold_or_copy(td_tensor *x, const td_dims *shape)
 {
     td_tensor *y = folded(x, shape);
@@ -111,7 +111,7 @@ static td_tensor *fold_or_copy(td_tensor *x, const td_dims *shape)
     return NULL;
 }
 
-/* tensors: function insert_dimension */
+/* views: function insert_dimension */
 static void insert_dimension(td_tensor *y, int at)
 {
     for (int d = y->rank; d > at; d--) {
@@ -132,12 +132,12 @@ static void remove_dimension(td_tensor *y, int at)
     }
 }
 
-/* tensors: kernels of views */
+/* views: kernels of views */
 bool transpose_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
     int a, b;
-    /* tensors: wrap the dimensions to exchange */
+    /* views: wrap the dimensions to exchange */
     if (!td_wrap_dim("transpose", td_v_get_int(&call->attr[0], 0),
                      x->rank, &a)
         || !td_wrap_dim("transpose", td_v_get_int(&call->attr[1], 1),
@@ -178,7 +178,7 @@ bool permute_kernel(td_call *call)
                        x->rank);
     td_tensor *y = td_tensor_alias(x);
     for (int d = 0; y != NULL && d < x->rank; d++) {
-        /* tensors: take dimension d of the permutation */
+        /* views: take dimension d of the permutation */
         int from;
         if (!td_wrap_dim("permute", dims.at[d], x->rank, &from)
             || seen >> from & 1) {
@@ -200,7 +200,7 @@ bool view_kernel(td_call *call)
     if (!td_v_dims(call, &call->attr[0], &shape)
         || !infer_size(call, x, &shape))
         return false;
-    /* tensors: advise a reshape instead of a view */
+    /* views: advise a reshape instead of a view */
     if ((y = folded(x, &shape)) == NULL && !td_failed()) {
         char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
         td_fail(TD_ERROR_RUNTIME, "view", "size %s is not compatible "
@@ -231,7 +231,7 @@ bool flatten_kernel(td_call *call)
     if (first > last)
         return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d "
                        "comes after end_dim %d", first, last);
-    /* tensors: multiply the sizes to be flattened */
+    /* views: multiply the sizes to be flattened */
     td_dims shape = { 0, { 0 } };
     for (int d = 0; d < (x->rank ? x->rank : 1); d++) {
         const int64_t size = x->rank ? x->shape[d] : 1;
@@ -293,7 +293,7 @@ bool expand_kernel(td_call *call)
         return false;
     y->rank = size.count;
     for (int d = 0; d < size.count; d++) {
-        /* tensors: expand dimension d or refuse */
+        /* views: expand dimension d or refuse */
         const int64_t have = d < more ? 1 : x->shape[d - more];
         const int64_t want = size.at[d] == -1 && d >= more ? have : size.at[d];
         if (want < 0 || (have != want && have != 1)) {
@@ -330,7 +330,7 @@ bool slice_kernel(td_call *call)
     const int64_t size = x->shape[d];
     const int64_t from = clip(td_v_get_int(&call->attr[1], 0), size);
     const int64_t to = clip(td_v_get_int(&call->attr[2], size), size);
-    /* tensors: take the elements of the slice */
+    /* views: take the elements of the slice */
     td_tensor *y = td_tensor_alias(x);
     if (y == NULL)
         return false;
@@ -363,7 +363,7 @@ bool select_kernel(td_call *call)
     return td_return(call, y);
 }
 
-/* tensors: typed functions of views */
+/* views: typed functions of views */
 static td_tensor *look(int op, td_tensor *x, int n,
                        const td_value *attr)
 {

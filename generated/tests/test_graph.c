@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "graph": edit that, not this file. */
+/* Tangled from the chapter "backward": edit that, not this file. */
 /* needs: graph */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ int double_count_main(void);
 #include "../examples/double_count.c"
 #undef main
 
-/* graph: test helpers for leaves and passes */
+/* backward: test helpers for leaves and passes */
 static bool backward(td_tensor *root)
 {
     return td_backward(root, (td_backward_options)TD_DEFAULTS);
@@ -26,7 +26,7 @@ static td_tensor *leaf(double x)
         (td_tensor_options){ .dtype = TD_FLOAT64,
                              .requires_grad = true });
 }
-/* graph: test that counts once */
+/* backward: test that counts once */
 static void a_node_sends_its_gradient_on_once(void **state)
 {
     (void)state;
@@ -42,7 +42,7 @@ static void a_node_sends_its_gradient_on_once(void **state)
     assert_true(td_item_double(td_grad_of(x)) == 4);
     td_scope_end();
 }
-/* graph: test of a deep diamond */
+/* backward: test of a deep diamond */
 static void sixty_doublings_take_sixty_steps(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void sixty_doublings_take_sixty_steps(void **state)
     assert_true(td_item_double(td_grad_of(x)) == 0x1p60);
     td_scope_end();
 }
-/* graph: test of a long chain */
+/* backward: test of a long chain */
 static void a_million_operators_fit_the_stack(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void a_million_operators_fit_the_stack(void **state)
     td_release(x);
     assert_int_equal(td_live_node_count(), nodes);
 }
-/* graph: test of second derivatives */
+/* backward: test of second derivatives */
 static void recorded_passes_can_be_differentiated(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void recorded_passes_can_be_differentiated(void **state)
     assert_true(td_item_double(h) == 12);
     td_scope_end();
 }
-/* graph: test of clear errors */
+/* backward: test of clear errors */
 static void mistakes_are_named(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "printing": edit that, not this file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "operators": edit that, not this file. */
 /* Operators as data: every operator has a row, every call one door.
 
    A program that does not know an operator when it is compiled can find
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* tensors: struct td_value */
+/* operators: struct td_value */
 typedef enum {
     TD_NONE, TD_TENSOR, TD_TENSORS, TD_SCALAR, TD_INTS, TD_STRING,
     TD_DTYPE, TD_DEVICE, TD_GENERATOR
@@ -37,7 +37,7 @@ typedef struct {
     } as;
 } td_value;
 
-/* tensors: struct td_call */
+/* operators: struct td_call */
 #define TD_MAX_RESULTS 8
 
 typedef struct td_op td_op;
@@ -51,7 +51,7 @@ typedef struct td_call {
 
 typedef bool td_kernel(td_call *call);
 
-/* tensors: struct td_signature */
+/* operators: struct td_signature */
 typedef enum {
     TD_P_TENSOR, TD_P_OPERAND, TD_P_SCALAR, TD_P_INT, TD_P_FLOAT,
     TD_P_BOOL, TD_P_STRING, TD_P_DTYPE, TD_P_DEVICE, TD_P_GENERATOR
@@ -71,7 +71,7 @@ typedef struct {
     td_parameter at[TD_MAX_PARAMETERS];
 } td_signature;
 
-/* tensors: prototypes of operators as data */
+/* operators: prototypes of operators as data */
 /* Checks, runs and records one call.  Fills call->out and n_out.  False
    with an error pending if it fails; then there are no results. */
 TD_API bool td_run(td_call *call);

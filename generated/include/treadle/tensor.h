@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tensors": edit that, not this file. */
+/* Tangled from the chapter "printing": edit that, not this file. */
 /* Tensors: typed, shaped, strided views of reference-counted storage.
 
    Every function that returns a tensor returns a new object, which
@@ -85,7 +85,7 @@ typedef struct {
                       / sizeof(int64_t)), { __VA_ARGS__ } })
 #define TD_RANK_0 ((td_dims){ 0, { 0 } })
 
-/* tensors: struct td_tensor_options */
+/* operators: struct td_tensor_options */
 typedef struct { bool given; int64_t value; } td_opt_i64;
 typedef struct { bool given; double value; } td_opt_f64;
 typedef struct { bool given; bool value; } td_opt_bool;
@@ -102,7 +102,7 @@ typedef struct {
     bool requires_grad;     /* see chapter "graph" */
 } td_tensor_options;
 
-/* tensors: prototypes of dtypes */
+/* printing: prototypes of dtypes */
 TD_API const char *td_dtype_name(td_dtype dtype);  /* "float32" */
 TD_API size_t td_dtype_size(td_dtype dtype);       /* bytes */
 TD_API bool td_dtype_is_floating(td_dtype dtype);
@@ -120,7 +120,7 @@ TD_API bool td_set_default_dtype(td_dtype dtype);
 TD_API double td_scalar_double(td_scalar s);
 TD_API int64_t td_scalar_int(td_scalar s);         /* truncates */
 
-/* tensors: prototypes of tensors */
+/* printing: prototypes of tensors */
 TD_API int td_rank(const td_tensor *x);
 TD_API const int64_t *td_shape(const td_tensor *x);     /* rank sizes */
 TD_API const int64_t *td_strides(const td_tensor *x);   /* elements */
@@ -163,7 +163,7 @@ TD_API bool td_broadcast_shapes(const char *operation,
                                 const td_tensor *a, const td_tensor *b,
                                 td_dims *out);
 
-/* tensors: prototypes of creation */
+/* printing: prototypes of creation */
 /* New row-major tensors of dtype o.dtype or, if that is 0, the default.
    Negative sizes and overflow are TD_ERROR_RUNTIME. */
 TD_API td_tensor *td_empty(td_dims size, td_tensor_options o);
@@ -197,7 +197,7 @@ TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  void (*release)(void *),
                                  void *context);
 
-/* tensors: prototypes of views */
+/* printing: prototypes of views */
 /* Views: O(1), the storage is shared.  Dimensions may be negative; one
    that does not exist is TD_ERROR_INDEX, a shape that does not fit
    TD_ERROR_RUNTIME. */
@@ -216,7 +216,7 @@ TD_API td_tensor *td_select(td_tensor *x, int dim, int64_t index);
 TD_API td_tensor *td_reshape(td_tensor *x, td_dims shape);
 TD_API td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim);
 
-/* tensors: prototypes of copies */
+/* printing: prototypes of copies */
 /* x itself, with one more owner, if nothing is to be done. */
 TD_API td_tensor *td_contiguous(td_tensor *x);
 TD_API td_tensor *td_to(td_tensor *x, td_dtype dtype);

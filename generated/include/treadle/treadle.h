@@ -10,7 +10,7 @@
 #include <treadle/base.h>
 /* parallel: umbrella includes */
 #include <treadle/parallel.h>
-/* tensors: umbrella includes */
+/* printing: umbrella includes */
 #include <treadle/tensor.h>
 #include <treadle/op.h>
 /* elementwise: umbrella includes */
