@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "views": edit that, not this file. */
 #include <string.h>
-#include "memory.h"
+#include "device.h"
 #include "parallel.h"
 #include "registry.h"
-#include "tensor.h"
 
 /* views: struct copy_plan */
 typedef struct {
@@ -103,6 +102,8 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
                     .out = td_at(out), .in = td_at(in) };
     const int more = out->rank - in->rank;
     int64_t n = 1, grain = 32768;
+    if (!td_on_host(out) || !td_on_host(in))
+        return td_copy_elsewhere(out, in);
     /* views: plan the copy dimension by dimension */
     for (int d = 0; d < out->rank; d++) {
         const bool repeat = d < more || in->shape[d - more] == 1;
@@ -339,7 +340,10 @@ bool index_select_kernel(td_call *call)
                        "rank 0 has one position, got %lld",
                        (long long)n);
     td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
-    return td_return(call, y) && gather(y, x, index, dim, n, size);
+    if (!td_return(call, y))
+        return false;
+    return td_on_host(y) ? gather(y, x, index, dim, n, size)
+         : td_compute_elsewhere(call, NULL, y->dtype, false);
 }
 bool fill__kernel(td_call *call)
 {

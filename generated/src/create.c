@@ -2,9 +2,8 @@
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <math.h>
 #include <string.h>
-#include "runtime.h"
+#include "device.h"
 #include "registry.h"
-#include "tensor.h"
 
 /* operators: function td_fill_all */
 bool td_fill_all(td_tensor *x, td_scalar value)
@@ -76,7 +75,7 @@ static bool write_progression(td_tensor *x, bool whole, td_scalar from,
 {
     const size_t size = td_dtype_size(x->dtype);
     char *out = td_at(x);
-    for (int64_t i = 0; i < x->shape[0]; i++, out += size) {
+    for (int64_t i = 0; out && i < x->shape[0]; i++, out += size) {
         const uint64_t start = (uint64_t)td_scalar_int(from);
         const uint64_t step = (uint64_t)td_scalar_int(by);
         const int64_t k = (int64_t)(start + (uint64_t)i * step);
@@ -126,11 +125,11 @@ bool arange_kernel(td_call *call)
     if (whole)
         n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
                               td_scalar_int(by));
-    td_tensor *x = td_tensor_new(TD_DIMS(n),
-        td_v_get_dtype(&call->attr[3], whole ? TD_INT64
-                                             : td_default_dtype()),
-        device_or(&call->attr[4], cpu));
-    return td_return(call, x) && write_progression(x, whole, from, by);
+    const td_dtype dtype = td_v_get_dtype(&call->attr[3],
+                              whole ? TD_INT64 : td_default_dtype());
+    td_tensor *x = td_tensor_new(TD_DIMS(n), dtype, cpu);
+    return x && write_progression(x, whole, from, by)
+        && td_return(call, td_sent(x, device_or(&call->attr[4], cpu)));
 }
 bool linspace_kernel(td_call *call)
 {
@@ -141,20 +140,19 @@ bool linspace_kernel(td_call *call)
         return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
                        "%lld is negative", (long long)n);
     td_tensor *x = td_tensor_new(TD_DIMS(n),
-        td_v_get_dtype(&call->attr[3], td_default_dtype()),
-        device_or(&call->attr[4], cpu));
+        td_v_get_dtype(&call->attr[3], td_default_dtype()), cpu);
     if (x == NULL)
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && td_on_host(x); i++) {
         const double v = 2 * i < n ? from + (double)i * step
                                    : to - (double)(n - 1 - i) * step;
         td_convert(x->dtype, (char *)td_at(x)
                    + (size_t)i * td_dtype_size(x->dtype), 1, TD_FLOAT64,
                    &v, 1, 1);
     }
-    return td_return(call, x);
+    return td_return(call, td_sent(x, device_or(&call->attr[4], cpu)));
 }
 bool eye_kernel(td_call *call)
 {
@@ -306,15 +304,18 @@ td_tensor *td_full_like(td_tensor *x, td_scalar value,
 td_tensor *td_from_data(const void *data, td_dims shape,
                         td_tensor_options o)
 {
+    const bool symbolic = td_self()->symbolic;
+    td_self()->symbolic = false;
     td_tensor *x = td_failed() ? NULL : td_tensor_new(shape,
-        o.dtype ? o.dtype : td_default_dtype(), o.device);
+        o.dtype ? o.dtype : td_default_dtype(), cpu);
     const int64_t n = td_numel(x);
-    if (x != NULL && n > 0 && data == NULL) {
-        td_fail(TD_ERROR_VALUE, "from_data", "data is NULL");
-        td_discard(x);
-        return NULL;
-    }
-    if (n > 0)
+    if (data != NULL && n > 0)
         memcpy(td_at(x), data, (size_t)n * td_dtype_size(x->dtype));
-    return td_with_options(x, o);
+    x = td_sent(x, o.device);
+    td_self()->symbolic = symbolic;
+    if (data != NULL || n == 0)
+        return td_with_options(x, o);
+    td_fail(TD_ERROR_VALUE, "from_data", "data is NULL");
+    td_discard(x);
+    return NULL;
 }

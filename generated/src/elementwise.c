@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "elementwise": edit that, not this file. */
 #include "elementwise.h"
-#include "memory.h"
+#include "device.h"
 #include "registry.h"
 #include <inttypes.h>
 #include <math.h>
@@ -179,10 +179,11 @@ static bool shape_of_result(const job *j, td_dims *shape)
 /* elementwise: function device_of */
 static td_device device_of(const job *j)
 {
-    int i = 0;
-    while (j->in[i].kind == TD_SCALAR)
-        i++;
-    return td_device_of(j->in[i].as.tensor);
+    td_device device = { TD_DEVICE_CPU, 0 };
+    for (int i = 0; i < j->n && device.kind == TD_DEVICE_CPU; i++)
+        if (j->in[i].kind != TD_SCALAR)
+            device = td_device_of(j->in[i].as.tensor);
+    return device;
 }
 
 /* elementwise: function is_flat */
@@ -233,9 +234,23 @@ static bool runs_as_a_line(const job *j, const td_tensor *out,
     return true;
 }
 
+/* elementwise: function compute_elsewhere */
+static bool compute_elsewhere(const job *j, td_tensor *out)
+{
+    static const char *const names[] = {
+#define ROW(name) #name,
+#include "each-row.inc"
+        "where", "clamp"
+    };
+    const td_call call = { .n_in = j->n, .in = j->in, .out = { out } };
+    return td_compute_elsewhere(&call, names[j->row], j->dtype, true);
+}
+
 /* elementwise: function compute */
 static bool compute(const job *j, td_tensor *out)
 {
+    if (!td_on_host(out))
+        return compute_elsewhere(j, out);
     const int64_t n = td_numel(out);
     const bool flat = is_flat(j, out, n);
     const td_dims shape = flat ? TD_DIMS(n) : td_shape_of(out);
@@ -315,17 +330,14 @@ static bool repeats(const job *j, const td_tensor *x)
 }
 
 /* elementwise: function separate */
-static td_tensor *separate(const job *j, const td_tensor *y)
+static td_tensor *separate(const td_tensor *y)
 {
-    const td_dims shape = td_shape_of(y);
-    td_tensor *copy = td_tensor_new(shape, y->dtype, td_device_of(y));
-    td_frame f;
-    if (copy == NULL || !td_frame_begin(&f, j->op, &shape)
-        || !td_frame_add(&f, y))
+    td_tensor *copy = td_tensor_new(td_shape_of(y), y->dtype,
+                                    td_device_of(y));
+    if (copy == NULL || td_copy_elements(copy, y))
         return copy;
-    td_frame_collapse(&f);
-    td_frame_gather(&f, 0, 0, f.total, y->dtype, td_at(copy));
-    return copy;
+    td_discard(copy);
+    return NULL;
 }
 
 /* elementwise: function may_update */
@@ -356,7 +368,7 @@ static bool run_in_place(td_call *call, int row, int flags)
     if (!describe(&j, call, row, flags) || !may_update(&j, x))
         return false;
     if (in[1].kind != TD_SCALAR && overlaps(x, in[1].as.tensor)) {
-        copy = separate(&j, in[1].as.tensor);
+        copy = separate(in[1].as.tensor);
         if (copy == NULL)
             return false;
         in[1].as.tensor = copy;

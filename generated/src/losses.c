@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "losses": edit that, not this file. */
 #include "autograd.h"
-#include "memory.h"
+#include "device.h"
 #include "parallel.h"
 #include "registry.h"
-#include "tensor.h"
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
@@ -110,6 +109,8 @@ static bool read_weight(entropy *e, const td_tensor *w)
     if (w->rank != 1 || w->shape[0] != e->classes)
         return td_fail(TD_ERROR_RUNTIME, e->op, "weight must hold %"
             PRId64 " numbers, one a class", e->classes);
+    if (!td_on_host(w))
+        return true;
     e->weight = td_alloc_array((size_t)e->classes, sizeof *e->weight);
     if (e->weight)
         td_convert(TD_FLOAT64, e->weight, 1, w->dtype, td_at(w),
@@ -148,6 +149,8 @@ static bool read_attributes(entropy *e, const td_value *attr)
 static bool check_labels(entropy *e)
 {
     double total = 0;
+    if (!td_on_host(e->x))
+        return true;
     for (int64_t s = 0; s < e->samples && !e->soft; s++) {
         const int64_t y = label_of(e, s);
         if (y == e->ignored)
@@ -303,6 +306,9 @@ bool cross_entropy_kernel(td_call *call)
     entropy e;
     bool ok = prepare(&e, "cross_entropy", call->in, call->attr);
     const size_t n = ok ? (size_t)e.samples : 0;
+    if (ok && !td_on_host(e.x))
+        return td_return(call, new_loss(&e))
+            && td_compute_elsewhere(call, NULL, e.x->dtype, false);
     if (ok) {
         e.losses = td_alloc_array(n + 1, sizeof *e.losses);
         ok = e.losses && td_return(call, new_loss(&e))
@@ -344,8 +350,9 @@ bool cross_entropy_backward_kernel(td_call *call)
     if (ok)
         e.out = td_tensor_new(td_shape_of(e.x), e.x->dtype,
                               td_device_of(e.x));
-    ok = ok && td_return(call, e.out)
-      && td_parallel_for(e.samples, rows_at_a_time(&e), backward_rows, &e);
+    ok = ok && td_return(call, e.out) && (td_on_host(e.out)
+      ? td_parallel_for(e.samples, rows_at_a_time(&e), backward_rows, &e)
+      : td_compute_elsewhere(call, NULL, e.x->dtype, false));
     free_weight(&e);
     return ok;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "matmul": edit that, not this file. */
 #include <string.h>
+#include "device.h"
 #include "gemm.h"
 #include "registry.h"
-#include "tensor.h"
 #include <treadle/matmul.h>
-#include <treadle/parallel.h>
-enum { LAY_GRAIN = 64 * 1024 };
 /* matmul: struct matmul_operand */
 typedef struct {
     int rank;
     int64_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
     const void *data;
+    const td_tensor *of;
 } matmul_operand;
 
 static matmul_operand operand_of(const td_tensor *x)
 {
-    matmul_operand operand = { .rank = x->rank, .data = td_at(x) };
+    matmul_operand operand = { .rank = x->rank, .data = td_at(x),
+                               .of = x };
     memcpy(operand.shape, x->shape, sizeof operand.shape);
     memcpy(operand.strides, x->strides, sizeof operand.strides);
     return operand;
@@ -37,6 +37,7 @@ typedef struct {
     td_product first;
     td_batching batch;
     td_dims shape;
+    const td_tensor *a, *b;     /* where the numbers lie */
 } matmul_plan;
 /* matmul: function fail_shapes */
 static bool fail_shapes(const char *op, const td_tensor *a,
@@ -68,6 +69,8 @@ static void plan_matrices(matmul_plan *plan, const matmul_operand *a,
 {
     td_product *of = &plan->first;
     const int i = a->rank - 1, j = b->rank - 1;
+    plan->a = a->of;
+    plan->b = b->of;
     *of = (td_product){ .m = 1, .n = 1, .k = a->shape[i], .alpha = 1,
                         .a = a->data, .csa = a->strides[i],
                         .b = b->data };
@@ -136,46 +139,47 @@ static void fold_batch(matmul_plan *plan)
         batch->rank = d;
     }
 }
-/* matmul: function carry_out */
-static bool carry_out(td_call *call, matmul_plan *plan, td_tensor *out,
-                      double beta)
+/* matmul: function multiply_elsewhere */
+static td_tensor stack_of(const td_batching *batch,
+                          const int64_t *steps, const td_tensor *of,
+                          int64_t rows, int64_t columns, int64_t down,
+                          int64_t along)
 {
+    td_tensor x = *of;
+    const int i = batch->rank, j = i + 1;
+    x.rank = i + 2;
+    memcpy(x.shape, batch->shape, sizeof x.shape);
+    memcpy(x.strides, steps, sizeof x.strides);
+    x.shape[i] = rows, x.shape[j] = columns;
+    x.strides[i] = down, x.strides[j] = along;
+    return x;
+}
+
+static bool multiply_elsewhere(const matmul_plan *plan, td_tensor *out,
+                               double beta)
+{
+    const td_product *p = &plan->first;
+    const td_batching *t = &plan->batch;
+    td_tensor a = stack_of(t, t->a, plan->a, p->m, p->k,
+                           p->rsa, p->csa);
+    td_tensor b = stack_of(t, t->b, plan->b, p->k, p->n,
+                           p->rsb, p->csb);
+    td_tensor c = stack_of(t, t->c, out, p->m, p->n, p->ldc, 1);
+    const td_value in[] = { td_v_tensor(&a), td_v_tensor(&b) };
+    const td_value attr[] = { td_v_float(p->alpha), td_v_float(beta) };
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = 2, .in = in, .n_attr = 2, .attr = attr,
+                    .out = { &c } }, "gemm", out->dtype, false);
+}
+/* matmul: function carry_out */
+static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
+{
+    if (!td_on_host(out))
+        return multiply_elsewhere(plan, out, beta);
     fold_batch(plan);
     plan->first.c = td_at(out);
     plan->first.beta = beta;
-    if (td_gemm_batch(out->dtype, &plan->first, &plan->batch))
-        return td_return(call, out);
-    td_release(out);
-    return false;
-}
-/* matmul: function lay_rows */
-typedef struct {
-    td_dtype dtype;
-    const char *from;
-    int64_t down, along;        /* strides of the source, 0 repeats */
-    char *to;
-    int64_t columns;
-} row_layer;
-
-static bool lay_some(void *context, int64_t begin, int64_t end,
-                     int worker)
-{
-    const row_layer *l = context;
-    const int64_t size = (int64_t)td_dtype_size(l->dtype);
-    (void)worker;
-    for (int64_t i = begin; i < end; i++)
-        td_convert(l->dtype, l->to + i * l->columns * size, 1, l->dtype,
-                   l->from + i * l->down * size, l->along, l->columns);
-    return true;
-}
-static void lay_rows(td_tensor *out, int64_t columns,
-                     const td_tensor *from, int64_t down, int64_t along)
-{
-    row_layer layer = { out->dtype, td_at(from), down, along,
-                        td_at(out), columns };
-    const int64_t rows = columns ? td_numel(out) / columns : 0;
-    td_parallel_for(rows, LAY_GRAIN / (columns + 1) + 1, lay_some,
-                    &layer);
+    return td_gemm_batch(out->dtype, &plan->first, &plan->batch);
 }
 /* matmul: kernel matmul */
 static bool matmul_like(td_call *call, const char *op)
@@ -199,7 +203,7 @@ static bool matmul_like(td_call *call, const char *op)
     plan_shape(&plan, a.rank > 1, b.rank > 1);
     td_tensor *out = td_tensor_new(plan.shape, x->dtype,
                                    x->storage->device);
-    return out && carry_out(call, &plan, out, 0);
+    return td_return(call, out) && carry_out(&plan, out, 0);
 }
 
 bool matmul_kernel(td_call *call)
@@ -253,9 +257,9 @@ bool linear_kernel(td_call *call)
                                    x->storage->device);
     if (!out)
         return false;
-    if (bias)
-        lay_rows(out, w->shape[0], bias, 0, bias->strides[0]);
-    return carry_out(call, &plan, out, bias != NULL);
+    return td_return(call, out)
+        && (!bias || td_copy_elements(out, bias))
+        && carry_out(&plan, out, bias != NULL);
 }
 /* matmul: function factor */
 static bool factor(const td_tensor *x, const td_value *value,
@@ -291,8 +295,6 @@ bool addmm_kernel(td_call *call)
         || (columns != 1 && columns != z->shape[1]))
         return fail_shapes("addmm", y, z, "make a product to whose shape "
                            "the first operand does not broadcast");
-    const int64_t down = rows == 1 ? 0 : x->strides[i];
-    const int64_t along = columns == 1 ? 0 : x->strides[j];
     const matmul_operand a = operand_of(y), b = operand_of(z);
     matmul_plan plan;
     plan_matrices(&plan, &a, &b);
@@ -303,9 +305,9 @@ bool addmm_kernel(td_call *call)
                                    x->storage->device);
     if (!out)
         return false;
-    if (beta != 0)
-        lay_rows(out, z->shape[1], x, down, along);
-    return carry_out(call, &plan, out, beta);
+    return td_return(call, out)
+        && (beta == 0 || td_copy_elements(out, x))
+        && carry_out(&plan, out, beta);
 }
 /* matmul: functions of the matmul operators */
 td_tensor *td_matmul(td_tensor *input, td_tensor *other)

@@ -3,9 +3,8 @@
 #include <ctype.h>
 #include <pthread.h>
 #include <string.h>
-#include "runtime.h"
+#include "device.h"
 #include "registry.h"
-#include "tensor.h"
 /* graph: includes of the door */
 #include "autograd.h"
 
@@ -251,6 +250,8 @@ bool td_run(td_call *call)
     for (int i = 0; i < call->n_in; i++)
         if (!has_its_tensors(call, i))
             return false;
+    if (!td_meet(call))
+        return false;
     /* graph: prepare to record the call */
     td_recording recording;
     if (!td_record_begin(call, &recording))

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "optimisers": edit that, not this file. */
 #include "autograd.h"
-#include "memory.h"
-#include "object.h"
+#include "device.h"
 #include "registry.h"
 #include "require.h"
-#include "tensor.h"
 #include <treadle/treadle.h>
 
 /* optimisers: struct sgd */
@@ -65,9 +63,20 @@ static bool matches(const td_tensor *theta, const td_tensor *x,
         "%s %s, param %s", role, td_shape_text(x, a),
         td_shape_text(theta, b));
 }
+/* optimisers: function step_elsewhere */
+static bool step_elsewhere(const td_call *call, td_tensor *p,
+                           td_tensor *slope)
+{
+    const td_value in[] = { td_v_tensor(p), td_v_tensor(slope),
+                            call->in[2] };
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
+                    .attr = call->attr, .out = { p } },
+        "sgd_step_", p->dtype, false);
+}
 /* optimisers: function run_step */
-static td_tensor *run_step(sgd_job *job, td_tensor *theta, td_tensor *g,
-                           td_tensor *m)
+static td_tensor *run_step(const td_call *call, sgd_job *job,
+                           td_tensor *theta, td_tensor *g, td_tensor *m)
 {
     const bool direct = td_is_contiguous(theta);
     td_no_grad_begin();
@@ -77,7 +86,10 @@ static td_tensor *run_step(sgd_job *job, td_tensor *theta, td_tensor *g,
     if (p && slope) {
         job->s.theta = td_at(p), job->s.g = td_at(slope);
         job->s.m = m ? td_at(m) : NULL;
-        td_parallel_for(td_numel(p), 8192, sgd_part, job);
+        if (td_on_host(p))
+            td_parallel_for(td_numel(p), 8192, sgd_part, job);
+        else
+            step_elsewhere(call, p, slope);
         /* optimisers: let the step be seen in the versions */
         if (direct)
             td_bump_version(theta);
@@ -111,7 +123,7 @@ bool sgd_step_kernel(td_call *call)
     if (m && !td_is_contiguous(m))
         return td_fail(TD_ERROR_RUNTIME, "sgd_step_",
                        "buffer must be contiguous");
-    return td_return(call, run_step(&job, theta, g, m));
+    return td_return(call, run_step(call, &job, theta, g, m));
 }
 /* optimisers: struct td_optimiser */
 struct td_optimiser {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "tensor.h"
+#include "device.h"
 
 /* printing: functions that read one element */
 td_scalar td_item(const td_tensor *x)
@@ -31,10 +31,12 @@ int64_t td_item_int(const td_tensor *x)
 }
 td_scalar td_element(const td_tensor *x, int64_t at)
 {
-    const char *p = (const char *)td_at(x)
-                  + at * (int64_t)td_dtype_size(x->dtype);
+    const size_t size = td_dtype_size(x->dtype);
+    int64_t here = 0, i = 0;
     double f = 0;
-    int64_t i = 0;
+    const void *p = td_fetch(x, at * (int64_t)size, size, &here);
+    if (p == NULL)
+        return td_int(0);
     if (td_dtype_is_floating(x->dtype)) {
         td_convert(TD_FLOAT64, &f, 1, x->dtype, p, 1, 1);
         return td_float(f);

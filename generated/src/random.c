@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "random": edit that, not this file. */
 #include "random.h"
-#include "object.h"
+#include "device.h"
 #include "registry.h"
-#include "runtime.h"
-#include "tensor.h"
-#include <treadle/parallel.h>
 #include <float.h>
 #include <stdatomic.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+static const td_device cpu = { TD_DEVICE_CPU, 0 };
 
 /* random: struct td_generator */
 struct td_generator {
@@ -259,8 +258,17 @@ static bool fill_range(void *context, int64_t begin, int64_t end,
 /* random: function fill_tensor */
 static bool fill_tensor(fill f, const td_value *generator)
 {
+    td_tensor *wanted = f.x;
     f.stream = td_next_stream(generator);
-    return td_parallel_for(td_numel(f.x), FILL_GRAIN, fill_range, &f);
+    if (!td_on_host(wanted))
+        f.x = td_tensor_new(td_shape_of(wanted), wanted->dtype, cpu);
+    bool ok = f.x != NULL && (td_self()->symbolic
+        || td_parallel_for(td_numel(f.x), FILL_GRAIN, fill_range, &f));
+    if (f.x != wanted) {
+        ok = ok && td_copy_elements(wanted, f.x);
+        td_discard(f.x);
+    }
+    return ok;
 }
 /* random: function distributions */
 static fill interval(td_tensor *x, double low, double high)
@@ -278,7 +286,6 @@ static fill bell(td_tensor *x, double mean, double deviation)
 /* random: function asked_device */
 static td_device asked_device(const td_value *v)
 {
-    const td_device cpu = { TD_DEVICE_CPU, 0 };
     return v->kind == TD_DEVICE ? v->as.device : cpu;
 }
 /* random: function check_floating */
@@ -424,12 +431,13 @@ bool randperm_kernel(td_call *call)
     if (n < 0)
         return td_fail(TD_ERROR_VALUE, "randperm",
                        "n = %" PRId64 " must not be negative", n);
-    td_tensor *x = td_tensor_new(TD_DIMS(n), TD_INT64,
-                                 asked_device(&call->attr[2]));
-    if (!td_return(call, x))
+    td_tensor *x = td_tensor_new(TD_DIMS(n), TD_INT64, cpu);
+    if (x == NULL)
         return false;
-    shuffle(td_at(x), n, td_next_stream(&call->attr[1]));
-    return true;
+    const td_stream stream = td_next_stream(&call->attr[1]);
+    if (td_on_host(x))
+        shuffle(td_at(x), n, stream);
+    return td_return(call, td_sent(x, asked_device(&call->attr[2])));
 }
 /* random: kernel uniform_kernel */
 bool uniform_kernel(td_call *call)
@@ -473,6 +481,9 @@ bool bernoulli_in_place_kernel(td_call *call)
 bool bernoulli_kernel(td_call *call)
 {
     const td_tensor *p = call->in[0].as.tensor;
+    if (!td_on_host(p))
+        return td_fail(TD_ERROR_UNSUPPORTED, "bernoulli", "the "
+                       "probabilities must be values on the cpu");
     if (!check_floating("bernoulli", p->dtype) || !check_chances(p))
         return false;
     td_tensor *x = td_tensor_new(td_shape_of(p), p->dtype,

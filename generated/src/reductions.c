@@ -4,11 +4,10 @@
 #include <string.h>
 #include <treadle/parallel.h>
 #include <treadle/reductions.h>
-#include "memory.h"
+#include "device.h"
 #include "parallel.h"
 #include "reductions-kernels.h"
 #include "registry.h"
-#include "tensor.h"
 enum { GRAIN = 32 * 1024 };       /* numbers worth a thread's while */
 /* reductions: struct reduction */
 typedef struct {
@@ -22,6 +21,7 @@ typedef struct {
     td_dtype from;                       /* type of the data */
     td_dtype type;                       /* type of the arithmetic */
     bool truth;                          /* count what is not zero */
+    unsigned mask;                       /* the axes, as bits */
     axes kept, reduced;
 } reduction;
 /* reductions: short helpers of the reductions */
@@ -88,7 +88,8 @@ static void sort_by_stride(axes *a)
 static reduction normalise(const td_tensor *x, td_dtype type,
                            unsigned mask, bool in_order)
 {
-    reduction r = { .data = td_at(x), .from = x->dtype, .type = type };
+    reduction r = { .data = td_at(x), .from = x->dtype, .type = type,
+                    .mask = mask };
     split_axes(&r, x, mask);
     if (!in_order)
         sort_by_stride(&r.reduced);
@@ -322,23 +323,55 @@ static bool fold_into(const reduction *r, int kind, td_tensor *out)
     td_storage_free(wide, bytes);
     return done;
 }
+/* reductions: function reduce_elsewhere */
+static bool reduce_elsewhere(const char *what, td_tensor *x,
+                             unsigned mask, td_dtype type,
+                             const td_call *results)
+{
+    const td_value in = td_v_tensor(x);
+    const td_dims shape = reduced_shape(x, mask, true);
+    td_dims dims = { 0 };
+    td_tensor wide[2];
+    for (int d = 0; d < x->rank; d++)
+        if (mask >> d & 1)
+            dims.at[dims.count++] = d;
+    const td_value attr = td_v_ints(&dims);
+    td_call call = { .n_in = 1, .in = &in, .n_attr = 1, .attr = &attr };
+    for (int k = 0; k < 2 && results->out[k] != NULL; k++) {
+        wide[k] = *results->out[k];
+        if (wide[k].rank < x->rank) {
+            wide[k].rank = x->rank;
+            memcpy(wide[k].shape, shape.at, sizeof shape.at);
+            td_dims_strides(&shape, wide[k].strides);
+        }
+        call.out[k] = &wide[k];
+    }
+    return td_compute_elsewhere(&call, what, type, false);
+}
+static const char *name_of_fold(const reduction *r, int kind)
+{
+    return kind == TD_FOLD_SUM ? "sum"
+         : kind == TD_FOLD_MAX ? (r->truth ? "any" : "amax")
+                               : (r->truth ? "all" : "amin");
+}
 /* reductions: function reduce */
 /* A fold of x; empty_value is the result of folding nothing. */
-static td_tensor *reduce(const td_tensor *x, td_dims shape,
-                         reduction r, int kind, td_dtype dtype,
+static td_tensor *reduce(td_tensor *x, td_dims shape, reduction r,
+                         int kind, td_dtype dtype,
                          int64_t empty_value)
 {
     td_tensor *out = td_tensor_new(shape, dtype, x->storage->device);
     if (!out || r.kept.count == 0)
         return out;
-    if (r.reduced.count == 0)      /* a stride of 0 repeats the value */
-        td_convert(dtype, td_at(out), 1, TD_INT64, &empty_value, 0,
-                   r.kept.count);
-    else if (!fold_into(&r, kind, out)) {
-        td_release(out);
-        return NULL;
-    }
-    return out;
+    const bool done = r.reduced.count == 0
+        ? td_fill_all(out, td_int(empty_value))
+        : td_on_host(out) ? fold_into(&r, kind, out)
+        : reduce_elsewhere(name_of_fold(&r, kind), x, r.mask, r.type,
+                           &(td_call){ .out = { out } });
+    if (done)
+        return out;
+    td_discard(out);
+    return NULL;
 }
 /* reductions: function fail_empty */
 static bool fail_empty(const td_call *call, const td_tensor *x,
@@ -353,7 +386,7 @@ static bool fail_empty(const td_call *call, const td_tensor *x,
 /* reductions: kernel sum */
 bool sum_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[2],
                                           folding_type(x->dtype));
     unsigned mask;
@@ -367,21 +400,27 @@ bool sum_kernel(td_call *call)
         dtype, 0));
 }
 /* reductions: kernel mean */
-static void divide(td_tensor *out, double by)
+static bool divide(td_tensor *out, double by)
 {
     const int64_t n = td_numel(out);
     float *f = td_at(out);
     double *d = td_at(out);
+    const td_value in[] = { td_v_tensor(out), td_v_float(by) };
+    if (!td_on_host(out))
+        return td_compute_elsewhere(
+            &(td_call){ .n_in = 2, .in = in, .out = { out } }, "div",
+            out->dtype, true);
     for (int64_t i = 0; i < n; i++)
         if (out->dtype == TD_FLOAT32)
             f[i] = (float)(f[i] / by);
         else
             d[i] /= by;
+    return true;
 }
 
 bool mean_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
     unsigned mask;
     if (!check_computes(call, x->dtype, false)
@@ -392,9 +431,8 @@ bool mean_kernel(td_call *call)
     const reduction r = normalise(x, dtype, mask, false);
     td_tensor *out = reduce(x, reduced_shape(x, mask, keepdim), r,
                             TD_FOLD_SUM, dtype, 0);
-    if (out)
-        divide(out, (double)r.reduced.count);
-    return td_return(call, out);
+    return td_return(call, out)
+        && divide(out, (double)r.reduced.count);
 }
 /* reductions: kernel sum_to_size */
 bool sum_to_size_kernel(td_call *call)
@@ -430,7 +468,7 @@ bool sum_to_size_kernel(td_call *call)
 static bool extreme(td_call *call, int kind, const td_value *dim,
                     bool keepdim)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
     if (!check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, dim, &mask))
@@ -469,7 +507,7 @@ bool min_kernel(td_call *call)
 /* reductions: kernel any */
 static bool truth(td_call *call, int kind, int64_t empty_value)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
     if (!check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
@@ -565,7 +603,7 @@ static bool search_some(void *context, int64_t begin, int64_t end,
 /* reductions: function locate */
 static bool locate(td_call *call, int kind, bool with_values)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
     if (!check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
@@ -581,21 +619,19 @@ static bool locate(td_call *call, int kind, bool with_values)
     td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
     if (with_values)
         values = td_tensor_new(shape, x->dtype, x->storage->device);
-    if (!indices || (with_values && !values))
-        goto fail;
+    if (!indices || (with_values && !values)) {
+        td_discard(indices);
+        return false;
+    }
     search s = { &r, kind, td_at(indices),
                  values ? td_at(values) : NULL, x->dtype };
     const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
-    if (!td_parallel_for(r.kept.count, grain, search_some, &s))
-        goto fail;
     call->out[0] = with_values ? values : indices;
     call->out[1] = with_values ? indices : NULL;
     call->n_out = with_values ? 2 : 1;
-    return true;
-fail:
-    td_release(values);
-    td_release(indices);
-    return false;
+    return td_on_host(indices)
+        ? td_parallel_for(r.kept.count, grain, search_some, &s)
+        : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
 }
 /* reductions: kernel argmax */
 bool argmax_kernel(td_call *call)
@@ -675,7 +711,7 @@ static bool lse_some(void *context, int64_t begin, int64_t end,
 /* reductions: kernel logsumexp */
 bool logsumexp_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
     if (!check_computes(call, x->dtype, true)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
@@ -683,16 +719,14 @@ bool logsumexp_kernel(td_call *call)
     const bool keepdim = td_v_get_bool(&call->attr[1]);
     td_tensor *out = td_tensor_new(reduced_shape(x, mask, keepdim),
                                    x->dtype, x->storage->device);
-    if (!out)
+    if (!td_return(call, out))
         return false;
     const reduction r = normalise(x, x->dtype, mask, false);
     lse_work work = { &r, td_at(out) };
     const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
-    if (!td_parallel_for(r.kept.count, grain, lse_some, &work)) {
-        td_release(out);
-        out = NULL;
-    }
-    return td_return(call, out);
+    return td_on_host(out)
+        ? td_parallel_for(r.kept.count, grain, lse_some, &work)
+        : reduce_elsewhere("logsumexp", x, mask, r.type, call);
 }
 /* reductions: struct softmax_work */
 typedef struct {
@@ -770,7 +804,7 @@ static bool softmax_some(void *context, int64_t begin, int64_t end,
 
 static bool softmax_like(td_call *call, bool logarithm)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
     int dim;
     if (!check_computes(call, x->dtype, false)
@@ -778,22 +812,21 @@ static bool softmax_like(td_call *call, bool logarithm)
         || !td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
                         x->rank, &dim))
         return false;
-    /* reductions: run softmax over the rows */
     td_tensor *out = td_tensor_new(reduced_shape(x, 0, false), dtype,
                                    x->storage->device);
-    if (!out || td_numel(out) == 0)
-        return td_return(call, out);
+    if (!td_return(call, out) || td_numel(out) == 0)
+        return out != NULL;
+    if (!td_on_host(out))
+        return reduce_elsewhere(td_op_name(call->op), x, 1u << dim,
+                                dtype, call);
+    /* reductions: run softmax over the rows */
     softmax_work work = { normalise(x, dtype, 1u << dim, false), logarithm,
                           td_at(out), 1 };
     for (int d = dim + 1; d < x->rank; d++)
         work.inner *= x->shape[d];
-    if (!td_parallel_for(work.r.kept.count,
-                         GRAIN / (4 * work.r.reduced.count) + 1,
-                         softmax_some, &work)) {
-        td_release(out);
-        out = NULL;
-    }
-    return td_return(call, out);
+    return td_parallel_for(work.r.kept.count,
+                           GRAIN / (4 * work.r.reduced.count) + 1,
+                           softmax_some, &work);
 }
 /* reductions: kernels softmax and log_softmax */
 bool softmax_kernel(td_call *call)

@@ -43,6 +43,8 @@ typedef struct td_thread {
     int looping;                    /* loops this thread works in */
     int serial;                     /* td_serial_begin not yet ended */
     td_scratch_block *scratch;      /* see td_scratch */
+    /* devices: td_thread fields */
+    bool symbolic;                  /* shapes only: nothing computes */
     /* random: td_thread fields */
     td_random_state random;
     bool random_seeded;

@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <string.h>
-#include "runtime.h"
-#include "tensor.h"
+#include "device.h"
 
-/* tensors: function storage_new */
-static const char *device_name(td_device device)
+/* tensors: function find_room */
+static size_t room(const td_storage *s)
 {
-    return device.kind == TD_DEVICE_CPU ? "cpu" :
-           device.kind == TD_DEVICE_CUDA ? "cuda" : "of unknown kind";
+    return (size_t)(s->bytes > 0 ? s->bytes : 1);
 }
 
+static bool find_room(td_storage *s, const char *operation)
+{
+    if (td_self()->symbolic)
+        return true;
+    if (s->device.kind == TD_DEVICE_CPU)
+        return (s->data = td_storage_alloc(room(s))) != NULL;
+    const td_device_table *table = td_table_of(operation, s->device);
+    return table != NULL
+        && table->allocate(s->device.index, room(s), &s->data);
+}
+
+/* tensors: function storage_new */
 static td_storage *storage_new(const char *operation, int64_t bytes,
                                td_device device)
 {
-    if (device.kind != TD_DEVICE_CPU) {
-        td_fail(TD_ERROR_UNSUPPORTED, operation, "device %s is not "
-                "available in this build", device_name(device));
-        return NULL;
-    }
     td_storage *s = td_alloc(sizeof *s);
     if (s == NULL)
         return NULL;
-    /* tensors: give the storage its block of bytes */
     atomic_init(&s->count, 1);
     s->device = device;
     s->bytes = bytes;
-    s->data = td_storage_alloc((size_t)(bytes > 0 ? bytes : 1));
-    if (s->data == NULL) {
-        td_free(s, sizeof *s);
-        return NULL;
-    }
-    return s;
+    if (find_room(s, operation))
+        return s;
+    td_free(s, sizeof *s);
+    return NULL;
 }
 
 /* tensors: function td_storage_release */
@@ -46,8 +48,11 @@ void td_storage_release(td_storage *s)
         return;
     if (s->release != NULL)
         s->release(s->context);
-    else
-        td_storage_free(s->data, (size_t)(s->bytes > 0 ? s->bytes : 1));
+    else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU)
+        td_storage_free(s->data, room(s));
+    else if (s->data != NULL)
+        td_table_of("release", s->device)->release(s->device.index,
+                                                   s->data, room(s));
     td_free(s, sizeof *s);
 }
 
@@ -145,11 +150,9 @@ static bool memory_fits(const void *data, const td_dims *shape,
                        "strides", shape->count, strides->count);
     if (data == NULL && numel > 0)
         return td_fail(TD_ERROR_VALUE, "from_memory", "data is NULL");
-    if (options.device.kind != TD_DEVICE_CPU)
-        return td_fail(TD_ERROR_UNSUPPORTED, "from_memory",
-                       "device %s is not available in this build",
-                       device_name(options.device));
-    return true;
+    return options.device.kind == TD_DEVICE_CPU
+        || td_fail(TD_ERROR_UNSUPPORTED, "from_memory", "only memory "
+                   "of the CPU can be shared; move it with to()");
 }
 
 /* tensors: function td_from_memory */
@@ -169,7 +172,7 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     }
     /* tensors: describe the memory of another */
     atomic_init(&x->storage->count, 1);
-    x->storage->data = data;
+    x->storage->data = data != NULL ? data : x->storage;
     x->storage->release = release != NULL ? release : release_nothing;
     x->storage->context = context;
     x->dtype = options.dtype ? options.dtype : td_default_dtype();

@@ -50,8 +50,9 @@ struct td_tensor {
 
 static inline void *td_at(const td_tensor *x)
 {
-    return (char *)x->storage->data
-         + x->offset * (int64_t)td_dtype_size(x->dtype);
+    char *data = x->storage->data;
+    return data == NULL ? NULL      /* of a trace: no value */
+         : data + x->offset * (int64_t)td_dtype_size(x->dtype);
 }
 /* printing: prototypes inside of tensors */
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,

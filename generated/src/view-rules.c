@@ -2,7 +2,7 @@
 /* Tangled from the chapter "rules": edit that, not this file. */
 /* Rules of views, parts, joins and selections, and their kernels. */
 #include "autograd.h"
-#include "memory.h"
+#include "device.h"
 #include <treadle/parallel.h>
 
 /* rules: kernels that put back */
@@ -92,6 +92,13 @@ static bool add_slices(td_tensor *out, td_tensor *g, td_tensor *index,
         return td_fail(TD_ERROR_UNSUPPORTED, "index_select_backward",
                        "%s gradients are not added; convert to float32",
                        td_dtype_name(out->dtype));
+    const td_value in[] = { td_v_tensor(g), td_v_tensor(index) };
+    const td_value attr = td_v_int(dim);
+    if (!td_on_host(out))
+        return td_compute_elsewhere(
+            &(td_call){ .n_in = 2, .in = in, .n_attr = 1,
+                        .attr = &attr, .out = { out } },
+            "index_add", out->dtype, false);
     slice_sum s = { td_at(out), td_at(g), td_at(index),
                     out->rank ? out->shape[dim] : 1, td_numel(index),
                     inner, out->dtype == TD_FLOAT64 };

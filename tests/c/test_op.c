@@ -228,7 +228,8 @@ static void every_way_to_create_refuses_an_absent_device(void **state)
     REFUSED(td_ones_like(x, cuda));
     REFUSED(td_full_like(x, td_float(2), cuda));
     REFUSED(td_from_data(memory, TD_DIMS(6), cuda));
-    REFUSED(td_from_memory(memory, TD_DIMS(6), TD_DIMS(1), cuda, NULL, NULL));
+    assert_null(td_from_memory(memory, TD_DIMS(6), TD_DIMS(1), cuda, NULL, NULL));
+    expect_error(TD_ERROR_UNSUPPORTED, "only memory of the CPU");
 }
 
 static void whole_progressions_are_counted_without_rounding(void **state)
