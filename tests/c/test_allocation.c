@@ -19,7 +19,6 @@ static td_tensor *leaf(int64_t rows, int64_t columns)
 
 static bool creating_and_viewing(void *context)
 {
-    (void)context;
     td_tensor *x = td_arange(td_int(0), td_int(30), td_int(1), plain);
     td_tensor *y = td_permute(td_reshape(x, TD_DIMS(2, 3, 5)), TD_DIMS(2, 0, 1));
     td_tensor *z = td_contiguous(td_select(y, 0, 3));
@@ -29,7 +28,6 @@ static bool creating_and_viewing(void *context)
 
 static bool elementwise(void *context)
 {
-    (void)context;
     td_tensor *x = matrix(7, 5), *row = matrix(1, 5);
     td_tensor *y = td_tanh(td_mul(td_add(x, row), td_transpose(matrix(5, 7), 0, 1)));
     td_tensor *mask = td_gt(y, td_zeros_like(y, plain));
@@ -38,7 +36,6 @@ static bool elementwise(void *context)
 
 static bool reducing_and_multiplying(void *context)
 {
-    (void)context;
     td_tensor *x = matrix(37, 23);
     td_tensor *y = td_matmul(td_transpose(x, 0, 1), x);
     return td_sum(y, (td_reduce_options){ .dims = TD_DIMS(0) }) && td_mean(y, (td_reduce_options){ 0 })
@@ -48,13 +45,11 @@ static bool reducing_and_multiplying(void *context)
 
 static bool a_large_product(void *context)
 {
-    (void)context;
     return td_matmul(matrix(130, 300), matrix(300, 140)) != NULL;
 }
 
 static bool backward(void *context)
 {
-    (void)context;
     td_tensor *x = leaf(5, 3), *w = leaf(3, 4);
     td_tensor *y = td_tanh(td_matmul(x, w));
     td_tensor *loss = td_mean(td_mul(y, td_add(y, y)), (td_reduce_options){ 0 });
@@ -63,7 +58,6 @@ static bool backward(void *context)
 
 static bool second_derivative(void *context)
 {
-    (void)context;
     td_tensor *x = leaf(3, 2), *gradient = NULL, *second = NULL;
     td_tensor *y = td_sum(td_mul(td_tanh(x), td_exp(x)), (td_reduce_options){ 0 });
     if (!td_grad(&y, 1, &x, 1, &gradient, (td_grad_options){ .create_graph = true }))
@@ -74,7 +68,6 @@ static bool second_derivative(void *context)
 
 static bool hooks_and_retained_gradients(void *context)
 {
-    (void)context;
     td_tensor *x = leaf(2, 3);
     td_tensor *y = td_mul(x, x);
     return td_retain_grad(y) && td_backward(td_sum(y, (td_reduce_options){ 0 }), (td_backward_options){ 0 })
@@ -90,7 +83,6 @@ static td_module *network(void)
 
 static bool a_training_step(void *context)
 {
-    (void)context;
     td_tensor *parameters[8];
     td_module *net = network();
     const int count = td_parameters(net, parameters, 8);
@@ -108,7 +100,6 @@ static bool a_training_step(void *context)
 
 static bool loading_batches(void *context)
 {
-    (void)context;
     td_tensor *images = td_zeros(TD_DIMS(11, 4, 3), (td_tensor_options){ .dtype = TD_UINT8 });
     td_tensor *labels = td_zeros(TD_DIMS(11), (td_tensor_options){ .dtype = TD_UINT8 });
     td_dataset *set = td_image_dataset(images, labels);

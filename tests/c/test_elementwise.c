@@ -532,29 +532,18 @@ static void a_value_does_not_depend_on_its_position(void **state)
     td_process()->isa = before;
 }
 
-typedef struct { const operator *o; td_tensor *a, *b, *first; } work;
-
-static void work_again(void *context)
+static td_tensor *operate(int which, void *context)
 {
-    const work *w = context;
-    td_scope_begin();
-    if (!same_bytes(apply(w->o, w->a, w->b), w->first))
-        fail_msg("%s: executor %d, %d threads differ", w->o->name,
-                 (int)td_get_executor(), td_threads());
-    td_scope_end();
+    td_tensor **in = context;
+    return apply(&operators[which], in[0], in[1]);
 }
 
 static void same_bits_for_threads_and_executors(void **state)
 {
-    const td_dims shape = { 2, { 419, 331 } }, row = { 1, { 331 } };
-    for (int k = 0; k < OPERATORS; k++) {
-        td_scope_begin();
-        work w = { .o = &operators[k], .a = small(TD_FLOAT32, shape, TURNED),
-                   .b = small(TD_FLOAT32, row, PLAIN) };
-        w.first = apply(w.o, w.a, w.b);
-        under_any_threads(work_again, &w);
-        td_scope_end();
-    }
+    td_tensor *in[] = {
+        small(TD_FLOAT32, (td_dims){ 2, { 419, 331 } }, TURNED),
+        small(TD_FLOAT32, (td_dims){ 1, { 331 } }, PLAIN) };
+    expect_same_bits(operate, OPERATORS, in);
 }
 
 /* In place ------------------------------------------------------------ */
@@ -667,7 +656,7 @@ static void errors_name_the_operator_and_what_was_wrong(void **state)
     one->shape[0] = 1;
     refused(td_where(f, f, f), TD_ERROR_RUNTIME, "where: the condition");
     refused(td_clamp(f, (td_clamp_options){ .min = { false, 0 } }),
-          TD_ERROR_VALUE, "clamp: at least one");
+            TD_ERROR_VALUE, "clamp: at least one");
     assert_false(td_set_isa("v9"));
     expect_error(TD_ERROR_VALUE, "set_isa");
 }

@@ -514,7 +514,6 @@ static void hooks_of_results_change_what_flows_on(void **state)
 static td_tensor *remove_self(void *context, td_tensor *g)
 {
     notes *n = context;
-    (void)g;
     n->calls++;
     assert_true(td_remove_hook(n->x, n->id));
     return NULL;
@@ -534,7 +533,6 @@ static void a_hook_may_remove_itself(void **state)
 
 static td_tensor *fail_hook(void *context, td_tensor *g)
 {
-    (void)context;
     td_release(td_mul(g, g));
     td_scope_begin();
     td_no_grad_begin();
@@ -554,8 +552,6 @@ static void a_failing_hook_stops_the_pass(void **state)
 
 static td_tensor *wrong_shape(void *context, td_tensor *g)
 {
-    (void)context;
-    (void)g;
     return td_zeros(TD_DIMS(2, 2), wide);
 }
 
@@ -570,7 +566,6 @@ static void a_hook_must_keep_the_shape(void **state)
 
 static td_tensor *backward_again(void *context, td_tensor *g)
 {
-    (void)g;
     backward(context);
     return NULL;
 }
@@ -735,7 +730,6 @@ static void absent_gradients_are_null(void **state)
 static void *deep_chain(void *unused)
 {
     td_tensor *x = leaf(1), *y = td_retain(x);
-    (void)unused;
     for (int i = 0; i < 300000; i++) {
         td_tensor *next = td_mul(y, x);
         td_release(y);

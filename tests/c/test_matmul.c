@@ -407,10 +407,9 @@ static void failed_allocations_leave_nothing(void **state)
 
 /* ---- the same bits ------------------------------------------------------ */
 
-enum { WORKS = 6 };
-
-static td_tensor *work(int which, td_tensor *const *x)
+static td_tensor *work(int which, void *context)
 {
+    td_tensor **x = context;
     switch (which) {
     case 0: return td_matmul(x[0], x[1]);
     case 1: return td_matmul(td_t(x[1]), td_t(x[0]));
@@ -419,14 +418,6 @@ static td_tensor *work(int which, td_tensor *const *x)
     case 4: return td_matmul(x[5], x[0]);
     default: return td_linear(x[2], td_t(x[1]), x[5]);
     }
-}
-
-static td_tensor *expected[WORKS];
-
-static void work_again(void *x)
-{
-    for (int w = 0; w < WORKS; w++)
-        assert_true(same_bytes(work(w, x), expected[w]));
 }
 
 static void same_bits_for_any_threads(void **state)
@@ -439,10 +430,7 @@ static void same_bits_for_any_threads(void **state)
         fresh(TD_DIMS(401), TD_FLOAT32),
         fresh(TD_DIMS(257), TD_FLOAT32),
     };
-    assert_true(td_set_executor(TD_EXECUTOR_SERIAL));
-    for (int w = 0; w < WORKS; w++)
-        expected[w] = work(w, x);
-    under_any_threads(work_again, x);
+    expect_same_bits(work, 6, x);
 }
 
 int main(void)

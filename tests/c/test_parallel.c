@@ -80,7 +80,6 @@ static int64_t sizes[8];
 
 static bool note_size(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)context, (void)worker;
     sizes[begin / 25] = end - begin;
     return true;
 }
@@ -97,7 +96,6 @@ static void chunks_differ_by_at_most_one(void **state)
 static bool read_enormous(void *context, int64_t begin, int64_t end,
                           int worker)
 {
-    (void)worker;
     atomic_fetch_add((atomic_llong *)context, end - begin);
     return true;
 }
@@ -118,7 +116,6 @@ static void enormous_lengths_do_not_overflow(void **state)
 static bool fail_from_three(void *context, int64_t begin, int64_t end,
                             int worker)
 {
-    (void)worker;
     for (int64_t i = begin; i < end; i++)
         if (i >= *(int64_t *)context)
             return td_fail(TD_ERROR_INDEX, "body", "at %d", (int)i);
@@ -147,14 +144,12 @@ static void lowest_failing_chunk_wins(void **state)
 static bool fail_silently(void *context, int64_t begin, int64_t end,
                           int worker)
 {
-    (void)context, (void)begin, (void)end, (void)worker;
     return false;
 }
 
 static bool fail_but_say_true(void *context, int64_t begin, int64_t end,
                               int worker)
 {
-    (void)context, (void)begin, (void)end, (void)worker;
     td_fail(TD_ERROR_VALUE, "body", "forgotten");
     return true;
 }
@@ -199,7 +194,6 @@ static atomic_int inner_parts, inner_threads_differ;
 
 static bool inner(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)begin, (void)end;
     atomic_fetch_add(&inner_parts, 1);
     if (worker != 0 || td_worker_count() != 1
         || !pthread_equal(pthread_self(), *(pthread_t *)context))
@@ -209,7 +203,6 @@ static bool inner(void *context, int64_t begin, int64_t end, int worker)
 
 static bool outer(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)context, (void)worker;
     pthread_t me = pthread_self();
     for (int64_t i = begin; i < end; i++)
         if (!td_parallel_for(1000, 1, inner, &me))
@@ -252,7 +245,6 @@ static void serial_scopes_keep_the_caller_alone(void **state)
 static bool set_inside(void *context, int64_t begin, int64_t end,
                        int worker)
 {
-    (void)context, (void)end, (void)worker;
     if (begin == 0)
         return td_set_threads(2);
     return td_set_executor(TD_EXECUTOR_SERIAL);
@@ -280,7 +272,6 @@ static bool add_up(void *context, int64_t begin, int64_t end, void *total)
 
 static void add(void *context, void *into, const void *from)
 {
-    (void)context;
     *(float *)into += *(const float *)from;
 }
 
@@ -324,7 +315,6 @@ static void reductions_give_the_same_bits(void **state)
 /* Concatenation is associative but not commutative: order shows. */
 static bool spell(void *context, int64_t begin, int64_t end, void *word)
 {
-    (void)context;
     for (int64_t i = begin; i < end; i++)
         ((char *)word)[strlen(word)] = (char)('a' + i);
     return true;
@@ -332,7 +322,6 @@ static bool spell(void *context, int64_t begin, int64_t end, void *word)
 
 static void append(void *context, void *into, const void *from)
 {
-    (void)context;
     strcat(into, from);
 }
 
@@ -354,7 +343,6 @@ static void combination_keeps_the_order(void **state)
 
 static bool fail_late(void *context, int64_t begin, int64_t end, void *out)
 {
-    (void)context, (void)out;
     return end < 90 || td_fail(TD_ERROR_VALUE, "map", "block at %d",
                                (int)begin);
 }
@@ -378,7 +366,6 @@ static void failed_reductions_leave_the_result(void **state)
 static bool use_scratch(void *context, int64_t begin, int64_t end,
                         int worker)
 {
-    (void)context;
     for (int64_t i = begin; i < end; i++) {
         const size_t bytes = 1000 + 700 * (size_t)i;
         unsigned char *buffer = td_scratch(bytes);
@@ -415,7 +402,6 @@ static void *fail_scratch(void *unused)
     td_memory_fail_after(0);
     const bool again = td_scratch(100000) == NULL;
     td_error_clear();
-    (void)unused;
     return refused && given && again && td_scratch(0) ? values : NULL;
 }
 
@@ -434,7 +420,6 @@ static void scratch_may_be_refused(void **state)
 
 static bool count_up(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)worker;
     for (int64_t i = begin; i < end; i++)
         ((int *)context)[i]++;
     return true;
@@ -479,7 +464,6 @@ static bool inside, may_leave;
 static bool wait_inside(void *context, int64_t begin, int64_t end,
                         int worker)
 {
-    (void)context, (void)end, (void)worker;
     if (begin > 0)
         return true;
     pthread_mutex_lock(&gate);
@@ -499,7 +483,6 @@ static void *hold_the_pool(void *unused)
 
 static bool is_caller(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)begin, (void)end;
     return worker == 0 && pthread_equal(pthread_self(),
                                         *(pthread_t *)context);
 }
@@ -604,7 +587,6 @@ static void loops_after_the_end_run_alone(void **state)
 static bool exit_inside(void *context, int64_t begin, int64_t end,
                         int worker)
 {
-    (void)end, (void)worker;
     if (begin == *(int64_t *)context)
         exit(17);
     return true;

@@ -555,10 +555,9 @@ static void failed_allocations_leave_nothing(void **state)
 
 /* ---- the same bits ---------------------------------------------------- */
 
-enum { WORKS = 8 };
-
-static td_tensor *work(int which, td_tensor *x)
+static td_tensor *work(int which, void *context)
 {
+    td_tensor *x = context;
     const td_reduce_options rows = { .dims = TD_DIMS(0) };
     const td_reduce_options columns = { .dims = TD_DIMS(1) };
     switch (which) {
@@ -573,21 +572,10 @@ static td_tensor *work(int which, td_tensor *x)
     }
 }
 
-static td_tensor *expected[WORKS];
-
-static void work_again(void *x)
-{
-    for (int w = 0; w < WORKS; w++)
-        assert_true(same_bytes(work(w, x), expected[w]));
-}
-
 static void same_bits_for_any_threads(void **state)
 {
     td_tensor *x = fresh(TD_DIMS(521, 1409), TD_FLOAT32);
-    assert_true(td_set_executor(TD_EXECUTOR_SERIAL));
-    for (int w = 0; w < WORKS; w++)
-        expected[w] = work(w, x);
-    under_any_threads(work_again, x);
+    expect_same_bits(work, 8, x);
 }
 
 int main(void)

@@ -1,14 +1,18 @@
 /* What the tests in tests/c share, each thing once:
 
-   begin, end            the fixture: a scope of its own, and counters that
-                         must be back where they were
-   refused, expect_error the errors that a test provokes
-   fail_each_allocation  memory that fails at every place in turn
-   compare, expect_right many numbers; expect_number one
-   forked, again         a child process, the same program once more
-   under_any_threads     each executor with several numbers of threads
-   draw, uniform         random numbers, the same in every run
-   at, VALUES, random_tensor   elements, and tensors of any layout
+   begin, end             the fixture: a scope of its own, and counters that
+                          must be back where they were
+   refused, expect_error  the errors that a test provokes
+   fail_each_allocation   memory that fails at every place in turn
+   compare, expect_right  many numbers; expect_number one
+   forked, again          a child process; this program once more
+   under_any_threads      each executor with several numbers of threads;
+                          expect_same_bits of what they compute
+   draw, uniform          random numbers, the same in every run
+   at, VALUES             the elements of a tensor
+   random_tensor          a tensor of any layout
+
+   The options `plain` (float32) and `wide` (float64) make most tensors.
 
    A test of an early chapter is compiled with the library of that chapter
    alone, so what needs later headers stands under their guards.  Include
@@ -31,7 +35,8 @@
 #include <unistd.h>
 #include <treadle/treadle.h>
 
-/* cmocka hands every test a state; no test here has any use for it. */
+/* cmocka hands every test a state, which no test here has any use for, and
+   most callbacks leave out one argument or another. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* ---- random numbers ----------------------------------------------------- */
@@ -128,13 +133,14 @@ static inline void expect_error_at(bool whole, td_error_code code,
                                    int line)
 {
     const char *got = td_error_message();
-    if (td_error() != code || (whole ? strcmp(got, words) != 0
-                                     : strstr(got, words) == NULL)) {
+    const bool right = td_error() == code
+        && (whole ? strcmp(got, words) == 0 : strstr(got, words) != NULL);
+    if (!right)
         print_error("expected error %d with '%s', got %d: %s\n", (int)code,
                     words, (int)td_error(), got);
-        _fail(file, line);
-    }
     td_error_clear();
+    if (!right)
+        _fail(file, line);
 }
 #define expect_error(code, words) \
     expect_error_at(false, code, words, __FILE__, __LINE__)
@@ -317,6 +323,8 @@ static const td_tensor_options wide = { .dtype = TD_FLOAT64 };
 static inline double element_at(const td_tensor *x, int64_t offset)
 {
     double v;
+    if (x->dtype == TD_FLOAT32)          /* the usual one, at once */
+        return ((const float *)td_at(x))[offset];
     td_convert(TD_FLOAT64, &v, 1, x->dtype, (const char *)td_at(x)
                + offset * (int64_t)td_dtype_size(x->dtype), 1, 1);
     return v;
@@ -342,8 +350,10 @@ static inline void expect_values_at(const td_tensor *x, double slack, int n,
     _assert_int_equal((uintmax_t)td_numel(x), (uintmax_t)n, file, line);
     for (int i = 0; i < n; i++)
         compare(&c, at(x, i), expected[i], slack);
-    if (c.wrong > 0)
+    if (c.wrong > 0) {
+        print_error("elements");
         report_wrong(&c, file, line);
+    }
 }
 
 #define expect_values(x, slack, n, expected) \
@@ -367,14 +377,16 @@ static inline td_tensor *random_plain(td_dims shape, td_dtype dtype,
     td_tensor *x = td_tensor_new(shape, dtype,
                                  (td_device){ TD_DEVICE_CPU, 0 });
     assert_non_null(x);
-    for (int64_t i = 0; i < td_numel(x); i++) {
+    const int64_t n = td_numel(x);
+    double *numbers = malloc((size_t)(n + 1) * sizeof *numbers);
+    assert_non_null(numbers);
+    for (int64_t i = 0; i < n; i++) {
         const double u = uniform(), v = low + u * (high - low);
-        const double e = dtype == TD_BOOL ? u < 0.5
-            : td_dtype_is_floating(dtype) ? v : floor(v);
-        td_convert(dtype, (char *)td_at(x)
-                   + i * (int64_t)td_dtype_size(dtype), 1, TD_FLOAT64, &e,
-                   1, 1);
+        numbers[i] = dtype == TD_BOOL ? u < 0.5
+                   : td_dtype_is_floating(dtype) ? v : floor(v);
     }
+    td_convert(dtype, td_at(x), 1, TD_FLOAT64, numbers, 1, n);
+    free(numbers);
     return x;
 }
 
@@ -409,6 +421,38 @@ static inline bool same_bytes(td_tensor *a, td_tensor *b)
     assert_int_equal(td_dtype_of(a), td_dtype_of(b));
     return memcmp(td_data(a), td_data(b), (size_t)td_numel(a)
                   * td_dtype_size(td_dtype_of(a))) == 0;
+}
+
+/* Jobs 0 to n - 1, and what each gave at first. */
+typedef struct {
+    td_tensor *(*job)(int which, void *context);
+    void *context;
+    int n;
+    td_tensor *first[32];
+} jobs;
+
+static inline void do_again(void *context)
+{
+    const jobs *j = context;
+    for (int i = 0; i < j->n; i++) {
+        td_scope_begin();
+        if (!same_bytes(j->job(i, j->context), j->first[i]))
+            fail_msg("job %d differs with executor %d, %d threads", i,
+                     (int)td_get_executor(), td_threads());
+        td_scope_end();
+    }
+}
+
+/* Every job gives the same bits under any executor and number of threads. */
+static inline void expect_same_bits(td_tensor *(*job)(int, void *), int n,
+                                    void *context)
+{
+    jobs j = { .job = job, .context = context, .n = n };
+    assert_in_range(n, 1, 32);
+    assert_true(td_set_executor(TD_EXECUTOR_SERIAL));
+    for (int i = 0; i < n; i++)
+        j.first[i] = job(i, context);
+    under_any_threads(do_again, &j);
 }
 #endif
 #endif
