@@ -5,63 +5,11 @@
    A scenario is run with its first allocation made to fail, then with its
    second, and so on until it succeeds.  Each failure must be one clear
    error, and must leave every counter where it was before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include <treadle/treadle.h>
-
-typedef bool scenario(void *context);
-
-static void assert_no_change(td_memory_info before, int64_t k)
-{
-    const td_memory_info now = td_memory_stats();
-    if (now.live_tensors != before.live_tensors || now.live_nodes != before.live_nodes
-        || now.live_objects != before.live_objects || now.bytes != before.bytes)
-        fail_msg("after allocation %lld failed: tensors %lld, nodes %lld, objects %lld, bytes %lld more than before",
-                 (long long)k, (long long)(now.live_tensors - before.live_tensors),
-                 (long long)(now.live_nodes - before.live_nodes),
-                 (long long)(now.live_objects - before.live_objects), (long long)(now.bytes - before.bytes));
-}
-
-/* Run in a scope; on success the scenario must have made no error. */
-static bool run_in_scope(scenario *run, void *context)
-{
-    td_scope_begin();
-    const bool good = run(context);
-    td_scope_end();
-    return good;
-}
-
-/* Fail allocation 0, 1, 2, ... until `run` succeeds; returns how many failed. */
-static int64_t sweep(scenario *run, void *context)
-{
-    if (!run_in_scope(run, context))            /* makes what is made only once */
-        fail_msg("%s", td_error_message());
-    const td_memory_info before = td_memory_stats();
-    for (int64_t k = 0; k < 100000; k++) {
-        td_memory_fail_after(k);
-        const bool good = run_in_scope(run, context);
-        td_memory_fail_after(-1);
-        assert_no_change(before, k);
-        if (good) {
-            assert_false(td_failed());
-            return k;
-        }
-        assert_int_equal(td_error(), TD_ERROR_MEMORY);
-        assert_true(strlen(td_error_message()) > 0);
-        td_error_clear();
-    }
-    fail_msg("never succeeded");
-    return 0;
-}
+#include "treadle_test.h"
 
 static td_tensor *matrix(int64_t rows, int64_t columns)
 {
-    return td_randn(TD_DIMS(rows, columns), (td_tensor_options){ 0 });
+    return td_randn(TD_DIMS(rows, columns), plain);
 }
 
 static td_tensor *leaf(int64_t rows, int64_t columns)
@@ -71,42 +19,37 @@ static td_tensor *leaf(int64_t rows, int64_t columns)
 
 static bool creating_and_viewing(void *context)
 {
-    (void)context;
-    td_tensor *x = td_arange(td_int(0), td_int(30), td_int(1), (td_tensor_options){ 0 });
+    td_tensor *x = td_arange(td_int(0), td_int(30), td_int(1), plain);
     td_tensor *y = td_permute(td_reshape(x, TD_DIMS(2, 3, 5)), TD_DIMS(2, 0, 1));
     td_tensor *z = td_contiguous(td_select(y, 0, 3));
     td_tensor *both[] = { td_clone(z), td_to(z, TD_INT64) };
-    return td_cat(both, 2, 0) && td_stack(both, 2, 0) && td_to(z, TD_FLOAT16) && td_linspace(0, 1, 7, (td_tensor_options){ 0 });
+    return td_cat(both, 2, 0) && td_stack(both, 2, 0) && td_to(z, TD_FLOAT16) && td_linspace(0, 1, 7, plain);
 }
 
 static bool elementwise(void *context)
 {
-    (void)context;
     td_tensor *x = matrix(7, 5), *row = matrix(1, 5);
     td_tensor *y = td_tanh(td_mul(td_add(x, row), td_transpose(matrix(5, 7), 0, 1)));
-    td_tensor *mask = td_gt(y, td_zeros_like(y, (td_tensor_options){ 0 }));
+    td_tensor *mask = td_gt(y, td_zeros_like(y, plain));
     return td_where(mask, y, x) && td_add_scalar(td_exp(y), td_float(2)) && td_add_(x, row);
 }
 
 static bool reducing_and_multiplying(void *context)
 {
-    (void)context;
     td_tensor *x = matrix(37, 23);
     td_tensor *y = td_matmul(td_transpose(x, 0, 1), x);
     return td_sum(y, (td_reduce_options){ .dims = TD_DIMS(0) }) && td_mean(y, (td_reduce_options){ 0 })
         && td_softmax(y, 1) && td_logsumexp(y, (td_reduce_options){ .dims = TD_DIMS(1) })
-        && td_linear(x, matrix(11, 23), td_randn(TD_DIMS(11), (td_tensor_options){ 0 }));
+        && td_linear(x, matrix(11, 23), td_randn(TD_DIMS(11), plain));
 }
 
 static bool a_large_product(void *context)
 {
-    (void)context;
     return td_matmul(matrix(130, 300), matrix(300, 140)) != NULL;
 }
 
 static bool backward(void *context)
 {
-    (void)context;
     td_tensor *x = leaf(5, 3), *w = leaf(3, 4);
     td_tensor *y = td_tanh(td_matmul(x, w));
     td_tensor *loss = td_mean(td_mul(y, td_add(y, y)), (td_reduce_options){ 0 });
@@ -115,7 +58,6 @@ static bool backward(void *context)
 
 static bool second_derivative(void *context)
 {
-    (void)context;
     td_tensor *x = leaf(3, 2), *gradient = NULL, *second = NULL;
     td_tensor *y = td_sum(td_mul(td_tanh(x), td_exp(x)), (td_reduce_options){ 0 });
     if (!td_grad(&y, 1, &x, 1, &gradient, (td_grad_options){ .create_graph = true }))
@@ -126,7 +68,6 @@ static bool second_derivative(void *context)
 
 static bool hooks_and_retained_gradients(void *context)
 {
-    (void)context;
     td_tensor *x = leaf(2, 3);
     td_tensor *y = td_mul(x, x);
     return td_retain_grad(y) && td_backward(td_sum(y, (td_reduce_options){ 0 }), (td_backward_options){ 0 })
@@ -142,12 +83,11 @@ static td_module *network(void)
 
 static bool a_training_step(void *context)
 {
-    (void)context;
     td_tensor *parameters[8];
     td_module *net = network();
     const int count = td_parameters(net, parameters, 8);
     td_optimiser *sgd = td_sgd(parameters, count, 0.1, (td_sgd_options){ .momentum = 0.9 });
-    td_tensor *labels = td_randint(0, 3, TD_DIMS(7), (td_tensor_options){ 0 });
+    td_tensor *labels = td_randint(0, 3, TD_DIMS(7), plain);
     for (int i = 0; i < 2; i++) {
         if (!td_zero_grad(sgd))
             return false;
@@ -160,7 +100,6 @@ static bool a_training_step(void *context)
 
 static bool loading_batches(void *context)
 {
-    (void)context;
     td_tensor *images = td_zeros(TD_DIMS(11, 4, 3), (td_tensor_options){ .dtype = TD_UINT8 });
     td_tensor *labels = td_zeros(TD_DIMS(11), (td_tensor_options){ .dtype = TD_UINT8 });
     td_dataset *set = td_image_dataset(images, labels);
@@ -176,7 +115,7 @@ static bool loading_batches(void *context)
     static void name##_survives(void **state)          \
     {                                                  \
         (void)state;                                   \
-        assert_true(sweep(name, NULL) >= at_least);    \
+        assert_true(fail_each_allocation(name, NULL) >= at_least);  \
     }
 
 SWEEP(creating_and_viewing, 10)
@@ -217,7 +156,6 @@ static void begin_step(stepping *s)
 
 static void a_failed_step_leaves_whole_parameters(void **state)
 {
-    (void)state;
     stepping s;
     td_scope_begin();
     begin_step(&s);
@@ -230,9 +168,7 @@ static void a_failed_step_leaves_whole_parameters(void **state)
         td_scope_begin();
         begin_step(&s);
         td_memory_fail_after(k);
-        good = td_step(s.sgd);
-        td_memory_fail_after(-1);
-        td_error_clear();
+        good = had_memory(td_step(s.sgd));
         float now[2][35];
         copy_values(&s, now);
         for (int i = 0; i < 2; i++)
@@ -241,27 +177,26 @@ static void a_failed_step_leaves_whole_parameters(void **state)
     }
 }
 
-static int setup(void **state)
+/* Allocations are counted in one thread. */
+static int begin_alone(void **state)
 {
-    (void)state;
-    td_error_clear();                           /* of a test that failed */
-    td_manual_seed(1);
-    return td_set_threads(1) ? 0 : -1;
+    return begin(state) || !td_set_threads(1);
 }
+#define ALONE(name) cmocka_unit_test_setup_teardown(name, begin_alone, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(creating_and_viewing_survives, setup),
-        cmocka_unit_test_setup(elementwise_survives, setup),
-        cmocka_unit_test_setup(reducing_and_multiplying_survives, setup),
-        cmocka_unit_test_setup(a_large_product_survives, setup),
-        cmocka_unit_test_setup(backward_survives, setup),
-        cmocka_unit_test_setup(second_derivative_survives, setup),
-        cmocka_unit_test_setup(hooks_and_retained_gradients_survives, setup),
-        cmocka_unit_test_setup(a_training_step_survives, setup),
-        cmocka_unit_test_setup(loading_batches_survives, setup),
-        cmocka_unit_test_setup(a_failed_step_leaves_whole_parameters, setup),
+        ALONE(creating_and_viewing_survives),
+        ALONE(elementwise_survives),
+        ALONE(reducing_and_multiplying_survives),
+        ALONE(a_large_product_survives),
+        ALONE(backward_survives),
+        ALONE(second_derivative_survives),
+        ALONE(hooks_and_retained_gradients_survives),
+        ALONE(a_training_step_survives),
+        ALONE(loading_batches_survives),
+        ALONE(a_failed_step_leaves_whole_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

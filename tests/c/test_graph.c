@@ -1,20 +1,11 @@
 /* needs: gradcheck */
 /* The graph and the backward pass: every promise of chapter 10. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
+#include "treadle_test.h"
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <treadle/treadle.h>
 #include "autograd.h"
 #include "runtime.h"
 
 static const td_tensor_options leaf_f64 = { .dtype = TD_FLOAT64, .requires_grad = true };
-static const td_tensor_options plain_f64 = { .dtype = TD_FLOAT64 };
 static const td_reduce_options all = TD_DEFAULTS;
 static const td_grad_options ask = TD_DEFAULTS;
 
@@ -25,7 +16,7 @@ static td_tensor *leaf(double x)
 
 static td_tensor *vector(int n, double first)
 {
-    td_tensor *x = td_zeros(TD_DIMS(n), plain_f64);
+    td_tensor *x = td_zeros(TD_DIMS(n), wide);
     for (int i = 0; i < n; i++)
         ((double *)td_data(x))[i] = first + i;
     return td_set_requires_grad(x, true);
@@ -41,48 +32,11 @@ static double grad(td_tensor *x)
     return td_item_double(td_grad_of(x));
 }
 
-static double at(td_tensor *x, int i)
-{
-    return ((double *)td_data(td_contiguous(td_detach(x))))[i];
-}
-
-static void expect_error(const char *text)
-{
-    assert_true(td_failed());
-    if (strstr(td_error_message(), text) == NULL)
-        fail_msg("expected '%s' in '%s'", text, td_error_message());
-    td_error_clear();
-}
-
-/* Every test must leave the counters as it found them. */
-static td_memory_info before;
-
-static int begin(void **state)
-{
-    (void)state;
-    before = td_memory_stats();
-    td_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    td_error_clear();
-    td_scope_end();
-    const td_memory_info after = td_memory_stats();
-    return after.live_nodes != before.live_nodes
-        || after.live_tensors != before.live_tensors
-        || after.live_objects != before.live_objects
-        || after.bytes != before.bytes;
-}
-
 /* leaves and flags ------------------------------------------------------- */
 
 static void results_require_gradients_and_are_no_leaves(void **state)
 {
-    (void)state;
-    td_tensor *x = leaf(2), *c = td_full(TD_DIMS(1), td_float(3), plain_f64);
+    td_tensor *x = leaf(2), *c = td_full(TD_DIMS(1), td_float(3), wide);
     td_tensor *y = td_mul(x, c), *z = td_mul(c, c);
     assert_true(td_is_leaf(x) && td_requires_grad(x));
     assert_true(!td_is_leaf(y) && td_requires_grad(y));
@@ -95,20 +49,16 @@ static void results_require_gradients_and_are_no_leaves(void **state)
 
 static void only_floats_require_gradients(void **state)
 {
-    (void)state;
     td_tensor *i = td_zeros(TD_DIMS(2), (td_tensor_options){ .dtype = TD_INT64 });
-    assert_null(td_set_requires_grad(i, true));
-    expect_error("int64");
-    assert_null(td_zeros(TD_DIMS(2), (td_tensor_options){ .dtype = TD_BOOL, .requires_grad = true }));
-    expect_error("bool");
+    refused(td_set_requires_grad(i, true), TD_ERROR_RUNTIME, "int64");
+    refused(td_zeros(TD_DIMS(2), (td_tensor_options){ .dtype = TD_BOOL, .requires_grad = true }),
+            TD_ERROR_RUNTIME, "bool");
 }
 
 static void flag_of_a_result_cannot_be_cleared(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(1), *y = td_add(x, x);
-    assert_null(td_set_requires_grad(y, false));
-    expect_error("detach");
+    refused(td_set_requires_grad(y, false), TD_ERROR_RUNTIME, "detach");
     assert_ptr_equal(td_set_requires_grad(y, true), y);
     assert_ptr_equal(td_set_requires_grad(x, false), x);
     assert_false(td_requires_grad(x));
@@ -116,28 +66,23 @@ static void flag_of_a_result_cannot_be_cleared(void **state)
 
 static void null_and_pending_errors_are_answered(void **state)
 {
-    (void)state;
-    assert_false(backward(NULL));
-    expect_error("NULL");
-    assert_null(td_set_requires_grad(NULL, true));
-    expect_error("NULL");
+    refused(backward(NULL), TD_ERROR_TYPE, "NULL");
+    refused(td_set_requires_grad(NULL, true), TD_ERROR_TYPE, "NULL");
     td_tensor *x = leaf(1);
     td_fail(TD_ERROR_VALUE, "test", "pending");
     assert_false(backward(x));
     assert_null(td_detach(x));
     assert_int_equal(td_register_hook(x, NULL, NULL, NULL), 0);
-    expect_error("pending");
+    expect_error(TD_ERROR_VALUE, "pending");
 }
 
 static void gradient_must_match_its_tensor(void **state)
 {
-    (void)state;
     td_tensor *x = vector(3, 1);
-    assert_false(td_set_grad(x, td_zeros(TD_DIMS(2), plain_f64)));
-    expect_error("float64 [2]");
-    assert_false(td_set_grad(x, td_zeros(TD_DIMS(3), (td_tensor_options){ .dtype = TD_FLOAT32 })));
-    expect_error("float32 [3]");
-    td_tensor *g = td_zeros(TD_DIMS(3), plain_f64);
+    refused(td_set_grad(x, td_zeros(TD_DIMS(2), wide)), TD_ERROR_RUNTIME, "float64 [2]");
+    refused(td_set_grad(x, td_zeros(TD_DIMS(3), (td_tensor_options){ .dtype = TD_FLOAT32 })),
+            TD_ERROR_RUNTIME, "float32 [3]");
+    td_tensor *g = td_zeros(TD_DIMS(3), wide);
     assert_true(td_set_grad(x, g));
     assert_ptr_equal(td_grad_of(x), g);
     assert_true(td_set_grad(x, NULL));
@@ -146,7 +91,6 @@ static void gradient_must_match_its_tensor(void **state)
 
 static void detach_shares_elements_and_cuts(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *d = td_detach(td_mul(x, x));
     assert_true(td_is_leaf(d) && !td_requires_grad(d));
     assert_true(backward(td_mul(d, x)));
@@ -157,7 +101,6 @@ static void detach_shares_elements_and_cuts(void **state)
 
 static void modes_nest_and_restore(void **state)
 {
-    (void)state;
     assert_true(td_grad_enabled());
     td_no_grad_begin();
     assert_false(td_grad_enabled());
@@ -172,17 +115,16 @@ static void modes_nest_and_restore(void **state)
     td_no_grad_end();
     assert_true(td_grad_enabled());
     td_no_grad_end();
-    expect_error("no grad mode is open");
+    expect_error(TD_ERROR_RUNTIME, "no grad mode is open");
 }
 
 static void too_many_modes_are_an_error(void **state)
 {
-    (void)state;
     for (int i = 0; i < TD_GRAD_DEPTH; i++)
         td_no_grad_begin();
     assert_false(td_failed());
     td_enable_grad_begin();
-    expect_error("nest at most");
+    expect_error(TD_ERROR_RUNTIME, "nest at most");
     for (int i = 0; i <= TD_GRAD_DEPTH; i++)
         td_no_grad_end();
     assert_false(td_failed());
@@ -193,7 +135,6 @@ static void too_many_modes_are_an_error(void **state)
 
 static void gradients_accumulate_over_passes(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3);
     assert_true(backward(td_mul(x, x)));
     assert_true(backward(td_mul(x, x)));
@@ -202,7 +143,6 @@ static void gradients_accumulate_over_passes(void **state)
 
 static void leaf_can_be_the_root(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3);
     assert_true(backward(x));
     assert_true(grad(x) == 1);
@@ -210,16 +150,12 @@ static void leaf_can_be_the_root(void **state)
 
 static void root_needs_a_history_and_a_seed(void **state)
 {
-    (void)state;
-    assert_false(backward(td_zeros(TD_DIMS(1), plain_f64)));
-    expect_error("does not require a gradient");
+    refused(backward(td_zeros(TD_DIMS(1), wide)), TD_ERROR_RUNTIME, "does not require a gradient");
     td_tensor *x = vector(3, 1), *y = td_mul(x, x);
-    assert_false(backward(y));
-    expect_error("3, give the gradient");
-    td_tensor *short_seed = td_ones(TD_DIMS(2), plain_f64);
-    assert_false(td_backward(y, (td_backward_options){ .gradient = short_seed }));
-    expect_error("float64 [2]");
-    td_tensor *seed = td_full(TD_DIMS(3), td_float(0.5), plain_f64);
+    refused(backward(y), TD_ERROR_RUNTIME, "3, give the gradient");
+    td_tensor *short_seed = td_ones(TD_DIMS(2), wide);
+    refused(td_backward(y, (td_backward_options){ .gradient = short_seed }), TD_ERROR_RUNTIME, "float64 [2]");
+    td_tensor *seed = td_full(TD_DIMS(3), td_float(0.5), wide);
     assert_true(td_backward(y, (td_backward_options){ .gradient = seed }));
     for (int i = 0; i < 3; i++)
         assert_true(at(td_grad_of(x), i) == 1 + i);
@@ -228,7 +164,6 @@ static void root_needs_a_history_and_a_seed(void **state)
 
 static void one_element_of_any_rank_needs_no_seed(void **state)
 {
-    (void)state;
     td_tensor *x = td_full(TD_DIMS(1, 1, 1), td_float(2), leaf_f64);
     assert_true(backward(td_mul(x, x)));
     assert_true(at(td_grad_of(x), 0) == 4);
@@ -239,7 +174,6 @@ static void one_element_of_any_rank_needs_no_seed(void **state)
 
 static void empty_tensors_go_backward(void **state)
 {
-    (void)state;
     td_tensor *x = td_zeros(TD_DIMS(0, 3), leaf_f64);
     assert_true(backward(td_sum(td_mul(x, x), all)));
     assert_int_equal(td_numel(td_grad_of(x)), 0);
@@ -248,7 +182,6 @@ static void empty_tensors_go_backward(void **state)
 
 static void broadcasting_is_undone(void **state)
 {
-    (void)state;
     td_tensor *m = td_full(TD_DIMS(4, 3), td_float(2), leaf_f64);
     td_tensor *row = vector(3, 1), *number = td_full(TD_RANK_0, td_float(5), leaf_f64);
     assert_true(backward(td_sum(td_add(td_mul(m, row), number), all)));
@@ -262,7 +195,6 @@ static void broadcasting_is_undone(void **state)
 
 static void gradient_has_the_dtype_of_its_operand(void **state)
 {
-    (void)state;
     td_tensor *a = td_full(TD_DIMS(2), td_float(3), (td_tensor_options){ .dtype = TD_FLOAT32, .requires_grad = true });
     td_tensor *b = vector(2, 1);
     assert_true(backward(td_sum(td_mul(a, b), all)));
@@ -272,13 +204,11 @@ static void gradient_has_the_dtype_of_its_operand(void **state)
 
 static void a_graph_can_be_walked_once_or_retained(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *y = td_add(x, x);
     assert_true(backward(y));
     assert_false(backward(y));          /* though add saved nothing */
-    expect_error("a second time");
-    assert_false(backward(td_mul(y, x)));
-    expect_error("a second time (at add)");
+    expect_error(TD_ERROR_RUNTIME, "a second time");
+    refused(backward(td_mul(y, x)), TD_ERROR_RUNTIME, "a second time (at add)");
     td_tensor *z = td_mul(x, x);
     const td_backward_options keep = { .retain_graph = true };
     assert_true(td_set_grad(x, NULL));
@@ -286,13 +216,11 @@ static void a_graph_can_be_walked_once_or_retained(void **state)
     assert_true(td_backward(z, keep));
     assert_true(backward(z));
     assert_true(grad(x) == 18);
-    assert_false(backward(z));
-    expect_error("a second time");
+    refused(backward(z), TD_ERROR_RUNTIME, "a second time");
 }
 
 static void nodes_are_freed_during_the_pass(void **state)
 {
-    (void)state;
     const int64_t nodes = td_live_node_count();
     td_tensor *x = leaf(1);
     td_scope_begin();
@@ -310,7 +238,6 @@ static void nodes_are_freed_during_the_pass(void **state)
 
 static void saved_tensors_are_dropped_by_the_pass(void **state)
 {
-    (void)state;
     td_tensor *x = td_full(TD_DIMS(1000), td_float(2), leaf_f64);
     td_scope_begin();
     td_tensor *y = td_retain(td_sum(td_exp(td_tanh(td_mul(x, x))), all));
@@ -323,7 +250,6 @@ static void saved_tensors_are_dropped_by_the_pass(void **state)
 
 static void dropping_the_result_frees_the_record(void **state)
 {
-    (void)state;
     const int64_t nodes = td_live_node_count(), bytes = td_memory_stats().bytes;
     td_tensor *x = leaf(0.5);
     for (int i = 0; i < 100; i++) {
@@ -338,7 +264,6 @@ static void dropping_the_result_frees_the_record(void **state)
 
 static void operands_used_often_add_up(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(2);
     td_tensor *a = td_mul(x, x), *b = td_mul(a, x), *c = td_add(a, b);
     td_tensor *d = td_mul(c, a), *e = td_sub(d, td_mul(b, b));
@@ -349,7 +274,6 @@ static void operands_used_often_add_up(void **state)
 
 static void shared_gradients_are_not_added_in_place(void **state)
 {
-    (void)state;
     td_tensor *a = vector(3, 1), *b = vector(3, 5);
     td_tensor *y = td_add(a, b);        /* both get one tensor */
     td_tensor *z = td_add(y, a);        /* and a gets another */
@@ -363,7 +287,6 @@ static void shared_gradients_are_not_added_in_place(void **state)
 
 static void expanded_gradients_become_real_ones(void **state)
 {
-    (void)state;
     td_tensor *x = vector(5, 0);
     assert_true(backward(td_sum(x, all)));
     assert_true(td_is_contiguous(td_grad_of(x)));
@@ -375,7 +298,6 @@ static void expanded_gradients_become_real_ones(void **state)
 
 static void a_held_gradient_is_left_alone(void **state)
 {
-    (void)state;
     td_tensor *x = vector(2, 1);
     assert_true(backward(td_sum(x, all)));
     td_tensor *held = td_retain(td_grad_of(x));
@@ -390,8 +312,7 @@ static void a_held_gradient_is_left_alone(void **state)
 
 static void users_seed_is_not_stolen(void **state)
 {
-    (void)state;
-    td_tensor *x = vector(2, 1), *seed = td_ones(TD_DIMS(2), plain_f64);
+    td_tensor *x = vector(2, 1), *seed = td_ones(TD_DIMS(2), wide);
     assert_true(td_backward(x, (td_backward_options){ .gradient = seed }));
     assert_ptr_not_equal(td_grad_of(x), seed);
     assert_true(backward(td_sum(x, all)));
@@ -402,7 +323,6 @@ static void users_seed_is_not_stolen(void **state)
 
 static void grad_returns_without_touching_leaves(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *w = leaf(4), *y = td_mul(td_mul(x, x), w);
     td_tensor *in[2] = { x, w }, *g[2];
     assert_true(td_grad(&y, 1, in, 2, g, ask));
@@ -413,7 +333,6 @@ static void grad_returns_without_touching_leaves(void **state)
 
 static void grad_of_results_in_the_middle(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *a = td_mul(x, x), *b = td_add(a, x), *y = td_mul(b, a);
     td_tensor *in[3] = { a, b, y }, *g[3];
     assert_true(td_grad(&y, 1, in, 3, g, ask));
@@ -424,7 +343,6 @@ static void grad_of_results_in_the_middle(void **state)
 
 static void grad_prunes_what_it_does_not_need(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *w = leaf(2);
     td_tensor *side = td_mul(w, w), *y = td_mul(x, side), *g;
     assert_true(td_grad(&y, 1, &x, 1, &g, ask));
@@ -435,27 +353,23 @@ static void grad_prunes_what_it_does_not_need(void **state)
 
 static void unused_inputs_are_an_error_or_null(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *w = leaf(2), *y = td_mul(x, x);
     td_tensor *in[2] = { x, w }, *g[2];
     const td_grad_options keep = { .retain_graph = true };
     assert_false(td_grad(&y, 1, in, 2, g, keep));
-    assert_null(g[0]);
-    expect_error("input 1 was not used");
+    refused(g[0], TD_ERROR_RUNTIME, "input 1 was not used");
     assert_true(td_grad(&y, 1, in, 2, g, (td_grad_options){ .allow_unused = true }));
     assert_true(td_item_double(g[0]) == 6);
     assert_null(g[1]);
-    td_tensor *c = td_zeros(TD_DIMS(1), plain_f64);
-    assert_false(td_grad(&y, 1, &c, 1, g, ask));
-    expect_error("does not require");
+    td_tensor *c = td_zeros(TD_DIMS(1), wide);
+    refused(td_grad(&y, 1, &c, 1, g, ask), TD_ERROR_RUNTIME, "does not require");
 }
 
 static void several_outputs_and_seeds(void **state)
 {
-    (void)state;
     td_tensor *x = vector(3, 1), *a = td_mul(x, x), *b = td_sum(a, all);
     td_tensor *out[2] = { a, b }, *g;
-    td_tensor *seeds[2] = { td_full(TD_DIMS(3), td_float(10), plain_f64), NULL };
+    td_tensor *seeds[2] = { td_full(TD_DIMS(3), td_float(10), wide), NULL };
     assert_true(td_grad(out, 2, &x, 1, &g, (td_grad_options){ .grad_outputs = seeds }));
     for (int i = 0; i < 3; i++)
         assert_true(at(g, i) == 11 * 2 * (1 + i));
@@ -463,7 +377,6 @@ static void several_outputs_and_seeds(void **state)
 
 static void same_input_and_root_twice(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *y = td_mul(x, x);
     td_tensor *out[2] = { y, y }, *in[2] = { x, x }, *g[2];
     assert_true(td_grad(out, 2, in, 2, g, ask));
@@ -474,7 +387,6 @@ static void same_input_and_root_twice(void **state)
 
 static void saved_results_are_tied_to_the_graph_again(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(0.7), *y = td_exp(x), *g, *h, *k;
     const td_grad_options more = { .create_graph = true };
     assert_true(td_grad(&y, 1, &x, 1, &g, more));
@@ -485,7 +397,6 @@ static void saved_results_are_tied_to_the_graph_again(void **state)
 
 static void third_derivative_of_tanh(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(0.3), *g = td_tanh(x);
     for (int i = 0; i < 3; i++)
         assert_true(td_grad(&g, 1, &x, 1, &g, (td_grad_options){ .create_graph = true }));
@@ -495,7 +406,6 @@ static void third_derivative_of_tanh(void **state)
 
 static void create_graph_leaves_a_graph_on_the_gradient(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(2), *y = td_mul(td_mul(x, x), x);
     assert_true(td_backward(y, (td_backward_options){ .create_graph = true }));
     td_tensor *g = td_retain(td_grad_of(x));
@@ -510,30 +420,26 @@ static void create_graph_leaves_a_graph_on_the_gradient(void **state)
 
 static void modified_operands_are_caught(void **state)
 {
-    (void)state;
     td_tensor *x = vector(3, 1), *w = vector(3, 2), *y = td_sum(td_mul(x, w), all);
     td_no_grad_begin();
     td_fill_(td_slice(w, 0, (td_opt_i64)td_some(0), (td_opt_i64)td_some(1), 1), td_float(0));
     td_no_grad_end();
-    assert_false(backward(y));
-    expect_error("gradient of mul was modified in place: input 1, float64 [3], is at version 1, expected version 0");
+    refused(backward(y), TD_ERROR_RUNTIME,
+            "gradient of mul was modified in place: input 1, float64 [3], is at version 1, expected version 0");
 }
 
 static void modified_results_are_caught(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(1), *y = td_exp(x);
     td_no_grad_begin();
     td_zero_(y);
     td_no_grad_end();
-    assert_false(backward(y));
-    expect_error("gradient of exp was modified in place: output 0");
+    refused(backward(y), TD_ERROR_RUNTIME, "gradient of exp was modified in place: output 0");
 }
 
 static void what_no_rule_needs_may_be_modified(void **state)
 {
-    (void)state;
-    td_tensor *x = leaf(1), *c = td_full(TD_DIMS(1), td_float(2), plain_f64);
+    td_tensor *x = leaf(1), *c = td_full(TD_DIMS(1), td_float(2), wide);
     td_tensor *y = td_add(x, c), *z = td_mul(x, c);
     td_no_grad_begin();
     td_zero_(x);                /* mul needs only c: x alone wants a gradient */
@@ -544,18 +450,11 @@ static void what_no_rule_needs_may_be_modified(void **state)
 
 static void recorded_tensors_cannot_be_changed_in_place(void **state)
 {
-    (void)state;
-    td_tensor *x = leaf(1), *y = td_mul(x, x), *c = td_zeros(TD_DIMS(1), plain_f64);
-    assert_null(td_add_(x, c));
-    expect_error("a leaf that requires a gradient");
-    assert_null(td_add_(y, c));
-    assert_int_equal(td_error(), TD_ERROR_UNSUPPORTED);
-    expect_error("in place");
-    assert_null(td_add_(c, x));
-    assert_int_equal(td_error(), TD_ERROR_UNSUPPORTED);
-    expect_error("in place");
-    assert_null(td_zero_(td_select(x, 0, 0)));
-    expect_error("in place");
+    td_tensor *x = leaf(1), *y = td_mul(x, x), *c = td_zeros(TD_DIMS(1), wide);
+    refused(td_add_(x, c), TD_ERROR_RUNTIME, "a leaf that requires a gradient");
+    refused(td_add_(y, c), TD_ERROR_UNSUPPORTED, "in place");
+    refused(td_add_(c, x), TD_ERROR_UNSUPPORTED, "in place");
+    refused(td_zero_(td_select(x, 0, 0)), TD_ERROR_UNSUPPORTED, "in place");
     td_no_grad_begin();
     assert_non_null(td_add_(x, c));
     td_no_grad_end();
@@ -581,7 +480,6 @@ static void note_freed(void *context)
 
 static void leaf_hooks_see_the_sum_once(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3);
     notes n = { .factor = 10 }, m = { 0 };
     const int64_t id = td_register_hook(x, note, &n, note_freed);
@@ -600,7 +498,6 @@ static void leaf_hooks_see_the_sum_once(void **state)
 
 static void hooks_of_results_change_what_flows_on(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *y = td_mul(x, x);
     notes n = { .factor = -1 };
     td_register_hook(y, note, &n, note_freed);
@@ -617,7 +514,6 @@ static void hooks_of_results_change_what_flows_on(void **state)
 static td_tensor *remove_self(void *context, td_tensor *g)
 {
     notes *n = context;
-    (void)g;
     n->calls++;
     assert_true(td_remove_hook(n->x, n->id));
     return NULL;
@@ -625,7 +521,6 @@ static td_tensor *remove_self(void *context, td_tensor *g)
 
 static void a_hook_may_remove_itself(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3);
     notes n = { .x = x }, m = { 0 };
     n.id = td_register_hook(x, remove_self, &n, note_freed);
@@ -638,7 +533,6 @@ static void a_hook_may_remove_itself(void **state)
 
 static td_tensor *fail_hook(void *context, td_tensor *g)
 {
-    (void)context;
     td_release(td_mul(g, g));
     td_scope_begin();
     td_no_grad_begin();
@@ -648,64 +542,51 @@ static td_tensor *fail_hook(void *context, td_tensor *g)
 
 static void a_failing_hook_stops_the_pass(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *w = leaf(2), *y = td_mul(x, x), *z = td_mul(y, w);
     td_register_hook(y, fail_hook, NULL, NULL);
-    assert_false(td_backward(z, (td_backward_options){ .retain_graph = true }));
-    assert_int_equal(td_error(), TD_ERROR_CALLBACK);
-    expect_error("on purpose");
+    refused(td_backward(z, (td_backward_options){ .retain_graph = true }), TD_ERROR_CALLBACK, "on purpose");
     assert_true(td_grad_enabled());
     assert_null(td_grad_of(x));
-    assert_false(backward(z));
-    expect_error("a second time");      /* the graph was released */
+    refused(backward(z), TD_ERROR_RUNTIME, "a second time");      /* the graph was released */
 }
 
 static td_tensor *wrong_shape(void *context, td_tensor *g)
 {
-    (void)context;
-    (void)g;
-    return td_zeros(TD_DIMS(2, 2), plain_f64);
+    return td_zeros(TD_DIMS(2, 2), wide);
 }
 
 static void a_hook_must_keep_the_shape(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3);
     td_register_hook(x, wrong_shape, NULL, NULL);
-    assert_false(backward(td_mul(x, x)));
-    expect_error("float64 [2, 2]");
-    assert_int_equal(td_register_hook(td_zeros(TD_DIMS(1), plain_f64), note, NULL, NULL), 0);
-    expect_error("cannot have a hook");
+    refused(backward(td_mul(x, x)), TD_ERROR_RUNTIME, "float64 [2, 2]");
+    assert_int_equal(td_register_hook(td_zeros(TD_DIMS(1), wide), note, NULL, NULL), 0);
+    expect_error(TD_ERROR_RUNTIME, "cannot have a hook");
 }
 
-static td_tensor *again(void *context, td_tensor *g)
+static td_tensor *backward_again(void *context, td_tensor *g)
 {
-    (void)g;
     backward(context);
     return NULL;
 }
 
 static void a_pass_inside_a_pass(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *w = leaf(5), *y = td_mul(x, x);
     td_tensor *other = td_mul(w, w);
-    td_register_hook(y, again, other, NULL);
+    td_register_hook(y, backward_again, other, NULL);
     assert_true(backward(td_add(y, y)));        /* another graph: fine */
     assert_true(grad(w) == 10 && grad(x) == 12);
     td_tensor *u = td_mul(x, x), *v = td_mul(td_add(u, u), u);
-    td_register_hook(u, again, v, NULL);
-    assert_false(backward(v));
-    expect_error("second time");
+    td_register_hook(u, backward_again, v, NULL);
+    refused(backward(v), TD_ERROR_RUNTIME, "second time");
     td_tensor *p = td_mul(x, x), *q = td_mul(p, p);
-    td_register_hook(p, again, p, NULL);        /* itself, now running */
-    assert_false(backward(q));
-    expect_error("another backward pass is running");
+    td_register_hook(p, backward_again, p, NULL);        /* itself, now running */
+    refused(backward(q), TD_ERROR_RUNTIME, "another backward pass is running");
 }
 
 static void watched_results_keep_their_gradient(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3), *y = td_mul(x, x), *z = td_mul(y, y);
     assert_true(td_retain_grad(y));
     td_scope_begin();
@@ -716,13 +597,11 @@ static void watched_results_keep_their_gradient(void **state)
     assert_true(grad(y) == 18);
     assert_true(td_backward(z, keep));
     assert_true(grad(y) == 36);
-    assert_false(td_retain_grad(td_zeros(TD_DIMS(1), plain_f64)));
-    expect_error("does not require");
+    refused(td_retain_grad(td_zeros(TD_DIMS(1), wide)), TD_ERROR_RUNTIME, "does not require");
 }
 
 static void a_dead_watcher_is_forgotten(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(3);
     td_scope_begin();
     td_tensor *y = td_mul(x, x);
@@ -776,7 +655,6 @@ static td_tensor *square_of(void *context, td_tensor *const *in)
 
 static void custom_functions_have_rules(void **state)
 {
-    (void)state;
     custom_notes n = { 0 };
     td_tensor *x = leaf(3), *y = square(x, &n);
     assert_string_equal(td_grad_fn_name(y), "SquareBackward");
@@ -790,27 +668,22 @@ static void custom_functions_have_rules(void **state)
 
 static void custom_functions_that_fail(void **state)
 {
-    (void)state;
     custom_notes n = { .fail = true };
-    assert_false(backward(square(leaf(3), &n)));
-    expect_error("refused");
+    refused(backward(square(leaf(3), &n)), TD_ERROR_CALLBACK, "refused");
     n.silent = true;
-    assert_false(backward(square(leaf(3), &n)));
-    expect_error("without saying why");
+    refused(backward(square(leaf(3), &n)), TD_ERROR_CALLBACK, "without saying why");
     n.fail = false;
     td_tensor *x = leaf(3), *y = square(x, &n);
     td_no_grad_begin();
     td_zero_(x);
     td_no_grad_end();
-    assert_false(backward(y));
-    expect_error("gradient of Square was modified in place: saved tensor 0");
+    refused(backward(y), TD_ERROR_RUNTIME, "gradient of Square was modified in place: saved tensor 0");
 }
 
 static void custom_functions_without_record(void **state)
 {
-    (void)state;
     custom_notes n = { 0 };
-    td_tensor *c = td_full(TD_DIMS(1), td_float(3), plain_f64), *y = square(c, &n);
+    td_tensor *c = td_full(TD_DIMS(1), td_float(3), wide), *y = square(c, &n);
     assert_true(td_is_leaf(y));
     assert_int_equal(n.freed, 1);
     td_no_grad_begin();
@@ -818,10 +691,8 @@ static void custom_functions_without_record(void **state)
     td_no_grad_end();
     assert_int_equal(n.freed, 2);
     td_tensor *x = leaf(3), *z = td_mul(x, x);
-    assert_false(td_record_custom("f", 1, &x, 1, &x, square_backward, &n, custom_freed));
-    expect_error("result 0");
-    assert_false(td_record_custom("f", 1, &x, 1, &z, square_backward, &n, custom_freed));
-    expect_error("result 0");
+    refused(td_record_custom("f", 1, &x, 1, &x, square_backward, &n, custom_freed), TD_ERROR_RUNTIME, "result 0");
+    refused(td_record_custom("f", 1, &x, 1, &z, square_backward, &n, custom_freed), TD_ERROR_RUNTIME, "result 0");
     assert_int_equal(n.freed, 4);
     td_fail(TD_ERROR_VALUE, "test", "pending");
     assert_false(td_record_custom("f", 1, &x, 1, &z, square_backward, &n, custom_freed));
@@ -841,9 +712,8 @@ static bool split_backward(void *context, td_custom_call *call)
 
 static void absent_gradients_are_null(void **state)
 {
-    (void)state;
     custom_notes n = { 0 };
-    td_tensor *x = leaf(3), *c = td_zeros(TD_DIMS(1), plain_f64);
+    td_tensor *x = leaf(3), *c = td_zeros(TD_DIMS(1), wide);
     td_tensor *in[3] = { x, c, NULL }, *out[2];
     td_no_grad_begin();
     out[0] = td_clone(x);
@@ -860,7 +730,6 @@ static void absent_gradients_are_null(void **state)
 static void *deep_chain(void *unused)
 {
     td_tensor *x = leaf(1), *y = td_retain(x);
-    (void)unused;
     for (int i = 0; i < 300000; i++) {
         td_tensor *next = td_mul(y, x);
         td_release(y);
@@ -881,7 +750,6 @@ static void *deep_chain(void *unused)
 
 static void chains_need_no_stack(void **state)
 {
-    (void)state;
     int token;
     void *result;
     pthread_t thread;
@@ -902,7 +770,7 @@ static void *train(void *context)
     td_tensor *w = context;
     for (int i = 0; i < PASSES; i++) {
         td_scope_begin();
-        td_tensor *x = td_full(TD_DIMS(3), td_float(2), plain_f64);
+        td_tensor *x = td_full(TD_DIMS(3), td_float(2), wide);
         td_tensor *y = td_sum(td_mul(td_mul(w, x), w), all);
         if (!backward(y))
             return NULL;
@@ -913,7 +781,6 @@ static void *train(void *context)
 
 static void passes_in_two_threads_share_leaves(void **state)
 {
-    (void)state;
     td_tensor *w = td_full(TD_DIMS(3), td_float(1), leaf_f64);
     pthread_t threads[2];
     void *result;
@@ -946,7 +813,6 @@ static void *walk_shared_graph(void *context)
 
 static void two_threads_on_one_graph_get_an_error_or_a_turn(void **state)
 {
-    (void)state;
     td_tensor *x = leaf(1), *y = x;
     for (int i = 0; i < 200; i++)
         y = td_add(y, x);
@@ -978,8 +844,7 @@ static bool whole_step(td_tensor *x, td_tensor *w)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
-    td_tensor *x = td_full(TD_DIMS(2, 3), td_float(0.3), plain_f64);
+    td_tensor *x = td_full(TD_DIMS(2, 3), td_float(0.3), wide);
     td_tensor *w = td_full(TD_DIMS(3, 2), td_float(0.5), leaf_f64);
     assert_true(whole_step(x, w));
     td_set_grad(w, NULL);
@@ -987,80 +852,71 @@ static void every_allocation_may_fail(void **state)
     bool ok = false;
     for (int n = 0; !ok && n < 5000; n++) {
         td_memory_fail_after(n);
-        ok = whole_step(x, w);
-        td_memory_fail_after(-1);
-        if (!ok)
-            assert_int_equal(td_error(), TD_ERROR_MEMORY);
-        td_error_clear();
+        ok = had_memory(whole_step(x, w));
         assert_true(td_grad_enabled());
         assert_int_equal(td_self()->muted, 0);
         td_set_grad(w, NULL);
-        const td_memory_info now = td_memory_stats();
-        assert_int_equal(now.live_nodes, start.live_nodes);
-        assert_int_equal(now.live_objects, start.live_objects);
-        assert_int_equal(now.bytes, start.bytes);
+        assert_true(counters_are_back(start));
     }
     assert_true(ok);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(results_require_gradients_and_are_no_leaves),
-        TEST(only_floats_require_gradients),
-        TEST(flag_of_a_result_cannot_be_cleared),
-        TEST(null_and_pending_errors_are_answered),
-        TEST(gradient_must_match_its_tensor),
-        TEST(detach_shares_elements_and_cuts),
-        TEST(modes_nest_and_restore),
-        TEST(too_many_modes_are_an_error),
-        TEST(gradients_accumulate_over_passes),
-        TEST(leaf_can_be_the_root),
-        TEST(root_needs_a_history_and_a_seed),
-        TEST(one_element_of_any_rank_needs_no_seed),
-        TEST(empty_tensors_go_backward),
-        TEST(broadcasting_is_undone),
-        TEST(gradient_has_the_dtype_of_its_operand),
-        TEST(a_graph_can_be_walked_once_or_retained),
-        TEST(nodes_are_freed_during_the_pass),
-        TEST(saved_tensors_are_dropped_by_the_pass),
-        TEST(dropping_the_result_frees_the_record),
-        TEST(operands_used_often_add_up),
-        TEST(shared_gradients_are_not_added_in_place),
-        TEST(expanded_gradients_become_real_ones),
-        TEST(a_held_gradient_is_left_alone),
-        TEST(users_seed_is_not_stolen),
-        TEST(grad_returns_without_touching_leaves),
-        TEST(grad_of_results_in_the_middle),
-        TEST(grad_prunes_what_it_does_not_need),
-        TEST(unused_inputs_are_an_error_or_null),
-        TEST(several_outputs_and_seeds),
-        TEST(same_input_and_root_twice),
-        TEST(saved_results_are_tied_to_the_graph_again),
-        TEST(third_derivative_of_tanh),
-        TEST(create_graph_leaves_a_graph_on_the_gradient),
-        TEST(modified_operands_are_caught),
-        TEST(modified_results_are_caught),
-        TEST(what_no_rule_needs_may_be_modified),
-        TEST(recorded_tensors_cannot_be_changed_in_place),
-        TEST(leaf_hooks_see_the_sum_once),
-        TEST(hooks_of_results_change_what_flows_on),
-        TEST(a_hook_may_remove_itself),
-        TEST(a_failing_hook_stops_the_pass),
-        TEST(a_hook_must_keep_the_shape),
-        TEST(a_pass_inside_a_pass),
-        TEST(watched_results_keep_their_gradient),
-        TEST(a_dead_watcher_is_forgotten),
-        TEST(custom_functions_have_rules),
-        TEST(custom_functions_that_fail),
-        TEST(custom_functions_without_record),
-        TEST(absent_gradients_are_null),
-        TEST(chains_need_no_stack),
-        TEST(passes_in_two_threads_share_leaves),
-        TEST(two_threads_on_one_graph_get_an_error_or_a_turn),
-        TEST(every_allocation_may_fail),
+        CASE(results_require_gradients_and_are_no_leaves),
+        CASE(only_floats_require_gradients),
+        CASE(flag_of_a_result_cannot_be_cleared),
+        CASE(null_and_pending_errors_are_answered),
+        CASE(gradient_must_match_its_tensor),
+        CASE(detach_shares_elements_and_cuts),
+        CASE(modes_nest_and_restore),
+        CASE(too_many_modes_are_an_error),
+        CASE(gradients_accumulate_over_passes),
+        CASE(leaf_can_be_the_root),
+        CASE(root_needs_a_history_and_a_seed),
+        CASE(one_element_of_any_rank_needs_no_seed),
+        CASE(empty_tensors_go_backward),
+        CASE(broadcasting_is_undone),
+        CASE(gradient_has_the_dtype_of_its_operand),
+        CASE(a_graph_can_be_walked_once_or_retained),
+        CASE(nodes_are_freed_during_the_pass),
+        CASE(saved_tensors_are_dropped_by_the_pass),
+        CASE(dropping_the_result_frees_the_record),
+        CASE(operands_used_often_add_up),
+        CASE(shared_gradients_are_not_added_in_place),
+        CASE(expanded_gradients_become_real_ones),
+        CASE(a_held_gradient_is_left_alone),
+        CASE(users_seed_is_not_stolen),
+        CASE(grad_returns_without_touching_leaves),
+        CASE(grad_of_results_in_the_middle),
+        CASE(grad_prunes_what_it_does_not_need),
+        CASE(unused_inputs_are_an_error_or_null),
+        CASE(several_outputs_and_seeds),
+        CASE(same_input_and_root_twice),
+        CASE(saved_results_are_tied_to_the_graph_again),
+        CASE(third_derivative_of_tanh),
+        CASE(create_graph_leaves_a_graph_on_the_gradient),
+        CASE(modified_operands_are_caught),
+        CASE(modified_results_are_caught),
+        CASE(what_no_rule_needs_may_be_modified),
+        CASE(recorded_tensors_cannot_be_changed_in_place),
+        CASE(leaf_hooks_see_the_sum_once),
+        CASE(hooks_of_results_change_what_flows_on),
+        CASE(a_hook_may_remove_itself),
+        CASE(a_failing_hook_stops_the_pass),
+        CASE(a_hook_must_keep_the_shape),
+        CASE(a_pass_inside_a_pass),
+        CASE(watched_results_keep_their_gradient),
+        CASE(a_dead_watcher_is_forgotten),
+        CASE(custom_functions_have_rules),
+        CASE(custom_functions_that_fail),
+        CASE(custom_functions_without_record),
+        CASE(absent_gradients_are_null),
+        CASE(chains_need_no_stack),
+        CASE(passes_in_two_threads_share_leaves),
+        CASE(two_threads_on_one_graph_get_an_error_or_a_turn),
+        CASE(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,50 +1,11 @@
 /* needs: matmul */
 /* Products against the formula in double: sizes around every tile edge,
    strides, batches, types; errors; the same bits for any threads. */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <treadle/treadle.h>
+#include "treadle_test.h"
 #include "gemm-ladder.h"
 #include "gemm.h"
 #include "memory.h"
 #include "runtime.h"
-#include "tensor.h"
-
-static uint64_t state_of_random;
-
-static double uniform(void)
-{
-    uint64_t z = (state_of_random += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    return (double)(z >> 11) / 9007199254740992.0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    td_error_clear();
-    state_of_random = 1;
-    td_scope_begin();
-    return !td_set_executor(TD_EXECUTOR_POOL) || !td_set_threads(2);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    td_error_clear();
-    td_scope_end();
-    return td_memory_stats().live_tensors != 0;
-}
 
 /* ---- the core, on bare memory ----------------------------------------- */
 
@@ -77,6 +38,7 @@ static void check_product(td_dtype dtype, int64_t m, int64_t n, int64_t k,
     assert_true(td_gemm(dtype, &(td_product){
         m, n, k, alpha, beta, a, rsa, csa, b, rsb, csb, c, ldc }));
     td_convert(TD_FLOAT64, got, 1, dtype, c, 1, m * ldc);
+    comparison entries = { 0 };
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < ldc; j++) {
             const double before = dc[i * ldc + j];
@@ -95,20 +57,16 @@ static void check_product(td_dtype dtype, int64_t m, int64_t n, int64_t k,
                 expected = before;
                 slack = 0;
             }
-            const double error = fabs(got[i * ldc + j] - expected);
-            if (!(error <= slack) && !(isnan(expected) && j >= n))
-                fail_msg("%s m %lld n %lld k %lld turn %d alpha %g beta "
-                         "%g: entry %lld, %lld is %.9g, expected %.9g",
-                         td_dtype_name(dtype), (long long)m, (long long)n,
-                         (long long)k, turn, alpha, beta, (long long)i,
-                         (long long)j, got[i * ldc + j], expected);
+            compare(&entries, got[i * ldc + j], expected, slack);
         }
+    expect_right(entries, "%s m %lld n %lld k %lld turn %d alpha %g beta %g",
+                 td_dtype_name(dtype), (long long)m, (long long)n,
+                 (long long)k, turn, alpha, beta);
     free(a); free(b); free(c); free(da); free(db); free(dc); free(got);
 }
 
 static void products_agree_with_the_formula(void **state)
 {
-    (void)state;
     const int64_t sizes[] = { 1, 2, 5, 6, 7, 13, 14, 15, 16, 17, 31, 33,
                               67 };
     const int many = sizeof sizes / sizeof *sizes;
@@ -126,7 +84,6 @@ static void products_agree_with_the_formula(void **state)
 
 static void large_products_agree_with_the_formula(void **state)
 {
-    (void)state;
     for (int turn = 0; turn < 4; turn++) {
         check_product(TD_FLOAT32, 151, 137, 811, turn, 1, 0);
         check_product(TD_FLOAT32, 353, 101, 97, turn, 0.5, 1);
@@ -139,7 +96,6 @@ static void large_products_agree_with_the_formula(void **state)
 
 static void an_empty_sum_is_zero(void **state)
 {
-    (void)state;
     check_product(TD_FLOAT32, 3, 4, 0, 0, 1, 0);
     check_product(TD_FLOAT64, 30, 40, 0, 0, 1, 2);
     check_product(TD_FLOAT32, 1, 4, 0, 0, 1, 0);
@@ -149,7 +105,6 @@ static void an_empty_sum_is_zero(void **state)
 
 static void every_level_agrees_with_the_formula(void **state)
 {
-    (void)state;
     const char *const levels[] = { "base", "v2", "v3", "v4" };
     char best[16];
     snprintf(best, sizeof best, "%s", td_isa());
@@ -170,7 +125,6 @@ static void every_level_agrees_with_the_formula(void **state)
 
 static void shorthands_agree_with_the_ladder(void **state)
 {
-    (void)state;
     const int64_t m = 37, n = 53, k = 71;
     float a[37 * 71], b[71 * 53], c[37 * 53], d[37 * 53];
     double x[37 * 71], y[71 * 53], z[37 * 53];
@@ -181,63 +135,27 @@ static void shorthands_agree_with_the_ladder(void **state)
     rung_0(m, n, k, a, b, c);
     assert_true(td_gemm_f32(m, n, k, 1, a, k, 1, b, n, 1, 0, d, n));
     assert_true(td_gemm_f64(m, n, k, 1, x, k, 1, y, n, 1, 0, z, n));
+    comparison single = { 0 }, twice = { 0 };
     for (int64_t i = 0; i < m * n; i++) {
-        assert_true(fabs((double)c[i] - (double)d[i]) < 1e-5);
-        assert_true(fabs((double)c[i] - z[i]) < 1e-5);
+        compare(&single, d[i], c[i], 1e-5);
+        compare(&twice, z[i], c[i], 1e-5);
     }
+    expect_right(single, "float32");
+    expect_right(twice, "float64");
 }
 
 /* ---- tensors ----------------------------------------------------------- */
 
+static td_tensor *laid_out(td_dims shape, td_dtype dtype, layout how)
+{
+    const bool floating = td_dtype_is_floating(dtype);
+    return random_tensor(shape, dtype, how, floating ? -0.9 : 0,
+                         floating ? 1.1 : 12);
+}
+
 static td_tensor *fresh(td_dims shape, td_dtype dtype)
 {
-    td_tensor *x = td_tensor_new(shape, dtype,
-                                 (td_device){ TD_DEVICE_CPU, 0 });
-    assert_non_null(x);
-    for (int64_t i = 0; i < td_numel(x); i++) {
-        const double v = td_dtype_is_floating(dtype)
-            ? uniform() * 2 - 0.9 : floor(uniform() * 12);
-        td_convert(dtype, (char *)td_data(x)
-                   + i * (int64_t)td_dtype_size(dtype), 1, TD_FLOAT64, &v,
-                   1, 1);
-    }
-    return x;
-}
-
-/* The same shape, with dimensions stored backwards or every second one. */
-static td_tensor *laid_out(td_dims shape, td_dtype dtype, int how)
-{
-    td_dims other = shape, order = shape;
-    const int n = shape.count;
-    if (how == 1) {
-        for (int d = 0; d < n; d++) {
-            other.at[d] = shape.at[n - 1 - d];
-            order.at[d] = n - 1 - d;
-        }
-        return td_permute(fresh(other, dtype), order);
-    }
-    if (how == 2) {
-        for (int d = 0; d < n; d++)
-            other.at[d] = shape.at[d] * 2;
-        td_tensor *x = fresh(other, dtype);
-        for (int d = 0; d < n; d++)
-            x = td_slice(x, d, (td_opt_i64)td_some(1),
-                         (td_opt_i64)td_some(shape.at[d] * 2), 2);
-        return x;
-    }
-    if (how == 3 && shape.at[0] > 0) {
-        other.at[0] = 1;
-        return td_expand(fresh(other, dtype), shape);
-    }
-    return fresh(shape, dtype);
-}
-
-static double at(const td_tensor *x, int64_t offset)
-{
-    double v;
-    td_convert(TD_FLOAT64, &v, 1, x->dtype, (const char *)td_at(x)
-               + offset * (int64_t)td_dtype_size(x->dtype), 1, 1);
-    return v;
+    return laid_out(shape, dtype, PLAIN);
 }
 
 /* Offset of the matrix that element `index` of `batch` names in x. */
@@ -269,29 +187,28 @@ static void compare_matmul(td_tensor *x, td_tensor *y, const char *what)
     td_dims batch = { 0 };
     for (int d = 0; d < out->rank - (x->rank > 1) - (y->rank > 1); d++)
         batch.at[batch.count++] = out->shape[d];
+    comparison c = { 0 };
     for (int64_t i = 0; i < td_numel(out); i++) {
         const int64_t b = i / (m * n), row = i / n % m, column = i % n;
         const int64_t ox = matrix_of(x, &batch, b) + row * rsx;
         const int64_t oy = matrix_of(y, &batch, b) + column * csy;
         double sum = 0, size = 0;
         for (int64_t p = 0; p < k; p++) {
-            const double t = at(x, ox + p * csx) * at(y, oy + p * rsy);
+            const double t = element_at(x, ox + p * csx)
+                           * element_at(y, oy + p * rsy);
             sum += t;
             size += fabs(t);
         }
         const double slack = x->dtype == TD_FLOAT32
             ? (double)(k + 1) * ldexp(size, -24)
             : (double)(k + 1) * ldexp(size, -53);
-        if (!(fabs(at(out, i) - sum) <= slack))
-            fail_msg("%s %s: element %lld is %.9g, expected %.9g", what,
-                     td_dtype_name(x->dtype), (long long)i, at(out, i),
-                     sum);
+        compare(&c, at(out, i), sum, slack);
     }
+    expect_right(c, "%s %s", what, td_dtype_name(x->dtype));
 }
 
 static void matmul_of_every_rank_and_layout(void **state)
 {
-    (void)state;
     const struct { td_dims x, y; int rank; const char *name; } cases[] = {
         { TD_DIMS(5), TD_DIMS(5), 0, "[5] [5]" },
         { TD_DIMS(3, 5), TD_DIMS(5), 1, "[3,5] [5]" },
@@ -330,7 +247,6 @@ static void matmul_of_every_rank_and_layout(void **state)
 
 static void integers_wrap_around(void **state)
 {
-    (void)state;
     const int32_t big[] = { INT32_MAX, INT32_MAX };
     td_tensor *x = td_from_data(big, TD_DIMS(2),
                          (td_tensor_options){ .dtype = TD_INT32 });
@@ -345,7 +261,6 @@ static void integers_wrap_around(void **state)
 
 static void broadcast_batches_are_not_copied(void **state)
 {
-    (void)state;
     td_tensor *w = fresh(TD_DIMS(64, 64), TD_FLOAT32);
     td_tensor *x = td_expand(fresh(TD_DIMS(1, 64, 64), TD_FLOAT32),
                              TD_DIMS(500, 64, 64));
@@ -362,7 +277,6 @@ static void broadcast_batches_are_not_copied(void **state)
 
 static void linear_is_a_turned_product_and_a_bias(void **state)
 {
-    (void)state;
     const td_dims inputs[] = { TD_DIMS(5), TD_DIMS(3, 5), TD_DIMS(2, 3, 5),
                                TD_DIMS(0, 5), TD_DIMS(70, 5) };
     for (int i = 0; i < 5; i++)
@@ -374,22 +288,22 @@ static void linear_is_a_turned_product_and_a_bias(void **state)
                 td_tensor *x = laid_out(inputs[i], dtype, how);
                 td_tensor *w = laid_out(TD_DIMS(7, 5), dtype, how);
                 td_tensor *b = laid_out(TD_DIMS(7), dtype, how);
-                td_tensor *plain = td_linear(x, w, NULL);
+                td_tensor *bare = td_linear(x, w, NULL);
                 td_tensor *y = td_linear(x, w, b);
                 td_tensor *z = td_matmul(x, td_t(w));
                 assert_int_equal(y->rank, x->rank);
+                comparison c = { 0 };
                 for (int64_t j = 0; j < td_numel(y); j++) {
-                    const double bias = at(b, j % 7 * b->strides[0]);
-                    assert_true(fabs(at(plain, j) - at(z, j)) < 1e-5);
-                    assert_true(fabs(at(y, j) - at(z, j) - bias) < 1e-5);
+                    compare(&c, at(bare, j), at(z, j), 1e-5);
+                    compare(&c, at(y, j), at(z, j) + at(b, j % 7), 1e-5);
                 }
+                expect_right(c, "linear without and with a bias");
                 td_scope_end();
             }
 }
 
 static void addmm_scales_and_broadcasts(void **state)
 {
-    (void)state;
     td_tensor *a = fresh(TD_DIMS(3, 5), TD_FLOAT64);
     td_tensor *b = fresh(TD_DIMS(5, 4), TD_FLOAT64);
     td_tensor *c = td_matmul(a, b);
@@ -397,18 +311,16 @@ static void addmm_scales_and_broadcasts(void **state)
                                TD_DIMS(1, 4), TD_DIMS(3, 4) };
     for (int s = 0; s < 6; s++) {
         td_tensor *x = fresh(shapes[s], TD_FLOAT64);
-        td_tensor *wide = td_expand(x, TD_DIMS(3, 4));
+        td_tensor *all = td_expand(x, TD_DIMS(3, 4));
         td_tensor *y = td_addmm(x, a, b, td_float(0.5), td_int(2));
         assert_non_null(y);
-        for (int64_t i = 0; i < 12; i++) {
-            const double old = at(wide, i / 4 * wide->strides[0]
-                                        + i % 4 * wide->strides[1]);
-            assert_true(fabs(at(y, i) - 0.5 * old - 2 * at(c, i))
-                        < 1e-14);
-        }
+        comparison sums = { 0 };
+        for (int64_t i = 0; i < 12; i++)
+            compare(&sums, at(y, i), 0.5 * at(all, i) + 2 * at(c, i), 1e-14);
+        expect_right(sums, "addmm");
     }
     td_tensor *bad = td_full(TD_DIMS(4), td_float(NAN),
-                             (td_tensor_options){ .dtype = TD_FLOAT64 });
+                             wide);
     td_tensor *y = td_addmm(bad, a, b, td_int(0), td_int(1));
     for (int64_t i = 0; i < 12; i++)
         assert_true(at(y, i) == at(c, i));
@@ -416,7 +328,6 @@ static void addmm_scales_and_broadcasts(void **state)
 
 static void addmm_of_whole_numbers(void **state)
 {
-    (void)state;
     td_tensor *x = fresh(TD_DIMS(3, 3), TD_INT64);
     td_tensor *y = td_addmm(x, x, x, td_int(3), td_int(-2));
     td_tensor *z = td_matmul(x, x);
@@ -426,90 +337,79 @@ static void addmm_of_whole_numbers(void **state)
 
 /* ---- errors ------------------------------------------------------------ */
 
-static void expect(td_tensor *result, td_error_code code,
-                   const char *message)
-{
-    assert_null(result);
-    assert_string_equal(td_error_message(), message);
-    assert_int_equal(td_error(), code);
-    td_error_clear();
-}
-
 static void errors_say_what_is_wrong(void **state)
 {
-    (void)state;
     td_tensor *x = fresh(TD_DIMS(2, 3), TD_FLOAT32);
     td_tensor *y = fresh(TD_DIMS(4, 5), TD_FLOAT32);
     td_tensor *v = fresh(TD_DIMS(4), TD_FLOAT32);
     td_tensor *s = fresh(TD_RANK_0, TD_FLOAT32);
     td_tensor *i = fresh(TD_DIMS(3, 2), TD_INT64);
-    expect(td_matmul(x, y), TD_ERROR_RUNTIME,
-           "matmul: shapes [2, 3] and [4, 5] do not match: the columns of "
-           "the first must be as many as the rows of the second");
-    expect(td_matmul(x, s), TD_ERROR_RUNTIME,
-           "matmul: shapes [2, 3] and [] must have a dimension each");
-    expect(td_matmul(x, i), TD_ERROR_RUNTIME,
-           "matmul: operands have types float32 and int64; both must have "
-           "one");
-    expect(td_matmul(fresh(TD_DIMS(2, 3, 4), TD_FLOAT32),
-                     fresh(TD_DIMS(3, 4, 2), TD_FLOAT32)),
-           TD_ERROR_RUNTIME, "matmul: shapes [2, 3, 4] and [3, 4, 2] do "
-           "not broadcast in their batch dimensions");
+    refused_saying(td_matmul(x, y), TD_ERROR_RUNTIME,
+                   "matmul: shapes [2, 3] and [4, 5] do not match: the "
+                   "columns of the first must be as many as the rows of the "
+                   "second");
+    refused_saying(td_matmul(x, s), TD_ERROR_RUNTIME,
+                   "matmul: shapes [2, 3] and [] must have a dimension each");
+    refused_saying(td_matmul(x, i), TD_ERROR_RUNTIME,
+                   "matmul: operands have types float32 and int64; both "
+                   "must have one");
+    refused_saying(td_matmul(fresh(TD_DIMS(2, 3, 4), TD_FLOAT32),
+                             fresh(TD_DIMS(3, 4, 2), TD_FLOAT32)),
+                   TD_ERROR_RUNTIME, "matmul: shapes [2, 3, 4] and [3, 4, "
+                   "2] do not broadcast in their batch dimensions");
     td_tensor *half = td_to(x, TD_FLOAT16);
-    expect(td_matmul(half, half), TD_ERROR_UNSUPPORTED,
-           "matmul: not available for float16; convert with to()");
-    expect(td_linear(x, y, NULL), TD_ERROR_RUNTIME,
-           "linear: shapes [2, 3] and [4, 5] do not match: expected an "
-           "input of [..., in] and a weight of [out, in]");
-    expect(td_linear(fresh(TD_DIMS(2, 5), TD_FLOAT32), y,
-                     fresh(TD_DIMS(5), TD_FLOAT32)), TD_ERROR_RUNTIME,
-           "linear: shapes [4, 5] and [5] do not match: expected a weight "
-           "of [out, in] and a bias of [out]");
-    expect(td_dot(v, y), TD_ERROR_RUNTIME, "dot: shapes [4] and [4, 5] "
-           "must be two vectors of equal length");
-    expect(td_bmm(x, y), TD_ERROR_RUNTIME, "bmm: shapes [2, 3] and [4, 5] "
-           "must be two stacks of equally many matrices");
-    expect(td_addmm(v, x, y, td_int(1), td_int(1)), TD_ERROR_RUNTIME,
-           "addmm: shapes [2, 3] and [4, 5] do not match: expected two "
-           "matrices, [m, k] and [k, n]");
-    expect(td_addmm(v, x, td_t(x), td_int(1), td_int(1)),
-           TD_ERROR_RUNTIME, "addmm: shapes [2, 3] and [3, 2] make a "
-           "product to whose shape the first operand does not broadcast");
-    expect(td_addmm(i, i, td_t(i), td_float(0.5), td_int(1)),
-           TD_ERROR_RUNTIME, "addmm: beta is 0.5, but operands of type "
-           "int64 need a whole number");
+    refused_saying(td_matmul(half, half), TD_ERROR_UNSUPPORTED,
+                   "matmul: not available for float16; convert with to()");
+    refused_saying(td_linear(x, y, NULL), TD_ERROR_RUNTIME,
+                   "linear: shapes [2, 3] and [4, 5] do not match: expected "
+                   "an input of [..., in] and a weight of [out, in]");
+    refused_saying(td_linear(fresh(TD_DIMS(2, 5), TD_FLOAT32), y,
+                             fresh(TD_DIMS(5), TD_FLOAT32)),
+                   TD_ERROR_RUNTIME, "linear: shapes [4, 5] and [5] do not "
+                   "match: expected a weight of [out, in] and a bias of "
+                   "[out]");
+    refused_saying(td_dot(v, y), TD_ERROR_RUNTIME,
+                   "dot: shapes [4] and [4, 5] must be two vectors of equal "
+                   "length");
+    refused_saying(td_bmm(x, y), TD_ERROR_RUNTIME,
+                   "bmm: shapes [2, 3] and [4, 5] must be two stacks of "
+                   "equally many matrices");
+    refused_saying(td_addmm(v, x, y, td_int(1), td_int(1)), TD_ERROR_RUNTIME,
+                   "addmm: shapes [2, 3] and [4, 5] do not match: expected "
+                   "two matrices, [m, k] and [k, n]");
+    refused_saying(td_addmm(v, x, td_t(x), td_int(1), td_int(1)),
+                   TD_ERROR_RUNTIME, "addmm: shapes [2, 3] and [3, 2] make "
+                   "a product to whose shape the first operand does not "
+                   "broadcast");
+    refused_saying(td_addmm(i, i, td_t(i), td_float(0.5), td_int(1)),
+                   TD_ERROR_RUNTIME, "addmm: beta is 0.5, but operands of "
+                   "type int64 need a whole number");
     assert_null(td_matmul(NULL, x));
     assert_true(td_failed());
     td_error_clear();
 }
 
+static bool both_products(void *context)
+{
+    td_tensor **in = context;
+    return td_matmul(in[0], in[1])
+        && td_linear(td_transpose(in[1], 1, 2), in[0], in[2]);
+}
+
 static void failed_allocations_leave_nothing(void **state)
 {
-    (void)state;
     td_tensor *x = fresh(TD_DIMS(300, 310), TD_FLOAT32);
     td_tensor *y = fresh(TD_DIMS(5, 310, 90), TD_FLOAT32);
     td_tensor *b = fresh(TD_DIMS(300), TD_FLOAT32);
-    for (int which = 0; which < 2; which++)
-        for (int64_t fail = 0, failed = 1; failed && fail < 40; fail++) {
-            const td_memory_info before = td_memory_stats();
-            td_scope_begin();
-            td_memory_fail_after(fail);
-            failed = (which ? td_matmul(x, y)
-                            : td_linear(td_t(y), x, b)) == NULL;
-            td_memory_fail_after(-1);
-            td_error_clear();
-            td_scope_end();
-            assert_int_equal(td_memory_stats().live_tensors,
-                             before.live_tensors);
-        }
+    td_tensor *in[] = { x, y, b };
+    assert_in_range(fail_each_allocation(both_products, in), 2, 80);
 }
 
 /* ---- the same bits ------------------------------------------------------ */
 
-enum { WORKS = 6 };
-
-static td_tensor *work(int which, td_tensor *const *x)
+static td_tensor *work(int which, void *context)
 {
+    td_tensor **x = context;
     switch (which) {
     case 0: return td_matmul(x[0], x[1]);
     case 1: return td_matmul(td_t(x[1]), td_t(x[0]));
@@ -522,7 +422,6 @@ static td_tensor *work(int which, td_tensor *const *x)
 
 static void same_bits_for_any_threads(void **state)
 {
-    (void)state;
     td_tensor *x[] = {
         fresh(TD_DIMS(257, 401), TD_FLOAT32),
         fresh(TD_DIMS(401, 257), TD_FLOAT32),
@@ -531,46 +430,26 @@ static void same_bits_for_any_threads(void **state)
         fresh(TD_DIMS(401), TD_FLOAT32),
         fresh(TD_DIMS(257), TD_FLOAT32),
     };
-    td_tensor *expected[WORKS];
-    assert_true(td_set_executor(TD_EXECUTOR_SERIAL));
-    for (int w = 0; w < WORKS; w++)
-        expected[w] = work(w, x);
-    const td_executor kinds[] = { TD_EXECUTOR_POOL, TD_EXECUTOR_OPENMP,
-                                  TD_EXECUTOR_SERIAL };
-    for (int e = 0; e < 3; e++)
-        for (int threads = 1; threads <= 4; threads++) {
-            if (!td_set_executor(kinds[e])) {
-                td_error_clear();
-                continue;
-            }
-            assert_true(td_set_threads(threads));
-            for (int w = 0; w < WORKS; w++) {
-                td_tensor *y = work(w, x);
-                assert_non_null(y);
-                assert_memory_equal(td_data(y), td_data(expected[w]),
-                                    (size_t)td_numel(y) * 4);
-            }
-        }
+    expect_same_bits(work, 6, x);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(products_agree_with_the_formula),
-        TEST(large_products_agree_with_the_formula),
-        TEST(an_empty_sum_is_zero),
-        TEST(every_level_agrees_with_the_formula),
-        TEST(shorthands_agree_with_the_ladder),
-        TEST(matmul_of_every_rank_and_layout),
-        TEST(integers_wrap_around),
-        TEST(broadcast_batches_are_not_copied),
-        TEST(linear_is_a_turned_product_and_a_bias),
-        TEST(addmm_scales_and_broadcasts),
-        TEST(addmm_of_whole_numbers),
-        TEST(errors_say_what_is_wrong),
-        TEST(failed_allocations_leave_nothing),
-        TEST(same_bits_for_any_threads),
+        CASE(products_agree_with_the_formula),
+        CASE(large_products_agree_with_the_formula),
+        CASE(an_empty_sum_is_zero),
+        CASE(every_level_agrees_with_the_formula),
+        CASE(shorthands_agree_with_the_ladder),
+        CASE(matmul_of_every_rank_and_layout),
+        CASE(integers_wrap_around),
+        CASE(broadcast_batches_are_not_copied),
+        CASE(linear_is_a_turned_product_and_a_bias),
+        CASE(addmm_scales_and_broadcasts),
+        CASE(addmm_of_whole_numbers),
+        CASE(errors_say_what_is_wrong),
+        CASE(failed_allocations_leave_nothing),
+        CASE(same_bits_for_any_threads),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

@@ -1,19 +1,8 @@
 /* needs: memory */
 /* Errors, allocation, objects, scopes, and the runtime's start and end. */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "treadle_test.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <treadle/treadle.h>
 #include "error.h"
 #include "memory.h"
 #include "object.h"
@@ -48,34 +37,26 @@ static yarn *spin(int id)
     return y;
 }
 
-static int64_t objects_before;
-
 static int setup(void **state)
 {
-    (void)state;
-    td_error_clear();
-    td_memory_fail_after(-1);
     destroyed = 0;
-    objects_before = td_memory_stats().live_objects;
-    return 0;
+    return begin_bare(state);
 }
 
-/* Whatever a test does, counters return and nothing stays open. */
+/* Tests may leave errors here, but no scope, loan or dying object. */
 static int teardown(void **state)
 {
-    (void)state;
     td_error_clear();
-    td_memory_fail_after(-1);
-    return td_self()->depth != 0 || td_self()->loans != 0
-        || td_self()->dying != NULL
-        || td_memory_stats().live_objects != objects_before;
+    return end_bare(state) || td_self()->depth != 0
+        || td_self()->loans != 0 || td_self()->dying != NULL;
 }
+#undef CASE
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* ---- errors ---------------------------------------------------------- */
 
 static void nothing_is_pending_at_first(void **state)
 {
-    (void)state;
     assert_false(td_failed());
     assert_int_equal(td_error(), TD_OK);
     assert_string_equal(td_error_message(), "");
@@ -84,7 +65,6 @@ static void nothing_is_pending_at_first(void **state)
 
 static void fail_records_code_operation_and_text(void **state)
 {
-    (void)state;
     assert_false(td_fail(TD_ERROR_INDEX, "select", "axis %d of %d", 3, 2));
     assert_true(td_failed());
     assert_int_equal(td_error(), TD_ERROR_INDEX);
@@ -94,7 +74,6 @@ static void fail_records_code_operation_and_text(void **state)
 
 static void first_error_wins(void **state)
 {
-    (void)state;
     td_fail(TD_ERROR_VALUE, "first", "cause");
     td_fail(TD_ERROR_MEMORY, "second", "consequence");
     assert_int_equal(td_error(), TD_ERROR_VALUE);
@@ -109,7 +88,6 @@ static void first_error_wins(void **state)
 static void long_errors_are_cut_and_ended(void **state)
 {
     char text[4000];
-    (void)state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     td_fail(TD_ERROR_VALUE, text, "%s", text);
@@ -120,7 +98,6 @@ static void long_errors_are_cut_and_ended(void **state)
 
 static void failing_allocates_nothing(void **state)
 {
-    (void)state;
     td_memory_fail_after(0);
     const int64_t before = td_memory_stats().allocations;
     td_fail(TD_ERROR_VALUE, "op", "%d %s %g", 1, "two", 3.0);
@@ -139,7 +116,6 @@ static void *failing_thread(void *out)
 
 static void errors_belong_to_their_thread(void **state)
 {
-    (void)state;
     pthread_t thread;
     td_error_record record;
     void *result;
@@ -156,7 +132,6 @@ static void errors_belong_to_their_thread(void **state)
 
 static void restoring_does_not_replace(void **state)
 {
-    (void)state;
     const td_error_record other = { TD_ERROR_IO, "b", "b: later" };
     const td_error_record none = { TD_OK, "", "" };
     assert_true(td_error_restore(&none));
@@ -168,7 +143,6 @@ static void restoring_does_not_replace(void **state)
 
 static void pending_error_stops_producers(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *y = spin(1);
     td_fail(TD_ERROR_VALUE, "x", "y");
@@ -184,7 +158,6 @@ static void pending_error_stops_producers(void **state)
 
 static void records_are_zeroed(void **state)
 {
-    (void)state;
     const char zero[173] = { 0 };
     char *block = td_alloc(173);
     assert_non_null(block);
@@ -199,7 +172,6 @@ static void records_are_zeroed(void **state)
 
 static void storage_is_aligned_and_counted(void **state)
 {
-    (void)state;
     const td_memory_info before = td_memory_stats();
     const size_t sizes[] = { 0, 1, 63, 64, 65, 4097 };
     void *data[6];
@@ -223,7 +195,6 @@ static void storage_is_aligned_and_counted(void **state)
 
 static void peak_is_the_most_at_one_time(void **state)
 {
-    (void)state;
     const int64_t before = td_memory_stats().bytes;
     td_memory_reset_peak();
     assert_int_equal(td_memory_stats().peak_bytes, before);
@@ -240,7 +211,6 @@ static void peak_is_the_most_at_one_time(void **state)
 
 static void fail_after_counts_down_once(void **state)
 {
-    (void)state;
     for (int n = 0; n < 4; n++) {
         td_memory_fail_after(n);
         for (int i = 0; i < 6; i++) {
@@ -259,7 +229,6 @@ static void fail_after_counts_down_once(void **state)
 
 static void fail_after_negative_never_fails(void **state)
 {
-    (void)state;
     td_memory_fail_after(0);
     td_memory_fail_after(-5);
     void *block = td_alloc(8);
@@ -273,7 +242,6 @@ static void fail_after_negative_never_fails(void **state)
 
 static void failed_allocation_is_a_memory_error(void **state)
 {
-    (void)state;
     td_memory_fail_after(0);
     assert_null(td_storage_alloc(12345));
     assert_string_equal(td_error_message(),
@@ -287,7 +255,6 @@ static void failed_allocation_is_a_memory_error(void **state)
 
 static void absurd_sizes_are_refused(void **state)
 {
-    (void)state;
     const int64_t bytes = td_memory_stats().bytes;
     assert_null(td_storage_alloc(SIZE_MAX));
     td_error_clear();
@@ -302,7 +269,6 @@ static void absurd_sizes_are_refused(void **state)
 
 static void sizes_are_checked(void **state)
 {
-    (void)state;
     int64_t out = -1;
     assert_true(td_mul_size(3, 5, &out));
     assert_int_equal(out, 15);
@@ -322,10 +288,10 @@ static void sizes_are_checked(void **state)
 
 static void last_release_destroys(void **state)
 {
-    (void)state;
     yarn *y = spin(7);
     assert_int_equal(td_object_count(y), 1);
-    assert_int_equal(td_memory_stats().live_objects, objects_before + 1);
+    assert_int_equal(td_memory_stats().live_objects,
+                     counters_before.live_objects + 1);
     assert_ptr_equal(td_retain(y), y);
     assert_int_equal(td_object_count(y), 2);
     td_release(y);
@@ -337,7 +303,6 @@ static void last_release_destroys(void **state)
 
 static void null_is_no_object(void **state)
 {
-    (void)state;
     assert_null(td_retain(NULL));
     td_release(NULL);
     assert_null(td_keep(NULL));
@@ -352,7 +317,6 @@ static void null_is_no_object(void **state)
 
 static void class_says_where_it_is_counted(void **state)
 {
-    (void)state;
     const td_class tensor = { "t", NULL, TD_COUNT_TENSORS };
     const td_class node = { "n", NULL, TD_COUNT_NODES };
     const td_memory_info before = td_memory_stats();
@@ -388,14 +352,12 @@ static void *chain(void *out)
 
 static void long_chain_dies_on_the_default_stack(void **state)
 {
-    (void)state;
     assert_non_null(chain(&destroyed));
     assert_int_equal(destroyed, LONG);
 }
 
 static void long_chain_dies_on_a_small_stack(void **state)
 {
-    (void)state;
     pthread_attr_t small;
     pthread_t thread;
     void *result = NULL;
@@ -410,7 +372,6 @@ static void long_chain_dies_on_a_small_stack(void **state)
 
 static void diamonds_die_once(void **state)
 {
-    (void)state;
     yarn *y = spin(0);
     for (int i = 1; i <= 60; i++) {
         yarn *above = spin(i);
@@ -435,7 +396,6 @@ static void *retain_and_release(void *object)
 
 static void counts_are_exact_across_threads(void **state)
 {
-    (void)state;
     pthread_t thread[3];
     yarn *y = spin(1);
     for (int i = 0; i < 3; i++)
@@ -451,7 +411,6 @@ static void counts_are_exact_across_threads(void **state)
 
 static void without_a_scope_the_caller_owns(void **state)
 {
-    (void)state;
     yarn *y = spin(1);
     assert_ptr_equal(td_keep(y), y);
     assert_ptr_equal(td_adopt(y), y);
@@ -462,7 +421,6 @@ static void without_a_scope_the_caller_owns(void **state)
 
 static void scope_frees_newest_first(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
     spin(2);
@@ -474,7 +432,6 @@ static void scope_frees_newest_first(void **state)
 
 static void inner_scope_frees_only_its_own(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
     td_scope_begin();
@@ -488,7 +445,6 @@ static void inner_scope_frees_only_its_own(void **state)
 
 static void end_with_hands_to_the_enclosing_scope(void **state)
 {
-    (void)state;
     td_scope_begin();
     td_scope_begin();
     spin(1);
@@ -502,7 +458,6 @@ static void end_with_hands_to_the_enclosing_scope(void **state)
 
 static void end_with_hands_to_the_caller(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
     yarn *y = td_scope_end_with(spin(2));
@@ -523,7 +478,6 @@ static yarn *same(yarn *y)
    would for a new object, wherever the argument lives. */
 static void end_with_shares_a_stranger(void **state)
 {
-    (void)state;
     yarn *mine = spin(1);
     yarn *again = same(mine);
     assert_ptr_equal(again, mine);
@@ -547,7 +501,6 @@ static void end_with_shares_a_stranger(void **state)
 
 static void keep_moves_one_level_and_only_members(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *outer = spin(1);
     td_scope_begin();
@@ -567,7 +520,6 @@ static void keep_moves_one_level_and_only_members(void **state)
 
 static void keep_reaches_the_caller(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *y = td_keep(spin(1));
     td_keep(y);
@@ -579,7 +531,6 @@ static void keep_reaches_the_caller(void **state)
 
 static void adopt_gives_to_the_scope(void **state)
 {
-    (void)state;
     yarn *y = spin(1);
     td_scope_begin();
     assert_ptr_equal(td_adopt(y), y);
@@ -590,7 +541,6 @@ static void adopt_gives_to_the_scope(void **state)
 
 static void adopt_lends_what_others_hold(void **state)
 {
-    (void)state;
     yarn *y = spin(1);
     td_scope_begin();
     assert_ptr_equal(td_adopt(td_retain(y)), y);
@@ -603,7 +553,6 @@ static void adopt_lends_what_others_hold(void **state)
 
 static void adopt_drops_what_its_scope_holds(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *y = spin(1);
     td_scope_begin();
@@ -617,7 +566,6 @@ static void adopt_drops_what_its_scope_holds(void **state)
 
 static void kept_loan_becomes_a_reference(void **state)
 {
-    (void)state;
     yarn *y = spin(1);
     td_scope_begin();
     td_share(y);
@@ -638,7 +586,6 @@ static void kept_loan_becomes_a_reference(void **state)
 
 static void lending_without_memory_leaks_nothing(void **state)
 {
-    (void)state;
     yarn *y = spin(1);
     td_scope_begin();
     td_memory_fail_after(0);
@@ -658,7 +605,6 @@ static void lending_without_memory_leaks_nothing(void **state)
 
 static void early_release_leaves_the_scope_whole(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
     yarn *y = spin(2);
@@ -672,7 +618,6 @@ static void early_release_leaves_the_scope_whole(void **state)
 /* The scope still lists y, but only x holds it: x takes it along. */
 static void scope_end_survives_neighbours_that_go(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *y = spin(1), *x = spin(2);
     x->held[0] = td_retain(y);
@@ -684,7 +629,6 @@ static void scope_end_survives_neighbours_that_go(void **state)
 
 static void retained_objects_survive_their_scope(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *y = td_retain(spin(1));
     td_scope_end();
@@ -697,7 +641,6 @@ static void retained_objects_survive_their_scope(void **state)
 
 static void under_a_barrier_the_caller_owns(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
     td_scope_barrier_begin();
@@ -718,7 +661,6 @@ static void under_a_barrier_the_caller_owns(void **state)
 
 static void barrier_guards_the_scopes_below(void **state)
 {
-    (void)state;
     td_scope_begin();
     yarn *y = spin(1);
     td_scope_barrier_begin();
@@ -738,7 +680,6 @@ static void barrier_guards_the_scopes_below(void **state)
 
 static void unbalanced_ends_are_errors(void **state)
 {
-    (void)state;
     td_scope_end();
     assert_string_equal(td_error_message(),
                         "scope_end: no scope is open");
@@ -760,7 +701,6 @@ static void unbalanced_ends_are_errors(void **state)
 
 static void too_deep_is_an_error_and_unwinds(void **state)
 {
-    (void)state;
     for (int i = 0; i < TD_SCOPE_DEPTH; i++)
         td_scope_begin();
     assert_false(td_failed());
@@ -783,7 +723,6 @@ static void too_deep_is_an_error_and_unwinds(void **state)
 
 static void scope_end_works_while_an_error_is_pending(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
     td_fail(TD_ERROR_VALUE, "x", "y");
@@ -804,7 +743,6 @@ static void *leave_scopes_open(void *out)
 
 static void ending_thread_frees_its_scopes(void **state)
 {
-    (void)state;
     pthread_t thread;
     pthread_create(&thread, NULL, leave_scopes_open, NULL);
     pthread_join(thread, NULL);
@@ -822,7 +760,6 @@ static void *adopt_elsewhere(void *object)
 
 static void threads_share_objects_of_foreign_scopes(void **state)
 {
-    (void)state;
     pthread_t thread[2];
     void *result;
     td_scope_begin();
@@ -850,7 +787,6 @@ static void *share_often(void *object)
 /* A model made long ago, used by two threads at once. */
 static void threads_share_one_object_at_once(void **state)
 {
-    (void)state;
     pthread_t thread[2];
     yarn *y = spin(1);
     for (int i = 0; i < 2; i++)
@@ -877,43 +813,21 @@ static yarn *weave(void)
     return td_scope_end_with(c);
 }
 
+static bool share_and_weave(void *global)
+{
+    td_share(global);
+    return weave() != NULL;
+}
+
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     yarn *global = spin(0);
-    yarn *y = NULL;
-    int attempts = 0;
-    for (; y == NULL && attempts < 50; attempts++) {
-        td_error_clear();
-        td_memory_fail_after(attempts);
-        td_scope_begin();
-        td_share(global);
-        y = weave();
-        td_memory_fail_after(-1);
-        assert_int_equal(y == NULL, td_failed());
-        td_scope_end();
-        assert_int_equal(td_object_count(global), 1);
-        assert_int_equal(td_memory_stats().live_objects,
-                         objects_before + 1);
-    }
-    assert_int_equal(attempts, 5);
+    assert_int_equal(fail_each_allocation(share_and_weave, global), 4);
+    assert_int_equal(td_object_count(global), 1);
     td_release(global);
 }
 
 /* ---- runtime --------------------------------------------------------- */
-
-/* Runs `check` in a fresh process image's child and expects status 0. */
-static void in_child(int (*check)(void))
-{
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(check());
-    int status = -1;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
 
 static int uses_everything(void)
 {
@@ -927,16 +841,14 @@ static int uses_everything(void)
 
 static void forked_child_works(void **state)
 {
-    (void)state;
     td_scope_begin();
     spin(1);
-    in_child(uses_everything);
+    assert_int_equal(forked(uses_everything), 0);
     td_scope_end();
 }
 
 static void environment_numbers_are_checked(void **state)
 {
-    (void)state;
     unsetenv("TREADLE_TEST");
     assert_int_equal(td_environment_int("TREADLE_TEST", 1, 9, 4), 4);
     setenv("TREADLE_TEST", "", 1);
@@ -961,7 +873,6 @@ static void environment_numbers_are_checked(void **state)
 
 static void environment_words_are_checked(void **state)
 {
-    (void)state;
     const char *const words[] = { "warp", "weft", NULL };
     unsetenv("TREADLE_TEST");
     assert_int_equal(td_environment_choice("TREADLE_TEST", words, 1), 1);
@@ -975,26 +886,12 @@ static void environment_words_are_checked(void **state)
     unsetenv("TREADLE_TEST");
 }
 
-static int misspelt_allocator(char *self)
-{
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        setenv("TREADLE_ALLOC", "palin", 1);
-        execl(self, self, "misspelt", (char *)NULL);
-        _exit(9);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static char *program;
 
 static void misspelt_setting_is_reported_once(void **state)
 {
-    (void)state;
-    assert_int_equal(misspelt_allocator(program), 0);
+    assert_int_equal(again(program, "misspelt", "TREADLE_ALLOC", "palin"),
+                     0);
 }
 
 /* The other process: the first producer reports, the next one works. */
@@ -1010,22 +907,17 @@ static int report_misspelt(void)
     return y == NULL || td_failed() ? 3 : 0;
 }
 
-static void stopping_twice_is_harmless(void **state)
+static int stops_twice(void)
 {
-    (void)state;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        td_runtime_stop();
-        td_runtime_stop();
-        _exit(uses_everything());
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    td_runtime_stop();
+    td_runtime_stop();
+    return uses_everything();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+static void stopping_twice_is_harmless(void **state)
+{
+    assert_int_equal(forked(stops_twice), 0);
+}
 
 int main(int argc, char **argv)
 {
@@ -1033,59 +925,59 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "misspelt") == 0)
         return report_misspelt();
     const struct CMUnitTest tests[] = {
-        TEST(nothing_is_pending_at_first),
-        TEST(fail_records_code_operation_and_text),
-        TEST(first_error_wins),
-        TEST(long_errors_are_cut_and_ended),
-        TEST(failing_allocates_nothing),
-        TEST(errors_belong_to_their_thread),
-        TEST(restoring_does_not_replace),
-        TEST(pending_error_stops_producers),
-        TEST(records_are_zeroed),
-        TEST(storage_is_aligned_and_counted),
-        TEST(peak_is_the_most_at_one_time),
-        TEST(fail_after_counts_down_once),
-        TEST(fail_after_negative_never_fails),
-        TEST(failed_allocation_is_a_memory_error),
-        TEST(absurd_sizes_are_refused),
-        TEST(sizes_are_checked),
-        TEST(last_release_destroys),
-        TEST(null_is_no_object),
-        TEST(class_says_where_it_is_counted),
-        TEST(long_chain_dies_on_the_default_stack),
-        TEST(long_chain_dies_on_a_small_stack),
-        TEST(diamonds_die_once),
-        TEST(counts_are_exact_across_threads),
-        TEST(without_a_scope_the_caller_owns),
-        TEST(scope_frees_newest_first),
-        TEST(inner_scope_frees_only_its_own),
-        TEST(end_with_hands_to_the_enclosing_scope),
-        TEST(end_with_hands_to_the_caller),
-        TEST(end_with_shares_a_stranger),
-        TEST(keep_moves_one_level_and_only_members),
-        TEST(keep_reaches_the_caller),
-        TEST(adopt_gives_to_the_scope),
-        TEST(adopt_lends_what_others_hold),
-        TEST(adopt_drops_what_its_scope_holds),
-        TEST(kept_loan_becomes_a_reference),
-        TEST(lending_without_memory_leaks_nothing),
-        TEST(early_release_leaves_the_scope_whole),
-        TEST(scope_end_survives_neighbours_that_go),
-        TEST(retained_objects_survive_their_scope),
-        TEST(under_a_barrier_the_caller_owns),
-        TEST(barrier_guards_the_scopes_below),
-        TEST(unbalanced_ends_are_errors),
-        TEST(too_deep_is_an_error_and_unwinds),
-        TEST(scope_end_works_while_an_error_is_pending),
-        TEST(ending_thread_frees_its_scopes),
-        TEST(threads_share_objects_of_foreign_scopes),
-        TEST(threads_share_one_object_at_once),
-        TEST(every_allocation_may_fail),
-        TEST(forked_child_works),
-        TEST(environment_numbers_are_checked),
-        TEST(environment_words_are_checked),
-        TEST(misspelt_setting_is_reported_once),
-        TEST(stopping_twice_is_harmless),
+        CASE(nothing_is_pending_at_first),
+        CASE(fail_records_code_operation_and_text),
+        CASE(first_error_wins),
+        CASE(long_errors_are_cut_and_ended),
+        CASE(failing_allocates_nothing),
+        CASE(errors_belong_to_their_thread),
+        CASE(restoring_does_not_replace),
+        CASE(pending_error_stops_producers),
+        CASE(records_are_zeroed),
+        CASE(storage_is_aligned_and_counted),
+        CASE(peak_is_the_most_at_one_time),
+        CASE(fail_after_counts_down_once),
+        CASE(fail_after_negative_never_fails),
+        CASE(failed_allocation_is_a_memory_error),
+        CASE(absurd_sizes_are_refused),
+        CASE(sizes_are_checked),
+        CASE(last_release_destroys),
+        CASE(null_is_no_object),
+        CASE(class_says_where_it_is_counted),
+        CASE(long_chain_dies_on_the_default_stack),
+        CASE(long_chain_dies_on_a_small_stack),
+        CASE(diamonds_die_once),
+        CASE(counts_are_exact_across_threads),
+        CASE(without_a_scope_the_caller_owns),
+        CASE(scope_frees_newest_first),
+        CASE(inner_scope_frees_only_its_own),
+        CASE(end_with_hands_to_the_enclosing_scope),
+        CASE(end_with_hands_to_the_caller),
+        CASE(end_with_shares_a_stranger),
+        CASE(keep_moves_one_level_and_only_members),
+        CASE(keep_reaches_the_caller),
+        CASE(adopt_gives_to_the_scope),
+        CASE(adopt_lends_what_others_hold),
+        CASE(adopt_drops_what_its_scope_holds),
+        CASE(kept_loan_becomes_a_reference),
+        CASE(lending_without_memory_leaks_nothing),
+        CASE(early_release_leaves_the_scope_whole),
+        CASE(scope_end_survives_neighbours_that_go),
+        CASE(retained_objects_survive_their_scope),
+        CASE(under_a_barrier_the_caller_owns),
+        CASE(barrier_guards_the_scopes_below),
+        CASE(unbalanced_ends_are_errors),
+        CASE(too_deep_is_an_error_and_unwinds),
+        CASE(scope_end_works_while_an_error_is_pending),
+        CASE(ending_thread_frees_its_scopes),
+        CASE(threads_share_objects_of_foreign_scopes),
+        CASE(threads_share_one_object_at_once),
+        CASE(every_allocation_may_fail),
+        CASE(forked_child_works),
+        CASE(environment_numbers_are_checked),
+        CASE(environment_words_are_checked),
+        CASE(misspelt_setting_is_reported_once),
+        CASE(stopping_twice_is_harmless),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -1,48 +1,10 @@
 /* needs: modules */
 /* Modules: names, lists, sharing, training flag, release; the first weights
    of each initialiser; failures. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <treadle/treadle.h>
+#include "treadle_test.h"
 #include "module.h"
-#include "tensor.h"
 
 static const td_linear_options usual = TD_DEFAULTS;
-static const td_tensor_options plain = TD_DEFAULTS;
-
-static int setup(void **state)
-{
-    (void)state;
-    td_error_clear();
-    td_scope_begin();
-    td_manual_seed(4);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    td_memory_fail_after(-1);
-    td_error_clear();
-    td_scope_end();
-    return td_memory_stats().live_tensors != 0
-        || td_memory_stats().live_objects != 0;
-}
-
-static void fails_with(td_error_code code, const char *words)
-{
-    assert_true(td_failed());
-    assert_int_equal(td_error(), code);
-    if (!strstr(td_error_message(), words))
-        fail_msg("'%s' lacks '%s'", td_error_message(), words);
-    td_error_clear();
-}
 
 static td_module *three_layers(void)
 {
@@ -54,7 +16,6 @@ static td_module *three_layers(void)
 
 static void names_are_paths(void **state)
 {
-    (void)state;
     td_module *inner = three_layers();
     td_module *net = td_sequential((td_module *[]){ td_relu_module(), inner,
         td_linear_module(3, 2, (td_linear_options){ .no_bias = true }) }, 3);
@@ -74,7 +35,6 @@ static void names_are_paths(void **state)
 
 static void a_short_array_is_filled_as_far_as_it_goes(void **state)
 {
-    (void)state;
     td_module *net = three_layers();
     td_tensor *p[4] = { NULL };
     assert_int_equal(td_parameters(net, NULL, 0), 4);
@@ -85,7 +45,6 @@ static void a_short_array_is_filled_as_far_as_it_goes(void **state)
 
 static void a_shared_layer_is_trained_once_and_saved_twice(void **state)
 {
-    (void)state;
     td_module *l = td_linear_module(4, 4, usual);
     td_module *net = td_sequential((td_module *[]){ l, td_relu_module(), l },
                                    3);
@@ -98,12 +57,11 @@ static void a_shared_layer_is_trained_once_and_saved_twice(void **state)
 
 static void a_name_too_long_is_an_error(void **state)
 {
-    (void)state;
     td_module *net = td_linear_module(1, 1, usual);
     for (int i = 0; i < 60; i++)
         net = td_sequential(&net, 1);
     assert_int_equal(td_parameters(net, NULL, 0), -1);
-    fails_with(TD_ERROR_RUNTIME, "longer than");
+    expect_error(TD_ERROR_RUNTIME, "longer than");
 }
 
 /* ---- a class of one's own ---------------------------------------------------------- */
@@ -131,7 +89,6 @@ static const td_module_class custom_class = {
 
 static void a_table_is_all_a_class_needs(void **state)
 {
-    (void)state;
     custom *c = td_module_new(&custom_class, sizeof *c);
     c->scale = td_retain(td_set_requires_grad(
         td_full(TD_RANK_0, td_float(2), plain), true));
@@ -160,7 +117,6 @@ static void a_table_is_all_a_class_needs(void **state)
 
 static void linear_is_x_times_w_transposed_plus_b(void **state)
 {
-    (void)state;
     td_module *l = td_linear_module(5, 3,
         (td_linear_options){ .dtype = TD_FLOAT64 });
     td_tensor *p[2], *x = td_randn(TD_DIMS(4, 5),
@@ -168,14 +124,15 @@ static void linear_is_x_times_w_transposed_plus_b(void **state)
     assert_int_equal(td_parameters(l, p, 2), 2);
     const double *w = td_data(p[0]), *b = td_data(p[1]), *v = td_data(x);
     td_tensor *y = td_forward(l, x);
+    comparison c = { 0 };
     for (int n = 0; n < 4; n++)
         for (int o = 0; o < 3; o++) {
             double sum = b[o];
             for (int i = 0; i < 5; i++)
                 sum += v[n * 5 + i] * w[o * 5 + i];
-            assert_true(fabs(((double *)td_data(y))[n * 3 + o] - sum)
-                        < 1e-14);
+            compare(&c, at(y, n * 3 + o), sum, 1e-14);
         }
+    expect_right(c, "linear");
     assert_null(td_forward(l, td_zeros(TD_DIMS(4, 6),
         (td_tensor_options){ .dtype = TD_FLOAT64 })));
     assert_true(td_failed());
@@ -184,7 +141,6 @@ static void linear_is_x_times_w_transposed_plus_b(void **state)
 
 static void a_sequence_passes_through_and_an_empty_one_returns(void **state)
 {
-    (void)state;
     td_module *none = td_sequential(NULL, 0);
     td_tensor *x = td_randn(TD_DIMS(2, 5), plain);
     assert_ptr_equal(td_forward(none, x), x);
@@ -198,7 +154,6 @@ static void a_sequence_passes_through_and_an_empty_one_returns(void **state)
 
 static void modules_live_as_long_as_their_sequence(void **state)
 {
-    (void)state;
     td_scope_begin();
     td_scope_begin();
     td_module *net = td_scope_end_with(three_layers());
@@ -235,7 +190,6 @@ static void expect(td_tensor *x, double most, double deviation)
 
 static void each_initialiser_has_its_width(void **state)
 {
-    (void)state;
     td_tensor *w = td_set_requires_grad(td_empty(TD_DIMS(300, 200), plain),
                                         true);
     const double xavier = sqrt(2.0 / 500), he = sqrt(2.0 / 200);
@@ -265,7 +219,6 @@ static void each_initialiser_has_its_width(void **state)
 
 static void signals_survive_twenty_layers(void **state)
 {
-    (void)state;
     td_tensor *x = td_randn(TD_DIMS(64, 256), plain);
     for (int i = 0; i < 20; i++)
         x = td_relu(td_linear(x, td_kaiming_normal_(
@@ -278,21 +231,19 @@ static void signals_survive_twenty_layers(void **state)
 
 static void gains_are_pytorchs(void **state)
 {
-    (void)state;
     assert_true(td_gain("linear", 0) == 1 && td_gain("sigmoid", 0) == 1);
     assert_true(td_gain("tanh", 0) == 5.0 / 3);
     assert_true(td_gain("relu", 0) == sqrt(2));
     assert_true(fabs(td_gain("leaky_relu", .2) - sqrt(2 / 1.04)) < 1e-15);
     assert_true(td_gain("selu", 0) == .75);
     td_gain("gelu", 0);
-    fails_with(TD_ERROR_VALUE, "gelu");
+    expect_error(TD_ERROR_VALUE, "gelu");
     td_gain(NULL, 0);
-    fails_with(TD_ERROR_VALUE, "(null)");
+    expect_error(TD_ERROR_VALUE, "(null)");
 }
 
 static void a_seed_makes_the_same_network(void **state)
 {
-    (void)state;
     td_tensor *p[2][4];
     for (int k = 0; k < 2; k++) {
         td_manual_seed(31);
@@ -311,34 +262,26 @@ static void a_seed_makes_the_same_network(void **state)
 
 static void wrong_arguments_are_named(void **state)
 {
-    (void)state;
-    assert_null(td_linear_module(-1, 3, usual));
-    fails_with(TD_ERROR_VALUE, "-1");
-    assert_null(td_linear_module(3, 3,
-                (td_linear_options){ .dtype = TD_INT64 }));
-    fails_with(TD_ERROR_TYPE, "int64");
+    refused(td_linear_module(-1, 3, usual), TD_ERROR_VALUE, "-1");
+    refused(td_linear_module(3, 3, (td_linear_options){ .dtype = TD_INT64 }),
+            TD_ERROR_TYPE, "int64");
     td_module *some[] = { td_relu_module(), NULL };
-    assert_null(td_sequential(some, 2));
-    fails_with(TD_ERROR_VALUE, "NULL");
-    assert_null(td_sequential(NULL, 2));
-    fails_with(TD_ERROR_VALUE, "2 children");
-    assert_null(td_forward(NULL, td_zeros(TD_DIMS(1), plain)));
-    fails_with(TD_ERROR_VALUE, "module is NULL");
-    assert_null(td_forward(some[0], NULL));
-    fails_with(TD_ERROR_VALUE, "input is NULL");
+    refused(td_sequential(some, 2), TD_ERROR_VALUE, "NULL");
+    refused(td_sequential(NULL, 2), TD_ERROR_VALUE, "2 children");
+    refused(td_forward(NULL, td_zeros(TD_DIMS(1), plain)),
+            TD_ERROR_VALUE, "module is NULL");
+    refused(td_forward(some[0], NULL), TD_ERROR_VALUE, "input is NULL");
     assert_int_equal(td_parameters(NULL, NULL, 0), -1);
-    fails_with(TD_ERROR_VALUE, "module is NULL");
-    assert_false(td_train(NULL, true));
-    fails_with(TD_ERROR_VALUE, "module is NULL");
-    assert_null(td_xavier_normal_(td_zeros(TD_DIMS(3), plain), 1));
-    fails_with(TD_ERROR_VALUE, "1 dimensions");
-    assert_null(td_kaiming_normal_(NULL, (td_kaiming_options)TD_DEFAULTS));
-    fails_with(TD_ERROR_VALUE, "weight is NULL");
+    expect_error(TD_ERROR_VALUE, "module is NULL");
+    refused(td_train(NULL, true), TD_ERROR_VALUE, "module is NULL");
+    refused(td_xavier_normal_(td_zeros(TD_DIMS(3), plain), 1),
+            TD_ERROR_VALUE, "1 dimensions");
+    refused(td_kaiming_normal_(NULL, (td_kaiming_options)TD_DEFAULTS),
+            TD_ERROR_VALUE, "weight is NULL");
 }
 
 static void sizes_of_zero_make_a_module(void **state)
 {
-    (void)state;
     td_module *l = td_linear_module(0, 3, usual);
     assert_non_null(l);
     td_tensor *y = td_forward(l, td_zeros(TD_DIMS(2, 0), plain));
@@ -346,46 +289,36 @@ static void sizes_of_zero_make_a_module(void **state)
     assert_non_null(td_linear_module(3, 0, usual));
 }
 
+static bool has_four_parameters(void *context)
+{
+    td_tensor *p[4];
+    return td_parameters(three_layers(), p, 4) == 4 && !td_failed();
+}
+
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
-    bool done = false;
-    for (int64_t n = 0; !done; n++) {
-        td_scope_begin();
-        const int64_t before = td_memory_stats().live_objects;
-        td_memory_fail_after(n);
-        td_tensor *p[4];
-        done = td_parameters(three_layers(), p, 4) == 4;
-        td_memory_fail_after(-1);
-        if (!done)
-            assert_int_equal(td_error(), TD_ERROR_MEMORY);
-        td_error_clear();
-        td_scope_end();
-        assert_true(td_memory_stats().live_objects <= before);
-        assert_int_equal(td_memory_stats().live_tensors, 0);
-        assert_true(n < 300);
-    }
+    const int64_t failed = fail_each_allocation(has_four_parameters, NULL);
+    assert_in_range(failed, 1, 299);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(names_are_paths),
-        TEST(a_short_array_is_filled_as_far_as_it_goes),
-        TEST(a_shared_layer_is_trained_once_and_saved_twice),
-        TEST(a_name_too_long_is_an_error),
-        TEST(a_table_is_all_a_class_needs),
-        TEST(linear_is_x_times_w_transposed_plus_b),
-        TEST(a_sequence_passes_through_and_an_empty_one_returns),
-        TEST(modules_live_as_long_as_their_sequence),
-        TEST(each_initialiser_has_its_width),
-        TEST(signals_survive_twenty_layers),
-        TEST(gains_are_pytorchs),
-        TEST(a_seed_makes_the_same_network),
-        TEST(wrong_arguments_are_named),
-        TEST(sizes_of_zero_make_a_module),
-        TEST(every_allocation_may_fail),
+        CASE(names_are_paths),
+        CASE(a_short_array_is_filled_as_far_as_it_goes),
+        CASE(a_shared_layer_is_trained_once_and_saved_twice),
+        CASE(a_name_too_long_is_an_error),
+        CASE(a_table_is_all_a_class_needs),
+        CASE(linear_is_x_times_w_transposed_plus_b),
+        CASE(a_sequence_passes_through_and_an_empty_one_returns),
+        CASE(modules_live_as_long_as_their_sequence),
+        CASE(each_initialiser_has_its_width),
+        CASE(signals_survive_twenty_layers),
+        CASE(gains_are_pytorchs),
+        CASE(a_seed_makes_the_same_network),
+        CASE(wrong_arguments_are_named),
+        CASE(sizes_of_zero_make_a_module),
+        CASE(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

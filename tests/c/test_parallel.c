@@ -1,55 +1,25 @@
 /* needs: parallel */
 /* Parallel loops and reductions under every executor and thread count. */
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "treadle_test.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <treadle/treadle.h>
 #include "memory.h"
 #include "parallel.h"
 #include "runtime.h"
 
-static const td_executor kinds[] = { TD_EXECUTOR_POOL, TD_EXECUTOR_OPENMP,
-                                     TD_EXECUTOR_SERIAL };
-static const int counts[] = { 1, 2, 3, 4, 7 };
-
-/* Calls `check` under each executor that is built and each count. */
-static void under_all(void (*check)(void))
-{
-    for (size_t e = 0; e < 3; e++)
-        for (size_t t = 0; t < 5; t++) {
-            if (kinds[e] == TD_EXECUTOR_OPENMP && !td_openmp_is_built())
-                continue;
-            assert_true(td_set_executor(kinds[e]));
-            assert_true(td_set_threads(counts[t]));
-            check();
-        }
-}
-
 static int setup(void **state)
 {
-    (void)state;
-    td_error_clear();
-    td_memory_fail_after(-1);
-    return !td_set_executor(TD_EXECUTOR_POOL) || !td_set_threads(4);
+    return begin_bare(state) || !td_set_threads(4);
 }
 
+/* Tests may leave errors here, but no loop. */
 static int teardown(void **state)
 {
-    (void)state;
     td_error_clear();
-    td_memory_fail_after(-1);
-    return td_self()->looping != 0 || td_self()->serial != 0
-        || td_process()->pool.active != 0;
+    return end_bare(state) || td_self()->looping != 0
+        || td_self()->serial != 0 || td_process()->pool.active != 0;
 }
+#undef CASE
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* ---- loops ----------------------------------------------------------- */
 
@@ -80,7 +50,7 @@ static void visit_all(int64_t n, int64_t grain)
         assert_int_equal(visits[i], i < n);
 }
 
-static void visit_many(void)
+static void visit_many(void *unused)
 {
     const int64_t lengths[] = { 1, 2, 5, 64, 997, MOST };
     const int64_t grains[] = { -1, 0, 1, 3, 100, 5000 };
@@ -95,13 +65,11 @@ static void visit_many(void)
 
 static void every_index_is_visited_once(void **state)
 {
-    (void)state;
-    under_all(visit_many);
+    under_any_threads(visit_many, NULL);
 }
 
 static void empty_loops_call_nobody(void **state)
 {
-    (void)state;
     visit_all(0, 1);
     assert_int_equal(calls, 0);
     visit_all(-7, 1);
@@ -112,14 +80,12 @@ static int64_t sizes[8];
 
 static bool note_size(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)context, (void)worker;
     sizes[begin / 25] = end - begin;
     return true;
 }
 
 static void chunks_differ_by_at_most_one(void **state)
 {
-    (void)state;
     memset(sizes, 0, sizeof sizes);
     assert_true(td_parallel_for(103, 1, note_size, NULL));
     const int64_t expected[] = { 26, 26, 26, 25 };
@@ -130,14 +96,12 @@ static void chunks_differ_by_at_most_one(void **state)
 static bool read_enormous(void *context, int64_t begin, int64_t end,
                           int worker)
 {
-    (void)worker;
     atomic_fetch_add((atomic_llong *)context, end - begin);
     return true;
 }
 
 static void enormous_lengths_do_not_overflow(void **state)
 {
-    (void)state;
     atomic_llong sum = 0;
     assert_true(td_parallel_for(INT64_MAX, 1, read_enormous, &sum));
     assert_int_equal(sum, INT64_MAX);
@@ -152,14 +116,13 @@ static void enormous_lengths_do_not_overflow(void **state)
 static bool fail_from_three(void *context, int64_t begin, int64_t end,
                             int worker)
 {
-    (void)worker;
     for (int64_t i = begin; i < end; i++)
         if (i >= *(int64_t *)context)
             return td_fail(TD_ERROR_INDEX, "body", "at %d", (int)i);
     return true;
 }
 
-static void fail_everywhere(void)
+static void fail_everywhere(void *unused)
 {
     for (int64_t first = 0; first < 40; first += 13) {
         assert_false(td_parallel_for(40, 1, fail_from_three, &first));
@@ -174,27 +137,24 @@ static void fail_everywhere(void)
 
 static void lowest_failing_chunk_wins(void **state)
 {
-    (void)state;
     for (int i = 0; i < 20; i++)
-        under_all(fail_everywhere);
+        under_any_threads(fail_everywhere, NULL);
 }
 
 static bool fail_silently(void *context, int64_t begin, int64_t end,
                           int worker)
 {
-    (void)context, (void)begin, (void)end, (void)worker;
     return false;
 }
 
 static bool fail_but_say_true(void *context, int64_t begin, int64_t end,
                               int worker)
 {
-    (void)context, (void)begin, (void)end, (void)worker;
     td_fail(TD_ERROR_VALUE, "body", "forgotten");
     return true;
 }
 
-static void fail_oddly(void)
+static void fail_oddly(void *unused)
 {
     for (int64_t grain = 1; grain < 200; grain += 150) {
         assert_false(td_parallel_for(100, grain, fail_silently, NULL));
@@ -209,13 +169,11 @@ static void fail_oddly(void)
 
 static void careless_bodies_still_fail(void **state)
 {
-    (void)state;
-    under_all(fail_oddly);
+    under_any_threads(fail_oddly, NULL);
 }
 
 static void pending_error_stops_loops(void **state)
 {
-    (void)state;
     double result = 5;
     calls = 0;
     td_fail(TD_ERROR_VALUE, "x", "y");
@@ -236,7 +194,6 @@ static atomic_int inner_parts, inner_threads_differ;
 
 static bool inner(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)begin, (void)end;
     atomic_fetch_add(&inner_parts, 1);
     if (worker != 0 || td_worker_count() != 1
         || !pthread_equal(pthread_self(), *(pthread_t *)context))
@@ -246,7 +203,6 @@ static bool inner(void *context, int64_t begin, int64_t end, int worker)
 
 static bool outer(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)context, (void)worker;
     pthread_t me = pthread_self();
     for (int64_t i = begin; i < end; i++)
         if (!td_parallel_for(1000, 1, inner, &me))
@@ -254,7 +210,7 @@ static bool outer(void *context, int64_t begin, int64_t end, int worker)
     return true;
 }
 
-static void nest(void)
+static void nest(void *unused)
 {
     if (td_threads() == 1 || td_get_executor() == TD_EXECUTOR_SERIAL)
         return;
@@ -266,13 +222,11 @@ static void nest(void)
 
 static void inner_loops_run_serially(void **state)
 {
-    (void)state;
-    under_all(nest);
+    under_any_threads(nest, NULL);
 }
 
 static void serial_scopes_keep_the_caller_alone(void **state)
 {
-    (void)state;
     td_serial_begin();
     td_serial_begin();
     td_serial_end();
@@ -291,7 +245,6 @@ static void serial_scopes_keep_the_caller_alone(void **state)
 static bool set_inside(void *context, int64_t begin, int64_t end,
                        int worker)
 {
-    (void)context, (void)end, (void)worker;
     if (begin == 0)
         return td_set_threads(2);
     return td_set_executor(TD_EXECUTOR_SERIAL);
@@ -299,7 +252,6 @@ static bool set_inside(void *context, int64_t begin, int64_t end,
 
 static void settings_wait_for_the_loop(void **state)
 {
-    (void)state;
     assert_false(td_parallel_for(100, 1, set_inside, NULL));
     assert_string_equal(td_error_message(), "set_threads: not possible "
                         "inside a parallel loop");
@@ -320,7 +272,6 @@ static bool add_up(void *context, int64_t begin, int64_t end, void *total)
 
 static void add(void *context, void *into, const void *from)
 {
-    (void)context;
     *(float *)into += *(const float *)from;
 }
 
@@ -335,7 +286,7 @@ static float sum_of(int64_t n, int64_t grain)
     return sum;
 }
 
-static void sums_match(void)
+static void sums_match(void *unused)
 {
     const float sums[] = { sum_of(10007, 64), sum_of(10007, 1),
                            sum_of(9001, 1000), sum_of(10007, 20000) };
@@ -348,7 +299,6 @@ static void sums_match(void)
 
 static void reductions_give_the_same_bits(void **state)
 {
-    (void)state;
     uint32_t seed = 12345;
     double exact = 0;
     for (int i = 0; i < 10007; i++) {
@@ -357,7 +307,7 @@ static void reductions_give_the_same_bits(void **state)
         exact += values[i];
     }
     memset(reference, 0, sizeof reference);
-    under_all(sums_match);
+    under_any_threads(sums_match, NULL);
     assert_true(reference[0] - exact < 1e-2 && exact - reference[0] < 1e-2);
     assert_true(reference[0] != reference[3]);
 }
@@ -365,7 +315,6 @@ static void reductions_give_the_same_bits(void **state)
 /* Concatenation is associative but not commutative: order shows. */
 static bool spell(void *context, int64_t begin, int64_t end, void *word)
 {
-    (void)context;
     for (int64_t i = begin; i < end; i++)
         ((char *)word)[strlen(word)] = (char)('a' + i);
     return true;
@@ -373,11 +322,10 @@ static bool spell(void *context, int64_t begin, int64_t end, void *word)
 
 static void append(void *context, void *into, const void *from)
 {
-    (void)context;
     strcat(into, from);
 }
 
-static void spell_alphabet(void)
+static void spell_alphabet(void *unused)
 {
     const char empty[27] = "";
     for (int64_t grain = 1; grain < 30; grain++) {
@@ -390,20 +338,17 @@ static void spell_alphabet(void)
 
 static void combination_keeps_the_order(void **state)
 {
-    (void)state;
-    under_all(spell_alphabet);
+    under_any_threads(spell_alphabet, NULL);
 }
 
 static bool fail_late(void *context, int64_t begin, int64_t end, void *out)
 {
-    (void)context, (void)out;
     return end < 90 || td_fail(TD_ERROR_VALUE, "map", "block at %d",
                                (int)begin);
 }
 
 static void failed_reductions_leave_the_result(void **state)
 {
-    (void)state;
     float result = 42;
     assert_false(td_parallel_reduce(100, 10, 4, &zero, fail_late, add,
                                     NULL, &result));
@@ -421,7 +366,6 @@ static void failed_reductions_leave_the_result(void **state)
 static bool use_scratch(void *context, int64_t begin, int64_t end,
                         int worker)
 {
-    (void)context;
     for (int64_t i = begin; i < end; i++) {
         const size_t bytes = 1000 + 700 * (size_t)i;
         unsigned char *buffer = td_scratch(bytes);
@@ -435,7 +379,7 @@ static bool use_scratch(void *context, int64_t begin, int64_t end,
     return true;
 }
 
-static void use_scratch_everywhere(void)
+static void use_scratch_everywhere(void *unused)
 {
     const int64_t before = td_memory_stats().bytes;
     assert_true(td_parallel_for(40, 1, use_scratch, NULL));
@@ -444,8 +388,7 @@ static void use_scratch_everywhere(void)
 
 static void scratch_belongs_to_its_thread(void **state)
 {
-    (void)state;
-    under_all(use_scratch_everywhere);
+    under_any_threads(use_scratch_everywhere, NULL);
 }
 
 static void *fail_scratch(void *unused)
@@ -459,13 +402,11 @@ static void *fail_scratch(void *unused)
     td_memory_fail_after(0);
     const bool again = td_scratch(100000) == NULL;
     td_error_clear();
-    (void)unused;
     return refused && given && again && td_scratch(0) ? values : NULL;
 }
 
 static void scratch_may_be_refused(void **state)
 {
-    (void)state;
     pthread_t thread;
     void *result;
     pthread_create(&thread, NULL, fail_scratch, NULL);
@@ -479,7 +420,6 @@ static void scratch_may_be_refused(void **state)
 
 static bool count_up(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)worker;
     for (int64_t i = begin; i < end; i++)
         ((int *)context)[i]++;
     return true;
@@ -512,7 +452,6 @@ static void loop_from_three_threads(void)
 
 static void user_threads_loop_at_once(void **state)
 {
-    (void)state;
     loop_from_three_threads();
     assert_true(td_set_executor(TD_EXECUTOR_SERIAL));
     loop_from_three_threads();
@@ -525,7 +464,6 @@ static bool inside, may_leave;
 static bool wait_inside(void *context, int64_t begin, int64_t end,
                         int worker)
 {
-    (void)context, (void)end, (void)worker;
     if (begin > 0)
         return true;
     pthread_mutex_lock(&gate);
@@ -545,14 +483,12 @@ static void *hold_the_pool(void *unused)
 
 static bool is_caller(void *context, int64_t begin, int64_t end, int worker)
 {
-    (void)begin, (void)end;
     return worker == 0 && pthread_equal(pthread_self(),
                                         *(pthread_t *)context);
 }
 
 static void busy_pool_leaves_the_second_alone(void **state)
 {
-    (void)state;
     pthread_t holder, me = pthread_self();
     inside = may_leave = false;
     pthread_create(&holder, NULL, hold_the_pool, NULL);
@@ -566,28 +502,6 @@ static void busy_pool_leaves_the_second_alone(void **state)
     pthread_cond_broadcast(&opened);
     pthread_mutex_unlock(&gate);
     pthread_join(holder, NULL);
-}
-
-/* The sanitizers' own runtimes lose their locks in a fork. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED 1
-#elif defined __has_feature
-#define SANITIZED \
-    (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SANITIZED 0
-#endif
-
-/* The status of `check`, run in a forked child that then exits. */
-static int forked(int (*check)(void))
-{
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(check());
-    int status = -1;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
 static int loop_and_check(void)
@@ -624,7 +538,7 @@ static int loop_in_grandchild(void)
     return here ? here : forked(loop_in_child);
 }
 
-static void fork_everywhere(void)
+static void fork_everywhere(void *unused)
 {
     visit_all(500, 1);
     assert_int_equal(forked(loop_in_child), 0);
@@ -634,15 +548,13 @@ static void fork_everywhere(void)
 
 static void forked_children_loop(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
-    under_all(fork_everywhere);
+    under_any_threads(fork_everywhere, NULL);
 }
 
 static void fork_waits_for_a_loop_elsewhere(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     pthread_t other;
@@ -667,7 +579,6 @@ static int loop_after_the_end(void)
 
 static void loops_after_the_end_run_alone(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(forked(loop_after_the_end), 0);
@@ -676,7 +587,6 @@ static void loops_after_the_end_run_alone(void **state)
 static bool exit_inside(void *context, int64_t begin, int64_t end,
                         int worker)
 {
-    (void)end, (void)worker;
     if (begin == *(int64_t *)context)
         exit(17);
     return true;
@@ -698,7 +608,6 @@ static int exit_in_last_chunk(void)
 
 static void exit_inside_a_loop_ends_the_process(void **state)
 {
-    (void)state;
     if (SANITIZED)
         skip();
     assert_int_equal(forked(exit_in_first_chunk), 17);
@@ -707,7 +616,6 @@ static void exit_inside_a_loop_ends_the_process(void **state)
 
 static void pool_starts_late_and_stops_for_settings(void **state)
 {
-    (void)state;
     assert_true(td_set_threads(3));
     assert_int_equal(td_process()->pool.started, 0);
     visit_all(2, 1);
@@ -722,7 +630,6 @@ static void pool_starts_late_and_stops_for_settings(void **state)
 
 static void wrong_settings_are_refused(void **state)
 {
-    (void)state;
     const int wrong[] = { 0, -1, 257, INT32_MAX };
     for (int i = 0; i < 4; i++) {
         assert_false(td_set_threads(wrong[i]));
@@ -740,7 +647,6 @@ static void wrong_settings_are_refused(void **state)
 
 static void openmp_is_there_or_a_clear_error(void **state)
 {
-    (void)state;
     if (td_set_executor(TD_EXECUTOR_OPENMP)) {
         assert_int_equal(td_get_executor(), TD_EXECUTOR_OPENMP);
         return;
@@ -753,7 +659,6 @@ static void openmp_is_there_or_a_clear_error(void **state)
 
 static void deterministic_is_a_switch(void **state)
 {
-    (void)state;
     assert_false(td_is_deterministic());
     assert_true(td_set_deterministic(true));
     assert_true(td_is_deterministic());
@@ -762,25 +667,6 @@ static void deterministic_is_a_switch(void **state)
 }
 
 static char *program;
-
-/* Runs this program again as `argument`, with one variable set. */
-static int again(const char *argument, const char *variable,
-                 const char *value)
-{
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        unsetenv("TREADLE_THREADS");
-        unsetenv("TREADLE_NUM_THREADS");
-        unsetenv("TREADLE_EXECUTOR");
-        setenv(variable, value, 1);
-        execl(program, program, argument, (char *)NULL);
-        _exit(99);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
-}
 
 static int tell(const char *what)
 {
@@ -796,30 +682,30 @@ static int tell(const char *what)
 
 static void environment_is_read_once_at_the_start(void **state)
 {
-    (void)state;
-    assert_int_equal(again("threads", "TREADLE_THREADS", "3"), 3);
-    assert_int_equal(again("threads", "TREADLE_NUM_THREADS", "5"), 5);
-    assert_int_equal(again("threads", "UNRELATED", "5"), td_processors());
-    assert_int_equal(again("error", "UNRELATED", "5"), TD_OK);
-    assert_int_equal(again("error", "TREADLE_THREADS", "0"),
+    unsetenv("TREADLE_THREADS");
+    unsetenv("TREADLE_NUM_THREADS");
+    unsetenv("TREADLE_EXECUTOR");
+    assert_int_equal(again(program, "threads", "TREADLE_THREADS", "3"), 3);
+    assert_int_equal(again(program, "threads", "TREADLE_NUM_THREADS", "5"), 5);
+    assert_int_equal(again(program, "threads", "UNRELATED", "5"), td_processors());
+    assert_int_equal(again(program, "error", "UNRELATED", "5"), TD_OK);
+    assert_int_equal(again(program, "error", "TREADLE_THREADS", "0"),
                      TD_ERROR_VALUE);
-    assert_int_equal(again("error", "TREADLE_THREADS", "many"),
+    assert_int_equal(again(program, "error", "TREADLE_THREADS", "many"),
                      TD_ERROR_VALUE);
-    assert_int_equal(again("executor", "TREADLE_EXECUTOR", "serial"),
+    assert_int_equal(again(program, "executor", "TREADLE_EXECUTOR", "serial"),
                      TD_EXECUTOR_SERIAL);
-    assert_int_equal(again("executor", "TREADLE_EXECUTOR", "pool"),
+    assert_int_equal(again(program, "executor", "TREADLE_EXECUTOR", "pool"),
                      TD_EXECUTOR_POOL);
-    assert_int_equal(again("error", "TREADLE_EXECUTOR", "openmp"),
+    assert_int_equal(again(program, "error", "TREADLE_EXECUTOR", "openmp"),
                      td_openmp_is_built() ? TD_OK : TD_ERROR_UNSUPPORTED);
-    assert_int_equal(again("error", "TREADLE_EXECUTOR", "gpu"),
+    assert_int_equal(again(program, "error", "TREADLE_EXECUTOR", "gpu"),
                      TD_ERROR_VALUE);
-    assert_int_equal(again("deterministic", "TREADLE_DETERMINISTIC", "1"),
+    assert_int_equal(again(program, "deterministic", "TREADLE_DETERMINISTIC", "1"),
                      1);
-    assert_int_equal(again("deterministic", "TREADLE_DETERMINISTIC", "0"),
+    assert_int_equal(again(program, "deterministic", "TREADLE_DETERMINISTIC", "0"),
                      0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
 {
@@ -827,32 +713,32 @@ int main(int argc, char **argv)
     if (argc > 1)
         return tell(argv[1]);
     const struct CMUnitTest tests[] = {
-        TEST(every_index_is_visited_once),
-        TEST(empty_loops_call_nobody),
-        TEST(chunks_differ_by_at_most_one),
-        TEST(enormous_lengths_do_not_overflow),
-        TEST(lowest_failing_chunk_wins),
-        TEST(careless_bodies_still_fail),
-        TEST(pending_error_stops_loops),
-        TEST(inner_loops_run_serially),
-        TEST(serial_scopes_keep_the_caller_alone),
-        TEST(settings_wait_for_the_loop),
-        TEST(reductions_give_the_same_bits),
-        TEST(combination_keeps_the_order),
-        TEST(failed_reductions_leave_the_result),
-        TEST(scratch_belongs_to_its_thread),
-        TEST(scratch_may_be_refused),
-        TEST(user_threads_loop_at_once),
-        TEST(busy_pool_leaves_the_second_alone),
-        TEST(forked_children_loop),
-        TEST(fork_waits_for_a_loop_elsewhere),
-        TEST(loops_after_the_end_run_alone),
-        TEST(exit_inside_a_loop_ends_the_process),
-        TEST(pool_starts_late_and_stops_for_settings),
-        TEST(wrong_settings_are_refused),
-        TEST(openmp_is_there_or_a_clear_error),
-        TEST(deterministic_is_a_switch),
-        TEST(environment_is_read_once_at_the_start),
+        CASE(every_index_is_visited_once),
+        CASE(empty_loops_call_nobody),
+        CASE(chunks_differ_by_at_most_one),
+        CASE(enormous_lengths_do_not_overflow),
+        CASE(lowest_failing_chunk_wins),
+        CASE(careless_bodies_still_fail),
+        CASE(pending_error_stops_loops),
+        CASE(inner_loops_run_serially),
+        CASE(serial_scopes_keep_the_caller_alone),
+        CASE(settings_wait_for_the_loop),
+        CASE(reductions_give_the_same_bits),
+        CASE(combination_keeps_the_order),
+        CASE(failed_reductions_leave_the_result),
+        CASE(scratch_belongs_to_its_thread),
+        CASE(scratch_may_be_refused),
+        CASE(user_threads_loop_at_once),
+        CASE(busy_pool_leaves_the_second_alone),
+        CASE(forked_children_loop),
+        CASE(fork_waits_for_a_loop_elsewhere),
+        CASE(loops_after_the_end_run_alone),
+        CASE(exit_inside_a_loop_ends_the_process),
+        CASE(pool_starts_late_and_stops_for_settings),
+        CASE(wrong_settings_are_refused),
+        CASE(openmp_is_there_or_a_clear_error),
+        CASE(deterministic_is_a_switch),
+        CASE(environment_is_read_once_at_the_start),
     };
     return cmocka_run_group_tests_name("parallel", tests, NULL, NULL);
 }

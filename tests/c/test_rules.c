@@ -1,35 +1,11 @@
 /* needs: gradcheck */
 /* Rules at the places that difference quotients cannot check. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
-#include <string.h>
-#include <treadle/treadle.h>
+#include "treadle_test.h"
 #include "formula.h"
 #include "registry.h"
 
 static const td_tensor_options leaf_f64 = { .dtype = TD_FLOAT64, .requires_grad = true };
-static const td_tensor_options plain_f64 = { .dtype = TD_FLOAT64 };
 static const td_reduce_options all = TD_DEFAULTS;
-
-static int begin(void **state)
-{
-    (void)state;
-    td_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    const bool failed = td_failed();
-    td_error_clear();
-    td_scope_end();
-    return failed;
-}
 
 static td_tensor *numbers(int n, const double *x)
 {
@@ -48,20 +24,18 @@ static td_tensor *grad(td_tensor *y, td_tensor *x, bool recorded)
 static void expect(int n, const double *expected, td_tensor *y, td_tensor *x)
 {
     for (int recorded = 0; recorded < 2; recorded++) {
-        td_tensor *g = grad(y, x, recorded);
+        const td_tensor *g = grad(y, x, recorded);
+        comparison c = { 0 };
         assert_non_null(g);
-        for (int i = 0; i < n; i++) {
-            const double got = ((double *)td_data(td_contiguous(td_detach(g))))[i];
-            if (!(got == expected[i] || fabs(got - expected[i]) < 1e-12 || (got != got && expected[i] != expected[i])))
-                fail_msg("element %d: expected %g, got %g (recorded: %d)", i, expected[i], got, recorded);
-        }
+        for (int i = 0; i < n; i++)
+            compare(&c, at(g, i), expected[i], 1e-12);
+        expect_right(c, "gradient, recorded: %d", recorded);
     }
 }
 #define EXPECT(y, x, ...) expect(sizeof (double[]){ __VA_ARGS__ } / sizeof(double), (double[]){ __VA_ARGS__ }, y, x)
 
 static void kinks_follow_the_convention(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(-2, -0.0, 0, 3, NAN);
     EXPECT(td_relu(x), x, 0, 0, 0, 1, 1);
     EXPECT(td_abs(x), x, -1, 0, 0, 1, 0);
@@ -74,15 +48,13 @@ static void kinks_follow_the_convention(void **state)
 
 static void infinite_gradients_are_chosen_not_multiplied(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(0, 4);       /* the slope of sqrt at 0 is infinite */
     EXPECT(td_sqrt(td_relu(x)), x, 0, 0.25);
-    EXPECT(td_sqrt(td_maximum(x, td_full(TD_DIMS(2), td_float(1), plain_f64))), x, 0, 0.25);
+    EXPECT(td_sqrt(td_maximum(x, td_full(TD_DIMS(2), td_float(1), wide))), x, 0, 0.25);
 }
 
 static void powers_at_zero(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(0, 0, 0, -8, 2), *e = NUMBERS(0, 1, 2, 3, 0);
     EXPECT(td_pow(x, e), x, 0, 1, 0, 192, 0);
     td_tensor *b = NUMBERS(0, 2, 0), *p = NUMBERS(2, 0, 0);
@@ -95,7 +67,6 @@ static void powers_at_zero(void **state)
 
 static void ties_share(void **state)
 {
-    (void)state;
     td_tensor *a = NUMBERS(1, 2, 3), *b = NUMBERS(3, 2, 1);
     EXPECT(td_maximum(a, b), a, 0, 0.5, 1);
     EXPECT(td_maximum(a, b), b, 1, 0.5, 0);
@@ -108,7 +79,6 @@ static void ties_share(void **state)
 
 static void clamp_passes_at_its_edges(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(-2, -1, 0, 1, 2, NAN);
     const td_value in = td_v_tensor(x), attr[2] = { td_v_float(-1), td_v_float(1) };
     EXPECT(td_run1(&td_ops[TD_OP_clamp], 1, &in, 2, attr), x, 0, 1, 1, 1, 0, 0);
@@ -116,7 +86,6 @@ static void clamp_passes_at_its_edges(void **state)
 
 static void logsumexp_of_nothing_but_minus_infinity(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(-INFINITY, -INFINITY);
     EXPECT(td_logsumexp(x, all), x, 0, 0);
     x = NUMBERS(1000, -INFINITY, 1000);
@@ -125,7 +94,6 @@ static void logsumexp_of_nothing_but_minus_infinity(void **state)
 
 static void rows_taken_twice_add_up(void **state)
 {
-    (void)state;
     td_tensor *x = td_full(TD_DIMS(3, 2), td_float(1), leaf_f64);
     const int64_t rows[3] = { 2, 0, 2 };
     td_tensor *index = td_from_data(rows, TD_DIMS(3), (td_tensor_options){ .dtype = TD_INT64 });
@@ -137,7 +105,6 @@ static void rows_taken_twice_add_up(void **state)
 
 static void gradients_of_parts_are_zero_elsewhere(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(1, 2, 3, 4, 5);
     EXPECT(td_slice(x, 0, (td_opt_i64)td_some(1), (td_opt_i64)td_some(-1), 2), x, 0, 1, 0, 1, 0);
     EXPECT(td_select(x, -1, -2), x, 0, 0, 0, 1, 0);
@@ -145,7 +112,6 @@ static void gradients_of_parts_are_zero_elsewhere(void **state)
 
 static void conversions_convert_the_gradient_back(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(1, 2);
     td_tensor *g = grad(td_to(x, TD_FLOAT32), x, false);
     assert_int_equal(td_dtype_of(g), TD_FLOAT64);
@@ -156,7 +122,6 @@ static void conversions_convert_the_gradient_back(void **state)
 
 static void nothing_but_shape_needs_no_rule(void **state)
 {
-    (void)state;
     td_tensor *x = NUMBERS(1, 2);
     assert_false(td_requires_grad(td_zeros_like(x, (td_tensor_options)TD_DEFAULTS)));
     assert_false(td_requires_grad(td_eq(x, x)));
@@ -165,7 +130,6 @@ static void nothing_but_shape_needs_no_rule(void **state)
 
 static void empty_shapes_have_empty_gradients(void **state)
 {
-    (void)state;
     td_tensor *a = td_zeros(TD_DIMS(0, 3), leaf_f64), *b = td_zeros(TD_DIMS(3, 2), leaf_f64);
     td_tensor *y = td_sum(td_tanh(td_matmul(a, b)), all), *in[2] = { a, b }, *g[2];
     assert_true(td_grad(&y, 1, in, 2, g, (td_grad_options)TD_DEFAULTS));
@@ -177,7 +141,6 @@ static void empty_shapes_have_empty_gradients(void **state)
 
 static void layouts_and_dtypes_mix(void **state)
 {
-    (void)state;
     td_tensor *a = td_full(TD_DIMS(3, 5), td_float(0.5), leaf_f64);
     td_tensor *b = td_full(TD_DIMS(5, 3), td_float(2), (td_tensor_options){ .requires_grad = true });
     td_tensor *y = td_sum(td_div(td_t(a), b), all), *in[2] = { a, b }, *g[2];
@@ -189,9 +152,8 @@ static void layouts_and_dtypes_mix(void **state)
 
 static void same_bits_for_any_number_of_threads(void **state)
 {
-    (void)state;
     static double first[50000];
-    td_tensor *x = td_linspace(-3, 3, 50000, plain_f64);
+    td_tensor *x = td_linspace(-3, 3, 50000, wide);
     td_set_requires_grad(x, true);
     const int threads = td_threads();
     for (int n = 1; n <= 4; n++) {
@@ -212,7 +174,6 @@ static void formulas_bind_like_c(void **state)
         { "select((g < x) | (x > y), 1, 0) * g", 5 }, { "K(0.5) * g", 2.5 }, { "2 * g * x", 30 },
         { "p_abs(-g)", 5 }, { "p_pow(x, y)", 9 }, { "select(g != g, 1, 0) + g", 5 }, { "1.5 - g", -3.5 },
     };
-    (void)state;
     const td_value bound[3] = { td_v_tensor(NUMBERS(5)), td_v_tensor(NUMBERS(3)), td_v_tensor(NUMBERS(2)) };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         td_formula f;
@@ -229,32 +190,29 @@ static void malformed_formulas_are_refused(void **state)
     static const char *const table[] = { "", "g +", "(g", "g)", "g x", "select(g, x", "K()", "p_nothing(g)", "z",
                                          "g < x < y x", "gg", "+ g", "g ** x", "f(g,x,y,g)", "1 2" };
     td_formula f;
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (td_formula_parse(table[i], &f))
             fail_msg("'%s' was read", table[i]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(kinks_follow_the_convention),
-        TEST(infinite_gradients_are_chosen_not_multiplied),
-        TEST(powers_at_zero),
-        TEST(ties_share),
-        TEST(clamp_passes_at_its_edges),
-        TEST(logsumexp_of_nothing_but_minus_infinity),
-        TEST(rows_taken_twice_add_up),
-        TEST(gradients_of_parts_are_zero_elsewhere),
-        TEST(conversions_convert_the_gradient_back),
-        TEST(nothing_but_shape_needs_no_rule),
-        TEST(empty_shapes_have_empty_gradients),
-        TEST(layouts_and_dtypes_mix),
-        TEST(same_bits_for_any_number_of_threads),
-        TEST(formulas_bind_like_c),
-        TEST(malformed_formulas_are_refused),
+        CASE(kinks_follow_the_convention),
+        CASE(infinite_gradients_are_chosen_not_multiplied),
+        CASE(powers_at_zero),
+        CASE(ties_share),
+        CASE(clamp_passes_at_its_edges),
+        CASE(logsumexp_of_nothing_but_minus_infinity),
+        CASE(rows_taken_twice_add_up),
+        CASE(gradients_of_parts_are_zero_elsewhere),
+        CASE(conversions_convert_the_gradient_back),
+        CASE(nothing_but_shape_needs_no_rule),
+        CASE(empty_shapes_have_empty_gradients),
+        CASE(layouts_and_dtypes_mix),
+        CASE(same_bits_for_any_number_of_threads),
+        CASE(formulas_bind_like_c),
+        CASE(malformed_formulas_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* needs: parallel graph modules losses optimisers random networks */
 
 /* Training with any number of threads, in several threads, and after a fork. */
+#include "treadle_test.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-#include <treadle/treadle.h>
 
 enum { INPUTS = 37, HIDDEN = 67, CLASSES = 5, BATCH = 131, STEPS = 7, WEIGHTS = 4 };
 
@@ -63,33 +55,24 @@ static void assert_same(const run *a, const run *b)
 
 static void learning_lowers_the_loss(void **state)
 {
-    (void)state;
     static run r = { .seed = 3 };
     train(&r);
     assert_true(r.good && r.loss[STEPS - 1] < r.loss[0] && r.loss[STEPS - 1] > 0);
 }
 
+static void train_once_more(void *first)
+{
+    static run next = { .seed = 11 };
+    train(&next);
+    assert_same(first, &next);
+}
+
 static void same_bits_for_any_number_of_threads_and_executor(void **state)
 {
-    (void)state;
-    static run first, next;
-    first.seed = next.seed = 11;
+    static run first = { .seed = 11 };
     assert_true(td_set_executor(TD_EXECUTOR_SERIAL));
     train(&first);
-    const td_executor executors[] = { TD_EXECUTOR_POOL, TD_EXECUTOR_OPENMP };
-    for (int e = 0; e < 2; e++) {
-        if (!td_set_executor(executors[e])) {
-            td_error_clear();                   /* built without OpenMP */
-            continue;
-        }
-        for (int threads = 1; threads <= 4; threads *= 2) {
-            assert_true(td_set_threads(threads));
-            train(&next);
-            assert_same(&first, &next);
-        }
-    }
-    assert_true(td_set_executor(TD_EXECUTOR_POOL));
-    assert_true(td_set_threads(2));
+    under_any_threads(train_once_more, &first);
 }
 
 static void *train_in_thread(void *context)
@@ -100,7 +83,6 @@ static void *train_in_thread(void *context)
 
 static void two_threads_train_two_models_as_if_alone(void **state)
 {
-    (void)state;
     static run alone[2], together[2];
     pthread_t thread[2];
     for (int i = 0; i < 2; i++) {
@@ -136,7 +118,6 @@ static void *ask(void *context)
 
 static void two_threads_ask_one_model(void **state)
 {
-    (void)state;
     static asking a[3];
     pthread_t thread[2];
     td_scope_begin();
@@ -156,53 +137,33 @@ static void two_threads_ask_one_model(void **state)
     td_scope_end();
 }
 
-/* The sanitizers' own runtimes lose their locks in a fork. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-enum { CAN_FORK = 0 };
-#else
-enum { CAN_FORK = 1 };
-#endif
+static run before, after;
+
+static int train_in_child(void)
+{
+    train(&after);
+    return !after.good || memcmp(&before, &after, sizeof before) != 0;
+}
 
 static void training_goes_on_in_a_forked_child(void **state)
 {
-    (void)state;
-    if (!CAN_FORK)
+    if (SANITIZED)
         skip();
-    static run before, after;
     before.seed = after.seed = 31;
     train(&before);
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(60);
-        train(&after);
-        _exit(after.good && memcmp(&before, &after, sizeof before) == 0 ? 0 : 1);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(forked(train_in_child), 0);
     train(&after);
     assert_same(&before, &after);
 }
 
-static int forget_errors(void **state)
-{
-    (void)state;
-    td_error_clear();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, forget_errors)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(learning_lowers_the_loss),
-        TEST(same_bits_for_any_number_of_threads_and_executor),
-        TEST(two_threads_train_two_models_as_if_alone),
-        TEST(two_threads_ask_one_model),
-        TEST(training_goes_on_in_a_forked_child),
+        CASE(learning_lowers_the_loss),
+        CASE(same_bits_for_any_number_of_threads_and_executor),
+        CASE(two_threads_train_two_models_as_if_alone),
+        CASE(two_threads_ask_one_model),
+        CASE(training_goes_on_in_a_forked_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
