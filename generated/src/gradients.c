@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "rules": edit that, not this file. */
 /* The rules of elementwise rows, by loop and by formula. */
+#include "device.h"
 #include "formula.h"
 #include "gradients.h"
 #include "rules.h"
-#include "tensor.h"
 #include <pthread.h>
 
 /* rules: names a formula may bind */
@@ -94,7 +94,8 @@ static td_tensor *evaluate_gradient(td_backward_pass *b,
 {
     td_value result;
     const char *names = b->n_in == 1 ? "gx?y" : "gaby";
-    const td_tensor_options like = { .dtype = td_input_dtype(b, i) };
+    const td_tensor_options like = { .dtype = td_input_dtype(b, i),
+                                .device = td_device_of(b->grad[0]) };
     if (!td_formula_run(formula_of(row, i), names, value, &result))
         return NULL;
     return result.kind == TD_TENSOR ? result.as.tensor
@@ -105,13 +106,15 @@ static bool elementwise_rule(td_backward_pass *b, int operands)
 {
     const td_gradient_row *row = row_of(b->node->op);
     td_value value[TD_BINDINGS];
+    const bool as_loop = !b->create_graph && !td_self()->watched
+                      && td_on_host(b->grad[0]);
     bind(b, operands, value);
     for (int i = 0; i < operands && !td_failed(); i++) {
         if (!td_needs(b, i))
             continue;
-        b->grad_in[i] = b->create_graph
-            ? evaluate_gradient(b, row, i, value)
-            : run_gradient(b, row, i, operands, value);
+        b->grad_in[i] = as_loop
+            ? run_gradient(b, row, i, operands, value)
+            : evaluate_gradient(b, row, i, value);
     }
     return !td_failed();
 }

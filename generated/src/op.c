@@ -7,6 +7,8 @@
 #include "registry.h"
 /* graph: includes of the door */
 #include "autograd.h"
+/* tracing: includes of the door */
+#include "trace.h"
 
 /* operators: table of the operators */
 const td_op td_ops[TD_OP_COUNT + 1] = {
@@ -256,9 +258,14 @@ bool td_run(td_call *call)
     td_recording recording;
     if (!td_record_begin(call, &recording))
         return false;
-    bool ok = call->op->kernel(call);
+    /* tracing: prepare to record the call */
+    const int trace_level = td_trace_enter(call);
+    bool ok = !td_failed() && call->op->kernel(call);
     /* graph: record the call */
     ok = td_record_end(call, recording, ok);
+    /* tracing: record the call */
+    if (trace_level > 0)
+        ok = td_trace_leave(call, trace_level, ok);
     if (!ok)
         discard_results(call);
     return ok;

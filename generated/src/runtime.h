@@ -45,6 +45,7 @@ typedef struct td_thread {
     td_scratch_block *scratch;      /* see td_scratch */
     /* devices: td_thread fields */
     bool symbolic;                  /* shapes only: nothing computes */
+    bool watched;                   /* all steps go through the door */
     /* random: td_thread fields */
     td_random_state random;
     bool random_seeded;
@@ -55,6 +56,8 @@ typedef struct td_thread {
     int muted;                      /* recorded operators running */
     /* hooks: td_thread fields */
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
+    /* tracing: td_thread fields */
+    struct td_trace *trace;         /* what is being recorded, or NULL */
 } td_thread;
 
 /* memory: struct td_runtime */

@@ -74,10 +74,11 @@ static const td_class tensor_class = {
 };
 
 /* tensors: function td_discard */
-void td_discard(td_tensor *x)
+void td_discard(void *object)
 {
-    if (x != NULL && atomic_load(&x->object.scope) == NULL)
-        td_release(x);
+    const td_object *o = object;
+    if (o != NULL && atomic_load(&o->scope) == NULL)
+        td_release(object);
 }
 
 /* tensors: function td_tensor_new */

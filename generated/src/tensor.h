@@ -58,7 +58,7 @@ static inline void *td_at(const td_tensor *x)
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
-void td_discard(td_tensor *x);  /* a result that nobody will get */
+void td_discard(void *object);  /* a result that nobody will get */
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 bool td_dims_equal(const td_dims *a, const td_dims *b);

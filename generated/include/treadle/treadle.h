@@ -34,6 +34,8 @@
 #include <treadle/optimisers.h>
 /* data: umbrella includes */
 #include <treadle/data.h>
+/* tracing: umbrella includes */
+#include <treadle/compile.h>
 /* python: umbrella includes */
 #include <treadle/foreign.h>
 #endif

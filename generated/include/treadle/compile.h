@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tracing": edit that, not this file. */
+/* Traces, programs and what compiles them.
+
+   A trace records the operators that this thread runs.  While it is
+   symbolic nothing is computed: tensors made then have shapes and no
+   values.  The program it ends in runs again and again.
+
+       td_trace_begin(true);
+       td_tensor *x = td_trace_input(TD_DIMS(16, 10), TD_FLOAT32, cpu);
+       td_tensor *y = td_linear(x, w, b);
+       td_program *p = td_trace_end(&y, 1);
+       td_executable *e = td_compile(p, (td_compile_options)TD_DEFAULTS);
+       td_execute(e, &data, 1, &y); */
+#ifndef TREADLE_COMPILE_H
+#define TREADLE_COMPILE_H
+#include <treadle/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct td_program td_program;           /* objects: */
+typedef struct td_executable td_executable;     /* td_release them */
+
+typedef struct {
+    const char *backend;    /* NULL: the best that works here */
+} td_compile_options;
+
+/* tracing: prototypes of tracing */
+/* Starts to record; what was being recorded goes on after the end. */
+TD_API bool td_trace_begin(bool symbolic);
+
+/* An argument of the program being traced; without values if symbolic.*/
+TD_API td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
+                                 td_device device);
+
+/* Ends the newest trace, also when an error is pending (then NULL).  The
+   program returns the n outputs; tensors it did not make are captured:
+   kept alive, read at each run, and written if the trace changed them. */
+TD_API td_program *td_trace_end(td_tensor *const *outputs, int n);
+
+/* The program as text; returns its length, like snprintf. */
+TD_API int64_t td_program_print(const td_program *p, char *buffer,
+                                int64_t capacity);
+
+/* The program of such a text; captured values become inputs. */
+TD_API td_program *td_program_parse(const char *text);
+
+/* Values defined once and before use, types as the operators say. */
+TD_API bool td_program_verify(const td_program *p);
+TD_API int td_program_inputs(const td_program *p);
+TD_API int td_program_outputs(const td_program *p);
+TD_API int td_program_steps(const td_program *p);
+
+/* Interprets the program; outputs are new tensors.  Captured tensors are
+   written after the last step, or not at all. */
+TD_API bool td_program_run(td_program *p, td_tensor *const *inputs,
+                           int n, td_tensor **outputs);
+
+/* TD_ERROR_VALUE for an unknown back end, its own error if it fails. */
+TD_API td_executable *td_compile(td_program *p,
+                                 td_compile_options options);
+TD_API bool td_execute(td_executable *e, td_tensor *const *inputs,
+                       int n, td_tensor **outputs);
+TD_API const char *td_executable_backend(const td_executable *e);
+
+/* Why no better back end was taken; empty if the first one was. */
+TD_API const char *td_executable_note(const td_executable *e);
+#ifdef __cplusplus
+}
+#endif
+#endif
