@@ -136,6 +136,13 @@ $(BUILD)/obj/%.o: $(GENERATED)/src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILER) $(LIBFLAGS) -MMD -MP -c -o $@ $<
 
+# The formulas' primitives as a string, for the code that a program writes.
+$(BUILD)/obj/emit-c.o: LIBFLAGS += -I$(BUILD)/obj
+$(BUILD)/obj/emit-c.o: $(BUILD)/obj/primitives-text.inc
+$(BUILD)/obj/primitives-text.inc: $(GENERATED)/src/primitives.h
+	@mkdir -p $(@D)
+	@sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+
 define isa_rule
 $(BUILD)/obj/%.$(1).o: $(GENERATED)/src/%.c $(BUILD)/flags
 	@mkdir -p $$(@D)

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir.h"
-
+/* fusion: includes of back ends */
+#include "backend-c.h"
 
 /* tracing: back end that interprets */
 static void *keep_program(td_program *p) { return p; }
@@ -24,7 +25,8 @@ static const td_backend td_interpreter_backend = {
 };
 
 static const td_backend *const td_backends[] = {
-
+    /* fusion: back ends */
+    &td_c_backend,
     &td_interpreter_backend, NULL
 };
 

@@ -271,8 +271,8 @@ int64_t td_program_print(const td_program *p, char *buffer,
     return t.length;
 }
 
-/* tracing: function replay_step */
-static bool replay_step(const td_ir_step *s, td_tensor **at)
+/* tracing: function td_ir_replay */
+bool td_ir_replay(const td_ir_step *s, td_tensor **at)
 {
     td_value in[TD_MAX_PARAMETERS];
     td_tensor *list[TD_IR_LIST], *changed[TD_MAX_RESULTS];
@@ -376,7 +376,7 @@ bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
               : p->value[v].origin != TD_IR_RESULT ? inputs[input++]
               : NULL;
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
-        replay_step(&p->step[s], at);
+        td_ir_replay(&p->step[s], at);
     hand_over_results(p, at, outputs);
     td_scope_end();
     td_no_grad_end();
@@ -436,7 +436,7 @@ static void verify_values(const td_program *p, td_tensor **at)
                                   p->value[v].device);
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
         if (operands_are_defined(&p->step[s], at, s)
-            && replay_step(&p->step[s], at))
+            && td_ir_replay(&p->step[s], at))
             verify_types(p, &p->step[s], at, s);
     for (int k = 0; k < p->n_outputs && !td_failed(); k++)
         if (at[p->output[k]] == NULL)

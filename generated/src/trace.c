@@ -169,10 +169,12 @@ int td_trace_enter(const td_call *call)
 /* tracing: function new_result */
 static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
 {
+    const td_seen *known = find_seen(t, x);
     const int v = td_ir_value_new(t->program,
                                   td_ir_describe(x, TD_IR_RESULT));
     step->out[step->n_out++] = v;
-    return remember(t, x, v);
+    return known != NULL && known->version == version_of(x)
+        ? v >= 0 : remember(t, x, v);
 }
 
 /* tracing: function end_update */

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "fusion": edit that, not this file. */
+/* The C back end: a compiler, a cache, a run. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <treadle/treadle.h>
+#include "backend-c.h"
+#include "gemm.h"
+#include "isa.h"
+
+enum { STAGE_GRAIN = 32 * 1024 };
+
+/* fusion: functions that run the compiler */
+static bool wait_for(pid_t child, int seconds, int *status)
+{
+    const struct timespec pause = { 0, 2 * 1000 * 1000 };
+    for (int64_t n = 0; n < (int64_t)seconds * 500; n++) {
+        const pid_t done = waitpid(child, status, WNOHANG);
+        if (done != 0)
+            return done == child;
+        nanosleep(&pause, NULL);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, status, 0);
+    return false;
+}
+static void quote_log(const char *command, const char *path)
+{
+    char log[160] = "";
+    FILE *file = fopen(path, "r");
+    const size_t n = file ? fread(log, 1, sizeof log - 1, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    log[n] = '\0';
+    for (char *c = log; *c != '\0'; c++)
+        if (*c == '\n')
+            *c = ' ';
+    td_fail(TD_ERROR_RUNTIME, "compile", "%s failed: %s", command, log);
+}
+
+bool td_run_command(char *const *arguments, const char *log)
+{
+    pid_t child;
+    int status = 0;
+    posix_spawn_file_actions_t files;
+    const int limit = td_environment_int("TREADLE_CC_SECONDS", 1, 3600,
+                                         60);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 2, log,
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&files, 2, 1);
+    const int error = posix_spawnp(&child, arguments[0], &files, NULL,
+                                   arguments, environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (error != 0)
+        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run %s: "
+                       "%s", arguments[0], strerror(error));
+    if (!wait_for(child, limit, &status))
+        return td_fail(TD_ERROR_RUNTIME, "compile", "%s did not finish "
+                       "in %d seconds", arguments[0], limit);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    quote_log(arguments[0], log);
+    return false;
+}
+
+/* fusion: functions of the cache */
+static uint64_t hash(uint64_t h, const char *text)
+{
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h;
+}
+
+static bool cache_directory(char *path, size_t size)
+{
+    const char *asked = getenv("TREADLE_CACHE");
+    const char *home = getenv("HOME");
+    if (asked != NULL && *asked != '\0')
+        snprintf(path, size, "%s", asked);
+    else
+        snprintf(path, size, "%s/.cache", home ? home : "/tmp");
+    mkdir(path, 0700);
+    if (asked == NULL || *asked == '\0') {
+        snprintf(path, size, "%s/.cache/treadle", home ? home : "/tmp");
+        mkdir(path, 0700);
+    }
+    return access(path, W_OK | X_OK) == 0
+        || td_fail(TD_ERROR_IO, "compile", "cannot write to %s: %s; set "
+                   "TREADLE_CACHE", path, strerror(errno));
+}
+void *td_open_cached(const char *path, const char *key,
+                     const char *symbol)
+{
+    void *library = access(path, R_OK) == 0
+        ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const char *inside = library ? dlsym(library, "treadle_key") : NULL;
+    if (inside != NULL && strcmp(inside, key) == 0
+        && dlsym(library, symbol) != NULL)
+        return library;
+    if (library != NULL)
+        dlclose(library);
+    return NULL;
+}
+static bool write_source(const char *path, const char *text,
+                         const char *key)
+{
+    FILE *file = fopen(path, "w");
+    bool ok = file != NULL
+        && fprintf(file, "%s\nconst char treadle_key[] = \"%s\";\n",
+                   text, key) > 0;
+    if (file != NULL)
+        ok = fclose(file) == 0 && ok;
+    return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
+                         path, strerror(errno));
+}
+
+static bool build(const char *base, const char *compiler,
+                  const char *march, const char *text, const char *key)
+{
+    char source[320], object[320], log[320], final[320];
+    const int me = (int)getpid();
+    snprintf(source, sizeof source, "%s.%d.c", base, me);
+    snprintf(object, sizeof object, "%s.%d.tmp", base, me);
+    snprintf(log, sizeof log, "%s.%d.log", base, me);
+    snprintf(final, sizeof final, "%s.so", base);
+    char *const arguments[] = {
+        (char *)compiler, "-O3", (char *)march, "-fno-math-errno",
+        "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
+        "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
+    };
+    const bool ok = write_source(source, text, key)
+        && td_run_command(arguments, log)
+        && (rename(object, final) == 0
+            || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
+                       final, strerror(errno)));
+    unlink(source);
+    unlink(object);
+    unlink(log);
+    return ok;
+}
+
+/* fusion: function load_code */
+static void *load_code(const char *text)
+{
+    static const char *const levels[] = {
+        "-march=x86-64-v2", "-march=x86-64-v3", "-march=x86-64-v4"
+    };
+    const char *compiler = getenv("TREADLE_CC");
+    const char *march = TD_ISA_COUNT == 3
+        ? levels[td_process()->isa] : "-O3";
+    char directory[200], base[256], path[264], key[40];
+    if (compiler == NULL || *compiler == '\0')
+        compiler = "cc";
+    uint64_t a = hash(hash(hash(14695981039346656037u, compiler), march),
+                      text);
+    snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
+             (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
+    if (!cache_directory(directory, sizeof directory))
+        return NULL;
+    snprintf(base, sizeof base, "%s/%s", directory, key);
+    snprintf(path, sizeof path, "%s.so", base);
+    void *library = td_open_cached(path, key, "treadle_stages");
+    if (library == NULL && build(base, compiler, march, text, key)) {
+        library = td_open_cached(path, key, "treadle_stages");
+        if (library == NULL)
+            td_fail(TD_ERROR_RUNTIME, "compile", "%s made code that "
+                    "does not load", compiler);
+    }
+    return library;
+}
+
+/* fusion: struct code */
+typedef bool stage_body(void *context, int64_t begin, int64_t end,
+                        int worker);
+
+typedef struct {
+    td_lowered *l;
+    void *library;
+    stage_body *const *stages;
+} code;
+
+/* fusion: functions that run stages */
+typedef struct {
+    const td_lowered *l;
+    void **memory;              /* by value */
+    td_tensor **tensor;         /* of leaves and results, by value */
+    char *arena;
+} frame;
+
+static bool find_memory(frame *f, td_tensor *const *inputs)
+{
+    const td_program *p = f->l->program;
+    int input = 0;
+    for (int v = 0; v < p->n_values && !td_failed(); v++) {
+        const td_placed *x = &f->l->value[v];
+        if (x->kind == TD_LEAF) {
+            td_tensor *t = p->value[v].tensor ? p->value[v].tensor
+                         : inputs[input++];
+            f->tensor[v] = td_contiguous(t);
+        } else if (x->buffer == v) {
+            f->tensor[v] = td_tensor_new(td_shape_of(x->like),
+                                         x->like->dtype,
+                                         x->like->storage->device);
+        }
+        if (f->tensor[v] != NULL)
+            f->memory[v] = td_at(f->tensor[v]);
+        else if (x->place >= 0)
+            f->memory[v] = f->arena + x->place;
+    }
+    for (int v = 0; v < p->n_values; v++) {
+        int at = v;
+        while (f->l->value[at].buffer >= 0 && f->l->value[at].buffer != at)
+            at = f->l->value[at].buffer;
+        f->memory[v] = f->memory[at];
+    }
+    return !td_failed();
+}
+static td_tensor *tensor_at(const frame *f, int v)
+{
+    const td_tensor *like = f->l->value[v].like;
+    td_dims strides = { like->rank, { 0 } };
+    memcpy(strides.at, like->strides, sizeof strides.at);
+    char *data = f->memory[f->l->value[v].root];
+    return td_from_memory(data + like->offset
+            * (int64_t)td_dtype_size(like->dtype), td_shape_of(like),
+        strides, (td_tensor_options){ .dtype = like->dtype }, NULL, NULL);
+}
+
+static bool run_product(const frame *f, const td_ir_step *step)
+{
+    const int a = step->in[0].value, b = step->in[1].value;
+    const td_tensor *x = f->l->value[a].like, *y = f->l->value[b].like;
+    const int64_t size = (int64_t)td_dtype_size(x->dtype);
+    const char *from_x = f->memory[f->l->value[a].root];
+    const char *from_y = f->memory[f->l->value[b].root];
+    const td_product product = {
+        .m = x->shape[0], .n = y->shape[1], .k = x->shape[1],
+        .alpha = 1, .a = from_x + x->offset * size,
+        .rsa = x->strides[0], .csa = x->strides[1],
+        .b = from_y + y->offset * size,
+        .rsb = y->strides[0], .csb = y->strides[1],
+        .c = f->memory[step->out[0]], .ldc = y->shape[1]
+    };
+    return td_gemm(x->dtype, &product);
+}
+static bool run_call(const frame *f, const td_ir_step *step)
+{
+    td_tensor **at = td_alloc_array((size_t)f->l->program->n_values + 1,
+                                    sizeof *at);
+    if (at == NULL)
+        return false;
+    for (int i = 0; i < step->n_in; i++) {
+        if (step->in[i].kind == TD_TENSOR)
+            at[step->in[i].value] = tensor_at(f, step->in[i].value);
+        for (int k = 0; k < step->in[i].count; k++)
+            at[step->in[i].values[k]] = tensor_at(f,
+                                                  step->in[i].values[k]);
+    }
+    bool ok = !td_failed() && td_ir_replay(step, at);
+    for (int k = 0; ok && k < step->n_out; k++)
+        ok = td_copy_elements(tensor_at(f, step->out[k]),
+                              at[step->out[k]]);
+    td_free(at, ((size_t)f->l->program->n_values + 1) * sizeof *at);
+    return ok;
+}
+
+static bool run_stage(const frame *f, const code *c, int n)
+{
+    const td_stage *s = &f->l->stage[n];
+    const td_ir_step *step = &f->l->program->step[s->step];
+    if (s->kind == TD_PRODUCT)
+        return run_product(f, step);
+    if (s->kind == TD_CALL)
+        return run_call(f, step);
+    int64_t work = 1;
+    for (int d = 1; d < s->rank; d++)
+        work *= s->size[d];
+    return td_parallel_for(s->size[0], STAGE_GRAIN / work + 1,
+                           c->stages[n], f->memory);
+}
+static bool leave(const frame *f, td_tensor **outputs)
+{
+    const td_program *p = f->l->program;
+    for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
+        const int v = p->output[k];
+        const bool own = f->l->value[v].buffer == v && f->tensor[v];
+        outputs[k] = td_keep(own ? td_share(f->tensor[v])
+                                 : td_clone(tensor_at(f, v)));
+    }
+    for (int v = 0; v < p->n_values && !td_failed(); v++) {
+        const int u = p->value[v].update;
+        if (u < 0)
+            continue;
+        td_tensor *old = p->value[v].tensor;
+        if (f->l->value[u].buffer != v)
+            td_copy_(old ? old : f->tensor[v], tensor_at(f, u));
+        else if (old != NULL && old->storage != f->tensor[v]->storage)
+            td_copy_(old, f->tensor[v]);
+        else
+            td_bump_version(f->tensor[v]);
+    }
+    return !td_failed();
+}
+
+static bool run_code(void *compiled, td_program *program,
+                     td_tensor *const *inputs, int n,
+                     td_tensor **outputs)
+{
+    const code *c = compiled;
+    const td_lowered *l = c->l;
+    const size_t values = (size_t)l->program->n_values + 1;
+    frame f = { .l = l };
+    (void)program;
+    (void)n;
+    td_no_grad_begin();
+    td_scope_begin();
+    f.memory = td_alloc_array(values, sizeof *f.memory);
+    f.tensor = td_alloc_array(values, sizeof *f.tensor);
+    f.arena = td_storage_alloc((size_t)l->bytes + 1);
+    if (f.memory && f.tensor && f.arena && find_memory(&f, inputs))
+        for (int k = 0; k < l->n_stages && run_stage(&f, c, k); k++)
+            ;
+    if (!td_failed())
+        leave(&f, outputs);
+    td_storage_free(f.arena, (size_t)l->bytes + 1);
+    td_free(f.memory, values * sizeof *f.memory);
+    td_free(f.tensor, values * sizeof *f.tensor);
+    td_scope_end();
+    td_no_grad_end();
+    return !td_failed();
+}
+
+/* fusion: functions of the C back end */
+static void release_code(void *compiled)
+{
+    code *c = compiled;
+    if (c->library != NULL)
+        dlclose(c->library);
+    td_lowered_free(c->l);
+    td_free(c, sizeof *c);
+}
+
+static void *compile_c(td_program *p)
+{
+    int room = 0;
+    code *c = td_alloc(sizeof *c);
+    if (c == NULL)
+        return NULL;
+    char *text = (c->l = td_lower(p)) == NULL ? NULL
+               : td_emit_c(c->l, &room);
+    if (!td_failed() && text != NULL)
+        c->library = load_code(text);
+    td_free(text, (size_t)room);
+    if (c->library != NULL) {
+        c->stages = dlsym(c->library, "treadle_stages");
+        return c;
+    }
+    release_code(c);
+    return NULL;
+}
+
+const td_backend td_c_backend = {
+    "c", compile_c, run_code, release_code
+};

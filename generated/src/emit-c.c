@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Stages, written as C. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "backend-c.h"
+
+static const char td_primitives_text[] =
+#include "primitives-text.inc"
+;
+
+/* fusion: text of the folds */
+static const char folds_text[] =
+    "\n#define NOTHING_SUM 0\n"
+    "#define NOTHING_MAX -INFINITY\n"
+    "#define NOTHING_MIN INFINITY\n"
+    "#define SUM(a, x) ((a) + (x))\n"
+    "#define PICK(name, T, sign)                                   \\\n"
+    "    static inline T name(T a, T x)                            \\\n"
+    "    {                                                         \\\n"
+    "        return (x != x) | (x sign a) ? x : a;                 \\\n"
+    "    }\n"
+    "PICK(max_float, float, >) PICK(max_double, double, >)\n"
+    "PICK(min_float, float, <) PICK(min_double, double, <)\n"
+    "#define MAX(a, x) _Generic((a), float: max_float, "
+    "default: max_double)(a, x)\n"
+    "#define MIN(a, x) _Generic((a), float: min_float, "
+    "default: min_double)(a, x)\n\n";
+
+/* fusion: struct emitter */
+typedef struct {
+    char *text;
+    int length, room;
+    const td_lowered *l;
+    const td_stage *s;
+} emitter;
+
+static void put_text(emitter *e, const char *text)
+{
+    const int n = (int)strlen(text);
+    while (!td_failed() && e->length + n + 1 > e->room)
+        td_ir_grow(&e->text, e->room, &e->room, 1);
+    if (td_failed())
+        return;
+    memcpy(e->text + e->length, text, (size_t)n + 1);
+    e->length += n;
+}
+
+__attribute__((format(printf, 2, 3)))
+static void put(emitter *e, const char *format, ...)
+{
+    char piece[512];
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    put_text(e, n > 0 ? piece : "");
+}
+
+/* fusion: functions that write names and numbers */
+static const char *c_type(td_dtype dtype)
+{
+    static const char *const names[TD_DTYPE_COUNT] = {
+        [TD_FLOAT32] = "float", [TD_FLOAT64] = "double",
+        [TD_INT64] = "int64_t", [TD_INT32] = "int32_t",
+        [TD_UINT8] = "uint8_t", [TD_BOOL] = "uint8_t",
+    };
+    return names[dtype];
+}
+static void put_number(emitter *e, td_dtype type, td_scalar s)
+{
+    const double f = td_scalar_double(s);
+    if (s.kind != TD_SCALAR_FLOAT)
+        put(e, "((%s)%lldll)", c_type(type), (long long)td_scalar_int(s));
+    else if (isfinite(f))
+        put(e, "((%s)%.17g)", c_type(type), f);
+    else
+        put(e, "((%s)%s)", c_type(type), isnan(f) ? "NAN" : f > 0
+            ? "INFINITY" : "-INFINITY");
+}
+
+static void put_value(emitter *e, int v, const td_map *m);
+
+/* fusion: functions that write formulas */
+static void put_operand(emitter *e, const td_placed *x,
+                        const td_ir_step *step, int i, td_dtype type,
+                        const td_map *m)
+{
+    const td_ir_operand *o = &step->in[i];
+    if (o->kind == TD_SCALAR) {
+        put_number(e, type, o->scalar);
+        return;
+    }
+    const td_map map = td_map_of_operand(m, x->like,
+                                         e->l->value[o->value].like);
+    put_value(e, o->value, &map);
+}
+
+static void put_formula(emitter *e, const td_placed *x,
+                        const td_ir_step *step, const td_map *m)
+{
+    const td_dtype type = x->like->dtype;
+    const bool row = td_row_of(step->op) != NULL;
+    const td_dtype of = row ? td_type_of_row(e->l, step) : type;
+    if (row)
+        put(e, "%s_%s(", step->op->name, c_type(of));
+    else if (step->op == &td_ops[TD_OP_where])
+        put(e, "select(");
+    else
+        put(e, type == TD_BOOL ? "(0 != " : "(%s)(", c_type(type));
+    for (int i = 0; i < step->n_in; i++) {
+        put(e, i ? ", " : "");
+        put_operand(e, x, step, i, of, m);
+    }
+    put(e, ")");
+}
+
+/* fusion: functions that write C */
+static void put_value(emitter *e, int v, const td_map *m)
+{
+    const td_placed *x = &e->l->value[v];
+    const td_ir_step *step = x->step >= 0
+        ? &e->l->program->step[x->step] : NULL;
+    if (x->kind == TD_NUMBER)
+        put(e, "((%s)%d)", c_type(x->like->dtype),
+            step->op == &td_ops[TD_OP_ones]
+            || step->op == &td_ops[TD_OP_ones_like]);
+    else if (v != e->s->out && td_is_load(e->l, v)) {
+        const td_load load = td_load_of(e->l, v, m);
+        put(e, "v%d", td_find_load(e->s, &load));
+    } else if (x->kind == TD_COUNT)
+        put(e, "v0");
+    else if (x->kind == TD_FOLD)
+        put_value(e, step->in[0].value, m);
+    else
+        put_formula(e, x, step, m);
+}
+static void put_rows(emitter *e)
+{
+    const td_program *p = e->l->program;
+    bool done[TD_OP_COUNT][TD_BOOL + 1] = { { false } };
+    for (int s = 0; s < p->n_steps; s++) {
+        const td_op *op = p->step[s].op;
+        const td_row *row = td_row_of(op);
+        if (row == NULL
+            || e->l->value[p->step[s].out[0]].kind != TD_FORMULA)
+            continue;
+        const td_dtype type = td_type_of_row(e->l, &p->step[s]);
+        if (done[op - td_ops][type])
+            continue;
+        done[op - td_ops][type] = true;
+        const char *c = c_type(type), *result = row->tests ? "uint8_t" : c;
+        put(e, "static inline %s %s_%s(", result, op->name, c);
+        put(e, row->operands == 1 ? "%s x)" : "%s a, %s b)", c, c);
+        put(e, "\n{\n    typedef %s T;\n    return (%s)(%s);\n}\n", c,
+            result, row->text);
+    }
+}
+static void put_index(emitter *e, const td_load *load)
+{
+    put(e, "%lld", (long long)load->offset);
+    for (int d = 0; d < e->s->rank; d++)
+        if (load->flat[d] != 0)
+            put(e, " + i%d * %lldll", d, (long long)load->flat[d]);
+}
+
+static void put_pointers(emitter *e)
+{
+    for (int k = 0; k <= e->s->n_loads; k++) {
+        const int v = e->s->load[k].value;
+        const bool result = k == e->s->n_loads;
+        if (result || e->l->value[v].stored)
+            put(e, "    %s%s *const %s%d = memory[%d];\n",
+                result ? "" : "const ",
+                c_type(e->l->value[v].like->dtype),
+                result ? "to" : "p", k, v);
+    }
+}
+
+static void put_loads(emitter *e, const char *indent)
+{
+    for (int k = 0; k < e->s->n_loads; k++) {
+        const td_load *load = &e->s->load[k];
+        const td_placed *x = &e->l->value[load->value];
+        put(e, "%sconst %s v%d = ", indent, c_type(x->like->dtype), k);
+        if (x->stored) {
+            put(e, "p%d[", k);
+            put_index(e, load);
+            put(e, "];\n");
+            continue;
+        }
+        const td_value *a = e->l->program->step[x->step].attr;
+        put(e, "(%s)(%lld + %lld * (", c_type(x->like->dtype),
+            (long long)td_scalar_int(a[0].as.scalar),
+            (long long)td_scalar_int(a[2].as.scalar));
+        put_index(e, load);
+        put(e, "));\n");
+    }
+}
+static void put_for(emitter *e, int d, const char *indent)
+{
+    if (d == 0)
+        put(e, "%sfor (int64_t i0 = begin; i0 < end; i0++)\n", indent);
+    else
+        put(e, "%sfor (int64_t i%d = 0; i%d < %lldll; i%d++)\n", indent,
+            d, d, (long long)e->s->size[d], d);
+}
+
+static void put_result(emitter *e, const td_map *all)
+{
+    put(e, "to%d[", e->s->n_loads);
+    put_index(e, &e->s->load[e->s->n_loads]);
+    put(e, "] = ");
+    if (all != NULL)
+        put_value(e, e->s->out, all);
+}
+static void put_elementwise(emitter *e, const td_map *all)
+{
+    for (int d = 0; d < e->s->rank; d++) {
+        if (d == e->s->rank - 1)
+            put(e, "#pragma GCC ivdep\n");
+        put_for(e, d, "    ");
+    }
+    put(e, "    {\n");
+    put_loads(e, "        ");
+    put(e, "        ");
+    put_result(e, all);
+    put(e, ";\n    }\n");
+}
+static const char *fold_name(const emitter *e)
+{
+    const int op = (int)(e->l->program->step[e->s->step].op - td_ops);
+    return op == TD_OP_sum ? "SUM" : op == TD_OP_amax ? "MAX" : "MIN";
+}
+
+static void put_fold_of_columns(emitter *e, const td_map *all)
+{
+    const int j = e->s->kept - 1;
+    const char *fold = fold_name(e);
+    for (int d = 0; d < j; d++)
+        put_for(e, d, "    ");
+    put(e, "    {\n");
+    put_for(e, j, "        ");
+    put(e, "            ");
+    put_result(e, NULL);
+    put(e, "NOTHING_%s;\n", fold);
+    for (int d = e->s->kept; d < e->s->rank; d++)
+        put_for(e, d, "        ");
+    put(e, "#pragma GCC ivdep\n");
+    put_for(e, j, "        ");
+    put(e, "        {\n");
+    put_loads(e, "            ");
+    put(e, "            ");
+    put_result(e, NULL);
+    put(e, "%s(to%d[", fold, e->s->n_loads);
+    put_index(e, &e->s->load[e->s->n_loads]);
+    put(e, "], ");
+    put_value(e, e->s->out, all);
+    put(e, ");\n        }\n    }\n");
+}
+static void put_fold_of_rows(emitter *e, const td_map *all)
+{
+    const int r = e->s->rank - 1;
+    const long long n = (long long)e->s->size[r], whole = n - n % 16;
+    const char *fold = fold_name(e);
+    const char *type = c_type(e->l->value[e->s->out].like->dtype);
+    for (int d = 0; d < e->s->kept; d++)
+        put_for(e, d, "    ");
+    put(e, "    {\n        %s lane[16];\n", type);
+    put(e, "        for (int k = 0; k < 16; k++)\n"
+           "            lane[k] = NOTHING_%s;\n", fold);
+    for (int d = e->s->kept; d < r; d++)
+        put_for(e, d, "        ");
+    for (int tail = 0; tail < 2; tail++) {
+        put(e, tail == 0 ? "        {\n" : "");
+        put(e, "        for (int64_t at = %lld; at < %lld; at += %d)\n",
+            tail ? whole : 0, tail ? n : whole, tail ? 1 : 16);
+        put(e, "            for (int k = 0; k < %d; k++) {\n"
+               "                const int64_t i%d = at + k;\n",
+            tail ? 1 : 16, r);
+        put_loads(e, "                ");
+        put(e, "                lane[k] = %s(lane[k], ", fold);
+        put_value(e, e->s->out, all);
+        put(e, ");\n            }\n%s", tail ? "        }\n" : "");
+    }
+    put(e, "        for (int half = 8; half > 0; half /= 2)\n"
+           "            for (int k = 0; k < half; k++)\n"
+           "                lane[k] = %s(lane[k], lane[k + half]);\n"
+           "        ", fold);
+    put_result(e, NULL);
+    put(e, "lane[0];\n    }\n");
+}
+static void put_stage(emitter *e, int n)
+{
+    td_map all;
+    for (int d = 0; d < TD_MAX_RANK; d++)
+        all.loop[d] = d;
+    put(e, "\nstatic _Bool stage_%d(void *context, int64_t begin,\n"
+           "                      int64_t end, int worker)\n"
+           "{\n    void *const *memory = context;\n"
+           "    (void)worker;\n", n);
+    put_pointers(e);
+    int rows = 0;
+    for (int k = 0; k < e->s->n_loads; k++)
+        rows += e->s->load[k].flat[e->s->rank - 1] == 1;
+    if (e->s->kind == TD_FORMULA)
+        put_elementwise(e, &all);
+    else if (rows > 0 || e->s->kept == 0)
+        put_fold_of_rows(e, &all);
+    else
+        put_fold_of_columns(e, &all);
+    put(e, "    return 1;\n}\n");
+}
+
+char *td_emit_c(const td_lowered *l, int *room)
+{
+    emitter e = { .l = l };
+    put_text(&e, td_primitives_text);
+    put_text(&e, folds_text);
+    put_rows(&e);
+    for (int n = 0; n < l->n_stages; n++) {
+        e.s = &l->stage[n];
+        if (e.s->kind == TD_FORMULA || e.s->kind == TD_FOLD)
+            put_stage(&e, n);
+    }
+    put(&e, "\n_Bool (*const treadle_stages[])(void *, int64_t, int64_t,"
+            " int) = {\n");
+    for (int n = 0; n < l->n_stages; n++)
+        if (l->stage[n].kind == TD_FORMULA || l->stage[n].kind == TD_FOLD)
+            put(&e, "    [%d] = stage_%d,\n", n, n);
+    put(&e, "    [%d] = 0\n};\n", l->n_stages);
+    *room = e.room;
+    return e.text;
+}
