@@ -62,29 +62,30 @@ static glue *published_state(void)
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
 /* python: function py_backward */
-/* _backward(root, gradient or None, retain_graph, create_graph) */
+/* _backward(roots, gradients or Nones, retain_graph, create_graph) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *root, *gradient;
+    PyObject *roots, *gradients;
     int retain, create;
-    if (!PyArg_ParseTuple(args, "OOpp:backward", &root, &gradient,
-                          &retain, &create))
+    if (!PyArg_ParseTuple(args, "O!O!pp:backward", &PyTuple_Type,
+                          &roots, &PyTuple_Type, &gradients, &retain,
+                          &create))
         return NULL;
-    tensor_object *w = tensor_cast(root), *v = tensor_cast(gradient);
-    if (w == NULL || (v == NULL && gradient != Py_None))
-        return PyErr_Format(PyExc_TypeError, "backward: gradient must "
-                            "be a Tensor or None, not %.100s",
-                            Py_TYPE(w ? gradient : root)->tp_name);
-    bool good;
-    td_error_clear();
-    leave_python();
-    good = td_backward(w->handle, (td_backward_options){
-        .gradient = v ? v->handle : NULL, .retain_graph = retain,
-        .create_graph = create });
-    enter_python();
+    handles y = { 0, NULL }, v = { 0, NULL };
+    bool good = take_handles(roots, false, &y)
+             && take_handles(gradients, true, &v);
+    if (good) {
+        td_error_clear();
+        leave_python();
+        good = td_backward_all(y.at, y.n, v.at, (td_backward_options){
+            .retain_graph = retain, .create_graph = create });
+        enter_python();
+    }
+    drop_handles(&y);
+    drop_handles(&v);
     if (!good)
-        return fail();
+        return PyErr_Occurred() ? NULL : fail();
     Py_RETURN_NONE;
 }
 /* python: function py_grad */

@@ -14,14 +14,18 @@ static td_tensor *scalar_beside(td_scalar scalar, const td_tensor *x)
                    (td_tensor_options){ .dtype = type });
 }
 /* python: function to_operand */
-static bool to_operand(PyObject *object, td_value *out)
+/* `made` is set to a tensor to be released, or NULL. */
+static bool to_operand(glue *g, PyObject *object, td_value *out,
+                       td_tensor **made)
 {
     tensor_object *w = tensor_cast(object);
-    if (w == NULL)
+    *made = NULL;
+    if (w == NULL && !PyObject_HasAttrString(object, "__array__"))
         return to_scalar(object, out);
     out->kind = TD_TENSOR;
-    out->as.tensor = w->handle;
-    return true;
+    out->as.tensor = w ? w->handle
+        : (*made = new_tensor(g, object, TD_DTYPE_NONE));
+    return out->as.tensor != NULL;
 }
 /* python: function run_slot */
 /* Runs the operator of `slot` on `n` Python operands. */
@@ -30,26 +34,28 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
     tensor_object *w = tensor_cast(a);
     tensor_object *tensor = w ? w : tensor_cast(b);
     const td_op *op = tensor->glue->slot[slot];
+    glue *g = tensor->glue;
     td_value in[2];
-    if (op == NULL || !to_operand(a, &in[0])
-        || (n == 2 && !to_operand(b, &in[1]))) {
+    td_tensor *left = NULL, *right = NULL;
+    PyObject *result = NULL;
+    td_error_clear();
+    if (op == NULL || !to_operand(g, a, &in[0], &left)
+        || (n == 2 && !to_operand(g, b, &in[1], &right))) {
+        td_release(left);
         if (PyErr_Occurred())
             return NULL;
         Py_RETURN_NOTIMPLEMENTED;
     }
-    td_error_clear();
-    td_tensor *left = NULL;
-    if (w == NULL) {
+    if (in[0].kind == TD_SCALAR) {
         left = scalar_beside(in[0].as.scalar, tensor->handle);
-        if (left == NULL)
-            return fail();
         in[0] = (td_value){ .kind = TD_TENSOR, .as.tensor = left };
     }
     td_call call = { .op = op, .n_in = n, .in = in, .n_out = 1 };
-    PyObject *result = run_call(tensor->glue, &call,
-                                td_numel(tensor->handle));
+    if (in[0].as.tensor != NULL)
+        result = run_call(g, &call, td_numel(tensor->handle));
     td_release(left);
-    return result;
+    td_release(right);
+    return result != NULL || PyErr_Occurred() ? result : fail();
 }
 /* python: functions of the number slots */
 #define BINARY_SLOT(name) \

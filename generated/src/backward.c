@@ -451,18 +451,25 @@ static void end_pass(td_pass *pass)
     }
 }
 /* backward: function td_backward */
-bool td_backward(td_tensor *root, td_backward_options options)
+bool td_backward_all(td_tensor *const *roots, int n,
+                     td_tensor *const *gradients,
+                     td_backward_options options)
 {
-    if (!is_tensor("backward", root))
-        return false;
+    for (int i = 0; i < n; i++)
+        if (!is_tensor("backward", roots[i]))
+            return false;
     td_pass pass = {
         .retain = options.retain_graph || options.create_graph,
         .create = options.create_graph,
     };
-    const bool ok = run_pass(&pass, "backward", 1, &root,
-                             &options.gradient);
+    const bool ok = run_pass(&pass, "backward", n, roots, gradients);
     end_pass(&pass);
     return ok;
+}
+
+bool td_backward(td_tensor *root, td_backward_options options)
+{
+    return td_backward_all(&root, 1, &options.gradient, options);
 }
 /* backward: function td_grad */
 static bool can_ask(td_tensor *const *outputs, int n_outputs,

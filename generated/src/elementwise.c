@@ -351,11 +351,12 @@ static bool may_update(const job *j, const td_tensor *x)
                        "the result is %s and cannot be stored in %s",
                        td_dtype_name(j->dtype),
                        td_dtype_name(x->dtype));
+    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
     if (!has_shape(x, &shape))
-        return td_fail(TD_ERROR_RUNTIME, j->op,
-                       "the operands broadcast to rank %d, which the "
-                       "updated tensor of rank %d does not have",
-                       shape.count, x->rank);
+        return td_fail(TD_ERROR_RUNTIME, j->op, "a tensor of shape %s "
+                       "cannot hold the broadcast shape %s",
+                       td_shape_text(x, own),
+                       td_dims_text(&shape, other));
     return !repeats(j, x);
 }
 

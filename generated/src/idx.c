@@ -56,6 +56,17 @@ static void close_source(source *s)
     if (s->file)
         fclose(s->file);
 }
+/* data: function next_member */
+static bool next_member(source *s)
+{
+    if (s->z.avail_in == 0) {
+        s->z.next_in = s->packed;
+        s->z.avail_in = (uInt)fread(s->packed, 1, sizeof s->packed,
+                                    s->file);
+    }
+    return s->z.avail_in > 0 && *s->z.next_in == 0x1f
+        && inflateReset(&s->z) == Z_OK;
+}
 /* data: function unpack */
 static int64_t unpack(source *s, unsigned char *out, int64_t n)
 {
@@ -76,7 +87,7 @@ static int64_t unpack(source *s, unsigned char *out, int64_t n)
         const int status = inflate(&s->z, Z_NO_FLUSH);
         if (status != Z_OK && status != Z_STREAM_END)
             return broken(s, "is damaged: invalid gzip data") - 1;
-        s->ended = status == Z_STREAM_END;
+        s->ended = status == Z_STREAM_END && !next_member(s);
         done += part - s->z.avail_out;
     }
     return done;

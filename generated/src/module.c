@@ -146,11 +146,11 @@ int td_parameters(td_module *m, td_tensor **out, int capacity)
     td_named_tensor *named = td_alloc(bytes);
     if (!named)
         return -1;
-    td_named_parameters(m, named, n);
-    for (int i = 0; i < n && i < capacity; i++)
+    const int listed = td_named_parameters(m, named, n);
+    for (int i = 0; i < listed && i < capacity; i++)
         out[i] = named[i].tensor;
     td_free(named, bytes);
-    return n;
+    return listed;
 }
 /* modules: function td_train */
 bool td_train(td_module *m, bool training)

@@ -157,7 +157,7 @@ static bool check_options(double rate, const td_sgd_options *o)
     for (int i = 0; i < 3; i++)
         if (!(least_zero[i].value >= 0))
             return td_fail(TD_ERROR_VALUE, "sgd",
-                "%s %g must not be negative", least_zero[i].name,
+                "%s %g must be a number >= 0", least_zero[i].name,
                 least_zero[i].value);
     if (o->nesterov && !(o->momentum > 0 && o->dampening == 0))
         return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a "

@@ -46,6 +46,12 @@ typedef struct td_grad_options {
 } td_grad_options;
 
 TD_API bool td_backward(td_tensor *root, td_backward_options options);
+
+/* The same from several roots, in one pass.  options.gradient is not
+   read; gradients[i] is that of root i, or NULL, and so may be all. */
+TD_API bool td_backward_all(td_tensor *const *roots, int n,
+                            td_tensor *const *gradients,
+                            td_backward_options options);
 TD_API bool td_grad(td_tensor *const *outputs, int n_outputs,
                     td_tensor *const *inputs, int n_inputs,
                     td_tensor **results, td_grad_options options);

@@ -2,6 +2,7 @@
 # Tangled from the chapter "python": edit that, not this file.
 """Methods of Tensor that need no C."""
 from collections import namedtuple as _namedtuple
+from copy import deepcopy as _deepcopy
 from . import _C
 from ._C import Tensor
 # python: class device
@@ -21,7 +22,8 @@ class device:
             else f"{self.type}:{self.index}"
 
     def __repr__(self):
-        return f"device(type={self.type!r})"
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
 
     def __eq__(self, other):
         return isinstance(other, device) and str(self) == str(other)
@@ -49,16 +51,29 @@ def arange(start, end=None, step=1, *, dtype=None, device=None,
     """start, start + step, ... before end; arange(n) starts at 0."""
     if end is None:
         start, end = 0, start
-    return _C.arange(start, end, step, dtype=dtype,
+    return _C.arange(start, end, step, dtype=dtype, device=device,
                      requires_grad=requires_grad)
 
 
-def _rebuild(cls, data, shape, dtype, requires_grad):
-    """The tensor that was pickled."""
-    x = _C.tensor(data, dtype=dtype).reshape(shape)
+def _rebuild(cls, data, form, shape, dtype, requires_grad):
+    """The tensor that was pickled: bytes, and how to read them."""
+    x = _C.tensor((), dtype=dtype) if not data else _C.from_numpy(
+        memoryview(bytearray(data)).cast(form)).to(dtype)
+    x = x.reshape(shape)
     if cls is not Tensor:
         return Tensor._make_subclass(cls, x, requires_grad)
     return x.requires_grad_(requires_grad)
+
+
+def _pack(x):
+    """The elements of x as bytes, in a type that memoryview knows."""
+    x = x.detach().contiguous().reshape(-1)
+    if x.dtype in (_C.float16, _C.bfloat16):
+        x = x.to(_C.float32)
+    elif x.dtype in (_C.int8, _C.int16):
+        x = x.to(_C.int32)
+    view = memoryview(x)
+    return bytes(view), view.format
 # python: functions max and min
 def _extreme(name, whole, along, of_two):
     kind = _namedtuple(name, "values indices")
@@ -125,7 +140,7 @@ class _Methods:
         """Add to .grad of every leaf below; see autograd.backward."""
         if retain_graph is None:
             retain_graph = create_graph
-        _C._backward(self, gradient, retain_graph, create_graph)
+        _C._backward((self,), (gradient,), retain_graph, create_graph)
 
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient is known.
@@ -266,8 +281,16 @@ class _Methods:
         return format(repr(self), form)
 
     def __reduce_ex__(self, protocol):
-        return _rebuild, (self.__class__, self.detach().tolist(),
-                          self.shape, self.dtype, self.requires_grad)
+        return _rebuild, (self.__class__, *_pack(self), tuple(self.shape),
+                          self.dtype, self.requires_grad), \
+            self.__dict__ or None
+
+    def __copy__(self):
+        copy = self.detach()
+        if self.__class__ is not Tensor:
+            copy = Tensor._make_subclass(self.__class__, copy)
+        copy.__dict__.update(self.__dict__)
+        return copy.requires_grad_(self.requires_grad)
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
@@ -280,6 +303,7 @@ class _Methods:
             memo[id(self)] = copy.requires_grad_(self.requires_grad)
             if self.grad is not None:
                 copy.grad = self.grad.detach().clone()
+            copy.__dict__.update(_deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
 for _name, _value in list(vars(_Methods).items()):

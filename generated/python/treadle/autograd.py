@@ -14,6 +14,12 @@ def _tuple(x):
 
 def _tuple_of_all(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _sums_to(shape, size):
+    """Whether shape is size, broadcast."""
+    return len(size) <= len(shape) and all(
+        s in (1, n) for s, n in zip(reversed(size), reversed(shape)))
 # python: functions backward and grad
 
 
@@ -27,10 +33,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
                            f"{len(seeds)} gradients")
     if retain_graph is None:
         retain_graph = create_graph
-    for k, (tensor, seed) in enumerate(zip(tensors, seeds)):
-        last = k == len(tensors) - 1
-        _C._backward(tensor, seed, retain_graph or not last,
-                     create_graph)
+    _C._backward(tensors, seeds, retain_graph, create_graph)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
@@ -80,19 +83,21 @@ class Function:
             a is not None and a.requires_grad for a in tensors)
         with no_grad():
             results = cls.forward(ctx, *args)
-        outputs = _tuple(results)
+        outputs = _tuple_of_all(results)
         # python: refuse results that are no tensors
         for output in outputs:
             if not isinstance(output, Tensor):
                 raise TypeError(f"{cls.__name__}.forward must return "
                                 f"Tensors, not {type(output).__name__}")
         if _C.is_grad_enabled() and any(ctx.needs_input_grad):
+            constant = getattr(ctx, "_constant", ())
+            fixed = [any(o is c for c in constant) for o in outputs]
             outputs = tuple(o.detach() if any(o is a for a in tensors)
                             else o for o in outputs)
             # python: record the function over its results
             kinds = [(o.shape, o.dtype) for o in outputs]
+            shapes = [None if a is None else a.shape for a in tensors]
             saved, ctx._saved = ctx._saved, ()
-            constant = getattr(ctx, "_constant", ())
             ctx._constant = ()
 
             def run(saved_tensors, grads, needs):
@@ -102,13 +107,13 @@ class Function:
                              for g, (shape, dtype) in zip(grads, kinds)]
                 try:
                     return cls._checked(_tuple_of_all(cls.backward(ctx, *grads)),
-                                        len(args))
+                                        shapes)
                 finally:
                     ctx.saved_tensors = ()
 
             _C._record(cls.__name__, tensors,
-                       tuple(None if any(o is c for c in constant) else o
-                             for o in outputs), saved, run)
+                       tuple(None if f else o for o, f
+                             in zip(outputs, fixed)), saved, run)
         return outputs if isinstance(results, (tuple, list)) \
             else outputs[0]
 
@@ -121,18 +126,26 @@ class Function:
         raise NotImplementedError("backward must be defined")
 
     @classmethod
-    def _checked(cls, grads, n):
+    def _checked(cls, grads, shapes):
+        n = len(shapes)
         while len(grads) > n and grads[-1] is None:
             grads = grads[:-1]
         if len(grads) != n:
             raise RuntimeError(
                 f"{cls.__name__}.backward returned {len(grads)} "
                 f"gradients, expected {n}, one for each argument")
-        for g in grads:
+        for k, (g, shape) in enumerate(zip(grads, shapes)):
             if g is not None and not isinstance(g, Tensor):
                 raise TypeError(
                     f"{cls.__name__}.backward must return Tensors or "
                     f"None, not {type(g).__name__}")
+            if g is not None and shape is not None \
+                    and not _sums_to(g.shape, shape):
+                raise RuntimeError(
+                    f"Function {cls.__name__}Backward returned an "
+                    f"invalid gradient at index {k} - got "
+                    f"{list(g.shape)} but expected shape compatible "
+                    f"with {list(shape)}")
         return grads
 # python: function gradcheck
 
@@ -157,6 +170,33 @@ def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
             raise
         return False
     return True
+
+
+def gradgradcheck(func, inputs, grad_outputs=None, eps=1e-6, atol=1e-5,
+                  rtol=1e-3, raise_exception=True):
+    """Compare the second derivatives of func with differences.
+
+    Seeds are grad_outputs, or random ones; see gradcheck.
+    """
+    inputs = _tuple(inputs)
+    outputs = [o for o in _tuple(func(*inputs)) if o.requires_grad]
+    seeds = _tuple(grad_outputs) or tuple(
+        _C.randn(*o.shape, dtype=o.dtype) for o in outputs)
+    seeds = tuple(s.detach().requires_grad_() for s in seeds)
+    n = len(inputs)
+
+    @enable_grad()
+    def gradients(*values):
+        made = [o for o in _tuple(func(*values[:n])) if o.requires_grad]
+        wanted = [v for v in values[:n]
+                  if isinstance(v, Tensor) and v.requires_grad]
+        grads = grad(made, wanted, values[n:], create_graph=True,
+                     allow_unused=True)
+        return tuple(v * 0 if g is None else g
+                     for v, g in zip(wanted, grads))
+
+    return gradcheck(gradients, inputs + seeds, eps, atol, rtol,
+                     raise_exception)
 
 
 def _compare_jacobians(func, inputs, eps, atol, rtol):

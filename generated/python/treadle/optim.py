@@ -94,8 +94,8 @@ class SGD(Optimizer):
     def check(self, group):
         for name in ("lr", "momentum", "weight_decay"):
             if not group[name] >= 0:
-                raise ValueError(f"SGD: {name} must not be negative, "
-                                 f"got {group[name]}")
+                raise ValueError(f"SGD: {name} must be a number "
+                                 f">= 0, got {group[name]}")
         if group["nesterov"] and not (
                 group["momentum"] > 0 and group["dampening"] == 0):
             raise ValueError("SGD: nesterov needs momentum > 0 and "

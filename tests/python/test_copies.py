@@ -1,0 +1,177 @@
+# needs: python
+# SPDX-License-Identifier: MIT
+"""Copies, pickles, several roots, and operands of NumPy."""
+import copy
+import gzip
+import pickle
+import struct
+
+import numpy
+import pytest
+import treadle as td
+from treadle import nn
+
+
+@pytest.mark.parametrize("dtype", [
+    td.float32, td.float64, td.int64, td.int32, td.uint8, td.bool,
+    td.float16, td.bfloat16, td.int8, td.int16])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (2, 0, 4)])
+def test_a_pickle_keeps_type_shape_and_bits(dtype, shape):
+    x = (td.rand(*shape) * 100 if shape else td.tensor(37.5)).to(dtype)
+    y = pickle.loads(pickle.dumps(x))
+    assert y.dtype is x.dtype and y.shape == x.shape
+    assert y.tolist() == x.tolist()
+
+
+def test_a_pickle_of_a_transposed_view_has_its_elements():
+    x = td.arange(6).reshape(2, 3).t()
+    assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy,
+                                 lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_keep_class_attributes_and_requires_grad(way):
+    p = nn.Parameter(td.tensor([1.5, -2.0]))
+    p.label = "weights"
+    q = way(p)
+    assert type(q) is nn.Parameter and q.requires_grad and q.is_leaf
+    assert q.label == "weights" and q.tolist() == p.tolist()
+
+
+def test_a_shallow_copy_shares_and_a_deep_copy_does_not():
+    x = td.zeros(3)
+    shared, own = copy.copy(x), copy.deepcopy(x)
+    x[1] = 7
+    assert shared.tolist() == [0, 7, 0] and own.tolist() == [0, 0, 0]
+
+
+def test_a_deep_copy_keeps_ties_and_gradients():
+    m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    m[1].weight = m[0].weight
+    m(td.ones(1, 2)).sum().backward()
+    twin = copy.deepcopy(m)
+    assert twin[0].weight is twin[1].weight is not m[0].weight
+    assert twin[0].weight.grad.tolist() == m[0].weight.grad.tolist()
+    again = pickle.loads(pickle.dumps(m))
+    assert again[0].weight is again[1].weight
+
+
+def test_backward_from_several_roots_is_one_pass():
+    x = td.tensor([2.0, 3.0], requires_grad=True)
+    y, calls = x * x, []
+    y.register_hook(lambda g: calls.append(g.tolist()))
+    td.autograd.backward([y.sum(), (2 * y).sum()])
+    assert calls == [[3.0, 3.0]]
+    assert x.grad.tolist() == [12.0, 18.0]
+
+
+def test_backward_names_a_wrong_number_of_gradients():
+    x = td.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="2 tensors but 1 gradients"):
+        td.autograd.backward([x.sum(), x.sum()], [td.tensor(1.0)])
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        td.autograd.backward([x.sum(), 3])
+
+
+class Passing(td.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_non_differentiable(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_an_input_marked_non_differentiable_stays_so():
+    x = td.ones(2, requires_grad=True)
+    assert not Passing.apply(x).requires_grad
+
+
+class Nothing(td.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return None
+
+
+def test_a_forward_that_returns_nothing_is_named():
+    with pytest.raises(TypeError, match="Nothing.forward must return"):
+        Nothing.apply(td.ones(2))
+
+
+class Wrong(td.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return td.ones(3)
+
+
+def test_a_gradient_of_another_shape_names_the_function():
+    x = td.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"WrongBackward .*index 0 - got "
+                       r"\[3\] but expected shape compatible with \[2\]"):
+        Wrong.apply(x).sum().backward()
+
+
+def test_arrays_of_numpy_are_operands_on_both_sides():
+    a, t = numpy.array([1.0, 2.0, 4.0]), td.tensor([2.0, 3.0, 5.0])
+    for left, right in ((a, t), (t, a)):
+        product = left * right
+        assert isinstance(product, td.Tensor)
+        assert product.tolist() == [2.0, 6.0, 20.0]
+    assert (a - t).tolist() == [-1.0, -1.0, -1.0]
+    assert (a < t).tolist() == [True, True, True]
+    assert (a @ t.double()).item() == 28.0
+
+
+def test_an_object_that_is_no_operand_is_a_type_error():
+    with pytest.raises(TypeError):
+        td.ones(2) * "three"
+    with pytest.raises((TypeError, ValueError)):
+        td.ones(2) * numpy.array(["a", "b"])
+
+
+def test_gradgradcheck_finds_a_wrong_second_derivative():
+    x = td.rand(3, dtype=td.float64, requires_grad=True)
+    assert td.autograd.gradgradcheck(lambda v: (v * v * v).exp(), (x,))
+
+    class Flat(td.autograd.Function):
+        @staticmethod
+        def forward(ctx, v):
+            ctx.save_for_backward(v)
+            return v * v
+
+        @staticmethod
+        def backward(ctx, g):
+            v, = ctx.saved_tensors
+            return 2 * v.detach() * g
+    with pytest.raises(RuntimeError, match="gradcheck"):
+        td.autograd.gradgradcheck(Flat.apply, (x,))
+
+
+def test_messages_say_what_is_wrong():
+    with pytest.raises(RuntimeError, match=r"shape \[3\] cannot hold the "
+                       r"broadcast shape \[2, 3\]"):
+        td.zeros(3).add_(td.zeros(2, 3))
+    with pytest.raises(ValueError, match="number >= 0, got nan"):
+        td.optim.SGD([td.ones(1, requires_grad=True)], lr=float("nan"))
+    assert repr(td.device("cpu:0")) == "device(type='cpu', index=0)"
+
+
+def test_a_gzip_file_of_several_members_is_read(tmp_path):
+    data = struct.pack(">IIII", 0x803, 2, 3, 4) + bytes(range(24))
+    path = tmp_path / "images-idx3-ubyte.gz"
+    parts = [gzip.compress(data[:5]), gzip.compress(data[5:20]),
+             gzip.compress(data[20:])]
+    path.write_bytes(b"".join(parts))
+    assert td._C._idx_read(str(path)).reshape(-1).tolist() == list(range(24))
+    for broken, word in ((b"".join(parts[:2]), "truncated"),
+                         (b"".join(parts) + b"x", "bytes after"),
+                         (b"".join(parts + parts[:1]), "bytes after")):
+        path.write_bytes(broken)
+        with pytest.raises(OSError, match=word):
+            td._C._idx_read(str(path))
