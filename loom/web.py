@@ -8,7 +8,7 @@ from pathlib import Path
 NOWEB = Path(os.environ.get("NOWEB", "/usr/lib/noweb"))
 EXPECTED_ROOTS = re.compile(r"""
     include/treadle/[a-z0-9_]+\.h | src/[a-z0-9_-]+\.(c|h|inc)
-  | cuda/[a-z0-9_-]+\.(cu|cuh|c|h|inc)
+  | cuda/[a-z0-9_-]+\.(cu|cuh|cc|c|h|inc)
   | python/[a-z0-9_-]+\.(c|h|inc) | python/treadle/([a-z0-9_]+/)*([a-z0-9_]+\.pyi?|py\.typed)
   | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
   | tests/[a-z0-9_-]+\.(c|h|py)""", re.X)

@@ -1,0 +1,736 @@
+/* The emulator of kernels: fibers, launches and, checked, a watch. */
+#include "emulator.h"
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <ucontext.h>
+#include <vector>
+
+extern "C" void emulator_switch(void **from, void *to);
+#if defined(__x86_64__) && !defined(TD_UCONTEXT)
+__asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
+        "emulator_switch:\n"
+        "  push %rbp\n  push %rbx\n  push %r12\n"
+        "  push %r13\n  push %r14\n  push %r15\n"
+        "  mov %rsp, (%rdi)\n  mov %rsi, %rsp\n"
+        "  pop %r15\n  pop %r14\n  pop %r13\n"
+        "  pop %r12\n  pop %rbx\n  pop %rbp\n  ret\n");
+enum { SAVED = 6 };
+#define TD_OWN_SWITCH
+#endif
+
+struct fiber {
+    char *stack;
+#ifdef TD_OWN_SWITCH
+    void *at;                   /* where it was left */
+#else
+    ucontext_t at;
+#endif
+};
+enum { STACK = 64 * 1024 };
+
+static void prepare(fiber *f, void (*entry)())
+{
+    if (f->stack == NULL)
+        f->stack = static_cast<char *>(aligned_alloc(64, STACK));
+#ifdef TD_OWN_SWITCH
+    void **top = reinterpret_cast<void **>(f->stack + STACK) - 2;
+    *top = reinterpret_cast<void *>(entry);     /* ret goes here */
+    f->at = top - SAVED;
+#else
+    getcontext(&f->at);
+    f->at.uc_stack.ss_sp = f->stack;
+    f->at.uc_stack.ss_size = STACK;
+    makecontext(&f->at, entry, 0);
+#endif
+}
+
+static void hand_over(fiber *from, fiber *to)
+{
+#ifdef TD_OWN_SWITCH
+    emulator_switch(&from->at, to->at);
+#else
+    swapcontext(&from->at, &to->at);
+#endif
+}
+
+enum state { READY, AT_BARRIER, AT_WARP, DONE };
+
+struct member {
+    emulated_place place;
+    state at;
+    int fiber;                  /* the one it began in */
+    const void *site;           /* of the barrier it waits at */
+    unsigned meetings;          /* with its warp, so far */
+};
+
+struct shared_array {
+    const void *key;
+    const char *name;
+    char *data;
+    size_t bytes;
+};
+
+enum { MOST = 1024, ARENA = 256 * 1024, GUARD = 1024 };
+
+struct crew {
+    int count, next, running;
+    member members[MOST];
+    int order[MOST];            /* in which they begin and go on */
+    fiber home, fibers[MOST];
+    int idle[MOST], n_idle;     /* fibers nobody waits in */
+    void (*call)(void *);
+    void *context;
+    const char *kernel;
+    unsigned barriers;          /* passed in this block, so far */
+    alignas(64) char arena[ARENA];      /* shared memory */
+    size_t used;
+    shared_array arrays[32];
+    int n_arrays;
+    uint64_t slots[2][MOST];    /* words on their way between lanes */
+};
+static thread_local crew *now;
+thread_local emulated_place *emulated;
+
+static cudaError_t last_error;
+static char first_report[800];
+static int reports;
+static emulated_loop *parallel_for;
+
+cudaError_t cudaGetLastError()
+{
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaSuccess ? "no error"
+         : error == cudaErrorMemoryAllocation ? "out of memory"
+         : error == cudaErrorInvalidConfiguration
+           ? "invalid configuration argument"
+         : error == cudaErrorInvalidDevice ? "invalid device ordinal"
+         : error == cudaErrorLaunchFailure && reports > 0 ? first_report
+         : "invalid argument";
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    const char *text = getenv("TREADLE_CUDA_DEVICES");
+    *count = text ? atoi(text) : 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    int count;
+    cudaGetDeviceCount(&count);
+    return device >= 0 && device < count ? cudaSuccess
+                                         : cudaErrorInvalidDevice;
+}
+
+const char *emulator_first_report() { return first_report; }
+
+void emulator_forget()
+{
+    reports = 0;
+    first_report[0] = '\0';
+    last_error = cudaSuccess;
+}
+
+void emulator_use(emulated_loop *loop) { parallel_for = loop; }
+
+struct place { char text[160]; };
+
+static place place_of(const void *site)
+{
+    place p = { "an unknown place" };
+    Dl_info info;
+    char command[512], line[160] = "";
+    if (site == NULL || !dladdr(site, &info))
+        return p;
+    snprintf(command, sizeof command, "addr2line -e '%s' 0x%lx 2>&1",
+             info.dli_fname, (unsigned long)((const char *)site
+             - (const char *)info.dli_fbase - 1));
+    FILE *pipe = popen(command, "r");
+    if (pipe != NULL && fgets(line, sizeof line, pipe) != NULL) {
+        line[strcspn(line, "\n(")] = '\0';
+        const char *name = strrchr(line, '/');
+        snprintf(p.text, sizeof p.text, "%s", name ? name + 1 : line);
+    }
+    if (pipe != NULL)
+        pclose(pipe);
+    return p;
+}
+
+__attribute__((format(printf, 2, 3)))
+static void report(const void *site, const char *format, ...)
+{
+    char what[400];
+    va_list args;
+    if (reports++ > 0)
+        return;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(first_report, sizeof first_report, "%s: %s: %s",
+             now ? now->kernel : "", place_of(site).text, what);
+    last_error = cudaErrorLaunchFailure;
+}
+
+static void begin_member(crew *c, int m, int in)
+{
+    c->running = m;
+    c->members[m].fiber = in;
+    emulated = &c->members[m].place;
+}
+
+static void work()
+{
+    for (;;) {
+        crew *c = now;
+        const int in = c->members[c->running].fiber;
+        c->call(c->context);
+        c->members[c->running].at = DONE;
+        if (c->next < c->count) {
+            begin_member(c, c->order[c->next++], in);
+            continue;
+        }
+        c->idle[c->n_idle++] = in;
+        hand_over(&c->fibers[in], &c->home);
+    }
+}
+
+static void wait_as(state what, const void *site)
+{
+    crew *c = now;
+    member *m = &c->members[c->running];
+    m->at = what;
+    m->site = site;
+    hand_over(&c->fibers[m->fiber], &c->home);
+}
+
+void emulated_barrier(const void *site)
+{
+    wait_as(AT_BARRIER, site);
+}
+void emulated_meet()
+{
+    wait_as(AT_WARP, __builtin_return_address(0));
+}
+
+uint64_t emulated_exchange(uint64_t word, int lane)
+{
+    crew *c = now;
+    const int self = c->running, from = self / 32 * 32 + lane;
+    uint64_t *slots = c->slots[c->members[self].meetings % 2];
+    slots[self] = word;
+    emulated_meet();
+    return from < c->count ? slots[from] : word;
+}
+
+const void *emulated_site() { return __builtin_return_address(0); }
+
+static bool check_barrier(crew *c, int waiting)
+{
+    const member *first = NULL;
+    for (int m = 0; m < c->count; m++) {
+        const member *x = &c->members[m];
+        if (x->at == AT_BARRIER && first == NULL)
+            first = x;
+        if (x->at == AT_BARRIER && x->site == first->site)
+            continue;
+        if (first == NULL && x->at != AT_WARP)
+            continue;
+        report(x->site ? x->site : first->site,
+               "divergent barrier: %d of %d threads wait at it, thread "
+               "%d %s", waiting, c->count, m,
+               x->at == DONE ? "has returned" : x->at == AT_WARP
+               ? "waits for its warp" : "waits at another");
+        return false;
+    }
+    return waiting == c->count || (report(first ? first->site : NULL,
+        "divergent barrier: %d of %d threads wait at it, the others "
+        "have returned", waiting, c->count), false);
+}
+
+static void resume(crew *c, int m)
+{
+    c->running = m;
+    emulated = &c->members[m].place;
+    hand_over(&c->home, &c->fibers[c->members[m].fiber]);
+}
+
+static void let_all_run(crew *c)
+{
+    for (int k = 0; k < c->next; k++)
+        if (c->members[c->order[k]].at == READY)
+            resume(c, c->order[k]);
+    while (c->next < c->count) {
+        const int in = c->idle[--c->n_idle];
+        if (c->fibers[in].stack == NULL)
+            prepare(&c->fibers[in], work);
+        begin_member(c, c->order[c->next++], in);
+        hand_over(&c->home, &c->fibers[in]);
+    }
+}
+
+static int count_at(const crew *c, int from, int to, state at)
+{
+    int n = 0;
+    for (int m = from; m < to; m++)
+        n += c->members[m].at == at;
+    return n;
+}
+
+static bool release_warps(crew *c)
+{
+    bool any = false;
+    for (int w = 0; w < c->count; w += 32) {
+        const int end = std::min(w + 32, c->count);
+        const int here = count_at(c, w, end, AT_WARP);
+        if (here == 0 || here + count_at(c, w, end, DONE) < end - w)
+            continue;
+        for (int m = w; m < end; m++)
+            if (c->members[m].at == AT_WARP) {
+                c->members[m].at = READY;
+                c->members[m].meetings++;
+            }
+        any = true;
+    }
+    return any;
+}
+
+static void run_block(crew *c)
+{
+    c->n_arrays = 0;
+    c->used = GUARD;
+    c->barriers = 0;
+    c->next = c->n_idle = 0;
+    for (int k = c->count; k-- > 0;)
+        c->idle[c->n_idle++] = k;
+    for (;;) {
+        let_all_run(c);
+        if (release_warps(c))
+            continue;
+        const int waiting = count_at(c, 0, c->count, AT_BARRIER);
+        if (waiting == 0 && count_at(c, 0, c->count, AT_WARP) == 0)
+            return;
+        if (!check_barrier(c, waiting))
+            break;
+        c->barriers++;
+        for (int m = 0; m < c->count; m++)
+            if (c->members[m].at == AT_BARRIER)
+                c->members[m].at = READY;
+    }
+    for (int k = 0; k < c->count; k++) {
+        free(c->fibers[k].stack);
+        c->fibers[k].stack = NULL;
+    }
+}
+
+void *emulated_shared(const void *key, const char *name, size_t bytes)
+{
+    crew *c = now;
+    for (int k = 0; k < c->n_arrays; k++)
+        if (c->arrays[k].key == key)
+            return c->arrays[k].data;
+    if (c->n_arrays == 32 || c->used + bytes + GUARD > ARENA) {
+        fprintf(stderr, "emulator: %s wants more shared memory than "
+                "there is\n", c->kernel);
+        abort();
+    }
+    shared_array *a = &c->arrays[c->n_arrays++];
+    *a = shared_array{ key, name, c->arena + c->used, bytes };
+    c->used += (bytes + GUARD + 63) / 64 * 64;
+    return a->data;
+}
+
+static void shuffle_order(crew *c, int64_t number)
+{
+    const char *seed = getenv("TREADLE_CUDA_SEED");
+    if (seed == NULL)
+        return;
+    uint64_t x = strtoull(seed, NULL, 10) * 0x9e3779b97f4a7c15u
+               + (uint64_t)number + 1;
+    for (int m = c->count - 1; m > 0; m--) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        std::swap(c->order[m], c->order[x % (uint64_t)(m + 1)]);
+    }
+}
+
+struct touch {
+    unsigned launch;            /* 0: never */
+    int block, thread;
+    unsigned barriers, meetings;
+    const void *site;
+};
+
+struct shadow {
+    touch write, read;
+    bool filled;                /* something is in it */
+    bool read_by_many;
+};
+
+#ifdef TD_CHECKED
+enum { WATCHING = true };
+static unsigned launches;
+static int block_now;
+static shadow arena_shadow[ARENA];
+
+static void watch_block(crew *, int64_t n)
+{
+    launches += n == 0;
+    block_now = (int)n;
+    for (int i = 0; i < ARENA; i++)
+        arena_shadow[i] = shadow();
+}
+
+static bool ordered(const touch *old, const touch *fresh)
+{
+    if (old->launch != fresh->launch)
+        return true;
+    if (old->block != fresh->block)
+        return false;
+    return old->thread == fresh->thread
+        || old->barriers != fresh->barriers
+        || (old->thread / 32 == fresh->thread / 32
+            && old->meetings != fresh->meetings);
+}
+
+static bool race(const touch *old, const touch *fresh, const char *what,
+                 const char *did)
+{
+    if (ordered(old, fresh))
+        return false;
+    report(fresh->site, "data race on %s: block %d, thread %d %s what "
+           "block %d, thread %d touched at %s, with no barrier between",
+           what, fresh->block, fresh->thread, did, old->block,
+           old->thread, place_of(old->site).text);
+    return true;
+}
+
+static void touch_byte(shadow *s, const touch *t, bool write,
+                       const char *what)
+{
+    if (race(&s->write, t, what, write ? "overwrites" : "reads")
+        || (write && race(&s->read, t, what, "overwrites")))
+        s->write = s->read = touch();
+    if (write) {
+        s->write = *t;
+        s->filled = true;
+        s->read = touch();
+    } else if (s->read.launch != t->launch || ordered(&s->read, t))
+        s->read = *t;
+}
+
+struct ask {
+    const void *site;
+    int warp;
+    unsigned visit;
+    bool operator<(const ask &o) const
+    {
+        return std::tie(site, warp, visit)
+             < std::tie(o.site, o.warp, o.visit);
+    }
+};
+struct tally { long requests, sectors, rounds, shared_requests; };
+static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
+static std::map<std::pair<const void *, int>, unsigned> visits;
+static std::map<std::string, tally> tallies;
+static const bool counting = getenv("TREADLE_CUDA_REPORT") != NULL;
+
+static void count_sectors(const touch *t, char *p)
+{
+    if (counting)
+        asked[{ t->site, t->thread / 32, visits[{ t->site, t->thread }]++ }]
+            .insert((uintptr_t)p / 32);
+}
+
+static void count_banks(const touch *t, char *p)
+{
+    if (counting)
+        asked_shared[{ t->site, t->thread / 32,
+                       visits[{ t->site, t->thread }]++ }]
+            .insert((uintptr_t)p / 4);
+}
+
+static void add_up(const char *kernel)
+{
+    tally *sum = &tallies[kernel];
+    for (auto &request : asked) {
+        sum->requests++;
+        sum->sectors += (long)request.second.size();
+    }
+    for (auto &request : asked_shared) {
+        int bank[32] = { 0 }, most = 0;
+        for (uintptr_t word : request.second)
+            most = std::max(most, ++bank[word % 32]);
+        sum->shared_requests++;
+        sum->rounds += most;
+    }
+    asked.clear();
+    asked_shared.clear();
+    visits.clear();
+}
+const char *emulator_report()
+{
+    static std::string text;
+    char line[160];
+    text = "kernel                         sectors/request  "
+           "bank rounds/request\n";
+    for (auto &k : tallies) {
+        const tally &t = k.second;
+        snprintf(line, sizeof line, "%-30s %15.2f  %19.2f\n",
+                 k.first.c_str(),
+                 t.requests ? (double)t.sectors / (double)t.requests : 0,
+                 t.shared_requests ? (double)t.rounds
+                                   / (double)t.shared_requests : 0);
+        text += line;
+    }
+    return text.c_str();
+}
+
+struct block {
+    char *data;
+    size_t bytes;
+    std::vector<shadow> shadows;    /* made when first touched */
+};
+static std::map<char *, block> blocks;      /* by address */
+static std::mutex blocks_lock;
+static size_t bytes_taken;
+
+static size_t bytes_there()
+{
+    const char *text = getenv("TREADLE_CUDA_MEMORY");
+    return text ? strtoull(text, NULL, 10) : (size_t)2 << 30;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    std::lock_guard<std::mutex> lock(blocks_lock);
+    char *room = bytes_taken + bytes > bytes_there() ? NULL
+        : static_cast<char *>(aligned_alloc(256,
+              (bytes + 2 * GUARD + 255) / 256 * 256));
+    if (room == NULL)
+        return cudaErrorMemoryAllocation;
+    bytes_taken += bytes;
+    *out = room + GUARD;
+    blocks[room + GUARD] = block{ room + GUARD, bytes, {} };
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *data)
+{
+    std::lock_guard<std::mutex> lock(blocks_lock);
+    auto it = blocks.find(static_cast<char *>(data));
+    if (data == NULL)
+        return cudaSuccess;
+    if (it == blocks.end())
+        return cudaErrorInvalidValue;
+    bytes_taken -= it->second.bytes;
+    free(it->second.data - GUARD);
+    blocks.erase(it);
+    return cudaSuccess;
+}
+
+static block *block_near(char *p)
+{
+    auto it = blocks.upper_bound(p + GUARD);
+    if (it == blocks.begin())
+        return NULL;
+    block *b = &(--it)->second;
+    return p < b->data + b->bytes + GUARD ? b : NULL;
+}
+
+static void watch_global(char *p, size_t n, const touch *t, bool write)
+{
+    block *b = block_near(p);
+    if (b == NULL)
+        return;
+    if (p < b->data || p + n > b->data + b->bytes) {
+        report(t->site, "%s outside of an allocation of %zu bytes: byte "
+               "%ld, block %d, thread %d", write ? "write" : "read",
+               b->bytes, (long)(p - b->data), t->block, t->thread);
+        return;
+    }
+    if (b->shadows.empty())
+        b->shadows.resize(b->bytes);
+    for (size_t i = 0; i < n; i++)
+        touch_byte(&b->shadows[(size_t)(p - b->data) + i], t, write,
+                   "device memory");
+    count_sectors(t, p);
+}
+
+static void watched_block(crew *c) { add_up(c->kernel); }
+
+static const shared_array *nearest_array(const crew *c, char *p)
+{
+    const shared_array *best = NULL;
+    for (int k = 0; k < c->n_arrays; k++)
+        if (c->arrays[k].data <= p)
+            best = &c->arrays[k];
+    return best;
+}
+
+static void watch_shared(crew *c, char *p, size_t n, const touch *t,
+                         bool write)
+{
+    for (int k = 0; k < c->n_arrays; k++) {
+        const shared_array *a = &c->arrays[k];
+        if (p < a->data || p + n > a->data + a->bytes)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            shadow *s = &arena_shadow[p + i - c->arena];
+            if (!write && !s->filled) {
+                report(t->site, "uninitialised read of shared array %s "
+                       "at byte %ld: block %d, thread %d", a->name,
+                       (long)(p - a->data), t->block, t->thread);
+                s->filled = true;
+            }
+            touch_byte(s, t, write, a->name);
+        }
+        count_banks(t, p);
+        return;
+    }
+    const shared_array *a = nearest_array(c, p);
+    report(t->site, "%s outside of shared array %s: byte %ld of %zu, "
+           "block %d, thread %d", write ? "write" : "read",
+           a ? a->name : "(none)", a ? (long)(p - a->data) : 0L,
+           a ? a->bytes : 0, t->block, t->thread);
+}
+
+static void watch(void *address, size_t n, bool write, const void *site)
+{
+    crew *c = now;
+    char *p = static_cast<char *>(address);
+    if (c == NULL || emulated == NULL)
+        return;
+    const member *m = &c->members[c->running];
+    const char *stack = c->fibers[m->fiber].stack;
+    if (p >= stack && p < stack + STACK)
+        return;
+    const touch t = { launches, block_now, c->running, c->barriers,
+                      m->meetings, site };
+    if (p >= c->arena && p < c->arena + ARENA)
+        watch_shared(c, p, n, &t, write);
+    else
+        watch_global(p, n, &t, write);
+}
+
+#define SITE __builtin_return_address(0)
+#define WATCH(n)                                                       \
+    void __tsan_read##n(void *p) { watch(p, n, false, SITE); }         \
+    void __tsan_write##n(void *p) { watch(p, n, true, SITE); }         \
+    void __tsan_unaligned_read##n(void *p) { watch(p, n, false, SITE); } \
+    void __tsan_unaligned_write##n(void *p) { watch(p, n, true, SITE); } \
+    void __tsan_read##n##_pc(void *p, void *) { watch(p, n, false, SITE); } \
+    void __tsan_write##n##_pc(void *p, void *) { watch(p, n, true, SITE); }
+#define WATCH_ATOMIC(bits, T)                                          \
+    T __tsan_atomic##bits##_load(const volatile T *p, int)             \
+    { return __atomic_load_n(p, __ATOMIC_RELAXED); }                   \
+    void __tsan_atomic##bits##_store(volatile T *p, T v, int)          \
+    { __atomic_store_n(p, v, __ATOMIC_RELAXED); }                      \
+    int __tsan_atomic##bits##_compare_exchange_weak(                   \
+        volatile T *p, T *old, T fresh, int, int)                      \
+    { return __atomic_compare_exchange_n(p, old, fresh, true,          \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED); }                       \
+    int __tsan_atomic##bits##_compare_exchange_strong(                 \
+        volatile T *p, T *old, T fresh, int, int)                      \
+    { return __atomic_compare_exchange_n(p, old, fresh, false,         \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED); }
+extern "C" {
+void __tsan_init() {}
+void __tsan_func_entry(void *) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_read(void **) {}
+void __tsan_vptr_update(void **, void *) {}
+void __tsan_read_range(void *p, size_t n) { watch(p, n, false, SITE); }
+void __tsan_write_range(void *p, size_t n) { watch(p, n, true, SITE); }
+WATCH(1) WATCH(2) WATCH(4) WATCH(8) WATCH(16)
+WATCH_ATOMIC(8, uint8_t) WATCH_ATOMIC(16, uint16_t)
+WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
+}
+#else
+enum { WATCHING = false };
+static void watch_block(crew *, int64_t) {}
+static void watched_block(crew *) {}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    *out = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFree(void *data)
+{
+    free(data);
+    return cudaSuccess;
+}
+#endif
+
+struct launch {
+    const char *kernel;
+    dim3 grid, block;
+    void (*call)(void *);
+    void *context;
+};
+
+static void seat(crew *c, const launch *l, int64_t number)
+{
+    const unsigned gx = l->grid.x, gy = l->grid.y;
+    const dim3 block((unsigned)(number % gx),
+                     (unsigned)(number / gx % gy),
+                     (unsigned)(number / gx / gy));
+    int m = 0;
+    for (unsigned z = 0; z < l->block.z; z++)
+        for (unsigned y = 0; y < l->block.y; y++)
+            for (unsigned x = 0; x < l->block.x; x++, m++) {
+                c->members[m].place = { dim3(x, y, z), block, l->block,
+                                        l->grid };
+                c->members[m].at = READY;
+                c->members[m].meetings = 0;
+                c->order[m] = m;
+            }
+    c->count = m;
+    c->kernel = l->kernel;
+    c->call = l->call;
+    c->context = l->context;
+    shuffle_order(c, number);
+}
+
+static bool run_blocks(void *context, int64_t begin, int64_t end, int)
+{
+    static thread_local crew own;       /* zero: no stacks yet */
+    now = &own;
+    for (int64_t n = begin; n < end; n++) {
+        seat(&own, static_cast<launch *>(context), n);
+        watch_block(&own, n);
+        run_block(&own);
+        watched_block(&own);
+    }
+    now = NULL;
+    emulated = NULL;
+    return true;
+}
+
+void emulate(const char *kernel, dim3 grid, dim3 block,
+             void (*call)(void *), void *context)
+{
+    launch l = { kernel, grid, block, call, context };
+    const int64_t blocks = (int64_t)grid.x * grid.y * grid.z;
+    const int64_t threads = (int64_t)block.x * block.y * block.z;
+    if (blocks == 0 || threads == 0 || threads > MOST
+        || grid.y > 65535 || grid.z > 65535)
+        last_error = cudaErrorInvalidConfiguration;
+    else if (WATCHING || parallel_for == NULL)
+        run_blocks(&l, 0, blocks, 0);
+    else
+        parallel_for(blocks, 1, run_blocks, &l);
+}

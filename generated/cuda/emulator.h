@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "cuda": edit that, not this file. */
+/* CUDA for the host's compiler: the parts this book uses.
+
+   A block's threads are fibers that run in turn; a launch returns when
+   it is done.  Built with -fsanitize=thread and TD_CHECKED, every access
+   of a kernel is watched (see the chapter "cuda"). */
+#ifndef TREADLE_EMULATOR_H
+#define TREADLE_EMULATOR_H
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+/* cuda: indices of emulated threads */
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1)
+        : x(x), y(y), z(z) {}
+};
+struct float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+
+inline float4 make_float4(float x, float y, float z, float w)
+{
+    return float4{ x, y, z, w };
+}
+
+struct emulated_place {
+    dim3 thread, block, block_size, grid_size;
+};
+extern thread_local emulated_place *emulated;
+
+#define threadIdx (emulated->thread)
+#define blockIdx (emulated->block)
+#define blockDim (emulated->block_size)
+#define gridDim (emulated->grid_size)
+enum { warpSize = 32 };
+using std::max;
+using std::min;
+
+/* cuda: launching on the emulator */
+typedef struct emulated_stream *cudaStream_t;
+
+void emulate(const char *kernel, dim3 grid, dim3 block,
+             void (*call)(void *), void *context);
+
+template <class F, class... A>
+void emulate_with(const char *kernel, dim3 grid, dim3 block, F call,
+                  A... a)
+{
+    auto bound = [&] { call(a...); };
+    emulate(kernel, grid, block,
+            [](void *p) { (*static_cast<decltype(bound) *>(p))(); },
+            &bound);
+}
+
+#define TD_LAUNCH(kernel, grid, block, shared, stream, ...)            \
+    ((void)(shared), (void)(stream),                                   \
+     emulate_with(#kernel, grid, block,                                \
+                  [](auto... a) { kernel(a...); }, __VA_ARGS__))
+void *emulated_shared(const void *key, const char *name, size_t bytes);
+
+#define TD_SHARED(type, name, dims)                                    \
+    static const char name##_key = 0;                                  \
+    type (&name) dims = *(type (*) dims)emulated_shared(               \
+        &name##_key, #name, sizeof(type dims))
+
+/* cuda: waiting and talking within a block */
+void emulated_barrier(const void *site);
+uint64_t emulated_exchange(uint64_t word, int lane);
+void emulated_meet();
+const void *emulated_site();
+
+#define __syncthreads() emulated_barrier(emulated_site())
+inline void __syncwarp(unsigned = ~0u) { emulated_meet(); }
+
+template <class T> T emulated_take(T value, int lane)
+{
+    static_assert(sizeof(T) <= 8, "a lane passes at most eight bytes");
+    uint64_t word = 0;
+    memcpy(&word, &value, sizeof value);
+    word = emulated_exchange(word, lane);
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+inline int emulated_lane()
+{
+    return (int)((threadIdx.x + blockDim.x * (threadIdx.y
+                  + blockDim.y * threadIdx.z)) % 32);
+}
+
+template <class T> T __shfl_sync(unsigned, T v, int lane)
+{
+    return emulated_take(v, lane % 32);
+}
+template <class T> T __shfl_xor_sync(unsigned, T v, int mask)
+{
+    return emulated_take(v, emulated_lane() ^ mask);
+}
+template <class T> T __shfl_down_sync(unsigned, T v, unsigned by)
+{
+    const int lane = emulated_lane() + (int)by;
+    return emulated_take(v, lane < 32 ? lane : emulated_lane());
+}
+
+/* cuda: atomic operations of the emulator */
+template <class T> T emulated_update(T *at, T (*f)(T, T), T with)
+{
+    T old, fresh;
+    __atomic_load(at, &old, __ATOMIC_RELAXED);
+    do
+        fresh = f(old, with);
+    while (!__atomic_compare_exchange(at, &old, &fresh, true,
+                                      __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED));
+    return old;
+}
+template <class T> T atomicAdd(T *at, T x)
+{
+    return emulated_update<T>(at, [](T a, T b) { return (T)(a + b); }, x);
+}
+template <class T> T atomicMax(T *at, T x)
+{
+    return emulated_update<T>(at, [](T a, T b) { return a > b ? a : b; },
+                              x);
+}
+template <class T> T atomicExch(T *at, T x)
+{
+    return emulated_update<T>(at, [](T, T b) { return b; }, x);
+}
+
+/* cuda: runtime functions of the emulator */
+enum cudaError_t {
+    cudaSuccess = 0, cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidDevice = 101, cudaErrorLaunchFailure = 719
+};
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost, cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice
+};
+typedef struct emulated_event *cudaEvent_t;
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaFree(void *data);
+cudaError_t cudaMemGetInfo(size_t *left, size_t *total);
+cudaError_t cudaGetLastError();
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaSetDevice(int device);
+
+/* The first report of the checked build in words; "" if none. */
+const char *emulator_first_report();
+const char *emulator_report();
+void emulator_forget();
+
+/* Who runs the blocks of a launch in parallel; NULL: nobody. */
+typedef bool emulated_loop(int64_t n, int64_t grain,
+                           bool (*body)(void *, int64_t, int64_t, int),
+                           void *context);
+void emulator_use(emulated_loop *loop);
+
+template <class T> cudaError_t cudaMalloc(T **out, size_t bytes)
+{
+    return cudaMalloc((void **)out, bytes);
+}
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n,
+                                   cudaMemcpyKind, cudaStream_t = 0)
+{
+    memmove(to, from, n);
+    return cudaGetLastError();
+}
+inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t n,
+                                   cudaStream_t = 0)
+{
+    memset(to, byte, n);
+    return cudaGetLastError();
+}
+/* cuda: runtime functions that have nothing to do */
+#define EMULATED_NOTHING(name, ...) \
+    inline cudaError_t name(__VA_ARGS__) { return cudaSuccess; }
+EMULATED_NOTHING(cudaEventRecord, cudaEvent_t, cudaStream_t = 0)
+EMULATED_NOTHING(cudaEventDestroy, cudaEvent_t)
+EMULATED_NOTHING(cudaEventQuery, cudaEvent_t)
+EMULATED_NOTHING(cudaStreamDestroy, cudaStream_t)
+EMULATED_NOTHING(cudaStreamWaitEvent, cudaStream_t, cudaEvent_t,
+                 unsigned = 0)
+inline cudaError_t cudaStreamSynchronize(cudaStream_t = 0)
+{
+    return cudaGetLastError();
+}
+inline cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
+{
+    *s = NULL;
+    return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+    *e = NULL;
+    return cudaSuccess;
+}
+inline cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    *out = malloc(bytes);
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaFreeHost(void *data)
+{
+    free(data);
+    return cudaSuccess;
+}
+#endif
