@@ -1,6 +1,7 @@
 """The grader: what a student meets, from the first check to the answer."""
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +22,9 @@ def student(tmp_path):
                               env={**os.environ, "WORK": str(tmp_path / "work"), "BUILD_OF_VARIANTS": str(tmp_path)},
                               capture_output=True, text=True, timeout=120)
 
-    def write(code, prose="Mine.\n"):
+    def write(code, number="6.1"):
         (tmp_path / "work").mkdir(exist_ok=True)
-        (tmp_path / "work/6.1.nw").write_text(f"{prose}<<exercise 6.1>>=\n{code}@\n")
+        (tmp_path / f"work/{number}.nw").write_text(f"Mine.\n<<exercise {number}>>=\n{code}@\n")
     say.write, say.file = write, tmp_path / "work/6.1.nw"
     return say
 
@@ -96,6 +97,29 @@ def test_bad_work_gives_one_readable_report(student, bad):
         assert text in done.stdout, done.stdout
     assert line is None or f"{student.file}:{line}" in done.stdout, done.stdout
     assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
+
+
+def test_a_gradient_of_the_wrong_shape_is_named(student):
+    student.write("(void)swap;\nif (td_needs(b, 1))\n    b->grad_in[1] = as_rows(g);\n", "11.1")
+    done = student("check", "11.1")
+    assert done.returncode == 1 and "shape [2, 3] is not [3, 3]" in done.stdout, done.stdout
+    assert f"{student.file.with_name('11.1.nw')}:2" in done.stdout
+
+
+def test_watching_checks_again_when_the_file_is_saved(student):
+    student.write("*(T *)out = lanes[0];\n")
+    child = subprocess.Popen([sys.executable, "loom/exercises", "watch", "6.1"], cwd=HOME, text=True,
+                             env={**os.environ, "WORK": str(student.file.parent), "PYTHONUNBUFFERED": "1",
+                                  "BUILD_OF_VARIANTS": str(student.file.parent)}, stdout=subprocess.PIPE)
+    try:
+        lines = iter(child.stdout.readline, "")
+        assert any("does not compile" in line for line in lines)
+        student.write("*(T *)out = x[n - 1];\n")
+        assert any("is wrong" in line for line in lines)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == 0
+    finally:
+        child.kill()
 
 
 @pytest.mark.parametrize("text, expected", [
