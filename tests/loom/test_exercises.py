@@ -40,7 +40,7 @@ def test_from_the_stub_to_the_answer(student):
     passed = student("check")
     assert passed.returncode == 0 and "6.1.nw passes" in passed.stdout
     assert "fills lanes 0, 1, 2" in student("answer").stdout
-    assert re.search(r"6\.1 .* passed \d{4}-\d\d-\d\d, 2 hints", student("list", None).stdout)
+    assert re.search(r"6\.1 .* passed \d{4}-\d\d-\d\d, hints seen: 2", student("list", None).stdout)
     assert str(student.file) in student("edition", None).stdout
     student.file.write_text(student.file.read_text() + "More prose.\n")
     assert "left out" in student("edition", None).stderr
