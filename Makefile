@@ -77,7 +77,7 @@ tangle:
 	@echo "No .git here: generated/ is used as it came (make WEB=yes tangles all the same)."
 endif
 
-untangled_goals := help tangle clean deps deps-build deps-core deps-book deps-peers data uninstall lint
+untangled_goals := exercises hint reset answer help tangle clean deps deps-build deps-core deps-book deps-peers data uninstall lint
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(untangled_goals),$(MAKECMDGOALS)),all),)
 include $(TANGLED)
 endif
@@ -255,6 +255,7 @@ tsan-programs: lib
 
 test: test-programs python asan-programs tsan-programs
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(C_TESTS)) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
@@ -284,6 +285,28 @@ debug:
 coverage:
 	@$(call in_lines,coverage) OPT='-O0 --coverage -fprofile-update=atomic' quick-test
 	@loom/coverage $(BUILD)/coverage
+
+# Exercises -------------------------------------------------------------------
+
+# A student's file in place of an answer: only what it changes is compiled, for
+# the first instruction set, with the sanitizers, and linked before the rest.
+EX   ?=
+WORK ?= work
+export COMPILER GENERATED BUILD LIBS WORK
+export ISA       := $(firstword $(ISAS))
+export ISA_FLAGS := $(isa_flags_$(firstword $(ISAS)))
+export FLAGS_OF_A_VARIANT = $(filter-out -Werror,$(LIBFLAGS)) -O1 -Wno-misleading-indentation -fsanitize=address,undefined \
+  -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+.PHONY: notebook.pdf exercises hint reset answer check watch prove-exercises
+exercises:
+	@$(PYTHON) loom/exercises list $(EX)
+hint reset answer:
+	@$(PYTHON) loom/exercises $@ $(EX)
+check watch: lib
+	@$(PYTHON) loom/exercises $@ $(EX)
+prove-exercises: lib
+	@$(PYTHON) loom/exercises prove $(EX)
 
 # The book's measured parts --------------------------------------------------
 

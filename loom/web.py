@@ -26,8 +26,10 @@ def number_of(path):
 
     A long chapter is continued in files of their own: 04-tensors.nw, then
     04b-operators.nw.  They are printed as chapters 4 and 4b and are one prefix.
+    So is the answer of an exercise, exercises/4.1-broadcast/answer.nw.
     """
-    m = re.match(r"(\d+)[a-z]?-", path.name)
+    exercise = path.parent.parent.name == "exercises"
+    m = re.match(r"(\d+)\.", path.parent.name) if exercise else re.match(r"(\d+)[a-z]?-", path.name)
     return int(m.group(1)) if m else None
 
 

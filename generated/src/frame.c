@@ -79,28 +79,25 @@ static bool joins(const td_frame *f, int d)
 /* elementwise: function td_frame_collapse */
 void td_frame_collapse(td_frame *f)
 {
+    /* 5.1-collapse: exercise 5.1 */
     int kept = 0;
     for (int d = 0; d < f->rank; d++)
         if (f->shape[d] != 1)
             move_dimension(f, kept++, d);
     f->rank = kept;
     for (int d = f->rank - 2; d >= 0; d--)
-        if (joins(f, d))
-            /* elementwise: merge dimension d into its neighbour */
-            {
-                f->shape[d + 1] *= f->shape[d];
-                for (int e = d; e < f->rank - 1; e++)
-                    move_dimension(f, e, e + 1);
-                f->rank--;
-            }
-    if (f->rank == 0)
-        /* elementwise: give the frame one dimension */
-        {
-            f->rank = 1;
-            f->shape[0] = 1;
-            for (int k = 0; k < f->count; k++)
-                f->stride[k][0] = 0;
+        if (joins(f, d)) {
+            f->shape[d + 1] *= f->shape[d];
+            for (int e = d; e < f->rank - 1; e++)
+                move_dimension(f, e, e + 1);
+            f->rank--;
         }
+    if (f->rank == 0) {
+        f->rank = 1;
+        f->shape[0] = 1;
+        for (int k = 0; k < f->count; k++)
+            f->stride[k][0] = 0;
+    }
 }
 
 /* elementwise: functions that find an element */

@@ -39,17 +39,16 @@ static inline void rung_2(int64_t m, int64_t n, int64_t k,
                           const float *a, const float *b, float *c)
 {
     memset(c, 0, (size_t)(m * n) * sizeof *c);
+    /* 7.1-blocks: exercise 7.1 */
     for (int64_t p0 = 0; p0 < k; p0 += RUNG_DEPTH)
-        for (int64_t j0 = 0; j0 < n; j0 += RUNG_WIDTH)
+        for (int64_t j0 = 0; j0 < n; j0 += RUNG_WIDTH) {
+            const int64_t p1 = p0 + RUNG_DEPTH < k ? p0 + RUNG_DEPTH : k;
+            const int64_t j1 = j0 + RUNG_WIDTH < n ? j0 + RUNG_WIDTH : n;
             for (int64_t i = 0; i < m; i++)
-                /* matmul: add one row of a block */
-                {
-                    const int64_t p1 = p0 + RUNG_DEPTH < k ? p0 + RUNG_DEPTH : k;
-                    const int64_t j1 = j0 + RUNG_WIDTH < n ? j0 + RUNG_WIDTH : n;
-                    for (int64_t p = p0; p < p1; p++)
-                        for (int64_t j = j0; j < j1; j++)
-                            c[i * n + j] += a[i * k + p] * b[p * n + j];
-                }
+                for (int64_t p = p0; p < p1; p++)
+                    for (int64_t j = j0; j < j1; j++)
+                        c[i * n + j] += a[i * k + p] * b[p * n + j];
+        }
 }
 /* matmul: rung 3: a tile of c */
 static inline void rung_3(int64_t m, int64_t n, int64_t k,

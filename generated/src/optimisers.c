@@ -13,27 +13,13 @@ typedef struct {
     double rate, mu, take, decay, sign;
     bool nesterov;
 } sgd;
-/* optimisers: kernel sgd_range */
-#define SGD_RANGE(name, T)                                       \
-static void name(const sgd *s, int64_t begin, int64_t end)       \
-{                                                                \
-    T *restrict theta = s->theta, *restrict m = s->m;            \
-    const T *restrict g = s->g;                                  \
-    const T rate = (T)s->rate, mu = (T)s->mu, take = (T)s->take; \
-    const T decay = (T)s->decay, sign = (T)s->sign;              \
-    for (int64_t i = begin; i < end; i++) {                      \
-        T d = sign * g[i];                                       \
-        if (decay != 0)                                          \
-            d += decay * theta[i];                               \
-        if (m) {                                                 \
-            m[i] = mu * m[i] + take * d;                         \
-            d = s->nesterov ? d + mu * m[i] : m[i];              \
-        }                                                        \
-        theta[i] -= rate * d;                                    \
-    }                                                            \
-}
-SGD_RANGE(sgd_float32, float)
-SGD_RANGE(sgd_float64, double)
+/* optimisers: kernels that take one step */
+#define T float
+#define NAME sgd_float32
+#include "optimisers-sgd.inc"
+#define T double
+#define NAME sgd_float64
+#include "optimisers-sgd.inc"
 /* optimisers: function sgd_part */
 typedef struct { sgd s; bool single; } sgd_job;
 

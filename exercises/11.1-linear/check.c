@@ -1,0 +1,74 @@
+/* Gradients of a linear layer, against the sums of their definition. */
+#include "check.h"
+
+typedef struct {
+    const char *what;
+    td_dims batch;               /* the axes before the last */
+    int64_t p, q;
+    bool bias, constant;         /* constant: x wants no gradient */
+} example;
+
+static const example examples[] = {
+    { "a square weight", { 1, { 2 } }, 3, 3, true, false },
+    { "one row and one output", { 1, { 1 } }, 2, 1, false, false },
+    { "a batch of 5", { 1, { 5 } }, 3, 4, true, false },
+    { "two leading axes, [2,5]", { 2, { 2, 5 } }, 3, 4, true, false },
+    { "a single row without a batch", { 0, { 0 } }, 3, 2, true, false },
+    { "x wants no gradient", { 1, { 5 } }, 3, 4, true, true },
+};
+
+static td_tensor *numbers(double *x, td_dims shape, int64_t n, int64_t step, bool needs)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (double)(i * step % 19 - 7) / 4;
+    return td_set_requires_grad(td_from_data(x, shape, (td_tensor_options){ .dtype = TD_FLOAT64 }), needs);
+}
+
+static void check_gradient(const example *e, const char *of, const char *formula, td_tensor *leaf, const double *expected)
+{
+    static char what[120];
+    snprintf(what, sizeof what, "%s: gradient of %s", e->what, of);
+    check_case(what, formula);
+    td_tensor *got = td_grad_of(leaf);
+    if (!got)
+        check_wrong("  expected  a tensor\n  got       none");
+    check_tensor(got, td_shape_of(leaf), expected, 1e-12);
+}
+
+static void check_example(const example *e)
+{
+    double x[64], w[64], c[8], g[64], dx[64] = { 0 }, dw[64] = { 0 }, dc[8] = { 0 };
+    const int64_t p = e->p, q = e->q;
+    int64_t rows = 1;
+    td_dims in = e->batch, out = e->batch;
+    for (int d = 0; d < e->batch.count; d++)
+        rows *= e->batch.at[d];
+    in.at[in.count++] = p, out.at[out.count++] = q;
+    td_scope_begin();
+    td_tensor *tx = numbers(x, in, rows * p, 5, !e->constant), *tw = numbers(w, TD_DIMS(q, p), q * p, 7, true);
+    td_tensor *tc = e->bias ? numbers(c, TD_DIMS(q), q, 3, true) : NULL, *tg = numbers(g, out, rows * q, 11, false);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < q; j++) {
+            dc[j] += g[r * q + j];
+            for (int64_t i = 0; i < p; i++) {
+                dx[r * p + i] += g[r * q + j] * w[j * p + i];
+                dw[j * p + i] += g[r * q + j] * x[r * p + i];
+            }
+        }
+    check_case(e->what, "y = x W^T + c, backward");
+    td_backward(td_linear(tx, tw, tc), (td_backward_options){ .gradient = tg });
+    check_no_error();
+    if (!e->constant)
+        check_gradient(e, "x", "dX = dY W", tx, dx);
+    check_gradient(e, "W", "dW = dY^T X, with all leading axes as rows", tw, dw);
+    if (tc)
+        check_gradient(e, "the bias", "dc = the sum of dY over all rows", tc, dc);
+    td_scope_end();
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
+        check_example(&examples[i]);
+    return check_end();
+}

@@ -1,0 +1,83 @@
+/* Steps of the optimiser, against the same steps taken one number at a time. */
+#include "check.h"
+
+enum { STEPS = 3 };
+typedef struct {
+    const char *what, *formula;
+    int64_t n;
+    double rate[STEPS];
+    td_sgd_options options;
+    double first;                /* parameter 0 at the start */
+} example;
+
+static const char *plain = "theta = theta - rate * d", *momentum = "m = mu * m + take * d, theta = theta - rate * m";
+static const char *ahead = "m = mu * m + take * d, theta = theta - rate * (d + mu * m)";
+static const char *decay = "d = sign * g + decay * theta, theta = theta - rate * d";
+
+static double slope(int64_t i, int step)
+{
+    return (double)(i * 37 % 11 - 4) / 8 + step;
+}
+
+/* All numbers are short sums of powers of two, so that both sides round alike. */
+static void expect(const example *x, double *theta, double *m)
+{
+    const td_sgd_options *o = &x->options;
+    for (int step = 0; step < STEPS; step++)
+        for (int64_t i = 0; i < x->n; i++) {
+            const double d = (o->maximize ? -1 : 1) * slope(i, step)
+                           + (o->weight_decay != 0 ? o->weight_decay * theta[i] : 0);
+            m[i] = step ? o->momentum * m[i] + (1 - o->dampening) * d : d;
+            theta[i] -= x->rate[step] * (o->momentum == 0 ? d : o->nesterov ? d + o->momentum * m[i] : m[i]);
+        }
+}
+
+static void check_example(const example *x, td_dtype dtype, double tolerance)
+{
+    const size_t n = (size_t)x->n;
+    double *expected = calloc(n, sizeof(double)), *m = calloc(n, sizeof(double)), *g = calloc(n, sizeof(double));
+    const td_tensor_options wide = { .dtype = TD_FLOAT64 };
+    td_scope_begin();
+    for (int64_t i = 0; i < x->n; i++)
+        expected[i] = (double)(i % 7) / 4 + 1;
+    expected[0] = x->first;
+    td_tensor *theta = td_clone(td_to(td_from_data(expected, TD_DIMS(x->n), wide), dtype));
+    td_set_requires_grad(theta, true);
+    td_optimiser *sgd = td_sgd(&theta, 1, x->rate[0], x->options);
+    for (int step = 0; step < STEPS; step++) {
+        for (int64_t i = 0; i < x->n; i++)
+            g[i] = slope(i, step);
+        td_set_grad(theta, td_to(td_from_data(g, TD_DIMS(x->n), wide), dtype));
+        td_set_learning_rate(sgd, x->rate[step]);
+        td_step(sgd);
+    }
+    expect(x, expected, m);
+    check_case(x->what, x->formula);
+    td_set_grad(theta, NULL);
+    check_no_error();
+    td_no_grad_begin();
+    check_tensor(theta, TD_DIMS(x->n), expected, tolerance);
+    td_no_grad_end();
+    td_scope_end();
+    free(expected), free(m), free(g);
+}
+
+int main(void)
+{
+    const example examples[] = {
+        { "the plain step", plain, 5, { 0.5, 0.5, 0.5 }, { 0 }, 1 },
+        { "the plain step of an infinite parameter without decay", plain, 3, { 0.5, 0.5, 0.5 }, { 0 }, INFINITY },
+        { "momentum", momentum, 5, { 0.5, 0.5, 0.5 }, { .momentum = 0.5 }, 1 },
+        { "momentum with dampening", momentum, 5, { 0.5, 0.5, 0.5 }, { .momentum = 0.5, .dampening = 0.25 }, 1 },
+        { "momentum, the rate changes between two steps", momentum, 5, { 0.5, 0.125, 0.25 }, { .momentum = 0.5 }, 1 },
+        { "Nesterov's variant", ahead, 5, { 0.5, 0.5, 0.5 }, { .momentum = 0.5, .nesterov = true }, 1 },
+        { "decay", decay, 5, { 0.5, 0.5, 0.5 }, { .weight_decay = 0.25 }, 1 },
+        { "uphill with decay", decay, 5, { 0.5, 0.5, 0.5 }, { .weight_decay = 0.25, .maximize = true }, 1 },
+        { "20000 numbers, shared by threads", momentum, 20000, { 0.5, 0.5, 0.5 }, { .momentum = 0.5 }, 1 },
+    };
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
+        check_example(&examples[i], TD_FLOAT32, 0x1p-22);
+        check_example(&examples[i], TD_FLOAT64, 0x1p-50);
+    }
+    return check_end();
+}
