@@ -249,7 +249,7 @@ static bool check_barrier(crew *c, int waiting)
             continue;
         if (first == NULL && x->at != AT_WARP)
             continue;
-        report(x->site ? x->site : first->site,
+        report(first ? first->site : x->site,
                "divergent barrier: %d of %d threads wait at it, thread "
                "%d %s", waiting, c->count, m,
                x->at == DONE ? "has returned" : x->at == AT_WARP
@@ -696,6 +696,7 @@ static void seat(crew *c, const launch *l, int64_t number)
                                         l->grid };
                 c->members[m].at = READY;
                 c->members[m].meetings = 0;
+                c->members[m].site = NULL;
                 c->order[m] = m;
             }
     c->count = m;

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "cuda": edit that, not this file. */
+/* Six kernels with a bug each, and without it: see the chapter "cuda". */
+#include "device.cuh"
+
+enum { BLOCK = 64 };
+
+/* cuda: kernel with a race */
+template <bool CURED>
+__global__ void smooth(float *out, const float *in)
+{
+    TD_SHARED(float, tile, [BLOCK]);
+    const int t = (int)threadIdx.x;
+    tile[t] = in[t];
+    __syncthreads();
+    const float next = tile[(t + 1) % BLOCK];
+    if (CURED)
+        __syncthreads();
+    tile[t] = 0.5f * (tile[t] + next);
+    out[t] = tile[t];
+}
+
+/* cuda: kernel with a divergent barrier */
+template <bool CURED>
+__global__ void sum_part(float *out, const float *in, int n)
+{
+    TD_SHARED(float, tile, [BLOCK]);
+    const int t = (int)threadIdx.x;
+    if (CURED) {
+        tile[t] = t < n ? in[t] : 0;
+        __syncthreads();
+    } else if (t < n) {
+        tile[t] = in[t];
+        __syncthreads();
+    } else {
+        return;
+    }
+    if (t == 0)
+        for (int k = 0; k < n; k++)
+            out[0] += tile[k];
+}
+
+/* cuda: kernel with an overrun */
+template <bool CURED>
+__global__ void differences(float *out, const float *in)
+{
+    TD_SHARED(float, tile, [BLOCK]);
+    const int t = (int)threadIdx.x;
+    tile[t] = in[t];
+    __syncthreads();
+    if (CURED && t == BLOCK - 1)
+        out[t] = 0;
+    else
+        out[t] = tile[t + 1] - tile[t];
+}
+
+/* cuda: kernel with an uninitialised read */
+template <bool CURED>
+__global__ void differences_padded(float *out, const float *in)
+{
+    TD_SHARED(float, tile, [BLOCK + 1]);
+    const int t = (int)threadIdx.x;
+    tile[t] = in[t];
+    if (CURED && t == 0)
+        tile[BLOCK] = in[BLOCK - 1];
+    __syncthreads();
+    out[t] = tile[t + 1] - tile[t];
+}
+
+/* cuda: kernel with a race between blocks */
+template <bool CURED>
+__global__ void sum_all(float *out, const float *in)
+{
+    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (CURED)
+        atomicAdd(out, in[i]);
+    else
+        out[0] += in[i];
+}
+
+/* cuda: kernel without bounds */
+template <bool CURED>
+__global__ void twice(float *out, const float *in, int n)
+{
+    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (!CURED || i < n)
+        out[i] = 2 * in[i];
+}
+
+template <bool CURED> static void launch(int which, float *out, float *in)
+{
+    const int n = BLOCK - 20;
+    switch (which) {
+    case 0: TD_LAUNCH(smooth<CURED>, 1, BLOCK, 0, 0, out, in); break;
+    case 1: TD_LAUNCH(sum_part<CURED>, 1, BLOCK, 0, 0, out, in, n); break;
+    case 2: TD_LAUNCH(differences<CURED>, 1, BLOCK, 0, 0, out, in); break;
+    case 3:
+        TD_LAUNCH(differences_padded<CURED>, 1, BLOCK, 0, 0, out, in);
+        break;
+    case 4: TD_LAUNCH(sum_all<CURED>, 2, BLOCK / 2, 0, 0, out, in); break;
+    default: TD_LAUNCH(twice<CURED>, 3, BLOCK / 2, 0, 0, out, in, BLOCK);
+    }
+}
+
+/* Runs one of them on 0, 1, ... 63; the result goes to `result`. */
+extern "C" const char *planted(int which, int cured, float *result)
+{
+    float values[BLOCK], *in = NULL, *out = NULL;
+    for (int i = 0; i < BLOCK; i++)
+        values[i] = (float)i;
+    emulator_forget();
+    cudaMalloc(&in, sizeof values);
+    cudaMalloc(&out, sizeof values);
+    cudaMemcpyAsync(in, values, sizeof values, cudaMemcpyHostToDevice);
+    cudaMemsetAsync(out, 0, sizeof values);
+    if (cured)
+        launch<true>(which, out, in);
+    else
+        launch<false>(which, out, in);
+    cudaMemcpyAsync(result, out, sizeof values, cudaMemcpyDeviceToHost);
+    cudaFree(in);
+    cudaFree(out);
+    return emulator_first_report();
+}
