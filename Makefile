@@ -34,7 +34,8 @@ DESTDIR ?=
 OPENMP  ?= $(shell echo 'int main(void){return 0;}' | \
              $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo 1 || echo 0)
 SIMD    ?= 1
-CUDA    ?= 0
+NVCC    ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA    ?= $(if $(NVCC),1,0)
 DEPS    ?= yes
 BUILD   ?= build
 OPT     ?= -O3
@@ -161,6 +162,43 @@ $(BUILD)/libtreadle.a: $(OBJECTS) $(BUILD)/objects
 $(BUILD)/libtreadle.so: $(OBJECTS) $(BUILD)/objects
 	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libtreadle.so $(FLAGS) -o $@ $(OBJECTS) $(LIBS)
 
+# Device plug-ins -----------------------------------------------------------
+#
+# The kernels are compiled by nvcc for real devices, and by the compiler of
+# the library for the emulated one: plainly, and checked (chapter "cuda").
+
+KERNEL_FILES := $(wildcard $(GENERATED)/cuda/*.cu)
+EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_checked)
+PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
+                $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
+PLUGFLAGS    := -std=c++17 -O2 -g -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
+                -Wall -Wextra -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
+                -Wno-int-in-bool-context -I$(GENERATED)/include
+GENCODE      ?= $(foreach arch,75 80 90,-gencode arch=compute_$(arch),code=sm_$(arch))
+checked_emulate_checked := $(CHECKED_FLAGS)
+
+.PHONY: plugins
+plugins: $(PLUGINS)
+
+define emulated_rule
+$(BUILD)/obj/$(1)/%.o: $(GENERATED)/cuda/% $(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(call say,CXX,$$< ($(1)))$(CCACHE) $(CXX) -x c++ $(PLUGFLAGS) $(checked_$(1)) -MMD -MP -c -o $$@ $$<
+
+$(BUILD)/libtreadle_$(1).so: $(patsubst $(GENERATED)/cuda/%,$(BUILD)/obj/$(1)/%.o,$(KERNEL_FILES)) \
+                             $(BUILD)/obj/$(1)/emulator.cc.o
+	$$(call say,LINK,$$@)$(CXX) -shared -pthread -o $$@ $$^
+endef
+$(foreach kind,$(EMULATED),$(eval $(call emulated_rule,$(kind))))
+
+$(BUILD)/obj/cuda/%.o: $(GENERATED)/cuda/% $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)$(NVCC) -std=c++17 -O3 $(GENCODE) -diag-suppress 186 -I$(GENERATED)/include \
+	  -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(BUILD)/libtreadle_cuda.so: $(patsubst $(GENERATED)/cuda/%,$(BUILD)/obj/cuda/%.o,$(KERNEL_FILES))
+	$(call say,LINK,$@)$(NVCC) -shared -o $@ $^
+
 # Example programs ----------------------------------------------------------
 
 EXAMPLES := $(patsubst $(GENERATED)/examples/%.c,$(BUILD)/examples/%,$(wildcard $(GENERATED)/examples/*.c))
@@ -246,22 +284,28 @@ $(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)
 # The same web in another build directory, with other flags.
 again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
 
-.PHONY: test test-programs asan-programs tsan-programs quick-test
+.PHONY: test test-cuda test-programs asan-programs tsan-programs quick-test
 test-programs: $(PROGRAMS)
 asan-programs: lib
 	@$(call again,asan) OPT=-O1 SANITIZE=address,undefined test-programs
 tsan-programs: lib
 	@$(if $(RACED),$(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)' test-programs)
 
-test: test-programs python asan-programs tsan-programs
+test: test-programs python asan-programs tsan-programs $(EMULATED:%=$(BUILD)/libtreadle_%.so)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
 	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(C_TESTS)) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
+# The kernels on each plug-in there is, and on the device if there is one.
+test-cuda: test-programs python $(PLUGINS)
+	@status=0; for plugin in $(PLUGINS); do echo "  $$plugin"; \
+	  case $$plugin in *_cuda.so) nvidia-smi -L || continue;; esac; \
+	  TREADLE_PLUGIN=$$plugin $(BUILD)/tests/c/test_cuda 2>&1 | grep -v '^.  *\(RUN\|OK\)' || status=1; done; exit $$status
+
 # Only once, only plain: what the chapter prefixes run.
-quick-test: test-programs python examples
+quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) --headers $(HEADERS)
 

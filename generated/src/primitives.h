@@ -158,8 +158,9 @@ static inline turn turn_of(float a)                 /* a >= 0 */
     const double angle = (high * 4294967296.0 + low * 2.0)
                        * 3.4061215800865545e-19;           /* pi / 2^63 */
     const bool small = a < 0.5f;
-    return (turn) { select(small, 0u, (uint32_t)quadrant),
-                    select(small, a, (float)angle) };
+    const turn t = { select(small, 0u, (uint32_t)quadrant),
+                     select(small, a, (float)angle) };
+    return t;
 }
 
 /* elementwise: function wave */
@@ -275,14 +276,21 @@ static inline int64_t pow_i64(int64_t a, int64_t b)
 }
 
 /* elementwise: names of the primitives */
+#ifndef __cplusplus
 #define BY_TYPE(x, single, twice) \
-    _Generic((x), float: single, double: twice)
-#define p_exp(x)    BY_TYPE(x, exp_f32, exp)(x)
-#define p_log(x)    BY_TYPE(x, log_f32, log)(x)
-#define p_tanh(x)   BY_TYPE(x, tanh_f32, tanh)(x)
-#define p_sin(x)    BY_TYPE(x, sin_f32, sin)(x)
-#define p_cos(x)    BY_TYPE(x, cos_f32, cos)(x)
-#define p_sqrt(x)   BY_TYPE(x, sqrtf, sqrt)(x)
+    _Generic((x), float: single, double: twice)(x)
+#else
+/* elementwise: choose a primitive in C++ */
+#define BY_TYPE(x, single, twice) ((decltype((x) + 0))(               \
+    sizeof(x) == sizeof(float) ? single((float)(x)) : twice(x)))
+#endif
+#define p_exp(x)    BY_TYPE(x, exp_f32, exp)
+#define p_log(x)    BY_TYPE(x, log_f32, log)
+#define p_tanh(x)   BY_TYPE(x, tanh_f32, tanh)
+#define p_sin(x)    BY_TYPE(x, sin_f32, sin)
+#define p_cos(x)    BY_TYPE(x, cos_f32, cos)
+#define p_sqrt(x)   BY_TYPE(x, sqrtf, sqrt)
+#ifndef __cplusplus
 #define p_abs(x) \
     _Generic((x), float: fabsf, double: fabs, \
              int64_t: abs_i64, int32_t: abs_i32, uint8_t: abs_i32)(x)
@@ -290,5 +298,15 @@ static inline int64_t pow_i64(int64_t a, int64_t b)
     _Generic((a), float: pow_f32, double: pow, \
              int64_t: pow_i64, int32_t: pow_i64, \
              uint8_t: pow_i64)(a, b)
+#else
+/* elementwise: overload the primitives of integers */
+#define OVERLOADS(T, size, power)                                     \
+    static inline T p_abs(T x) { return size(x); }                    \
+    static inline T p_pow(T a, T b) { return (T)power(a, b); }
+OVERLOADS(float, fabsf, pow_f32)
+OVERLOADS(double, fabs, pow)
+OVERLOADS(int32_t, abs_i32, pow_i64)
+OVERLOADS(int64_t, abs_i64, pow_i64)
+#endif
 #define K(literal) ((T)(literal))
 #endif

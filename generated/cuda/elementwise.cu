@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "kernels": edit that, not this file. */
+/* Elementwise rows, copies and conversions, for operands of any layout. */
+#include "plugin.cuh"
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* kernels: rows as functions of the device */
+#define static static __device__
+#include "../src/primitives.h"
+#undef static
+#define AS_TYPE(name, count, NAMES, ...)                              \
+    struct name##_row {                                               \
+        enum { OPERANDS = count, CHOOSES = 0 };                       \
+        template <typename T> static __device__ auto of(const T *v)   \
+        {                                                             \
+            NAMES                                                     \
+            return __VA_ARGS__;                                       \
+        }                                                             \
+    };
+#define NAME(x, k) const T x = v[k]; (void)x;
+#define UNARY(name, ...) AS_TYPE(name, 1, NAME(x, 0), __VA_ARGS__)
+#define UNARY_SAME UNARY
+#define TEST UNARY
+#define BINARY(name, ...) \
+    AS_TYPE(name, 2, NAME(a, 0) NAME(b, 1), __VA_ARGS__)
+#define BINARY_NUMBER BINARY
+#define BINARY_FLOAT BINARY
+#define COMPARE BINARY
+#define UNARY_RULE(name, gradient, saves)                             \
+    AS_TYPE(name##_gradient, 3, NAME(g, 0) NAME(x, 1) NAME(y, 2),     \
+            gradient)
+#define GRADIENT_2(name, gradient)                                    \
+    AS_TYPE(name, 4, NAME(g, 0) NAME(a, 1) NAME(b, 2) NAME(y, 3),     \
+            gradient)
+#define BINARY_RULE(name, gradient_a, gradient_b, saves)              \
+    GRADIENT_2(name##_gradient_a, gradient_a)                         \
+    GRADIENT_2(name##_gradient_b, gradient_b)
+#include "../src/elementwise.inc"
+AS_TYPE(clamp, 3, NAME(x, 0) NAME(low, 1) NAME(high, 2),
+        select(select(x < low, low, x) > high, high,
+               select(x < low, low, x)))
+AS_TYPE(move, 1, NAME(x, 0), x)
+
+struct where_row {
+    enum { OPERANDS = 3, CHOOSES = 1 };
+    template <typename T> static __device__ T of(const T *v)
+    {
+        return v[0] != 0 ? v[1] : v[2];
+    }
+};
+
+/* kernels: struct row_job */
+enum { OPERANDS = 5 };          /* a result and up to four inputs */
+
+struct row_job {
+    char *data[OPERANDS];       /* NULL: a constant */
+    int64_t constant[OPERANDS]; /* its bits */
+    layout<OPERANDS> at;
+};
+
+/* kernels: function operand of a row */
+template <typename Row, typename T>
+static __device__ T operand(const row_job &j, int k, int64_t i)
+{
+    const char *data = j.data[k + 1];
+    T value;
+    if (data == NULL)
+        memcpy(&value, &j.constant[k + 1], sizeof value);
+    else if (Row::CHOOSES && k == 0)
+        value = (T)((const uint8_t *)data)[i];
+    else
+        value = ((const T *)data)[i];
+    return value;
+}
+
+/* kernels: kernel each_in_line */
+/* Thread: 4 elements of the result, a block's width apart; block: 1024
+   in line; grid: all.  Bytes an element: those of the operands and the
+   result, each touched once.  Limit: memory, below some twenty
+   operations an element. */
+template <typename Row, typename T, typename R>
+__global__ void each_in_line(row_job j)
+{
+    const int64_t first = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    T v[EACH][Row::OPERANDS];
+    for (int e = 0; e < EACH; e++)
+        for (int k = 0; k < Row::OPERANDS; k++)
+            if (first + e * THREADS < j.at.total)
+                v[e][k] = operand<Row, T>(j, k, first + e * THREADS);
+    for (int e = 0; e < EACH; e++)
+        if (first + e * THREADS < j.at.total)
+            ((R *)j.data[0])[first + e * THREADS]
+                = (R)Row::template of<T>(v[e]);
+}
+
+/* kernels: kernel each_anywhere */
+/* As above, for any strides.  Bytes: as above if the last dimension is
+   contiguous, up to 32 for each element that is not.  Limit: memory, or
+   the divisions from three dimensions on. */
+template <typename Row, typename T, typename R>
+__global__ void each_anywhere(row_job j)
+{
+    const int64_t first = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        int64_t at[OPERANDS];
+        T v[Row::OPERANDS];
+        if (i >= j.at.total)
+            return;
+        locate_any(j.at, i, at);
+        for (int k = 0; k < Row::OPERANDS; k++)
+            v[k] = operand<Row, T>(j, k, at[k + 1]);
+        ((R *)j.data[0])[at[0]] = (R)Row::template of<T>(v);
+    }
+}
+
+/* kernels: table of the kernels of rows */
+typedef void row_kernel(row_job);
+
+struct row {
+    const char *name;
+    int operands;
+    bool test;                          /* its result is bool */
+    row_kernel *in_line[TD_BOOL + 1], *anywhere[TD_BOOL + 1];
+};
+#define FLOATS(kernel, r) \
+    NULL, kernel<r, float, float>, kernel<r, double, double>
+#define INTEGERS(kernel, r) kernel<r, int64_t, int64_t>, \
+    kernel<r, int32_t, int32_t>, kernel<r, uint8_t, uint8_t>
+#define ALL(kernel, r) FLOATS(kernel, r), INTEGERS(kernel, r), \
+    kernel<r, uint8_t, bool>
+#define NUMBERS(kernel, r) FLOATS(kernel, r), INTEGERS(kernel, r), NULL
+#define ONLY_FLOATS(kernel, r) FLOATS(kernel, r), NULL, NULL, NULL, NULL
+#define TESTS(kernel, r) NULL, kernel<r, float, bool>,                \
+    kernel<r, double, bool>, kernel<r, int64_t, bool>,                \
+    kernel<r, int32_t, bool>, kernel<r, uint8_t, bool>,               \
+    kernel<r, uint8_t, bool>
+static_assert(TD_FLOAT32 == 1 && TD_FLOAT64 == 2 && TD_INT64 == 3
+              && TD_INT32 == 4 && TD_UINT8 == 5 && TD_BOOL == 6,
+              "the lists above are in the order of td_dtype");
+#define ENTRY(name, test, LIST)                                       \
+    { #name, name##_row::OPERANDS, test,                              \
+      { LIST(each_in_line, name##_row) },                             \
+      { LIST(each_anywhere, name##_row) } },
+#define UNARY(name, ...) ENTRY(name, false, ONLY_FLOATS)
+#define UNARY_SAME(name, ...) ENTRY(name, false, NUMBERS)
+#define TEST(name, ...) ENTRY(name, true, TESTS)
+#define BINARY(name, ...) ENTRY(name, false, ALL)
+#define BINARY_NUMBER(name, ...) ENTRY(name, false, NUMBERS)
+#define BINARY_FLOAT(name, ...) ENTRY(name, false, ONLY_FLOATS)
+#define COMPARE(name, ...) ENTRY(name, true, TESTS)
+#define UNARY_RULE(name, ...) ENTRY(name##_gradient, false, ONLY_FLOATS)
+#define BINARY_RULE(name, ...)                                        \
+    ENTRY(name##_gradient_a, false, ONLY_FLOATS)                      \
+    ENTRY(name##_gradient_b, false, ONLY_FLOATS)
+static const row rows[] = {
+#include "../src/elementwise.inc"
+    ENTRY(where, false, ALL)
+    ENTRY(clamp, false, NUMBERS)
+};
+#define MOVES(kernel) NULL, kernel<move_row, uint8_t, uint8_t>,       \
+    kernel<move_row, uint16_t, uint16_t>, NULL,                       \
+    kernel<move_row, uint32_t, uint32_t>, NULL, NULL, NULL,           \
+    kernel<move_row, uint64_t, uint64_t>
+static row_kernel *const moves[][9] = {
+    { MOVES(each_anywhere) }, { MOVES(each_in_line) }
+};
+
+/* kernels: functions between any two types */
+#define static static __host__ __device__
+/* tensors: function to_integer */
+static int64_t to_integer(double x, int64_t low, int64_t high)
+{
+    if (!(x == x))
+        return 0;
+    if (x <= (double)low)
+        return low;
+    if (x >= (double)high)
+        return high;
+    return (int64_t)x;
+}
+/* tensors: functions from and to bits */
+static float from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static uint32_t to_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+/* tensors: function from_half */
+static float from_half(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+    const uint32_t exponent = h >> 10 & 31, fraction = h & 1023;
+    if (exponent == 0) {
+        const float value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+    return from_bits(sign | wide << 23 | fraction << 13);
+}
+/* tensors: function to_half */
+static uint16_t to_half(float x)
+{
+    const uint32_t bits = to_bits(x), sign = bits >> 16 & 0x8000;
+    const uint32_t size = bits & 0x7fffffff;
+    if (size > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (size >= 0x477ff000)
+        return (uint16_t)(sign | 0x7c00);
+    if (size < 0x38800000) {
+        const float shifted = from_bits(size) + 0.5f;
+        return (uint16_t)(sign | (to_bits(shifted) - 0x3f000000));
+    }
+    const uint32_t odd = size >> 13 & 1;
+    return (uint16_t)(sign | ((size + 0xfff + odd - 0x38000000) >> 13));
+}
+/* tensors: functions of bfloat16 */
+static float from_bfloat(uint16_t b)
+{
+    return from_bits((uint32_t)b << 16);
+}
+static uint16_t to_bfloat(float x)
+{
+    const uint32_t bits = to_bits(x);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+#undef static
+template <typename W>
+static __device__ W load(const char *data, td_dtype dtype, int64_t i)
+{
+    switch (dtype) {
+    case TD_FLOAT32:  return (W)((const float *)data)[i];
+    case TD_FLOAT64:  return (W)((const double *)data)[i];
+    case TD_INT64:    return (W)((const int64_t *)data)[i];
+    case TD_INT32:    return (W)((const int32_t *)data)[i];
+    case TD_INT16:    return (W)((const int16_t *)data)[i];
+    case TD_INT8:     return (W)((const int8_t *)data)[i];
+    case TD_FLOAT16:  return (W)from_half(((const uint16_t *)data)[i]);
+    case TD_BFLOAT16: return (W)from_bfloat(((const uint16_t *)data)[i]);
+    default:          return (W)((const uint8_t *)data)[i];
+    }
+}
+#define INTEGER(T, low, high)                                         \
+    *(T *)at = std::is_same<W, double>::value                         \
+             ? (T)to_integer((double)v, low, high) : (T)(int64_t)v;   \
+    return;
+
+template <typename W>
+static __host__ __device__ void store(void *at, td_dtype dtype, W v)
+{
+    switch (dtype) {
+    case TD_FLOAT32:  *(float *)at = (float)v; return;
+    case TD_FLOAT64:  *(double *)at = (double)v; return;
+    case TD_INT64:    INTEGER(int64_t, INT64_MIN, INT64_MAX)
+    case TD_INT32:    INTEGER(int32_t, INT32_MIN, INT32_MAX)
+    case TD_INT16:    INTEGER(int16_t, INT16_MIN, INT16_MAX)
+    case TD_INT8:     INTEGER(int8_t, INT8_MIN, INT8_MAX)
+    case TD_UINT8:    INTEGER(uint8_t, 0, UINT8_MAX)
+    case TD_FLOAT16:  *(uint16_t *)at = to_half((float)v); return;
+    case TD_BFLOAT16: *(uint16_t *)at = to_bfloat((float)v); return;
+    default:          *(bool *)at = v != 0; return;
+    }
+}
+
+/* kernels: functions that prepare a row */
+static void add_array(row_job *j, int k, const td_array *a, td_dtype as)
+{
+    j->data[k] = a->kind == TD_TENSOR ? (char *)a->data : NULL;
+    if (a->kind != TD_SCALAR)
+        return;
+    if (a->scalar.kind == TD_SCALAR_FLOAT)
+        store<double>(&j->constant[k], as, a->scalar.as.f);
+    else
+        store<int64_t>(&j->constant[k], as,
+                       a->scalar.kind == TD_SCALAR_INT ? a->scalar.as.i
+                                                       : a->scalar.as.b);
+}
+static void lay_out(row_job *j, const td_array *out, int n,
+                    const td_array *in)
+{
+    j->at = empty_layout<OPERANDS>();
+    for (int d = 0; d < out->rank; d++) {
+        int64_t stride[OPERANDS] = { out->strides[d] };
+        for (int k = 0; k < n; k++)
+            stride[k + 1] = in[k].kind == TD_TENSOR ? in[k].strides[d]
+                                                    : 0;
+        add_dimension(&j->at, out->shape[d], stride);
+    }
+    collapse(&j->at);
+}
+static bool is_in_line(const row_job *j)
+{
+    bool line = j->at.rank == 1;
+    for (int k = 0; k < OPERANDS; k++)
+        line = line && (j->data[k] == NULL || j->at.stride[k][0] == 1
+                        || j->at.total == 1);
+    return line;
+}
+
+static bool launch_row(const td_task *task, row_kernel *const *line,
+                       row_kernel *const *anywhere, int which,
+                       const row_job *j)
+{
+    row_kernel *kernel = (is_in_line(j) ? line : anywhere)[which];
+    const int64_t blocks = (j->at.total + TILE - 1) / TILE;
+    if (kernel == NULL)
+        return unsupported(task);
+    if (blocks > 0)
+        TD_LAUNCH(kernel, dim3((unsigned)blocks), dim3(THREADS), 0,
+                  stream_of(task->device), *j);
+    return true;
+}
+
+/* kernels: kernel convert_each */
+/* Thread: 4 elements; block: 1024; grid: all.  Bytes: both types, once.
+   Limit: memory; on processors with few units for double, those. */
+template <typename W>
+__global__ void convert_each(row_job j, td_dtype to, int size,
+                             td_dtype from)
+{
+    const int64_t first = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    for (int e = 0; e < EACH; e++) {
+        int64_t at[OPERANDS];
+        if (first + e * THREADS >= j.at.total)
+            return;
+        locate_any(j.at, first + e * THREADS, at);
+        store<W>(j.data[0] + at[0] * size, to,
+                 load<W>(j.data[1], from, at[1]));
+    }
+}
+
+bool convert(const td_task *task, const td_array *out,
+             const td_array *in)
+{
+    row_job j = {};
+    add_array(&j, 0, out, out->dtype);
+    add_array(&j, 1, in, in->dtype);
+    lay_out(&j, out, 1, in);
+    const dim3 blocks((unsigned)((j.at.total + TILE - 1) / TILE));
+    auto *kernel = is_floating(in->dtype) ? convert_each<double>
+                                          : convert_each<int64_t>;
+    if (j.at.total > 0)
+        TD_LAUNCH(kernel, blocks, dim3(THREADS), 0,
+                  stream_of(task->device), j, out->dtype,
+                  (int)size_of(out->dtype), in->dtype);
+    return true;
+}
+
+/* kernels: functions that convert an operand */
+bool aside(const td_task *task, td_array *a, td_dtype dtype,
+           scratch *room)
+{
+    int64_t n = 1;
+    for (int d = a->rank - 1; d >= 0; d--) {
+        a->strides[d] = n;
+        n *= a->shape[d];
+    }
+    a->dtype = dtype;
+    const bool ok = room->take(task->device, (size_t)n * size_of(dtype));
+    a->data = room->at;
+    return ok;
+}
+
+bool as_type(const td_task *task, td_array *a, td_dtype dtype,
+             scratch *room)
+{
+    td_array from = *a, to;
+    if (a->kind != TD_TENSOR || a->dtype == dtype)
+        return true;
+    for (int d = 0; d < a->rank; d++)
+        from.shape[d] = from.strides[d] == 0 ? 1 : from.shape[d];
+    to = from;
+    if (!aside(task, &to, dtype, room) || !convert(task, &to, &from))
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        to.strides[d] = from.strides[d] == 0 ? 0 : to.strides[d];
+    memcpy(to.shape, a->shape, sizeof to.shape);
+    *a = to;
+    return true;
+}
+
+/* kernels: functions that run a row */
+static bool run_row(const td_task *task, const row *r)
+{
+    row_job j = {};
+    scratch room[OPERANDS];
+    td_array in[OPERANDS], out = task->out[0];
+    const td_dtype result = r->test ? TD_BOOL : task->dtype;
+    if (task->n_in != r->operands || task->dtype > TD_BOOL)
+        return unsupported(task);
+    for (int k = 0; k < r->operands; k++) {
+        const bool choice = k == 0 && strcmp(r->name, "where") == 0;
+        in[k] = task->in[k];
+        if (!choice && !as_type(task, &in[k], task->dtype, &room[k]))
+            return false;
+        add_array(&j, k + 1, &in[k], task->dtype);
+    }
+    if (out.dtype != result && !aside(task, &out, result, &room[4]))
+        return false;
+    add_array(&j, 0, &out, result);
+    lay_out(&j, &out, r->operands, in);
+    return launch_row(task, r->in_line, r->anywhere, task->dtype, &j)
+        && (out.dtype == task->out[0].dtype
+            || convert(task, &task->out[0], &out));
+}
+static bool run_clamp(const td_task *task)
+{
+    td_task one = *task;
+    const bool low = task->n_in > 1 && task->in[1].kind != TD_NONE;
+    const td_array in[] = { task->in[0], task->in[low ? 1 : 2] };
+    one.what = low ? "maximum" : "minimum";
+    one.n_in = 2;
+    one.in = in;
+    return run_elementwise(&one);
+}
+
+bool run_elementwise(const td_task *task)
+{
+    const bool clamp = strcmp(task->what, "clamp") == 0;
+    if (clamp && task->n_in == 3 && (task->in[1].kind == TD_NONE
+                                     || task->in[2].kind == TD_NONE))
+        return run_clamp(task);
+    for (const row &r : rows)
+        if (strcmp(r.name, task->what) == 0)
+            return run_row(task, &r);
+    return unsupported(task);
+}
+
+/* kernels: functions that copy */
+bool run_copy(const td_task *task)
+{
+    row_job j = {};
+    const td_array *out = &task->out[0], *in = &task->in[0];
+    if (in->kind == TD_TENSOR && in->dtype != out->dtype)
+        return convert(task, out, in);
+    add_array(&j, 0, out, out->dtype);
+    add_array(&j, 1, in, out->dtype);
+    lay_out(&j, out, 1, in);
+    return launch_row(task, moves[1], moves[0],
+                      (int)size_of(out->dtype), &j);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "cuda-gemm": edit that, not this file. */
+/* Matrix products: a ladder of kernels, and which of them to use. */
+#include "plugin.cuh"
+
+/* cuda-gemm: struct product */
+template <typename T> struct product {
+    int64_t m, n, k, batch;
+    const T *a, *b, *d;         /* d: NULL if beta is 0 */
+    T *c, alpha, beta;
+    int64_t rsa, csa, rsb, csb, rsd, csd, rsc, csc;
+    layout<4> at;               /* the batch: offsets in c, a, b, d */
+};
+
+/* cuda-gemm: function finish of a product */
+template <typename T>
+static __device__ void finish(const product<T> &p, const int64_t *of,
+                              int64_t i, int64_t j, T sum)
+{
+    if (i >= p.m || j >= p.n)
+        return;
+    T y = p.alpha * sum;
+    if (p.d != NULL)
+        y += p.beta * p.d[of[3] + i * p.rsd + j * p.csd];
+    p.c[of[0] + i * p.rsc + j * p.csc] = y;
+}
+
+/* cuda-gemm: function dot_at */
+template <typename T>
+static __device__ void dot_at(const product<T> &p, int64_t b, int64_t i,
+                              int64_t j)
+{
+    int64_t of[4];
+    T sum = 0;
+    locate_any(p.at, b, of);
+    for (int64_t l = 0; l < p.k && i < p.m && j < p.n; l++)
+        sum += p.a[of[1] + i * p.rsa + l * p.csa]
+             * p.b[of[2] + l * p.rsb + j * p.csb];
+    finish(p, of, i, j, sum);
+}
+
+/* cuda-gemm: kernel gemm_naive */
+/* Rung 0.  Thread: one element; block: 16 x 16; grid: all, and the
+   batch.  Bytes: 2 loads a multiply-add, each in a line of its own.
+   Limit: the transactions of the loads of A and the stores. */
+template <typename T> __global__ void gemm_naive(product<T> p)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t j = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
+    for (int64_t b = blockIdx.z; b < p.batch; b += gridDim.z)
+        dot_at(p, b, i, j);
+}
+
+/* cuda-gemm: kernel gemm_coalesced */
+/* Rung 1.  As rung 0, with neighbours along a row of C.  Bytes: of each
+   multiply-add, 4 of B and the share of a broadcast.  Limit: the number
+   of loads, two for one multiply-add. */
+template <typename T> __global__ void gemm_coalesced(product<T> p)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    const int64_t j = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
+    for (int64_t b = blockIdx.z; b < p.batch; b += gridDim.z)
+        dot_at(p, b, i, j);
+}
+
+/* cuda-gemm: struct four */
+enum { SIDE = 16, DEEP = 8 };
+
+template <typename T> struct alignas(4 * sizeof(T)) four { T at[4]; };
+
+/* cuda-gemm: kernel gemm_tile of rung 2 */
+/* Rung 2.  Thread: one element; block: 16 x 16.  Bytes: 2 / 16 loads
+   from memory and 2 from shared memory a multiply-add.  Limit: the
+   loads from shared memory. */
+template <typename T> __global__ void gemm_tile(product<T> p)
+{
+    TD_SHARED(T, a, [SIDE][SIDE + 1]);
+    TD_SHARED(T, b, [SIDE][SIDE + 1]);
+    const int x = threadIdx.x, y = threadIdx.y;
+    const int64_t i0 = (int64_t)blockIdx.x * SIDE;
+    const int64_t j0 = (int64_t)blockIdx.y * SIDE;
+    for (int64_t at = blockIdx.z; at < p.batch; at += gridDim.z) {
+        int64_t of[4];
+        T sum = 0;
+        locate_any(p.at, at, of);
+        for (int64_t l0 = 0; l0 < p.k; l0 += SIDE) {
+            /* cuda-gemm: fetch a square of each operand */
+            const bool down_a = p.csa != 1, down_b = p.csb != 1;
+            const int ai = down_a ? x : y, al = down_a ? y : x;
+            const int bl = down_b ? x : y, bj = down_b ? y : x;
+            a[ai][al] = i0 + ai < p.m && l0 + al < p.k
+                      ? p.a[of[1] + (i0 + ai) * p.rsa + (l0 + al) * p.csa] : 0;
+            b[bl][bj] = l0 + bl < p.k && j0 + bj < p.n
+                      ? p.b[of[2] + (l0 + bl) * p.rsb + (j0 + bj) * p.csb] : 0;
+            __syncthreads();
+            for (int l = 0; l < SIDE; l++)
+                sum += a[y][l] * b[l][x];
+            __syncthreads();
+        }
+        finish(p, of, i0 + y, j0 + x, sum);
+    }
+}
+
+/* cuda-gemm: kernel gemm_registers */
+/* Rung 3.  Thread: R x R elements, in squares of 4; block: S x S with S
+   = 16 R; grid: all, and the batch.  Bytes: 2 / S loads from memory and
+   2 / R from shared memory a multiply-add, four numbers to a load.
+   Limit: arithmetic, if there are blocks for every multiprocessor. */
+template <typename T, int R> __global__ void gemm_registers(product<T> p)
+{
+    const int S = 16 * R, Q = R / 4;
+    TD_SHARED(four<T>, a, [DEEP][4 * R + 1]);
+    TD_SHARED(four<T>, b, [DEEP][4 * R + 1]);
+    const int64_t i0 = (int64_t)blockIdx.x * S;
+    const int64_t j0 = (int64_t)blockIdx.y * S;
+    const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+    for (int64_t at = blockIdx.z; at < p.batch; at += gridDim.z) {
+        int64_t of[4];
+        T c[R][R] = {};
+        locate_any(p.at, at, of);
+        for (int64_t l0 = 0; l0 < p.k; l0 += DEEP) {
+            /* cuda-gemm: fetch a strip of each operand */
+            for (int e = threadIdx.x; e < S * DEEP; e += THREADS) {
+                const int ai = p.csa != 1 ? e % S : e / DEEP;
+                const int al = p.csa != 1 ? e / S : e % DEEP;
+                const int bj = p.csb == 1 ? e % S : e / DEEP;
+                const int bl = p.csb == 1 ? e / S : e % DEEP;
+                a[al][ai / 4].at[ai % 4] = i0 + ai < p.m && l0 + al < p.k
+                    ? p.a[of[1] + (i0 + ai) * p.rsa + (l0 + al) * p.csa] : 0;
+                b[bl][bj / 4].at[bj % 4] = l0 + bl < p.k && j0 + bj < p.n
+                    ? p.b[of[2] + (l0 + bl) * p.rsb + (j0 + bj) * p.csb] : 0;
+            }
+            __syncthreads();
+            for (int l = 0; l < DEEP; l++) {
+                /* cuda-gemm: add an outer product to the tile */
+                four<T> u[Q], v[Q];
+                for (int q = 0; q < Q; q++) {
+                    u[q] = a[l][16 * q + y];
+                    v[q] = b[l][16 * q + x];
+                }
+                #pragma unroll
+                for (int r = 0; r < R; r++)
+                    #pragma unroll
+                    for (int s = 0; s < R; s++)
+                        c[r][s] += u[r / 4].at[r % 4] * v[s / 4].at[s % 4];
+            }
+            __syncthreads();
+        }
+        /* cuda-gemm: finish the tile of a thread */
+        for (int r = 0; r < R; r++)
+            for (int s = 0; s < R; s++)
+                finish(p, of, i0 + r / 4 * 64 + y * 4 + r % 4,
+                       j0 + s / 4 * 64 + x * 4 + s % 4, c[r][s]);
+    }
+}
+
+/* cuda-gemm: functions that launch a product */
+enum { ENOUGH = 96, RUNGS = 5 };
+
+template <typename T>
+static int rung_for(const product<T> &p)
+{
+    for (int side = 128, rung = 4; side >= 64; side /= 2, rung--) {
+        const int64_t tiles = (p.m + side - 1) / side
+                            * ((p.n + side - 1) / side) * p.batch;
+        if (std::is_floating_point<T>::value && tiles >= ENOUGH
+            && 2 * p.m > side && 2 * p.n > side)
+            return rung;
+    }
+    return 2;
+}
+template <typename T>
+static bool launch(const td_task *task, const product<T> &p, int rung)
+{
+    typedef void kernel_of(product<T>);
+    static kernel_of *const kernels[RUNGS] = { gemm_naive<T>,
+        gemm_coalesced<T>, gemm_tile<T>, gemm_registers<T, 4>,
+        gemm_registers<T, 8> };
+    static const int sides[RUNGS] = { 16, 16, 16, 64, 128 };
+    const int64_t rows = (p.m + sides[rung] - 1) / sides[rung];
+    const int64_t columns = (p.n + sides[rung] - 1) / sides[rung];
+    const dim3 grid((unsigned)rows, (unsigned)columns,
+                    (unsigned)(p.batch < 65535 ? p.batch : 65535));
+    const dim3 block = rung < 3 ? dim3(SIDE, SIDE) : dim3(THREADS);
+    kernel_of *kernel = kernels[rung];
+    if (p.m > 0 && p.n > 0 && p.batch > 0)
+        TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), p);
+    return true;
+}
+static double factor(const td_value *v)
+{
+    return v->as.scalar.kind == TD_SCALAR_FLOAT
+         ? v->as.scalar.as.f : (double)v->as.scalar.as.i;
+}
+
+template <typename T> static bool multiply(const td_task *task)
+{
+    const td_array *a = &task->in[0], *b = &task->in[1];
+    const td_array *c = &task->out[0], *d = c;
+    if (task->n_in > 2 && task->in[2].kind == TD_TENSOR)
+        d = &task->in[2];
+    const int i = c->rank - 2, j = c->rank - 1;
+    product<T> p = { c->shape[i], c->shape[j], a->shape[j], 1,
+        (const T *)a->data, (const T *)b->data, (const T *)d->data,
+        (T *)c->data, (T)factor(&task->attr[0]),
+        (T)factor(&task->attr[1]), a->strides[i], a->strides[j],
+        b->strides[i], b->strides[j], d->strides[i], d->strides[j],
+        c->strides[i], c->strides[j], empty_layout<4>() };
+    if (p.beta == 0)
+        p.d = NULL;
+    /* cuda-gemm: lay out the batch of the product */
+    for (int e = 0; e < i; e++) {
+        const int64_t stride[4] = { c->strides[e], a->strides[e],
+                                    b->strides[e], d->strides[e] };
+        add_dimension(&p.at, c->shape[e], stride);
+    }
+    p.batch = p.at.total;
+    collapse(&p.at);
+    return launch(task, p, task->n_attr > 2 ? (int)factor(&task->attr[2])
+                                            : rung_for(p));
+}
+
+bool run_gemm(const td_task *task)
+{
+    switch (task->dtype) {
+    case TD_FLOAT32: return multiply<float>(task);
+    case TD_FLOAT64: return multiply<double>(task);
+    case TD_INT64:   return multiply<int64_t>(task);
+    case TD_INT32:   return multiply<int32_t>(task);
+    case TD_UINT8:   return multiply<uint8_t>(task);
+    default:         return unsupported(task);
+    }
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "kernels": edit that, not this file. */
+/* What the kernel files of the plug-in share: errors, temporary memory,
+   and layouts that travel to a kernel by value. */
+#ifndef TREADLE_CUDA_PLUGIN_CUH
+#define TREADLE_CUDA_PLUGIN_CUH
+#include "device.cuh"
+#include <treadle/plugin.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <type_traits>
+
+enum { THREADS = 256, EACH = 4, TILE = THREADS * EACH };
+
+/* kernels: prototypes of the plug-in's runtime */
+extern const td_host_api *host;         /* the library, from init */
+
+bool allocate(int device, size_t bytes, void **data);
+void release(int device, void *data, size_t bytes);
+cudaStream_t stream_of(int device);     /* the thread's current one */
+int *fault_of(int device);
+bool checked(const char *what, cudaError_t error);
+bool unsupported(const td_task *task);
+
+/* kernels: codes of faults */
+enum fault { FAULT_NONE, FAULT_LABEL, FAULT_INDEX };
+inline size_t size_of(td_dtype dtype)
+{
+    static const uint8_t size[] = { 0, 4, 8, 8, 4, 1, 1, 2, 2, 1, 2 };
+    static_assert(sizeof size == TD_DTYPE_COUNT, "one for each dtype");
+    return size[dtype];
+}
+
+inline bool is_floating(td_dtype dtype)
+{
+    return dtype == TD_FLOAT32 || dtype == TD_FLOAT64
+        || dtype == TD_FLOAT16 || dtype == TD_BFLOAT16;
+}
+
+inline bool is_empty(const td_array *a)
+{
+    bool empty = false;
+    for (int d = 0; d < a->rank; d++)
+        empty = empty || a->shape[d] == 0;
+    return empty;
+}
+
+/* kernels: struct scratch */
+struct scratch {
+    int device;
+    size_t bytes;
+    void *at;
+
+    scratch() : device(0), bytes(0), at(NULL) {}
+    scratch(const scratch &) = delete;
+    ~scratch() { release(device, at, bytes); }
+    bool take(int on, size_t size)
+    {
+        device = on;
+        bytes = size;
+        return allocate(on, size, &at);
+    }
+};
+
+/* kernels: struct layout */
+template <int N> struct layout {
+    int rank;
+    int64_t total;                      /* product of shape */
+    int64_t shape[TD_MAX_RANK], stride[N][TD_MAX_RANK];
+};
+
+/* kernels: function add_dimension to a layout */
+template <int N> void add_dimension(layout<N> *l, int64_t size,
+                                    const int64_t *stride)
+{
+    l->total *= size;
+    if (size == 1)
+        return;
+    for (int k = 0; k < N; k++)
+        l->stride[k][l->rank] = stride[k];
+    l->shape[l->rank++] = size;
+}
+
+/* kernels: function collapse of a layout */
+template <int N> layout<N> empty_layout(void)
+{
+    layout<N> l = {};
+    l.total = 1;
+    return l;
+}
+
+template <int N> void collapse(layout<N> *l)
+{
+    int last = 0;
+    l->shape[l->rank] = 1;              /* if there is none */
+    for (int d = 1; d < l->rank; d++) {
+        bool joins = true;
+        for (int k = 0; k < N; k++)
+            joins = joins && l->stride[k][last]
+                             == l->stride[k][d] * l->shape[d];
+        l->shape[last + !joins] = joins ? l->shape[last] * l->shape[d]
+                                        : l->shape[d];
+        last += !joins;
+        for (int k = 0; k < N; k++)
+            l->stride[k][last] = l->stride[k][d];
+    }
+    l->rank = last + 1;
+}
+
+/* kernels: function locate on the device */
+template <int N, typename I>
+static __device__ void locate(const layout<N> &l, I i, int64_t *offset)
+{
+    for (int k = 0; k < N; k++)
+        offset[k] = 0;
+    for (int d = l.rank - 1; d >= 0; d--) {
+        const I rest = d > 0 ? i / (I)l.shape[d] : 0;
+        const int64_t at = (int64_t)(i - rest * (I)l.shape[d]);
+        for (int k = 0; k < N; k++)
+            offset[k] += at * l.stride[k][d];
+        i = rest;
+    }
+}
+
+template <int N>
+static __device__ void locate_any(const layout<N> &l, int64_t i,
+                                  int64_t *offset)
+{
+    if (l.total <= UINT32_MAX)
+        locate<N, uint32_t>(l, (uint32_t)i, offset);
+    else
+        locate<N, uint64_t>(l, (uint64_t)i, offset);
+}
+
+/* kernels: prototypes of the plug-in's tasks */
+bool run_elementwise(const td_task *task);
+bool run_copy(const td_task *task);
+bool run_fold(const td_task *task);
+bool run_find(const td_task *task);
+bool run_softmax(const td_task *task);
+bool run_log_softmax(const td_task *task);
+bool run_logsumexp(const td_task *task);
+bool run_entropy(const td_task *task);
+bool run_entropy_backward(const td_task *task);
+bool run_sgd(const td_task *task);
+bool run_pick(const td_task *task);
+bool run_gather(const td_task *task);
+bool run_gemm(const td_task *task);
+
+/* Elements of `in`, of the shape of `out`, in the type of `out`. */
+bool convert(const td_task *task, const td_array *out,
+             const td_array *in);
+/* Makes *a an array of `dtype`: fresh and in line, or converted. */
+bool aside(const td_task *task, td_array *a, td_dtype dtype,
+           scratch *room);
+bool as_type(const td_task *task, td_array *a, td_dtype dtype,
+             scratch *room);
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "kernels": edit that, not this file. */
+/* Folds, searches and exponentials over any dimensions. */
+#include "plugin.cuh"
+#include <stdlib.h>
+#define static static __device__
+#include "../src/primitives.h"
+#undef static
+
+/* kernels: types of folds */
+struct adding {
+    template <typename T> static __device__ T start(T) { return 0; }
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return a + b;
+    }
+};
+
+struct largest {
+    template <typename T> static __device__ T start(T x) { return x; }
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return b > a || b != b ? b : a;
+    }
+};
+
+struct smallest : largest {
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return b < a || b != b ? b : a;
+    }
+};
+
+/* kernels: kernel fold */
+/* Thread: every Y-th element of one result; block: X results; grid:
+   all, times the parts of a long fold.  Bytes: each element once.
+   Limit: memory, if the reduced elements or the results lie in line. */
+template <typename Fold, typename T>
+__global__ void fold(const T *x, T *out, layout<1> kept,
+                     layout<1> reduced, int64_t part)
+{
+    TD_SHARED(T, lane, [THREADS]);
+    const int me = threadIdx.y * blockDim.x + threadIdx.x;
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    /* kernels: fold every Y-th element of a part */
+    const int64_t begin = blockIdx.y * part;
+    const int64_t end = begin + part < reduced.total ? begin + part
+                                                     : reduced.total;
+    if (i < kept.total) {
+        int64_t row, at;
+        locate_any(kept, i, &row);
+        locate_any(reduced, begin, &at);
+        T sum = Fold::start(x[row + at]);
+        for (int64_t r = begin + threadIdx.y; r < end; r += blockDim.y) {
+            locate_any(reduced, r, &at);
+            sum = Fold::step(sum, x[row + at]);
+        }
+        lane[me] = sum;
+    }
+    for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.y < half)
+            lane[me] = Fold::step(lane[me], lane[me + half * blockDim.x]);
+    }
+    if (threadIdx.y == 0 && i < kept.total)
+        out[blockIdx.y * kept.total + i] = lane[me];
+}
+
+/* kernels: kernel find */
+template <bool LARGEST, typename T>
+static __device__ bool beats(T b, int64_t j, T a, int64_t i)
+{
+    if (b != b || a != a)
+        return b != b && (a == a || j < i);
+    return b == a ? j < i : LARGEST ? b > a : b < a;
+}
+
+/* As fold(), of values and places, in one part: a search over all of a
+   large tensor keeps one block busy and no more. */
+template <bool LARGEST, typename T>
+__global__ void find(const T *x, T *value, int64_t *index,
+                     layout<1> kept, layout<1> reduced)
+{
+    TD_SHARED(T, best, [THREADS]);
+    TD_SHARED(int64_t, place, [THREADS]);
+    const int me = threadIdx.y * blockDim.x + threadIdx.x;
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    /* kernels: find the best of every Y-th element */
+    int64_t row = 0, at, where = 0;
+    if (i < kept.total)
+        locate_any(kept, i, &row);
+    locate_any(reduced, 0, &at);
+    T top = x[row + at];
+    for (int64_t r = threadIdx.y; r < reduced.total; r += blockDim.y) {
+        locate_any(reduced, r, &at);
+        if (beats<LARGEST>(x[row + at], r, top, where)) {
+            top = x[row + at];
+            where = r;
+        }
+    }
+    best[me] = top;
+    place[me] = where;
+    for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+        const int other = me + (int)(half * blockDim.x);
+        __syncthreads();
+        if (threadIdx.y < half && beats<LARGEST>(best[other],
+                place[other], best[me], place[me])) {
+            best[me] = best[other];
+            place[me] = place[other];
+        }
+    }
+    if (threadIdx.y == 0 && i < kept.total) {
+        index[i] = place[me];
+        if (value != NULL)
+            value[i] = best[me];
+    }
+}
+
+/* kernels: function line_of */
+static layout<1> line_of(int64_t n, int64_t stride)
+{
+    layout<1> l = empty_layout<1>();
+    l.rank = 1;
+    l.total = l.shape[0] = n;
+    l.stride[0][0] = stride;
+    return l;
+}
+
+/* kernels: functions that plan a fold */
+template <int N> struct split { layout<N> kept, reduced; };
+
+/* Dimensions of `a`, by the list of those reduced; with N = 2 also the
+   strides of `out`, of the same shape. */
+template <int N>
+static split<N> split_axes(const td_array *a, const td_value *dims,
+                           const td_array *out)
+{
+    split<N> s = { empty_layout<N>(), empty_layout<N>() };
+    for (int d = 0; d < a->rank; d++) {
+        int64_t stride[2] = { a->strides[d], out->strides[d] };
+        bool reduce = false;
+        for (int i = 0; i < dims->as.ints.count; i++)
+            reduce = reduce || dims->as.ints.at[i] == d;
+        add_dimension(reduce ? &s.reduced : &s.kept, a->shape[d],
+                      stride);
+    }
+    collapse(&s.kept);
+    collapse(&s.reduced);
+    return s;
+}
+static dim3 block_for(const layout<1> *kept, const layout<1> *reduced)
+{
+    const int64_t step = reduced->stride[0][reduced->rank - 1];
+    const int64_t next = kept->stride[0][kept->rank - 1];
+    unsigned y = 1;
+    if (kept->total > 1 && next == 1 && step != 1)
+        return dim3(32, THREADS / 32);
+    while (y < THREADS && y < reduced->total)
+        y *= 2;
+    return dim3(THREADS / y, y);
+}
+enum { BLOCKS = 512, LEAST = 16 };      /* enough; elements a thread */
+
+static int64_t parts_for(int64_t blocks, int64_t n, int64_t lanes)
+{
+    const int64_t wanted = (BLOCKS + blocks - 1) / blocks;
+    const int64_t most = n / (lanes * LEAST);
+    return most < 2 || blocks >= BLOCKS ? 1 : wanted < most ? wanted
+                                                            : most;
+}
+template <typename Fold, typename T>
+static bool fold_all(const td_task *task, const T *x, T *out,
+                     const layout<1> &kept, const layout<1> &reduced)
+{
+    const dim3 block = block_for(&kept, &reduced);
+    const int64_t blocks = (kept.total + block.x - 1) / block.x;
+    const int64_t wanted = parts_for(blocks, reduced.total, block.y);
+    const int64_t part = (reduced.total + wanted - 1) / wanted;
+    const int64_t parts = (reduced.total + part - 1) / part;
+    auto *kernel = fold<Fold, T>;
+    scratch room;
+    T *to = out;
+    if (parts > 1) {
+        if (!room.take(task->device,
+                       (size_t)(parts * kept.total) * sizeof(T)))
+            return false;
+        to = (T *)room.at;
+    }
+    TD_LAUNCH(kernel, dim3((unsigned)blocks, (unsigned)parts), block, 0,
+              stream_of(task->device), x, to, kept, reduced, part);
+    return parts == 1
+        || fold_all<Fold, T>(task, to, out, line_of(kept.total, 1),
+                             line_of(parts, kept.total));
+}
+
+/* kernels: functions that run a fold */
+template <typename Fold>
+static bool fold_as(const td_task *task, const td_array *in,
+                    td_array *out)
+{
+    const split<1> s = split_axes<1>(in, &task->attr[0], in);
+    void *x = in->data, *y = out->data;
+    switch (in->dtype) {
+    case TD_FLOAT32: return fold_all<Fold>(task, (const float *)x,
+                                (float *)y, s.kept, s.reduced);
+    case TD_FLOAT64: return fold_all<Fold>(task, (const double *)x,
+                                (double *)y, s.kept, s.reduced);
+    case TD_INT64:   return fold_all<Fold>(task, (const int64_t *)x,
+                                (int64_t *)y, s.kept, s.reduced);
+    case TD_INT32:   return fold_all<Fold>(task, (const int32_t *)x,
+                                (int32_t *)y, s.kept, s.reduced);
+    case TD_UINT8:
+    case TD_BOOL:    return fold_all<Fold>(task, (const uint8_t *)x,
+                                (uint8_t *)y, s.kept, s.reduced);
+    default:         return unsupported(task);
+    }
+}
+bool run_fold(const td_task *task)
+{
+    const char *what = task->what;
+    const bool sum = strcmp(what, "sum") == 0;
+    const bool any = strcmp(what, "any") == 0;
+    const bool all = strcmp(what, "all") == 0;
+    scratch room[2];
+    td_array in = task->in[0], out = task->out[0];
+    const td_dtype type = sum ? task->dtype
+                        : any || all ? TD_BOOL : in.dtype;
+    if (is_empty(&in))
+        return true;
+    if (!as_type(task, &in, type, &room[0])
+        || (out.dtype != type && !aside(task, &out, type, &room[1])))
+        return false;
+    const bool ok = sum ? fold_as<adding>(task, &in, &out)
+        : any || strcmp(what, "amax") == 0
+        ? fold_as<largest>(task, &in, &out)
+        : fold_as<smallest>(task, &in, &out);
+    return ok && (out.data == task->out[0].data
+                  || convert(task, &task->out[0], &out));
+}
+template <bool LARGEST, typename T>
+static bool find_in(const td_task *task, const td_array *in, void *value,
+                    int64_t *index)
+{
+    const split<1> s = split_axes<1>(in, &task->attr[0], in);
+    const dim3 block = block_for(&s.kept, &s.reduced);
+    const int64_t blocks = (s.kept.total + block.x - 1) / block.x;
+    auto *kernel = find<LARGEST, T>;
+    TD_LAUNCH(kernel, dim3((unsigned)blocks), block, 0,
+              stream_of(task->device), (const T *)in->data, (T *)value,
+              index, s.kept, s.reduced);
+    return true;
+}
+
+template <bool LARGEST> static bool find_as(const td_task *task)
+{
+    const td_array *in = &task->in[0], *out = task->out;
+    const bool both = task->n_out == 2;
+    void *v = both ? out[0].data : NULL;
+    int64_t *i = (int64_t *)out[both].data;
+    switch (in->dtype) {
+    case TD_FLOAT32: return find_in<LARGEST, float>(task, in, v, i);
+    case TD_FLOAT64: return find_in<LARGEST, double>(task, in, v, i);
+    case TD_INT64:   return find_in<LARGEST, int64_t>(task, in, v, i);
+    case TD_INT32:   return find_in<LARGEST, int32_t>(task, in, v, i);
+    case TD_UINT8:
+    case TD_BOOL:    return find_in<LARGEST, uint8_t>(task, in, v, i);
+    default:         return unsupported(task);
+    }
+}
+
+bool run_find(const td_task *task)
+{
+    const bool largest_one = strncmp(task->what, "argmax", 6) == 0
+                          || strncmp(task->what, "max", 3) == 0;
+    return is_empty(&task->in[0])
+        || (largest_one ? find_as<true>(task) : find_as<false>(task));
+}
+
+/* kernels: function across */
+template <typename Fold, typename T>
+static __device__ T across(T *lane, T value)
+{
+    __syncthreads();
+    lane[threadIdx.x] = value;
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            lane[threadIdx.x] = Fold::step(lane[threadIdx.x],
+                                           lane[threadIdx.x + half]);
+    }
+    __syncthreads();
+    return lane[0];
+}
+
+/* kernels: kernel exponentials */
+enum { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP };
+
+/* Thread: every blockDim-th element of a row; block: a row; grid: all.
+   Bytes: each element read once from memory, twice from the cache, and
+   written once.  Limit: memory, for rows of a few hundred and more. */
+template <typename T, int WHAT>
+__global__ void exponentials(const T *x, T *out, layout<2> kept,
+                             layout<2> reduced)
+{
+    TD_SHARED(T, lane, [THREADS]);
+    const int64_t n = reduced.total;
+    int64_t row[2], at[2];
+    T top = -INFINITY, sum = 0;
+    locate_any(kept, blockIdx.x, row);
+    for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
+        locate_any(reduced, j, at);
+        top = largest::step(top, x[row[0] + at[0]]);
+    }
+    top = across<largest>(lane, top);
+    for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
+        locate_any(reduced, j, at);
+        sum += p_exp(x[row[0] + at[0]] - top);
+    }
+    sum = across<adding>(lane, sum);
+    /* kernels: write the row of exponentials */
+    const T rest = p_log(sum);
+    if (WHAT == LOGSUMEXP) {
+        if (threadIdx.x == 0)
+            out[blockIdx.x] = top - top == 0 ? top + rest : top;
+        return;
+    }
+    for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
+        locate_any(reduced, j, at);
+        const T v = x[row[0] + at[0]] - top;
+        out[row[1] + at[1]] = WHAT == SOFTMAX ? p_exp(v) / sum : v - rest;
+    }
+}
+
+/* kernels: functions that run exponentials */
+template <typename T, int WHAT>
+static bool run_rows(const td_task *task, const td_array *in)
+{
+    const td_array *out = &task->out[0];
+    const split<2> s = split_axes<2>(in, &task->attr[0], out);
+    unsigned threads = 32;
+    while (threads < THREADS && threads < s.reduced.total)
+        threads *= 2;
+    auto *kernel = exponentials<T, WHAT>;
+    if (s.kept.total > 0)
+        TD_LAUNCH(kernel, dim3((unsigned)s.kept.total), dim3(threads), 0,
+                  stream_of(task->device), (const T *)in->data,
+                  (T *)out->data, s.kept, s.reduced);
+    return true;
+}
+
+template <int WHAT> static bool run_as(const td_task *task)
+{
+    scratch room;
+    td_array in = task->in[0];
+    if (!is_floating(task->dtype))
+        return unsupported(task);
+    return as_type(task, &in, task->dtype, &room)
+        && (task->dtype == TD_FLOAT32 ? run_rows<float, WHAT>(task, &in)
+            : run_rows<double, WHAT>(task, &in));
+}
+
+bool run_softmax(const td_task *task) { return run_as<SOFTMAX>(task); }
+bool run_log_softmax(const td_task *task)
+{
+    return run_as<LOG_SOFTMAX>(task);
+}
+bool run_logsumexp(const td_task *task)
+{
+    return run_as<LOGSUMEXP>(task);
+}

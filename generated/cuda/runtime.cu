@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "kernels": edit that, not this file. */
+/* The plug-in: streams, memory, errors, and the table the library gets. */
+#include "plugin.cuh"
+#include <pthread.h>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+const td_host_api *host;
+static bool forked;             /* in a child of who used the device */
+
+bool checked(const char *what, cudaError_t error);
+
+/* kernels: streams and memory of a device */
+enum { STREAMS = 4, DEVICES = 16 };
+
+/* kernels: struct pool */
+struct pool {
+    std::once_flag once;
+    std::mutex lock;
+    bool ready;
+    cudaStream_t stream[STREAMS];
+    cudaEvent_t mark;
+    volatile int *fault;        /* written by kernels, read by us */
+    /* kernels: memory of a pool */
+    typedef std::pair<int, size_t> place;           /* stream, bytes */
+    std::multimap<place, void *> idle;
+    std::unordered_map<void *, int> stream_of;      /* blocks in use */
+    int64_t in_use, peak, cached, made, limit;
+};
+static pool pools[DEVICES];
+static thread_local int current[DEVICES];       /* stream */
+
+cudaStream_t stream_of(int device)
+{
+    return pools[device].stream[current[device]];
+}
+static bool follow(pool *p, int later, int earlier)
+{
+    return later == earlier
+        || (checked("stream", cudaEventRecord(p->mark,
+                                              p->stream[earlier]))
+            && checked("stream", cudaStreamWaitEvent(p->stream[later],
+                                                     p->mark, 0)));
+}
+/* kernels: function set_up */
+static void set_up(pool *p)
+{
+    size_t available = 0, all = 0;
+    void *word = NULL;
+    p->ready = cudaMemGetInfo(&available, &all) == cudaSuccess
+        && cudaMallocHost(&word, sizeof *p->fault) == cudaSuccess
+        && cudaEventCreateWithFlags(&p->mark, cudaEventDisableTiming)
+           == cudaSuccess;
+    for (int i = 0; i < STREAMS && p->ready; i++)
+        p->ready = cudaStreamCreateWithFlags(&p->stream[i],
+                       cudaStreamNonBlocking) == cudaSuccess;
+    p->limit = (int64_t)(all / 2);
+    p->fault = (volatile int *)word;
+    if (p->ready)
+        *p->fault = FAULT_NONE;
+}
+
+static bool enter(int device)
+{
+    pool *p = &pools[device];
+    if (forked)
+        return host->fail(TD_ERROR_RUNTIME, "cuda", "a process that "
+                          "forked after using the device cannot use it; "
+                          "start workers before, or with spawn");
+    if (!checked("cuda", cudaSetDevice(device)))
+        return false;
+    std::call_once(p->once, set_up, p);
+    return p->ready || host->fail(TD_ERROR_RUNTIME, "cuda",
+                                  "device %d did not start", device);
+}
+static size_t rounded(size_t bytes)
+{
+    size_t step = 512;
+    while (bytes > 8 * step)
+        step *= 2;
+    return bytes == 0 ? step : (bytes + step - 1) / step * step;
+}
+static void *take_idle(pool *p, int own, size_t size)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        const int from = (own + i) % STREAMS;
+        const auto found = p->idle.find(pool::place(from, size));
+        if (found == p->idle.end() || !follow(p, own, from))
+            continue;
+        void *data = found->second;
+        p->idle.erase(found);
+        p->cached -= (int64_t)size;
+        return data;
+    }
+    return NULL;
+}
+static void empty(pool *p)
+{
+    for (const auto &block : p->idle)
+        cudaFree(block.second);
+    p->idle.clear();
+    p->cached = 0;
+}
+
+static bool take_new(pool *p, size_t size, void **data)
+{
+    size_t available = 0, all = 0;
+    cudaError_t error = cudaMalloc(data, size);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();                     /* forget it */
+        empty(p);
+        error = cudaMalloc(data, size);
+    }
+    p->made += error == cudaSuccess;
+    if (error != cudaErrorMemoryAllocation)
+        return checked("allocate", error);
+    cudaGetLastError();
+    cudaMemGetInfo(&available, &all);
+    return host->fail(TD_ERROR_MEMORY, "allocate", "%zu bytes asked, "
+                      "%zu of the device's %zu are free, tensors hold "
+                      "%lld", size, available, all,
+                      (long long)p->in_use);
+}
+bool allocate(int device, size_t bytes, void **data)
+{
+    if (!enter(device))
+        return false;
+    pool *p = &pools[device];
+    const size_t size = rounded(bytes);
+    const std::lock_guard<std::mutex> guard(p->lock);
+    *data = take_idle(p, current[device], size);
+    if (*data == NULL && !take_new(p, size, data))
+        return false;
+    p->stream_of[*data] = current[device];
+    p->in_use += (int64_t)size;
+    p->peak = p->in_use > p->peak ? p->in_use : p->peak;
+    return true;
+}
+void release(int device, void *data, size_t bytes)
+{
+    pool *p = &pools[device];
+    const int64_t size = (int64_t)rounded(bytes);
+    if (data == NULL || forked || cudaSetDevice(device) != cudaSuccess)
+        return;
+    const std::lock_guard<std::mutex> guard(p->lock);
+    const int own = p->stream_of[data];
+    p->stream_of.erase(data);
+    p->in_use -= size;
+    if (p->cached + size > p->limit
+        || !follow(p, own, current[device])) {
+        cudaFree(data);
+        return;
+    }
+    p->idle.emplace(pool::place(own, (size_t)size), data);
+    p->cached += size;
+}
+
+/* kernels: errors of CUDA */
+bool checked(const char *what, cudaError_t error)
+{
+    return error == cudaSuccess
+        || host->fail(error == cudaErrorMemoryAllocation
+                      ? TD_ERROR_MEMORY : TD_ERROR_RUNTIME, what,
+                      "cuda says: %s", cudaGetErrorString(error));
+}
+static const struct { const char *operation, *text; } faults[] = {
+    { "", "" },
+    { "cross_entropy", "a target is not one of the classes" },
+    { "index_select", "an index is out of range" },
+};
+
+bool synchronise(int device)
+{
+    pool *p = &pools[device];
+    if (!enter(device)
+        || !checked("synchronise (a kernel that ran before it)",
+                    cudaStreamSynchronize(stream_of(device))))
+        return false;
+    const int code = *p->fault;
+    *p->fault = FAULT_NONE;
+    return code == FAULT_NONE
+        || host->fail(TD_ERROR_INDEX, faults[code].operation, "%s "
+                      "(found on the device, after the fact)",
+                      faults[code].text);
+}
+static bool copy(int device, void *to, const void *from, size_t bytes,
+                 int kind)
+{
+    static const cudaMemcpyKind kinds[] = { cudaMemcpyHostToDevice,
+        cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+    return enter(device)
+        && checked("copy", cudaMemcpyAsync(to, from, bytes, kinds[kind],
+                                           stream_of(device)))
+        && (kind != 1 || synchronise(device));
+}
+int *fault_of(int device)
+{
+    return (int *)pools[device].fault;
+}
+
+/* kernels: functions beside the table */
+extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
+{
+    if (!enter(device))
+        return false;
+    if (stream < 0 || stream >= STREAMS)
+        return host->fail(TD_ERROR_VALUE, "stream", "there is no stream "
+                          "%d, only 0 to %d", stream, STREAMS - 1);
+    current[device] = stream;
+    return true;
+}
+/* Bytes in use, at most in use, idle; blocks asked of the driver. */
+extern "C" TD_API void treadle_cuda_statistics(int device,
+                                               int64_t out[4])
+{
+    pool *p = &pools[device];
+    const std::lock_guard<std::mutex> guard(p->lock);
+    out[0] = p->in_use;
+    out[1] = p->peak;
+    out[2] = p->cached;
+    out[3] = p->made;
+}
+
+/* kernels: tasks by name */
+static const struct {
+    const char *what;
+    bool (*run)(const td_task *task);
+} tasks[] = {
+    { "gemm", run_gemm }, { "copy_", run_copy }, { "fill_", run_copy },
+    { "sum", run_fold }, { "amax", run_fold }, { "amin", run_fold },
+    { "any", run_fold }, { "all", run_fold },
+    { "argmax", run_find }, { "argmin", run_find },
+    { "max_dim", run_find }, { "min_dim", run_find },
+    { "softmax", run_softmax }, { "log_softmax", run_log_softmax },
+    { "logsumexp", run_logsumexp }, { "cross_entropy", run_entropy },
+    { "cross_entropy_backward", run_entropy_backward },
+    { "sgd_step_", run_sgd }, { "index_select", run_pick },
+    { "index_add", run_gather },
+};
+
+bool unsupported(const td_task *task)
+{
+    return host->fail(TD_ERROR_UNSUPPORTED, task->what, "not "
+                      "implemented on device cuda; move the tensors to "
+                      "the cpu");
+}
+static bool compute(const td_task *task)
+{
+    bool (*run)(const td_task *) = run_elementwise;
+    if (!enter(task->device))
+        return false;
+    for (const auto &named : tasks)
+        if (strcmp(named.what, task->what) == 0)
+            run = named.run;
+    return run(task) && checked(task->what, cudaGetLastError());
+}
+
+/* kernels: function treadle_cuda_init */
+static int devices;
+
+static int count(void)
+{
+    return devices;
+}
+
+static void note_fork(void)
+{
+    forked = devices > 0;
+}
+
+extern "C" TD_API bool treadle_cuda_init(const td_host_api *api,
+                                         td_device_table *table)
+{
+    host = api;
+    if (api->version != TD_PLUGIN_VERSION)
+        return api->fail(TD_ERROR_RUNTIME, "cuda", "the plug-in speaks "
+                         "version %d, the library %d",
+                         TD_PLUGIN_VERSION, api->version);
+    if (!checked("cuda", cudaGetDeviceCount(&devices)))
+        return false;
+    devices = devices < DEVICES ? devices : DEVICES;
+    pthread_atfork(NULL, NULL, note_fork);
+    *table = { TD_PLUGIN_VERSION, "cuda", count, allocate, release,
+               copy, synchronise, compute };
+    return devices > 0
+        || api->fail(TD_ERROR_UNSUPPORTED, "cuda", "no device found");
+}

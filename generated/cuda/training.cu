@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "kernels": edit that, not this file. */
+/* Cross-entropy, the step of SGD, and rows by index. */
+#include "plugin.cuh"
+#include <stdlib.h>
+#define static static __device__
+#include "../src/primitives.h"
+#undef static
+
+/* kernels: types of folds */
+struct adding {
+    template <typename T> static __device__ T start(T) { return 0; }
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return a + b;
+    }
+};
+
+struct largest {
+    template <typename T> static __device__ T start(T x) { return x; }
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return b > a || b != b ? b : a;
+    }
+};
+
+struct smallest : largest {
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return b < a || b != b ? b : a;
+    }
+};
+
+/* kernels: function across */
+template <typename Fold, typename T>
+static __device__ T across(T *lane, T value)
+{
+    __syncthreads();
+    lane[threadIdx.x] = value;
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            lane[threadIdx.x] = Fold::step(lane[threadIdx.x],
+                                           lane[threadIdx.x + half]);
+    }
+    __syncthreads();
+    return lane[0];
+}
+
+/* kernels: functions of a warp */
+template <typename T> static __device__ T sum_of_warp(T x)
+{
+    for (int half = 16; half > 0; half /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, half);
+    return x;
+}
+
+/* kernels: functions that read attributes */
+static bool is_word(const td_value *v, const char *word)
+{
+    return v->kind == TD_STRING && strcmp(v->as.string, word) == 0;
+}
+
+static double number(const td_value *v)
+{
+    return v->kind != TD_SCALAR ? 0
+         : v->as.scalar.kind == TD_SCALAR_FLOAT ? v->as.scalar.as.f
+         : v->as.scalar.kind == TD_SCALAR_INT
+         ? (double)v->as.scalar.as.i : v->as.scalar.as.b;
+}
+
+/* Makes an operand one line of the given type, if it is not. */
+static bool contiguous(const td_task *task, td_array *a, td_dtype dtype,
+                       scratch *room)
+{
+    const td_array from = *a;
+    bool line = a->dtype == dtype;
+    int64_t n = 1;
+    for (int d = a->rank - 1; d >= 0; d--) {
+        line = line && (a->shape[d] == 1 || a->strides[d] == n);
+        n *= a->shape[d];
+    }
+    return a->kind != TD_TENSOR || line
+        || (aside(task, a, dtype, room) && convert(task, a, &from));
+}
+
+/* kernels: struct entropy on the device */
+template <typename T> struct entropy {
+    layout<4> sample;           /* offsets in x, target, g, result */
+    int64_t step[4];            /* along the classes, of the same */
+    const T *x, *g, *weight;    /* weight: NULL, or [classes] */
+    const void *target;         /* int64_t, or T if soft */
+    const T *divisor;
+    T *out, smoothing;
+    int64_t classes, ignored;
+    bool soft, mean;
+    int *fault;
+};
+
+/* kernels: functions of a sample */
+template <typename T>
+static __device__ int64_t label_of(const entropy<T> &e, int64_t at)
+{
+    return e.soft ? 0 : ((const int64_t *)e.target)[at];
+}
+
+template <typename T>
+static __device__ T mass(const entropy<T> &e, int64_t at, int64_t c)
+{
+    const int64_t label = label_of(e, at);
+    const T t = e.soft ? ((const T *)e.target)[at + c * e.step[1]]
+                       : (T)(c == label);
+    const T q = t * (1 - e.smoothing) + e.smoothing / (T)e.classes;
+    if (!e.soft && label == e.ignored)
+        return 0;
+    return e.weight != NULL ? e.weight[c] * q : q;
+}
+template <typename T> struct peak { T top, rest; };
+
+template <typename T>
+static __device__ peak<T> peak_of(const entropy<T> &e, const T *x)
+{
+    peak<T> p = { -INFINITY, 0 };
+    int64_t best = 0;
+    for (int64_t c = threadIdx.x; c < e.classes; c += 32)
+        if (!(x[c * e.step[0]] <= p.top))
+            p.top = x[(best = c) * e.step[0]];
+    for (int half = 16; half > 0; half /= 2) {
+        const T t = __shfl_xor_sync(0xffffffffu, p.top, half);
+        const int64_t b = __shfl_xor_sync(0xffffffffu,
+                                          (long long)best, half);
+        if (t > p.top || t != t || (t == p.top && b < best)) {
+            p.top = t;
+            best = b;
+        }
+    }
+    for (int64_t c = threadIdx.x; c < e.classes; c += 32)
+        if (c != best)
+            p.rest += p_exp(x[c * e.step[0]] - p.top);
+    p.rest = sum_of_warp(p.rest);
+    return p;
+}
+
+/* kernels: kernel entropy_forward */
+/* Thread: every 32nd class of a sample; row of 32: a sample; block: 4;
+   grid: all.  Bytes: the scores once, from the cache twice more. */
+template <typename T> __global__ void entropy_forward(entropy<T> e)
+{
+    const int64_t s = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    int64_t at[4];
+    T loss = 0;
+    if (s >= e.sample.total)
+        return;                 /* the whole warp */
+    locate_any(e.sample, s, at);
+    /* kernels: report a label that is no class */
+    const int64_t label = label_of(e, at[1]);
+    if (threadIdx.x == 0 && !e.soft && label != e.ignored
+        && (label < 0 || label >= e.classes))
+        atomicExch(e.fault, FAULT_LABEL);
+    const T *x = e.x + at[0];
+    const peak<T> p = peak_of(e, x);
+    for (int64_t c = threadIdx.x; c < e.classes; c += 32) {
+        const T q = mass(e, at[1], c);
+        if (q != 0)
+            loss += q * (p.top - x[c * e.step[0]] + log1p(p.rest));
+    }
+    loss = sum_of_warp(loss);
+    if (threadIdx.x == 0)
+        e.out[s] = loss;
+}
+
+/* kernels: kernel entropy_backward */
+template <typename T> __global__ void entropy_backward(entropy<T> e)
+{
+    const int64_t s = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    int64_t at[4];
+    T all = 0;
+    if (s >= e.sample.total)
+        return;
+    locate_any(e.sample, s, at);
+    const T *x = e.x + at[0];
+    const peak<T> p = peak_of(e, x);
+    for (int64_t c = threadIdx.x; c < e.classes; c += 32)
+        all += mass(e, at[1], c);
+    all = sum_of_warp(all);
+    const T g = all == 0 ? 0 : e.g[at[2]] / *e.divisor;
+    for (int64_t c = threadIdx.x; c < e.classes; c += 32)
+        e.out[at[3] + c * e.step[3]] = g * (all / (1 + p.rest)
+            * p_exp(x[c * e.step[0]] - p.top) - mass(e, at[1], c));
+}
+
+/* kernels: kernel entropy_total */
+/* Thread: every 256th sample; one block.  losses NULL: the divisor. */
+template <typename T>
+__global__ void entropy_total(entropy<T> e, const T *losses, T *out)
+{
+    TD_SHARED(T, lane, [THREADS]);
+    T total = 0, divisor = 0;
+    for (int64_t s = threadIdx.x; s < e.sample.total; s += blockDim.x) {
+        int64_t at[4];
+        locate_any(e.sample, s, at);
+        const int64_t label = label_of(e, at[1]);
+        const bool counts = e.soft || (label != e.ignored && label >= 0
+                                       && label < e.classes);
+        total += losses != NULL ? losses[s] : 0;
+        divisor += !counts ? 0 : e.soft || e.weight == NULL
+                 ? 1 : e.weight[label];
+    }
+    total = across<adding>(lane, total);
+    divisor = across<adding>(lane, divisor);
+    if (threadIdx.x == 0)
+        *out = (losses != NULL ? total / (e.mean ? divisor : 1)
+                : e.mean ? divisor : 1);
+}
+
+/* kernels: functions that run a loss */
+template <typename T>
+static bool read_entropy(const td_task *task, int first,
+                         td_array in[3], scratch room[3],
+                         entropy<T> *e)
+{
+    const td_value *attr = task->attr;
+    for (int i = 0; i < 3 && first + i < task->n_in; i++)
+        in[i] = task->in[first + i];
+    const td_array *x = &in[0], *t = &in[1], *w = &in[2];
+    e->soft = is_floating(t->dtype);
+    if (!as_type(task, &in[1], e->soft ? x->dtype : TD_INT64, &room[0])
+        || !contiguous(task, &in[2], x->dtype, &room[1]))
+        return false;
+    const int dim = x->rank == 1 ? 0 : 1;
+    const bool summed = is_word(&attr[1], "sum");
+    e->x = (const T *)x->data;
+    e->target = t->data;
+    e->weight = w->kind == TD_TENSOR ? (const T *)w->data : NULL;
+    e->classes = x->shape[dim];
+    e->ignored = attr[0].kind == TD_SCALAR ? attr[0].as.scalar.as.i
+                                           : -100;
+    e->smoothing = (T)number(&attr[2]);
+    e->mean = !summed && !is_word(&attr[1], "none");
+    e->fault = fault_of(task->device);
+    /* kernels: lay out the samples of the loss */
+    const td_array *g = first == 1 ? &task->in[0] : NULL;
+    const td_array *out = &task->out[0];
+    const bool each = is_word(&attr[1], "none");
+    e->sample = empty_layout<4>();
+    for (int d = 0, k = 0; d < x->rank; d++) {
+        const int64_t stride[4] = { x->strides[d],
+            t->strides[e->soft ? d : k],
+            g != NULL && each ? g->strides[k] : 0,
+            first == 1 ? out->strides[d] : 0 };
+        if (d != dim) {
+            add_dimension(&e->sample, x->shape[d], stride);
+            k++;
+        }
+    }
+    collapse(&e->sample);
+    e->step[0] = x->strides[dim];
+    e->step[1] = e->soft ? t->strides[dim] : 0;
+    e->step[3] = first == 1 ? out->strides[dim] : 0;
+    return true;
+}
+static dim3 four_to_a_block(int64_t samples)
+{
+    return dim3((unsigned)((samples + 3) / 4));
+}
+
+template <typename T> static bool entropy_loss(const td_task *task)
+{
+    entropy<T> e = {};
+    td_array in[3] = {};
+    scratch room[4];
+    T *result = (T *)task->out[0].data, *losses = result;
+    if (!read_entropy(task, 0, in, room, &e))
+        return false;
+    const bool each = is_word(&task->attr[1], "none");
+    const int64_t n = e.sample.total;
+    const cudaStream_t stream = stream_of(task->device);
+    if (!each) {
+        if (!room[3].take(task->device, (size_t)n * sizeof(T)))
+            return false;
+        losses = (T *)room[3].at;
+    }
+    e.out = losses;
+    auto *forward = entropy_forward<T>;
+    auto *total = entropy_total<T>;
+    if (n > 0)
+        TD_LAUNCH(forward, four_to_a_block(n), dim3(32, 4), 0, stream,
+                  e);
+    if (!each)
+        TD_LAUNCH(total, dim3(1), dim3(THREADS), 0, stream, e,
+                  (const T *)losses, result);
+    return true;
+}
+template <typename T> static bool entropy_slope(const td_task *task)
+{
+    entropy<T> e = {};
+    td_array in[3] = {};
+    scratch room[4];
+    if (!read_entropy(task, 1, in, room, &e)
+        || !room[3].take(task->device, sizeof(T)))
+        return false;
+    const cudaStream_t stream = stream_of(task->device);
+    const int64_t n = e.sample.total;
+    auto *total = entropy_total<T>;
+    auto *backward = entropy_backward<T>;
+    e.g = (const T *)task->in[0].data;
+    e.out = (T *)task->out[0].data;
+    e.divisor = (const T *)room[3].at;
+    TD_LAUNCH(total, dim3(1), dim3(THREADS), 0, stream, e,
+              (const T *)NULL, (T *)room[3].at);
+    if (n > 0)
+        TD_LAUNCH(backward, four_to_a_block(n), dim3(32, 4), 0, stream,
+                  e);
+    return true;
+}
+
+bool run_entropy(const td_task *task)
+{
+    return task->in[0].dtype == TD_FLOAT32 ? entropy_loss<float>(task)
+                                           : entropy_loss<double>(task);
+}
+
+bool run_entropy_backward(const td_task *task)
+{
+    return task->in[0].dtype == TD_FLOAT32
+         ? entropy_slope<float>(task) : entropy_slope<double>(task);
+}
+
+/* kernels: kernel sgd_each */
+template <typename T> struct sgd {
+    T *theta, *m;
+    const T *g;
+    int64_t n;
+    T rate, mu, take, decay, sign;
+    bool nesterov;
+};
+
+/* Thread: one parameter; block: 256 in line; grid: all. */
+template <typename T> __global__ void sgd_each(sgd<T> s)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= s.n)
+        return;
+    T d = s.sign * s.g[i];
+    if (s.decay != 0)
+        d += s.decay * s.theta[i];
+    if (s.m != NULL) {
+        s.m[i] = s.mu * s.m[i] + s.take * d;
+        d = s.nesterov ? d + s.mu * s.m[i] : s.m[i];
+    }
+    s.theta[i] -= s.rate * d;
+}
+
+/* kernels: functions that run a step */
+template <typename T> static bool sgd_step(const td_task *task)
+{
+    const td_value *at = task->attr;
+    td_array g = task->in[1];
+    const td_array *m = &task->in[2];
+    scratch room;
+    sgd<T> s = {};
+    if (!contiguous(task, &g, task->in[0].dtype, &room))
+        return false;
+    s.theta = (T *)task->in[0].data;
+    s.g = (const T *)g.data;
+    s.m = m->kind == TD_TENSOR ? (T *)m->data : NULL;
+    s.rate = (T)number(&at[0]);
+    s.mu = (T)number(&at[1]);
+    s.take = (T)(number(&at[6]) != 0 ? 1 : 1 - number(&at[2]));
+    s.decay = (T)number(&at[3]);
+    s.nesterov = number(&at[4]) != 0;
+    s.sign = number(&at[5]) != 0 ? -1 : 1;
+    s.n = 1;
+    for (int d = 0; d < g.rank; d++)
+        s.n *= g.shape[d];
+    auto *kernel = sgd_each<T>;
+    if (s.n > 0)
+        TD_LAUNCH(kernel, dim3((unsigned)((s.n + 255) / 256)), dim3(256),
+                  0, stream_of(task->device), s);
+    return true;
+}
+
+bool run_sgd(const td_task *task)
+{
+    return task->in[0].dtype == TD_FLOAT32 ? sgd_step<float>(task)
+                                           : sgd_step<double>(task);
+}
+
+/* kernels: kernel pick_each */
+/* Thread: one element of the result; block: 256; grid: all. */
+template <typename T>
+__global__ void pick_each(const T *x, T *out, const int64_t *index,
+                          layout<3> at, int64_t size, int64_t step,
+                          int *fault)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t o[3];
+    if (i >= at.total)
+        return;
+    locate_any(at, i, o);
+    const int64_t from = index[o[2]];
+    if (from >= 0 && from < size)
+        out[o[0]] = x[o[1] + from * step];
+    else
+        atomicExch(fault, FAULT_INDEX);
+}
+
+/* kernels: kernel gather_each */
+/* Thread: one element of the result, over all `taken` indices. */
+template <typename T>
+__global__ void gather_each(const T *g, T *out, const int64_t *index,
+                            layout<3> at, int64_t taken, int64_t step)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t o[3];
+    if (i >= at.total)
+        return;
+    locate_any(at, i, o);
+    T sum = out[o[0]];
+    for (int64_t j = 0; j < taken; j++)
+        if (index[j] == o[2])
+            sum += g[o[1] + j * step];
+    out[o[0]] = sum;
+}
+
+/* kernels: functions that run an index */
+struct choice {
+    td_array index;
+    layout<3> at;
+    int64_t size, step;         /* of the operand, along the dimension */
+    dim3 blocks;
+};
+
+static bool plan_choice(const td_task *task, scratch *room, choice *c)
+{
+    const td_array *in = &task->in[0], *out = &task->out[0];
+    int dim = (int)number(&task->attr[0]);
+    dim += dim < 0 ? in->rank : 0;
+    c->index = task->in[1];
+    c->at = empty_layout<3>();
+    for (int d = 0; d < out->rank; d++) {
+        const int64_t stride[3] = { out->strides[d],
+            d == dim ? 0 : in->strides[d], d == dim };
+        add_dimension(&c->at, out->shape[d], stride);
+    }
+    collapse(&c->at);
+    c->size = in->rank > 0 ? in->shape[dim] : 1;
+    c->step = in->rank > 0 ? in->strides[dim] : 0;
+    c->blocks = dim3((unsigned)((c->at.total + THREADS - 1) / THREADS));
+    return contiguous(task, &c->index, TD_INT64, room);
+}
+template <typename T> static bool pick(const td_task *task)
+{
+    scratch room;
+    choice c;
+    auto *kernel = pick_each<T>;
+    if (!plan_choice(task, &room, &c))
+        return false;
+    if (c.at.total > 0)
+        TD_LAUNCH(kernel, c.blocks, dim3(THREADS), 0,
+                  stream_of(task->device), (const T *)task->in[0].data,
+                  (T *)task->out[0].data, (const int64_t *)c.index.data,
+                  c.at, c.size, c.step, fault_of(task->device));
+    return true;
+}
+
+bool run_pick(const td_task *task)
+{
+    switch (size_of(task->out[0].dtype)) {
+    case 1:  return pick<uint8_t>(task);
+    case 2:  return pick<uint16_t>(task);
+    case 4:  return pick<uint32_t>(task);
+    default: return pick<uint64_t>(task);
+    }
+}
+template <typename T> static bool gather(const td_task *task)
+{
+    scratch room;
+    choice c;
+    auto *kernel = gather_each<T>;
+    if (!plan_choice(task, &room, &c))
+        return false;
+    if (c.at.total > 0)
+        TD_LAUNCH(kernel, c.blocks, dim3(THREADS), 0,
+                  stream_of(task->device), (const T *)task->in[0].data,
+                  (T *)task->out[0].data, (const int64_t *)c.index.data,
+                  c.at, c.size, c.step);
+    return true;
+}
+
+bool run_gather(const td_task *task)
+{
+    const td_dtype dtype = task->out[0].dtype;
+    return dtype == TD_FLOAT32 ? gather<float>(task)
+         : dtype == TD_FLOAT64 ? gather<double>(task)
+         : unsupported(task);
+}
