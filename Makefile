@@ -167,7 +167,7 @@ $(BUILD)/libtreadle.so: $(OBJECTS) $(BUILD)/objects
 # The kernels are compiled by nvcc for real devices, and by the compiler of
 # the library for the emulated one: plainly, and checked (chapter "cuda").
 
-KERNEL_FILES := $(wildcard $(GENERATED)/cuda/*.cu)
+KERNEL_FILES := $(filter-out %/planted.cu,$(wildcard $(GENERATED)/cuda/*.cu))
 EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_checked)
 PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
                 $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
@@ -175,7 +175,8 @@ PLUGFLAGS    := -std=c++17 -O2 -g -pthread -fPIC -fvisibility=hidden -fwrapv -ff
                 -Wall -Wextra -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
                 -Wno-int-in-bool-context -I$(GENERATED)/include
 GENCODE      ?= $(foreach arch,75 80 90,-gencode arch=compute_$(arch),code=sm_$(arch))
-checked_emulate_checked := $(CHECKED_FLAGS)
+# Kernels call before each access what the sanitizer would; the emulator itself does not.
+checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsanitize=thread)
 
 .PHONY: plugins
 plugins: $(PLUGINS)
@@ -183,13 +184,16 @@ plugins: $(PLUGINS)
 define emulated_rule
 $(BUILD)/obj/$(1)/%.o: $(GENERATED)/cuda/% $(BUILD)/flags
 	@mkdir -p $$(@D)
-	$$(call say,CXX,$$< ($(1)))$(CCACHE) $(CXX) -x c++ $(PLUGFLAGS) $(checked_$(1)) -MMD -MP -c -o $$@ $$<
+	$$(call say,CXX,$$< ($(1)))$(CCACHE) $(CXX) -x c++ $(PLUGFLAGS) $$(checked_$(1)) -MMD -MP -c -o $$@ $$<
 
 $(BUILD)/libtreadle_$(1).so: $(patsubst $(GENERATED)/cuda/%,$(BUILD)/obj/$(1)/%.o,$(KERNEL_FILES)) \
                              $(BUILD)/obj/$(1)/emulator.cc.o
 	$$(call say,LINK,$$@)$(CXX) -shared -pthread -o $$@ $$^
 endef
 $(foreach kind,$(EMULATED),$(eval $(call emulated_rule,$(kind))))
+
+$(BUILD)/libplanted.so: $(BUILD)/obj/emulate_checked/planted.cu.o $(BUILD)/obj/emulate_checked/emulator.cc.o
+	$(call say,LINK,$@)$(CXX) -shared -pthread -o $@ $^
 
 $(BUILD)/obj/cuda/%.o: $(GENERATED)/cuda/% $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -291,7 +295,8 @@ asan-programs: lib
 tsan-programs: lib
 	@$(if $(RACED),$(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)' test-programs)
 
-test: test-programs python asan-programs tsan-programs $(EMULATED:%=$(BUILD)/libtreadle_%.so)
+PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
+test: test-programs python asan-programs tsan-programs $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
 	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "kernels": edit that, not this file. */
-/* Elementwise rows, copies and conversions, for operands of any layout. */
+/* Elementwise rows, copies and conversions, of any layout. */
 #include "plugin.cuh"
 #include <stdbool.h>
 #include <stdlib.h>
@@ -234,19 +234,21 @@ static uint16_t to_bfloat(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 #undef static
+#define LOAD(T, f) return (W)f(((const T *)data)[i])
+
 template <typename W>
 static __device__ W load(const char *data, td_dtype dtype, int64_t i)
 {
     switch (dtype) {
-    case TD_FLOAT32:  return (W)((const float *)data)[i];
-    case TD_FLOAT64:  return (W)((const double *)data)[i];
-    case TD_INT64:    return (W)((const int64_t *)data)[i];
-    case TD_INT32:    return (W)((const int32_t *)data)[i];
-    case TD_INT16:    return (W)((const int16_t *)data)[i];
-    case TD_INT8:     return (W)((const int8_t *)data)[i];
-    case TD_FLOAT16:  return (W)from_half(((const uint16_t *)data)[i]);
-    case TD_BFLOAT16: return (W)from_bfloat(((const uint16_t *)data)[i]);
-    default:          return (W)((const uint8_t *)data)[i];
+    case TD_FLOAT32:  LOAD(float, );
+    case TD_FLOAT64:  LOAD(double, );
+    case TD_INT64:    LOAD(int64_t, );
+    case TD_INT32:    LOAD(int32_t, );
+    case TD_INT16:    LOAD(int16_t, );
+    case TD_INT8:     LOAD(int8_t, );
+    case TD_FLOAT16:  LOAD(uint16_t, from_half);
+    case TD_BFLOAT16: LOAD(uint16_t, from_bfloat);
+    default:          LOAD(uint8_t, );
     }
 }
 #define INTEGER(T, low, high)                                         \
@@ -281,8 +283,8 @@ static void add_array(row_job *j, int k, const td_array *a, td_dtype as)
         store<double>(&j->constant[k], as, a->scalar.as.f);
     else
         store<int64_t>(&j->constant[k], as,
-                       a->scalar.kind == TD_SCALAR_INT ? a->scalar.as.i
-                                                       : a->scalar.as.b);
+                       a->scalar.kind == TD_SCALAR_INT
+                       ? a->scalar.as.i : a->scalar.as.b);
 }
 static void lay_out(row_job *j, const td_array *out, int n,
                     const td_array *in)
@@ -311,12 +313,11 @@ static bool launch_row(const td_task *task, row_kernel *const *line,
                        const row_job *j)
 {
     row_kernel *kernel = (is_in_line(j) ? line : anywhere)[which];
-    const int64_t blocks = (j->at.total + TILE - 1) / TILE;
     if (kernel == NULL)
         return unsupported(task);
-    if (blocks > 0)
-        TD_LAUNCH(kernel, dim3((unsigned)blocks), dim3(THREADS), 0,
-                  stream_of(task->device), *j);
+    if (j->at.total > 0)
+        TD_LAUNCH(kernel, blocks_for(j->at.total, TILE), dim3(THREADS),
+                  0, stream_of(task->device), *j);
     return true;
 }
 
@@ -337,7 +338,6 @@ __global__ void convert_each(row_job j, td_dtype to, int size,
                  load<W>(j.data[1], from, at[1]));
     }
 }
-
 bool convert(const td_task *task, const td_array *out,
              const td_array *in)
 {
@@ -345,12 +345,11 @@ bool convert(const td_task *task, const td_array *out,
     add_array(&j, 0, out, out->dtype);
     add_array(&j, 1, in, in->dtype);
     lay_out(&j, out, 1, in);
-    const dim3 blocks((unsigned)((j.at.total + TILE - 1) / TILE));
     auto *kernel = is_floating(in->dtype) ? convert_each<double>
                                           : convert_each<int64_t>;
     if (j.at.total > 0)
-        TD_LAUNCH(kernel, blocks, dim3(THREADS), 0,
-                  stream_of(task->device), j, out->dtype,
+        TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS),
+                  0, stream_of(task->device), j, out->dtype,
                   (int)size_of(out->dtype), in->dtype);
     return true;
 }
@@ -365,9 +364,10 @@ bool aside(const td_task *task, td_array *a, td_dtype dtype,
         n *= a->shape[d];
     }
     a->dtype = dtype;
-    const bool ok = room->take(task->device, (size_t)n * size_of(dtype));
+    if (!room->take(task->device, (size_t)n * size_of(dtype)))
+        return false;
     a->data = room->at;
-    return ok;
+    return true;
 }
 
 bool as_type(const td_task *task, td_array *a, td_dtype dtype,

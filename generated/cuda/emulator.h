@@ -66,7 +66,7 @@ void emulate_with(const char *kernel, dim3 grid, dim3 block, F call,
 #define TD_LAUNCH(kernel, grid, block, shared, stream, ...)            \
     ((void)(shared), (void)(stream),                                   \
      emulate_with(#kernel, grid, block,                                \
-                  [](auto... a) { kernel(a...); }, __VA_ARGS__))
+                  [=](auto... a) { kernel(a...); }, __VA_ARGS__))
 void *emulated_shared(const void *key, const char *name, size_t bytes);
 
 #define TD_SHARED(type, name, dims)                                    \
@@ -125,16 +125,21 @@ template <class T> T emulated_update(T *at, T (*f)(T, T), T with)
                                       __ATOMIC_RELAXED));
     return old;
 }
-template <class T> T atomicAdd(T *at, T x)
+template <class T> struct emulated_same { typedef T type; };
+
+template <class T>
+T atomicAdd(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(at, [](T a, T b) { return (T)(a + b); }, x);
 }
-template <class T> T atomicMax(T *at, T x)
+template <class T>
+T atomicMax(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(at, [](T a, T b) { return a > b ? a : b; },
                               x);
 }
-template <class T> T atomicExch(T *at, T x)
+template <class T>
+T atomicExch(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(at, [](T, T b) { return b; }, x);
 }

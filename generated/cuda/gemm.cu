@@ -101,12 +101,33 @@ template <typename T> __global__ void gemm_tile(product<T> p)
     }
 }
 
+/* cuda-gemm: function fetch of a strip */
+template <typename T, int R>
+static __device__ void fetch(four<T> (*to)[4 * R + 1], const T *from,
+                             int64_t across, int64_t depth,
+                             int64_t rs, int64_t cs)
+{
+    const int S = 16 * R, me = threadIdx.x;
+    const int i = cs == 1 ? me / DEEP : me % S;
+    const int l = cs == 1 ? me % DEEP : me / S;
+    const int di = cs == 1 ? THREADS / DEEP : 0;
+    const int dl = cs == 1 ? 0 : THREADS / S;
+    #pragma unroll
+    for (int t = 0; t < S * DEEP / THREADS; t++) {
+        const int u = i + t * di, v = l + t * dl;
+        to[v][u / 4].at[u % 4] = u < across && v < depth
+                               ? from[u * rs + v * cs] : 0;
+    }
+}
+
 /* cuda-gemm: kernel gemm_registers */
 /* Rung 3.  Thread: R x R elements, in squares of 4; block: S x S with S
    = 16 R; grid: all, and the batch.  Bytes: 2 / S loads from memory and
    2 / R from shared memory a multiply-add, four numbers to a load.
    Limit: arithmetic, if there are blocks for every multiprocessor. */
-template <typename T, int R> __global__ void gemm_registers(product<T> p)
+template <typename T, int R>
+__global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
+    gemm_registers(product<T> p)
 {
     const int S = 16 * R, Q = R / 4;
     TD_SHARED(four<T>, a, [DEEP][4 * R + 1]);
@@ -120,16 +141,10 @@ template <typename T, int R> __global__ void gemm_registers(product<T> p)
         locate_any(p.at, at, of);
         for (int64_t l0 = 0; l0 < p.k; l0 += DEEP) {
             /* cuda-gemm: fetch a strip of each operand */
-            for (int e = threadIdx.x; e < S * DEEP; e += THREADS) {
-                const int ai = p.csa != 1 ? e % S : e / DEEP;
-                const int al = p.csa != 1 ? e / S : e % DEEP;
-                const int bj = p.csb == 1 ? e % S : e / DEEP;
-                const int bl = p.csb == 1 ? e / S : e % DEEP;
-                a[al][ai / 4].at[ai % 4] = i0 + ai < p.m && l0 + al < p.k
-                    ? p.a[of[1] + (i0 + ai) * p.rsa + (l0 + al) * p.csa] : 0;
-                b[bl][bj / 4].at[bj % 4] = l0 + bl < p.k && j0 + bj < p.n
-                    ? p.b[of[2] + (l0 + bl) * p.rsb + (j0 + bj) * p.csb] : 0;
-            }
+            fetch<T, R>(a, p.a + of[1] + i0 * p.rsa + l0 * p.csa, p.m - i0,
+                        p.k - l0, p.rsa, p.csa);
+            fetch<T, R>(b, p.b + of[2] + j0 * p.csb + l0 * p.rsb, p.n - j0,
+                        p.k - l0, p.csb, p.rsb);
             __syncthreads();
             for (int l = 0; l < DEEP; l++) {
                 /* cuda-gemm: add an outer product to the tile */
@@ -173,9 +188,12 @@ template <typename T>
 static bool launch(const td_task *task, const product<T> &p, int rung)
 {
     typedef void kernel_of(product<T>);
-    static kernel_of *const kernels[RUNGS] = { gemm_naive<T>,
-        gemm_coalesced<T>, gemm_tile<T>, gemm_registers<T, 4>,
-        gemm_registers<T, 8> };
+    kernel_of *kernels[RUNGS] = { gemm_naive<T>, gemm_coalesced<T>,
+                                  gemm_tile<T> };
+    if constexpr (std::is_floating_point<T>::value) {
+        kernels[3] = gemm_registers<T, 4>;
+        kernels[4] = gemm_registers<T, 8>;
+    }
     static const int sides[RUNGS] = { 16, 16, 16, 64, 128 };
     const int64_t rows = (p.m + sides[rung] - 1) / sides[rung];
     const int64_t columns = (p.n + sides[rung] - 1) / sides[rung];
@@ -183,6 +201,8 @@ static bool launch(const td_task *task, const product<T> &p, int rung)
                     (unsigned)(p.batch < 65535 ? p.batch : 65535));
     const dim3 block = rung < 3 ? dim3(SIDE, SIDE) : dim3(THREADS);
     kernel_of *kernel = kernels[rung];
+    if (kernel == NULL)
+        return unsupported(task);
     if (p.m > 0 && p.n > 0 && p.batch > 0)
         TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), p);
     return true;
@@ -216,18 +236,13 @@ template <typename T> static bool multiply(const td_task *task)
     }
     p.batch = p.at.total;
     collapse(&p.at);
-    return launch(task, p, task->n_attr > 2 ? (int)factor(&task->attr[2])
-                                            : rung_for(p));
+    return launch(task, p, task->n_attr > 2
+                  ? (int)factor(&task->attr[2]) : rung_for(p));
 }
 
 bool run_gemm(const td_task *task)
 {
-    switch (task->dtype) {
-    case TD_FLOAT32: return multiply<float>(task);
-    case TD_FLOAT64: return multiply<double>(task);
-    case TD_INT64:   return multiply<int64_t>(task);
-    case TD_INT32:   return multiply<int32_t>(task);
-    case TD_UINT8:   return multiply<uint8_t>(task);
-    default:         return unsupported(task);
-    }
+    return with_type(task, task->dtype, [&](auto zero) {
+        return multiply<decltype(zero)>(task);
+    });
 }

@@ -103,7 +103,8 @@ template <bool CURED> static void launch(int which, float *out, float *in)
 }
 
 /* Runs one of them on 0, 1, ... 63; the result goes to `result`. */
-extern "C" const char *planted(int which, int cured, float *result)
+extern "C" __attribute__((visibility("default")))
+const char *planted(int which, int cured, float *result)
 {
     float values[BLOCK], *in = NULL, *out = NULL;
     for (int i = 0; i < BLOCK; i++)

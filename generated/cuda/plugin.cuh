@@ -38,6 +38,12 @@ inline bool is_floating(td_dtype dtype)
         || dtype == TD_FLOAT16 || dtype == TD_BFLOAT16;
 }
 
+/* Blocks that take `each` of n things. */
+inline dim3 blocks_for(int64_t n, int64_t each)
+{
+    return dim3((unsigned)((n + each - 1) / each));
+}
+
 inline bool is_empty(const td_array *a)
 {
     bool empty = false;
@@ -62,6 +68,26 @@ struct scratch {
         return allocate(on, size, &at);
     }
 };
+
+/* kernels: functions that choose a type */
+template <typename F>
+bool with_float(const td_task *task, td_dtype dtype, F f)
+{
+    return dtype == TD_FLOAT32 ? f(0.0f) : dtype == TD_FLOAT64 ? f(0.0)
+         : unsupported(task);
+}
+
+template <typename F>
+bool with_type(const td_task *task, td_dtype dtype, F f)
+{
+    switch (dtype) {
+    case TD_INT64: return f((int64_t)0);
+    case TD_INT32: return f((int32_t)0);
+    case TD_UINT8:
+    case TD_BOOL:  return f((uint8_t)0);
+    default:       return with_float(task, dtype, f);
+    }
+}
 
 /* kernels: struct layout */
 template <int N> struct layout {
@@ -133,14 +159,52 @@ static __device__ void locate_any(const layout<N> &l, int64_t i,
         locate<N, uint64_t>(l, (uint64_t)i, offset);
 }
 
+/* kernels: types of folds */
+struct adding {
+    template <typename T> static __device__ T start(T) { return 0; }
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return a + b;
+    }
+};
+
+struct largest {
+    template <typename T> static __device__ T start(T x) { return x; }
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return b > a || b != b ? b : a;
+    }
+};
+
+struct smallest : largest {
+    template <typename T> static __device__ T step(T a, T b)
+    {
+        return b < a || b != b ? b : a;
+    }
+};
+
+/* kernels: function across */
+template <typename Fold, typename T>
+static __device__ T across(T *lane, T value)
+{
+    __syncthreads();
+    lane[threadIdx.x] = value;
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            lane[threadIdx.x] = Fold::step(lane[threadIdx.x],
+                                           lane[threadIdx.x + half]);
+    }
+    __syncthreads();
+    return lane[0];
+}
+
 /* kernels: prototypes of the plug-in's tasks */
 bool run_elementwise(const td_task *task);
 bool run_copy(const td_task *task);
 bool run_fold(const td_task *task);
 bool run_find(const td_task *task);
-bool run_softmax(const td_task *task);
-bool run_log_softmax(const td_task *task);
-bool run_logsumexp(const td_task *task);
+bool run_exponentials(const td_task *task);
 bool run_entropy(const td_task *task);
 bool run_entropy_backward(const td_task *task);
 bool run_sgd(const td_task *task);

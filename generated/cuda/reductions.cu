@@ -7,30 +7,6 @@
 #include "../src/primitives.h"
 #undef static
 
-/* kernels: types of folds */
-struct adding {
-    template <typename T> static __device__ T start(T) { return 0; }
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return a + b;
-    }
-};
-
-struct largest {
-    template <typename T> static __device__ T start(T x) { return x; }
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return b > a || b != b ? b : a;
-    }
-};
-
-struct smallest : largest {
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return b < a || b != b ? b : a;
-    }
-};
-
 /* kernels: kernel fold */
 /* Thread: every Y-th element of one result; block: X results; grid:
    all, times the parts of a long fold.  Bytes: each element once.
@@ -60,7 +36,8 @@ __global__ void fold(const T *x, T *out, layout<1> kept,
     for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.y < half)
-            lane[me] = Fold::step(lane[me], lane[me + half * blockDim.x]);
+            lane[me] = Fold::step(lane[me],
+                                  lane[me + half * blockDim.x]);
     }
     if (threadIdx.y == 0 && i < kept.total)
         out[blockIdx.y * kept.total + i] = lane[me];
@@ -199,21 +176,11 @@ static bool fold_as(const td_task *task, const td_array *in,
                     td_array *out)
 {
     const split<1> s = split_axes<1>(in, &task->attr[0], in);
-    void *x = in->data, *y = out->data;
-    switch (in->dtype) {
-    case TD_FLOAT32: return fold_all<Fold>(task, (const float *)x,
-                                (float *)y, s.kept, s.reduced);
-    case TD_FLOAT64: return fold_all<Fold>(task, (const double *)x,
-                                (double *)y, s.kept, s.reduced);
-    case TD_INT64:   return fold_all<Fold>(task, (const int64_t *)x,
-                                (int64_t *)y, s.kept, s.reduced);
-    case TD_INT32:   return fold_all<Fold>(task, (const int32_t *)x,
-                                (int32_t *)y, s.kept, s.reduced);
-    case TD_UINT8:
-    case TD_BOOL:    return fold_all<Fold>(task, (const uint8_t *)x,
-                                (uint8_t *)y, s.kept, s.reduced);
-    default:         return unsupported(task);
-    }
+    return with_type(task, in->dtype, [&](auto zero) {
+        typedef decltype(zero) T;
+        return fold_all<Fold, T>(task, (const T *)in->data,
+                                 (T *)out->data, s.kept, s.reduced);
+    });
 }
 bool run_fold(const td_task *task)
 {
@@ -238,58 +205,29 @@ bool run_fold(const td_task *task)
                   || convert(task, &task->out[0], &out));
 }
 template <bool LARGEST, typename T>
-static bool find_in(const td_task *task, const td_array *in, void *value,
-                    int64_t *index)
-{
-    const split<1> s = split_axes<1>(in, &task->attr[0], in);
-    const dim3 block = block_for(&s.kept, &s.reduced);
-    const int64_t blocks = (s.kept.total + block.x - 1) / block.x;
-    auto *kernel = find<LARGEST, T>;
-    TD_LAUNCH(kernel, dim3((unsigned)blocks), block, 0,
-              stream_of(task->device), (const T *)in->data, (T *)value,
-              index, s.kept, s.reduced);
-    return true;
-}
-
-template <bool LARGEST> static bool find_as(const td_task *task)
+static bool find_in(const td_task *task)
 {
     const td_array *in = &task->in[0], *out = task->out;
+    const split<1> s = split_axes<1>(in, &task->attr[0], in);
+    const dim3 block = block_for(&s.kept, &s.reduced);
     const bool both = task->n_out == 2;
-    void *v = both ? out[0].data : NULL;
-    int64_t *i = (int64_t *)out[both].data;
-    switch (in->dtype) {
-    case TD_FLOAT32: return find_in<LARGEST, float>(task, in, v, i);
-    case TD_FLOAT64: return find_in<LARGEST, double>(task, in, v, i);
-    case TD_INT64:   return find_in<LARGEST, int64_t>(task, in, v, i);
-    case TD_INT32:   return find_in<LARGEST, int32_t>(task, in, v, i);
-    case TD_UINT8:
-    case TD_BOOL:    return find_in<LARGEST, uint8_t>(task, in, v, i);
-    default:         return unsupported(task);
-    }
+    auto *kernel = find<LARGEST, T>;
+    TD_LAUNCH(kernel, blocks_for(s.kept.total, block.x), block, 0,
+              stream_of(task->device), (const T *)in->data,
+              (T *)(both ? out[0].data : NULL),
+              (int64_t *)out[both].data, s.kept, s.reduced);
+    return true;
 }
 
 bool run_find(const td_task *task)
 {
-    const bool largest_one = strncmp(task->what, "argmax", 6) == 0
-                          || strncmp(task->what, "max", 3) == 0;
-    return is_empty(&task->in[0])
-        || (largest_one ? find_as<true>(task) : find_as<false>(task));
-}
-
-/* kernels: function across */
-template <typename Fold, typename T>
-static __device__ T across(T *lane, T value)
-{
-    __syncthreads();
-    lane[threadIdx.x] = value;
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            lane[threadIdx.x] = Fold::step(lane[threadIdx.x],
-                                           lane[threadIdx.x + half]);
-    }
-    __syncthreads();
-    return lane[0];
+    const bool most = strstr(task->what, "max") != NULL;
+    if (is_empty(&task->in[0]))
+        return true;
+    return with_type(task, task->in[0].dtype, [&](auto zero) {
+        typedef decltype(zero) T;
+        return most ? find_in<true, T>(task) : find_in<false, T>(task);
+    });
 }
 
 /* kernels: kernel exponentials */
@@ -319,12 +257,10 @@ __global__ void exponentials(const T *x, T *out, layout<2> kept,
     sum = across<adding>(lane, sum);
     /* kernels: write the row of exponentials */
     const T rest = p_log(sum);
-    if (WHAT == LOGSUMEXP) {
-        if (threadIdx.x == 0)
-            out[blockIdx.x] = top - top == 0 ? top + rest : top;
-        return;
-    }
-    for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
+    if (WHAT == LOGSUMEXP && threadIdx.x == 0)
+        out[blockIdx.x] = top - top == 0 ? top + rest : top;
+    for (int64_t j = threadIdx.x; WHAT != LOGSUMEXP && j < n;
+         j += blockDim.x) {
         locate_any(reduced, j, at);
         const T v = x[row[0] + at[0]] - top;
         out[row[1] + at[1]] = WHAT == SOFTMAX ? p_exp(v) / sum : v - rest;
@@ -333,38 +269,34 @@ __global__ void exponentials(const T *x, T *out, layout<2> kept,
 
 /* kernels: functions that run exponentials */
 template <typename T, int WHAT>
-static bool run_rows(const td_task *task, const td_array *in)
+static bool launch_rows(const td_task *task, const td_array *in)
 {
     const td_array *out = &task->out[0];
     const split<2> s = split_axes<2>(in, &task->attr[0], out);
+    const dim3 rows = blocks_for(s.kept.total, 1);
     unsigned threads = 32;
     while (threads < THREADS && threads < s.reduced.total)
         threads *= 2;
     auto *kernel = exponentials<T, WHAT>;
     if (s.kept.total > 0)
-        TD_LAUNCH(kernel, dim3((unsigned)s.kept.total), dim3(threads), 0,
+        TD_LAUNCH(kernel, rows, dim3(threads), 0,
                   stream_of(task->device), (const T *)in->data,
                   (T *)out->data, s.kept, s.reduced);
     return true;
 }
 
-template <int WHAT> static bool run_as(const td_task *task)
+bool run_exponentials(const td_task *task)
 {
     scratch room;
     td_array in = task->in[0];
-    if (!is_floating(task->dtype))
-        return unsupported(task);
-    return as_type(task, &in, task->dtype, &room)
-        && (task->dtype == TD_FLOAT32 ? run_rows<float, WHAT>(task, &in)
-            : run_rows<double, WHAT>(task, &in));
-}
-
-bool run_softmax(const td_task *task) { return run_as<SOFTMAX>(task); }
-bool run_log_softmax(const td_task *task)
-{
-    return run_as<LOG_SOFTMAX>(task);
-}
-bool run_logsumexp(const td_task *task)
-{
-    return run_as<LOGSUMEXP>(task);
+    const char *what = task->what;
+    return with_float(task, task->dtype, [&](auto zero) {
+        typedef decltype(zero) T;
+        return as_type(task, &in, task->dtype, &room)
+            && (strcmp(what, "softmax") == 0
+                ? launch_rows<T, SOFTMAX>(task, &in)
+                : strcmp(what, "log_softmax") == 0
+                ? launch_rows<T, LOG_SOFTMAX>(task, &in)
+                : launch_rows<T, LOGSUMEXP>(task, &in));
+    });
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "kernels": edit that, not this file. */
-/* The plug-in: streams, memory, errors, and the table the library gets. */
+/* The plug-in: streams, memory, errors, and its table. */
 #include "plugin.cuh"
 #include <pthread.h>
 #include <map>
@@ -67,8 +67,8 @@ static bool enter(int device)
     pool *p = &pools[device];
     if (forked)
         return host->fail(TD_ERROR_RUNTIME, "cuda", "a process that "
-                          "forked after using the device cannot use it; "
-                          "start workers before, or with spawn");
+                          "forked after using the device cannot use "
+                          "it; start workers before, or with spawn");
     if (!checked("cuda", cudaSetDevice(device)))
         return false;
     std::call_once(p->once, set_up, p);
@@ -206,8 +206,9 @@ extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
     if (!enter(device))
         return false;
     if (stream < 0 || stream >= STREAMS)
-        return host->fail(TD_ERROR_VALUE, "stream", "there is no stream "
-                          "%d, only 0 to %d", stream, STREAMS - 1);
+        return host->fail(TD_ERROR_VALUE, "stream", "there is no "
+                          "stream %d, only 0 to %d", stream,
+                          STREAMS - 1);
     current[device] = stream;
     return true;
 }
@@ -233,8 +234,8 @@ static const struct {
     { "any", run_fold }, { "all", run_fold },
     { "argmax", run_find }, { "argmin", run_find },
     { "max_dim", run_find }, { "min_dim", run_find },
-    { "softmax", run_softmax }, { "log_softmax", run_log_softmax },
-    { "logsumexp", run_logsumexp }, { "cross_entropy", run_entropy },
+    { "softmax", run_exponentials }, { "log_softmax", run_exponentials },
+    { "logsumexp", run_exponentials }, { "cross_entropy", run_entropy },
     { "cross_entropy_backward", run_entropy_backward },
     { "sgd_step_", run_sgd }, { "index_select", run_pick },
     { "index_add", run_gather },

@@ -7,46 +7,6 @@
 #include "../src/primitives.h"
 #undef static
 
-/* kernels: types of folds */
-struct adding {
-    template <typename T> static __device__ T start(T) { return 0; }
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return a + b;
-    }
-};
-
-struct largest {
-    template <typename T> static __device__ T start(T x) { return x; }
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return b > a || b != b ? b : a;
-    }
-};
-
-struct smallest : largest {
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return b < a || b != b ? b : a;
-    }
-};
-
-/* kernels: function across */
-template <typename Fold, typename T>
-static __device__ T across(T *lane, T value)
-{
-    __syncthreads();
-    lane[threadIdx.x] = value;
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            lane[threadIdx.x] = Fold::step(lane[threadIdx.x],
-                                           lane[threadIdx.x + half]);
-    }
-    __syncthreads();
-    return lane[0];
-}
-
 /* kernels: functions of a warp */
 template <typename T> static __device__ T sum_of_warp(T x)
 {
@@ -259,11 +219,6 @@ static bool read_entropy(const td_task *task, int first,
     e->step[3] = first == 1 ? out->strides[dim] : 0;
     return true;
 }
-static dim3 four_to_a_block(int64_t samples)
-{
-    return dim3((unsigned)((samples + 3) / 4));
-}
-
 template <typename T> static bool entropy_loss(const td_task *task)
 {
     entropy<T> e = {};
@@ -284,7 +239,7 @@ template <typename T> static bool entropy_loss(const td_task *task)
     auto *forward = entropy_forward<T>;
     auto *total = entropy_total<T>;
     if (n > 0)
-        TD_LAUNCH(forward, four_to_a_block(n), dim3(32, 4), 0, stream,
+        TD_LAUNCH(forward, blocks_for(n, 4), dim3(32, 4), 0, stream,
                   e);
     if (!each)
         TD_LAUNCH(total, dim3(1), dim3(THREADS), 0, stream, e,
@@ -309,21 +264,23 @@ template <typename T> static bool entropy_slope(const td_task *task)
     TD_LAUNCH(total, dim3(1), dim3(THREADS), 0, stream, e,
               (const T *)NULL, (T *)room[3].at);
     if (n > 0)
-        TD_LAUNCH(backward, four_to_a_block(n), dim3(32, 4), 0, stream,
+        TD_LAUNCH(backward, blocks_for(n, 4), dim3(32, 4), 0, stream,
                   e);
     return true;
 }
 
 bool run_entropy(const td_task *task)
 {
-    return task->in[0].dtype == TD_FLOAT32 ? entropy_loss<float>(task)
-                                           : entropy_loss<double>(task);
+    return with_float(task, task->in[0].dtype, [&](auto zero) {
+        return entropy_loss<decltype(zero)>(task);
+    });
 }
 
 bool run_entropy_backward(const td_task *task)
 {
-    return task->in[0].dtype == TD_FLOAT32
-         ? entropy_slope<float>(task) : entropy_slope<double>(task);
+    return with_float(task, task->in[0].dtype, [&](auto zero) {
+        return entropy_slope<decltype(zero)>(task);
+    });
 }
 
 /* kernels: kernel sgd_each */
@@ -375,15 +332,16 @@ template <typename T> static bool sgd_step(const td_task *task)
         s.n *= g.shape[d];
     auto *kernel = sgd_each<T>;
     if (s.n > 0)
-        TD_LAUNCH(kernel, dim3((unsigned)((s.n + 255) / 256)), dim3(256),
-                  0, stream_of(task->device), s);
+        TD_LAUNCH(kernel, blocks_for(s.n, THREADS), dim3(THREADS), 0,
+                  stream_of(task->device), s);
     return true;
 }
 
 bool run_sgd(const td_task *task)
 {
-    return task->in[0].dtype == TD_FLOAT32 ? sgd_step<float>(task)
-                                           : sgd_step<double>(task);
+    return with_float(task, task->in[0].dtype, [&](auto zero) {
+        return sgd_step<decltype(zero)>(task);
+    });
 }
 
 /* kernels: kernel pick_each */
@@ -427,7 +385,7 @@ __global__ void gather_each(const T *g, T *out, const int64_t *index,
 struct choice {
     td_array index;
     layout<3> at;
-    int64_t size, step;         /* of the operand, along the dimension */
+    int64_t size, step;         /* of the operand, along it */
     dim3 blocks;
 };
 
@@ -446,7 +404,7 @@ static bool plan_choice(const td_task *task, scratch *room, choice *c)
     collapse(&c->at);
     c->size = in->rank > 0 ? in->shape[dim] : 1;
     c->step = in->rank > 0 ? in->strides[dim] : 0;
-    c->blocks = dim3((unsigned)((c->at.total + THREADS - 1) / THREADS));
+    c->blocks = blocks_for(c->at.total, THREADS);
     return contiguous(task, &c->index, TD_INT64, room);
 }
 template <typename T> static bool pick(const td_task *task)
@@ -490,8 +448,7 @@ template <typename T> static bool gather(const td_task *task)
 
 bool run_gather(const td_task *task)
 {
-    const td_dtype dtype = task->out[0].dtype;
-    return dtype == TD_FLOAT32 ? gather<float>(task)
-         : dtype == TD_FLOAT64 ? gather<double>(task)
-         : unsupported(task);
+    return with_float(task, task->out[0].dtype, [&](auto zero) {
+        return gather<decltype(zero)>(task);
+    });
 }

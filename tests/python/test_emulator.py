@@ -1,0 +1,81 @@
+# needs: cuda
+# SPDX-License-Identifier: MIT
+"""Six planted bugs, each caught with its line; their cures are silent."""
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(os.environ["TREADLE_BUILD"])
+SOURCE = BUILD.parent / "generated" / "cuda" / "planted.cu"
+PROGRAM = """
+import ctypes, json, sys
+lib = ctypes.CDLL(sys.argv[1])
+lib.planted.restype = ctypes.c_char_p
+room = (ctypes.c_float * 64)()
+answer = []
+for cured in (0, 1):
+    for which in range(6):
+        text = lib.planted(which, cured, room).decode()
+        answer.append([text, list(room)])
+print(json.dumps(answer))
+"""
+
+
+def run(**environment):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(BUILD / "libplanted.so")],
+        env={**os.environ, **environment}, capture_output=True, text=True,
+        timeout=120, check=True)
+    answer = json.loads(done.stdout)
+    return answer[:6], answer[6:]
+
+
+def line_of(text):
+    """What stands in the source at the first line a report names."""
+    number = int(re.search(r"planted\.cu:(\d+)", text).group(1))
+    return SOURCE.read_text().split("\n")[number - 1].strip()
+
+
+BUGS = [
+    ("smooth", "data race on tile", "tile[t"),
+    ("sum_part", "divergent barrier: 44 of 64", "__syncthreads();"),
+    ("differences", "read outside of shared array tile: byte 256 of 256", "tile[t + 1]"),
+    ("differences_padded", "uninitialised read of shared array tile at byte 256", "tile[t + 1]"),
+    ("sum_all", "data race on device memory", "out[0] += in[i]"),
+    ("twice", "read outside of an allocation of 256 bytes", "2 * in[i]"),
+]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return run()
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_a_planted_bug_is_caught_and_its_line_named(answers, which):
+    kernel, words, code = BUGS[which]
+    text = answers[0][which][0]
+    assert text.startswith(kernel) and words in text
+    assert code in line_of(text)
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_the_cure_is_silent(answers, which):
+    assert answers[1][which][0] == ""
+
+
+def test_cured_kernels_do_not_depend_on_the_order_of_threads(answers):
+    expected = [values for _, values in answers[1]]
+    for seed in range(1, 21):
+        bugs, cured = run(TREADLE_CUDA_SEED=str(seed))
+        assert [values for _, values in cured] == expected
+        assert all(text == "" for text, _ in cured)
+        for (text, _), (kernel, words, _) in zip(bugs, BUGS):
+            assert text.startswith(kernel)
+            assert words.split(":")[0].split(" at ")[0] in text
