@@ -175,8 +175,9 @@ static void report(const void *site, const char *format, ...)
 {
     char what[400];
     va_list args;
-    if (reports++ > 0)
+    if (first_report[0] != '\0')
         return;
+    reports++;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
@@ -410,10 +411,11 @@ static bool race(const touch *old, const touch *fresh, const char *what,
 {
     if (ordered(old, fresh))
         return false;
-    report(fresh->site, "data race on %s: block %d, thread %d %s what "
-           "block %d, thread %d touched at %s, with no barrier between",
-           what, fresh->block, fresh->thread, did, old->block,
-           old->thread, place_of(old->site).text);
+    if (reports++ == 0)
+        report(fresh->site, "data race on %s: block %d, thread %d %s what "
+               "block %d, thread %d touched at %s, with no barrier "
+               "between", what, fresh->block, fresh->thread, did,
+               old->block, old->thread, place_of(old->site).text);
     return true;
 }
 
