@@ -90,6 +90,7 @@ typedef struct td_custom {
     void (*free_context)(void *);
     int n_saved;
     td_saved *saved;            /* [n_saved] */
+    td_tensor **shown;          /* [n_saved] to the rule that runs */
     char name[48];
 } td_custom;
 /* graph: enumeration of rule kinds */

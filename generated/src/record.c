@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "hooks": edit that, not this file. */
+/* Tangled from the chapter "graph": edit that, not this file. */
 /* Recording: nodes, edges, saved tensors. */
 #include "autograd.h"
 #include "runtime.h"
