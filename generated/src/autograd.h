@@ -72,7 +72,6 @@ struct td_node {
     bool visited;                   /* the walk has been here */
     bool captured;                  /* its gradient is itself asked for */
     bool runs;                      /* some operand needs a gradient */
-    bool wanted;                    /* captured, or runs */
 };
 /* backward: struct td_backward_pass */
 typedef struct td_backward_pass {

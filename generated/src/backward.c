@@ -43,12 +43,6 @@ static void replace(td_tensor **old, td_tensor *new)
     td_release(*old);
     *old = new;
 }
-/* backward: function replace_unless_null */
-static void replace_unless_null(td_tensor **old, td_tensor *new)
-{
-    if (new != NULL)
-        replace(old, new);
-}
 /* backward: function claim */
 static bool claim(td_pass *pass, td_node *node)
 {
@@ -59,7 +53,7 @@ static bool claim(td_pass *pass, td_node *node)
             td_node_name(node));
     td_retain(node);
     node->cursor = node->pending = 0;
-    node->visited = node->captured = node->runs = node->wanted = false;
+    node->visited = node->captured = node->runs = false;
     node->previous = NULL;
     node->next = pass->claimed;
     if (node->next != NULL)
@@ -129,9 +123,14 @@ static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
     return *sink != NULL || pass->captures != NULL;
 }
 /* backward: function settle */
+static bool wanted(const td_node *node)
+{
+    return node->runs || node->captured;
+}
+
 static bool settle(td_pass *pass, td_node *node, td_edge *edge)
 {
-    edge->needed = edge->node != NULL && edge->node->wanted;
+    edge->needed = edge->node != NULL && wanted(edge->node);
     if (edge->needed)
         edge->node->pending++;
     if (edge->leaf != NULL) {
@@ -153,7 +152,6 @@ static bool walk(td_pass *pass, td_node *root)
         td_node *node = pass->path;
         td_edge *edge = &node->in[node->cursor];
         if (node->cursor == node->n_in) {
-            node->wanted = node->runs || node->captured;
             pass->path = node->below;
         } else if (is_new(pass, edge->node)) {
             if (!enter(pass, edge->node))
@@ -214,10 +212,10 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
         return true;
     }
     td_scope_begin();
-    if (!pass->create && is_ours(*sum))
-        td_add_(*sum, grad);
-    else
-        replace_unless_null(sum, td_retain(td_add(*sum, grad)));
+    td_tensor *both = !pass->create && is_ours(*sum)
+        ? td_add_(*sum, grad) : td_add(*sum, grad);
+    if (both != NULL)
+        replace(sum, td_retain(both));
     td_scope_end();
     td_release(grad);
     return !td_failed();
@@ -266,10 +264,8 @@ static bool fit(td_node *node, int i)
 {
     const td_edge *edge = &node->in[i];
     td_tensor *g = node->grad_in[i];
-    bool same = g->rank == edge->shape.count;
-    for (int d = 0; same && d < g->rank; d++)
-        same = g->shape[d] == edge->shape.at[d];
-    if (!same)
+    const td_dims shape = td_shape_of(g);
+    if (!td_dims_equal(&shape, &edge->shape))
         g = td_sum_to_size(g, edge->shape);
     if (g != NULL && g->dtype != edge->dtype)
         g = td_to(g, edge->dtype);
@@ -406,7 +402,7 @@ static bool start(td_pass *pass, int n, td_tensor *const *roots)
 {
     for (int i = 0; i < n; i++) {
         td_node *node = roots[i]->node;
-        if (node != NULL && node->wanted && node->pending == 0)
+        if (node != NULL && wanted(node) && node->pending == 0)
             make_ready(pass, node);
     }
     for (td_sink *sink = pass->sinks; sink; sink = sink->next)
