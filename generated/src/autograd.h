@@ -129,7 +129,7 @@ void td_forget_graph(td_tensor *x);
 void td_grad_mode_push(bool off);
 void td_grad_mode_restore(int depth);
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room);
-void td_node_drop(td_node *node);
+void td_node_drop(void *node);
 void td_node_attach(td_tensor *x, td_node *node, int slot);
 const char *td_node_name(const td_node *node);
 void td_edge_connect(td_edge *edge, const td_tensor *x);
