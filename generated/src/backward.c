@@ -417,7 +417,10 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
     const int depth = td_self()->grad_depth;
     td_grad_mode_push(!pass->create);
     td_scope_begin();
-    bool ok = !td_failed() && discover(pass, n, roots);
+    bool ok = !td_failed();
+    for (int i = 0; ok && i < n; i++)
+        ok = is_tensor(operation, roots[i]);
+    ok = ok && discover(pass, n, roots);
     for (int i = 0; ok && i < n; i++)
         ok = plant(pass, operation, roots[i], seeds ? seeds[i] : NULL);
     if (ok) {
@@ -451,9 +454,6 @@ bool td_backward_all(td_tensor *const *roots, int n,
                      td_tensor *const *gradients,
                      td_backward_options options)
 {
-    for (int i = 0; i < n; i++)
-        if (!is_tensor("backward", roots[i]))
-            return false;
     td_pass pass = {
         .retain = options.retain_graph || options.create_graph,
         .create = options.create_graph,
@@ -468,12 +468,8 @@ bool td_backward(td_tensor *root, td_backward_options options)
     return td_backward_all(&root, 1, &options.gradient, options);
 }
 /* backward: function td_grad */
-static bool can_ask(td_tensor *const *outputs, int n_outputs,
-                    td_tensor *const *inputs, int n_inputs)
+static bool can_ask(td_tensor *const *inputs, int n_inputs)
 {
-    for (int i = 0; i < n_outputs; i++)
-        if (!is_tensor("grad", outputs[i]))
-            return false;
     for (int i = 0; i < n_inputs; i++)
         if (!is_tensor("grad", inputs[i]) || (!inputs[i]->requires_grad
             && !td_fail(TD_ERROR_RUNTIME, "grad",
@@ -491,8 +487,7 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
         .create = options.create_graph, .n_captures = n_inputs,
         .captures = td_alloc_array((size_t)n_inputs, sizeof(capture)),
     };
-    bool ok = pass.captures != NULL
-        && can_ask(outputs, n_outputs, inputs, n_inputs);
+    bool ok = pass.captures != NULL && can_ask(inputs, n_inputs);
     /* backward: run the pass and hand out what it captured */
     for (int i = 0; ok && i < n_inputs; i++)
         pass.captures[i].of = inputs[i];
