@@ -72,7 +72,6 @@ struct td_node {
     bool visited;                   /* the walk has been here */
     bool captured;                  /* its gradient is itself asked for */
     bool runs;                      /* some operand needs a gradient */
-    bool wanted;                    /* captured, or runs */
 };
 /* backward: struct td_backward_pass */
 typedef struct td_backward_pass {
@@ -90,6 +89,7 @@ typedef struct td_custom {
     void (*free_context)(void *);
     int n_saved;
     td_saved *saved;            /* [n_saved] */
+    td_tensor **shown;          /* [n_saved] to the rule that runs */
     char name[48];
 } td_custom;
 /* graph: enumeration of rule kinds */
@@ -129,7 +129,7 @@ void td_forget_graph(td_tensor *x);
 void td_grad_mode_push(bool off);
 void td_grad_mode_restore(int depth);
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room);
-void td_node_drop(td_node *node);
+void td_node_drop(void *node);
 void td_node_attach(td_tensor *x, td_node *node, int slot);
 const char *td_node_name(const td_node *node);
 void td_edge_connect(td_edge *edge, const td_tensor *x);

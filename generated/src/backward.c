@@ -43,12 +43,6 @@ static void replace(td_tensor **old, td_tensor *new)
     td_release(*old);
     *old = new;
 }
-/* backward: function replace_unless_null */
-static void replace_unless_null(td_tensor **old, td_tensor *new)
-{
-    if (new != NULL)
-        replace(old, new);
-}
 /* backward: function claim */
 static bool claim(td_pass *pass, td_node *node)
 {
@@ -59,7 +53,7 @@ static bool claim(td_pass *pass, td_node *node)
             td_node_name(node));
     td_retain(node);
     node->cursor = node->pending = 0;
-    node->visited = node->captured = node->runs = node->wanted = false;
+    node->visited = node->captured = node->runs = false;
     node->previous = NULL;
     node->next = pass->claimed;
     if (node->next != NULL)
@@ -129,9 +123,14 @@ static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
     return *sink != NULL || pass->captures != NULL;
 }
 /* backward: function settle */
+static bool wanted(const td_node *node)
+{
+    return node->runs || node->captured;
+}
+
 static bool settle(td_pass *pass, td_node *node, td_edge *edge)
 {
-    edge->needed = edge->node != NULL && edge->node->wanted;
+    edge->needed = edge->node != NULL && wanted(edge->node);
     if (edge->needed)
         edge->node->pending++;
     if (edge->leaf != NULL) {
@@ -153,7 +152,6 @@ static bool walk(td_pass *pass, td_node *root)
         td_node *node = pass->path;
         td_edge *edge = &node->in[node->cursor];
         if (node->cursor == node->n_in) {
-            node->wanted = node->runs || node->captured;
             pass->path = node->below;
         } else if (is_new(pass, edge->node)) {
             if (!enter(pass, edge->node))
@@ -214,10 +212,10 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
         return true;
     }
     td_scope_begin();
-    if (!pass->create && is_ours(*sum))
-        td_add_(*sum, grad);
-    else
-        replace_unless_null(sum, td_retain(td_add(*sum, grad)));
+    td_tensor *both = !pass->create && is_ours(*sum)
+        ? td_add_(*sum, grad) : td_add(*sum, grad);
+    if (both != NULL)
+        replace(sum, td_retain(both));
     td_scope_end();
     td_release(grad);
     return !td_failed();
@@ -266,10 +264,8 @@ static bool fit(td_node *node, int i)
 {
     const td_edge *edge = &node->in[i];
     td_tensor *g = node->grad_in[i];
-    bool same = g->rank == edge->shape.count;
-    for (int d = 0; same && d < g->rank; d++)
-        same = g->shape[d] == edge->shape.at[d];
-    if (!same)
+    const td_dims shape = td_shape_of(g);
+    if (!td_dims_equal(&shape, &edge->shape))
         g = td_sum_to_size(g, edge->shape);
     if (g != NULL && g->dtype != edge->dtype)
         g = td_to(g, edge->dtype);
@@ -406,7 +402,7 @@ static bool start(td_pass *pass, int n, td_tensor *const *roots)
 {
     for (int i = 0; i < n; i++) {
         td_node *node = roots[i]->node;
-        if (node != NULL && node->wanted && node->pending == 0)
+        if (node != NULL && wanted(node) && node->pending == 0)
             make_ready(pass, node);
     }
     for (td_sink *sink = pass->sinks; sink; sink = sink->next)
@@ -421,7 +417,10 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
     const int depth = td_self()->grad_depth;
     td_grad_mode_push(!pass->create);
     td_scope_begin();
-    bool ok = !td_failed() && discover(pass, n, roots);
+    bool ok = !td_failed();
+    for (int i = 0; ok && i < n; i++)
+        ok = is_tensor(operation, roots[i]);
+    ok = ok && discover(pass, n, roots);
     for (int i = 0; ok && i < n; i++)
         ok = plant(pass, operation, roots[i], seeds ? seeds[i] : NULL);
     if (ok) {
@@ -455,9 +454,6 @@ bool td_backward_all(td_tensor *const *roots, int n,
                      td_tensor *const *gradients,
                      td_backward_options options)
 {
-    for (int i = 0; i < n; i++)
-        if (!is_tensor("backward", roots[i]))
-            return false;
     td_pass pass = {
         .retain = options.retain_graph || options.create_graph,
         .create = options.create_graph,
@@ -472,12 +468,8 @@ bool td_backward(td_tensor *root, td_backward_options options)
     return td_backward_all(&root, 1, &options.gradient, options);
 }
 /* backward: function td_grad */
-static bool can_ask(td_tensor *const *outputs, int n_outputs,
-                    td_tensor *const *inputs, int n_inputs)
+static bool can_ask(td_tensor *const *inputs, int n_inputs)
 {
-    for (int i = 0; i < n_outputs; i++)
-        if (!is_tensor("grad", outputs[i]))
-            return false;
     for (int i = 0; i < n_inputs; i++)
         if (!is_tensor("grad", inputs[i]) || (!inputs[i]->requires_grad
             && !td_fail(TD_ERROR_RUNTIME, "grad",
@@ -495,8 +487,7 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
         .create = options.create_graph, .n_captures = n_inputs,
         .captures = td_alloc_array((size_t)n_inputs, sizeof(capture)),
     };
-    bool ok = pass.captures != NULL
-        && can_ask(outputs, n_outputs, inputs, n_inputs);
+    bool ok = pass.captures != NULL && can_ask(inputs, n_inputs);
     /* backward: run the pass and hand out what it captured */
     for (int i = 0; ok && i < n_inputs; i++)
         pass.captures[i].of = inputs[i];

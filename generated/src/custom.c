@@ -16,11 +16,13 @@ static bool is_tensor(const char *operation, const td_tensor *x)
                                 "expected a tensor, got NULL");
 }
 /* hooks: class of a custom function */
+#define BYTES_SAVED (sizeof(td_saved) + sizeof(td_tensor *))
+
 static void drop_saved(td_custom *custom)
 {
     for (int i = 0; i < custom->n_saved; i++)
         td_release(custom->saved[i].tensor);
-    td_free(custom->saved, (size_t)custom->n_saved * sizeof(td_saved));
+    td_free(custom->saved, (size_t)custom->n_saved * BYTES_SAVED);
     custom->saved = NULL;
     custom->n_saved = 0;
 }
@@ -50,10 +52,9 @@ static bool check_results(const char *name,
                           int n_out, td_tensor *const *out)
 {
     for (int k = 0; k < n_out; k++) {
-        bool fresh = out[k] == NULL
-            || (out[k]->node == NULL && !out[k]->requires_grad);
-        for (int i = 0; i < n_in; i++)
-            fresh = fresh && (out[k] == NULL || out[k] != in[i]);
+        bool fresh = out[k] == NULL || !out[k]->requires_grad;
+        for (int i = 0; out[k] != NULL && i < n_in; i++)
+            fresh = fresh && out[k] != in[i];
         if (!fresh)
             return td_fail(TD_ERROR_RUNTIME, name, "result %d is an "
                 "operand or was recorded already; return a new tensor, "
@@ -66,7 +67,8 @@ static bool attach_custom(td_custom *custom,
                           int n_in, td_tensor *const *in,
                           int n_out, td_tensor *const *out)
 {
-    td_node *node = td_node_new(n_in, n_out, 0, 0);
+    const size_t flags = (size_t)n_in * sizeof(bool);
+    td_node *node = td_node_new(n_in, n_out, 0, flags);
     if (node == NULL)
         return false;
     node->custom = td_retain(custom);
@@ -114,35 +116,21 @@ bool td_save_for_backward(td_tensor *output, int n,
     if (custom == NULL)
         return true;            /* was not recorded: nothing to save */
     drop_saved(custom);
-    custom->saved = td_alloc_array((size_t)n, sizeof(td_saved));
+    custom->saved = td_alloc_array((size_t)n, BYTES_SAVED);
     if (custom->saved == NULL)
         return false;
     custom->n_saved = n;
-    for (int i = 0; i < n; i++) {
-        if (tensors[i] == NULL)
-            continue;
-        if (tensors[i]->node != output->node)
+    custom->shown = (td_tensor **)(custom->saved + n);
+    bool ok = true;
+    for (int i = 0; ok && i < n; i++)
+        if (tensors[i] != NULL && tensors[i]->node == output->node)
+            ok = td_save_result(&custom->saved[i], tensors[i],
+                                tensors[i]->slot);
+        else if (tensors[i] != NULL)
             td_save(&custom->saved[i], tensors[i]);
-        else if (!td_save_result(&custom->saved[i], tensors[i],
-                                 tensors[i]->slot))
-            return false;
-    }
-    return true;
+    return ok;
 }
-/* hooks: functions that run a custom function */
-static bool unpack_all(const td_backward_pass *b,
-                       const td_custom *custom, td_tensor **saved)
-{
-    for (int i = 0; i < custom->n_saved; i++)
-        if (custom->saved[i].tensor != NULL) {
-            saved[i] = td_unpack(b, &custom->saved[i],
-                                 "saved tensor", i);
-            if (saved[i] == NULL)
-                return false;
-        }
-    return true;
-}
-
+/* hooks: function call_custom */
 static bool call_custom(const td_custom *custom, td_custom_call *call)
 {
     const int depth = td_self()->grad_depth;
@@ -161,19 +149,17 @@ static bool call_custom(const td_custom *custom, td_custom_call *call)
 bool td_custom_apply(td_backward_pass *b)
 {
     const td_custom *custom = b->node->custom;
-    const size_t n_in = (size_t)b->n_in;
-    const size_t n_saved = (size_t)custom->n_saved;
-    bool *needs = td_alloc_array(n_in, sizeof *needs);
-    td_tensor **saved = td_alloc_array(n_saved, sizeof *saved);
-    bool ok = needs && saved && unpack_all(b, custom, saved);
-    for (int i = 0; ok && i < b->n_in; i++)
+    bool *needs = (bool *)(b->grad_in + b->n_in);   /* its room */
+    for (int i = 0; i < b->n_in; i++)
         needs[i] = td_needs(b, i);
+    for (int i = 0; i < custom->n_saved; i++)
+        if (custom->saved[i].tensor != NULL)
+            custom->shown[i] = td_unpack(b, &custom->saved[i],
+                                         "saved tensor", i);
     td_custom_call call = { b->n_out, b->grad, b->n_in, needs,
-                            b->grad_in, custom->n_saved, saved };
-    ok = ok && call_custom(custom, &call);
-    td_free(needs, n_in * sizeof *needs);
-    td_free(saved, n_saved * sizeof *saved);
-    return ok;
+                            b->grad_in, custom->n_saved,
+                            custom->shown };
+    return !td_failed() && call_custom(custom, &call);
 }
 /* hooks: functions that name nodes */
 const char *td_node_name(const td_node *node)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "hooks": edit that, not this file. */
+/* Tangled from the chapter "graph": edit that, not this file. */
 /* Recording: nodes, edges, saved tensors. */
 #include "autograd.h"
 #include "runtime.h"
@@ -7,12 +7,7 @@
 #include <string.h>
 
 /* graph: class of a node */
-static void node_destroy(void *object)
-{
-    td_node_drop(object);
-}
-
-static const td_class node_class = { "node", node_destroy,
+static const td_class node_class = { "node", td_node_drop,
                                      TD_COUNT_NODES };
 /* graph: function td_node_new */
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
@@ -35,8 +30,9 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     return node;
 }
 /* graph: function td_node_drop */
-void td_node_drop(td_node *node)
+void td_node_drop(void *object)
 {
+    td_node *node = object;
     for (int i = 0; i < node->n_in; i++) {
         td_release(node->in[i].node);
         td_release(node->in[i].leaf);

@@ -40,6 +40,10 @@ static void a_node_sends_its_gradient_on_once(void **state)
     td_tensor *y = td_add(x, x);
     assert_true(backward(td_add(y, y)));
     assert_true(td_item_double(td_grad_of(x)) == 4);
+    td_set_grad(x, NULL);
+    y = td_add(x, x);
+    assert_true(backward(td_add(y, td_add(y, y))));
+    assert_true(td_item_double(td_grad_of(x)) == 6);
     td_scope_end();
 }
 /* backward: test of a deep diamond */

@@ -89,6 +89,16 @@ static void gradient_must_match_its_tensor(void **state)
     assert_null(td_grad_of(x));
 }
 
+/* the caller's list of axes is gone when the rule runs, and others were there since */
+static void attributes_outlive_the_call(void **state)
+{
+    (void)state;
+    td_tensor *x = td_reshape(vector(6, 1), TD_DIMS(2, 3));
+    td_tensor *y = td_sum(x, (td_reduce_options){ .dims = TD_DIMS(1) });
+    td_tensor *z = td_sum(x, (td_reduce_options){ .dims = TD_DIMS(0) });
+    assert_true(backward(td_add(td_sum(td_mul(y, y), all), td_sum(z, all))));
+}
+
 static void detach_shares_elements_and_cuts(void **state)
 {
     td_tensor *x = leaf(3), *d = td_detach(td_mul(x, x));
@@ -725,6 +735,26 @@ static void absent_gradients_are_null(void **state)
     assert_true(grad(x) == 1);
 }
 
+/* a rule that answers nothing: whoever waits for it must not wait for ever */
+static bool silent_backward(void *context, td_custom_call *call)
+{
+    (void)context;
+    (void)call;
+    return true;
+}
+
+static void absent_gradients_still_count(void **state)
+{
+    (void)state;
+    td_tensor *x = leaf(3), *u = td_mul(x, x);
+    td_no_grad_begin();
+    td_tensor *f = td_clone(u);
+    td_no_grad_end();
+    assert_true(td_record_custom("silent", 1, &u, 1, &f, silent_backward, NULL, NULL));
+    assert_true(backward(td_add(f, u)));
+    assert_true(grad(x) == 6);
+}
+
 /* deep graphs ------------------------------------------------------------ */
 
 static void *deep_chain(void *unused)
@@ -869,6 +899,7 @@ int main(void)
         CASE(flag_of_a_result_cannot_be_cleared),
         CASE(null_and_pending_errors_are_answered),
         CASE(gradient_must_match_its_tensor),
+        CASE(attributes_outlive_the_call),
         CASE(detach_shares_elements_and_cuts),
         CASE(modes_nest_and_restore),
         CASE(too_many_modes_are_an_error),
@@ -913,6 +944,7 @@ int main(void)
         CASE(custom_functions_that_fail),
         CASE(custom_functions_without_record),
         CASE(absent_gradients_are_null),
+        CASE(absent_gradients_still_count),
         CASE(chains_need_no_stack),
         CASE(passes_in_two_threads_share_leaves),
         CASE(two_threads_on_one_graph_get_an_error_or_a_turn),

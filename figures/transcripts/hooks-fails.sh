@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./binary_weight | head -n 1
