@@ -380,6 +380,57 @@ struct shadow {
     bool read_by_many;
 };
 
+struct block {
+    char *data;
+    size_t bytes;
+    std::vector<shadow> shadows;    /* made when first touched */
+};
+static std::map<char *, block> blocks;      /* by address */
+static std::mutex blocks_lock;
+static size_t bytes_taken;
+
+static size_t bytes_there()
+{
+    const char *text = getenv("TREADLE_CUDA_MEMORY");
+    return text ? strtoull(text, NULL, 10) : (size_t)2 << 30;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    std::lock_guard<std::mutex> lock(blocks_lock);
+    char *room = bytes_taken + bytes > bytes_there() ? NULL
+        : static_cast<char *>(aligned_alloc(256,
+              (bytes + 2 * GUARD + 255) / 256 * 256));
+    if (room == NULL)
+        return cudaErrorMemoryAllocation;
+    bytes_taken += bytes;
+    *out = room + GUARD;
+    blocks[room + GUARD] = block{ room + GUARD, bytes, {} };
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *data)
+{
+    std::lock_guard<std::mutex> lock(blocks_lock);
+    auto it = blocks.find(static_cast<char *>(data));
+    if (data == NULL)
+        return cudaSuccess;
+    if (it == blocks.end())
+        return cudaErrorInvalidValue;
+    bytes_taken -= it->second.bytes;
+    free(it->second.data - GUARD);
+    blocks.erase(it);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
+{
+    std::lock_guard<std::mutex> lock(blocks_lock);
+    *total = bytes_there();
+    *left = *total > bytes_taken ? *total - bytes_taken : 0;
+    return cudaSuccess;
+}
+
 #ifdef TD_CHECKED
 enum { WATCHING = true };
 static unsigned launches;
@@ -498,49 +549,6 @@ const char *emulator_report()
         text += line;
     }
     return text.c_str();
-}
-
-struct block {
-    char *data;
-    size_t bytes;
-    std::vector<shadow> shadows;    /* made when first touched */
-};
-static std::map<char *, block> blocks;      /* by address */
-static std::mutex blocks_lock;
-static size_t bytes_taken;
-
-static size_t bytes_there()
-{
-    const char *text = getenv("TREADLE_CUDA_MEMORY");
-    return text ? strtoull(text, NULL, 10) : (size_t)2 << 30;
-}
-
-cudaError_t cudaMalloc(void **out, size_t bytes)
-{
-    std::lock_guard<std::mutex> lock(blocks_lock);
-    char *room = bytes_taken + bytes > bytes_there() ? NULL
-        : static_cast<char *>(aligned_alloc(256,
-              (bytes + 2 * GUARD + 255) / 256 * 256));
-    if (room == NULL)
-        return cudaErrorMemoryAllocation;
-    bytes_taken += bytes;
-    *out = room + GUARD;
-    blocks[room + GUARD] = block{ room + GUARD, bytes, {} };
-    return cudaSuccess;
-}
-
-cudaError_t cudaFree(void *data)
-{
-    std::lock_guard<std::mutex> lock(blocks_lock);
-    auto it = blocks.find(static_cast<char *>(data));
-    if (data == NULL)
-        return cudaSuccess;
-    if (it == blocks.end())
-        return cudaErrorInvalidValue;
-    bytes_taken -= it->second.bytes;
-    free(it->second.data - GUARD);
-    blocks.erase(it);
-    return cudaSuccess;
 }
 
 static block *block_near(char *p)
@@ -664,17 +672,6 @@ WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
 enum { WATCHING = false };
 static void watch_block(crew *, int64_t) {}
 static void watched_block(crew *) {}
-
-cudaError_t cudaMalloc(void **out, size_t bytes)
-{
-    *out = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-cudaError_t cudaFree(void *data)
-{
-    free(data);
-    return cudaSuccess;
-}
 #endif
 
 struct launch {
