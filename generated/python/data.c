@@ -338,10 +338,11 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     (void)unused;
     td_error_clear();
     const td_dtype dtype = td_dtype_of(handle_of(self));
+    td_tensor *here = td_to_host(handle_of(self));
     td_tensor *x = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16
-                 ? td_to(handle_of(self), TD_FLOAT32)
-                 : td_retain(handle_of(self));
+                 ? td_to(here, TD_FLOAT32) : td_retain(here);
     PyObject *list = x ? list_of(x, 0, td_data(x)) : fail();
+    td_release(here);
     td_release(x);
     return list;
 }
@@ -408,8 +409,11 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     td_tensor *x = handle_of(self);
     const char *format = format_of(td_dtype_of(x));
     view->obj = NULL;
-    if (td_requires_grad(x) || format == NULL) {
-        PyErr_SetString(PyExc_BufferError, format
+    const bool here = td_device_of(x).kind == TD_DEVICE_CPU
+                   && td_data(x) != NULL;
+    if (td_requires_grad(x) || format == NULL || !here) {
+        PyErr_SetString(PyExc_BufferError, !here
+            ? "the elements are not on the CPU; use x.cpu()" : format
             ? "a tensor that requires grad exports no buffer; "
               "use x.detach()" : "bfloat16 has no buffer format");
         return -1;

@@ -94,6 +94,13 @@ static PyObject *py_live_node_count(PyObject *module, PyObject *unused)
     return PyLong_FromLongLong(td_live_node_count());
 }
 
+static PyObject *py_device_count(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(td_device_count(TD_DEVICE_CUDA));
+}
+
 static PyObject *py_get_num_threads(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -123,6 +130,16 @@ static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
         return NULL;
     td_error_clear();
     return done(td_set_threads(n < INT_MAX ? (int)n : INT_MAX));
+}
+
+static PyObject *py_synchronise(PyObject *module, PyObject *given)
+{
+    td_device device;
+    (void)module;
+    if (!parse_device(given, &device))
+        return NULL;
+    td_error_clear();
+    return done(td_synchronise(device));
 }
 
 static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
@@ -258,6 +275,8 @@ static PyMethodDef functions[] = {
     { "_register_hook", py_register_hook, METH_VARARGS, NULL },
     { "_remove_hook", py_remove_hook, METH_VARARGS, NULL },
     { "_record", py_record, METH_VARARGS, NULL },
+    { "_device_count", py_device_count, METH_NOARGS, NULL },
+    { "_synchronise", py_synchronise, METH_O, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

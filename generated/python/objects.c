@@ -80,16 +80,18 @@ bool parse_device(PyObject *given, td_device *out)
     *out = (td_device){ .kind = TD_DEVICE_CPU };
     PyObject *text = PyObject_Str(given);
     const char *name = text ? PyUnicode_AsUTF8(text) : NULL;
-    const bool cpu = name && (!strcmp(name, "cpu")
-                              || !strcmp(name, "cpu:0"));
-    if (name && !cpu && strncmp(name, "cuda", 4) == 0)
-        PyErr_SetString(PyExc_NotImplementedError,
-                        "device 'cuda' is not available in this build");
-    else if (name && !cpu)
-        PyErr_Format(PyExc_ValueError, "device must be 'cpu', not %R",
-                     given);
+    char end = 0;
+    bool good = name && (!strcmp(name, "cpu") || !strcmp(name, "cpu:0"));
+    if (name && !good && strncmp(name, "cuda", 4) == 0) {
+        out->kind = TD_DEVICE_CUDA;
+        good = name[4] == '\0'
+            || sscanf(name + 4, ":%d%c", &out->index, &end) == 1;
+    }
+    if (name && !good)
+        PyErr_Format(PyExc_ValueError, "device must be 'cpu', 'cuda' or "
+                     "'cuda:N', not %R", given);
     Py_XDECREF(text);
-    return cpu;
+    return good;
 }
 /* python: functions of shapes */
 static PyObject *size_repr(PyObject *self)

@@ -125,7 +125,7 @@ static td_tensor *flatten_for_mask(td_tensor *x, int dim,
 /* python: function true_positions */
 static td_tensor *true_positions(td_tensor *mask)
 {
-    mask = td_contiguous(mask);
+    mask = td_contiguous(td_to_host(mask));
     if (mask == NULL)
         return NULL;
     const bool *on = td_data(mask);
@@ -145,7 +145,8 @@ static td_tensor *true_positions(td_tensor *mask)
 /* python: function wrapped_indices */
 static td_tensor *wrapped_indices(td_tensor *pick, int64_t size)
 {
-    td_tensor *flat = td_flatten(td_to(pick, TD_INT64), 0, -1);
+    td_tensor *flat = td_flatten(td_to(td_to_host(pick), TD_INT64), 0,
+                                 -1);
     flat = td_clone(flat);
     if (flat == NULL)
         return NULL;
@@ -164,7 +165,8 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
     w->pick_dim = w->dim;
     if (td_dtype_of(pick) == TD_BOOL) {
         w->view = flatten_for_mask(w->view, w->dim, pick);
-        w->pick = w->view ? true_positions(pick) : NULL;
+        w->pick = w->view ? td_to_device(true_positions(pick),
+                                         td_device_of(w->view)) : NULL;
         w->pick_shape = TD_DIMS(w->pick ? td_numel(w->pick) : 0);
         w->dim += 1;
         return w->pick != NULL;
@@ -172,7 +174,9 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
     w->pick_shape.count = td_rank(pick);
     for (int i = 0; i < td_rank(pick); i++)
         w->pick_shape.at[i] = td_size(pick, i);
-    w->pick = wrapped_indices(pick, td_size(w->view, w->dim));
+    w->pick = td_to_device(
+        wrapped_indices(pick, td_size(w->view, w->dim)),
+        td_device_of(w->view));
     w->dim += 1;
     return w->pick != NULL;
 }
@@ -282,8 +286,9 @@ static bool assign_view(const view_walk *w, td_tensor *value)
                               ? w->pick_shape.count - 1 : 0));
     if (value == NULL)
         return false;
-    const int64_t *at = td_data(w->pick);
-    for (int64_t i = 0; i < td_numel(w->pick); i++)
+    td_tensor *pick = td_to_host(w->pick);
+    const int64_t *at = td_data(pick);
+    for (int64_t i = 0; i < td_numel(pick); i++)
         if (td_copy_(td_select(w->view, w->pick_dim, at[i]),
                      td_select(value, w->pick_dim, i)) == NULL)
             return false;

@@ -258,6 +258,14 @@ static PyObject *get_grad_fn(PyObject *self, void *unused)
         Py_RETURN_NONE;
     return PyUnicode_FromString(name);
 }
+static PyObject *get_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    const td_device device = td_device_of(handle_of(self));
+    if (device.kind == TD_DEVICE_CPU)
+        return PyUnicode_FromString("cpu");
+    return PyUnicode_FromFormat("cuda:%d", device.index);
+}
 /* python: table of tensor attributes */
 static PyGetSetDef tensor_getset[] = {
     { "shape", get_shape, NULL, "The sizes of all dimensions.", NULL },
@@ -272,6 +280,7 @@ static PyGetSetDef tensor_getset[] = {
       NULL },
     { "_version", get_version, NULL, "Counts changes in place.", NULL },
     { "_grad_fn_name", get_grad_fn, NULL, NULL, NULL },
+    { "_device", get_device, NULL, NULL, NULL },
     { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
       NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },

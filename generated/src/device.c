@@ -4,7 +4,8 @@
 #include <string.h>
 #include "device.h"
 #include "registry.h"
-
+/* plugins: includes of the table of a device */
+const td_device_table *td_load_cuda(const char *operation);
 
 /* devices: function td_device_text */
 const char *td_device_text(td_device device, char text[TD_DEVICE_TEXT])
@@ -24,7 +25,8 @@ const td_device_table *td_table_of(const char *operation,
         td_fail(TD_ERROR_VALUE, operation, "no such device");
         return NULL;
     }
-
+    /* plugins: load the table of the device */
+    table = td_load_cuda(operation);
     if (table == NULL)
         td_fail(TD_ERROR_UNSUPPORTED, operation,
                 "device cuda is not available in this build");

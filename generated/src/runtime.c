@@ -77,6 +77,8 @@ static void before_fork(void)
     pthread_mutex_lock(&process->scratch_lock);
     /* backward: take the locks for a fork */
     pthread_mutex_lock(&process->leaf_lock);
+    /* plugins: take the locks for a fork */
+    pthread_mutex_lock(&process->cuda_lock);
 }
 
 static void after_fork(void)
@@ -91,6 +93,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&process->scratch_lock);
     /* backward: give the locks back after a fork */
     pthread_mutex_unlock(&process->leaf_lock);
+    /* plugins: give the locks back after a fork */
+    pthread_mutex_unlock(&process->cuda_lock);
 }
 static void in_child(void)
 {
@@ -144,6 +148,8 @@ static void start(void)
     process->isa = td_isa_start();
     /* backward: start the runtime */
     pthread_mutex_init(&process->leaf_lock, NULL);
+    /* plugins: start the runtime */
+    pthread_mutex_init(&process->cuda_lock, NULL);
     process->running = true;
 }
 

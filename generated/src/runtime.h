@@ -28,6 +28,8 @@
 #include <treadle/random.h>
 /* graph: runtime includes */
 #define TD_GRAD_DEPTH 1024      /* grad modes nest so deep */
+/* plugins: runtime includes */
+#include <treadle/plugin.h>
 
 /* memory: struct td_thread */
 typedef struct td_thread {
@@ -85,6 +87,10 @@ typedef struct td_runtime {
     pthread_mutex_t leaf_lock;      /* leaf->sink, leaf->grad in a pass */
     /* hooks: td_runtime fields */
     _Atomic(int64_t) last_hook;     /* id of the newest hook */
+    /* plugins: td_runtime fields */
+    pthread_mutex_t cuda_lock;
+    _Atomic(const td_device_table *) cuda;  /* once loaded */
+    td_device_table cuda_table;
 } td_runtime;
 
 /* memory: prototypes of the runtime */

@@ -160,6 +160,8 @@ static td_value sample_value(sample_call *s, const td_parameter *p,
     if (p->kind == TD_P_DTYPE)
         return td_v_dtype(sample_takes(s, "float64") ? TD_FLOAT64
                                                      : TD_FLOAT32);
+    if (p->kind == TD_P_DEVICE && sample_takes(s, "cpu"))
+        return td_v_device((td_device){ TD_DEVICE_CPU, 0 });
     const char *start = s->at;
     char *end;
     const double number = strtod(start, &end);

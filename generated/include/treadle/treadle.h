@@ -34,6 +34,8 @@
 #include <treadle/optimisers.h>
 /* data: umbrella includes */
 #include <treadle/data.h>
+/* plugins: umbrella includes */
+#include <treadle/device.h>
 /* tracing: umbrella includes */
 #include <treadle/compile.h>
 /* python: umbrella includes */

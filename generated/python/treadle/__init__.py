@@ -21,6 +21,6 @@ long = int64
 int = int32
 short = int16
 nograd = no_grad
-from . import autograd, nn, optim, utils, datasets
+from . import autograd, cuda, nn, optim, utils, datasets
 
 __version__ = "0.1.0"

@@ -43,7 +43,7 @@ def as_tensor(data, dtype=None, device=None):
             data = _C.from_numpy(data)
         except (TypeError, ValueError, BufferError):
             return _C.tensor(data, dtype=dtype, device=device)
-    return data if dtype in (None, data.dtype) else data.to(dtype)
+    return data.to(dtype=dtype, device=device)
 
 
 def arange(start, end=None, step=1, *, dtype=None, device=None,
@@ -190,7 +190,17 @@ class _Methods:
     @property
     def device(self):
         """Where the elements are."""
-        return device("cpu")
+        return device(self._device)
+
+    @property
+    def is_cuda(self):
+        """Whether a CUDA device holds the elements."""
+        return self._device != "cpu"
+
+    def cuda(self, device=None):
+        """On a CUDA device, the first unless another is named."""
+        return self.to("cuda" if device is None else
+                       f"cuda:{device}" if isinstance(device, int) else device)
 
     def to(self, *what, dtype=None, device=None, copy=False):
         """In another dtype or on another device: x.to(td.float64)."""
@@ -198,15 +208,17 @@ class _Methods:
             if isinstance(w, _C.dtype):
                 dtype = w
             elif isinstance(w, Tensor):
-                dtype = w.dtype
+                dtype, device = w.dtype, w.device
+            elif isinstance(w, int) and not isinstance(w, bool):
+                device = f"cuda:{w}"
             else:
                 device = w
-        if device is not None and str(device) not in ("cpu", "cpu:0"):
-            raise NotImplementedError(
-                f"device {str(device)!r} is not available in this build")
-        if dtype is None or dtype is self.dtype:
-            return self.clone() if copy else self
-        return _C.to(self, dtype)
+        place = self._device if device is None else str(device)
+        place = {"cuda": "cuda:0", "cpu:0": "cpu"}.get(place, place)
+        there = self if place == self._device else _C.to_device(self, place)
+        if dtype is not None and dtype is not self.dtype:
+            there = _C.to(there, dtype)
+        return there.clone() if copy and there is self else there
 
     def type(self, dtype=None):
         """The name of the dtype, or this tensor in another one."""
@@ -236,8 +248,8 @@ class _Methods:
         return self.to(_C.bool)
 
     def cpu(self):
-        """On the CPU, where it is."""
-        return self
+        """On the CPU."""
+        return self.to("cpu")
 
     def is_floating_point(self):
         """Whether gradients can flow through this dtype."""
@@ -251,6 +263,10 @@ class _Methods:
 
     def numpy(self):
         """A NumPy array on the same memory."""
+        if self._device != "cpu":
+            raise TypeError(f"can't convert {self._device} device type tensor "
+                            "to numpy. Use Tensor.cpu() to copy the tensor to "
+                            "host memory first.")
         if self.requires_grad:
             raise RuntimeError("numpy: a tensor that requires grad cannot "
                                "be shared; use x.detach().numpy()")

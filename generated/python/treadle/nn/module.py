@@ -223,10 +223,17 @@ class Module:
         return self
 
     def to(self, *what, dtype=None, device=None):
-        """Floating tensors in another dtype; device must be the CPU."""
+        """Floating tensors in another dtype, all on another device."""
+        kinds = [w for w in what if isinstance(w, _C.dtype)] + [dtype]
+        places = [w for w in what if not isinstance(w, _C.dtype)] + [device]
         return self._replace(
-            lambda x: x.to(*what, dtype=dtype, device=device)
-            if x.is_floating_point() else x)
+            lambda x: x.to(dtype=kinds[0] if x.is_floating_point() else None,
+                           device=places[0]))
+
+    def cuda(self, device=None):
+        """Everything on a CUDA device."""
+        return self.to("cuda" if device is None else
+                       f"cuda:{device}" if isinstance(device, int) else device)
 
     def float(self):
         """All floating tensors in float32."""
@@ -237,8 +244,8 @@ class Module:
         return self.to(_C.float64)
 
     def cpu(self):
-        """On the CPU, where it is."""
-        return self
+        """Everything on the CPU."""
+        return self.to("cpu")
     # python: printing of a module
     def extra_repr(self):
         """One line about this module, for printing."""
