@@ -283,7 +283,7 @@ PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
                                      &data, &type, &requires_grad,
                                      &device))
         return NULL;
-    td_device place;
+    td_device place = { TD_DEVICE_CPU, 0 };
     const td_dtype dtype = type == Py_None ? TD_DTYPE_NONE
                                            : dtype_of(g, type);
     if ((device != Py_None && !parse_device(device, &place))
@@ -293,7 +293,9 @@ PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
                             "'dtype' must be a treadle.dtype, not %s",
                             Py_TYPE(type)->tp_name);
     td_error_clear();
-    td_tensor *x = new_tensor(g, data, dtype);
+    td_tensor *made = new_tensor(g, data, dtype);
+    td_tensor *x = td_to_device(made, place);
+    td_release(made);
     if (x != NULL && requires_grad
         && td_set_requires_grad(x, true) == NULL) {
         td_release(x);

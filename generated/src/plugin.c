@@ -58,11 +58,11 @@ static bool shake_hands(const char *operation, td_device_table *table)
     if (plugin != NULL)
         *(void **)&init = dlsym(plugin, "treadle_cuda_init");
     if (init == NULL) {
-        const char *why = name == NULL ? "switched off by TREADLE_CUDA=0"
-            : plugin == NULL ? dlerror() : "it exports no init function";
+        const char *why = plugin == NULL ? dlerror()
+                        : "it exports no init function";
         return td_fail(TD_ERROR_UNSUPPORTED, operation, "device cuda is "
-                       "not available: %s: %s", name ? name : "it is",
-                       why ? why : "no such file");
+            "not available: %s: %s", name ? name : "TREADLE_CUDA=0",
+            name == NULL ? "switched off" : why ? why : "no such file");
     }
     if (!init(&host, table))
         return td_failed() ? false : td_fail(TD_ERROR_UNSUPPORTED,

@@ -235,6 +235,12 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
         const bool usual = x->dtype == td_default_dtype()
             || (td_numel(x) > 0
                 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
+        if (x->storage->device.kind != TD_DEVICE_CPU) {
+            char device[TD_DEVICE_TEXT];
+            snprintf(text, sizeof text, ", device='%s'",
+                     td_device_text(x->storage->device, device));
+            emit(&f, text);
+        }
         if (!usual) {
             snprintf(text, sizeof text, ", dtype=%s", td_dtype_name(x->dtype));
             emit(&f, text);

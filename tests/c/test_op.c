@@ -155,6 +155,7 @@ static void types_that_are_none_are_refused(void **state)
 static void every_way_to_create_refuses_an_absent_device(void **state)
 {
     const td_tensor_options cuda = { .device = { TD_DEVICE_CUDA, 0 } };
+    setenv("TREADLE_CUDA", "0", 1);
     td_tensor *x = td_ones(TD_DIMS(2, 3), plain);
     float memory[6] = { 0 };
 #define REFUSED(call) assert_null(call); expect_error(TD_ERROR_UNSUPPORTED, "device cuda is not available")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+os.environ["TREADLE_CUDA"] = "0"        # tests of devices start processes of their own
 STAGE = Path(os.environ.get(
     "TREADLE_STAGE", Path(__file__).resolve().parents[2] / "build" / "python"))
 if str(STAGE) not in os.environ.get("PYTHONPATH", ""):

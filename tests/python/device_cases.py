@@ -1,0 +1,291 @@
+# needs: plugins kernels cuda-gemm python
+# SPDX-License-Identifier: MIT
+"""What a device must do as the CPU does; run by test_cuda.py in a process of its own.
+
+    TREADLE_CUDA=emulate python device_cases.py      prints {case: error or ""}
+"""
+import json
+import os
+import sys
+import traceback
+
+import treadle as td
+from treadle import nn
+
+F = nn.functional
+UNARY = ["reciprocal", "neg", "abs", "sign", "square", "exp", "log", "sqrt", "rsqrt",
+         "sin", "cos", "tanh", "sigmoid", "relu", "isnan", "logical_not"]
+BINARY = ["add", "sub", "mul", "div", "pow", "maximum", "minimum",
+          "eq", "ne", "lt", "le", "gt", "ge"]
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def same(ours, theirs, tolerance=2e-6):
+    """Values of a device tensor against those of the CPU."""
+    assert ours.device.type == "cuda" and ours.dtype is theirs.dtype
+    assert tuple(ours.shape) == tuple(theirs.shape), (ours.shape, theirs.shape)
+    a, b = ours.cpu().double().reshape(-1).tolist(), theirs.double().reshape(-1).tolist()
+    for i, (x, y) in enumerate(zip(a, b)):
+        assert x == y or (x != x and y != y) or abs(x - y) <= tolerance * max(1, abs(y)), \
+            f"first bad index {i}: expected {y}, got {x}"
+
+
+def layouts(dtype=td.float32):
+    """Tensors of one set of values in every layout, with their device twins."""
+    td.manual_seed(7)
+    x = (td.randn(6, 5, 7) * 3).to(dtype)
+    for view in (lambda t: t, lambda t: t.transpose(0, 2), lambda t: t[1:5, :, 2:],
+                 lambda t: t[:, 1:2].expand(6, 4, 7), lambda t: t[3, 2, 1],
+                 lambda t: t[:0], lambda t: t[::2, :, ::3]):
+        yield view(x), view(x.cuda())
+
+
+def unary(name):
+    def run():
+        dtypes = (td.float32, td.float64)
+        if name in ("neg", "abs", "sign", "square", "isnan", "logical_not"):
+            dtypes += (td.int64, td.int32)
+        for dtype in dtypes:
+            for here, there in layouts(dtype):
+                if name in ("log", "sqrt", "rsqrt", "reciprocal"):
+                    here, there = here.abs() + 1, there.abs() + 1
+                same(getattr(td, name)(there), getattr(td, name)(here), 4e-6)
+    return run
+
+
+def binary(name):
+    def run():
+        op = getattr(td, name)
+        for dtype in (td.float32, td.float64, td.int64):
+            if dtype is td.int64 and name in ("div", "pow"):
+                continue
+            for here, there in layouts(dtype):
+                if name == "pow":
+                    here, there = here.abs() + 0.5, there.abs() + 0.5
+                same(op(there, there * 2 + 1), op(here, here * 2 + 1), 1e-5)
+                same(op(there, 3), op(here, 3), 1e-5)
+        a, b = td.randn(4, 1, 3).abs(), td.randn(5, 1).abs()
+        same(op(a.cuda(), b.cuda()), op(a, b), 1e-5)
+        same(op(a.cuda(), td.tensor(2.0)), op(a, td.tensor(2.0)), 1e-5)
+    return run
+
+
+for _name in UNARY:
+    CASES[f"unary_{_name}"] = unary(_name)
+for _name in BINARY:
+    CASES[f"binary_{_name}"] = binary(_name)
+
+
+@case
+def where_and_clamp():
+    for here, there in layouts():
+        same(td.where(there > 0, there, -there), td.where(here > 0, here, -here))
+        same(there.clamp(-1, 1.5), here.clamp(-1, 1.5))
+        same(there.clamp(min=0.5), here.clamp(min=0.5))
+
+
+@case
+def updates_in_place():
+    for here, there in layouts():
+        if 0 in here.stride():
+            continue
+        here, there = here.clone(), there.clone()
+        same(there.add_(2).mul_(there), here.add_(2).mul_(here))
+        there[...] = 4
+        here[...] = 4
+        same(there, here)
+
+
+@case
+def conversions_between_all_types():
+    kinds = (td.float32, td.float64, td.int64, td.int32, td.uint8, td.bool,
+             td.float16, td.bfloat16, td.int8, td.int16)
+    x = td.arange(12).reshape(3, 4)
+    for a in kinds:
+        for b in kinds:
+            same(x.to(a).cuda().to(b), x.to(a).to(b))
+
+
+@case
+def folds_over_every_set_of_axes():
+    for here, there in layouts():
+        for dims in ((0,), (1,), (2,), (0, 2), (0, 1, 2), None):
+            if here.ndim != 3 and dims is not None:
+                continue
+            for keep in (False, True):
+                for name in ("sum", "mean", "amax", "amin"):
+                    if here.numel() == 0 and name != "sum":
+                        continue
+                    f = getattr(td, name)
+                    same(f(there, dims, keep), f(here, dims, keep), 1e-5)
+        if here.numel() and here.ndim == 3:
+            for d in range(3):
+                same(there.argmax(d), here.argmax(d))
+                for ours, theirs in zip(td.max(there, d), td.max(here, d)):
+                    same(ours, theirs)
+                same(td.logsumexp(there, (d,)), td.logsumexp(here, (d,)), 1e-5)
+                same(F.softmax(there, d), F.softmax(here, d))
+                same(F.log_softmax(there, d), F.log_softmax(here, d), 1e-5)
+            same((there > 0).any(1), (here > 0).any(1))
+            same((there > 0).all(1), (here > 0).all(1))
+
+
+@case
+def products_of_all_forms():
+    for a, b in (((3,), (3,)), ((5, 7), (7,)), ((7,), (7, 3)), ((5, 7), (7, 11)),
+                 ((4, 5, 7), (7, 3)), ((2, 1, 5, 7), (3, 7, 2)), ((65, 33), (33, 130)),
+                 ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((1, 257), (257, 1))):
+        x, y = td.randn(*a), td.randn(*b)
+        same(x.cuda() @ y.cuda(), x @ y, 1e-4)
+    x, w, b = td.randn(9, 6), td.randn(4, 6), td.randn(4)
+    same(F.linear(x.cuda(), w.cuda(), b.cuda()), F.linear(x, w, b), 1e-5)
+    same(x.cuda().t() @ x.cuda(), x.t() @ x, 1e-5)
+    same(td.addmm(b.cuda(), x.cuda(), w.cuda().t(), beta=0.5, alpha=2),
+         td.addmm(b, x, w.t(), beta=0.5, alpha=2), 1e-5)
+
+
+@case
+def views_joins_and_picks():
+    x = td.arange(24).reshape(4, 6)
+    y = x.cuda()
+    same(td.cat([y, y[1:2]]), td.cat([x, x[1:2]]))
+    same(td.stack([y, y * 2], 1), td.stack([x, x * 2], 1))
+    same(y[td.tensor([3, 0, -1])], x[td.tensor([3, 0, -1])])
+    same(y[y > 7], x[x > 7])
+    y[1:3, ::2] = 9
+    x[1:3, ::2] = 9
+    same(y, x)
+    assert y.tolist() == x.tolist() and y[0, 5].item() == 5
+
+
+@case
+def creation_on_the_device():
+    for make in (lambda d: td.zeros(3, 2, device=d), lambda d: td.ones(4, device=d),
+                 lambda d: td.full((2, 2), 7, device=d), lambda d: td.eye(3, device=d),
+                 lambda d: td.arange(5, device=d), lambda d: td.linspace(0, 1, 5, device=d),
+                 lambda d: td.tensor([1.5, 2], device=d)):
+        same(make("cuda"), make("cpu"))
+    td.manual_seed(3)
+    a = td.randn(100, device="cuda")
+    td.manual_seed(3)
+    same(a, td.randn(100))
+
+
+@case
+def gradients_flow_between_devices():
+    td.manual_seed(1)
+    w, x = td.randn(4, 6), td.randn(9, 6)
+    results = []
+    for place in ("cpu", "cuda"):
+        v = w.clone().requires_grad_()
+        y = td.tanh(x.to(place) @ v.to(place).t())
+        z = (y * y).sum(1).sqrt().mean() + F.mse_loss(y, y * 0 + 1)
+        z.backward()
+        results.append((z.item(), v.grad))
+    assert abs(results[0][0] - results[1][0]) < 1e-6
+    assert not results[1][1].is_cuda
+    same(results[1][1].cuda(), results[0][1], 1e-5)
+
+
+@case
+def cross_entropy_in_all_variants():
+    td.manual_seed(2)
+    x, t = td.randn(12, 5), td.randint(0, 5, (12,)).long()
+    t[3] = -100
+    for reduction in ("mean", "sum", "none"):
+        for smoothing in (0.0, 0.2):
+            out = []
+            for place in ("cpu", "cuda"):
+                v = x.clone().to(place).requires_grad_()
+                loss = F.cross_entropy(v, t.to(place), reduction=reduction,
+                                       label_smoothing=smoothing)
+                loss.sum().backward()
+                out.append((loss.detach(), v.grad))
+            same(out[1][0], out[0][0], 1e-5)
+            same(out[1][1], out[0][1], 1e-5)
+
+
+def train(place, steps, width=64):
+    td.manual_seed(0)
+    net = nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Linear(width, 32), nn.ReLU(),
+                        nn.Linear(32, 10)).to(place)
+    sgd = td.optim.SGD(net.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4)
+    x, y = td.rand(64, 784), td.randint(0, 10, (64,)).long()
+    losses = []
+    for _ in range(steps):
+        sgd.zero_grad()
+        loss = F.cross_entropy(net(x.to(place)), y.to(place))
+        loss.backward()
+        sgd.step()
+        losses.append(loss.item())
+    return losses
+
+
+@case
+def the_classifier_trains_with_the_losses_of_the_cpu():
+    ours, theirs = train("cuda", 20), train("cpu", 20)
+    assert max(abs(a - b) for a, b in zip(ours, theirs)) < 2e-4
+    assert ours[-1] < ours[0] - 0.02
+
+
+def refused(kind, words, function):
+    try:
+        function()
+        td.cuda.synchronize()
+    except kind as error:
+        assert words in str(error), f"{words!r} not in {error}"
+        return
+    raise AssertionError(f"{words}: nothing was raised")
+
+
+@case
+def bad_input_is_named():
+    x = td.ones(2, 3).cuda()
+    refused(RuntimeError, "expected all tensors on one device, got cuda:0 and cpu",
+            lambda: x + td.ones(2, 3))
+    refused(TypeError, "can't convert cuda:0 device type tensor to numpy", x.numpy)
+    refused(BufferError, "not on the CPU", lambda: memoryview(x))
+    refused(ValueError, "there is no device cuda:7", lambda: td.ones(2, device="cuda:7"))
+    refused(ValueError, "device must be", lambda: td.ones(2, device="gpu"))
+    refused((IndexError, RuntimeError), "", lambda: F.cross_entropy(
+        x, td.tensor([0, 9]).cuda()).item())
+    refused(RuntimeError, "do not match", lambda: x @ x)
+    assert (x + 1).sum().item() == 12
+    refused(MemoryError, "", lambda: td.empty(1 << 34, device="cuda"))
+    assert (x + 1).sum().item() == 12
+
+
+@case
+def printing_names_the_device():
+    assert repr(td.ones(2).cuda()) == "tensor([1., 1.], device='cuda:0')"
+    assert str(td.ones(1).cuda().device) == "cuda:0" and td.cuda.is_available()
+
+
+@case
+def memory_comes_back():
+    def live():
+        return td.memory_stats()["live_tensors"]
+    before = live()
+    for _ in range(3):
+        train("cuda", 2, 16)
+    assert live() == before
+
+
+def main(names):
+    answers = {}
+    for name in names or CASES:
+        try:
+            CASES[name]()
+            answers[name] = ""
+        except BaseException:
+            answers[name] = traceback.format_exc()[-1500:]
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,82 @@
+# needs: plugins kernels cuda-gemm python
+# SPDX-License-Identifier: MIT
+"""Device cuda against the CPU: emulated, watched, and on a real device if there is one."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import device_cases  # noqa: E402
+
+CASES = Path(__file__).with_name("device_cases.py")
+WATCHED = ["where_and_clamp", "folds_over_every_set_of_axes", "products_of_all_forms",
+           "views_joins_and_picks", "cross_entropy_in_all_variants"]
+
+
+def run(kind, names=(), **environment):
+    done = subprocess.run([sys.executable, str(CASES), *names], capture_output=True, text=True,
+                          timeout=600, env={**os.environ, "TREADLE_CUDA": kind, **environment})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    return run("emulate")
+
+
+@pytest.mark.parametrize("name", list(device_cases.CASES))
+def test_the_emulated_device_does_as_the_cpu(emulated, name):
+    assert emulated[name] == ""
+
+
+@pytest.fixture(scope="module")
+def watched():
+    return run("check", WATCHED, TREADLE_CUDA_SEED="5")
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_no_kernel_is_caught_by_the_watch(watched, name):
+    assert watched[name] == ""
+
+
+@pytest.fixture(scope="module")
+def real():
+    probe = "import treadle as td; print(td.cuda.is_available())"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True,
+                          env={**os.environ, "TREADLE_CUDA": "1"})
+    if done.stdout.strip() != "True":
+        pytest.skip("no CUDA device")
+    return run("1")
+
+
+@pytest.mark.parametrize("name", list(device_cases.CASES))
+def test_a_real_device_does_as_the_cpu(real, name):
+    assert real[name] == ""
+
+
+def test_memory_of_the_device_may_run_out():
+    program = ("import treadle as td\n"
+               "x = td.ones(1000, device='cuda')\n"
+               "try: td.ones(1 << 20, device='cuda')\n"
+               "except MemoryError as error: print('named', error)\n"
+               "print((x + 1).sum().item())\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "TREADLE_CUDA": "emulate",
+                               "TREADLE_CUDA_MEMORY": str(1 << 20)})
+    assert done.stdout.startswith("named") and done.stdout.endswith("2000.0\n"), done
+
+
+def test_without_a_plug_in_the_error_says_so():
+    program = ("import treadle as td\n"
+               "print(td.cuda.is_available())\n"
+               "for _ in range(2):\n"
+               "    try: td.ones(2).cuda()\n"
+               "    except NotImplementedError as error: print(error)\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "TREADLE_CUDA": "0"})
+    assert done.stdout.count("device cuda is not available: TREADLE_CUDA=0") == 2, done
