@@ -29,7 +29,7 @@ struct pool {
     std::unordered_map<void *, int> stream_of;      /* blocks in use */
     int64_t in_use, peak, cached, made, limit;
 };
-static pool pools[DEVICES];
+static pool *const pools = new pool[DEVICES]();    /* for ever */
 static thread_local int current[DEVICES];       /* stream */
 
 cudaStream_t stream_of(int device)
