@@ -94,6 +94,12 @@ struct crew {
     shared_array arrays[32];
     int n_arrays;
     uint64_t slots[2][MOST];    /* words on their way between lanes */
+
+    ~crew()                     /* when its thread of the host ends */
+    {
+        for (fiber &f : fibers)
+            free(f.stack);
+    }
 };
 static thread_local crew *now;
 thread_local emulated_place *emulated;

@@ -22,17 +22,18 @@ __global__ void fold(const T *x, T *out, layout<1> kept,
     const int64_t begin = blockIdx.y * part;
     const int64_t end = begin + part < reduced.total ? begin + part
                                                      : reduced.total;
+    T sum = 0;
     if (i < kept.total) {
         int64_t row, at;
         locate_any(kept, i, &row);
         locate_any(reduced, begin, &at);
-        T sum = Fold::start(x[row + at]);
+        sum = Fold::start(x[row + at]);
         for (int64_t r = begin + threadIdx.y; r < end; r += blockDim.y) {
             locate_any(reduced, r, &at);
             sum = Fold::step(sum, x[row + at]);
         }
-        lane[me] = sum;
     }
+    lane[me] = sum;
     for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.y < half)

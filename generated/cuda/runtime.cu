@@ -29,7 +29,7 @@ struct pool {
     std::unordered_map<void *, int> stream_of;      /* blocks in use */
     int64_t in_use, peak, cached, made, limit;
 };
-static pool pools[DEVICES];
+static pool *const pools = new pool[DEVICES]();    /* for ever */
 static thread_local int current[DEVICES];       /* stream */
 
 cudaStream_t stream_of(int device)
@@ -234,8 +234,9 @@ static const struct {
     { "any", run_fold }, { "all", run_fold },
     { "argmax", run_find }, { "argmin", run_find },
     { "max_dim", run_find }, { "min_dim", run_find },
-    { "softmax", run_exponentials }, { "log_softmax", run_exponentials },
-    { "logsumexp", run_exponentials }, { "cross_entropy", run_entropy },
+    { "softmax", run_exponentials }, { "logsumexp", run_exponentials },
+    { "log_softmax", run_exponentials },
+    { "cross_entropy", run_entropy },
     { "cross_entropy_backward", run_entropy_backward },
     { "sgd_step_", run_sgd }, { "index_select", run_pick },
     { "index_add", run_gather },
@@ -282,6 +283,9 @@ extern "C" TD_API bool treadle_cuda_init(const td_host_api *api,
     if (!checked("cuda", cudaGetDeviceCount(&devices)))
         return false;
     devices = devices < DEVICES ? devices : DEVICES;
+#ifndef __CUDACC__
+    emulator_use(api->parallel_for);
+#endif
     pthread_atfork(NULL, NULL, note_fork);
     *table = { TD_PLUGIN_VERSION, "cuda", count, allocate, release,
                copy, synchronise, compute };

@@ -116,7 +116,7 @@ template <typename T> __global__ void entropy_forward(entropy<T> e)
     const int64_t label = label_of(e, at[1]);
     if (threadIdx.x == 0 && !e.soft && label != e.ignored
         && (label < 0 || label >= e.classes))
-        atomicExch(e.fault, FAULT_LABEL);
+        atomicExch(e.fault, (int)FAULT_LABEL);
     const T *x = e.x + at[0];
     const peak<T> p = peak_of(e, x);
     for (int64_t c = threadIdx.x; c < e.classes; c += 32) {
@@ -360,7 +360,7 @@ __global__ void pick_each(const T *x, T *out, const int64_t *index,
     if (from >= 0 && from < size)
         out[o[0]] = x[o[1] + from * step];
     else
-        atomicExch(fault, FAULT_INDEX);
+        atomicExch(fault, (int)FAULT_INDEX);
 }
 
 /* kernels: kernel gather_each */
