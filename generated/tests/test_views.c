@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "printing": edit that, not this file. */
+/* Tangled from the chapter "views": edit that, not this file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,10 +23,34 @@ static void a_view_of_a_view_reads_the_right_element(void **state)
     td_scope_end();
 }
 
+/* views: test the edges of turned blocks */
+static void turned_copies_have_right_edges(void **state)
+{
+    (void)state;
+    const td_dtype types[] = { TD_UINT8, TD_INT16, TD_FLOAT32,
+                               TD_FLOAT64 };
+    for (int k = 0; k < 4; k++) {
+        td_scope_begin();
+        td_tensor *x = td_to(td_reshape(td_arange(td_int(0),
+            td_int(2 * 21 * 19), td_int(1),
+            (td_tensor_options)TD_DEFAULTS), TD_DIMS(2, 21, 19)),
+            types[k]);
+        td_tensor *y = td_transpose(x, 1, 2), *z = td_contiguous(y);
+        for (int i = 0; i < 2 * 19 * 21; i++) {
+            td_tensor *a = td_select(td_select(td_select(y, 0,
+                i / 399), 0, i / 21 % 19), 0, i % 21);
+            assert_int_equal(td_item_int(a), td_item_int(td_select(
+                td_reshape(z, TD_DIMS(-1)), 0, i)));
+        }
+        td_scope_end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_of_a_view_reads_the_right_element),
+        cmocka_unit_test(turned_copies_have_right_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
