@@ -5,7 +5,7 @@
 #include "parallel.h"
 #include "registry.h"
 
-/* views: struct copy_plan */
+/* views: functions of the copying loop */
 typedef struct { int64_t size, out, in; } walk; /* steps: elements */
 
 typedef struct {
@@ -16,8 +16,6 @@ typedef struct {
     int rank;
     walk at[TD_MAX_RANK];
 } copy_plan;
-
-/* views: function add_dimension */
 static void add_dimension(copy_plan *p, int64_t size, int64_t out,
                           int64_t in)
 {
@@ -30,16 +28,12 @@ static void add_dimension(copy_plan *p, int64_t size, int64_t out,
     else
         p->at[p->rank++] = (walk){ size, out, in };
 }
-
-/* views: function copy_run */
 static void copy_run(const copy_plan *p, int64_t out, int64_t in,
                      const walk *w, int64_t n)
 {
     td_convert(p->to, p->out + out * p->to_size, w->out, p->from,
                p->in + in * p->from_size, w->in, n);
 }
-
-/* views: function copy_line */
 static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
@@ -49,8 +43,6 @@ static bool copy_line(void *context, int64_t begin, int64_t end,
     copy_run(p, begin * w->out, begin * w->in, w, end - begin);
     return true;
 }
-
-/* views: function turn */
 enum { SIDE = 8 };
 
 static inline void turn(char *restrict out, int64_t out_step,
@@ -62,8 +54,6 @@ static inline void turn(char *restrict out, int64_t out_step,
             memcpy(out + (r * out_step + c) * (int64_t)size,
                    in + (c * in_step + r) * (int64_t)size, size);
 }
-
-/* views: function turn_block */
 static void turn_block(const copy_plan *p, int64_t out, int64_t in)
 {
     const int64_t os = p->at[p->rank - 2].out;
@@ -77,8 +67,6 @@ static void turn_block(const copy_plan *p, int64_t out, int64_t in)
     default: turn(to, os, from, is, 8);
     }
 }
-
-/* views: function copy_strip */
 enum { PIECE = 256 };
 
 static void copy_strip(const copy_plan *p, int64_t out, int64_t in,
@@ -98,8 +86,6 @@ static void copy_strip(const copy_plan *p, int64_t out, int64_t in,
             copy_run(p, to + r * k->out, from + r * k->in, j, n);
     }
 }
-
-/* views: function copy_strips */
 static int64_t strips_of(const copy_plan *p)
 {
     return (p->at[p->rank - 2].size + SIDE - 1) / SIDE;
@@ -126,8 +112,6 @@ static bool copy_strips(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
-
-/* views: function td_copy_elements */
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
     copy_plan p = { .to = out->dtype, .from = in->dtype,

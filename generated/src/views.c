@@ -5,13 +5,11 @@
 #include "registry.h"
 #include "tensor.h"
 
-/* views: function give_view */
+/* views: kernels of views */
 static bool give_view(td_call *call, const td_tensor *look)
 {
     return td_return(call, td_tensor_alias(look));
 }
-
-/* views: function dim_of */
 static bool dim_of(const td_call *call, int k, int64_t otherwise,
                    int rank, int *dim)
 {
@@ -19,8 +17,6 @@ static bool dim_of(const td_call *call, int k, int64_t otherwise,
                        td_v_get_int(&call->attr[k], otherwise), rank,
                        dim);
 }
-
-/* views: function exchanged */
 static td_tensor exchanged(const td_tensor *x, int a, int b)
 {
     td_tensor y = td_look(x);
@@ -28,123 +24,6 @@ static td_tensor exchanged(const td_tensor *x, int a, int b)
     y.strides[a] = x->strides[b], y.strides[b] = x->strides[a];
     return y;
 }
-
-/* views: function fold_strides */
-static bool fold_strides(const td_tensor *x, const td_dims *shape,
-                         int64_t *strides)
-{
-    int d = shape->count - 1;
-    int64_t run = 1, step = x->rank ? x->strides[x->rank - 1] : 1;
-    for (int old = x->rank - 1; old >= 0; old--) {
-        run *= x->shape[old];
-        const bool seam = old == 0 || (x->shape[old - 1] != 1
-            && x->strides[old - 1] != run * step);
-        if (!seam)
-            continue;
-        /* views: cut the run into new dimensions */
-        int64_t left = run;
-        int64_t at = step;
-        while (d >= 0 && (left > 1 || shape->at[d] == 1)) {
-            if (left % shape->at[d] != 0)
-                return false;
-            left /= shape->at[d];
-            strides[d] = at;
-            at *= shape->at[d--];
-        }
-        if (left != 1)
-            return false;
-        if (old > 0)
-            step = x->strides[old - 1];
-        run = 1;
-    }
-    while (d >= 0)
-        strides[d--] = step;
-    return true;
-}
-
-/* views: function fold */
-static bool fold(td_tensor *y, const td_dims *shape)
-{
-    int64_t strides[TD_MAX_RANK] = { 0 };
-    if (td_numel(y) == 0)
-        td_dims_strides(shape, strides);
-    else if (!fold_strides(y, shape, strides))
-        return false;
-    y->rank = shape->count;
-    memcpy(y->shape, shape->at, sizeof y->shape);
-    memcpy(y->strides, strides, sizeof y->strides);
-    return true;
-}
-
-/* views: function refuse_to_fold */
-static bool refuse_to_fold(td_call *call, const td_tensor *x,
-                           const td_dims *shape)
-{
-    char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is "
-                   "invalid for input of shape %s (%lld elements)",
-                   td_dims_text(shape, to), td_shape_text(x, from),
-                   (long long)td_numel(x));
-}
-
-/* views: function infer_size */
-static bool infer_size(td_call *call, const td_tensor *x,
-                       td_dims *shape)
-{
-    int64_t known = 1, numel = td_numel(x);
-    int unknown = -1, inferred = 0;
-    for (int d = 0; d < shape->count; d++) {
-        if (shape->at[d] == -1)
-            unknown = d, inferred++;
-        else if (shape->at[d] < 0 ||
-                 !td_mul_size(known, shape->at[d], &known))
-            return refuse_to_fold(call, x, shape);
-    }
-    /* views: divide for the size left open */
-    if (inferred > 1)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                       "only one dimension can be inferred");
-    if (inferred && (known == 0 || numel % known != 0))
-        return refuse_to_fold(call, x, shape);
-    if (inferred)
-        shape->at[unknown] = numel / known;
-    return inferred || known == numel
-        || refuse_to_fold(call, x, shape);
-}
-
-/* views: function fold_or_copy */
-static bool fold_or_copy(td_call *call, const td_tensor *x,
-                         const td_dims *shape)
-{
-    td_tensor y = td_look(x);
-    if (fold(&y, shape))
-        return give_view(call, &y);
-    const td_dims old = td_shape_of(x);
-    td_tensor *copy = td_tensor_new(*shape, x->dtype, td_device_of(x));
-    if (!td_return(call, copy))
-        return false;
-    td_tensor straight = td_look(copy);
-    return fold(&straight, &old) && td_copy_elements(&straight, x);
-}
-
-/* views: function td_drop_dim */
-void td_drop_dim(td_tensor *y, int dim)
-{
-    y->rank--;
-    for (int d = dim; d < y->rank; d++) {
-        y->shape[d] = y->shape[d + 1];
-        y->strides[d] = y->strides[d + 1];
-    }
-}
-
-/* views: function clip */
-static int64_t clip(int64_t at, int64_t size)
-{
-    at += at < 0 ? size : 0;
-    return at < 0 ? 0 : at > size ? size : at;
-}
-
-/* views: kernels of views */
 bool transpose_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -189,6 +68,81 @@ bool permute_kernel(td_call *call)
     }
     return give_view(call, &y);
 }
+static bool fold_strides(const td_tensor *x, const td_dims *shape,
+                         int64_t *strides)
+{
+    int d = shape->count - 1;
+    int64_t run = 1, step = x->rank ? x->strides[x->rank - 1] : 1;
+    for (int old = x->rank - 1; old >= 0; old--) {
+        run *= x->shape[old];
+        const bool seam = old == 0 || (x->shape[old - 1] != 1
+            && x->strides[old - 1] != run * step);
+        if (!seam)
+            continue;
+        /* views: cut the run into new dimensions */
+        int64_t left = run;
+        int64_t at = step;
+        while (d >= 0 && (left > 1 || shape->at[d] == 1)) {
+            if (left % shape->at[d] != 0)
+                return false;
+            left /= shape->at[d];
+            strides[d] = at;
+            at *= shape->at[d--];
+        }
+        if (left != 1)
+            return false;
+        if (old > 0)
+            step = x->strides[old - 1];
+        run = 1;
+    }
+    while (d >= 0)
+        strides[d--] = step;
+    return true;
+}
+static bool fold(td_tensor *y, const td_dims *shape)
+{
+    int64_t strides[TD_MAX_RANK] = { 0 };
+    if (td_numel(y) == 0)
+        td_dims_strides(shape, strides);
+    else if (!fold_strides(y, shape, strides))
+        return false;
+    y->rank = shape->count;
+    memcpy(y->shape, shape->at, sizeof y->shape);
+    memcpy(y->strides, strides, sizeof y->strides);
+    return true;
+}
+static bool refuse_to_fold(td_call *call, const td_tensor *x,
+                           const td_dims *shape)
+{
+    char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is "
+                   "invalid for input of shape %s (%lld elements)",
+                   td_dims_text(shape, to), td_shape_text(x, from),
+                   (long long)td_numel(x));
+}
+static bool infer_size(td_call *call, const td_tensor *x,
+                       td_dims *shape)
+{
+    int64_t known = 1, numel = td_numel(x);
+    int unknown = -1, inferred = 0;
+    for (int d = 0; d < shape->count; d++) {
+        if (shape->at[d] == -1)
+            unknown = d, inferred++;
+        else if (shape->at[d] < 0 ||
+                 !td_mul_size(known, shape->at[d], &known))
+            return refuse_to_fold(call, x, shape);
+    }
+    /* views: divide for the size left open */
+    if (inferred > 1)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                       "only one dimension can be inferred");
+    if (inferred && (known == 0 || numel % known != 0))
+        return refuse_to_fold(call, x, shape);
+    if (inferred)
+        shape->at[unknown] = numel / known;
+    return inferred || known == numel
+        || refuse_to_fold(call, x, shape);
+}
 bool view_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -204,6 +158,19 @@ bool view_kernel(td_call *call)
                    "compatible with the strides of the input of shape "
                    "%s; use reshape, which copies",
                    td_dims_text(&shape, to), td_shape_text(x, from));
+}
+static bool fold_or_copy(td_call *call, const td_tensor *x,
+                         const td_dims *shape)
+{
+    td_tensor y = td_look(x);
+    if (fold(&y, shape))
+        return give_view(call, &y);
+    const td_dims old = td_shape_of(x);
+    td_tensor *copy = td_tensor_new(*shape, x->dtype, td_device_of(x));
+    if (!td_return(call, copy))
+        return false;
+    td_tensor straight = td_look(copy);
+    return fold(&straight, &old) && td_copy_elements(&straight, x);
 }
 bool reshape_kernel(td_call *call)
 {
@@ -246,6 +213,14 @@ bool unsqueeze_kernel(td_call *call)
     for (int d = 0; d < shape.count; d++)
         shape.at[d] = d == at ? 1 : x->shape[d - (d > at)];
     return fold(&y, &shape) && give_view(call, &y);
+}
+void td_drop_dim(td_tensor *y, int dim)
+{
+    y->rank--;
+    for (int d = dim; d < y->rank; d++) {
+        y->shape[d] = y->shape[d + 1];
+        y->strides[d] = y->strides[d + 1];
+    }
 }
 bool squeeze_kernel(td_call *call)
 {
@@ -291,6 +266,11 @@ bool expand_kernel(td_call *call)
         y.strides[d] = d < more || have != want ? 0 : x->strides[d - more];
     }
     return give_view(call, &y);
+}
+static int64_t clip(int64_t at, int64_t size)
+{
+    at += at < 0 ? size : 0;
+    return at < 0 ? 0 : at > size ? size : at;
 }
 bool slice_kernel(td_call *call)
 {

@@ -26,24 +26,19 @@ static void a_view_of_a_view_reads_the_right_element(void **state)
 /* views: test the edges of turned blocks */
 static void turned_copies_have_right_edges(void **state)
 {
-    (void)state;
     const td_dtype types[] = { TD_UINT8, TD_INT16, TD_FLOAT32,
                                TD_FLOAT64 };
+    (void)state;
+    td_scope_begin();
     for (int k = 0; k < 4; k++) {
-        td_scope_begin();
-        td_tensor *x = td_to(td_reshape(td_arange(td_int(0),
-            td_int(2 * 21 * 19), td_int(1),
-            (td_tensor_options)TD_DEFAULTS), TD_DIMS(2, 21, 19)),
-            types[k]);
-        td_tensor *y = td_transpose(x, 1, 2), *z = td_contiguous(y);
-        for (int i = 0; i < 2 * 19 * 21; i++) {
-            td_tensor *a = td_select(td_select(td_select(y, 0,
-                i / 399), 0, i / 21 % 19), 0, i % 21);
-            assert_int_equal(td_item_int(a), td_item_int(td_select(
-                td_reshape(z, TD_DIMS(-1)), 0, i)));
-        }
-        td_scope_end();
+        td_tensor *x = td_arange(td_int(0), td_int(143), td_int(1),
+                           (td_tensor_options){ .dtype = types[k] });
+        td_tensor *y = td_contiguous(td_t(td_view(x, TD_DIMS(13, 11))));
+        for (int i = 0; i < 143; i++)
+            assert_int_equal(td_item_int(td_select(td_view(y,
+                TD_DIMS(143)), 0, i)), i % 13 * 11 + i / 13);
     }
+    td_scope_end();
 }
 
 int main(void)
