@@ -13,6 +13,8 @@
 @said = [trousers(pixels[784 * n:784 * n + 784]) for n in range(10000)]
 @found = sum(s and t == 1 for s, t in zip(said, labels))
 @print(f"trousers found:           {found} of {sum(t == 1 for t in labels)}")
+@gap = lambda n: sum(pixels[784 * n + 28 * r + 13] + pixels[784 * n + 28 * r + 14] for r in range(16, 26)) / 20
+@print(f"missed for want of a gap: {sum(t == 1 and gap(n) >= 60 for n, t in enumerate(labels))}")
 @print(f"other things called that: {sum(said) - found}")
 @END
 sed -n 5,9p build/rule.py
