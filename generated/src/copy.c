@@ -47,24 +47,26 @@ enum { SIDE = 8 };
 
 static inline void turn(char *restrict out, int64_t out_step,
                         const char *restrict in, int64_t in_step,
-                        size_t size)
+                        int64_t n, int64_t size)
 {
-    for (int64_t r = 0; r < SIDE; r++)
-        for (int64_t c = 0; c < SIDE; c++)
-            memcpy(out + (r * out_step + c) * (int64_t)size,
-                   in + (c * in_step + r) * (int64_t)size, size);
+    for (int64_t at = 0; at + SIDE <= n; at += SIDE)
+        for (int64_t r = 0; r < SIDE; r++)
+            for (int64_t c = 0; c < SIDE; c++)
+                memcpy(out + (r * out_step + at + c) * size,
+                       in + ((at + c) * in_step + r) * size,
+                       (size_t)size);
 }
-static void turn_block(const copy_plan *p, int64_t out, int64_t in)
+static void turn_strip(const copy_plan *p, int64_t out, int64_t in)
 {
-    const int64_t os = p->at[p->rank - 2].out;
-    const int64_t is = p->at[p->rank - 1].in;
+    const walk *j = &p->at[p->rank - 1];
+    const int64_t os = p->at[p->rank - 2].out, is = j->in, n = j->size;
     char *to = p->out + out * p->to_size;
     const char *from = p->in + in * p->from_size;
     switch (p->to_size) {
-    case 1: turn(to, os, from, is, 1); return;
-    case 2: turn(to, os, from, is, 2); return;
-    case 4: turn(to, os, from, is, 4); return;
-    default: turn(to, os, from, is, 8);
+    case 1: turn(to, os, from, is, n, 1); return;
+    case 2: turn(to, os, from, is, n, 2); return;
+    case 4: turn(to, os, from, is, n, 4); return;
+    default: turn(to, os, from, is, n, 8);
     }
 }
 enum { PIECE = 256 };
@@ -73,17 +75,16 @@ static void copy_strip(const copy_plan *p, int64_t out, int64_t in,
                        int64_t rows)
 {
     const walk *k = &p->at[p->rank - 2], *j = &p->at[p->rank - 1];
-    const bool turned = p->to == p->from && j->out == 1 && k->in == 1
-        && rows == SIDE;
-    for (int64_t c = 0, n; c < j->size; c += n) {
-        const int64_t left = j->size - c;
-        const int64_t to = out + c * j->out, from = in + c * j->in;
-        n = turned && left >= SIDE ? SIDE
-          : left < PIECE ? left : PIECE;
-        if (turned && left >= SIDE)
-            turn_block(p, to, from);
-        else for (int64_t r = 0; r < rows; r++)
-            copy_run(p, to + r * k->out, from + r * k->in, j, n);
+    int64_t c = 0;
+    if (p->to == p->from && j->out == 1 && k->in == 1 && rows == SIDE) {
+        turn_strip(p, out, in);
+        c = j->size / SIDE * SIDE;
+    }
+    for (int64_t n; c < j->size; c += n) {
+        n = j->size - c < PIECE ? j->size - c : PIECE;
+        for (int64_t r = 0; r < rows; r++)
+            copy_run(p, out + r * k->out + c * j->out,
+                     in + r * k->in + c * j->in, j, n);
     }
 }
 static int64_t strips_of(const copy_plan *p)
