@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "printing": edit that, not this file. */
+/* Tangled from the chapter "views": edit that, not this file. */
 #include <stdio.h>
 #include <treadle/treadle.h>
 

@@ -5,122 +5,140 @@
 #include "parallel.h"
 #include "registry.h"
 
-/* views: struct copy_plan */
+/* views: functions of the copying loop */
+typedef struct { int64_t size, out, in; } walk; /* steps: elements */
+
 typedef struct {
     td_dtype to, from;
+    int64_t to_size, from_size;             /* bytes of an element */
     char *out;
     const char *in;
     int rank;
-    int64_t shape[TD_MAX_RANK];
-    int64_t out_step[TD_MAX_RANK], in_step[TD_MAX_RANK];
+    walk at[TD_MAX_RANK];
 } copy_plan;
-
-/* views: function add_dimension */
-static void add_dimension(copy_plan *p, int64_t size, int64_t out_step,
-                          int64_t in_step)
+static void add_dimension(copy_plan *p, int64_t size, int64_t out,
+                          int64_t in)
 {
-    const int last = p->rank - 1;
+    walk *last = p->rank > 0 ? &p->at[p->rank - 1] : NULL;
     if (size == 1)
         return;
-    if (last >= 0 && p->out_step[last] == size * out_step
-        && p->in_step[last] == size * in_step) {
-        p->shape[last] *= size;
-        p->out_step[last] = out_step;
-        p->in_step[last] = in_step;
-        return;
-    }
-    p->shape[p->rank] = size;
-    p->out_step[p->rank] = out_step;
-    p->in_step[p->rank++] = in_step;
+    if (last != NULL && last->out == size * out
+        && last->in == size * in)
+        *last = (walk){ last->size * size, out, in };
+    else
+        p->at[p->rank++] = (walk){ size, out, in };
 }
-
-/* views: function copy_tiles */
-enum { TILE_ROWS = 16, TILE_COLUMNS = 256 };
-
-static void copy_tiles(const copy_plan *p, char *out, const char *in,
-                       int64_t row, int64_t rows)
+static void copy_run(const copy_plan *p, int64_t out, int64_t in,
+                     const walk *w, int64_t n)
 {
-    const int k = p->rank - 2, j = p->rank - 1;
-    const int64_t os = (int64_t)td_dtype_size(p->to);
-    const int64_t is = (int64_t)td_dtype_size(p->from);
-    for (int64_t c = 0; c < p->shape[j]; c += TILE_COLUMNS) {
-        const int64_t left = p->shape[j] - c;
-        const int64_t n = left < TILE_COLUMNS ? left : TILE_COLUMNS;
-        for (int64_t r = row; r < row + rows; r++)
-            td_convert(p->to, out + (r * p->out_step[k]
-                                     + c * p->out_step[j]) * os,
-                       p->out_step[j], p->from,
-                       in + (r * p->in_step[k]
-                             + c * p->in_step[j]) * is,
-                       p->in_step[j], n);
-    }
+    td_convert(p->to, p->out + out * p->to_size, w->out, p->from,
+               p->in + in * p->from_size, w->in, n);
 }
-
-/* views: function copy_units */
-static bool copy_units(void *context, int64_t begin, int64_t end,
-                       int worker)
-{
-    const copy_plan *p = context;
-    const int64_t rows = p->shape[p->rank - 2];
-    const int64_t blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
-    (void)worker;
-    for (int64_t unit = begin; unit < end; unit++) {
-        /* views: find where the unit starts */
-        int64_t at = unit / blocks, out = 0, in = 0;
-        for (int d = p->rank - 3; d >= 0; d--) {
-            out += at % p->shape[d] * p->out_step[d];
-            in += at % p->shape[d] * p->in_step[d];
-            at /= p->shape[d];
-        }
-        const int64_t row = unit % blocks * TILE_ROWS;
-        copy_tiles(p, p->out + out * (int64_t)td_dtype_size(p->to),
-                   p->in + in * (int64_t)td_dtype_size(p->from), row,
-                   rows - row < TILE_ROWS ? rows - row : TILE_ROWS);
-    }
-    return true;
-}
-
-/* views: function copy_line */
 static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
     const copy_plan *p = context;
-    const int64_t out = p->rank ? p->out_step[0] : 1;
-    const int64_t in = p->rank ? p->in_step[0] : 1;
+    const walk *w = &p->at[0];
     (void)worker;
-    const int64_t os = (int64_t)td_dtype_size(p->to);
-    const int64_t is = (int64_t)td_dtype_size(p->from);
-    td_convert(p->to, p->out + begin * out * os, out, p->from,
-               p->in + begin * in * is, in, end - begin);
+    copy_run(p, begin * w->out, begin * w->in, w, end - begin);
     return true;
 }
+enum { SIDE = 8 };
 
-/* views: function td_copy_elements */
+static inline void turn(char *restrict out, int64_t out_step,
+                        const char *restrict in, int64_t in_step,
+                        int64_t n, int64_t size)
+{
+    for (int64_t at = 0; at + SIDE <= n; at += SIDE)
+        for (int64_t r = 0; r < SIDE; r++)
+            for (int64_t c = 0; c < SIDE; c++)
+                memcpy(out + (r * out_step + at + c) * size,
+                       in + ((at + c) * in_step + r) * size,
+                       (size_t)size);
+}
+static void turn_strip(const copy_plan *p, int64_t out, int64_t in)
+{
+    const walk *j = &p->at[p->rank - 1];
+    const int64_t os = p->at[p->rank - 2].out, is = j->in, n = j->size;
+    char *to = p->out + out * p->to_size;
+    const char *from = p->in + in * p->from_size;
+    switch (p->to_size) {
+    case 1: turn(to, os, from, is, n, 1); return;
+    case 2: turn(to, os, from, is, n, 2); return;
+    case 4: turn(to, os, from, is, n, 4); return;
+    default: turn(to, os, from, is, n, 8);
+    }
+}
+enum { PIECE = 256 };
+
+static void copy_strip(const copy_plan *p, int64_t out, int64_t in,
+                       int64_t rows)
+{
+    const walk *k = &p->at[p->rank - 2], *j = &p->at[p->rank - 1];
+    int64_t c = 0;
+    if (p->to == p->from && j->out == 1 && k->in == 1 && rows == SIDE) {
+        turn_strip(p, out, in);
+        c = j->size / SIDE * SIDE;
+    }
+    for (int64_t n; c < j->size; c += n) {
+        n = j->size - c < PIECE ? j->size - c : PIECE;
+        for (int64_t r = 0; r < rows; r++)
+            copy_run(p, out + r * k->out + c * j->out,
+                     in + r * k->in + c * j->in, j, n);
+    }
+}
+static int64_t strips_of(const copy_plan *p)
+{
+    return (p->at[p->rank - 2].size + SIDE - 1) / SIDE;
+}
+
+static bool copy_strips(void *context, int64_t begin, int64_t end,
+                        int worker)
+{
+    const copy_plan *p = context;
+    const walk *k = &p->at[p->rank - 2];
+    (void)worker;
+    for (int64_t strip = begin; strip < end; strip++) {
+        const int64_t row = strip % strips_of(p) * SIDE;
+        int64_t out = row * k->out, in = row * k->in;
+        /* views: find where the strip starts */
+        int64_t at = strip / strips_of(p);
+        for (int d = p->rank - 3; d >= 0; d--) {
+            out += at % p->at[d].size * p->at[d].out;
+            in += at % p->at[d].size * p->at[d].in;
+            at /= p->at[d].size;
+        }
+        copy_strip(p, out, in,
+                   k->size - row < SIDE ? k->size - row : SIDE);
+    }
+    return true;
+}
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
     copy_plan p = { .to = out->dtype, .from = in->dtype,
-                    .out = td_at(out), .in = td_at(in) };
-    const int more = out->rank - in->rank;
-    int64_t n = 1, grain = 32768;
+                    .to_size = (int64_t)td_dtype_size(out->dtype),
+                    .from_size = (int64_t)td_dtype_size(in->dtype),
+                    .out = td_at(out), .in = td_at(in),
+                    .at = { { 1, 1, 1 } } };
+    const int64_t grain = 32768, n = td_numel(out);
     if (!td_on_host(out) || !td_on_host(in))
         return td_copy_elsewhere(out, in);
+    if (n == 0)
+        return true;
     /* views: plan the copy dimension by dimension */
+    const int more = out->rank - in->rank;
     for (int d = 0; d < out->rank; d++) {
         const bool repeat = d < more || in->shape[d - more] == 1;
         add_dimension(&p, out->shape[d], out->strides[d],
                       repeat ? 0 : in->strides[d - more]);
-        n *= out->shape[d];
     }
-    if (n == 0)
-        return true;
     if (p.rank < 2)
         return td_parallel_for(n, grain, copy_line, &p);
-    /* views: copy a plan with rows and columns */
-    const int64_t rows = p.shape[p.rank - 2], width = p.shape[p.rank - 1];
-    const int64_t blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
-    const int64_t unit = (rows < TILE_ROWS ? rows : TILE_ROWS) * width;
-    return td_parallel_for(n / (rows * width) * blocks, grain / unit + 1,
-                           copy_units, &p);
+    /* views: share the strips among threads */
+    const int64_t rows = p.at[p.rank - 2].size;
+    const int64_t width = p.at[p.rank - 1].size;
+    return td_parallel_for(n / (rows * width) * strips_of(&p),
+                           grain / (SIDE * width) + 1, copy_strips, &p);
 }
 
 /* views: functions that copy whole tensors */
@@ -155,27 +173,27 @@ static bool joins(const char *op, const td_tensor *a,
 static bool first_of_list(td_call *call, int more, td_tensor **first,
                           int *dim)
 {
-    if (call->in[0].as.tensors.count == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                       "expected a non-empty list of tensors");
+    td_tensor *const *at = call->in[0].as.tensors.at;
     const int n = call->in[0].as.tensors.count;
     int i = 0;
-    while (more == 0 && i + 1 < n
-           && is_old_empty(call->in[0].as.tensors.at[i]))
+    if (n == 0)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                       "expected a non-empty list of tensors");
+    while (more == 0 && i + 1 < n && is_old_empty(at[i]))
         i++;
-    *first = call->in[0].as.tensors.at[i];
-    /* views: refuse ranks that cannot be joined */
+    *first = at[i];
     const int rank = (*first)->rank + more;
+    /* views: refuse ranks that cannot be joined */
     if (rank > TD_MAX_RANK || rank == 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
                        "rank %d cannot be joined", (*first)->rank);
     return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
-                       (*first)->rank + more, dim);
+                       rank, dim);
 }
 static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
                              int dim)
 {
-    td_tensor part = *y;
+    td_tensor part = td_look(y);
     for (int i = 0; i < n; i++) {
         if (at[i]->rank != y->rank)
             continue;
@@ -194,9 +212,10 @@ static int64_t integer_at(const td_tensor *index, int64_t i)
                                     : ((const int32_t *)p)[at];
 }
 static bool gather(td_tensor *y, const td_tensor *x,
-                   const td_tensor *index, int dim, int64_t n,
-                   int64_t size)
+                   const td_tensor *index, int dim)
 {
+    const int64_t n = td_numel(index);
+    const int64_t size = x->rank ? x->shape[dim] : 1;
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = integer_at(index, i);
         if (at < 0 || at >= size)
@@ -206,17 +225,16 @@ static bool gather(td_tensor *y, const td_tensor *x,
                            (long long)i, dim, (long long)size);
     }
     /* views: copy one position after the other */
-    td_tensor to = *y, from = *x;
+    td_tensor to = td_look(y), from = td_look(x);
+    bool ok = true;
     if (x->rank > 0)
         to.shape[dim] = from.shape[dim] = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t step = x->rank ? x->strides[dim] : 0;
-        to.offset = y->offset + (x->rank ? i * y->strides[dim] : 0);
-        from.offset = x->offset + integer_at(index, i) * step;
-        if (!td_copy_elements(&to, &from))
-            return false;
+    for (int64_t i = 0; ok && i < n; i++) {
+        to.offset = y->offset + i * y->strides[dim];
+        from.offset = x->offset + integer_at(index, i) * x->strides[dim];
+        ok = td_copy_elements(&to, &from);
     }
-    return true;
+    return ok;
 }
 static bool writes_alone(const char *op, const td_tensor *x)
 {
@@ -239,12 +257,6 @@ bool clone_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     return td_return(call, copied(x, x->dtype));
 }
-
-bool contiguous_kernel(td_call *call)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    return td_return(call, copied(x, x->dtype));
-}
 bool to_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -256,8 +268,7 @@ bool to_kernel(td_call *call)
 }
 bool cat_kernel(td_call *call)
 {
-    td_tensor *const *at = call->in[0].as.tensors.at;
-    td_tensor *first;
+    td_tensor *const *at = call->in[0].as.tensors.at, *first;
     const int n = call->in[0].as.tensors.count;
     int dim;
     if (!first_of_list(call, 0, &first, &dim))
@@ -281,8 +292,7 @@ bool cat_kernel(td_call *call)
 }
 bool stack_kernel(td_call *call)
 {
-    td_tensor *const *at = call->in[0].as.tensors.at;
-    td_tensor *first;
+    td_tensor *const *at = call->in[0].as.tensors.at, *first;
     const int n = call->in[0].as.tensors.count;
     int dim;
     if (!first_of_list(call, 1, &first, &dim))
@@ -297,21 +307,15 @@ bool stack_kernel(td_call *call)
     for (int d = 0; d < shape.count; d++)
         shape.at[d] = d == dim ? n : first->shape[d - (d > dim)];
     td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
+    /* views: copy each tensor of the stack */
     if (!td_return(call, y))
         return false;
-    /* views: copy each tensor of the stack */
-    td_tensor part = *y;
-    part.rank--;
-    for (int d = dim; d < part.rank; d++) {
-        part.shape[d] = y->shape[d + 1];
-        part.strides[d] = y->strides[d + 1];
-    }
-    for (int i = 0; i < n; i++) {
-        if (!td_copy_elements(&part, at[i]))
-            return false;
-        part.offset += y->strides[dim];
-    }
-    return true;
+    td_tensor part = td_look(y);
+    td_drop_dim(&part, dim);
+    bool ok = true;
+    for (int i = 0; ok && i < n; i++, part.offset += y->strides[dim])
+        ok = td_copy_elements(&part, at[i]);
+    return ok;
 }
 bool index_select_kernel(td_call *call)
 {
@@ -332,7 +336,6 @@ bool index_select_kernel(td_call *call)
                        index->rank);
     td_dims shape = td_shape_of(x);
     const int64_t n = td_numel(index);
-    const int64_t size = x->rank ? x->shape[dim] : 1;
     if (x->rank > 0)
         shape.at[dim] = n;
     else if (n != 1)
@@ -342,22 +345,22 @@ bool index_select_kernel(td_call *call)
     td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
     if (!td_return(call, y))
         return false;
-    return td_on_host(y) ? gather(y, x, index, dim, n, size)
+    return td_on_host(y) ? gather(y, x, index, dim)
          : td_compute_elsewhere(call, NULL, y->dtype, false);
 }
+static bool fill_with(td_call *call, td_scalar value)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    return writes_alone(call->op->name, x) && td_fill_all(x, value)
+        && changed(call, x);
+}
+
 bool fill__kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    return writes_alone("fill_", x)
-        && td_fill_all(x, call->attr[0].as.scalar)
-        && changed(call, x);
+    return fill_with(call, call->attr[0].as.scalar);
 }
-bool zero__kernel(td_call *call)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    return writes_alone("zero_", x) && td_fill_all(x, td_int(0))
-        && changed(call, x);
-}
+
+bool zero__kernel(td_call *call) { return fill_with(call, td_int(0)); }
 bool copy__kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor, *from = call->in[1].as.tensor;
@@ -374,47 +377,47 @@ bool copy__kernel(td_call *call)
                        td_shape_text(from, right),
                        td_shape_text(x, left));
     }
-    if (x->storage != from->storage)
-        return td_copy_elements(x, from) && changed(call, x);
-    /* views: copy the source aside first */
-    td_tensor *aside = copied(from, from->dtype);
-    const bool ok = aside != NULL && td_copy_elements(x, aside);
+    td_tensor *aside = x->storage != from->storage ? NULL
+                     : copied(from, from->dtype);
+    const bool ok = !td_failed()
+        && td_copy_elements(x, aside ? aside : from);
     td_discard(aside);
     return ok && changed(call, x);
 }
 
 /* views: typed functions that copy */
+static td_tensor *call_on(int op, td_value in, const td_value *attr)
+{
+    return td_run1(&td_ops[op], 1, &in, attr != NULL, attr);
+}
 td_tensor *td_contiguous(td_tensor *x)
 {
     if (x != NULL && !td_failed() && td_is_contiguous(x))
         return td_share(x);
-    return td_run1(&td_ops[TD_OP_contiguous], 1,
-                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+    return call_on(TD_OP_contiguous, td_v_tensor(x), NULL);
+}
+
+td_tensor *td_to(td_tensor *x, td_dtype dtype)
+{
+    const td_value attr = { .kind = TD_DTYPE, .as.dtype = dtype };
+    if (x != NULL && !td_failed() && x->dtype == dtype)
+        return td_share(x);
+    return call_on(TD_OP_to, td_v_tensor(x), &attr);
 }
 td_tensor *td_clone(td_tensor *x)
 {
-    return td_run1(&td_ops[TD_OP_clone], 1,
-                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
-}
-td_tensor *td_to(td_tensor *x, td_dtype dtype)
-{
-    if (x != NULL && !td_failed() && x->dtype == dtype)
-        return td_share(x);
-    const td_value attr = { .kind = TD_DTYPE, .as.dtype = dtype };
-    return td_run1(&td_ops[TD_OP_to], 1,
-                   (td_value[]){ td_v_tensor(x) }, 1, &attr);
+    return call_on(TD_OP_clone, td_v_tensor(x), NULL);
 }
 td_tensor *td_cat(td_tensor *const *tensors, int n, int dim)
 {
     const td_value attr = td_v_int(dim);
-    return td_run1(&td_ops[TD_OP_cat], 1,
-                   (td_value[]){ td_v_tensors(n, tensors) }, 1, &attr);
+    return call_on(TD_OP_cat, td_v_tensors(n, tensors), &attr);
 }
+
 td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 {
     const td_value attr = td_v_int(dim);
-    return td_run1(&td_ops[TD_OP_stack], 1,
-                   (td_value[]){ td_v_tensors(n, tensors) }, 1, &attr);
+    return call_on(TD_OP_stack, td_v_tensors(n, tensors), &attr);
 }
 td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
 {
@@ -427,15 +430,14 @@ td_tensor *td_copy_(td_tensor *x, td_tensor *src)
     return td_run1(&td_ops[TD_OP_copy_], 2,
         (td_value[]){ td_v_tensor(x), td_v_tensor(src) }, 0, NULL);
 }
+
 td_tensor *td_fill_(td_tensor *x, td_scalar value)
 {
     const td_value attr = td_v_scalar(value);
-    return td_run1(&td_ops[TD_OP_fill_], 1,
-                   (td_value[]){ td_v_tensor(x) }, 1, &attr);
+    return call_on(TD_OP_fill_, td_v_tensor(x), &attr);
 }
 
 td_tensor *td_zero_(td_tensor *x)
 {
-    return td_run1(&td_ops[TD_OP_zero_], 1,
-                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+    return call_on(TD_OP_zero_, td_v_tensor(x), NULL);
 }

@@ -8,17 +8,15 @@
 /* printing: functions that read one element */
 td_scalar td_item(const td_tensor *x)
 {
-    td_scalar s = { TD_SCALAR_NONE, { .i = 0 } };
-    if (td_failed() || x == NULL || td_numel(x) != 1) {
-        if (x == NULL)
-            td_fail(TD_ERROR_VALUE, "item", "the tensor is NULL");
-        else
-            td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld "
-                    "elements cannot be read as one number",
-                    (long long)td_numel(x));
-        return s;
-    }
-    return td_element(x, 0);
+    if (!td_failed() && x != NULL && td_numel(x) == 1)
+        return td_element(x, 0);
+    if (x == NULL)
+        td_fail(TD_ERROR_VALUE, "item", "the tensor is NULL");
+    else
+        td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld "
+                "elements cannot be read as one number",
+                (long long)td_numel(x));
+    return (td_scalar){ TD_SCALAR_NONE, { .i = 0 } };
 }
 double td_item_double(const td_tensor *x)
 {
@@ -49,9 +47,11 @@ td_scalar td_element(const td_tensor *x, int64_t at)
 typedef enum { WHOLE, DECIMAL, EXPONENT, INTEGER, TRUTH } style;
 
 typedef struct {
+    double largest, smallest;   /* magnitudes, but for 0 */
+    bool whole;
     style style;
     int width;
-    char *out;              /* may be NULL: only count */
+    char *out;                  /* may be NULL: only count */
     int64_t room, length;
 } format;
 
@@ -61,6 +61,13 @@ static void emit(format *f, const char *text)
     for (; *text; text++, f->length++)
         if (f->length + 1 < f->room)
             f->out[f->length] = *text;
+}
+static void break_line(format *f, int lines, int indent)
+{
+    while (lines-- > 0)
+        emit(f, "\n");
+    while (indent-- > 0)
+        emit(f, " ");
 }
 
 /* printing: function number_text */
@@ -89,58 +96,51 @@ static bool shown(const td_tensor *x, int d, int64_t i)
     return td_numel(x) <= SUMMARISE_FROM || i < EDGE
         || i >= x->shape[d] - EDGE;
 }
+
 static int64_t next_shown(const td_tensor *x, int d, int64_t i)
 {
     return shown(x, d, i + 1) ? i + 1 : x->shape[d] - EDGE;
 }
 
-/* printing: function measure */
-typedef struct {
-    double largest, smallest;
-    bool whole;
-} range;
+/* printing: function each_shown */
+typedef void visitor(format *f, td_scalar s);
 
-static void measure(const td_tensor *x, int d, int64_t at, range *r)
+static void each_shown(const td_tensor *x, int d, int64_t at,
+                       visitor *visit, format *f)
 {
-    if (d < x->rank) {
+    if (d == x->rank)
+        visit(f, td_element(x, at));
+    else
         for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i))
-            measure(x, d + 1, at + i * x->strides[d], r);
-        return;
-    }
-    const double v = fabs(td_scalar_double(td_element(x, at)));
+            each_shown(x, d + 1, at + i * x->strides[d], visit, f);
+}
+static void note_size(format *f, td_scalar s)
+{
+    const double v = fabs(td_scalar_double(s));
     if (!isfinite(v) || v == 0)
         return;
-    r->largest = v > r->largest ? v : r->largest;
-    r->smallest = r->smallest == 0 || v < r->smallest ? v : r->smallest;
-    r->whole &= v == floor(v);
+    f->largest = v > f->largest ? v : f->largest;
+    f->smallest = f->smallest == 0 || v < f->smallest ? v : f->smallest;
+    f->whole &= v == floor(v);
 }
 
 /* printing: function choose_style */
-static style choose_style(const td_tensor *x)
+static style choose_style(const td_tensor *x, format *f)
 {
     if (!td_dtype_is_floating(x->dtype))
         return x->dtype == TD_BOOL ? TRUTH : INTEGER;
-    range r = { 0, 0, true };
+    f->whole = true;
     if (td_numel(x) > 0)
-        measure(x, 0, 0, &r);
-    const bool spread = r.smallest > 0
-        && r.largest / r.smallest > 1000;
-    if (r.whole)
-        return spread || r.largest > 1e8 ? EXPONENT : WHOLE;
-    return spread || r.largest > 1e8 || r.smallest < 1e-4 ? EXPONENT
-                                                           : DECIMAL;
+        each_shown(x, 0, 0, note_size, f);
+    const bool far = f->largest > 1e8 || (f->smallest > 0
+        && f->largest / f->smallest > 1000);
+    if (f->whole)
+        return far ? EXPONENT : WHOLE;
+    return far || f->smallest < 1e-4 ? EXPONENT : DECIMAL;
 }
-
-/* printing: function widest */
-static void widest(const td_tensor *x, int d, int64_t at, format *f)
+static void note_width(format *f, td_scalar s)
 {
     char text[64];
-    if (d < x->rank) {
-        for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i))
-            widest(x, d + 1, at + i * x->strides[d], f);
-        return;
-    }
-    const td_scalar s = td_element(x, at);
     const int n = number_text(f, s, text);
     if (s.kind != TD_SCALAR_FLOAT || (isfinite(s.as.f) && s.as.f != 0))
         f->width = n > f->width ? n : f->width;
@@ -151,19 +151,16 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
                       format *f)
 {
     char text[64], padded[80];
-    const int per_line = (LINE - indent + 1) / (f->width + 2);
+    const int fit = (LINE - indent + 1) / (f->width + 2);
     int column = 0;
     for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
         if (i > 0) {
-            emit(f, ",");
             /* printing: begin the next number on this line or a new one */
-            if (++column % (per_line > 0 ? per_line : 1) == 0) {
-                emit(f, "\n");
-                for (int k = 0; k < indent; k++)
-                    emit(f, " ");
-            } else {
+            emit(f, ",");
+            if (++column % (fit > 0 ? fit : 1) == 0)
+                break_line(f, 1, indent);
+            else
                 emit(f, " ");
-            }
         }
         number_text(f, td_element(x, at + i * x->strides[d]), text);
         snprintf(padded, sizeof padded, "%*s", f->width, text);
@@ -192,17 +189,12 @@ static void print_part(const td_tensor *x, int d, int64_t at,
         for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
             /* printing: separate the parts of the dimension */
             if (i > 0) {
-                emit(f, i == x->shape[d] - EDGE && !shown(x, d, EDGE)
-                        ? ",\n" : ",");
+                emit(f, ",");
                 if (i == x->shape[d] - EDGE && !shown(x, d, EDGE)) {
-                    for (int k = 0; k <= indent; k++)
-                        emit(f, " ");
+                    break_line(f, 1, indent + 1);
                     emit(f, "...,");
                 }
-                for (int k = d; k < x->rank - 1; k++)
-                    emit(f, "\n");
-                for (int k = 0; k <= indent; k++)
-                    emit(f, " ");
+                break_line(f, x->rank - 1 - d, indent + 1);
             }
             print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
         }
@@ -216,9 +208,9 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
     if (x == NULL) {
         emit(&f, "NULL");
     } else {
-        f.style = choose_style(x);
+        f.style = choose_style(x, &f);
         if (x->rank > 0 && td_numel(x) > 0)
-            widest(x, 0, 0, &f);
+            each_shown(x, 0, 0, note_width, &f);
         emit(&f, "tensor(");
         if (td_numel(x) > 0)
             print_part(x, 0, 0, 7, &f);

@@ -9,6 +9,7 @@
 #ifndef TREADLE_SRC_TENSOR_H
 #define TREADLE_SRC_TENSOR_H
 #include <stdatomic.h>
+#include <string.h>
 #include <treadle/tensor.h>
 #include "memory.h"
 #include "object.h"
@@ -54,6 +55,16 @@ static inline void *td_at(const td_tensor *x)
     return data == NULL ? NULL      /* of a trace: no value */
          : data + x->offset * (int64_t)td_dtype_size(x->dtype);
 }
+/* views: function td_look */
+static inline td_tensor td_look(const td_tensor *x)
+{
+    td_tensor y = { .storage = x->storage, .dtype = x->dtype,
+                    .rank = x->rank, .offset = x->offset };
+    memcpy(y.shape, x->shape, sizeof y.shape);
+    memcpy(y.strides, x->strides, sizeof y.strides);
+    return y;
+}
+
 /* printing: prototypes inside of tensors */
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
@@ -61,6 +72,7 @@ td_tensor *td_tensor_alias(const td_tensor *x);
 void td_discard(void *object);  /* a result that nobody will get */
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
+void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
 bool td_dims_equal(const td_dims *a, const td_dims *b);
 td_storage *td_storage_retain(td_storage *s);
 void td_storage_release(td_storage *s);     /* NULL is fine */

@@ -60,10 +60,23 @@ static void derivatives_agree_with_differences(void **state)
         }
 }
 
+/* first-cloth: test the loss of large scores */
+static void losses_of_large_scores_are_finite(void **state)
+{
+    unsigned char labels[BATCH] = { 0 };
+    static layer last;
+    (void)state;
+    last = new_layer(1, KINDS);
+    for (int p = 0; p < BATCH; p++)
+        last.result[p * KINDS + 1] = 100;
+    assert_float_equal(measure_loss(&last, labels), 100, 1e-3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(derivatives_agree_with_differences),
+        cmocka_unit_test(losses_of_large_scores_are_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "printing": edit that, not this file. */
+/* Tangled from the chapter "views": edit that, not this file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,10 +23,29 @@ static void a_view_of_a_view_reads_the_right_element(void **state)
     td_scope_end();
 }
 
+/* views: test the edges of turned blocks */
+static void turned_copies_have_right_edges(void **state)
+{
+    const td_dtype types[] = { TD_UINT8, TD_INT16, TD_FLOAT32,
+                               TD_FLOAT64 };
+    (void)state;
+    td_scope_begin();
+    for (int k = 0; k < 4; k++) {
+        td_tensor *x = td_arange(td_int(0), td_int(143), td_int(1),
+                           (td_tensor_options){ .dtype = types[k] });
+        td_tensor *y = td_contiguous(td_t(td_view(x, TD_DIMS(13, 11))));
+        for (int i = 0; i < 143; i++)
+            assert_int_equal(td_item_int(td_select(td_view(y,
+                TD_DIMS(143)), 0, i)), i % 13 * 11 + i / 13);
+    }
+    td_scope_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_of_a_view_reads_the_right_element),
+        cmocka_unit_test(turned_copies_have_right_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

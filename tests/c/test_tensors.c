@@ -313,6 +313,10 @@ static void printing_looks_like_pytorch(void **state)
     expect_repr(td_full(TD_DIMS(1001), td_float(1e-5), plain),
                 "tensor([1.0000e-05, 1.0000e-05, 1.0000e-05,  ..., 1.0000e-05, 1.0000e-05,\n"
                 "        1.0000e-05])");
+    td_tensor *hidden = td_ones(TD_DIMS(1001), (td_tensor_options)TD_DEFAULTS);
+    td_fill_(td_select(hidden, 0, 500), td_float(1e9));
+    expect_repr(hidden, "tensor([1., 1., 1.,  ..., 1., 1., 1.])");
+    expect_repr(td_t(td_reshape(count_to(6), TD_DIMS(2, 3))), "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
     char small[5] = "xxxx";
     assert_int_equal(td_repr(count_to(3), small, 5), 17);
     assert_string_equal(small, "tens");
