@@ -366,7 +366,7 @@ bench: $(BUILD)/bench
 figures: lib examples $(BUILD)/bench
 	@for script in $(sort $(wildcard figures/data/*.sh)); do BUILD=$(BUILD) PYTHON=$(PYTHON) loom/figure $$script; done
 
-transcripts: lib examples python $(BUILD)/bench
+transcripts: lib examples python $(BUILD)/bench $(PLANTED)
 	@status=0; for script in $(sort $(wildcard figures/transcripts/*.sh figures/transcripts/*.py)); do \
 	  BUILD=$(BUILD) PYTHON=$(PYTHON) CC=$(CC) loom/transcript $(if $(COMPARE),--compare) $$script || status=1; \
 	done; exit $$status

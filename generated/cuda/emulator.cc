@@ -469,9 +469,9 @@ static bool race(const touch *old, const touch *fresh, const char *what,
     if (ordered(old, fresh))
         return false;
     if (reports++ == 0)
-        report(fresh->site, "data race on %s: block %d, thread %d %s what "
-               "block %d, thread %d touched at %s, with no barrier "
-               "between", what, fresh->block, fresh->thread, did,
+        report(fresh->site, "data race on %s: block %d, thread %d %s "
+               "what block %d, thread %d touched at %s, with no "
+               "barrier between", what, fresh->block, fresh->thread, did,
                old->block, old->thread, place_of(old->site).text);
     return true;
 }
@@ -509,7 +509,8 @@ static const bool counting = getenv("TREADLE_CUDA_REPORT") != NULL;
 static void count_sectors(const touch *t, char *p)
 {
     if (counting)
-        asked[{ t->site, t->thread / 32, visits[{ t->site, t->thread }]++ }]
+        asked[{ t->site, t->thread / 32,
+                visits[{ t->site, t->thread }]++ }]
             .insert((uintptr_t)p / 32);
 }
 
@@ -549,7 +550,8 @@ const char *emulator_report()
         const tally &t = k.second;
         snprintf(line, sizeof line, "%-30s %15.2f  %19.2f\n",
                  k.first.c_str(),
-                 t.requests ? (double)t.sectors / (double)t.requests : 0,
+                 t.requests ? (double)t.sectors
+                            / (double)t.requests : 0,
                  t.shared_requests ? (double)t.rounds
                                    / (double)t.shared_requests : 0);
         text += line;
@@ -572,8 +574,9 @@ static void watch_global(char *p, size_t n, const touch *t, bool write)
     if (b == NULL)
         return;
     if (p < b->data || p + n > b->data + b->bytes) {
-        report(t->site, "%s outside of an allocation of %zu bytes: byte "
-               "%ld, block %d, thread %d", write ? "write" : "read",
+        report(t->site, "%s outside of an allocation of %zu bytes: "
+               "byte %ld, block %d, thread %d",
+               write ? "write" : "read",
                b->bytes, (long)(p - b->data), t->block, t->thread);
         return;
     }
@@ -645,10 +648,10 @@ static void watch(void *address, size_t n, bool write, const void *site)
 #define WATCH(n)                                                       \
     void __tsan_read##n(void *p) { watch(p, n, false, SITE); }         \
     void __tsan_write##n(void *p) { watch(p, n, true, SITE); }         \
-    void __tsan_unaligned_read##n(void *p) { watch(p, n, false, SITE); } \
-    void __tsan_unaligned_write##n(void *p) { watch(p, n, true, SITE); } \
-    void __tsan_read##n##_pc(void *p, void *) { watch(p, n, false, SITE); } \
-    void __tsan_write##n##_pc(void *p, void *) { watch(p, n, true, SITE); }
+    void __tsan_unaligned_read##n(void *p)                             \
+    { watch(p, n, false, SITE); }                                      \
+    void __tsan_unaligned_write##n(void *p)                            \
+    { watch(p, n, true, SITE); }
 #define WATCH_ATOMIC(bits, T)                                          \
     T __tsan_atomic##bits##_load(const volatile T *p, int)             \
     { return __atomic_load_n(p, __ATOMIC_RELAXED); }                   \

@@ -3,8 +3,8 @@
 /* CUDA for the host's compiler: the parts this book uses.
 
    A block's threads are fibers that run in turn; a launch returns when
-   it is done.  Built with -fsanitize=thread and TD_CHECKED, every access
-   of a kernel is watched (see the chapter "cuda"). */
+   it is done.  Built with -fsanitize=thread and TD_CHECKED, every
+   access of a kernel is watched (see the chapter "cuda"). */
 #ifndef TREADLE_EMULATOR_H
 #define TREADLE_EMULATOR_H
 #include <algorithm>
@@ -130,13 +130,14 @@ template <class T> struct emulated_same { typedef T type; };
 template <class T>
 T atomicAdd(T *at, typename emulated_same<T>::type x)
 {
-    return emulated_update<T>(at, [](T a, T b) { return (T)(a + b); }, x);
+    return emulated_update<T>(
+        at, [](T a, T b) { return (T)(a + b); }, x);
 }
 template <class T>
 T atomicMax(T *at, typename emulated_same<T>::type x)
 {
-    return emulated_update<T>(at, [](T a, T b) { return a > b ? a : b; },
-                              x);
+    return emulated_update<T>(
+        at, [](T a, T b) { return a > b ? a : b; }, x);
 }
 template <class T>
 T atomicExch(T *at, typename emulated_same<T>::type x)
@@ -205,7 +206,10 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t = 0)
 {
     return cudaGetLastError();
 }
-inline cudaError_t cudaDeviceSynchronize() { return cudaGetLastError(); }
+inline cudaError_t cudaDeviceSynchronize()
+{
+    return cudaGetLastError();
+}
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
     *s = NULL;

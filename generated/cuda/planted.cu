@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "cuda": edit that, not this file. */
-/* Six kernels with a bug each, and without it: see the chapter "cuda". */
+/* Six kernels with a bug each, and without: see the chapter "cuda". */
 #include "device.cuh"
 
 enum { BLOCK = 64 };
@@ -87,19 +87,23 @@ __global__ void twice(float *out, const float *in, int n)
         out[i] = 2 * in[i];
 }
 
-template <bool CURED> static void launch(int which, float *out, float *in)
+/* cuda: function planted */
+template <bool CURED>
+static void launch(int which, float *out, float *in)
 {
-    const int n = BLOCK - 20;
+    const int n = BLOCK - 20, half = BLOCK / 2;
+#define RUN(kernel, grid, block) \
+    TD_LAUNCH(kernel<CURED>, grid, block, 0, 0, out, in)
     switch (which) {
-    case 0: TD_LAUNCH(smooth<CURED>, 1, BLOCK, 0, 0, out, in); break;
-    case 1: TD_LAUNCH(sum_part<CURED>, 1, BLOCK, 0, 0, out, in, n); break;
-    case 2: TD_LAUNCH(differences<CURED>, 1, BLOCK, 0, 0, out, in); break;
-    case 3:
-        TD_LAUNCH(differences_padded<CURED>, 1, BLOCK, 0, 0, out, in);
+    case 0: RUN(smooth, 1, BLOCK); break;
+    case 1: TD_LAUNCH(sum_part<CURED>, 1, BLOCK, 0, 0, out, in, n);
         break;
-    case 4: TD_LAUNCH(sum_all<CURED>, 2, BLOCK / 2, 0, 0, out, in); break;
-    default: TD_LAUNCH(twice<CURED>, 3, BLOCK / 2, 0, 0, out, in, BLOCK);
+    case 2: RUN(differences, 1, BLOCK); break;
+    case 3: RUN(differences_padded, 1, BLOCK); break;
+    case 4: RUN(sum_all, 2, half); break;
+    default: TD_LAUNCH(twice<CURED>, 3, half, 0, 0, out, in, BLOCK);
     }
+#undef RUN
 }
 
 /* Runs one of them on 0, 1, ... 63; the result goes to `result`. */

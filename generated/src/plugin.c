@@ -60,13 +60,15 @@ static bool shake_hands(const char *operation, td_device_table *table)
     if (init == NULL) {
         const char *why = plugin == NULL ? dlerror()
                         : "it exports no init function";
-        return td_fail(TD_ERROR_UNSUPPORTED, operation, "device cuda is "
-            "not available: %s: %s", name ? name : "TREADLE_CUDA=0",
+        return td_fail(TD_ERROR_UNSUPPORTED, operation,
+            "device cuda is not available: %s: %s",
+            name ? name : "TREADLE_CUDA=0",
             name == NULL ? "switched off" : why ? why : "no such file");
     }
     if (!init(&host, table))
         return td_failed() ? false : td_fail(TD_ERROR_UNSUPPORTED,
-            operation, "device cuda is not available: %s refused", name);
+            operation, "device cuda is not available: %s refused",
+            name);
     return table->version == TD_PLUGIN_VERSION
         || td_fail(TD_ERROR_UNSUPPORTED, operation, "%s is of version "
                    "%d, expected %d; build it again", name,
@@ -115,7 +117,7 @@ td_tensor *td_to_host(td_tensor *x)
 {
     if (x != NULL && x->storage->data == NULL && !td_failed())
         td_fail(TD_ERROR_RUNTIME, "to_host", "the tensor has no value: "
-                "it was made while tracing, where only shapes are known");
+                "it was made while tracing, where shapes are known");
     return td_to_device(x, (td_device){ TD_DEVICE_CPU, 0 });
 }
 int td_device_count(td_device_kind kind)

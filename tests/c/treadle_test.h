@@ -83,6 +83,7 @@ static inline bool counters_are_back(td_memory_info before)
 /* The same start for every test, whatever the one before did. */
 static inline int begin_bare(void **state)
 {
+    setenv("TREADLE_CUDA", "0", 0);     /* whatever is in this machine */
     td_error_clear();
     td_memory_fail_after(-1);
     draws = 1;
