@@ -471,8 +471,9 @@ static bool race(const touch *old, const touch *fresh, const char *what,
     if (reports++ == 0)
         report(fresh->site, "data race on %s: block %d, thread %d %s "
                "what block %d, thread %d touched at %s, with no "
-               "barrier between", what, fresh->block, fresh->thread, did,
-               old->block, old->thread, place_of(old->site).text);
+               "barrier between", what, fresh->block, fresh->thread,
+               did, old->block, old->thread,
+               place_of(old->site).text);
     return true;
 }
 

@@ -66,7 +66,8 @@ static int read_value(text_reader *r)
             return -1;
     return (int)n;
 }
-static int read_list(text_reader *r, int64_t *list, int room, bool values)
+static int read_list(text_reader *r, int64_t *list, int room,
+                     bool values)
 {
     int n = 0;
     char *end;

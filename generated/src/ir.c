@@ -395,7 +395,8 @@ static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                         : o->kind == TD_TENSORS ? o->count : 0;
         listed += o->kind == TD_TENSORS ? count : 0;
         for (int k = 0; k < count; k++) {
-            const int v = o->kind == TD_TENSOR ? o->value : o->values[k];
+            const int v = o->kind == TD_TENSOR ? o->value
+                                               : o->values[k];
             if (at[v] == NULL)
                 return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
                                "uses %%%d before it is defined",
@@ -459,7 +460,8 @@ bool td_program_verify(const td_program *p)
     td_thread *self = td_self();
     if (p == NULL)
         return td_fail(TD_ERROR_VALUE, "verify", "the program is NULL");
-    const size_t bytes = (size_t)(p->n_values + 1) * sizeof(td_tensor *);
+    const size_t n = (size_t)p->n_values + 1;
+    const size_t bytes = n * sizeof(td_tensor *);
     td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
     if (at == NULL)
         return false;

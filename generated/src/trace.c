@@ -88,8 +88,8 @@ static bool made_here(const td_trace *t, const td_tensor *x)
 static int capture(td_trace *t, const td_op *op, td_tensor *x)
 {
     if (x->storage->data == NULL) {
-        td_fail(TD_ERROR_RUNTIME, op ? op->name : "return", "a tensor of "
-                "another trace has no value here");
+        td_fail(TD_ERROR_RUNTIME, op ? op->name : "return",
+                "a tensor of another trace has no value here");
         return -1;
     }
     td_ir_value value = td_ir_describe(x, TD_IR_CAPTURED);

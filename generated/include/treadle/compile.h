@@ -10,7 +10,8 @@
        td_tensor *x = td_trace_input(TD_DIMS(16, 10), TD_FLOAT32, cpu);
        td_tensor *y = td_linear(x, w, b);
        td_program *p = td_trace_end(&y, 1);
-       td_executable *e = td_compile(p, (td_compile_options)TD_DEFAULTS);
+       td_compile_options best = TD_DEFAULTS;
+       td_executable *e = td_compile(p, best);
        td_execute(e, &data, 1, &y); */
 #ifndef TREADLE_COMPILE_H
 #define TREADLE_COMPILE_H
@@ -31,13 +32,14 @@ typedef struct {
 /* Starts to record; what was being recorded goes on after the end. */
 TD_API bool td_trace_begin(bool symbolic);
 
-/* An argument of the program being traced; without values if symbolic.*/
+/* An argument of the program being traced; symbolic: without values. */
 TD_API td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
                                  td_device device);
 
-/* Ends the newest trace, also when an error is pending (then NULL).  The
-   program returns the n outputs; tensors it did not make are captured:
-   kept alive, read at each run, and written if the trace changed them. */
+/* Ends the newest trace, also when an error is pending (then NULL).
+   The program returns the n outputs; tensors it did not make are
+   captured: kept alive, read at each run, and written if the trace
+   changed them. */
 TD_API td_program *td_trace_end(td_tensor *const *outputs, int n);
 
 /* The program as text; returns its length, like snprintf. */
@@ -53,8 +55,8 @@ TD_API int td_program_inputs(const td_program *p);
 TD_API int td_program_outputs(const td_program *p);
 TD_API int td_program_steps(const td_program *p);
 
-/* Interprets the program; outputs are new tensors.  Captured tensors are
-   written after the last step, or not at all. */
+/* Interprets the program; outputs are new tensors.  Captured tensors
+   are written after the last step, or not at all. */
 TD_API bool td_program_run(td_program *p, td_tensor *const *inputs,
                            int n, td_tensor **outputs);
 
