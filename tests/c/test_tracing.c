@@ -1,0 +1,287 @@
+/* needs: tracing losses optimisers modules random */
+/* Traces and programs: recorded, printed, read, verified, replayed. */
+#include "treadle_test.h"
+#include <treadle/treadle.h>
+
+static const td_device cpu = { TD_DEVICE_CPU, 0 };
+static const td_tensor_options none = TD_DEFAULTS;
+
+typedef struct { td_tensor *w[5]; td_optimiser *sgd; } net;
+
+/* 6 -> 5 -> 3, with biases and a scale, and SGD with momentum. */
+static net new_net(void)
+{
+    net n;
+    const td_dims shapes[] = { TD_DIMS(5, 6), TD_DIMS(5), TD_DIMS(3, 5), TD_DIMS(3), TD_DIMS(3) };
+    td_manual_seed(11);
+    for (int i = 0; i < 5; i++)
+        n.w[i] = td_randn(shapes[i], (td_tensor_options){ .requires_grad = true });
+    n.sgd = td_sgd(n.w, 5, 0.05, (td_sgd_options){ .momentum = 0.9, .weight_decay = 1e-3 });
+    return n;
+}
+
+static td_tensor *step(net *n, td_tensor *x, td_tensor *t)
+{
+    td_zero_grad(n->sgd);
+    td_tensor *h = td_tanh(td_relu(td_linear(x, n->w[0], n->w[1])));
+    td_tensor *y = td_mul(td_linear(h, n->w[2], n->w[3]), n->w[4]);
+    td_tensor *loss = td_cross_entropy(y, t, (td_cross_entropy_options){ .label_smoothing = 0.1 });
+    td_backward(loss, (td_backward_options)TD_DEFAULTS);
+    td_step(n->sgd);
+    return loss;
+}
+
+static td_tensor *batch(void) { return td_randn(TD_DIMS(7, 6), none); }
+static td_tensor *labels(void)
+{
+    return td_to(td_randint(0, 3, TD_DIMS(7), none), TD_INT64);
+}
+
+static td_program *traced(net *n)
+{
+    td_trace_begin(true);
+    td_tensor *x = td_trace_input(TD_DIMS(7, 6), TD_FLOAT32, cpu);
+    td_tensor *t = td_trace_input(TD_DIMS(7), TD_INT64, cpu);
+    td_tensor *loss = step(n, x, t);
+    return td_trace_end(&loss, 1);
+}
+
+static void a_replayed_step_is_the_eager_step_to_the_bit(void **state)
+{
+    td_tensor *x = batch(), *t = labels();
+    net a = new_net(), b = new_net();
+    step(&a, x, t);                         /* makes the buffers */
+    step(&b, x, t);
+    td_program *p = traced(&b);
+    assert_true(td_program_verify(p));
+    for (int k = 0; k < 20; k++) {
+        td_tensor *loss = NULL;
+        assert_true(td_program_run(p, (td_tensor *[]){ x, t }, 2, &loss));
+        assert_true(td_item_double(step(&a, x, t)) == td_item_double(loss));
+    }
+    for (int i = 0; i < 5; i++)
+        expect_same_bits(a.w[i], b.w[i]);
+}
+
+static void a_symbolic_trace_leaves_weights_and_gradients_alone(void **state)
+{
+    net n = new_net();
+    step(&n, batch(), labels());
+    td_tensor *w = td_clone(td_detach(n.w[0])), *g = td_grad_of(n.w[0]);
+    traced(&n);
+    expect_same_bits(w, td_detach(n.w[0]));
+    assert_ptr_equal(td_grad_of(n.w[0]), g);
+}
+
+static char printed[40000];
+
+static const char *print(td_program *p)
+{
+    assert_true(td_program_print(p, printed, sizeof printed) < (int64_t)sizeof printed);
+    return printed;
+}
+
+static void printing_and_reading_is_a_round_trip(void **state)
+{
+    net n = new_net();
+    static char first[40000];
+    step(&n, batch(), labels());
+    strcpy(first, print(traced(&n)));
+    td_program *read = td_program_parse(first);
+    assert_non_null(read);
+    assert_string_equal(print(read), first);
+    assert_int_equal(td_program_inputs(read), 2 + 10);
+}
+
+static void scalars_and_lists_survive_the_round_trip(void **state)
+{
+    td_trace_begin(true);
+    td_tensor *x = td_trace_input(TD_DIMS(3, 4), TD_FLOAT64, cpu);
+    td_tensor *y = td_add_scalar(td_mul_scalar(x, td_float(0.1)), td_int(-3));
+    y = td_where_scalar(td_gt_scalar(y, td_float(1e-30)), y, td_float(-INFINITY));
+    y = td_cat((td_tensor *[]){ y, x, y }, 3, -1);
+    y = td_sum(y, (td_reduce_options){ .dims = TD_DIMS(0, 1), .keepdim = true });
+    td_program *p = td_trace_end(&y, 1);
+    static char first[4000];
+    strcpy(first, print(p));
+    assert_non_null(strstr(first, "0.1"));
+    assert_string_equal(print(td_program_parse(first)), first);
+    td_tensor *data = td_ones(TD_DIMS(3, 4), (td_tensor_options){ .dtype = TD_FLOAT64 }), *a, *b;
+    assert_true(td_program_run(p, &data, 1, &a));
+    assert_true(td_program_run(td_program_parse(first), &data, 1, &b));
+    expect_same_bits(a, b);
+}
+
+static void malformed_texts_are_refused_by_line(void **state)
+{
+    static const struct { const char *text, *words; } bad[] = {
+        { "input %0 : float99[2]\nreturn %0\n", "line 1: expected a dtype" },
+        { "input %0 : float32[2]\n%1 = nothing(%0) : float32[2]\n", "line 2: there is no such operator" },
+        { "input %0 : float32[2]\ninput %0 : float32[2]\n", "line 2: this value is defined twice" },
+        { "input %0 : float32[2]\n%1 = relu(%0 : float32[2]\n", "line 2: expected ')'" },
+        { "input %0 : float32[2]\n%1 = relu(%0) : float32[2] x\n", "line 2: the line should end" },
+        { "%1 = relu(%0) : float32[2]\nreturn %1\n", "uses %0 before it is defined" },
+        { "input %0 : float32[2]\n%1 = relu(%0) : float32[3]\n", "makes float32[2], the program says" },
+        { "input %0 : float32[2]\nreturn %7\n", "returns %7, which no step makes" },
+        { "input %0 : float32[2]\ninput %1 : float32[3]\nupdate %0 = %1\n", "cannot be updated" },
+        { "input %99999999 : float32[2]\n", "expected the number of a value" },
+        { "input %0 : float32[1,2,3,4,5,6,7,8,9]\n", "the list is too long" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_null(td_program_parse(bad[i].text));
+        expect_error(TD_ERROR_VALUE, bad[i].words);
+    }
+    assert_null(td_program_parse(NULL));
+    expect_error(TD_ERROR_VALUE, "NULL");
+}
+
+static void no_damaged_text_crashes_the_reader(void **state)
+{
+    net n = new_net();
+    static char good[40000], bad[40000];
+    step(&n, batch(), labels());
+    strcpy(good, print(traced(&n)));
+    const size_t length = strlen(good);
+    uint32_t random = 1;
+    for (int k = 0; k < 300; k++) {
+        strcpy(bad, good);
+        for (int c = 0; c < 3; c++) {
+            random = random * 1664525u + 1013904223u;
+            bad[random % length] = (char)(' ' + (random >> 16) % 95);
+        }
+        bad[random % 3 == 0 ? (random >> 8) % length : length] = '\0';
+        td_scope_begin();
+        td_program_parse(bad);
+        td_error_clear();
+        td_scope_end();
+    }
+}
+
+static void a_value_is_known_by_what_it_sees(void **state)
+{
+    td_trace_begin(false);
+    td_tensor *x = td_ones(TD_DIMS(2, 3), none);
+    td_tensor *y = td_relu(td_detach(td_t(td_t(x))));
+    td_program *p = td_trace_end(&y, 1);
+    assert_non_null(strstr(print(p), "relu(%0)"));
+}
+
+static void a_view_changed_behind_is_refused(void **state)
+{
+    td_tensor *x = td_ones(TD_DIMS(2, 3), none);
+    td_trace_begin(false);
+    td_tensor *y = td_relu(x);
+    td_add_scalar_(td_select(y, 0, 1), td_int(1));
+    assert_null(td_exp(y));
+    expect_error(TD_ERROR_UNSUPPORTED, "exp: a tensor was changed in place through another view");
+    assert_non_null(td_trace_end(&x, 1));
+}
+
+static void what_has_no_value_is_not_read(void **state)
+{
+    td_trace_begin(true);
+    td_tensor *x = td_trace_input(TD_DIMS(1), TD_FLOAT32, cpu);
+    td_tensor *y = td_exp(x);
+    td_item(y);
+    expect_error(TD_ERROR_RUNTIME, "has no value: it was made while tracing");
+    assert_null(td_randn(TD_DIMS(2), none));
+    expect_error(TD_ERROR_UNSUPPORTED, "random numbers cannot be traced");
+    td_program *p = td_trace_end(&y, 1);
+    assert_non_null(p);
+    assert_null(td_exp(y));
+    expect_error(TD_ERROR_RUNTIME, "has no value");
+    td_trace_begin(false);
+    assert_null(td_relu(y));
+    td_error_clear();
+    td_trace_end(NULL, 0);
+}
+
+static void inputs_must_be_as_traced(void **state)
+{
+    td_trace_begin(true);
+    td_tensor *x = td_trace_input(TD_DIMS(2, 3), TD_FLOAT32, cpu), *y = td_exp(x), *out;
+    td_program *p = td_trace_end(&y, 1);
+    td_tensor *other = td_ones(TD_DIMS(3, 2), none);
+    assert_false(td_program_run(p, &other, 1, &out));
+    expect_error(TD_ERROR_VALUE, "input 0 is float32[3, 2], the program was traced with float32[2, 3]");
+    assert_false(td_program_run(p, NULL, 0, &out));
+    expect_error(TD_ERROR_VALUE, "input 0 is missing");
+    assert_null(td_compile(p, (td_compile_options){ .backend = "abacus" }));
+    expect_error(TD_ERROR_VALUE, "there is no back end 'abacus'");
+}
+
+static void traces_nest_and_the_outer_goes_on(void **state)
+{
+    td_tensor *x = td_ones(TD_DIMS(2), none);
+    td_trace_begin(false);
+    td_tensor *y = td_exp(x);
+    td_trace_begin(true);
+    td_tensor *a = td_trace_input(TD_DIMS(2), TD_FLOAT32, cpu), *b = td_sin(a);
+    td_program *inner = td_trace_end(&b, 1);
+    y = td_cos(y);
+    td_program *outer = td_trace_end(&y, 1);
+    assert_int_equal(td_program_steps(inner), 1);
+    assert_int_equal(td_program_steps(outer), 2);
+    assert_null(td_trace_end(NULL, 0));
+    expect_error(TD_ERROR_RUNTIME, "no trace is open");
+}
+
+static void second_derivatives_can_be_traced(void **state)
+{
+    td_tensor *w = td_full(TD_DIMS(3), td_float(0.3), (td_tensor_options){ .dtype = TD_FLOAT64, .requires_grad = true });
+    td_tensor *results[2];
+    for (int k = 0; k < 2; k++) {
+        td_tensor *g, *gg, *out;
+        if (k == 1)
+            td_trace_begin(true);
+        td_tensor *y = td_sum(td_exp(td_tanh(w)), (td_reduce_options)TD_DEFAULTS);
+        td_grad(&y, 1, &w, 1, &g, (td_grad_options){ .create_graph = true });
+        g = td_sum(g, (td_reduce_options)TD_DEFAULTS);
+        td_grad(&g, 1, &w, 1, &gg, (td_grad_options)TD_DEFAULTS);
+        results[k] = gg;
+        if (k == 1) {
+            td_program *p = td_trace_end(&gg, 1);
+            assert_true(td_program_run(p, NULL, 0, &out));
+            results[k] = out;
+        }
+    }
+    compare(results[1], results[0], 1e-12);
+}
+
+static bool trace_and_run(void *context)
+{
+    net n = new_net();
+    td_tensor *x = batch(), *t = labels(), *loss = NULL;
+    step(&n, x, t);
+    td_program *p = traced(&n);
+    char *text = printed;
+    if (p != NULL)
+        td_program_print(p, text, sizeof printed);
+    return p != NULL && td_program_parse(text) != NULL
+        && td_program_run(p, (td_tensor *[]){ x, t }, 2, &loss);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    assert_in_range(fail_each_allocation(trace_and_run, NULL), 100, 100000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_replayed_step_is_the_eager_step_to_the_bit),
+        CASE(a_symbolic_trace_leaves_weights_and_gradients_alone),
+        CASE(printing_and_reading_is_a_round_trip),
+        CASE(scalars_and_lists_survive_the_round_trip),
+        CASE(malformed_texts_are_refused_by_line),
+        CASE(no_damaged_text_crashes_the_reader),
+        CASE(a_value_is_known_by_what_it_sees),
+        CASE(a_view_changed_behind_is_refused),
+        CASE(what_has_no_value_is_not_read),
+        CASE(inputs_must_be_as_traced),
+        CASE(traces_nest_and_the_outer_goes_on),
+        CASE(second_derivatives_can_be_traced),
+        CASE(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests_name("tracing", tests, NULL, NULL);
+}
