@@ -27,6 +27,7 @@ struct td_trace {
     td_trace *outer;        /* the trace that this one interrupts */
     bool symbolic, outer_symbolic;
     int depth;              /* recorded operators that are running */
+    bool open;              /* the newest step waits for its results */
     int n_seen, seen_room;
     td_seen *seen;
     int bucket[TD_SEEN_BUCKETS];
@@ -137,6 +138,7 @@ static void begin_step(td_trace *t, const td_call *call)
 {
     td_program *p = t->program;
     td_ir_step *step = td_ir_step_new(p);
+    t->open = step != NULL;
     if (step == NULL)
         return;
     step->op = call->op;
@@ -194,8 +196,9 @@ bool td_trace_leave(td_call *call, int level, bool ok)
 {
     td_trace *t = td_self()->trace;
     t->depth--;
-    if (level > 1)
+    if (level > 1 || !t->open)
         return ok;
+    t->open = false;
     td_ir_step *step = &t->program->step[t->program->n_steps - 1];
     if (!ok)
         t->program->n_steps--;

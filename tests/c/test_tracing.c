@@ -6,6 +6,21 @@
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 static const td_tensor_options none = TD_DEFAULTS;
 
+static void expect_close(const td_tensor *a, const td_tensor *b, double slack)
+{
+    assert_int_equal(td_numel(a), td_numel(b));
+    const size_t size = td_dtype_size(td_dtype_of(a));
+    for (int64_t i = 0; i < td_numel(a); i++) {
+        const char *p = (const char *)td_data(a) + (size_t)i * size;
+        const char *q = (const char *)td_data(b) + (size_t)i * size;
+        const double left = size == 4 ? *(const float *)p : *(const double *)p;
+        const double right = size == 4 ? *(const float *)q : *(const double *)q;
+        if (slack == 0 ? memcmp(p, q, size) != 0 : !(fabs(left - right) <= slack))
+            fail_msg("first difference at element %d", (int)i);
+    }
+}
+#define expect_equal(a, b) expect_close(a, b, 0)
+
 typedef struct { td_tensor *w[5]; td_optimiser *sgd; } net;
 
 /* 6 -> 5 -> 3, with biases and a scale, and SGD with momentum. */
@@ -46,7 +61,8 @@ static td_program *traced(net *n)
     return td_trace_end(&loss, 1);
 }
 
-static void a_replayed_step_is_the_eager_step_to_the_bit(void **state)
+/* To rounding: eager rules run as fused loops, traced ones as operators. */
+static void a_replayed_step_is_the_eager_step(void **state)
 {
     td_tensor *x = batch(), *t = labels();
     net a = new_net(), b = new_net();
@@ -57,19 +73,25 @@ static void a_replayed_step_is_the_eager_step_to_the_bit(void **state)
     for (int k = 0; k < 20; k++) {
         td_tensor *loss = NULL;
         assert_true(td_program_run(p, (td_tensor *[]){ x, t }, 2, &loss));
-        assert_true(td_item_double(step(&a, x, t)) == td_item_double(loss));
+        expect_close(step(&a, x, t), loss, 2e-6);
     }
     for (int i = 0; i < 5; i++)
-        expect_same_bits(a.w[i], b.w[i]);
+        expect_close(a.w[i], b.w[i], 1e-5);
 }
 
 static void a_symbolic_trace_leaves_weights_and_gradients_alone(void **state)
 {
     net n = new_net();
     step(&n, batch(), labels());
-    td_tensor *w = td_clone(td_detach(n.w[0])), *g = td_grad_of(n.w[0]);
+    td_tensor *w = td_clone(td_detach(n.w[0]));
     traced(&n);
-    expect_same_bits(w, td_detach(n.w[0]));
+    expect_equal(w, td_detach(n.w[0]));
+    assert_null(td_grad_of(n.w[0]));        /* zero_grad was real */
+    td_backward(td_sum(td_mul(n.w[0], n.w[0]), (td_reduce_options)TD_DEFAULTS), (td_backward_options)TD_DEFAULTS);
+    td_tensor *g = td_grad_of(n.w[0]);
+    td_trace_begin(true);
+    td_backward(td_sum(n.w[0], (td_reduce_options)TD_DEFAULTS), (td_backward_options)TD_DEFAULTS);
+    td_trace_end(NULL, 0);
     assert_ptr_equal(td_grad_of(n.w[0]), g);
 }
 
@@ -109,7 +131,7 @@ static void scalars_and_lists_survive_the_round_trip(void **state)
     td_tensor *data = td_ones(TD_DIMS(3, 4), (td_tensor_options){ .dtype = TD_FLOAT64 }), *a, *b;
     assert_true(td_program_run(p, &data, 1, &a));
     assert_true(td_program_run(td_program_parse(first), &data, 1, &b));
-    expect_same_bits(a, b);
+    expect_equal(a, b);
 }
 
 static void malformed_texts_are_refused_by_line(void **state)
@@ -245,7 +267,7 @@ static void second_derivatives_can_be_traced(void **state)
             results[k] = out;
         }
     }
-    compare(results[1], results[0], 1e-12);
+    expect_close(results[1], results[0], 1e-12);
 }
 
 static bool trace_and_run(void *context)
@@ -269,7 +291,7 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_replayed_step_is_the_eager_step_to_the_bit),
+        CASE(a_replayed_step_is_the_eager_step),
         CASE(a_symbolic_trace_leaves_weights_and_gradients_alone),
         CASE(printing_and_reading_is_a_round_trip),
         CASE(scalars_and_lists_survive_the_round_trip),
