@@ -252,6 +252,14 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
 /* python: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
+/* jit: prototypes of further functions */
+PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
+PyObject *py_trace_input(PyObject *module, PyObject *like);
+PyObject *py_trace_end(PyObject *module, PyObject *outputs);
+PyObject *py_program_text(PyObject *module, PyObject *capsule);
+PyObject *py_compile(PyObject *module, PyObject *args);
+PyObject *py_execute(PyObject *module, PyObject *args);
+
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
       "tensor(data, *, dtype=None, requires_grad=False, device=None)\n"
@@ -277,6 +285,13 @@ static PyMethodDef functions[] = {
     { "_record", py_record, METH_VARARGS, NULL },
     { "_device_count", py_device_count, METH_NOARGS, NULL },
     { "_synchronise", py_synchronise, METH_O, NULL },
+    /* jit: further functions of the extension */
+    { "_trace_begin", py_trace_begin, METH_O, NULL },
+    { "_trace_input", py_trace_input, METH_O, NULL },
+    { "_trace_end", py_trace_end, METH_O, NULL },
+    { "_program_text", py_program_text, METH_O, NULL },
+    { "_compile", py_compile, METH_VARARGS, NULL },
+    { "_execute", py_execute, METH_VARARGS, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

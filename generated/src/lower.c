@@ -640,9 +640,11 @@ td_lowered *td_lower(td_program *traced)
     int *name = NULL;
     if (l == NULL)
         return NULL;
-    if ((l->program = td_program_expand(traced)) == NULL)
+    td_scope_barrier_begin();
+    l->program = td_program_expand(traced);
+    td_scope_barrier_end();
+    if (l->program == NULL)
         goto done;
-    td_retain(l->program);
     const int n = l->program->n_values;
     name = td_alloc_array((size_t)n + 1, sizeof *name);
     l->value = td_alloc_array((size_t)n + 1, sizeof *l->value);

@@ -22,5 +22,7 @@ int = int32
 short = int16
 nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
+# jit: imports of further parts of the package
+from ._jit import jit
 
 __version__ = "0.1.0"

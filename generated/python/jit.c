@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "jit": edit that, not this file. */
+#include "glue.h"
+
+/* jit: functions of capsules */
+#define PROGRAM "treadle.program"
+#define EXECUTABLE "treadle.executable"
+
+static void release_program(PyObject *capsule)
+{
+    td_release(PyCapsule_GetPointer(capsule, PROGRAM));
+}
+
+static void release_executable(PyObject *capsule)
+{
+    td_release(PyCapsule_GetPointer(capsule, EXECUTABLE));
+}
+
+/* jit: function borrow_handles */
+static td_tensor **borrow_handles(PyObject *tuple)
+{
+    const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    td_tensor **x = PyMem_Calloc((size_t)n + 1, sizeof *x);
+    for (Py_ssize_t i = 0; i < n && x != NULL; i++) {
+        tensor_object *w = tensor_cast(PyTuple_GET_ITEM(tuple, i));
+        if (w != NULL) {
+            x[i] = w->handle;
+            continue;
+        }
+        PyErr_SetString(PyExc_TypeError, "expected a tuple of Tensors");
+        PyMem_Free(x);
+        return NULL;
+    }
+    return x != NULL ? x : (td_tensor **)PyErr_NoMemory();
+}
+
+/* jit: functions that trace */
+PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
+{
+    (void)module;
+    td_error_clear();
+    if (!td_trace_begin(PyObject_IsTrue(symbolic) == 1))
+        return fail();
+    Py_RETURN_NONE;
+}
+
+PyObject *py_trace_input(PyObject *module, PyObject *like)
+{
+    const tensor_object *w = tensor_cast(like);
+    if (w == NULL)
+        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
+    td_error_clear();
+    td_tensor *x = td_trace_input(td_shape_of(w->handle),
+                                  td_dtype_of(w->handle),
+                                  td_device_of(w->handle));
+    return x ? wrap(PyModule_GetState(module), x) : fail();
+}
+PyObject *py_trace_end(PyObject *module, PyObject *outputs)
+{
+    (void)module;
+    td_error_clear();
+    if (outputs == Py_None) {
+        td_release(td_trace_end(NULL, 0));
+        td_error_clear();
+        Py_RETURN_NONE;
+    }
+    td_tensor **x = borrow_handles(outputs);
+    td_program *p = x ? td_trace_end(x, (int)PyTuple_GET_SIZE(outputs))
+                      : NULL;
+    PyMem_Free(x);
+    if (p == NULL)
+        return PyErr_Occurred() ? NULL : fail();
+    return PyCapsule_New(p, PROGRAM, release_program);
+}
+PyObject *py_program_text(PyObject *module, PyObject *capsule)
+{
+    const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
+    (void)module;
+    if (p == NULL)
+        return NULL;
+    const int64_t n = td_program_print(p, NULL, 0);
+    PyObject *text = NULL;
+    char *room = PyMem_Malloc((size_t)n + 1);
+    if (room == NULL)
+        return PyErr_NoMemory();
+    td_program_print(p, room, n + 1);
+    text = PyUnicode_FromStringAndSize(room, (Py_ssize_t)n);
+    PyMem_Free(room);
+    return text;
+}
+
+/* jit: functions that compile */
+PyObject *py_compile(PyObject *module, PyObject *args)
+{
+    PyObject *capsule;
+    td_compile_options options = { NULL };
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oz:compile", &capsule,
+                          &options.backend))
+        return NULL;
+    td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
+    td_executable *e = NULL;
+    if (p == NULL)
+        return NULL;
+    td_error_clear();
+    leave_python();
+    e = td_compile(p, options);
+    enter_python();
+    if (e == NULL)
+        return fail();
+    PyObject *box = PyCapsule_New(e, EXECUTABLE, release_executable);
+    return box == NULL ? NULL
+         : Py_BuildValue("Nss", box, td_executable_backend(e),
+                         td_executable_note(e));
+}
+
+PyObject *py_execute(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *inputs;
+    int n;
+    if (!PyArg_ParseTuple(args, "OO!i:execute", &capsule, &PyTuple_Type,
+                          &inputs, &n))
+        return NULL;
+    td_executable *e = PyCapsule_GetPointer(capsule, EXECUTABLE);
+    td_tensor **x = e ? borrow_handles(inputs) : NULL;
+    td_tensor **y = x ? PyMem_Calloc((size_t)n + 1, sizeof *y) : NULL;
+    bool good = false;
+    td_error_clear();
+    if (y != NULL) {
+        leave_python();
+        good = td_execute(e, x, (int)PyTuple_GET_SIZE(inputs), y);
+        enter_python();
+    }
+    PyObject *result = good
+        ? wrap_many(PyModule_GetState(module), y, n)
+        : PyErr_Occurred() ? NULL : fail();
+    PyMem_Free(x);
+    PyMem_Free(y);
+    return result;
+}

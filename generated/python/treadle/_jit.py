@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "jit": edit that, not this file.
+"""td.jit: functions traced, compiled, and run as programs."""
+import functools as _functools
+import re as _re
+import warnings as _warnings
+from . import _C
+from ._grad_mode import no_grad as _no_grad
+
+
+# jit: class record
+class record:
+    """Writes down what this thread computes inside `with`.
+
+    Afterwards tape.instructions is a list of texts, one a step, and
+    tape.shapes maps the names of values to their shapes.
+    """
+    _text = ""
+
+    def __enter__(self):
+        _C._trace_begin(False)
+        return self
+
+    def __exit__(self, kind, *exception):
+        if kind is not None:
+            _C._trace_end(None)
+        else:
+            self._text = _C._program_text(_C._trace_end(()))
+
+    @property
+    def instructions(self):
+        """The steps, in order."""
+        return [line for line in self._text.splitlines()
+                if line.startswith("%")]
+
+    @property
+    def shapes(self):
+        """{'%3': (16, 10), ...} for every value."""
+        found = {}
+        for line in self._text.splitlines():
+            names, _, types = line.rpartition(" : ")
+            shapes = _re.findall(r"\[([\d, ]*)\]", types)
+            for name, shape in zip(_re.findall(
+                    r"%\d+", names.split(" = ")[0]), shapes):
+                found[name] = tuple(int(n) for n in shape.split(",")
+                                    if n.strip())
+        return found
+
+    def __str__(self):
+        return self._text
+
+
+# jit: functions that take arguments apart
+def _flatten(x, leaves):
+    """What x is, as a key, with its tensors appended to leaves."""
+    if isinstance(x, _C.Tensor):
+        if x.requires_grad and x.is_leaf is False:
+            raise RuntimeError("jit: an argument belongs to a graph; "
+                               "pass x.detach()")
+        leaves.append(x)
+        return "tensor", tuple(x.shape), x.dtype, str(x.device)
+    if isinstance(x, (list, tuple)):
+        return type(x), tuple(_flatten(item, leaves) for item in x)
+    if isinstance(x, dict):
+        return dict, tuple((k, _flatten(v, leaves))
+                           for k, v in x.items())
+    try:
+        hash(x)
+    except TypeError:
+        raise TypeError(f"jit: an argument of type {type(x).__name__} "
+                        "is neither a tensor nor hashable") from None
+    return "value", x
+
+
+def _rebuild(x, leaves):
+    """x with its tensors replaced by the next of the iterator leaves."""
+    if isinstance(x, _C.Tensor):
+        return next(leaves)
+    if isinstance(x, dict):
+        return {k: _rebuild(v, leaves) for k, v in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*(_rebuild(item, leaves) for item in x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(_rebuild(item, leaves) for item in x)
+    return x
+
+
+# jit: class _Program
+class _Program:
+    """A traced and compiled program; call it with tensors."""
+
+    def __init__(self, function, inputs, backend):
+        _C._trace_begin(True)
+        try:
+            fresh = [_C._trace_input(x) for x in inputs]
+            self.result, outputs = function(fresh), []
+            _flatten_result(self.result, outputs)
+            program = _C._trace_end(tuple(outputs))
+        except BaseException:
+            _C._trace_end(None)
+            raise
+        self.outputs, self.text = len(outputs), _C._program_text(program)
+        self.code, self.backend, note = _C._compile(program, backend)
+        if note:
+            _warnings.warn(f"jit: using {self.backend}: {note}",
+                           RuntimeWarning, stacklevel=4)
+
+    def __call__(self, *inputs):
+        made = _C._execute(self.code, inputs, self.outputs)
+        return _rebuild(self.result, iter(made))
+
+
+def _flatten_result(x, outputs):
+    if isinstance(x, _C.Tensor):
+        outputs.append(x)
+    elif isinstance(x, dict):
+        for item in x.values():
+            _flatten_result(item, outputs)
+    elif isinstance(x, (list, tuple)):
+        for item in x:
+            _flatten_result(item, outputs)
+
+
+# jit: class _Compiled
+class _Compiled:
+    """A function that is traced, compiled, and then run as a program."""
+
+    def __init__(self, function, backend):
+        self.function, self.backend = function, backend
+        self.programs = {}
+        _functools.update_wrapper(self, function)
+
+    def __call__(self, *args, **kwargs):
+        leaves = []
+        key = _flatten((args, kwargs), leaves)
+        if key not in self.programs:
+            result = self.function(*args, **kwargs)
+            self.programs[key] = None
+            return result
+        if self.programs[key] is None:
+            self.programs[key] = _Program(
+                lambda fresh: self._call(args, kwargs, iter(fresh)),
+                leaves, self.backend)
+        return self.programs[key](*leaves)
+
+    def _call(self, args, kwargs, fresh):
+        args, kwargs = _rebuild((args, kwargs), fresh)
+        return self.function(*args, **kwargs)
+
+
+# jit: class _Jit
+class _Jit:
+    """Compile a function of tensors: @td.jit, or td.jit(f, backend="c").
+
+    The first call with arguments of new shapes, dtypes or values runs
+    as ever, the second is traced and compiled, later ones run the
+    program.  It may use modules, backward() and optimisers.  Not seen:
+    a branch on the value of a tensor (an error), random numbers (an
+    error), a learning rate that changes (pass it as an argument), and
+    p.grad, which the program computes and does not leave behind.
+    """
+    record = record
+
+    def __call__(self, function=None, *, backend=None):
+        if function is None:
+            return lambda f: _Compiled(f, backend)
+        return _Compiled(function, backend)
+
+    def compile(self, module, shapes, dtype=None, backend=None):
+        """The forward pass of a module, for inputs of these shapes."""
+        if shapes and not isinstance(shapes[0], (list, tuple)):
+            shapes = [shapes]
+        like = [_C.empty(*shape, dtype=dtype) for shape in shapes]
+
+        def forward(inputs):
+            with _no_grad():
+                return module(*inputs)
+        return _Program(forward, like, backend)
+
+    def dump(self, compiled):
+        """The programs of a compiled function or module, as text."""
+        if isinstance(compiled, _Compiled):
+            return "\n".join(p.text for p in compiled.programs.values()
+                             if p is not None)
+        if isinstance(compiled, _Program):
+            return compiled.text
+        raise TypeError("dump: expected a compiled function or module, "
+                        f"not {type(compiled).__name__}")
+
+
+jit = _Jit()

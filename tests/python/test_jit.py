@@ -1,0 +1,189 @@
+# needs: jit
+# SPDX-License-Identifier: MIT
+"""td.jit: tapes, compiled functions and modules, and what they refuse."""
+import traceback
+import warnings
+
+import pytest
+import treadle as td
+from treadle import nn
+
+F = nn.functional
+BACKENDS = ["interpreter", "c"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("TREADLE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def trainer(backend=None, **sgd):
+    td.manual_seed(4)
+    net = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 5))
+    opt = td.optim.SGD(net.parameters(), **{"lr": 0.1, "momentum": 0.9, **sgd})
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        return loss
+    return net, td.jit(step, backend=backend) if backend else step
+
+
+def batches(n):
+    td.manual_seed(9)
+    return [(td.randn(32, 20), td.randint(0, 5, (32,)).long()) for _ in range(n)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("sgd", [{}, {"momentum": 0.0}, {"nesterov": True, "weight_decay": 0.01}])
+def test_momentum_builds_up(backend, sgd):
+    ours, compiled = trainer(backend, **sgd)
+    theirs, eager = trainer(**sgd)
+    for x, y in batches(20):
+        assert abs(compiled(x, y).item() - eager(x, y).item()) < 1e-5
+    for p, q in zip(ours.parameters(), theirs.parameters()):
+        assert (p - q).abs().amax().item() < 1e-5
+    assert not compiled(*batches(1)[0]).requires_grad
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_module_is_compiled_without_data(backend):
+    net = nn.Sequential(nn.Linear(7, 4), nn.Tanh() if hasattr(nn, "Tanh") else nn.ReLU())
+    program = td.jit.compile(net, (3, 7), backend=backend)
+    x = td.randn(3, 7)
+    assert (program(x) - net(x)).abs().amax().item() < 1e-6
+    with td.no_grad():
+        net[0].bias.add_(1)
+    assert (program(x) - net(x)).abs().amax().item() < 1e-6
+    with pytest.raises(ValueError, match=r"input 0 is float32\[2, 7\], the program was traced"):
+        program(td.randn(2, 7))
+
+
+def test_a_tape_names_steps_and_shapes():
+    x, w = td.ones(16, 10), td.ones(10, 10)
+    with td.jit.record() as tape:
+        y = (x @ w).relu()
+    assert y.tolist() == [[10.0] * 10] * 16
+    assert [i.split(" = ")[1].split("(")[0] for i in tape.instructions] == ["matmul", "relu"]
+    assert list(tape.shapes.values()) == [(16, 10), (10, 10), (16, 10), (16, 10)]
+    assert "captured" in str(tape)
+    assert (x + 1).sum().item() == 320
+
+
+def test_arguments_nest_and_results_keep_their_form():
+    @td.jit(backend="interpreter")
+    def f(pair, *, scale, more=None):
+        a, b = pair
+        return {"sum": a + b, "rest": [a * scale, (b, "text", 3)]}
+    a, b = td.tensor([1.0, 2.0]), td.tensor([3.0, 4.0])
+    for _ in range(3):
+        out = f([a, b], scale=2.0)
+        assert out["sum"].tolist() == [4, 6]
+        assert out["rest"][0].tolist() == [2, 4]
+        assert out["rest"][1][0].tolist() == [3, 4] and out["rest"][1][1:] == ("text", 3)
+    for _ in range(3):
+        assert f([a, b], scale=5.0)["rest"][0].tolist() == [5, 10]
+    assert f.__name__ == "f" and td.jit.dump(f).count("return") == 2
+
+
+def test_new_shapes_and_types_make_new_programs():
+    f = td.jit(lambda x: (x * 2).sum(), backend="interpreter")
+    for x in (td.ones(3), td.ones(2, 2), td.ones(3, dtype=td.float64)):
+        for _ in range(3):
+            assert f(x).item() == 2 * x.numel()
+    assert len(f.programs) == 3
+
+
+def refused(function, kind, words, x=None):
+    x = td.ones(3) if x is None else x
+    f = td.jit(function, backend="interpreter")
+    f(x)
+    with pytest.raises(kind, match=words) as caught:
+        f(x)
+    assert any("test_jit.py" in line.filename and "refused" not in line.name
+               for line in traceback.extract_tb(caught.value.__traceback__))
+    assert (td.ones(2) + 1).tolist() == [2, 2]          # the trace is closed
+
+
+def test_what_needs_a_value_is_refused_at_its_line():
+    def reads(x):
+        return x * x.sum().item()
+    refused(reads, RuntimeError, "has no value: it was made while tracing")
+
+    def branches(x):
+        return x if x.sum() > 0 else -x
+    refused(branches, RuntimeError, "has no value")
+
+    def draws(x):
+        return x + td.randn(3)
+    refused(draws, NotImplementedError, "random numbers cannot be traced")
+
+    def converts(x):
+        return x.numpy()
+    refused(converts, BufferError, "CPU")
+
+    def lists(x):
+        return (x * 2).tolist()
+    refused(lists, RuntimeError, "has no value")
+
+
+def test_an_exception_of_the_function_closes_the_trace():
+    calls = []
+
+    def fails(x):
+        calls.append(x)
+        if len(calls) == 2:
+            raise KeyError("mine")
+        return x
+    f = td.jit(fails, backend="interpreter")
+    f(td.ones(2))
+    with pytest.raises(KeyError, match="mine"):
+        f(td.ones(2))
+    assert td.ones(2).tolist() == [1, 1]
+
+
+def test_arguments_that_cannot_be_keys_are_named():
+    with pytest.raises(TypeError, match="type set is neither a tensor nor hashable"):
+        td.jit(lambda x: x)({1, 2})
+    w = td.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="pass x.detach"):
+        td.jit(lambda x: x)(w * 2)
+    with pytest.raises(TypeError, match="expected a compiled function or module"):
+        td.jit.dump(len)
+    with pytest.raises(ValueError, match="there is no back end 'abacus'"):
+        td.jit.compile(nn.Linear(2, 2), (1, 2), backend="abacus")
+
+
+def test_without_a_compiler_the_interpreter_runs_and_says_why(monkeypatch, tmp_path):
+    monkeypatch.setenv("TREADLE_CC", "/nowhere/cc")
+    monkeypatch.setenv("TREADLE_MLIR_BIN", "/nowhere")
+    monkeypatch.setenv("TREADLE_CACHE", str(tmp_path / "empty"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        program = td.jit.compile(nn.Linear(3, 2), (4, 3))
+    assert program.backend == "interpreter"
+    assert any("cannot run /nowhere/cc" in str(w.message) or "nowhere" in str(w.message) for w in caught)
+    with pytest.raises(NotImplementedError, match="cannot run /nowhere/cc"):
+        td.jit.compile(nn.Linear(3, 2), (4, 3), backend="c")
+
+
+def test_a_label_out_of_range_is_an_error_in_compiled_code_too():
+    net, step = trainer("c")
+    (x, y), = batches(1)
+    for _ in range(3):
+        step(x, y)
+    before = [p.tolist() for p in net.parameters()]
+    y[3] = 99
+    with pytest.raises(IndexError, match="target 99 at position 3 is not one of 5 classes"):
+        step(x, y)
+    assert [p.tolist() for p in net.parameters()] == before
+
+
+def test_nothing_leaks(no_leaks):
+    _, step = trainer("c")
+    for x, y in batches(4):
+        step(x, y)
+    td.jit.compile(nn.Linear(2, 2), (1, 2), backend="interpreter")(td.ones(1, 2))
+    del step, x, y, _
