@@ -20,6 +20,7 @@ struct td_op {
 
 };
 
+/* operators: number the rows of the registry */
 enum {
 #define OP(name, signature, kernel) TD_OP_##name,
 #include "registry.inc"
@@ -27,6 +28,7 @@ enum {
     TD_OP_COUNT
 };
 
+/* operators: declare the kernels of the registry */
 #define OP(name, signature, kernel) td_kernel kernel;
 #include "registry.inc"
 #undef OP
