@@ -20,6 +20,10 @@ struct td_op {
 
 };
 
+/* operators: end of a signature that creates */
+#define OPTIONS \
+    "*, dtype? dtype=None, device? device=None) -> tensor"
+
 /* operators: number the rows of the registry */
 enum {
 #define OP(name, signature, kernel) TD_OP_##name,
