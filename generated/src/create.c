@@ -50,8 +50,9 @@ static td_tensor *new_sized(const td_call *call, td_dtype otherwise)
         return new_tensor(call, td_shape_of(x), x->dtype,
                           device_wanted(call));
     }
-    return td_v_dims(call, &call->attr[0], &shape)
-         ? new_tensor(call, shape, otherwise, device_wanted(call)) : NULL;
+    if (!td_v_dims(call, &call->attr[0], &shape))
+        return NULL;
+    return new_tensor(call, shape, otherwise, device_wanted(call));
 }
 
 /* operators: function count_steps */
