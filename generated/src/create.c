@@ -5,37 +5,54 @@
 #include "device.h"
 #include "registry.h"
 
+/* operators: function store */
+static void store(td_dtype dtype, void *at, td_scalar value)
+{
+    const int64_t whole = td_scalar_int(value);
+    const double real = td_scalar_double(value);
+    const bool floating = value.kind == TD_SCALAR_FLOAT;
+    td_convert(dtype, at, 1, floating ? TD_FLOAT64 : TD_INT64,
+               floating ? (const void *)&real : &whole, 1, 1);
+}
+
 /* operators: function td_fill_all */
 bool td_fill_all(td_tensor *x, td_scalar value)
 {
-    td_tensor one = { .dtype = x->dtype, .rank = 0 };
     int64_t room = 0;
     td_storage storage = { .data = &room, .bytes = sizeof room };
-    one.storage = &storage;
-    const bool floating = value.kind == TD_SCALAR_FLOAT;
-    const int64_t whole = floating ? 0 : td_scalar_int(value);
-    const double fraction = td_scalar_double(value);
-    td_convert(x->dtype, &room, 1, floating ? TD_FLOAT64 : TD_INT64,
-               floating ? (const void *)&fraction : &whole, 1, 1);
+    const td_tensor one = { .dtype = x->dtype, .storage = &storage };
+    store(x->dtype, &room, value);
     return td_copy_elements(x, &one);
 }
 
-/* operators: function new_from */
+/* operators: function new_sized */
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 
-static td_device device_or(const td_value *v, td_device otherwise)
+static td_device device_wanted(const td_call *call)
 {
-    return v->kind == TD_DEVICE ? v->as.device : otherwise;
+    const td_value *v = &call->attr[call->n_attr - 1];
+    return v->kind == TD_DEVICE ? v->as.device
+        : td_device_of(call->n_in > 0 ? call->in[0].as.tensor : NULL);
 }
 
-static td_tensor *new_from(td_call *call, int first, td_dtype otherwise)
+static td_tensor *new_tensor(const td_call *call, td_dims shape,
+                             td_dtype otherwise, td_device device)
+{
+    const td_value *dtype = &call->attr[call->n_attr - 2];
+    return td_tensor_new(shape, td_v_get_dtype(dtype, otherwise),
+                         device);
+}
+static td_tensor *new_sized(const td_call *call, td_dtype otherwise)
 {
     td_dims shape;
+    if (call->n_in > 0) {
+        const td_tensor *x = call->in[0].as.tensor;
+        return new_tensor(call, td_shape_of(x), x->dtype,
+                          device_wanted(call));
+    }
     if (!td_v_dims(call, &call->attr[0], &shape))
         return NULL;
-    return td_tensor_new(shape,
-        td_v_get_dtype(&call->attr[first], otherwise),
-        device_or(&call->attr[first + 1], cpu));
+    return new_tensor(call, shape, otherwise, device_wanted(call));
 }
 
 /* operators: function count_steps */
@@ -70,47 +87,51 @@ static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
 }
 
 /* operators: function write_progression */
+static void *element(td_tensor *x, int64_t i)
+{
+    return (char *)td_at(x) + (size_t)i * td_dtype_size(x->dtype);
+}
+
 static bool write_progression(td_tensor *x, bool whole, td_scalar from,
                               td_scalar by)
 {
-    const size_t size = td_dtype_size(x->dtype);
-    char *out = td_at(x);
-    for (int64_t i = 0; out && i < x->shape[0]; i++, out += size) {
-        const uint64_t start = (uint64_t)td_scalar_int(from);
-        const uint64_t step = (uint64_t)td_scalar_int(by);
-        const int64_t k = (int64_t)(start + (uint64_t)i * step);
-        const double f = whole ? 0 : td_scalar_double(from)
-                                     + (double)i * td_scalar_double(by);
-        td_convert(x->dtype, out, 1, whole ? TD_INT64 : TD_FLOAT64,
-                   whole ? (const void *)&k : &f, 1, 1);
-    }
+    const uint64_t start = (uint64_t)td_scalar_int(from);
+    const uint64_t step = (uint64_t)td_scalar_int(by);
+    const double a = td_scalar_double(from), b = td_scalar_double(by);
+    for (int64_t i = 0; td_at(x) && i < x->shape[0]; i++)
+        store(x->dtype, element(x, i), whole
+              ? td_int((int64_t)(start + (uint64_t)i * step))
+              : td_float(a + (double)i * b));
     return true;
 }
 
 /* operators: kernels that create */
+static bool constant(td_call *call, td_dtype dtype, td_scalar value)
+{
+    td_tensor *x = new_sized(call, dtype);
+    return td_return(call, x) && td_fill_all(x, value);
+}
+
 bool empty_kernel(td_call *call)
 {
-    return td_return(call, new_from(call, 1, td_default_dtype()));
+    return td_return(call, new_sized(call, td_default_dtype()));
 }
 
-static bool constant(td_call *call, td_scalar value)
+bool zeros_kernel(td_call *call)
 {
-    td_tensor *x = new_from(call, 1, td_default_dtype());
-    return x != NULL && td_return(call, x) && td_fill_all(x, value);
+    return constant(call, td_default_dtype(), td_int(0));
 }
 
-bool zeros_kernel(td_call *call) { return constant(call, td_int(0)); }
-bool ones_kernel(td_call *call) { return constant(call, td_int(1)); }
-static td_dtype dtype_of_scalar(td_scalar s)
+bool ones_kernel(td_call *call)
 {
-    return s.kind == TD_SCALAR_BOOL ? TD_BOOL :
-           s.kind == TD_SCALAR_INT ? TD_INT64 : td_default_dtype();
+    return constant(call, td_default_dtype(), td_int(1));
 }
 bool full_kernel(td_call *call)
 {
-    const td_scalar value = call->attr[1].as.scalar;
-    td_tensor *x = new_from(call, 2, dtype_of_scalar(value));
-    return x != NULL && td_return(call, x) && td_fill_all(x, value);
+    const td_scalar value = call->attr[call->n_attr - 3].as.scalar;
+    return constant(call, value.kind == TD_SCALAR_BOOL ? TD_BOOL :
+                    value.kind == TD_SCALAR_INT ? TD_INT64 :
+                    td_default_dtype(), value);
 }
 bool arange_kernel(td_call *call)
 {
@@ -125,11 +146,10 @@ bool arange_kernel(td_call *call)
     if (whole)
         n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
                               td_scalar_int(by));
-    const td_dtype dtype = td_v_get_dtype(&call->attr[3],
-                              whole ? TD_INT64 : td_default_dtype());
-    td_tensor *x = td_tensor_new(TD_DIMS(n), dtype, cpu);
+    td_tensor *x = new_tensor(call, TD_DIMS(n), whole ? TD_INT64
+                              : td_default_dtype(), cpu);
     return x && write_progression(x, whole, from, by)
-        && td_return(call, td_sent(x, device_or(&call->attr[4], cpu)));
+        && td_return(call, td_sent(x, device_wanted(call)));
 }
 bool linspace_kernel(td_call *call)
 {
@@ -139,64 +159,31 @@ bool linspace_kernel(td_call *call)
     if (n < 0)
         return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
                        "%lld is negative", (long long)n);
-    td_tensor *x = td_tensor_new(TD_DIMS(n),
-        td_v_get_dtype(&call->attr[3], td_default_dtype()), cpu);
+    td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
+                              cpu);
     if (x == NULL)
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */
-    for (int64_t i = 0; i < n && td_on_host(x); i++) {
-        const double v = 2 * i < n ? from + (double)i * step
-                                   : to - (double)(n - 1 - i) * step;
-        td_convert(x->dtype, (char *)td_at(x)
-                   + (size_t)i * td_dtype_size(x->dtype), 1, TD_FLOAT64,
-                   &v, 1, 1);
-    }
-    return td_return(call, td_sent(x, device_or(&call->attr[4], cpu)));
+    for (int64_t i = 0; i < n && td_on_host(x); i++)
+        store(x->dtype, element(x, i),
+              td_float(2 * i < n ? from + (double)i * step
+                                 : to - (double)(n - 1 - i) * step));
+    return td_return(call, td_sent(x, device_wanted(call)));
 }
 bool eye_kernel(td_call *call)
 {
     const int64_t n = td_v_get_int(&call->attr[0], 0);
     const int64_t m = td_v_get_int(&call->attr[1], n);
-    td_tensor *x = td_tensor_new(TD_DIMS(n, m),
-        td_v_get_dtype(&call->attr[2], td_default_dtype()),
-        device_or(&call->attr[3], cpu));
-    if (x == NULL || !td_return(call, x) || !td_fill_all(x, td_int(0)))
+    td_tensor *x = new_tensor(call, TD_DIMS(n, m), td_default_dtype(),
+                              device_wanted(call));
+    if (!td_return(call, x) || !td_fill_all(x, td_int(0)))
         return false;
     td_tensor diagonal = *x;
     diagonal.rank = 1;
     diagonal.shape[0] = n < m ? n : m;
     diagonal.strides[0] = m + 1;
     return td_fill_all(&diagonal, td_int(1));
-}
-static td_tensor *new_like(td_call *call, int at)
-{
-    const td_tensor *x = call->in[0].as.tensor;
-    return td_tensor_new(td_shape_of(x),
-        td_v_get_dtype(&call->attr[at], x->dtype),
-        device_or(&call->attr[at + 1], td_device_of(x)));
-}
-
-bool empty_like_kernel(td_call *call)
-{
-    return td_return(call, new_like(call, 0));
-}
-bool zeros_like_kernel(td_call *call)
-{
-    td_tensor *y = new_like(call, 0);
-    return td_return(call, y) && td_fill_all(y, td_int(0));
-}
-
-bool ones_like_kernel(td_call *call)
-{
-    td_tensor *y = new_like(call, 0);
-    return td_return(call, y) && td_fill_all(y, td_int(1));
-}
-bool full_like_kernel(td_call *call)
-{
-    td_tensor *y = new_like(call, 1);
-    return td_return(call, y)
-        && td_fill_all(y, call->attr[0].as.scalar);
 }
 
 /* operators: function td_with_options */
@@ -215,91 +202,82 @@ td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
 }
 
 /* operators: typed functions that create */
-static td_tensor *create(int op, td_dims size, td_tensor_options o)
+static td_tensor *create(int op, td_value like, int n,
+                         const td_value *own, td_tensor_options o)
 {
-    const td_value attr[] = { td_v_ints(&size), td_v_dtype(o.dtype),
-                              td_v_device(o.device) };
-    return td_with_options(td_run1(&td_ops[op], 0, NULL, 3, attr), o);
+    td_value attr[TD_MAX_PARAMETERS];
+    for (int i = 0; i < n; i++)
+        attr[i] = own[i];
+    attr[n] = td_v_dtype(o.dtype);
+    attr[n + 1] = o.device.kind != TD_DEVICE_CPU
+                ? td_v_device(o.device) : td_v_none();
+    return td_with_options(td_run1(&td_ops[op],
+        like.kind == TD_TENSOR, &like, n + 2, attr), o);
+}
+static td_tensor *of_size(int op, td_dims *size, td_tensor_options o)
+{
+    return create(op, td_v_none(), 1,
+                  (td_value[]){ td_v_ints(size) }, o);
 }
 
 td_tensor *td_empty(td_dims size, td_tensor_options o)
 {
-    return create(TD_OP_empty, size, o);
+    return of_size(TD_OP_empty, &size, o);
 }
 
 td_tensor *td_zeros(td_dims size, td_tensor_options o)
 {
-    return create(TD_OP_zeros, size, o);
+    return of_size(TD_OP_zeros, &size, o);
 }
 
 td_tensor *td_ones(td_dims size, td_tensor_options o)
 {
-    return create(TD_OP_ones, size, o);
+    return of_size(TD_OP_ones, &size, o);
 }
 td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
 {
-    const td_value attr[] = { td_v_ints(&size), td_v_scalar(value),
-        td_v_dtype(o.dtype), td_v_device(o.device) };
-    return td_with_options(
-        td_run1(&td_ops[TD_OP_full], 0, NULL, 4, attr), o);
+    return create(TD_OP_full, td_v_none(), 2, (td_value[]){
+        td_v_ints(&size), td_v_scalar(value) }, o);
 }
+
 td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
                      td_tensor_options o)
 {
-    const td_value attr[] = { td_v_scalar(start), td_v_scalar(end),
-        td_v_scalar(step), td_v_dtype(o.dtype), td_v_device(o.device) };
-    return td_with_options(
-        td_run1(&td_ops[TD_OP_arange], 0, NULL, 5, attr), o);
+    return create(TD_OP_arange, td_v_none(), 3, (td_value[]){
+        td_v_scalar(start), td_v_scalar(end), td_v_scalar(step) }, o);
 }
+
 td_tensor *td_linspace(double start, double end, int64_t steps,
                        td_tensor_options o)
 {
-    const td_value attr[] = { td_v_float(start), td_v_float(end),
-        td_v_int(steps), td_v_dtype(o.dtype), td_v_device(o.device) };
-    return td_with_options(
-        td_run1(&td_ops[TD_OP_linspace], 0, NULL, 5, attr), o);
+    return create(TD_OP_linspace, td_v_none(), 3, (td_value[]){
+        td_v_float(start), td_v_float(end), td_v_int(steps) }, o);
 }
 td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
 {
-    const td_value attr[] = { td_v_int(n),
-        td_v_int(m.given ? m.value : n), td_v_dtype(o.dtype),
-        td_v_device(o.device) };
-    return td_with_options(
-        td_run1(&td_ops[TD_OP_eye], 0, NULL, 4, attr), o);
-}
-static td_value elsewhere(td_tensor_options o)
-{
-    return o.device.kind != TD_DEVICE_CPU ? td_v_device(o.device)
-                                          : td_v_none();
-}
-
-static td_tensor *create_like(int op, td_tensor *x, td_tensor_options o)
-{
-    const td_value attr[] = { td_v_dtype(o.dtype), elsewhere(o) };
-    return td_with_options(td_run1(&td_ops[op], 1,
-        (td_value[]){ td_v_tensor(x) }, 2, attr), o);
+    return create(TD_OP_eye, td_v_none(), 2, (td_value[]){
+        td_v_int(n), td_v_int(m.given ? m.value : n) }, o);
 }
 td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
 {
-    return create_like(TD_OP_empty_like, x, o);
+    return create(TD_OP_empty_like, td_v_tensor(x), 0, NULL, o);
 }
 
 td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o)
 {
-    return create_like(TD_OP_zeros_like, x, o);
+    return create(TD_OP_zeros_like, td_v_tensor(x), 0, NULL, o);
 }
 
 td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
 {
-    return create_like(TD_OP_ones_like, x, o);
+    return create(TD_OP_ones_like, td_v_tensor(x), 0, NULL, o);
 }
+
 td_tensor *td_full_like(td_tensor *x, td_scalar value,
                         td_tensor_options o)
 {
-    const td_value attr[] = { td_v_scalar(value), td_v_dtype(o.dtype),
-                              elsewhere(o) };
-    return td_with_options(td_run1(&td_ops[TD_OP_full_like], 1,
-        (td_value[]){ td_v_tensor(x) }, 3, attr), o);
+    return create(TD_OP_full_like, td_v_tensor(x), 1,
+                  (td_value[]){ td_v_scalar(value) }, o);
 }
 td_tensor *td_from_data(const void *data, td_dims shape,
                         td_tensor_options o)

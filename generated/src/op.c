@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "operators": edit that, not this file. */
-#include <ctype.h>
 #include <pthread.h>
 #include <string.h>
 #include "device.h"
@@ -42,7 +41,6 @@ const td_op *td_op_find(const char *name)
             return &td_ops[n];
     return NULL;
 }
-
 const char *td_op_name(const td_op *op) { return op->name; }
 const char *td_op_signature(const td_op *op) { return op->signature; }
 
@@ -57,51 +55,53 @@ const char *td_op_documentation(const td_op *op)
 static bool token(const char **at, const char *expected)
 {
     const size_t n = strlen(expected);
-    while (**at == ' ')
-        (*at)++;
+    *at += strspn(*at, " ");
     if (strncmp(*at, expected, n) != 0)
         return false;
     *at += n;
     return true;
 }
+static bool take(const char **at, size_t n, char *out, size_t size)
+{
+    if (n == 0 || n >= size)
+        return false;
+    memcpy(out, *at, n);
+    out[n] = '\0';
+    *at += n;
+    return true;
+}
 static bool word(const char **at, char *out, size_t size)
 {
-    size_t n = 0;
-    while (**at == ' ')
-        (*at)++;
-    while (isalnum((unsigned char)**at) || **at == '_') {
-        if (n + 1 >= size)
-            return false;
-        out[n++] = *(*at)++;
-    }
-    out[n] = '\0';
-    return n > 0;
+    *at += strspn(*at, " ");
+    const size_t n = strspn(*at, "abcdefghijklmnopqrstuvwxyz_"
+                                 "0123456789");
+    return take(at, n, out, size);
 }
 
+/* operators: table of the parameter kinds */
+static const struct { const char *word; unsigned takes; } kinds[] = {
+    [TD_P_TENSOR] = { "tensor", 1u << TD_TENSOR },
+    [TD_P_OPERAND] = { "operand", 1u << TD_TENSOR | 1u << TD_SCALAR },
+    [TD_P_SCALAR] = { "scalar", 1u << TD_SCALAR },
+    [TD_P_INT] = { "int", 1u << TD_SCALAR },
+    [TD_P_FLOAT] = { "float", 1u << TD_SCALAR },
+    [TD_P_BOOL] = { "bool", 1u << TD_SCALAR },
+    [TD_P_STRING] = { "string", 1u << TD_STRING },
+    [TD_P_DTYPE] = { "dtype", 1u << TD_DTYPE },
+    [TD_P_DEVICE] = { "device", 1u << TD_DEVICE },
+    [TD_P_GENERATOR] = { "generator", 1u << TD_GENERATOR },
+};
+
 /* operators: function kind_of */
-static bool kind_of(const char *text, td_parameter *p)
+static bool kind_of(const char *word, td_parameter *p)
 {
-    static const char *const kinds[] = {
-        [TD_P_TENSOR] = "tensor", [TD_P_OPERAND] = "operand",
-        [TD_P_SCALAR] = "scalar", [TD_P_INT] = "int",
-        [TD_P_FLOAT] = "float", [TD_P_BOOL] = "bool",
-        [TD_P_STRING] = "string", [TD_P_DTYPE] = "dtype",
-        [TD_P_DEVICE] = "device", [TD_P_GENERATOR] = "generator",
-    };
     for (int k = 0; k <= TD_P_GENERATOR; k++)
-        if (strcmp(kinds[k], text) == 0) {
+        if (strcmp(kinds[k].word, word) == 0) {
             p->kind = (td_parameter_kind)k;
             p->is_input = k == TD_P_TENSOR || k == TD_P_OPERAND;
             return true;
         }
     return false;
-}
-const char *td_signature_input(const td_signature *s, int i)
-{
-    for (int k = 0; k < s->n_parameters; k++)
-        if (s->at[k].is_input && i-- == 0)
-            return s->at[k].name;
-    return "input";
 }
 
 /* operators: function parameter */
@@ -113,22 +113,16 @@ static bool parameter(const char **at, td_signature *s,
         || !word(at, kind, sizeof kind))
         return false;
     td_parameter *p = &s->at[s->n_parameters++];
-    p->keyword_only = keyword_only;
     /* operators: read the marks of the parameter */
+    p->keyword_only = keyword_only;
     p->list = token(at, "[]");
     p->optional = token(at, "?");
     p->mutated = token(at, "!");
     if (!kind_of(kind, p) || !word(at, p->name, sizeof p->name))
         return false;
-    if (!token(at, "="))
-        return true;
-    /* operators: read the default of the parameter */
-    const size_t n = strcspn(*at, ",)");
-    if (n == 0 || n >= sizeof p->default_text)
-        return false;
-    memcpy(p->default_text, *at, n);
-    *at += n;
-    return p->has_default = true;
+    p->has_default = token(at, "=");
+    return !p->has_default || take(at, strcspn(*at, ",)"),
+        p->default_text, sizeof p->default_text);
 }
 
 /* operators: function td_signature_parse */
@@ -145,12 +139,22 @@ bool td_signature_parse(const char *text, td_signature *out)
             ok = parameter(&at, out, keyword_only);
         token(&at, ",");
     }
+    /* operators: count the results after the arrow */
     ok = ok && token(&at, "->");
     while (ok && token(&at, "tensor")) {
         out->n_results++;
         token(&at, ",");
     }
     return ok && *at == '\0';
+}
+
+/* operators: function td_signature_input */
+const char *td_signature_input(const td_signature *s, int i)
+{
+    for (int k = 0; k < s->n_parameters; k++)
+        if (s->at[k].is_input && i-- == 0)
+            return s->at[k].name;
+    return "input";
 }
 
 /* operators: struct op_kinds */
@@ -165,21 +169,9 @@ static pthread_once_t signatures_read = PTHREAD_ONCE_INIT;
 /* operators: function kinds_of */
 static unsigned kinds_of(const td_parameter *p)
 {
-    static const unsigned sets[] = {
-        [TD_P_TENSOR] = 1u << TD_TENSOR,
-        [TD_P_OPERAND] = 1u << TD_TENSOR | 1u << TD_SCALAR,
-        [TD_P_SCALAR] = 1u << TD_SCALAR,
-        [TD_P_INT] = 1u << TD_SCALAR,
-        [TD_P_FLOAT] = 1u << TD_SCALAR,
-        [TD_P_BOOL] = 1u << TD_SCALAR,
-        [TD_P_STRING] = 1u << TD_STRING,
-        [TD_P_DTYPE] = 1u << TD_DTYPE,
-        [TD_P_DEVICE] = 1u << TD_DEVICE,
-        [TD_P_GENERATOR] = 1u << TD_GENERATOR,
-    };
     const bool absent = p->optional || p->has_default;
-    const unsigned set = !p->list ? sets[p->kind] :
-        p->kind == TD_P_TENSOR ? 1u << TD_TENSORS : 1u << TD_INTS;
+    const unsigned set = !p->list ? kinds[p->kind].takes
+                       : 1u << (p->is_input ? TD_TENSORS : TD_INTS);
     return set | (absent ? 1u << TD_NONE : 0);
 }
 

@@ -20,6 +20,11 @@ struct td_op {
 
 };
 
+/* operators: end of a signature that creates */
+#define OPTIONS \
+    "*, dtype? dtype=None, device? device=None) -> tensor"
+
+/* operators: number the rows of the registry */
 enum {
 #define OP(name, signature, kernel) TD_OP_##name,
 #include "registry.inc"
@@ -27,6 +32,7 @@ enum {
     TD_OP_COUNT
 };
 
+/* operators: declare the kernels of the registry */
 #define OP(name, signature, kernel) td_kernel kernel;
 #include "registry.inc"
 #undef OP
@@ -36,53 +42,41 @@ extern const td_op td_ops[TD_OP_COUNT + 1];
 td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
                    int n_attr, const td_value *attr);
 /* operators: makers of values */
-static inline td_value td_v_none(void)
-{
-    return (td_value){ .kind = TD_NONE };
-}
-static inline td_value td_v_tensor(td_tensor *x)
-{
-    return (td_value){ .kind = TD_TENSOR, .as.tensor = x };
-}
-static inline td_value td_v_optional(td_tensor *x)
-{
-    return x != NULL ? td_v_tensor(x) : td_v_none();
-}
+#define MAKER(name, type, tag, member, ...) \
+    static inline td_value td_v_##name(type x) \
+    { \
+        return (td_value){ .kind = tag, .as.member = __VA_ARGS__ }; \
+    }
+MAKER(tensor, td_tensor *, TD_TENSOR, tensor, x)
+MAKER(scalar, td_scalar, TD_SCALAR, scalar, x)
+MAKER(device, td_device, TD_DEVICE, device, x)
+MAKER(int, int64_t, TD_SCALAR, scalar, td_int(x))
+MAKER(float, double, TD_SCALAR, scalar, td_float(x))
+MAKER(bool, bool, TD_SCALAR, scalar, td_boolean(x))
+#undef MAKER
 static inline td_value td_v_tensors(int count, td_tensor *const *at)
 {
     return (td_value){ .kind = TD_TENSORS,
                        .as.tensors = { count, at } };
-}
-static inline td_value td_v_scalar(td_scalar s)
-{
-    return (td_value){ .kind = TD_SCALAR, .as.scalar = s };
-}
-static inline td_value td_v_int(int64_t i)
-{
-    return td_v_scalar(td_int(i));
-}
-static inline td_value td_v_float(double f)
-{
-    return td_v_scalar(td_float(f));
-}
-static inline td_value td_v_bool(bool b)
-{
-    return td_v_scalar(td_boolean(b));
 }
 static inline td_value td_v_ints(const td_dims *dims)
 {
     return (td_value){ .kind = TD_INTS,
                        .as.ints = { dims->count, dims->at } };
 }
+static inline td_value td_v_none(void)
+{
+    return (td_value){ .kind = TD_NONE };
+}
+static inline td_value td_v_optional(td_tensor *x)
+{
+    return x != NULL ? td_v_tensor(x) : td_v_none();
+}
 static inline td_value td_v_dtype(td_dtype dtype)
 {
     return dtype != TD_DTYPE_NONE
          ? (td_value){ .kind = TD_DTYPE, .as.dtype = dtype }
          : td_v_none();
-}
-static inline td_value td_v_device(td_device device)
-{
-    return (td_value){ .kind = TD_DEVICE, .as.device = device };
 }
 static inline int64_t td_v_get_int(const td_value *v, int64_t otherwise)
 {

@@ -1,0 +1,2 @@
+# numbers: 0
+build/examples/descriptions
