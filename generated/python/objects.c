@@ -81,15 +81,16 @@ bool parse_device(PyObject *given, td_device *out)
     PyObject *text = PyObject_Str(given);
     const char *name = text ? PyUnicode_AsUTF8(text) : NULL;
     char end = 0;
-    bool good = name && (!strcmp(name, "cpu") || !strcmp(name, "cpu:0"));
+    bool good = name && (!strcmp(name, "cpu")
+                         || !strcmp(name, "cpu:0"));
     if (name && !good && strncmp(name, "cuda", 4) == 0) {
         out->kind = TD_DEVICE_CUDA;
         good = name[4] == '\0'
             || sscanf(name + 4, ":%d%c", &out->index, &end) == 1;
     }
     if (name && !good)
-        PyErr_Format(PyExc_ValueError, "device must be 'cpu', 'cuda' or "
-                     "'cuda:N', not %R", given);
+        PyErr_Format(PyExc_ValueError, "device must be 'cpu', 'cuda' "
+                     "or 'cuda:N', not %R", given);
     Py_XDECREF(text);
     return good;
 }

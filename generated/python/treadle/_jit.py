@@ -73,7 +73,7 @@ def _flatten(x, leaves):
 
 
 def _rebuild(x, leaves):
-    """x with its tensors replaced by the next of the iterator leaves."""
+    """x with each of its tensors replaced by the next of leaves."""
     if isinstance(x, _C.Tensor):
         return next(leaves)
     if isinstance(x, dict):
@@ -99,7 +99,8 @@ class _Program:
         except BaseException:
             _C._trace_end(None)
             raise
-        self.outputs, self.text = len(outputs), _C._program_text(program)
+        self.outputs = len(outputs)
+        self.text = _C._program_text(program)
         self.code, self.backend, note = _C._compile(program, backend)
         if note:
             _warnings.warn(f"jit: using {self.backend}: {note}",
@@ -123,7 +124,7 @@ def _flatten_result(x, outputs):
 
 # jit: class _Compiled
 class _Compiled:
-    """A function that is traced, compiled, and then run as a program."""
+    """A function that is traced, compiled, and run as a program."""
 
     def __init__(self, function, backend):
         self.function, self.backend = function, backend
@@ -150,7 +151,7 @@ class _Compiled:
 
 # jit: class _Jit
 class _Jit:
-    """Compile a function of tensors: @td.jit, or td.jit(f, backend="c").
+    """Compile a function: @td.jit, or td.jit(f, backend="c").
 
     The first call with arguments of new shapes, dtypes or values runs
     as ever, the second is traced and compiled, later ones run the

@@ -199,8 +199,9 @@ class _Methods:
 
     def cuda(self, device=None):
         """On a CUDA device, the first unless another is named."""
-        return self.to("cuda" if device is None else
-                       f"cuda:{device}" if isinstance(device, int) else device)
+        if isinstance(device, int):
+            device = f"cuda:{device}"
+        return self.to(device or "cuda")
 
     def to(self, *what, dtype=None, device=None, copy=False):
         """In another dtype or on another device: x.to(td.float64)."""
@@ -264,9 +265,9 @@ class _Methods:
     def numpy(self):
         """A NumPy array on the same memory."""
         if self._device != "cpu":
-            raise TypeError(f"can't convert {self._device} device type tensor "
-                            "to numpy. Use Tensor.cpu() to copy the tensor to "
-                            "host memory first.")
+            raise TypeError(f"can't convert {self._device} device type "
+                            "tensor to numpy. Use Tensor.cpu() to copy the "
+                            "tensor to host memory first.")
         if self.requires_grad:
             raise RuntimeError("numpy: a tensor that requires grad cannot "
                                "be shared; use x.detach().numpy()")

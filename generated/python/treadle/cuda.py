@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "python": edit that, not this file.
-"""CUDA devices: whether there are any, how many, and waiting for them."""
+"""CUDA devices: are there any, how many, and waiting for them."""
 from . import _C
 
 
 def device_count():
-    """How many CUDA devices there are; 0 without a plug-in or driver."""
+    """How many there are; 0 without a plug-in or driver."""
     return _C._device_count()
 
 
@@ -15,5 +15,5 @@ def is_available():
 
 
 def synchronize(device="cuda"):
-    """Wait until the device is idle; its pending faults are raised here."""
+    """Wait until the device is idle; raise its pending faults."""
     _C._synchronise(device)

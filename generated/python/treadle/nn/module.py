@@ -226,14 +226,15 @@ class Module:
         """Floating tensors in another dtype, all on another device."""
         kinds = [w for w in what if isinstance(w, _C.dtype)] + [dtype]
         places = [w for w in what if not isinstance(w, _C.dtype)] + [device]
-        return self._replace(
-            lambda x: x.to(dtype=kinds[0] if x.is_floating_point() else None,
-                           device=places[0]))
+        return self._replace(lambda x: x.to(
+            dtype=kinds[0] if x.is_floating_point() else None,
+            device=places[0]))
 
     def cuda(self, device=None):
         """Everything on a CUDA device."""
-        return self.to("cuda" if device is None else
-                       f"cuda:{device}" if isinstance(device, int) else device)
+        if isinstance(device, int):
+            device = f"cuda:{device}"
+        return self.to(device or "cuda")
 
     def float(self):
         """All floating tensors in float32."""
