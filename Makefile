@@ -172,8 +172,8 @@ EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_c
 PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
                 $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
 PLUGFLAGS    := -std=c++17 -O2 -g -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
-                -Wall -Wextra -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
-                -Wno-int-in-bool-context -I$(GENERATED)/include
+                -Wall -Wextra -Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
+                -Wno-int-in-bool-context $(if $(WERROR),-Werror) -I$(GENERATED)/include
 GENCODE      ?= $(foreach arch,75 80 90,-gencode arch=compute_$(arch),code=sm_$(arch))
 # Kernels call before each access what the sanitizer would; the emulator itself does not.
 checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsanitize=thread)
@@ -385,11 +385,11 @@ $(PC): treadle.pc.in $(BUILD)/flags FORCE
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
 
 .PHONY: install uninstall dist
-install: lib $(PC)
+install: lib plugins $(PC)
 	install -d $(DESTDIR)$(PREFIX)/include/treadle $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/treadle
 	install -m 644 $(BUILD)/libtreadle.a $(DESTDIR)$(PREFIX)/lib
-	install -m 755 $(BUILD)/libtreadle.so $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(BUILD)/libtreadle.so $(PLUGINS) $(DESTDIR)$(PREFIX)/lib
 	install -m 644 $(PC) $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	$(if $(wildcard book.pdf),install -d $(DESTDIR)$(PREFIX)/share/doc/treadle && \
 	  install -m 644 book.pdf $(DESTDIR)$(PREFIX)/share/doc/treadle)
@@ -397,7 +397,7 @@ install: lib $(PC)
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/include/treadle $(DESTDIR)$(PREFIX)/share/doc/treadle
 	rm -f $(DESTDIR)$(PREFIX)/lib/libtreadle.a $(DESTDIR)$(PREFIX)/lib/libtreadle.so \
-	  $(DESTDIR)$(PREFIX)/lib/pkgconfig/treadle.pc
+	  $(DESTDIR)$(PREFIX)/lib/libtreadle_{cuda,emulate,emulate_checked}.so $(DESTDIR)$(PREFIX)/lib/pkgconfig/treadle.pc
 
 # What git tracks, and the book: enough to build without noweb and TeX.
 TARBALL := treadle-$(VERSION)
@@ -413,7 +413,7 @@ endif
 TRAINING := $(BUILD)/classifier.log
 
 .PHONY: all
-all: lib python book.pdf $(TRAINING)
+all: lib plugins python book.pdf $(TRAINING)
 
 # The first example, trained on real images: Fashion-MNIST of the Debian
 # package, or what TREADLE_DATA names.  The log is complete or not there.

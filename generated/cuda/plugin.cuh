@@ -210,7 +210,6 @@ bool run_entropy_backward(const td_task *task);
 bool run_sgd(const td_task *task);
 bool run_pick(const td_task *task);
 bool run_gather(const td_task *task);
-bool run_gemm(const td_task *task);
 
 /* Elements of `in`, of the shape of `out`, in the type of `out`. */
 bool convert(const td_task *task, const td_array *out,
@@ -220,4 +219,6 @@ bool aside(const td_task *task, td_array *a, td_dtype dtype,
            scratch *room);
 bool as_type(const td_task *task, td_array *a, td_dtype dtype,
              scratch *room);
+/* cuda-gemm: prototypes of the plug-in's tasks */
+bool run_gemm(const td_task *task);
 #endif

@@ -229,7 +229,8 @@ static const struct {
     const char *what;
     bool (*run)(const td_task *task);
 } tasks[] = {
-    { "gemm", run_gemm }, { "copy_", run_copy }, { "fill_", run_copy },
+    /* kernels: tasks of the plug-in */
+    { "copy_", run_copy }, { "fill_", run_copy },
     { "sum", run_fold }, { "amax", run_fold }, { "amin", run_fold },
     { "any", run_fold }, { "all", run_fold },
     { "argmax", run_find }, { "argmin", run_find },
@@ -240,6 +241,8 @@ static const struct {
     { "cross_entropy_backward", run_entropy_backward },
     { "sgd_step_", run_sgd }, { "index_select", run_pick },
     { "index_add", run_gather },
+    /* cuda-gemm: tasks of the plug-in */
+    { "gemm", run_gemm },
 };
 
 bool unsupported(const td_task *task)

@@ -6,6 +6,7 @@
 #include "gradients.h"
 #include "rules.h"
 #include <pthread.h>
+#include <stdio.h>
 
 /* rules: names a formula may bind */
 enum { BIND_G, BIND_X, BIND_A = BIND_X, BIND_B, BIND_Y, TD_BINDINGS };
@@ -47,6 +48,21 @@ static bool place_operand(td_frame *f, const td_value *value,
     return td_frame_add(f, value->kind == TD_TENSOR ? value->as.tensor
                                                     : g);
 }
+/* rules: function gradient_elsewhere */
+static bool gradient_elsewhere(const td_op *op, int i, int operands,
+                               const td_value *value, td_tensor *out)
+{
+    const bool two = operands == 2;
+    const td_value in[] = { value[BIND_G], value[BIND_A],
+                            value[two ? BIND_B : BIND_Y],
+                            value[BIND_Y] };
+    char what[48];
+    snprintf(what, sizeof what, "%s_gradient%s", td_op_name(op),
+             !two ? "" : i == 0 ? "_a" : "_b");
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = operands + 2, .in = in, .out = { out } },
+        what, out->dtype, true);
+}
 /* rules: function run_gradient */
 static td_tensor *run_gradient(td_backward_pass *b,
                                const td_gradient_row *row, int i,
@@ -60,6 +76,9 @@ static td_tensor *run_gradient(td_backward_pass *b,
     const td_dtype as[] = { g->dtype, g->dtype, g->dtype, g->dtype,
                             g->dtype };
     td_frame f;
+    if (out && !td_on_host(out))
+        return gradient_elsewhere(b->node->op, i, operands, value, out)
+             ? out : NULL;
     bool ok = out && td_frame_begin(&f, td_op_name(b->node->op), &shape)
            && td_frame_add(&f, out);
     for (int k = BIND_G; ok && k <= BIND_Y; k++)
@@ -107,7 +126,7 @@ static bool elementwise_rule(td_backward_pass *b, int operands)
     const td_gradient_row *row = row_of(b->node->op);
     td_value value[TD_BINDINGS];
     const bool as_loop = !b->create_graph && !td_self()->watched
-                      && td_on_host(b->grad[0]);
+                      && !td_self()->symbolic;
     bind(b, operands, value);
     for (int i = 0; i < operands && !td_failed(); i++) {
         if (!td_needs(b, i))
