@@ -310,7 +310,7 @@ test-cuda: test-programs python $(PLUGINS)
 	  TREADLE_PLUGIN=$$plugin $(BUILD)/tests/c/test_cuda 2>&1 | grep -v '^.  *\(RUN\|OK\)' || status=1; done; exit $$status
 
 # Only once, only plain: what the chapter prefixes run.
-quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so)
+quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) --headers $(HEADERS)
 

@@ -1,4 +1,4 @@
-# needs: cuda
+# needs: cuda python
 # SPDX-License-Identifier: MIT
 """Six planted bugs, each caught with its line; their cures are silent."""
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 BUILD = Path(os.environ["TREADLE_BUILD"])
-SOURCE = BUILD.parent / "generated" / "cuda" / "planted.cu"
+SOURCE = Path(__file__).parents[2] / "generated" / "cuda" / "planted.cu"
 PROGRAM = """
 import ctypes, json, os, sys
 lib = ctypes.CDLL(sys.argv[1])
