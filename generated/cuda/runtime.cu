@@ -231,6 +231,7 @@ static const struct {
 } tasks[] = {
     /* kernels: tasks of the plug-in */
     { "copy_", run_copy }, { "fill_", run_copy },
+    /* folds: tasks of the plug-in */
     { "sum", run_fold }, { "amax", run_fold }, { "amin", run_fold },
     { "any", run_fold }, { "all", run_fold },
     { "argmax", run_find }, { "argmin", run_find },

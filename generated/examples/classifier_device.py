@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "kernels": edit that, not this file.
+# Tangled from the chapter "folds": edit that, not this file.
 # needs: kernels cuda-gemm plugins networks python
 import sys
 import treadle as td
