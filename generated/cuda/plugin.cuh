@@ -159,49 +159,10 @@ static __device__ void locate_any(const layout<N> &l, int64_t i,
         locate<N, uint64_t>(l, (uint64_t)i, offset);
 }
 
-/* kernels: types of folds */
-struct adding {
-    template <typename T> static __device__ T start(T) { return 0; }
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return a + b;
-    }
-};
-
-struct largest {
-    template <typename T> static __device__ T start(T x) { return x; }
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return b > a || b != b ? b : a;
-    }
-};
-
-struct smallest : largest {
-    template <typename T> static __device__ T step(T a, T b)
-    {
-        return b < a || b != b ? b : a;
-    }
-};
-
-/* kernels: function across */
-template <typename Fold, typename T>
-static __device__ T across(T *lane, T value)
-{
-    __syncthreads();
-    lane[threadIdx.x] = value;
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            lane[threadIdx.x] = Fold::step(lane[threadIdx.x],
-                                           lane[threadIdx.x + half]);
-    }
-    __syncthreads();
-    return lane[0];
-}
-
 /* kernels: prototypes of the plug-in's tasks */
 bool run_elementwise(const td_task *task);
 bool run_copy(const td_task *task);
+<<<<<<< HEAD
 bool run_fold(const td_task *task);
 bool run_find(const td_task *task);
 bool run_exponentials(const td_task *task);
@@ -210,6 +171,8 @@ bool run_entropy_backward(const td_task *task);
 bool run_sgd(const td_task *task);
 bool run_pick(const td_task *task);
 bool run_gather(const td_task *task);
+=======
+>>>>>>> a549648c94786e58b8f6c572c97c85c811e8320a
 
 /* Elements of `in`, of the shape of `out`, in the type of `out`. */
 bool convert(const td_task *task, const td_array *out,
@@ -219,6 +182,18 @@ bool aside(const td_task *task, td_array *a, td_dtype dtype,
            scratch *room);
 bool as_type(const td_task *task, td_array *a, td_dtype dtype,
              scratch *room);
+<<<<<<< HEAD
+=======
+/* folds: prototypes of the plug-in's tasks */
+bool run_fold(const td_task *task);
+bool run_find(const td_task *task);
+bool run_exponentials(const td_task *task);
+bool run_entropy(const td_task *task);
+bool run_entropy_backward(const td_task *task);
+bool run_sgd(const td_task *task);
+bool run_pick(const td_task *task);
+bool run_gather(const td_task *task);
+>>>>>>> a549648c94786e58b8f6c572c97c85c811e8320a
 /* cuda-gemm: prototypes of the plug-in's tasks */
 bool run_gemm(const td_task *task);
 #endif

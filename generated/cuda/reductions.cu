@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "kernels": edit that, not this file. */
+/* Tangled from the chapter "folds": edit that, not this file. */
 /* Folds, searches and exponentials over any dimensions. */
-#include "plugin.cuh"
-#include <stdlib.h>
-#define static static __device__
-#include "../src/primitives.h"
-#undef static
+#include "folds.cuh"
 
-/* kernels: kernel fold */
+/* folds: kernel fold */
 /* Thread: every Y-th element of one result; block: X results; grid:
    all, times the parts of a long fold.  Bytes: each element once.
    Limit: memory, if the reduced elements or the results lie in line. */
@@ -18,7 +14,7 @@ __global__ void fold(const T *x, T *out, layout<1> kept,
     TD_SHARED(T, lane, [THREADS]);
     const int me = threadIdx.y * blockDim.x + threadIdx.x;
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    /* kernels: fold every Y-th element of a part */
+    /* folds: fold every Y-th element of a part */
     const int64_t begin = blockIdx.y * part;
     const int64_t end = begin + part < reduced.total ? begin + part
                                                      : reduced.total;
@@ -44,7 +40,7 @@ __global__ void fold(const T *x, T *out, layout<1> kept,
         out[blockIdx.y * kept.total + i] = lane[me];
 }
 
-/* kernels: kernel find */
+/* folds: kernel find */
 template <bool LARGEST, typename T>
 static __device__ bool beats(T b, int64_t j, T a, int64_t i)
 {
@@ -52,7 +48,6 @@ static __device__ bool beats(T b, int64_t j, T a, int64_t i)
         return b != b && (a == a || j < i);
     return b == a ? j < i : LARGEST ? b > a : b < a;
 }
-
 /* As fold(), of values and places, in one part: a search over all of a
    large tensor keeps one block busy and no more. */
 template <bool LARGEST, typename T>
@@ -63,7 +58,7 @@ __global__ void find(const T *x, T *value, int64_t *index,
     TD_SHARED(int64_t, place, [THREADS]);
     const int me = threadIdx.y * blockDim.x + threadIdx.x;
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    /* kernels: find the best of every Y-th element */
+    /* folds: find the best of every Y-th element */
     int64_t row = 0, at, where = 0;
     if (i < kept.total)
         locate_any(kept, i, &row);
@@ -94,7 +89,7 @@ __global__ void find(const T *x, T *value, int64_t *index,
     }
 }
 
-/* kernels: function line_of */
+/* folds: function line_of */
 static layout<1> line_of(int64_t n, int64_t stride)
 {
     layout<1> l = empty_layout<1>();
@@ -104,7 +99,7 @@ static layout<1> line_of(int64_t n, int64_t stride)
     return l;
 }
 
-/* kernels: functions that plan a fold */
+/* folds: functions that plan a fold */
 template <int N> struct split { layout<N> kept, reduced; };
 
 /* Dimensions of `a`, by the list of those reduced; with N = 2 also the
@@ -171,7 +166,7 @@ static bool fold_all(const td_task *task, const T *x, T *out,
                              line_of(parts, kept.total));
 }
 
-/* kernels: functions that run a fold */
+/* folds: functions that run a fold */
 template <typename Fold>
 static bool fold_as(const td_task *task, const td_array *in,
                     td_array *out)
@@ -231,7 +226,7 @@ bool run_find(const td_task *task)
     });
 }
 
-/* kernels: kernel exponentials */
+/* folds: kernel exponentials */
 enum { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP };
 
 /* Thread: every blockDim-th element of a row; block: a row; grid: all.
@@ -256,7 +251,7 @@ __global__ void exponentials(const T *x, T *out, layout<2> kept,
         sum += p_exp(x[row[0] + at[0]] - top);
     }
     sum = across<adding>(lane, sum);
-    /* kernels: write the row of exponentials */
+    /* folds: write the row of exponentials */
     const T rest = p_log(sum);
     if (WHAT == LOGSUMEXP && threadIdx.x == 0)
         out[blockIdx.x] = top - top == 0 ? top + rest : top;
@@ -268,7 +263,7 @@ __global__ void exponentials(const T *x, T *out, layout<2> kept,
     }
 }
 
-/* kernels: functions that run exponentials */
+/* folds: functions that run exponentials */
 template <typename T, int WHAT>
 static bool launch_rows(const td_task *task, const td_array *in)
 {

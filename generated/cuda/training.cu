@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "kernels": edit that, not this file. */
+/* Tangled from the chapter "folds": edit that, not this file. */
 /* Cross-entropy, the step of SGD, and rows by index. */
-#include "plugin.cuh"
-#include <stdlib.h>
-#define static static __device__
-#include "../src/primitives.h"
-#undef static
+#include "folds.cuh"
 
-/* kernels: functions of a warp */
+/* folds: functions of a warp */
 template <typename T> static __device__ T sum_of_warp(T x)
 {
     for (int half = 16; half > 0; half /= 2)
@@ -15,7 +11,7 @@ template <typename T> static __device__ T sum_of_warp(T x)
     return x;
 }
 
-/* kernels: functions that read attributes */
+/* folds: functions that read attributes */
 static bool is_word(const td_value *v, const char *word)
 {
     return v->kind == TD_STRING && strcmp(v->as.string, word) == 0;
@@ -44,7 +40,7 @@ static bool contiguous(const td_task *task, td_array *a, td_dtype dtype,
         || (aside(task, a, dtype, room) && convert(task, a, &from));
 }
 
-/* kernels: struct entropy on the device */
+/* folds: struct entropy on the device */
 template <typename T> struct entropy {
     layout<4> sample;           /* offsets in x, target, g, result */
     int64_t step[4];            /* along the classes, of the same */
@@ -57,7 +53,7 @@ template <typename T> struct entropy {
     int *fault;
 };
 
-/* kernels: functions of a sample */
+/* folds: functions of a sample */
 template <typename T>
 static __device__ int64_t label_of(const entropy<T> &e, int64_t at)
 {
@@ -101,7 +97,7 @@ static __device__ peak<T> peak_of(const entropy<T> &e, const T *x)
     return p;
 }
 
-/* kernels: kernel entropy_forward */
+/* folds: kernel entropy_forward */
 /* Thread: every 32nd class of a sample; row of 32: a sample; block: 4;
    grid: all.  Bytes: the scores once, from the cache twice more. */
 template <typename T> __global__ void entropy_forward(entropy<T> e)
@@ -112,7 +108,7 @@ template <typename T> __global__ void entropy_forward(entropy<T> e)
     if (s >= e.sample.total)
         return;                 /* the whole warp */
     locate_any(e.sample, s, at);
-    /* kernels: report a label that is no class */
+    /* folds: report a label that is no class */
     const int64_t label = label_of(e, at[1]);
     if (threadIdx.x == 0 && !e.soft && label != e.ignored
         && (label < 0 || label >= e.classes))
@@ -129,7 +125,7 @@ template <typename T> __global__ void entropy_forward(entropy<T> e)
         e.out[s] = loss;
 }
 
-/* kernels: kernel entropy_backward */
+/* folds: kernel entropy_backward */
 template <typename T> __global__ void entropy_backward(entropy<T> e)
 {
     const int64_t s = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
@@ -149,7 +145,7 @@ template <typename T> __global__ void entropy_backward(entropy<T> e)
             * p_exp(x[c * e.step[0]] - p.top) - mass(e, at[1], c));
 }
 
-/* kernels: kernel entropy_total */
+/* folds: kernel entropy_total */
 /* Thread: every 256th sample; one block.  losses NULL: the divisor. */
 template <typename T>
 __global__ void entropy_total(entropy<T> e, const T *losses, T *out)
@@ -173,7 +169,7 @@ __global__ void entropy_total(entropy<T> e, const T *losses, T *out)
                 : e.mean ? divisor : 1);
 }
 
-/* kernels: functions that run a loss */
+/* folds: functions that run a loss */
 template <typename T>
 static bool read_entropy(const td_task *task, int first,
                          td_array in[3], scratch room[3],
@@ -198,7 +194,7 @@ static bool read_entropy(const td_task *task, int first,
     e->smoothing = (T)number(&attr[2]);
     e->mean = !summed && !is_word(&attr[1], "none");
     e->fault = fault_of(task->device);
-    /* kernels: lay out the samples of the loss */
+    /* folds: lay out the samples of the loss */
     const td_array *g = first == 1 ? &task->in[0] : NULL;
     const td_array *out = &task->out[0];
     const bool each = is_word(&attr[1], "none");
@@ -283,7 +279,7 @@ bool run_entropy_backward(const td_task *task)
     });
 }
 
-/* kernels: kernel sgd_each */
+/* folds: kernel sgd_each */
 template <typename T> struct sgd {
     T *theta, *m;
     const T *g;
@@ -308,7 +304,7 @@ template <typename T> __global__ void sgd_each(sgd<T> s)
     s.theta[i] -= s.rate * d;
 }
 
-/* kernels: functions that run a step */
+/* folds: functions that run a step */
 template <typename T> static bool sgd_step(const td_task *task)
 {
     const td_value *at = task->attr;
@@ -344,7 +340,7 @@ bool run_sgd(const td_task *task)
     });
 }
 
-/* kernels: kernel pick_each */
+/* folds: kernel pick_each */
 /* Thread: one element of the result; block: 256; grid: all. */
 template <typename T>
 __global__ void pick_each(const T *x, T *out, const int64_t *index,
@@ -363,7 +359,7 @@ __global__ void pick_each(const T *x, T *out, const int64_t *index,
         atomicExch(fault, (int)FAULT_INDEX);
 }
 
-/* kernels: kernel gather_each */
+/* folds: kernel gather_each */
 /* Thread: one element of the result, over all `taken` indices. */
 template <typename T>
 __global__ void gather_each(const T *g, T *out, const int64_t *index,
@@ -381,7 +377,7 @@ __global__ void gather_each(const T *g, T *out, const int64_t *index,
     out[o[0]] = sum;
 }
 
-/* kernels: functions that run an index */
+/* folds: functions that run an index */
 struct choice {
     td_array index;
     layout<3> at;

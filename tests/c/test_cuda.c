@@ -1,4 +1,4 @@
-/* needs: kernels cuda-gemm losses optimisers */
+/* needs: kernels folds cuda-gemm losses optimisers */
 /* The device plug-in behind its table, task by task, against the host: rows,
    conversions, folds, products, losses; then its memory, streams and faults.
    TREADLE_PLUGIN names the plug-in, else it is the emulated one beside us. */
