@@ -162,17 +162,6 @@ static __device__ void locate_any(const layout<N> &l, int64_t i,
 /* kernels: prototypes of the plug-in's tasks */
 bool run_elementwise(const td_task *task);
 bool run_copy(const td_task *task);
-<<<<<<< HEAD
-bool run_fold(const td_task *task);
-bool run_find(const td_task *task);
-bool run_exponentials(const td_task *task);
-bool run_entropy(const td_task *task);
-bool run_entropy_backward(const td_task *task);
-bool run_sgd(const td_task *task);
-bool run_pick(const td_task *task);
-bool run_gather(const td_task *task);
-=======
->>>>>>> a549648c94786e58b8f6c572c97c85c811e8320a
 
 /* Elements of `in`, of the shape of `out`, in the type of `out`. */
 bool convert(const td_task *task, const td_array *out,
@@ -182,8 +171,6 @@ bool aside(const td_task *task, td_array *a, td_dtype dtype,
            scratch *room);
 bool as_type(const td_task *task, td_array *a, td_dtype dtype,
              scratch *room);
-<<<<<<< HEAD
-=======
 /* folds: prototypes of the plug-in's tasks */
 bool run_fold(const td_task *task);
 bool run_find(const td_task *task);
@@ -193,7 +180,6 @@ bool run_entropy_backward(const td_task *task);
 bool run_sgd(const td_task *task);
 bool run_pick(const td_task *task);
 bool run_gather(const td_task *task);
->>>>>>> a549648c94786e58b8f6c572c97c85c811e8320a
 /* cuda-gemm: prototypes of the plug-in's tasks */
 bool run_gemm(const td_task *task);
 #endif

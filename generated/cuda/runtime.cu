@@ -231,10 +231,7 @@ static const struct {
 } tasks[] = {
     /* kernels: tasks of the plug-in */
     { "copy_", run_copy }, { "fill_", run_copy },
-<<<<<<< HEAD
-=======
     /* folds: tasks of the plug-in */
->>>>>>> a549648c94786e58b8f6c572c97c85c811e8320a
     { "sum", run_fold }, { "amax", run_fold }, { "amin", run_fold },
     { "any", run_fold }, { "all", run_fold },
     { "argmax", run_find }, { "argmin", run_find },

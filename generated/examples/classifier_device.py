@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-<<<<<<< HEAD
-# Tangled from the chapter "kernels": edit that, not this file.
-=======
 # Tangled from the chapter "folds": edit that, not this file.
->>>>>>> a549648c94786e58b8f6c572c97c85c811e8320a
 # needs: kernels cuda-gemm plugins networks python
 import sys
 import treadle as td
