@@ -263,10 +263,11 @@ td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
         x = dtype == TD_DTYPE_NONE || dtype == td_dtype_of(plain)
           ? td_clone(plain) : td_to(plain, dtype);
         td_release(plain);
-    } else if (PyObject_CheckBuffer(data) && !PyBytes_Check(data)) {
-        x = copy_buffer(data, dtype);
     } else {
-        x = from_sequence(data, dtype);
+        const td_suspended trace = td_trace_suspend();
+        x = PyObject_CheckBuffer(data) && !PyBytes_Check(data)
+          ? copy_buffer(data, dtype) : from_sequence(data, dtype);
+        td_trace_resume(trace);
     }
     return x;
 }

@@ -19,6 +19,9 @@ static void release_executable(PyObject *capsule)
 /* jit: function borrow_handles */
 static td_tensor **borrow_handles(PyObject *tuple)
 {
+    if (!PyTuple_Check(tuple))
+        return PyErr_SetString(PyExc_TypeError,
+                               "expected a tuple of Tensors"), NULL;
     const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
     td_tensor **x = PyMem_Calloc((size_t)n + 1, sizeof *x);
     for (Py_ssize_t i = 0; i < n && x != NULL; i++) {

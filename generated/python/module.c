@@ -197,8 +197,10 @@ static PyObject *py_images(PyObject *module, PyObject *args)
     td_dataset *data;
     td_error_clear();
     leave_python();
+    const td_suspended trace = td_trace_suspend();
     data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
                                       : td_fashion_mnist(root, train);
+    td_trace_resume(trace);
     enter_python();
     if (data == NULL)
         return fail();
@@ -224,7 +226,7 @@ static PyObject *py_batch(PyObject *module, PyObject *args)
     tensor_object *w = tensor_cast(indices);
     if (data == NULL || w == NULL || td_rank(w->handle) != 1
         || td_dtype_of(w->handle) != TD_INT64
-        || !td_is_contiguous(w->handle))
+        || !td_is_contiguous(w->handle) || td_data(w->handle) == NULL)
         return data == NULL ? NULL
              : PyErr_Format(PyExc_TypeError, "batch: the indices must "
                             "be a contiguous int64 Tensor of rank 1");
@@ -232,8 +234,10 @@ static PyObject *py_batch(PyObject *module, PyObject *args)
     bool good;
     td_error_clear();
     leave_python();
+    const td_suspended trace = td_trace_suspend();
     good = td_dataset_get(data, td_data(w->handle), td_numel(w->handle),
                           &pair[0], &pair[1]);
+    td_trace_resume(trace);
     enter_python();
     return good ? wrap_many(PyModule_GetState(module), pair, 2)
                 : fail();
@@ -245,7 +249,9 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     td_error_clear();
+    const td_suspended trace = td_trace_suspend();
     td_tensor *x = td_idx_read(PyBytes_AS_STRING(bytes));
+    td_trace_resume(trace);
     Py_DECREF(bytes);
     return wrap(PyModule_GetState(module), x);
 }

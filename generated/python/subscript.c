@@ -64,7 +64,9 @@ static bool read_pick(glue *g, PyObject *key, subscript *s,
             "not %.100s", Py_TYPE(key)->tp_name);
         return false;
     }
-    s->pick = new_tensor(g, key, TD_DTYPE_NONE);
+    tensor_object *w = tensor_cast(key);
+    s->pick = w ? td_retain(w->handle)
+                : new_tensor(g, key, TD_DTYPE_NONE);
     if (s->pick == NULL)
         return false;
     s->kind = PICK;
@@ -156,6 +158,17 @@ static td_tensor *wrapped_indices(td_tensor *pick, int64_t size)
             at[i] += size;
     return flat;
 }
+/* python: function known_positions */
+static td_tensor *known_positions(td_tensor *pick, int64_t size,
+                                  const td_tensor *view)
+{
+    const td_suspended trace = td_trace_suspend();
+    td_tensor *at = td_dtype_of(pick) == TD_BOOL
+                  ? true_positions(pick) : wrapped_indices(pick, size);
+    at = at ? td_to_device(at, td_device_of(view)) : NULL;
+    td_trace_resume(trace);
+    return at;
+}
 /* python: function apply_pick */
 static bool apply_pick(view_walk *w, td_tensor *pick)
 {
@@ -165,8 +178,7 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
     w->pick_dim = w->dim;
     if (td_dtype_of(pick) == TD_BOOL) {
         w->view = flatten_for_mask(w->view, w->dim, pick);
-        w->pick = w->view ? td_to_device(true_positions(pick),
-                                         td_device_of(w->view)) : NULL;
+        w->pick = w->view ? known_positions(pick, 0, w->view) : NULL;
         w->pick_shape = TD_DIMS(w->pick ? td_numel(w->pick) : 0);
         w->dim += 1;
         return w->pick != NULL;
@@ -174,9 +186,7 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
     w->pick_shape.count = td_rank(pick);
     for (int i = 0; i < td_rank(pick); i++)
         w->pick_shape.at[i] = td_size(pick, i);
-    w->pick = td_to_device(
-        wrapped_indices(pick, td_size(w->view, w->dim)),
-        td_device_of(w->view));
+    w->pick = known_positions(pick, td_size(w->view, w->dim), w->view);
     w->dim += 1;
     return w->pick != NULL;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "data": edit that, not this file. */
 #define _POSIX_C_SOURCE 200809L
-#include "memory.h"
-#include "object.h"
+#include "device.h"
 #include "require.h"
-#include "tensor.h"
 #include <treadle/data.h>
 #include <treadle/random.h>
 #include <inttypes.h>
@@ -134,6 +132,9 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
     *input = *target = NULL;
     if (td_failed() || !td_require(d, "dataset_get", "dataset"))
         return false;
+    if (td_self()->symbolic)
+        return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get", "data cannot "
+                       "be read while tracing; pass the batch in");
     for (int64_t i = 0; i < n; i++)
         if (index[i] < 0 || index[i] >= d->size)
             return td_fail(TD_ERROR_INDEX, "dataset_get",

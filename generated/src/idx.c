@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "data": edit that, not this file. */
 #define _POSIX_C_SOURCE 200809L
-#include "memory.h"
+#include "device.h"
 #include "require.h"
-#include "tensor.h"
 #include <treadle/data.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -170,6 +169,11 @@ td_tensor *td_idx_read(const char *path)
 {
     if (td_failed() || !td_require(path, "idx_read", "path"))
         return NULL;
+    if (td_self()->symbolic) {
+        td_fail(TD_ERROR_UNSUPPORTED, "idx_read", "files cannot be read "
+                "while tracing");
+        return NULL;
+    }
     td_scope_begin();
     source s = { 0 };
     td_dims shape = { 0 };

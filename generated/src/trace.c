@@ -233,6 +233,25 @@ bool td_trace_begin(bool symbolic)
     return true;
 }
 
+/* tracing: functions that suspend a trace */
+td_suspended td_trace_suspend(void)
+{
+    td_thread *self = td_self();
+    const td_suspended s = { self->trace, self->symbolic,
+                             self->watched };
+    self->trace = NULL;
+    self->symbolic = self->watched = false;
+    return s;
+}
+
+void td_trace_resume(td_suspended s)
+{
+    td_thread *self = td_self();
+    self->trace = s.trace;
+    self->symbolic = s.symbolic;
+    self->watched = s.watched;
+}
+
 /* tracing: function td_trace_input */
 td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
                           td_device device)

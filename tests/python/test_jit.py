@@ -187,3 +187,18 @@ def test_nothing_leaks(no_leaks):
         step(x, y)
     td.jit.compile(nn.Linear(2, 2), (1, 2), backend="interpreter")(td.ones(1, 2))
     del step, x, y, _
+
+
+def test_constants_made_in_a_trace_have_values():
+    mask = td.tensor([True, False, True])
+
+    def f(x):
+        return x * td.tensor([1.0, 2.0, 3.0]) + x[mask].sum() + x[[0, -1]].sum()
+    g = td.jit(f, backend="interpreter")
+    x = td.tensor([5.0, 6.0, 7.0])
+    for _ in range(3):
+        assert g(x).tolist() == f(x).tolist()
+    with pytest.raises(RuntimeError, match="has no value"):
+        h = td.jit(lambda x: x[x > 0])
+        h(x), h(x)
+    assert x[x > 5].tolist() == [6, 7]

@@ -42,6 +42,15 @@ TD_API td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
    changed them. */
 TD_API td_program *td_trace_end(td_tensor *const *outputs, int n);
 
+/* Between the two, this thread computes as if no trace were open. */
+typedef struct {
+    void *trace;
+    bool symbolic, watched;
+} td_suspended;
+
+TD_API td_suspended td_trace_suspend(void);
+TD_API void td_trace_resume(td_suspended s);
+
 /* The program as text; returns its length, like snprintf. */
 TD_API int64_t td_program_print(const td_program *p, char *buffer,
                                 int64_t capacity);
