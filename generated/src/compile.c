@@ -79,9 +79,11 @@ bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
     if (e == NULL)
         return td_fail(TD_ERROR_VALUE, "execute",
                        "the executable is NULL");
-    return !td_failed()
-        && td_program_check_inputs(e->program, inputs, n)
-        && e->backend->run(e->code, e->program, inputs, n, outputs);
+    if (td_failed() || !td_program_check_inputs(e->program, inputs, n))
+        return false;
+    return td_self()->trace != NULL
+         ? td_program_run(e->program, inputs, n, outputs)
+         : e->backend->run(e->code, e->program, inputs, n, outputs);
 }
 
 const char *td_executable_backend(const td_executable *e)

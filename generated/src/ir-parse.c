@@ -287,8 +287,10 @@ static bool read_line(text_reader *r)
         if (v < 0 || !expect(r, "="))
             return false;
         const int from = read_value(r);
+        if (from >= 0 && r->p->value[v].dtype == TD_DTYPE_NONE)
+            complain(r, "what is updated is not declared");
         r->p->value[v].update = from;
-        return from >= 0;
+        return !td_failed();
     }
     return accept(r, "return") ? read_return(r) : read_step(r);
 }

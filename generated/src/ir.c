@@ -275,7 +275,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
 bool td_ir_replay(const td_ir_step *s, td_tensor **at)
 {
     td_value in[TD_MAX_PARAMETERS];
-    td_tensor *list[TD_IR_LIST], *changed[TD_MAX_RESULTS];
+    td_tensor *list[TD_IR_LIST], *changed[TD_MAX_RESULTS] = { NULL };
     const unsigned mutated = td_ir_mutated(s->op);
     int listed = 0, n = 0;
     for (int i = 0; i < s->n_in; i++) {
@@ -345,7 +345,14 @@ bool td_program_check_inputs(const td_program *p,
             return td_fail(TD_ERROR_VALUE, "run",
                            "input %d is missing", input - 1);
         const td_dims shape = td_shape_of(x);
+        const td_device here = x->storage->device;
         char is[TD_SHAPE_TEXT], expected[TD_SHAPE_TEXT];
+        if (here.kind != value->device.kind
+            || here.index != value->device.index)
+            return td_fail(TD_ERROR_VALUE, "run", "input %d is on %s, "
+                "the program was traced on %s", input - 1,
+                td_device_text(here, is),
+                td_device_text(value->device, expected));
         if (x->dtype != value->dtype
             || !td_dims_equal(&shape, &value->shape))
             return td_fail(TD_ERROR_VALUE, "run", "input %d is %s%s, "
@@ -409,6 +416,17 @@ static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                    s->op->name, listed, TD_IR_LIST);
 }
 
+static bool results_are_new(const td_ir_step *s, td_tensor **at,
+                            int number)
+{
+    for (int k = 0; k < s->n_out; k++)
+        if (at[s->out[k]] != NULL)
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
+                           "defines %%%d a second time", number + 1,
+                           s->op->name, s->out[k]);
+    return true;
+}
+
 static bool verify_types(const td_program *p, const td_ir_step *s,
                          td_tensor **at, int number)
 {
@@ -437,6 +455,7 @@ static void verify_values(const td_program *p, td_tensor **at)
                                   p->value[v].device);
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
         if (operands_are_defined(&p->step[s], at, s)
+            && results_are_new(&p->step[s], at, s)
             && td_ir_replay(&p->step[s], at))
             verify_types(p, &p->step[s], at, s);
     for (int k = 0; k < p->n_outputs && !td_failed(); k++)
@@ -446,7 +465,8 @@ static void verify_values(const td_program *p, td_tensor **at)
     /* tracing: verify the updates of the program */
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int from = p->value[v].update;
-        if (from >= 0 && (at[from] == NULL
+        if (from >= 0 && (p->value[v].origin == TD_IR_RESULT
+            || at[from] == NULL
             || p->value[from].dtype != p->value[v].dtype
             || !td_dims_equal(&p->value[from].shape, &p->value[v].shape)))
             td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot be updated with "

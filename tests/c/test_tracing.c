@@ -146,6 +146,10 @@ static void malformed_texts_are_refused_by_line(void **state)
         { "input %0 : float32[2]\n%1 = relu(%0) : float32[3]\n", "makes float32[2], the program says" },
         { "input %0 : float32[2]\nreturn %7\n", "returns %7, which no step makes" },
         { "input %0 : float32[2]\ninput %1 : float32[3]\nupdate %0 = %1\n", "cannot be updated" },
+        { "input %0 : float32[2]\n%1 = relu(%0) : float32[2]\nupdate %1 = %0\n", "%1 cannot be updated" },
+        { "update %0 = %1\ninput %0 : float32[2]\ninput %1 : float32[2]\n", "line 1: what is updated is not declared" },
+        { "input %0 : float32[2]\n%1, %2 = relu(%0) : float32[2], float32[2]\n", "step 1 (relu) makes none[]" },
+        { "input %0 : float32[2]\n%1, %2 = add_(%0, 1) : float32[2], float32[2]\n", "step 1 (add_) makes none[]" },
         { "input %99999999 : float32[2]\n", "expected the number of a value" },
         { "input %0 : float32[1,2,3,4,5,6,7,8,9]\n", "the list is too long" },
     };
@@ -177,6 +181,60 @@ static void no_damaged_text_crashes_the_reader(void **state)
         td_error_clear();
         td_scope_end();
     }
+}
+
+static void every_beginning_of_a_text_is_read_or_refused(void **state)
+{
+    net n = new_net();
+    static char text[40000];
+    step(&n, batch(), labels());
+    strcpy(text, print(traced(&n)));
+    for (size_t k = strlen(text); k > 0; k -= k > 7 ? 7 : k) {
+        text[k] = '\0';
+        td_scope_begin();
+        td_program *p = td_program_parse(text);
+        assert_true((p == NULL) == td_failed());
+        td_error_clear();
+        td_scope_end();
+    }
+}
+
+/* While a trace looks on, eager rules run as operators, like the replay. */
+static void a_replayed_step_has_the_bits_of_a_watched_one(void **state)
+{
+    td_tensor *x = batch(), *t = labels();
+    net a = new_net(), b = new_net();
+    step(&a, x, t);
+    step(&b, x, t);
+    td_program *p = traced(&b);
+    for (int k = 0; k < 20; k++) {
+        td_tensor *loss = NULL;
+        td_trace_begin(false);
+        td_tensor *eager = step(&a, x, t);
+        assert_non_null(td_trace_end(&eager, 1));
+        assert_true(td_program_run(p, (td_tensor *[]){ x, t }, 2, &loss));
+        expect_equal(eager, loss);
+    }
+    for (int i = 0; i < 5; i++)
+        expect_equal(a.w[i], b.w[i]);
+}
+
+static void an_executable_runs_inside_a_trace(void **state)
+{
+    td_tensor *data = td_full(TD_DIMS(4), td_float(0.5), none), *a, *b;
+    td_trace_begin(true);
+    td_tensor *x = td_trace_input(TD_DIMS(4), TD_FLOAT32, cpu), *y = td_exp(td_neg(x)), *z;
+    td_executable *e = td_compile(td_trace_end(&y, 1), (td_compile_options)TD_DEFAULTS);
+    assert_non_null(e);
+    td_trace_begin(true);
+    x = td_trace_input(TD_DIMS(4), TD_FLOAT32, cpu);
+    assert_true(td_execute(e, &x, 1, &y));
+    z = td_sin(y);
+    td_program *p = td_trace_end(&z, 1);
+    assert_int_equal(td_program_steps(p), 3);
+    assert_true(td_program_run(p, &data, 1, &a));
+    b = td_sin(td_exp(td_neg(data)));
+    expect_equal(a, b);
 }
 
 static void a_value_is_known_by_what_it_sees(void **state)
@@ -297,6 +355,9 @@ int main(void)
         CASE(scalars_and_lists_survive_the_round_trip),
         CASE(malformed_texts_are_refused_by_line),
         CASE(no_damaged_text_crashes_the_reader),
+        CASE(every_beginning_of_a_text_is_read_or_refused),
+        CASE(a_replayed_step_has_the_bits_of_a_watched_one),
+        CASE(an_executable_runs_inside_a_trace),
         CASE(a_value_is_known_by_what_it_sees),
         CASE(a_view_changed_behind_is_refused),
         CASE(what_has_no_value_is_not_read),

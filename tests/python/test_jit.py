@@ -88,6 +88,27 @@ def test_arguments_nest_and_results_keep_their_form():
     assert f.__name__ == "f" and td.jit.dump(f).count("return") == 2
 
 
+def test_equal_values_of_other_types_make_other_programs():
+    f = td.jit(lambda x, k: x * k, backend="interpreter")
+    x = td.ones(2, dtype=td.int64)
+    for k in (1, 1.0, True, 0.0, -0.0):
+        for _ in range(3):
+            assert f(x, k).dtype == (x * k).dtype
+    assert len(f.programs) == 5
+    for _ in range(3):
+        f(x, float("nan"))
+    assert len(f.programs) == 6
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_compiled_functions_call_each_other(backend):
+    inner = td.jit(lambda x: (x * 2).exp(), backend=backend)
+    outer = td.jit(lambda x: inner(x) + inner(x), backend=backend)
+    x = td.tensor([0.0, 0.5])
+    for _ in range(4):
+        assert (outer(x) - 2 * (x * 2).exp()).abs().amax().item() < 1e-5
+
+
 def test_new_shapes_and_types_make_new_programs():
     f = td.jit(lambda x: (x * 2).sum(), backend="interpreter")
     for x in (td.ones(3), td.ones(2, 2), td.ones(3, dtype=td.float64)):
@@ -148,8 +169,9 @@ def test_arguments_that_cannot_be_keys_are_named():
     with pytest.raises(TypeError, match="type set is neither a tensor nor hashable"):
         td.jit(lambda x: x)({1, 2})
     w = td.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match="pass x.detach"):
-        td.jit(lambda x: x)(w * 2)
+    for x in (w, w * 2, [{"w": w}]):
+        with pytest.raises(RuntimeError, match="pass x.detach"):
+            td.jit(lambda x: x)(x)
     with pytest.raises(TypeError, match="expected a compiled function or module"):
         td.jit.dump(len)
     with pytest.raises(ValueError, match="there is no back end 'abacus'"):

@@ -54,9 +54,9 @@ class record:
 def _flatten(x, leaves):
     """What x is, as a key, with its tensors appended to leaves."""
     if isinstance(x, _C.Tensor):
-        if x.requires_grad and x.is_leaf is False:
-            raise RuntimeError("jit: an argument belongs to a graph; "
-                               "pass x.detach()")
+        if x.requires_grad:
+            raise RuntimeError("jit: an argument requires grad, which "
+                               "a program would lose; pass x.detach()")
         leaves.append(x)
         return "tensor", tuple(x.shape), x.dtype, str(x.device)
     if isinstance(x, (list, tuple)):
@@ -69,7 +69,7 @@ def _flatten(x, leaves):
     except TypeError:
         raise TypeError(f"jit: an argument of type {type(x).__name__} "
                         "is neither a tensor nor hashable") from None
-    return "value", x
+    return type(x), repr(x) if isinstance(x, float) else x
 
 
 def _rebuild(x, leaves):
@@ -157,8 +157,9 @@ class _Jit:
     as ever, the second is traced and compiled, later ones run the
     program.  It may use modules, backward() and optimisers.  Not seen:
     a branch on the value of a tensor (an error), random numbers (an
-    error), a learning rate that changes (pass it as an argument), and
-    p.grad, which the program computes and does not leave behind.
+    error), a learning rate that changes (pass it as an argument),
+    train() and eval() called later, and p.grad, which the program
+    computes and does not leave behind.
     """
     record = record
 
