@@ -118,10 +118,12 @@ static bool take_apart(const td_ir_step *s, td_tensor **at, int first,
         td_v_int(x->shape[1]), td_v_int(ignored)
     };
     t = td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2, attr);
+    td_tensor *counts = td_ne_scalar(t, td_int(ignored));
+    t = td_where_scalar(counts, t, td_int(-1));
     e->x = x;
     e->at_label = td_eq(td_unsqueeze(t, 1), td_arange(td_int(0),
         td_int(x->shape[1]), td_int(1), (td_tensor_options){ 0 }));
-    e->counts = td_to(td_ne_scalar(t, td_int(ignored)), x->dtype);
+    e->counts = td_to(counts, x->dtype);
     return !td_failed();
 }
 static td_tensor *total(td_tensor *x)

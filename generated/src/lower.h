@@ -24,6 +24,7 @@ typedef struct {
     td_step_kind kind;
     int step, root;         /* its step, or -1; who owns its memory */
     int uses;               /* readers, counting what leaves */
+    int size;               /* of its formula: loads and operators */
     bool stored;
     td_tensor *like;        /* strong: shape, strides, without values */
     int buffer;             /* of a root: whose memory it writes, or -1 */
@@ -32,7 +33,8 @@ typedef struct {
 } td_placed;
 
 /* fusion: struct td_stage */
-#define TD_LOADS 24
+#define TD_FORMULA_SIZE 48      /* loads and operators of a formula */
+#define TD_LOADS 32             /* so at most, with three operands each */
 
 typedef struct {
     int value;
