@@ -323,9 +323,10 @@ static bool run_call(const frame *f, const td_ir_step *step)
                                                   step->in[i].values[k]);
     }
     bool ok = !td_failed() && td_ir_replay(step, at);
-    for (int k = 0; ok && k < step->n_out; k++)
-        ok = td_copy_elements(tensor_at(f, step->out[k]),
-                              at[step->out[k]]);
+    for (int k = 0; ok && k < step->n_out; k++) {
+        td_tensor *to = tensor_at(f, step->out[k]);
+        ok = to != NULL && td_copy_elements(to, at[step->out[k]]);
+    }
     td_free(at, ((size_t)f->l->program->n_values + 1) * sizeof *at);
     return ok;
 }

@@ -797,6 +797,7 @@ int main(void)
     snprintf(cache, sizeof cache, "%s", "/tmp/treadle-compile-XXXXXX");
     assert_non_null(mkdtemp(cache));
     setenv("TREADLE_CACHE", cache, 1);
+    cmocka_set_test_filter(getenv("TREADLE_TEST_FILTER"));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", cache);
     return failed + (system(command) != 0);
