@@ -381,18 +381,17 @@ static bool run_code(void *compiled, td_program *program,
     (void)n;
     td_no_grad_begin();
     td_scope_begin();
-    f.memory = td_alloc_array(values, sizeof *f.memory);
-    f.tensor = td_alloc_array(2 * values, sizeof *f.tensor);
-    f.leaf = f.tensor + values;
+    f.tensor = td_alloc_array(3 * values, sizeof *f.tensor);
     f.arena = td_storage_alloc((size_t)l->bytes + 1);
-    if (f.memory && f.tensor && f.arena && find_memory(&f, inputs))
+    f.leaf = f.tensor ? f.tensor + values : NULL;
+    f.memory = f.tensor ? (void **)(f.leaf + values) : NULL;
+    if (f.tensor && f.arena && find_memory(&f, inputs))
         for (int k = 0; k < l->n_stages && run_stage(&f, c, k); k++)
             ;
     if (!td_failed())
         leave(&f, outputs);
     td_storage_free(f.arena, (size_t)l->bytes + 1);
-    td_free(f.memory, values * sizeof *f.memory);
-    td_free(f.tensor, 2 * values * sizeof *f.tensor);
+    td_free(f.tensor, 3 * values * sizeof *f.tensor);
     td_scope_end();
     td_no_grad_end();
     return !td_failed();
@@ -427,6 +426,11 @@ static void *compile_c(td_program *p)
     return NULL;
 }
 
+static int64_t print_code(const void *compiled, char *out, int64_t room)
+{
+    return td_lowered_print(((const code *)compiled)->l, out, room);
+}
+
 const td_backend td_c_backend = {
-    "c", compile_c, run_code, release_code
+    "c", compile_c, run_code, release_code, print_code
 };

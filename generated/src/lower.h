@@ -77,6 +77,9 @@ void td_simplify(td_program *p, int *name);
 td_lowered *td_lower(td_program *p);
 void td_lowered_free(td_lowered *l);
 
+/* Stages and memory, for a reader; returns its length, like snprintf. */
+int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room);
+
 const td_row *td_row_of(const td_op *op);       /* NULL: not a row */
 bool td_is_load(const td_lowered *l, int v);
 td_load td_load_of(const td_lowered *l, int v, const td_map *m);
