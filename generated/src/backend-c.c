@@ -59,7 +59,8 @@ bool td_run_command(char *const *arguments, const char *log)
                                          60);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 2, log,
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                                     O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
     posix_spawn_file_actions_adddup2(&files, 2, 1);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -68,8 +69,8 @@ bool td_run_command(char *const *arguments, const char *log)
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     if (error != 0)
-        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run %s: "
-                       "%s", arguments[0], strerror(error));
+        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
+                       "%s: %s", arguments[0], strerror(error));
     if (!wait_for(child, limit, &status))
         return td_fail(TD_ERROR_RUNTIME, "compile", "%s did not finish "
                        "in %d seconds", arguments[0], limit);
@@ -101,11 +102,11 @@ static bool cache_directory(char *path, size_t size)
         mkdir(path, 0700);
     }
     if (n >= (int)size)
-        return td_fail(TD_ERROR_IO, "compile", "the name of the cache's "
-                       "directory is too long; set TREADLE_CACHE");
+        return td_fail(TD_ERROR_IO, "compile", "the cache's directory "
+                       "has too long a name; set TREADLE_CACHE");
     return access(path, W_OK | X_OK) == 0
-        || td_fail(TD_ERROR_IO, "compile", "cannot write to %s: %s; set "
-                   "TREADLE_CACHE", path, strerror(errno));
+        || td_fail(TD_ERROR_IO, "compile", "cannot write to %s: %s; "
+                   "set TREADLE_CACHE", path, strerror(errno));
 }
 enum { SEAL = 48 };
 
@@ -114,9 +115,12 @@ static bool seal_of(FILE *file, int64_t bytes, const char *key,
 {
     uint64_t h = 14695981039346656037u;
     rewind(file);
-    for (int c = 0; bytes > 0 && (c = getc_unlocked(file)) != EOF; bytes--)
+    for (int c; bytes > 0 && (c = getc_unlocked(file)) != EOF;) {
         h = (h ^ (unsigned char)c) * 0x100000001b3u;
-    snprintf(seal, SEAL + 1, "%016llx%.32s", (unsigned long long)h, key);
+        bytes--;
+    }
+    snprintf(seal, SEAL + 1, "%016llx%.32s", (unsigned long long)h,
+             key);
     return bytes == 0;
 }
 
@@ -138,7 +142,8 @@ static bool is_sealed(const char *path, const char *key)
     FILE *file = fopen(path, "r");
     const bool ok = file != NULL && fseek(file, -SEAL, SEEK_END) == 0
         && seal_of(file, ftell(file), key, seal)
-        && fread(found, 1, SEAL, file) == SEAL && strcmp(seal, found) == 0;
+        && fread(found, 1, SEAL, file) == SEAL
+        && strcmp(seal, found) == 0;
     if (file != NULL)
         fclose(file);
     return ok;
@@ -201,8 +206,8 @@ static void *load_code(const char *text)
     char directory[200], base[256], path[264], key[40];
     if (compiler == NULL || *compiler == '\0')
         compiler = "cc";
-    uint64_t a = hash(hash(hash(14695981039346656037u, compiler), march),
-                      text);
+    uint64_t a = hash(hash(hash(14695981039346656037u, compiler),
+                           march), text);
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
              (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
     if (!cache_directory(directory, sizeof directory))
@@ -249,7 +254,6 @@ static bool is_overwritten(const frame *f, int v)
             return true;
     return false;
 }
-
 static bool find_memory(frame *f, td_tensor *const *inputs)
 {
     const td_program *p = f->l->program;
@@ -275,8 +279,8 @@ static bool find_memory(frame *f, td_tensor *const *inputs)
     }
     for (int v = 0; v < p->n_values; v++) {
         int at = v;
-        while (f->l->value[at].buffer >= 0 && f->l->value[at].buffer != at)
-            at = f->l->value[at].buffer;
+        for (int to; (to = f->l->value[at].buffer) >= 0 && to != at;)
+            at = to;
         f->memory[v] = f->memory[at];
     }
     return !td_failed();
@@ -289,7 +293,8 @@ static td_tensor *tensor_at(const frame *f, int v)
     char *data = f->memory[f->l->value[v].root];
     return td_from_memory(data + like->offset
             * (int64_t)td_dtype_size(like->dtype), td_shape_of(like),
-        strides, (td_tensor_options){ .dtype = like->dtype }, NULL, NULL);
+        strides, (td_tensor_options){ .dtype = like->dtype },
+        NULL, NULL);
 }
 
 static bool run_product(const frame *f, const td_ir_step *step)
@@ -319,8 +324,8 @@ static bool run_call(const frame *f, const td_ir_step *step)
         if (step->in[i].kind == TD_TENSOR)
             at[step->in[i].value] = tensor_at(f, step->in[i].value);
         for (int k = 0; k < step->in[i].count; k++)
-            at[step->in[i].values[k]] = tensor_at(f,
-                                                  step->in[i].values[k]);
+            at[step->in[i].values[k]]
+                = tensor_at(f, step->in[i].values[k]);
     }
     bool ok = !td_failed() && td_ir_replay(step, at);
     for (int k = 0; ok && k < step->n_out; k++) {

@@ -14,7 +14,7 @@ char *td_emit_c(const td_lowered *l, int *room);
 bool td_run_command(char *const *arguments, const char *log);
 
 /* Marks a new library as whole and made for this key; then it can be
-   opened if it has the symbol.  NULL without an error: it is no such. */
+   opened if it has the symbol.  NULL without an error: it has not. */
 bool td_seal(const char *path, const char *key);
 void *td_open_cached(const char *path, const char *key,
                      const char *symbol);

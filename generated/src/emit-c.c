@@ -73,7 +73,8 @@ static void put_number(emitter *e, td_dtype type, td_scalar s)
 {
     const double f = td_scalar_double(s);
     if (s.kind != TD_SCALAR_FLOAT)
-        put(e, "((%s)%lldll)", c_type(type), (long long)td_scalar_int(s));
+        put(e, "((%s)%lldll)", c_type(type),
+            (long long)td_scalar_int(s));
     else if (isfinite(f))
         put(e, "((%s)%.17g)", c_type(type), f);
     else
@@ -150,7 +151,8 @@ static void put_rows(emitter *e)
         if (done[op - td_ops][type])
             continue;
         done[op - td_ops][type] = true;
-        const char *c = c_type(type), *result = row->tests ? "uint8_t" : c;
+        const char *c = c_type(type);
+        const char *result = row->tests ? "uint8_t" : c;
         put(e, "static inline %s %s_%s(", result, op->name, c);
         put(e, row->operands == 1 ? "%s x)" : "%s a, %s b)", c, c);
         put(e, "\n{\n    typedef %s T;\n    return (%s)(", c, result);
@@ -325,10 +327,10 @@ char *td_emit_c(const td_lowered *l, int *room)
         if (e.s->kind == TD_FORMULA || e.s->kind == TD_FOLD)
             put_stage(&e, n);
     }
-    put(&e, "\n_Bool (*const treadle_stages[])(void *, int64_t, int64_t,"
-            " int) = {\n");
+    put(&e, "\n_Bool (*const treadle_stages[])(void *, int64_t, "
+            "int64_t, int) = {\n");
     for (int n = 0; n < l->n_stages; n++)
-        if (l->stage[n].kind == TD_FORMULA || l->stage[n].kind == TD_FOLD)
+        if (l->stage[n].kind <= TD_FOLD)
             put(&e, "    [%d] = stage_%d,\n", n, n);
     put(&e, "    [%d] = 0\n};\n", l->n_stages);
     *room = e.room;

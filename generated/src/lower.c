@@ -355,7 +355,7 @@ static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
     }
 }
 
-/* fusion: function collapse_stage */
+/* fusion: functions that collapse */
 static bool moves_evenly(const td_stage *s, int d)
 {
     for (int k = 0; k <= s->n_loads; k++)
@@ -389,6 +389,8 @@ static void add_dimension_of_one(td_stage *s)
     s->kept++;
 }
 
+
+/* fusion: function collapse_stage */
 static void collapse_stage(td_stage *s)
 {
     for (int d = s->rank - 1; d >= 0; d--)
@@ -595,7 +597,7 @@ static bool classify(td_lowered *l)
 static bool find_shapes(td_lowered *l)
 {
     td_program *p = l->program;
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(td_tensor *);
+    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
     td_tensor **at = td_alloc(bytes);
     td_thread *self = td_self();
     const bool symbolic = self->symbolic;
@@ -694,7 +696,8 @@ td_lowered *td_lower(td_program *traced)
     }
 done:
     if (name != NULL)
-        td_free(name, ((size_t)l->program->n_values + 1) * sizeof *name);
+        td_free(name, ((size_t)l->program->n_values + 1)
+                      * sizeof *name);
     if (!td_failed())
         return l;
     td_lowered_free(l);
