@@ -31,7 +31,7 @@ static bool wait_for(pid_t child, int seconds, int *status)
             return done == child;
         nanosleep(&pause, NULL);
     }
-    kill(child, SIGKILL);
+    kill(-child, SIGKILL);
     waitpid(child, status, 0);
     return false;
 }
@@ -54,18 +54,23 @@ bool td_run_command(char *const *arguments, const char *log)
     pid_t child;
     int status = 0;
     posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
     const int limit = td_environment_int("TREADLE_CC_SECONDS", 1, 3600,
                                          60);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 2, log,
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                                     O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
     posix_spawn_file_actions_adddup2(&files, 2, 1);
-    const int error = posix_spawnp(&child, arguments[0], &files, NULL,
-                                   arguments, environ);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    const int error = posix_spawnp(&child, arguments[0], &files,
+                                   &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     if (error != 0)
-        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run %s: "
-                       "%s", arguments[0], strerror(error));
+        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
+                       "%s: %s", arguments[0], strerror(error));
     if (!wait_for(child, limit, &status))
         return td_fail(TD_ERROR_RUNTIME, "compile", "%s did not finish "
                        "in %d seconds", arguments[0], limit);
@@ -87,39 +92,77 @@ static bool cache_directory(char *path, size_t size)
 {
     const char *asked = getenv("TREADLE_CACHE");
     const char *home = getenv("HOME");
-    if (asked != NULL && *asked != '\0')
-        snprintf(path, size, "%s", asked);
-    else
-        snprintf(path, size, "%s/.cache", home ? home : "/tmp");
-    mkdir(path, 0700);
-    if (asked == NULL || *asked == '\0') {
-        snprintf(path, size, "%s/.cache/treadle", home ? home : "/tmp");
+    const bool given = asked != NULL && *asked != '\0';
+    int n = snprintf(path, size, "%s%s", given ? asked
+                     : home ? home : "/tmp", given ? "" : "/.cache");
+    if (n < (int)size)
+        mkdir(path, 0700);
+    if (!given && n < (int)size) {
+        n += snprintf(path + n, size - (size_t)n, "/treadle");
         mkdir(path, 0700);
     }
+    if (n >= (int)size)
+        return td_fail(TD_ERROR_IO, "compile", "the cache's directory "
+                       "has too long a name; set TREADLE_CACHE");
     return access(path, W_OK | X_OK) == 0
-        || td_fail(TD_ERROR_IO, "compile", "cannot write to %s: %s; set "
-                   "TREADLE_CACHE", path, strerror(errno));
+        || td_fail(TD_ERROR_IO, "compile", "cannot write to %s: %s; "
+                   "set TREADLE_CACHE", path, strerror(errno));
 }
+enum { SEAL = 48 };
+
+static bool seal_of(FILE *file, int64_t bytes, const char *key,
+                    char seal[SEAL + 1])
+{
+    uint64_t h = 14695981039346656037u;
+    rewind(file);
+    for (int c; bytes > 0 && (c = getc_unlocked(file)) != EOF;) {
+        h = (h ^ (unsigned char)c) * 0x100000001b3u;
+        bytes--;
+    }
+    snprintf(seal, SEAL + 1, "%016llx%.32s", (unsigned long long)h,
+             key);
+    return bytes == 0;
+}
+
+bool td_seal(const char *path, const char *key)
+{
+    char seal[SEAL + 1];
+    FILE *file = fopen(path, "r+");
+    bool ok = file != NULL && fseek(file, 0, SEEK_END) == 0
+           && seal_of(file, ftell(file), key, seal)
+           && fseek(file, 0, SEEK_END) == 0 && fputs(seal, file) >= 0;
+    if (file != NULL)
+        ok = fclose(file) == 0 && ok;
+    return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
+                         path, strerror(errno));
+}
+static bool is_sealed(const char *path, const char *key)
+{
+    char seal[SEAL + 1], found[SEAL + 1] = "";
+    FILE *file = fopen(path, "r");
+    const bool ok = file != NULL && fseek(file, -SEAL, SEEK_END) == 0
+        && seal_of(file, ftell(file), key, seal)
+        && fread(found, 1, SEAL, file) == SEAL
+        && strcmp(seal, found) == 0;
+    if (file != NULL)
+        fclose(file);
+    return ok;
+}
+
 void *td_open_cached(const char *path, const char *key,
                      const char *symbol)
 {
-    void *library = access(path, R_OK) == 0
+    void *library = is_sealed(path, key)
         ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    const char *inside = library ? dlsym(library, "treadle_key") : NULL;
-    if (inside != NULL && strcmp(inside, key) == 0
-        && dlsym(library, symbol) != NULL)
+    if (library == NULL || dlsym(library, symbol) != NULL)
         return library;
-    if (library != NULL)
-        dlclose(library);
+    dlclose(library);
     return NULL;
 }
-static bool write_source(const char *path, const char *text,
-                         const char *key)
+static bool write_source(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
-    bool ok = file != NULL
-        && fprintf(file, "%s\nconst char treadle_key[] = \"%s\";\n",
-                   text, key) > 0;
+    bool ok = file != NULL && fputs(text, file) >= 0;
     if (file != NULL)
         ok = fclose(file) == 0 && ok;
     return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
@@ -140,8 +183,8 @@ static bool build(const char *base, const char *compiler,
         "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
         "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
     };
-    const bool ok = write_source(source, text, key)
-        && td_run_command(arguments, log)
+    const bool ok = write_source(source, text)
+        && td_run_command(arguments, log) && td_seal(object, key)
         && (rename(object, final) == 0
             || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
                        final, strerror(errno)));
@@ -163,8 +206,8 @@ static void *load_code(const char *text)
     char directory[200], base[256], path[264], key[40];
     if (compiler == NULL || *compiler == '\0')
         compiler = "cc";
-    uint64_t a = hash(hash(hash(14695981039346656037u, compiler), march),
-                      text);
+    uint64_t a = hash(hash(hash(14695981039346656037u, compiler),
+                           march), text);
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
              (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
     if (!cache_directory(directory, sizeof directory))
@@ -191,24 +234,39 @@ typedef struct {
     stage_body *const *stages;
 } code;
 
-/* fusion: functions that run stages */
+/* fusion: struct frame */
 typedef struct {
     const td_lowered *l;
     void **memory;              /* by value */
     td_tensor **tensor;         /* of leaves and results, by value */
+    td_tensor **leaf;           /* as they were given */
     char *arena;
 } frame;
 
+/* fusion: functions that run stages */
+static bool is_overwritten(const frame *f, int v)
+{
+    const td_program *p = f->l->program;
+    for (int u = 0; u < p->n_values; u++)
+        if (u != v && p->value[u].update >= 0
+            && f->l->value[p->value[u].update].buffer == u
+            && f->tensor[u]->storage == f->leaf[v]->storage)
+            return true;
+    return false;
+}
 static bool find_memory(frame *f, td_tensor *const *inputs)
 {
     const td_program *p = f->l->program;
     int input = 0;
+    for (int v = 0; v < p->n_values; v++)
+        if (p->value[v].origin != TD_IR_RESULT)
+            f->tensor[v] = f->leaf[v] = p->value[v].tensor
+                ? p->value[v].tensor : inputs[input++];
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const td_placed *x = &f->l->value[v];
         if (x->kind == TD_LEAF) {
-            td_tensor *t = p->value[v].tensor ? p->value[v].tensor
-                         : inputs[input++];
-            f->tensor[v] = td_contiguous(t);
+            f->tensor[v] = is_overwritten(f, v) ? td_clone(f->leaf[v])
+                         : td_contiguous(f->leaf[v]);
         } else if (x->buffer == v) {
             f->tensor[v] = td_tensor_new(td_shape_of(x->like),
                                          x->like->dtype,
@@ -221,8 +279,8 @@ static bool find_memory(frame *f, td_tensor *const *inputs)
     }
     for (int v = 0; v < p->n_values; v++) {
         int at = v;
-        while (f->l->value[at].buffer >= 0 && f->l->value[at].buffer != at)
-            at = f->l->value[at].buffer;
+        for (int to; (to = f->l->value[at].buffer) >= 0 && to != at;)
+            at = to;
         f->memory[v] = f->memory[at];
     }
     return !td_failed();
@@ -235,7 +293,8 @@ static td_tensor *tensor_at(const frame *f, int v)
     char *data = f->memory[f->l->value[v].root];
     return td_from_memory(data + like->offset
             * (int64_t)td_dtype_size(like->dtype), td_shape_of(like),
-        strides, (td_tensor_options){ .dtype = like->dtype }, NULL, NULL);
+        strides, (td_tensor_options){ .dtype = like->dtype },
+        NULL, NULL);
 }
 
 static bool run_product(const frame *f, const td_ir_step *step)
@@ -265,13 +324,14 @@ static bool run_call(const frame *f, const td_ir_step *step)
         if (step->in[i].kind == TD_TENSOR)
             at[step->in[i].value] = tensor_at(f, step->in[i].value);
         for (int k = 0; k < step->in[i].count; k++)
-            at[step->in[i].values[k]] = tensor_at(f,
-                                                  step->in[i].values[k]);
+            at[step->in[i].values[k]]
+                = tensor_at(f, step->in[i].values[k]);
     }
     bool ok = !td_failed() && td_ir_replay(step, at);
-    for (int k = 0; ok && k < step->n_out; k++)
-        ok = td_copy_elements(tensor_at(f, step->out[k]),
-                              at[step->out[k]]);
+    for (int k = 0; ok && k < step->n_out; k++) {
+        td_tensor *to = tensor_at(f, step->out[k]);
+        ok = to != NULL && td_copy_elements(to, at[step->out[k]]);
+    }
     td_free(at, ((size_t)f->l->program->n_values + 1) * sizeof *at);
     return ok;
 }
@@ -303,13 +363,13 @@ static bool leave(const frame *f, td_tensor **outputs)
         const int u = p->value[v].update;
         if (u < 0)
             continue;
-        td_tensor *old = p->value[v].tensor;
+        td_tensor *old = f->leaf[v];
         if (f->l->value[u].buffer != v)
-            td_copy_(old ? old : f->tensor[v], tensor_at(f, u));
-        else if (old != NULL && old->storage != f->tensor[v]->storage)
+            td_copy_(old, tensor_at(f, u));
+        else if (old->storage != f->tensor[v]->storage)
             td_copy_(old, f->tensor[v]);
         else
-            td_bump_version(f->tensor[v]);
+            td_bump_version(old);
     }
     return !td_failed();
 }
@@ -326,17 +386,17 @@ static bool run_code(void *compiled, td_program *program,
     (void)n;
     td_no_grad_begin();
     td_scope_begin();
-    f.memory = td_alloc_array(values, sizeof *f.memory);
-    f.tensor = td_alloc_array(values, sizeof *f.tensor);
+    f.tensor = td_alloc_array(3 * values, sizeof *f.tensor);
     f.arena = td_storage_alloc((size_t)l->bytes + 1);
-    if (f.memory && f.tensor && f.arena && find_memory(&f, inputs))
+    f.leaf = f.tensor ? f.tensor + values : NULL;
+    f.memory = f.tensor ? (void **)(f.leaf + values) : NULL;
+    if (f.tensor && f.arena && find_memory(&f, inputs))
         for (int k = 0; k < l->n_stages && run_stage(&f, c, k); k++)
             ;
     if (!td_failed())
         leave(&f, outputs);
     td_storage_free(f.arena, (size_t)l->bytes + 1);
-    td_free(f.memory, values * sizeof *f.memory);
-    td_free(f.tensor, values * sizeof *f.tensor);
+    td_free(f.tensor, 3 * values * sizeof *f.tensor);
     td_scope_end();
     td_no_grad_end();
     return !td_failed();
@@ -371,6 +431,11 @@ static void *compile_c(td_program *p)
     return NULL;
 }
 
+static int64_t print_code(const void *compiled, char *out, int64_t room)
+{
+    return td_lowered_print(((const code *)compiled)->l, out, room);
+}
+
 const td_backend td_c_backend = {
-    "c", compile_c, run_code, release_code
+    "c", compile_c, run_code, release_code, print_code
 };

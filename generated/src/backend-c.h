@@ -13,7 +13,9 @@ char *td_emit_c(const td_lowered *l, int *room);
 /* Runs a program and waits; its words go to the file `log`. */
 bool td_run_command(char *const *arguments, const char *log);
 
-/* A shared library with this key and symbol, or NULL and no error. */
+/* Marks a new library as whole and made for this key; then it can be
+   opened if it has the symbol.  NULL without an error: it has not. */
+bool td_seal(const char *path, const char *key);
 void *td_open_cached(const char *path, const char *key,
                      const char *symbol);
 #endif

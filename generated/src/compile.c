@@ -21,7 +21,7 @@ static bool interpret(void *code, td_program *p,
 static void keep_nothing(void *code) { (void)code; }
 
 static const td_backend td_interpreter_backend = {
-    "interpreter", keep_program, interpret, keep_nothing
+    "interpreter", keep_program, interpret, keep_nothing, NULL
 };
 
 static const td_backend *const td_backends[] = {
@@ -94,4 +94,12 @@ const char *td_executable_backend(const td_executable *e)
 const char *td_executable_note(const td_executable *e)
 {
     return e->note;
+}
+
+int64_t td_executable_print(const td_executable *e, char *buffer,
+                            int64_t capacity)
+{
+    return e->backend->print != NULL
+        ? e->backend->print(e->code, buffer, capacity)
+        : td_program_print(e->program, buffer, capacity);
 }

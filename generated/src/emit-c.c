@@ -73,7 +73,8 @@ static void put_number(emitter *e, td_dtype type, td_scalar s)
 {
     const double f = td_scalar_double(s);
     if (s.kind != TD_SCALAR_FLOAT)
-        put(e, "((%s)%lldll)", c_type(type), (long long)td_scalar_int(s));
+        put(e, "((%s)%lldll)", c_type(type),
+            (long long)td_scalar_int(s));
     else if (isfinite(f))
         put(e, "((%s)%.17g)", c_type(type), f);
     else
@@ -127,12 +128,11 @@ static void put_value(emitter *e, int v, const td_map *m)
         put(e, "((%s)%d)", c_type(x->like->dtype),
             step->op == &td_ops[TD_OP_ones]
             || step->op == &td_ops[TD_OP_ones_like]);
-    else if (v != e->s->out && td_is_load(e->l, v)) {
+    else if ((v != e->s->out && td_is_load(e->l, v))
+             || x->kind == TD_COUNT) {
         const td_load load = td_load_of(e->l, v, m);
         put(e, "v%d", td_find_load(e->s, &load));
-    } else if (x->kind == TD_COUNT)
-        put(e, "v0");
-    else if (x->kind == TD_FOLD)
+    } else if (x->kind == TD_FOLD)
         put_value(e, step->in[0].value, m);
     else
         put_formula(e, x, step, m);
@@ -151,11 +151,13 @@ static void put_rows(emitter *e)
         if (done[op - td_ops][type])
             continue;
         done[op - td_ops][type] = true;
-        const char *c = c_type(type), *result = row->tests ? "uint8_t" : c;
+        const char *c = c_type(type);
+        const char *result = row->tests ? "uint8_t" : c;
         put(e, "static inline %s %s_%s(", result, op->name, c);
         put(e, row->operands == 1 ? "%s x)" : "%s a, %s b)", c, c);
-        put(e, "\n{\n    typedef %s T;\n    return (%s)(%s);\n}\n", c,
-            result, row->text);
+        put(e, "\n{\n    typedef %s T;\n    return (%s)(", c, result);
+        put_text(e, row->text);
+        put_text(e, ");\n}\n");
     }
 }
 static void put_index(emitter *e, const td_load *load)
@@ -171,7 +173,7 @@ static void put_pointers(emitter *e)
     for (int k = 0; k <= e->s->n_loads; k++) {
         const int v = e->s->load[k].value;
         const bool result = k == e->s->n_loads;
-        if (result || e->l->value[v].stored)
+        if (result || e->l->value[v].kind != TD_COUNT)
             put(e, "    %s%s *const %s%d = memory[%d];\n",
                 result ? "" : "const ",
                 c_type(e->l->value[v].like->dtype),
@@ -185,7 +187,7 @@ static void put_loads(emitter *e, const char *indent)
         const td_load *load = &e->s->load[k];
         const td_placed *x = &e->l->value[load->value];
         put(e, "%sconst %s v%d = ", indent, c_type(x->like->dtype), k);
-        if (x->stored) {
+        if (x->kind != TD_COUNT) {
             put(e, "p%d[", k);
             put_index(e, load);
             put(e, "];\n");
@@ -305,7 +307,7 @@ static void put_stage(emitter *e, int n)
     int rows = 0;
     for (int k = 0; k < e->s->n_loads; k++)
         rows += e->s->load[k].flat[e->s->rank - 1] == 1;
-    if (e->s->kind == TD_FORMULA)
+    if (e->s->rank == e->s->kept)       /* what it folds has size one */
         put_elementwise(e, &all);
     else if (rows > 0 || e->s->kept == 0)
         put_fold_of_rows(e, &all);
@@ -325,10 +327,10 @@ char *td_emit_c(const td_lowered *l, int *room)
         if (e.s->kind == TD_FORMULA || e.s->kind == TD_FOLD)
             put_stage(&e, n);
     }
-    put(&e, "\n_Bool (*const treadle_stages[])(void *, int64_t, int64_t,"
-            " int) = {\n");
+    put(&e, "\n_Bool (*const treadle_stages[])(void *, int64_t, "
+            "int64_t, int) = {\n");
     for (int n = 0; n < l->n_stages; n++)
-        if (l->stage[n].kind == TD_FORMULA || l->stage[n].kind == TD_FOLD)
+        if (l->stage[n].kind <= TD_FOLD)
             put(&e, "    [%d] = stage_%d,\n", n, n);
     put(&e, "    [%d] = 0\n};\n", l->n_stages);
     *room = e.room;

@@ -118,10 +118,12 @@ static bool take_apart(const td_ir_step *s, td_tensor **at, int first,
         td_v_int(x->shape[1]), td_v_int(ignored)
     };
     t = td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2, attr);
+    td_tensor *counts = td_ne_scalar(t, td_int(ignored));
+    t = td_where_scalar(counts, t, td_int(-1));
     e->x = x;
     e->at_label = td_eq(td_unsqueeze(t, 1), td_arange(td_int(0),
         td_int(x->shape[1]), td_int(1), (td_tensor_options){ 0 }));
-    e->counts = td_to(td_ne_scalar(t, td_int(ignored)), x->dtype);
+    e->counts = td_to(counts, x->dtype);
     return !td_failed();
 }
 static td_tensor *total(td_tensor *x)
@@ -207,7 +209,8 @@ static void set_update(td_program *fresh, const td_program *p, int v,
     int nth = 0, found = -1;
     td_tensor *x = p->value[v].tensor;
     for (int k = 0; k < v; k++)
-        nth += p->value[k].origin != TD_IR_RESULT && !p->value[k].tensor;
+        nth += p->value[k].origin != TD_IR_RESULT
+            && p->value[k].tensor == NULL;
     for (int k = 0; k < fresh->n_values && found < 0; k++)
         if (fresh->value[k].origin != TD_IR_RESULT
             && fresh->value[k].tensor == x && (x || nth-- == 0))
@@ -245,7 +248,7 @@ static td_program *leave_values(const td_program *p, td_tensor **at)
 /* fusion: function td_program_expand */
 td_program *td_program_expand(const td_program *p)
 {
-    const size_t bytes = (size_t)(p->n_values + 1) * sizeof(td_tensor *);
+    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
     td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
     td_program *fresh = NULL;
     if (at == NULL)

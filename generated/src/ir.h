@@ -68,7 +68,8 @@ typedef struct td_backend {
     bool (*run)(void *code, td_program *p, td_tensor *const *inputs,
                 int n, td_tensor **outputs);
     void (*release)(void *code);
-} td_backend;
+    int64_t (*print)(const void *code, char *out, int64_t room);
+} td_backend;       /* print may be NULL: the program is printed */
 
 struct td_executable {
     td_object object;

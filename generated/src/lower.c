@@ -128,6 +128,15 @@ static bool is_live(const td_lowered *l, int s)
     return live;
 }
 
+/* fusion: functions that store large formulas */
+static int size_or_store(td_lowered *l, int v, bool now)
+{
+    td_placed *x = &l->value[v];
+    if (now && x->kind == TD_FORMULA)
+        x->stored = true;
+    return x->kind == TD_FORMULA && !x->stored ? x->size : 1;
+}
+
 /* fusion: functions that place values */
 static bool is_small(const td_placed *v)
 {
@@ -181,6 +190,24 @@ static void decide(td_lowered *l)
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
             store(l, p->value[v].update);
+}
+static void limit_formulas(td_lowered *l)
+{
+    for (int s = 0; s < l->program->n_steps; s++) {
+        const td_ir_step *step = &l->program->step[s];
+        td_placed *out = &l->value[step->out[0]];
+        if (out->kind != TD_FORMULA && out->kind != TD_FOLD)
+            continue;
+        for (int pass = 0; pass < 2; pass++) {
+            out->size = 1;
+            for (int i = 0; i < step->n_in; i++)
+                if (step->in[i].kind == TD_TENSOR)
+                    out->size += size_or_store(l, step->in[i].value,
+                                               pass > 0);
+            if (out->size <= TD_FORMULA_SIZE)
+                break;
+        }
+    }
 }
 
 static bool is_plain(const td_tensor *x)
@@ -273,13 +300,10 @@ td_map td_map_of_operand(const td_map *m, const td_tensor *out,
 td_load td_load_of(const td_lowered *l, int v, const td_map *m)
 {
     const td_tensor *x = l->value[v].like;
-    const bool counts = l->value[v].kind == TD_COUNT
-                     && !l->value[v].stored;
-    td_load load = { .value = counts ? v : l->value[v].root,
-                     .offset = counts ? 0 : x->offset };
+    td_load load = { .value = l->value[v].root, .offset = x->offset };
     for (int d = 0; d < x->rank; d++)
         if (m->loop[d] >= 0)
-            load.stride[m->loop[d]] += counts ? 1 : x->strides[d];
+            load.stride[m->loop[d]] += x->strides[d];
     return load;
 }
 bool td_is_load(const td_lowered *l, int v)
@@ -299,6 +323,7 @@ int td_find_load(const td_stage *s, const td_load *load)
             return k;
     return -1;
 }
+
 static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
                                const td_map *m);
 
@@ -307,18 +332,14 @@ static void find_loads(const td_lowered *l, td_stage *s, int v,
 {
     if (l->value[v].kind == TD_NUMBER)
         return;
-    if (v != s->out && td_is_load(l, v)) {
-        const td_load load = td_load_of(l, v, m);
-        if (td_find_load(s, &load) >= 0)
-            return;
-        if (s->n_loads == TD_LOADS)
-            td_fail(TD_ERROR_UNSUPPORTED, "compile", "a formula reads "
-                    "more than %d tensors", TD_LOADS);
-        else
-            s->load[s->n_loads++] = load;
+    if ((v == s->out || !td_is_load(l, v))
+        && l->value[v].kind != TD_COUNT) {
+        find_operand_loads(l, s, v, m);
         return;
     }
-    find_operand_loads(l, s, v, m);
+    const td_load load = td_load_of(l, v, m);
+    if (td_find_load(s, &load) < 0)
+        s->load[s->n_loads++] = load;
 }
 static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
                                const td_map *m)
@@ -334,7 +355,7 @@ static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
     }
 }
 
-/* fusion: function collapse_stage */
+/* fusion: functions that collapse */
 static bool moves_evenly(const td_stage *s, int d)
 {
     for (int k = 0; k <= s->n_loads; k++)
@@ -368,6 +389,8 @@ static void add_dimension_of_one(td_stage *s)
     s->kept++;
 }
 
+
+/* fusion: function collapse_stage */
 static void collapse_stage(td_stage *s)
 {
     for (int d = s->rank - 1; d >= 0; d--)
@@ -574,7 +597,7 @@ static bool classify(td_lowered *l)
 static bool find_shapes(td_lowered *l)
 {
     td_program *p = l->program;
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(td_tensor *);
+    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
     td_tensor **at = td_alloc(bytes);
     td_thread *self = td_self();
     const bool symbolic = self->symbolic;
@@ -597,6 +620,16 @@ static bool find_shapes(td_lowered *l)
     self->symbolic = symbolic;
     td_free(at, bytes);
     return !td_failed() && classify(l);
+}
+
+/* fusion: function is_on_host */
+static bool is_on_host(const td_lowered *l)
+{
+    for (int v = 0; v < l->program->n_values; v++)
+        if (l->value[v].like->storage->device.kind != TD_DEVICE_CPU)
+            return td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value "
+                           "is not on the cpu");
+    return true;
 }
 
 /* fusion: function make_stages */
@@ -653,16 +686,18 @@ td_lowered *td_lower(td_program *traced)
     if (!name || !l->value || !l->stage)
         goto done;
     td_simplify(l->program, name);
-    if (find_shapes(l)) {
+    if (find_shapes(l) && is_on_host(l)) {
         count_uses(l);
         decide(l);
+        limit_formulas(l);
         make_stages(l);
         find_lives(l);
         plan_memory(l);
     }
 done:
     if (name != NULL)
-        td_free(name, ((size_t)l->program->n_values + 1) * sizeof *name);
+        td_free(name, ((size_t)l->program->n_values + 1)
+                      * sizeof *name);
     if (!td_failed())
         return l;
     td_lowered_free(l);

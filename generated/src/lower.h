@@ -15,7 +15,7 @@ typedef enum {
     TD_VIEW,        /* the memory of another value, seen differently */
     TD_NUMBER,      /* one number everywhere */
     TD_COUNT,       /* arange: computed from the index */
-    TD_FORMULA,     /* elementwise: a row, where, a conversion, a copy */
+    TD_FORMULA,     /* elementwise: rows, where, conversions, copies */
     TD_FOLD,        /* sum, amax, amin */
     TD_PRODUCT,     /* a matrix product */
     TD_CALL         /* anything else: the operator itself is called */
@@ -24,29 +24,31 @@ typedef struct {
     td_step_kind kind;
     int step, root;         /* its step, or -1; who owns its memory */
     int uses;               /* readers, counting what leaves */
+    int size;               /* of its formula: loads and operators */
     bool stored;
     td_tensor *like;        /* strong: shape, strides, without values */
-    int buffer;             /* of a root: whose memory it writes, or -1 */
+    int buffer;             /* of a root: whose memory it is, or -1 */
     int64_t place;          /* in the arena, or -1 */
     int first, last;        /* stages that write and read it */
 } td_placed;
 
 /* fusion: struct td_stage */
-#define TD_LOADS 24
+#define TD_FORMULA_SIZE 48      /* loads and operators of a formula */
+#define TD_LOADS 32             /* so at most, with three a step */
 
 typedef struct {
     int value;
-    int64_t offset, stride[TD_MAX_RANK];    /* by dimension of the loop */
+    int64_t offset, stride[TD_MAX_RANK];    /* by the loop's dims */
     int64_t flat[TD_MAX_RANK];              /* the same, collapsed */
 } td_load;
 
 typedef struct {
-    td_step_kind kind;      /* TD_FORMULA, TD_FOLD, TD_PRODUCT, TD_CALL */
+    td_step_kind kind;      /* _FORMULA, _FOLD, _PRODUCT or _CALL */
     int step, out;          /* value that it stores */
-    int full_rank;          /* of the stage's space, before collapsing */
+    int full_rank;          /* of its space, before collapsing */
     int64_t full[TD_MAX_RANK];
     unsigned folded;        /* its folded dimensions, as bits */
-    int rank, kept;         /* after: dimensions, and those of the result */
+    int rank, kept;         /* after: all, and those of the result */
     int64_t size[TD_MAX_RANK];
     int n_loads;
     td_load load[TD_LOADS + 1];             /* the last: the result */
@@ -57,7 +59,7 @@ typedef struct {
     td_placed *value;               /* [n_values] */
     td_stage *stage;
     int n_stages;
-    int64_t bytes, bytes_unplanned; /* of the arena, and without sharing */
+    int64_t bytes, bytes_unplanned; /* of the arena; unshared */
 } td_lowered;
 
 typedef struct {
@@ -74,6 +76,9 @@ td_program *td_program_expand(const td_program *p);
 void td_simplify(td_program *p, int *name);
 td_lowered *td_lower(td_program *p);
 void td_lowered_free(td_lowered *l);
+
+/* Stages and memory, for a reader; its length, like snprintf. */
+int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room);
 
 const td_row *td_row_of(const td_op *op);       /* NULL: not a row */
 bool td_is_load(const td_lowered *l, int v);

@@ -78,6 +78,10 @@ TD_API const char *td_executable_backend(const td_executable *e);
 
 /* Why no better back end was taken; empty if the first one was. */
 TD_API const char *td_executable_note(const td_executable *e);
+
+/* What runs, as text for readers; returns its length, like snprintf. */
+TD_API int64_t td_executable_print(const td_executable *e, char *buffer,
+                                   int64_t capacity);
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+TREADLE_CACHE="$(mktemp -d)" ./fuse_chain
