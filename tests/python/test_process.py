@@ -188,13 +188,8 @@ def strangers(rng):
 def test_no_arguments_crash_any_operator():
     rng = random.Random(0)
     names = [n for n in dir(td._C) if callable(getattr(td._C, n))
-<<<<<<< HEAD
              and not n.startswith("_memory") and n not in
              ("set_num_threads", "_set_grad_enabled", "_trace_begin")]
-=======
-             and not n.startswith(("_memory", "_trace")) and n not in
-             ("set_num_threads", "_set_grad_enabled")]
->>>>>>> 08992a80d4105fef5b6695d493daea8474ea2cef
     keys = ["dim", "dtype", "input", "other", "keepdim", "size", "bogus",
             "requires_grad", "generator", "reduction"]
     calls = good = 0
