@@ -581,7 +581,8 @@ struct printer {
         for (auto &k : tallies) {
             const tally &t = k.second;
             fprintf(stderr, "%-24s %16.1f %20.1f\n", k.first.c_str(),
-                    (double)t.sectors / (double)std::max(1L, t.requests),
+                    (double)t.sectors
+                    / (double)std::max(1L, t.requests),
                     (double)t.rounds
                     / (double)std::max(1L, t.shared_requests));
         }
@@ -701,15 +702,19 @@ static void watch(const volatile void *address, size_t n, bool write,
     void __tsan_atomic##bits##_store(volatile T *p, T v, int)          \
     { watch(p, sizeof(T), true, SITE, true);                           \
       __atomic_store_n(p, v, __ATOMIC_RELAXED); }                      \
-    int __tsan_atomic##bits##_compare_exchange_weak(                   \
+    T __tsan_atomic##bits##_compare_exchange_val(                      \
+        volatile T *p, T old, T fresh, int, int)                       \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      __atomic_compare_exchange_n(p, &old, fresh, false,               \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED);                         \
+      return old; }                                                    \
+    WATCH_SWAP(bits, T, weak, true)                                    \
+    WATCH_SWAP(bits, T, strong, false)
+#define WATCH_SWAP(bits, T, kind, may_fail)                            \
+    int __tsan_atomic##bits##_compare_exchange_##kind(                 \
         volatile T *p, T *old, T fresh, int, int)                      \
     { watch(p, sizeof(T), true, SITE, true);                           \
-      return __atomic_compare_exchange_n(p, old, fresh, true,          \
-          __ATOMIC_RELAXED, __ATOMIC_RELAXED); }                       \
-    int __tsan_atomic##bits##_compare_exchange_strong(                 \
-        volatile T *p, T *old, T fresh, int, int)                      \
-    { watch(p, sizeof(T), true, SITE, true);                           \
-      return __atomic_compare_exchange_n(p, old, fresh, false,         \
+      return __atomic_compare_exchange_n(p, old, fresh, may_fail,      \
           __ATOMIC_RELAXED, __ATOMIC_RELAXED); }
 extern "C" {
 void __tsan_init() {}

@@ -141,6 +141,7 @@ static void launch(int which, float *out, float *in)
 #undef RUN
 }
 
+/* cuda: functions for the test */
 /* Runs one of them on 0, 1, ... 63; the result goes to `result`. */
 extern "C" __attribute__((visibility("default")))
 const char *planted(int which, int cured, float *result)
