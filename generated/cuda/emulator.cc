@@ -1,5 +1,6 @@
 /* The emulator of kernels: fibers, launches and, checked, a watch. */
 #include "emulator.h"
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,9 @@
 #include <vector>
 
 extern "C" void emulator_switch(void **from, void *to);
+#ifdef __SANITIZE_ADDRESS__     /* it follows no switch but this */
+#define TD_UCONTEXT
+#endif
 #if defined(__x86_64__) && !defined(TD_UCONTEXT)
 __asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
         "emulator_switch:\n"
@@ -21,7 +25,22 @@ __asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
         "  mov %rsp, (%rdi)\n  mov %rsi, %rsp\n"
         "  pop %r15\n  pop %r14\n  pop %r13\n"
         "  pop %r12\n  pop %rbx\n  pop %rbp\n  ret\n");
-enum { SAVED = 6 };
+enum { SAVED = 6, ENTRY = 6 };
+#define TD_OWN_SWITCH
+#endif
+#if defined(__aarch64__) && !defined(TD_UCONTEXT)
+#define PAIRS(does)                                                    \
+    does " x19, x20, [sp]\n" does " x21, x22, [sp, #16]\n"             \
+    does " x23, x24, [sp, #32]\n" does " x25, x26, [sp, #48]\n"        \
+    does " x27, x28, [sp, #64]\n" does " x29, x30, [sp, #80]\n"        \
+    does " d8, d9, [sp, #96]\n" does " d10, d11, [sp, #112]\n"         \
+    does " d12, d13, [sp, #128]\n" does " d14, d15, [sp, #144]\n"
+__asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
+        "emulator_switch:\n"
+        "  sub sp, sp, #160\n" PAIRS("  stp")
+        "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
+        PAIRS("  ldp") "  add sp, sp, #160\n  ret\n");
+enum { SAVED = 20, ENTRY = 11 };
 #define TD_OWN_SWITCH
 #endif
 
@@ -41,8 +60,8 @@ static void prepare(fiber *f, void (*entry)())
         f->stack = static_cast<char *>(aligned_alloc(64, STACK));
 #ifdef TD_OWN_SWITCH
     void **top = reinterpret_cast<void **>(f->stack + STACK) - 2;
-    *top = reinterpret_cast<void *>(entry);     /* ret goes here */
     f->at = top - SAVED;
+    top[ENTRY - SAVED] = reinterpret_cast<void *>(entry);
 #else
     getcontext(&f->at);
     f->at.uc_stack.ss_sp = f->stack;
@@ -104,16 +123,14 @@ struct crew {
 static thread_local crew *now;
 thread_local emulated_place *emulated;
 
-static cudaError_t last_error;
+static std::atomic<cudaError_t> last_error;
 static char first_report[800];
 static int reports;
 static emulated_loop *parallel_for;
 
 cudaError_t cudaGetLastError()
 {
-    const cudaError_t error = last_error;
-    last_error = cudaSuccess;
-    return error;
+    return last_error.exchange(cudaSuccess);
 }
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -162,11 +179,14 @@ static place place_of(const void *site)
     char command[512], line[160] = "";
     if (site == NULL || !dladdr(site, &info))
         return p;
-    snprintf(command, sizeof command, "addr2line -e '%s' 0x%lx 2>&1",
+    snprintf(command, sizeof command, "addr2line -ie '%s' 0x%lx 2>&1",
              info.dli_fname, (unsigned long)((const char *)site
              - (const char *)info.dli_fbase - 1));
     FILE *pipe = popen(command, "r");
-    if (pipe != NULL && fgets(line, sizeof line, pipe) != NULL) {
+    while (pipe != NULL && fgets(line, sizeof line, pipe) != NULL
+           && strstr(line, "/emulator.h:") != NULL)
+        continue;
+    if (line[0] != '\0') {
         line[strcspn(line, "\n(")] = '\0';
         const char *name = strrchr(line, '/');
         snprintf(p.text, sizeof p.text, "%s", name ? name + 1 : line);
@@ -181,6 +201,8 @@ static void report(const void *site, const char *format, ...)
 {
     char what[400];
     va_list args;
+    static std::mutex one_by_one;
+    std::lock_guard<std::mutex> lock(one_by_one);
     if (first_report[0] != '\0')
         return;
     reports++;
@@ -375,15 +397,15 @@ static void shuffle_order(crew *c, int64_t number)
 
 struct touch {
     unsigned launch;            /* 0: never */
-    int block, thread;
-    unsigned barriers, meetings;
+    int block;
+    unsigned barriers;
+    unsigned meetings : 20, thread : 11, atomic : 1;
     const void *site;
 };
 
 struct shadow {
-    touch write, read;
+    touch write[2], read[2];    /* the second: of another thread */
     bool filled;                /* something is in it */
-    bool read_by_many;
 };
 
 struct block {
@@ -441,14 +463,12 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 enum { WATCHING = true };
 static unsigned launches;
 static int block_now;
-static shadow arena_shadow[ARENA];
+static shadow arena_shadow[ARENA];      /* clean between blocks */
 
-static void watch_block(crew *, int64_t n)
+static void watch_block(int64_t n)
 {
     launches += n == 0;
     block_now = (int)n;
-    for (int i = 0; i < ARENA; i++)
-        arena_shadow[i] = shadow();
 }
 
 static bool ordered(const touch *old, const touch *fresh)
@@ -463,10 +483,24 @@ static bool ordered(const touch *old, const touch *fresh)
             && old->meetings != fresh->meetings);
 }
 
+static int distance(const touch *a, const touch *b)
+{
+    return a->block != b->block ? 2 : a->thread / 32 != b->thread / 32;
+}
+
+static void remember(touch *pair, const touch *t)
+{
+    if (ordered(&pair[0], t))
+        pair[0] = *t;
+    else if (ordered(&pair[1], t)
+             || distance(&pair[0], t) > distance(&pair[0], &pair[1]))
+        pair[1] = *t;
+}
+
 static bool race(const touch *old, const touch *fresh, const char *what,
                  const char *did)
 {
-    if (ordered(old, fresh))
+    if (ordered(old, fresh) || (old->atomic && fresh->atomic))
         return false;
     if (reports++ == 0)
         report(fresh->site, "data race on %s: block %d, thread %d %s "
@@ -480,15 +514,15 @@ static bool race(const touch *old, const touch *fresh, const char *what,
 static void touch_byte(shadow *s, const touch *t, bool write,
                        const char *what)
 {
-    if (race(&s->write, t, what, write ? "overwrites" : "reads")
-        || (write && race(&s->read, t, what, "overwrites")))
-        s->write = s->read = touch();
-    if (write) {
-        s->write = *t;
-        s->filled = true;
-        s->read = touch();
-    } else if (s->read.launch != t->launch || ordered(&s->read, t))
-        s->read = *t;
+    const char *did = write ? "overwrites" : "reads";
+    bool found = false;
+    for (int k = 0; k < 2; k++)
+        found = found || race(&s->write[k], t, what, did)
+             || (write && race(&s->read[k], t, what, did));
+    if (found)
+        *s = shadow();
+    remember(write ? s->write : s->read, t);
+    s->filled = s->filled || found || write;
 }
 
 struct ask {
@@ -507,20 +541,16 @@ static std::map<std::pair<const void *, int>, unsigned> visits;
 static std::map<std::string, tally> tallies;
 static const bool counting = getenv("TREADLE_CUDA_REPORT") != NULL;
 
-static void count_sectors(const touch *t, char *p)
+static void count(std::map<ask, std::set<uintptr_t>> *in,
+                  const touch *t, char *p, size_t n, uintptr_t unit)
 {
-    if (counting)
-        asked[{ t->site, t->thread / 32,
-                visits[{ t->site, t->thread }]++ }]
-            .insert((uintptr_t)p / 32);
-}
-
-static void count_banks(const touch *t, char *p)
-{
-    if (counting)
-        asked_shared[{ t->site, t->thread / 32,
-                       visits[{ t->site, t->thread }]++ }]
-            .insert((uintptr_t)p / 4);
+    if (!counting || t->atomic)
+        return;
+    const ask key = { t->site, t->thread / 32,
+                      visits[{ t->site, t->thread }]++ };
+    for (uintptr_t at = (uintptr_t)p / unit;
+         at <= ((uintptr_t)p + n - 1) / unit; at++)
+        (*in)[key].insert(at);
 }
 
 static void add_up(const char *kernel)
@@ -541,24 +571,24 @@ static void add_up(const char *kernel)
     asked_shared.clear();
     visits.clear();
 }
-const char *emulator_report()
-{
-    static std::string text;
-    char line[160];
-    text = "kernel                         sectors/request  "
-           "bank rounds/request\n";
-    for (auto &k : tallies) {
-        const tally &t = k.second;
-        snprintf(line, sizeof line, "%-30s %15.2f  %19.2f\n",
-                 k.first.c_str(),
-                 t.requests ? (double)t.sectors
-                            / (double)t.requests : 0,
-                 t.shared_requests ? (double)t.rounds
-                                   / (double)t.shared_requests : 0);
-        text += line;
+struct printer {
+    ~printer()
+    {
+        if (!counting)
+            return;
+        fprintf(stderr, "%-24s %16s %20s\n", "kernel",
+                "sectors/request", "bank rounds/request");
+        for (auto &k : tallies) {
+            const tally &t = k.second;
+            fprintf(stderr, "%-24s %16.1f %20.1f\n", k.first.c_str(),
+                    (double)t.sectors
+                    / (double)std::max(1L, t.requests),
+                    (double)t.rounds
+                    / (double)std::max(1L, t.shared_requests));
+        }
     }
-    return text.c_str();
-}
+};
+static const printer at_exit;
 
 static block *block_near(char *p)
 {
@@ -571,6 +601,7 @@ static block *block_near(char *p)
 
 static void watch_global(char *p, size_t n, const touch *t, bool write)
 {
+    std::lock_guard<std::mutex> lock(blocks_lock);
     block *b = block_near(p);
     if (b == NULL)
         return;
@@ -586,10 +617,14 @@ static void watch_global(char *p, size_t n, const touch *t, bool write)
     for (size_t i = 0; i < n; i++)
         touch_byte(&b->shadows[(size_t)(p - b->data) + i], t, write,
                    "device memory");
-    count_sectors(t, p);
+    count(&asked, t, p, n, 32);
 }
 
-static void watched_block(crew *c) { add_up(c->kernel); }
+static void watched_block(crew *c)
+{
+    add_up(c->kernel);
+    std::fill(arena_shadow, arena_shadow + c->used, shadow());
+}
 
 static const shared_array *nearest_array(const crew *c, char *p)
 {
@@ -617,7 +652,7 @@ static void watch_shared(crew *c, char *p, size_t n, const touch *t,
             }
             touch_byte(s, t, write, a->name);
         }
-        count_banks(t, p);
+        count(&asked_shared, t, p, n, 4);
         return;
     }
     const shared_array *a = nearest_array(c, p);
@@ -627,18 +662,25 @@ static void watch_shared(crew *c, char *p, size_t n, const touch *t,
            a ? a->bytes : 0, t->block, t->thread);
 }
 
-static void watch(void *address, size_t n, bool write, const void *site)
+static void watch(const volatile void *address, size_t n, bool write,
+                  const void *site, bool atomic = false)
 {
     crew *c = now;
-    char *p = static_cast<char *>(address);
+    char *p = static_cast<char *>(const_cast<void *>(address));
     if (c == NULL || emulated == NULL)
         return;
     const member *m = &c->members[c->running];
     const char *stack = c->fibers[m->fiber].stack;
     if (p >= stack && p < stack + STACK)
         return;
-    const touch t = { launches, block_now, c->running, c->barriers,
-                      m->meetings, site };
+    touch t = touch();
+    t.launch = launches;
+    t.block = block_now;
+    t.barriers = c->barriers;
+    t.meetings = m->meetings & 0xfffff;
+    t.thread = (unsigned)c->running & 0x7ff;
+    t.atomic = atomic;
+    t.site = site;
     if (p >= c->arena && p < c->arena + ARENA)
         watch_shared(c, p, n, &t, write);
     else
@@ -655,16 +697,24 @@ static void watch(void *address, size_t n, bool write, const void *site)
     { watch(p, n, true, SITE); }
 #define WATCH_ATOMIC(bits, T)                                          \
     T __tsan_atomic##bits##_load(const volatile T *p, int)             \
-    { return __atomic_load_n(p, __ATOMIC_RELAXED); }                   \
+    { watch(p, sizeof(T), false, SITE, true);                          \
+      return __atomic_load_n(p, __ATOMIC_RELAXED); }                   \
     void __tsan_atomic##bits##_store(volatile T *p, T v, int)          \
-    { __atomic_store_n(p, v, __ATOMIC_RELAXED); }                      \
-    int __tsan_atomic##bits##_compare_exchange_weak(                   \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      __atomic_store_n(p, v, __ATOMIC_RELAXED); }                      \
+    T __tsan_atomic##bits##_compare_exchange_val(                      \
+        volatile T *p, T old, T fresh, int, int)                       \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      __atomic_compare_exchange_n(p, &old, fresh, false,               \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED);                         \
+      return old; }                                                    \
+    WATCH_SWAP(bits, T, weak, true)                                    \
+    WATCH_SWAP(bits, T, strong, false)
+#define WATCH_SWAP(bits, T, kind, may_fail)                            \
+    int __tsan_atomic##bits##_compare_exchange_##kind(                 \
         volatile T *p, T *old, T fresh, int, int)                      \
-    { return __atomic_compare_exchange_n(p, old, fresh, true,          \
-          __ATOMIC_RELAXED, __ATOMIC_RELAXED); }                       \
-    int __tsan_atomic##bits##_compare_exchange_strong(                 \
-        volatile T *p, T *old, T fresh, int, int)                      \
-    { return __atomic_compare_exchange_n(p, old, fresh, false,         \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      return __atomic_compare_exchange_n(p, old, fresh, may_fail,      \
           __ATOMIC_RELAXED, __ATOMIC_RELAXED); }
 extern "C" {
 void __tsan_init() {}
@@ -680,7 +730,7 @@ WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
 }
 #else
 enum { WATCHING = false };
-static void watch_block(crew *, int64_t) {}
+static void watch_block(int64_t) {}
 static void watched_block(crew *) {}
 #endif
 
@@ -721,7 +771,7 @@ static bool run_blocks(void *context, int64_t begin, int64_t end, int)
     now = &own;
     for (int64_t n = begin; n < end; n++) {
         seat(&own, static_cast<launch *>(context), n);
-        watch_block(&own, n);
+        watch_block(n);
         run_block(&own);
         watched_block(&own);
     }
@@ -739,8 +789,11 @@ void emulate(const char *kernel, dim3 grid, dim3 block,
     if (blocks == 0 || threads == 0 || threads > MOST
         || grid.y > 65535 || grid.z > 65535)
         last_error = cudaErrorInvalidConfiguration;
-    else if (WATCHING || parallel_for == NULL)
-        run_blocks(&l, 0, blocks, 0);
-    else
+    else if (!WATCHING && parallel_for != NULL)
         parallel_for(blocks, 1, run_blocks, &l);
+    else {
+        static std::mutex one_by_one;
+        std::lock_guard<std::mutex> lock(one_by_one);
+        run_blocks(&l, 0, blocks, 0);
+    }
 }

@@ -114,7 +114,9 @@ template <class T> T __shfl_down_sync(unsigned, T v, unsigned by)
 }
 
 /* cuda: atomic operations of the emulator */
-template <class T> T emulated_update(T *at, T (*f)(T, T), T with)
+#define EMULATED_INLINE inline __attribute__((always_inline))
+template <class T> EMULATED_INLINE
+T emulated_update(T *at, T (*f)(T, T), T with)
 {
     T old, fresh;
     __atomic_load(at, &old, __ATOMIC_RELAXED);
@@ -127,19 +129,19 @@ template <class T> T emulated_update(T *at, T (*f)(T, T), T with)
 }
 template <class T> struct emulated_same { typedef T type; };
 
-template <class T>
+template <class T> EMULATED_INLINE
 T atomicAdd(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(
         at, [](T a, T b) { return (T)(a + b); }, x);
 }
-template <class T>
+template <class T> EMULATED_INLINE
 T atomicMax(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(
         at, [](T a, T b) { return a > b ? a : b; }, x);
 }
-template <class T>
+template <class T> EMULATED_INLINE
 T atomicExch(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(at, [](T, T b) { return b; }, x);
@@ -168,7 +170,6 @@ cudaError_t cudaSetDevice(int device);
 
 /* The first report of the checked build in words; "" if none. */
 const char *emulator_first_report();
-const char *emulator_report();
 void emulator_forget();
 
 /* Who runs the blocks of a launch in parallel; NULL: nobody. */

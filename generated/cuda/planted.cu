@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "cuda": edit that, not this file. */
-/* Six kernels with a bug each, and without: see the chapter "cuda". */
+/* Kernels with a bug each, and without: see the chapter "cuda". */
 #include "device.cuh"
 
 enum { BLOCK = 64 };
@@ -87,6 +87,39 @@ __global__ void twice(float *out, const float *in, int n)
         out[i] = 2 * in[i];
 }
 
+/* cuda: kernel with an early count */
+template <bool CURED>
+__global__ void histogram(float *out, const float *in)
+{
+    TD_SHARED(int, counts, [BLOCK]);
+    const int t = (int)threadIdx.x;
+    counts[t] = 0;
+    if (CURED)
+        __syncthreads();
+    atomicAdd(&counts[(int)in[t] / 8], 1);
+    __syncthreads();
+    out[t] = (float)counts[t];
+}
+
+/* cuda: kernels that transpose */
+__global__ void transpose(float *out, const float *in)
+{
+    const int t = (int)threadIdx.x;
+    for (int row = 0; row < 32; row++)
+        out[32 * t + row] = in[32 * row + t];
+}
+template <int PAD>
+__global__ void transpose_by(float *out, const float *in)
+{
+    TD_SHARED(float, tile, [32][32 + PAD]);
+    const int t = (int)threadIdx.x;
+    for (int row = 0; row < 32; row++)
+        tile[row][t] = in[32 * row + t];
+    __syncthreads();
+    for (int row = 0; row < 32; row++)
+        out[32 * row + t] = tile[t][row];
+}
+
 /* cuda: function planted */
 template <bool CURED>
 static void launch(int which, float *out, float *in)
@@ -101,11 +134,14 @@ static void launch(int which, float *out, float *in)
     case 2: RUN(differences, 1, BLOCK); break;
     case 3: RUN(differences_padded, 1, BLOCK); break;
     case 4: RUN(sum_all, 2, half); break;
-    default: TD_LAUNCH(twice<CURED>, 3, half, 0, 0, out, in, BLOCK);
+    case 5: TD_LAUNCH(twice<CURED>, 3, half, 0, 0, out, in, BLOCK);
+        break;
+    default: RUN(histogram, 1, BLOCK);
     }
 #undef RUN
 }
 
+/* cuda: functions for the test */
 /* Runs one of them on 0, 1, ... 63; the result goes to `result`. */
 extern "C" __attribute__((visibility("default")))
 const char *planted(int which, int cured, float *result)
@@ -126,4 +162,18 @@ const char *planted(int which, int cured, float *result)
     cudaFree(in);
     cudaFree(out);
     return emulator_first_report();
+}
+
+/* Transposes in three ways, for the counts of sectors and banks. */
+extern "C" __attribute__((visibility("default")))
+void transposed()
+{
+    float *in = NULL, *out = NULL;
+    cudaMalloc(&in, 32 * 32 * sizeof *in);
+    cudaMalloc(&out, 32 * 32 * sizeof *out);
+    TD_LAUNCH(transpose, 1, 32, 0, 0, out, in);
+    TD_LAUNCH(transpose_by<0>, 1, 32, 0, 0, out, in);
+    TD_LAUNCH(transpose_by<1>, 1, 32, 0, 0, out, in);
+    cudaFree(in);
+    cudaFree(out);
 }
