@@ -133,8 +133,8 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
     if (td_failed() || !td_require(d, "dataset_get", "dataset"))
         return false;
     if (td_self()->symbolic)
-        return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get", "data cannot "
-                       "be read while tracing; pass the batch in");
+        return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
+            "data cannot be read while tracing; pass the batch in");
     for (int64_t i = 0; i < n; i++)
         if (index[i] < 0 || index[i] >= d->size)
             return td_fail(TD_ERROR_INDEX, "dataset_get",

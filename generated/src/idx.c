@@ -170,8 +170,8 @@ td_tensor *td_idx_read(const char *path)
     if (td_failed() || !td_require(path, "idx_read", "path"))
         return NULL;
     if (td_self()->symbolic) {
-        td_fail(TD_ERROR_UNSUPPORTED, "idx_read", "files cannot be read "
-                "while tracing");
+        td_fail(TD_ERROR_UNSUPPORTED, "idx_read",
+                "files cannot be read while tracing");
         return NULL;
     }
     td_scope_begin();
