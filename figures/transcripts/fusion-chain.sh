@@ -1,2 +1,3 @@
+@export TREADLE_CACHE="$(mktemp -d)"
 @cd "${BUILD:-build}/examples"
-TREADLE_CACHE="$(mktemp -d)" ./fuse_chain
+./fuse_chain

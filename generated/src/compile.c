@@ -96,6 +96,7 @@ const char *td_executable_note(const td_executable *e)
     return e->note;
 }
 
+/* tracing: function td_executable_print */
 int64_t td_executable_print(const td_executable *e, char *buffer,
                             int64_t capacity)
 {
