@@ -158,20 +158,10 @@ void *td_open_cached(const char *path, const char *key,
     dlclose(library);
     return NULL;
 }
-<<<<<<< HEAD
-static bool write_source(const char *path, const char *text)
+bool td_write_source(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
     bool ok = file != NULL && fputs(text, file) >= 0;
-=======
-bool td_write_source(const char *path, const char *text,
-                     const char *key)
-{
-    FILE *file = fopen(path, "w");
-    bool ok = file != NULL && fputs(text, file) >= 0
-        && (key == NULL || fprintf(file, "\nconst char treadle_key[] = "
-                                   "\"%s\";\n", key) > 0);
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
     if (file != NULL)
         ok = fclose(file) == 0 && ok;
     return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
@@ -185,7 +175,7 @@ const char *td_compiler(void)
 }
 
 static bool build_c(const char *base, const char *march,
-                    const char *text, const char *key)
+                    const char *text)
 {
     char source[320], object[320], log[320];
     snprintf(source, sizeof source, "%s.c", base);
@@ -196,16 +186,8 @@ static bool build_c(const char *base, const char *march,
         "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
         "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
     };
-<<<<<<< HEAD
-    const bool ok = write_source(source, text)
-        && td_run_command(arguments, log) && td_seal(object, key)
-        && (rename(object, final) == 0
-            || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
-                       final, strerror(errno)));
-=======
-    const bool ok = td_write_source(source, text, key)
+    const bool ok = td_write_source(source, text)
         && td_run_command(arguments, log);
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
     unlink(source);
     unlink(log);
     return ok;
@@ -217,16 +199,6 @@ static const char *instruction_set(void)
     static const char *const levels[] = {
         "-march=x86-64-v2", "-march=x86-64-v3", "-march=x86-64-v4"
     };
-<<<<<<< HEAD
-    const char *compiler = getenv("TREADLE_CC");
-    const char *march = TD_ISA_COUNT == 3
-        ? levels[td_process()->isa] : "-O3";
-    char directory[200], base[256], path[264], key[40];
-    if (compiler == NULL || *compiler == '\0')
-        compiler = "cc";
-    uint64_t a = hash(hash(hash(14695981039346656037u, compiler),
-                           march), text);
-=======
     return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
 }
 void *td_load_code(const char *text, const char *tools, td_build *build)
@@ -235,7 +207,6 @@ void *td_load_code(const char *text, const char *tools, td_build *build)
     char directory[200], base[288], path[264], key[40];
     uint64_t a = hash(hash(hash(14695981039346656037u, tools), march),
                       text);
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
              (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
     if (!cache_directory(directory, sizeof directory))
@@ -246,9 +217,9 @@ void *td_load_code(const char *text, const char *tools, td_build *build)
         return library;
     snprintf(base, sizeof base, "%s/%s.%d", directory, key,
              (int)getpid());
-    const bool built = build(base, march, text, key);
+    const bool built = build(base, march, text);
     snprintf(base + strlen(base), 8, ".tmp");
-    if (built && rename(base, path) != 0)
+    if (built && td_seal(base, key) && rename(base, path) != 0)
         td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s", path,
                 strerror(errno));
     unlink(base);
@@ -260,21 +231,7 @@ void *td_load_code(const char *text, const char *tools, td_build *build)
     return library;
 }
 
-<<<<<<< HEAD
-/* fusion: struct code */
-typedef bool stage_body(void *context, int64_t begin, int64_t end,
-                        int worker);
-
-typedef struct {
-    td_lowered *l;
-    void *library;
-    stage_body *const *stages;
-} code;
-
 /* fusion: struct frame */
-=======
-/* fusion: functions that run stages */
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
 typedef struct {
     const td_lowered *l;
     void **memory;              /* by value */
@@ -432,30 +389,17 @@ bool td_run_code(void *compiled, td_program *program,
     (void)n;
     td_no_grad_begin();
     td_scope_begin();
-<<<<<<< HEAD
     f.tensor = td_alloc_array(3 * values, sizeof *f.tensor);
-    f.arena = td_storage_alloc((size_t)l->bytes + 1);
+    f.arena = td_storage_alloc(arena);
     f.leaf = f.tensor ? f.tensor + values : NULL;
     f.memory = f.tensor ? (void **)(f.leaf + values) : NULL;
     if (f.tensor && f.arena && find_memory(&f, inputs))
-=======
-    f.memory = td_alloc_array(values, sizeof *f.memory);
-    f.tensor = td_alloc_array(values, sizeof *f.tensor);
-    f.arena = td_storage_alloc(arena);
-    if (f.memory && f.tensor && f.arena && find_memory(&f, inputs))
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
         for (int k = 0; k < l->n_stages && run_stage(&f, c, k); k++)
             ;
     if (!td_failed())
         leave(&f, outputs);
-<<<<<<< HEAD
-    td_storage_free(f.arena, (size_t)l->bytes + 1);
-    td_free(f.tensor, 3 * values * sizeof *f.tensor);
-=======
     td_storage_free(f.arena, arena);
-    td_free(f.memory, values * sizeof *f.memory);
-    td_free(f.tensor, values * sizeof *f.tensor);
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
+    td_free(f.tensor, 3 * values * sizeof *f.tensor);
     td_scope_end();
     td_no_grad_end();
     return !td_failed();
@@ -491,21 +435,16 @@ void *td_compile_code(td_program *p, td_emit *emit, const char *tools,
     return NULL;
 }
 
-<<<<<<< HEAD
-static int64_t print_code(const void *compiled, char *out, int64_t room)
+int64_t td_print_code(const void *compiled, char *out, int64_t room)
 {
-    return td_lowered_print(((const code *)compiled)->l, out, room);
+    return td_lowered_print(((const td_code *)compiled)->l, out, room);
 }
 
-const td_backend td_c_backend = {
-    "c", compile_c, run_code, release_code, print_code
-=======
 static void *compile_c(td_program *p)
 {
     return td_compile_code(p, td_emit_c, td_compiler(), build_c);
 }
 
 const td_backend td_c_backend = {
-    "c", compile_c, td_run_code, td_release_code
->>>>>>> 4bb9ad8 (MLIR back end: a training step as one function in five dialects)
+    "c", compile_c, td_run_code, td_release_code, td_print_code
 };

@@ -34,7 +34,7 @@ typedef struct {
 
 /* Makes BASE.tmp, a shared library, of a text; leaves nothing else. */
 typedef bool td_build(const char *base, const char *march,
-                      const char *text, const char *key);
+                      const char *text);
 typedef char *td_emit(const td_lowered *l, int *room);
 
 /* A back end of its parts: what writes, with what tools, what builds. */
@@ -44,13 +44,12 @@ void *td_load_code(const char *text, const char *tools,
                    td_build *build);
 bool td_run_code(void *compiled, td_program *program,
                  td_tensor *const *inputs, int n, td_tensor **outputs);
+int64_t td_print_code(const void *compiled, char *out, int64_t room);
 void td_release_code(void *compiled);
 
 /* Without addresses. */
 td_product td_product_of(const td_lowered *l, const td_ir_step *step);
 
-/* A file of this text and, if any, the key as a C definition. */
-bool td_write_source(const char *path, const char *text,
-                     const char *key);
+bool td_write_source(const char *path, const char *text);
 const char *td_compiler(void);
 #endif

@@ -48,9 +48,8 @@ static bool find_tool(const char *tool, char *path, size_t size)
     const char *asked = getenv("TREADLE_MLIR_BIN");
     if (asked == NULL || *asked == '\0')
         asked = NULL;
-    if (asked != NULL ? find_in(asked, tool, "-15", path, size)
-                     || find_in(asked, tool, "", path, size)
-                      : find_in(getenv("PATH"), tool, "-15", path, size))
+    if (find_in(asked ? asked : getenv("PATH"), tool, "-15", path, size)
+        || find_in(asked, tool, "", path, size))
         return true;
     return td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end "
         "needs %s-15, which is not in %s; install mlir-15-tools and "
@@ -66,7 +65,8 @@ static bool run_tool(const command *c, const char *base,
     if (!find_tool(c->tool, tool, sizeof tool))
         return false;
     const bool named = strncmp(march, "-march=", 7) == 0;
-    snprintf(cpu, sizeof cpu, "-mcpu=%s", named ? march + 7 : "generic");
+    snprintf(cpu, sizeof cpu, "-mcpu=%s", named ? march + 7
+             : "generic");
     snprintf(from, sizeof from, "%s.%s", base, c->from);
     snprintf(to, sizeof to, "%s.%s", base, c->to);
     for (int i = 0; i < 12 && c->flags[i] != NULL; i++)
@@ -91,16 +91,16 @@ static bool link_parts(const char *base, const char *march,
 }
 
 static bool build_mlir(const char *base, const char *march,
-                       const char *text, const char *key)
+                       const char *text)
 {
     static const char *const endings[] = { "mlir", "low.mlir", "ll",
                                            "best.ll", "o", "c", "log" };
     char path[320], log[320];
     snprintf(log, sizeof log, "%s.log", base);
     snprintf(path, sizeof path, "%s.c", base);
-    bool ok = td_write_source(path, text + strlen(text) + 1, key);
+    bool ok = td_write_source(path, text + strlen(text) + 1);
     snprintf(path, sizeof path, "%s.mlir", base);
-    ok = ok && td_write_source(path, text, NULL);
+    ok = ok && td_write_source(path, text);
     for (int i = 0; ok && i < N_COMMANDS; i++)
         ok = run_tool(&commands[i], base, march, log);
     ok = ok && link_parts(base, march, log);
@@ -136,5 +136,5 @@ static void *compile_mlir(td_program *p)
 }
 
 const td_backend td_mlir_backend = {
-    "mlir", compile_mlir, td_run_code, td_release_code
+    "mlir", compile_mlir, td_run_code, td_release_code, td_print_code
 };

@@ -71,6 +71,10 @@ static word type_of(const writer *w, td_dtype type)
 {
     return type_word(element(type, false), w->lanes);
 }
+static int two(writer *w, const char *what, int x, int y, word t)
+{
+    return name(w, "%s %%%d, %%%d : %s", what, x, y, t.text);
+}
 static int constant(writer *w, td_dtype type, td_scalar s)
 {
     const double x = td_scalar_double(s);
@@ -105,8 +109,8 @@ static int convert(writer *w, int x, td_dtype from, td_dtype to)
     if (from == to)
         return x;
     if (to == TD_BOOL)
-        return name(w, "arith.%s, %%%d, %%%d : %s", real ? "cmpf une"
-            : "cmpi ne", x, constant(w, from, td_int(0)), a.text);
+        return two(w, real ? "arith.cmpf une," : "arith.cmpi ne,", x,
+                   constant(w, from, td_int(0)), a);
     if (real)
         how = to == TD_FLOAT64 ? "extf" : to == TD_FLOAT32 ? "truncf"
             : "fptosi";
@@ -129,14 +133,17 @@ static const char *const words[TD_OP_COUNT] = {
 };
 
 /* mlir: functions that write terms */
-static const char *predicate(int op, td_dtype type)
+#define COMPARISON(op, r, s, u) { TD_OP_##op, "arith.cmpf " r ",", \
+        "arith.cmpi " s ",", "arith.cmpi " u "," }
+static const char *comparison(int op, td_dtype type)
 {
     static const struct { int op; const char *r, *s, *u; } table[] = {
-        { TD_OP_eq, "oeq", "eq", "eq" }, { TD_OP_ne, "une", "ne", "ne" },
-        { TD_OP_lt, "olt", "slt", "ult" },
-        { TD_OP_le, "ole", "sle", "ule" },
-        { TD_OP_gt, "ogt", "sgt", "ugt" },
-        { TD_OP_ge, "oge", "sge", "uge" },
+        COMPARISON(eq, "oeq", "eq", "eq"),
+        COMPARISON(ne, "une", "ne", "ne"),
+        COMPARISON(lt, "olt", "slt", "ult"),
+        COMPARISON(le, "ole", "sle", "ule"),
+        COMPARISON(gt, "ogt", "sgt", "ugt"),
+        COMPARISON(ge, "oge", "sge", "uge"),
     };
     for (int i = 0; i < 6; i++)
         if (table[i].op == op)
@@ -151,8 +158,8 @@ static int choose(writer *w, int truth, int a, int b, td_dtype type)
     if (w->lanes == 1)
         return name(w, "arith.select %%%d, %%%d, %%%d : %s", truth, a,
                     b, t.text);
-    return name(w, "arith.select %%%d, %%%d, %%%d : %s, %s", truth, a, b,
-                c.text, t.text);
+    return name(w, "arith.select %%%d, %%%d, %%%d : %s, %s", truth, a,
+                b, c.text, t.text);
 }
 
 typedef struct {
@@ -164,10 +171,10 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
                         const typed *at)
 {
     const typed a = at[t->arg[0]], b = at[t->arg[t->n > 1]];
-    const char *how = predicate(t->op, type);
+    const char *how = comparison(t->op, type);
     if (t->op == TD_OP_add && a.type == TD_BOOL && b.type == TD_BOOL)
-        return (typed){ name(w, "arith.ori %%%d, %%%d : %s", a.name,
-            b.name, type_of(w, TD_BOOL).text), TD_BOOL };
+        return (typed){ two(w, "arith.ori", a.name, b.name,
+                            type_of(w, TD_BOOL)), TD_BOOL };
     const int y = convert(w, b.name, b.type, type);
     if (t->op == TD_OP_where) {
         const typed c = at[t->arg[2]];
@@ -175,21 +182,18 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
                      convert(w, c.name, c.type, type), type), type };
     }
     const int x = convert(w, a.name, a.type, type);
-    const char *tail = type_of(w, type).text;
     /* mlir: write the comparison or the operation */
+    const word of = type_of(w, type);
     if (how != NULL)
-        return (typed){ name(w, "arith.cmp%s %s, %%%d, %%%d : %s",
-            td_dtype_is_floating(type) ? "f" : "i", how, x, y, tail),
-            TD_BOOL };
+        return (typed){ two(w, how, x, y, of), TD_BOOL };
     if (words[t->op] == NULL || !td_dtype_is_floating(type))
         td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end has no "
                 "word for '%s'", td_ops[t->op].name);
     else if (t->n == 1)
-        return (typed){ name(w, "%s %%%d : %s", words[t->op], x, tail),
+        return (typed){ name(w, "%s %%%d : %s", words[t->op], x, of.text),
                         type };
     else
-        return (typed){ name(w, "%s %%%d, %%%d : %s", words[t->op], x, y,
-                             tail), type };
+        return (typed){ two(w, words[t->op], x, y, of), type };
     return at[t->arg[0]];
 }
 static int write_row(writer *w, const td_op *op, td_dtype type,
@@ -246,12 +250,14 @@ static index_text index_of(const writer *w, const td_load *load,
                            const char *counter)
 {
     index_text t;
-    int n = snprintf(t.text, sizeof t.text, "%" PRId64, load->offset);
+    int n = 0;
     for (int d = 0; d < w->s->rank; d++)
         if (load->flat[d] != 0)
             n += snprintf(t.text + n, sizeof t.text - (size_t)n,
-                          " + %s%d * %" PRId64, counter, d,
+                          "%s%d * %" PRId64 " + ", counter, d,
                           load->flat[d]);
+    snprintf(t.text + n, sizeof t.text - (size_t)n, "%" PRId64,
+             load->offset);
     return t;
 }
 static int spread(writer *w, int x, const char *of)
@@ -290,14 +296,13 @@ static int write_count(writer *w, int v, const td_load *load)
     x = spread(w, name(w, "arith.index_cast %%%d : index to i64", x),
                "i64");
     if (w->lanes > 1 && load->flat[w->dim] == 1)
-        x = name(w, "arith.addi %%%d, %%%d : %s", x, name(w,
+        x = two(w, "arith.addi", x, name(w,
             "arith.constant dense<[%.*s]> : %s", w->lanes < 11
             ? 3 * w->lanes - 2 : 4 * w->lanes - 12, zero_to_15, t.text),
-            t.text);
+            t);
     const int by = constant(w, TD_INT64, a[2].as.scalar);
     const int first = constant(w, TD_INT64, a[0].as.scalar);
-    x = name(w, "arith.muli %%%d, %%%d : %s", x, by, t.text);
-    x = name(w, "arith.addi %%%d, %%%d : %s", x, first, t.text);
+    x = two(w, "arith.addi", two(w, "arith.muli", x, by, t), first, t);
     return convert(w, x, TD_INT64, w->l->value[v].like->dtype);
 }
 
@@ -413,15 +418,14 @@ static int combine(writer *w, int so_far, int x)
 {
     const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
     const td_dtype type = w->l->value[w->s->out].like->dtype;
-    const word t = type_of(w, type), b = type_of(w, TD_BOOL);
+    const word t = type_of(w, type);
     if (op == TD_OP_sum)
-        return name(w, "arith.addf %%%d, %%%d : %s", so_far, x, t.text);
-    const int nan = name(w, "arith.cmpf une, %%%d, %%%d : %s", x, x,
-                         t.text);
-    const int more = name(w, "arith.cmpf %s, %%%d, %%%d : %s",
-        op == TD_OP_amax ? "ogt" : "olt", x, so_far, t.text);
-    return choose(w, name(w, "arith.ori %%%d, %%%d : %s", nan, more,
-                          b.text), x, so_far, type);
+        return two(w, "arith.addf", so_far, x, t);
+    const int nan = two(w, "arith.cmpf une,", x, x, t);
+    const int more = two(w, op == TD_OP_amax ? "arith.cmpf ogt,"
+                         : "arith.cmpf olt,", x, so_far, t);
+    return choose(w, two(w, "arith.ori", nan, more,
+                         type_of(w, TD_BOOL)), x, so_far, type);
 }
 
 static int fold(writer *w, int d, int so_far)
@@ -549,12 +553,12 @@ static void write_packing(writer *w, const mlir_block *b, int from,
         b->column_end, b->lanes, rows ? b->g->k : b->lanes,
         rows ? b->lanes : b->g->k);
     put(&w->to, "        %%%d = affine.load %%m%d[%s * %" PRId64
-        " + %%i0 * %" PRId64 " + %s * %" PRId64 " + %" PRId64 "] : %s\n",
-        w->names, from, k, b->g->rsb, b->g->csb, j, b->g->csb,
+        " + %%i0 * %" PRId64 " + %s * %" PRId64 " + %" PRId64 "] : %s"
+        "\n", w->names, from, k, b->g->rsb, b->g->csb, j, b->g->csb,
         b->offset_b, memory.text);
     put(&w->to, "        affine.store %%%d, %%s%d[%%i0 * %" PRId64
-        " + %s * %d + %s] : %s\n      }\n    }\n  }\n", w->names++, b->n,
-        b->g->k, k, b->lanes, j, b->packed.text);
+        " + %s * %d + %s] : %s\n      }\n    }\n  }\n", w->names++,
+        b->n, b->g->k, k, b->lanes, j, b->packed.text);
 }
 static void write_inner(writer *w, const mlir_block *b, int sums)
 {
@@ -584,8 +588,9 @@ static void write_block(writer *w, const mlir_block *b)
 {
     const char *v = b->vector.text;
     put(&w->to, "  affine.for %%i0 = %" PRId64 " to %" PRId64 " step %d"
-        " {\n    affine.for %%i1 = %" PRId64 " to %" PRId64 " step %d {\n",
-        b->column, b->column_end, b->lanes, b->row, b->row_end, b->rows);
+        " {\n    affine.for %%i1 = %" PRId64 " to %" PRId64 " step %d"
+        " {\n", b->column, b->column_end, b->lanes, b->row, b->row_end,
+        b->rows);
     w->depth = 2;
     const int zero = name(w, "arith.constant dense<0.0> : %s", v);
     const int after = w->names++, sums = w->names;
