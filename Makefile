@@ -78,7 +78,7 @@ tangle:
 	@echo "No .git here: generated/ is used as it came (make WEB=yes tangles all the same)."
 endif
 
-untangled_goals := exercises hint reset answer help tangle clean deps deps-build deps-core deps-book deps-peers data uninstall lint
+untangled_goals := exercises hint reset answer help tangle clean deps deps-build deps-core deps-book deps-peers deps-mlir data uninstall lint
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(untangled_goals),$(MAKECMDGOALS)),all),)
 include $(TANGLED)
 endif
@@ -432,9 +432,9 @@ endif
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/examples -name '*.d' 2>/dev/null)
 
-.PHONY: deps deps-build deps-core deps-book deps-peers
+.PHONY: deps deps-build deps-core deps-book deps-peers deps-mlir
 deps: deps-core deps-book
-deps-build deps-core deps-book deps-peers:
+deps-build deps-core deps-book deps-peers deps-mlir:
 	@$(if $(filter yes,$(DEPS)),loom/deps $(@:deps-%=%),:)
 
 .PHONY: clean

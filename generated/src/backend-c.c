@@ -16,7 +16,6 @@
 #include <unistd.h>
 #include <treadle/treadle.h>
 #include "backend-c.h"
-#include "gemm.h"
 #include "isa.h"
 
 enum { STAGE_GRAIN = 32 * 1024 };
@@ -159,7 +158,7 @@ void *td_open_cached(const char *path, const char *key,
     dlclose(library);
     return NULL;
 }
-static bool write_source(const char *path, const char *text)
+bool td_write_source(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
     bool ok = file != NULL && fputs(text, file) >= 0;
@@ -169,70 +168,68 @@ static bool write_source(const char *path, const char *text)
                          path, strerror(errno));
 }
 
-static bool build(const char *base, const char *compiler,
-                  const char *march, const char *text, const char *key)
+const char *td_compiler(void)
 {
-    char source[320], object[320], log[320], final[320];
-    const int me = (int)getpid();
-    snprintf(source, sizeof source, "%s.%d.c", base, me);
-    snprintf(object, sizeof object, "%s.%d.tmp", base, me);
-    snprintf(log, sizeof log, "%s.%d.log", base, me);
-    snprintf(final, sizeof final, "%s.so", base);
+    const char *asked = getenv("TREADLE_CC");
+    return asked != NULL && *asked != '\0' ? asked : "cc";
+}
+
+static bool build_c(const char *base, const char *march,
+                    const char *text)
+{
+    char source[320], object[320], log[320];
+    snprintf(source, sizeof source, "%s.c", base);
+    snprintf(object, sizeof object, "%s.tmp", base);
+    snprintf(log, sizeof log, "%s.log", base);
     char *const arguments[] = {
-        (char *)compiler, "-O3", (char *)march, "-fno-math-errno",
+        (char *)td_compiler(), "-O3", (char *)march, "-fno-math-errno",
         "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
         "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
     };
-    const bool ok = write_source(source, text)
-        && td_run_command(arguments, log) && td_seal(object, key)
-        && (rename(object, final) == 0
-            || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
-                       final, strerror(errno)));
+    const bool ok = td_write_source(source, text)
+        && td_run_command(arguments, log);
     unlink(source);
-    unlink(object);
     unlink(log);
     return ok;
 }
 
-/* fusion: function load_code */
-static void *load_code(const char *text)
+/* fusion: function td_load_code */
+static const char *instruction_set(void)
 {
     static const char *const levels[] = {
         "-march=x86-64-v2", "-march=x86-64-v3", "-march=x86-64-v4"
     };
-    const char *compiler = getenv("TREADLE_CC");
-    const char *march = TD_ISA_COUNT == 3
-        ? levels[td_process()->isa] : "-O3";
-    char directory[200], base[256], path[264], key[40];
-    if (compiler == NULL || *compiler == '\0')
-        compiler = "cc";
-    uint64_t a = hash(hash(hash(14695981039346656037u, compiler),
-                           march), text);
+    return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
+}
+void *td_load_code(const char *text, const char *tools, td_build *build)
+{
+    const char *march = instruction_set();
+    char directory[200], base[288], path[264], key[40];
+    uint64_t a = hash(hash(hash(14695981039346656037u, tools), march),
+                      text);
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
              (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
     if (!cache_directory(directory, sizeof directory))
         return NULL;
-    snprintf(base, sizeof base, "%s/%s", directory, key);
-    snprintf(path, sizeof path, "%s.so", base);
+    snprintf(path, sizeof path, "%s/%s.so", directory, key);
     void *library = td_open_cached(path, key, "treadle_stages");
-    if (library == NULL && build(base, compiler, march, text, key)) {
-        library = td_open_cached(path, key, "treadle_stages");
-        if (library == NULL)
-            td_fail(TD_ERROR_RUNTIME, "compile", "%s made code that "
-                    "does not load", compiler);
-    }
+    if (library != NULL)
+        return library;
+    snprintf(base, sizeof base, "%s/%s.%d", directory, key,
+             (int)getpid());
+    const bool built = build(base, march, text);
+    snprintf(base + strlen(base), 8, ".tmp");
+    if (built && td_seal(base, key) && rename(base, path) != 0)
+        td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s", path,
+                strerror(errno));
+    unlink(base);
+    if (td_failed())
+        return NULL;
+    if ((library = td_open_cached(path, key, "treadle_stages")) == NULL)
+        td_fail(TD_ERROR_RUNTIME, "compile", "%s made code that does not "
+                "load", tools);
     return library;
 }
-
-/* fusion: struct code */
-typedef bool stage_body(void *context, int64_t begin, int64_t end,
-                        int worker);
-
-typedef struct {
-    td_lowered *l;
-    void *library;
-    stage_body *const *stages;
-} code;
 
 /* fusion: struct frame */
 typedef struct {
@@ -277,6 +274,7 @@ static bool find_memory(frame *f, td_tensor *const *inputs)
         else if (x->place >= 0)
             f->memory[v] = f->arena + x->place;
     }
+    f->memory[p->n_values] = f->arena + f->l->bytes;
     for (int v = 0; v < p->n_values; v++) {
         int at = v;
         for (int to; (to = f->l->value[at].buffer) >= 0 && to != at;)
@@ -284,6 +282,15 @@ static bool find_memory(frame *f, td_tensor *const *inputs)
         f->memory[v] = f->memory[at];
     }
     return !td_failed();
+}
+td_product td_product_of(const td_lowered *l, const td_ir_step *step)
+{
+    const td_tensor *a = l->value[step->in[0].value].like;
+    const td_tensor *b = l->value[step->in[1].value].like;
+    return (td_product){ .m = a->shape[0], .n = b->shape[1],
+        .k = a->shape[1], .alpha = 1, .rsa = a->strides[0],
+        .csa = a->strides[1], .rsb = b->strides[0],
+        .csb = b->strides[1], .ldc = b->shape[1] };
 }
 static td_tensor *tensor_at(const frame *f, int v)
 {
@@ -299,20 +306,14 @@ static td_tensor *tensor_at(const frame *f, int v)
 
 static bool run_product(const frame *f, const td_ir_step *step)
 {
-    const int a = step->in[0].value, b = step->in[1].value;
-    const td_tensor *x = f->l->value[a].like, *y = f->l->value[b].like;
-    const int64_t size = (int64_t)td_dtype_size(x->dtype);
-    const char *from_x = f->memory[f->l->value[a].root];
-    const char *from_y = f->memory[f->l->value[b].root];
-    const td_product product = {
-        .m = x->shape[0], .n = y->shape[1], .k = x->shape[1],
-        .alpha = 1, .a = from_x + x->offset * size,
-        .rsa = x->strides[0], .csa = x->strides[1],
-        .b = from_y + y->offset * size,
-        .rsb = y->strides[0], .csb = y->strides[1],
-        .c = f->memory[step->out[0]], .ldc = y->shape[1]
-    };
-    return td_gemm(x->dtype, &product);
+    const td_placed *a = &f->l->value[step->in[0].value];
+    const td_placed *b = &f->l->value[step->in[1].value];
+    const int64_t size = (int64_t)td_dtype_size(a->like->dtype);
+    td_product g = td_product_of(f->l, step);
+    g.a = (char *)f->memory[a->root] + a->like->offset * size;
+    g.b = (char *)f->memory[b->root] + b->like->offset * size;
+    g.c = f->memory[step->out[0]];
+    return td_gemm(a->like->dtype, &g);
 }
 static bool run_call(const frame *f, const td_ir_step *step)
 {
@@ -336,14 +337,16 @@ static bool run_call(const frame *f, const td_ir_step *step)
     return ok;
 }
 
-static bool run_stage(const frame *f, const code *c, int n)
+static bool run_stage(const frame *f, const td_code *c, int n)
 {
     const td_stage *s = &f->l->stage[n];
     const td_ir_step *step = &f->l->program->step[s->step];
-    if (s->kind == TD_PRODUCT)
-        return run_product(f, step);
     if (s->kind == TD_CALL)
         return run_call(f, step);
+    if (c->whole)
+        return c->stages[n] == NULL || c->stages[n](f->memory, 0, 1, 0);
+    if (s->kind == TD_PRODUCT)
+        return run_product(f, step);
     int64_t work = 1;
     for (int d = 1; d < s->rank; d++)
         work *= s->size[d];
@@ -374,20 +377,20 @@ static bool leave(const frame *f, td_tensor **outputs)
     return !td_failed();
 }
 
-static bool run_code(void *compiled, td_program *program,
-                     td_tensor *const *inputs, int n,
-                     td_tensor **outputs)
+bool td_run_code(void *compiled, td_program *program,
+                 td_tensor *const *inputs, int n, td_tensor **outputs)
 {
-    const code *c = compiled;
+    const td_code *c = compiled;
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
+    const size_t arena = (size_t)(l->bytes + c->scratch) + 1;
     frame f = { .l = l };
     (void)program;
     (void)n;
     td_no_grad_begin();
     td_scope_begin();
     f.tensor = td_alloc_array(3 * values, sizeof *f.tensor);
-    f.arena = td_storage_alloc((size_t)l->bytes + 1);
+    f.arena = td_storage_alloc(arena);
     f.leaf = f.tensor ? f.tensor + values : NULL;
     f.memory = f.tensor ? (void **)(f.leaf + values) : NULL;
     if (f.tensor && f.arena && find_memory(&f, inputs))
@@ -395,7 +398,7 @@ static bool run_code(void *compiled, td_program *program,
             ;
     if (!td_failed())
         leave(&f, outputs);
-    td_storage_free(f.arena, (size_t)l->bytes + 1);
+    td_storage_free(f.arena, arena);
     td_free(f.tensor, 3 * values * sizeof *f.tensor);
     td_scope_end();
     td_no_grad_end();
@@ -403,39 +406,45 @@ static bool run_code(void *compiled, td_program *program,
 }
 
 /* fusion: functions of the C back end */
-static void release_code(void *compiled)
+void td_release_code(void *compiled)
 {
-    code *c = compiled;
+    td_code *c = compiled;
     if (c->library != NULL)
         dlclose(c->library);
     td_lowered_free(c->l);
     td_free(c, sizeof *c);
 }
 
-static void *compile_c(td_program *p)
+void *td_compile_code(td_program *p, td_emit *emit, const char *tools,
+                      td_build *build)
 {
     int room = 0;
-    code *c = td_alloc(sizeof *c);
+    td_code *c = td_alloc(sizeof *c);
     if (c == NULL)
         return NULL;
     char *text = (c->l = td_lower(p)) == NULL ? NULL
-               : td_emit_c(c->l, &room);
+               : emit(c->l, &room);
     if (!td_failed() && text != NULL)
-        c->library = load_code(text);
+        c->library = td_load_code(text, tools, build);
     td_free(text, (size_t)room);
     if (c->library != NULL) {
         c->stages = dlsym(c->library, "treadle_stages");
         return c;
     }
-    release_code(c);
+    td_release_code(c);
     return NULL;
 }
 
-static int64_t print_code(const void *compiled, char *out, int64_t room)
+int64_t td_print_code(const void *compiled, char *out, int64_t room)
 {
-    return td_lowered_print(((const code *)compiled)->l, out, room);
+    return td_lowered_print(((const td_code *)compiled)->l, out, room);
+}
+
+static void *compile_c(td_program *p)
+{
+    return td_compile_code(p, td_emit_c, td_compiler(), build_c);
 }
 
 const td_backend td_c_backend = {
-    "c", compile_c, run_code, release_code, print_code
+    "c", compile_c, td_run_code, td_release_code, td_print_code
 };

@@ -3,6 +3,7 @@
 /* The C back end. */
 #ifndef TREADLE_SRC_BACKEND_C_H
 #define TREADLE_SRC_BACKEND_C_H
+#include "gemm.h"
 #include "lower.h"
 
 extern const td_backend td_c_backend;
@@ -18,4 +19,37 @@ bool td_run_command(char *const *arguments, const char *log);
 bool td_seal(const char *path, const char *key);
 void *td_open_cached(const char *path, const char *key,
                      const char *symbol);
+
+/* fusion: struct td_code */
+typedef bool td_stage_body(void *context, int64_t begin, int64_t end,
+                           int worker);
+
+typedef struct {
+    td_lowered *l;
+    void *library;
+    td_stage_body *const *stages;
+    bool whole;         /* one function runs all up to the next call */
+    int64_t scratch;    /* bytes behind the arena that stages use */
+} td_code;
+
+/* Makes BASE.tmp, a shared library, of a text; leaves nothing else. */
+typedef bool td_build(const char *base, const char *march,
+                      const char *text);
+typedef char *td_emit(const td_lowered *l, int *room);
+
+/* A back end of its parts: what writes, with what tools, what builds. */
+void *td_compile_code(td_program *p, td_emit *emit, const char *tools,
+                      td_build *build);
+void *td_load_code(const char *text, const char *tools,
+                   td_build *build);
+bool td_run_code(void *compiled, td_program *program,
+                 td_tensor *const *inputs, int n, td_tensor **outputs);
+int64_t td_print_code(const void *compiled, char *out, int64_t room);
+void td_release_code(void *compiled);
+
+/* Without addresses. */
+td_product td_product_of(const td_lowered *l, const td_ir_step *step);
+
+bool td_write_source(const char *path, const char *text);
+const char *td_compiler(void);
 #endif

@@ -6,6 +6,8 @@
 #include "ir.h"
 /* fusion: includes of back ends */
 #include "backend-c.h"
+/* mlir: includes of back ends */
+#include "backend-mlir.h"
 
 /* tracing: back end that interprets */
 static void *keep_program(td_program *p) { return p; }
@@ -27,6 +29,8 @@ static const td_backend td_interpreter_backend = {
 static const td_backend *const td_backends[] = {
     /* fusion: back ends */
     &td_c_backend,
+    /* mlir: back ends */
+    &td_mlir_backend,
     &td_interpreter_backend, NULL
 };
 
@@ -61,7 +65,8 @@ td_executable *td_compile(td_program *p, td_compile_options options)
             return e;
         if (wanted != NULL || td_error() == TD_ERROR_MEMORY)
             break;
-        snprintf(e->note, sizeof e->note, "%s", td_error_message());
+        if (e->note[0] == '\0')
+            snprintf(e->note, sizeof e->note, "%s", td_error_message());
         td_error_clear();
     }
     if (!td_failed())

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "mlir": edit that, not this file. */
+/* The MLIR back end: four tools and a linker. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "backend-mlir.h"
+
+/* mlir: table of the tools */
+typedef struct {
+    const char *tool, *from, *to;
+    const char *flags[12];
+} command;
+
+static const command commands[] = {
+    { "mlir-opt", "mlir", "low.mlir", {
+        "--test-math-polynomial-approximation", "--lower-affine",
+        "--convert-scf-to-cf", "--convert-math-to-llvm",
+        "--convert-math-to-libm", "--convert-vector-to-llvm",
+        "--convert-arith-to-llvm", "--convert-memref-to-llvm",
+        "--convert-func-to-llvm=use-bare-ptr-memref-call-conv=1",
+        "--convert-cf-to-llvm", "--reconcile-unrealized-casts" } },
+    { "mlir-translate", "low.mlir", "ll", { "--mlir-to-llvmir" } },
+    { "opt", "ll", "best.ll", { "-O3", "-S", "CPU" } },
+    { "llc", "best.ll", "o", { "-O3", "--relocation-model=pic",
+        "--fp-contract=fast", "--filetype=obj", "CPU" } },
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+/* mlir: functions that run the tools */
+static bool find_in(const char *folders, const char *tool,
+                    const char *ending, char *path, size_t size)
+{
+    while (folders != NULL && *folders != '\0') {
+        const int n = (int)strcspn(folders, ":");
+        snprintf(path, size, "%.*s/%s%s", n, folders, tool, ending);
+        if (access(path, X_OK) == 0)
+            return true;
+        folders += n + (folders[n] == ':');
+    }
+    return false;
+}
+
+static bool find_tool(const char *tool, char *path, size_t size)
+{
+    const char *asked = getenv("TREADLE_MLIR_BIN");
+    if (asked == NULL || *asked == '\0')
+        asked = NULL;
+    if (find_in(asked ? asked : getenv("PATH"), tool, "-15", path, size)
+        || find_in(asked, tool, "", path, size))
+        return true;
+    return td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end "
+        "needs %s-15, which is not in %s; install mlir-15-tools and "
+        "llvm-15 or set TREADLE_MLIR_BIN", tool,
+        asked ? asked : "the PATH");
+}
+static bool run_tool(const command *c, const char *base,
+                     const char *march, const char *log)
+{
+    char tool[512], from[320], to[320], cpu[40];
+    char *arguments[18] = { tool, from };
+    int n = 2;
+    if (!find_tool(c->tool, tool, sizeof tool))
+        return false;
+    const bool named = strncmp(march, "-march=", 7) == 0;
+    snprintf(cpu, sizeof cpu, "-mcpu=%s", named ? march + 7
+             : "generic");
+    snprintf(from, sizeof from, "%s.%s", base, c->from);
+    snprintf(to, sizeof to, "%s.%s", base, c->to);
+    for (int i = 0; i < 12 && c->flags[i] != NULL; i++)
+        arguments[n++] = strcmp(c->flags[i], "CPU") == 0 ? cpu
+                       : (char *)c->flags[i];
+    arguments[n++] = "-o";
+    arguments[n] = to;
+    return td_run_command(arguments, log);
+}
+static bool link_parts(const char *base, const char *march,
+                       const char *log)
+{
+    char table[320], object[320], library[320];
+    snprintf(table, sizeof table, "%s.c", base);
+    snprintf(object, sizeof object, "%s.o", base);
+    snprintf(library, sizeof library, "%s.tmp", base);
+    char *const arguments[] = {
+        (char *)td_compiler(), "-O1", (char *)march, "-fPIC", "-shared",
+        "-w", "-o", library, table, object, "-lm", NULL
+    };
+    return td_run_command(arguments, log);
+}
+
+static bool build_mlir(const char *base, const char *march,
+                       const char *text)
+{
+    static const char *const endings[] = { "mlir", "low.mlir", "ll",
+                                           "best.ll", "o", "c", "log" };
+    char path[320], log[320];
+    snprintf(log, sizeof log, "%s.log", base);
+    snprintf(path, sizeof path, "%s.c", base);
+    bool ok = td_write_source(path, text + strlen(text) + 1);
+    snprintf(path, sizeof path, "%s.mlir", base);
+    ok = ok && td_write_source(path, text);
+    for (int i = 0; ok && i < N_COMMANDS; i++)
+        ok = run_tool(&commands[i], base, march, log);
+    ok = ok && link_parts(base, march, log);
+    for (int i = 0; i < 7 && !getenv("TREADLE_MLIR_KEEP"); i++) {
+        snprintf(path, sizeof path, "%s.%s", base, endings[i]);
+        unlink(path);
+    }
+    return ok;
+}
+
+/* mlir: functions of the MLIR back end */
+static void *compile_mlir(td_program *p)
+{
+    char path[512];
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (!find_tool(commands[i].tool, path, sizeof path))
+            return NULL;
+    td_code *c = td_compile_code(p, td_emit_mlir_and_table, path,
+                                 build_mlir);
+    if (c == NULL)
+        return NULL;
+    c->whole = true;
+    for (int n = 0; n < c->l->n_stages; n++) {
+        if (c->l->stage[n].kind != TD_PRODUCT)
+            continue;
+        const td_ir_step *s = &c->l->program->step[c->l->stage[n].step];
+        const td_product g = td_product_of(c->l, s);
+        const int64_t bytes = g.k * g.n * (int64_t)td_dtype_size(
+            c->l->value[s->out[0]].like->dtype);
+        c->scratch = bytes > c->scratch ? bytes : c->scratch;
+    }
+    return c;
+}
+
+const td_backend td_mlir_backend = {
+    "mlir", compile_mlir, td_run_code, td_release_code, td_print_code
+};

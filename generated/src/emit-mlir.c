@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "mlir": edit that, not this file. */
+/* Stages, written as MLIR. */
+#include <inttypes.h>
+#include <math.h>
+#include "backend-mlir.h"
+#include "emit.h"
+#include "formula.h"
+
+enum { LANES = 16, ROWS = 6 };
+
+/* mlir: struct writer */
+typedef struct {
+    emitter to;
+    const td_lowered *l;
+    const td_stage *s;
+    int names, depth;       /* given so far; of the loops */
+    int dim, lanes;         /* elements at once, in this dimension */
+    int64_t from, upto;     /* of that dimension */
+    int load[TD_LOADS + 1]; /* names of what was loaded */
+} writer;
+
+/* mlir: functions that name values */
+static void indent(writer *w)
+{
+    put(&w->to, "%*s", 2 * w->depth + 2, "");
+}
+
+__attribute__((format(printf, 2, 3)))
+static int name(writer *w, const char *format, ...)
+{
+    char piece[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    indent(w);
+    put(&w->to, "%%%d = %s\n", w->names, piece);
+    return w->names++;
+}
+typedef struct {
+    char text[32];
+} word;
+
+static const char *element(td_dtype type, bool in_memory)
+{
+    static const char *const names[TD_DTYPE_COUNT] = {
+        [TD_FLOAT32] = "f32", [TD_FLOAT64] = "f64", [TD_INT64] = "i64",
+        [TD_INT32] = "i32", [TD_UINT8] = "i8", [TD_BOOL] = "i1",
+    };
+    return type == TD_BOOL && in_memory ? "i8" : names[type];
+}
+
+static word vector_word(const char *of, int lanes)
+{
+    word t;
+    snprintf(t.text, sizeof t.text, "vector<%dx%.3s>", lanes, of);
+    return t;
+}
+
+static word type_word(const char *of, int lanes)
+{
+    word t = { "" };
+    if (lanes > 1)
+        return vector_word(of, lanes);
+    strcpy(t.text, of);
+    return t;
+}
+
+static word type_of(const writer *w, td_dtype type)
+{
+    return type_word(element(type, false), w->lanes);
+}
+static int two(writer *w, const char *what, int x, int y, word t)
+{
+    return name(w, "%s %%%d, %%%d : %s", what, x, y, t.text);
+}
+static int constant(writer *w, td_dtype type, td_scalar s)
+{
+    const double x = td_scalar_double(s);
+    const bool wide = type == TD_FLOAT64;
+    char text[48];
+    if (!td_dtype_is_floating(type))
+        snprintf(text, sizeof text, "%" PRId64, td_scalar_int(s));
+    else if (isnan(x))
+        snprintf(text, sizeof text, wide ? "0x7FF8000000000000"
+                 : "0x7FC00000");
+    else if (isinf(x))
+        snprintf(text, sizeof text, wide ? "0x%sFF0000000000000"
+                 : "0x%sF800000", x > 0 ? "7" : "F");
+    else
+        snprintf(text, sizeof text, x == floor(x) && fabs(x) < 1e6
+                 ? "%.1f" : "%.17e", x);
+    if (type == TD_BOOL)
+        strcpy(text, x != 0 ? "true" : "false");
+    const word t = type_of(w, type);
+    if (w->lanes > 1)
+        return name(w, "arith.constant dense<%s> : %s", text, t.text);
+    return type == TD_BOOL ? name(w, "arith.constant %s", text)
+                           : name(w, "arith.constant %s : %s", text,
+                                  t.text);
+}
+static int convert(writer *w, int x, td_dtype from, td_dtype to)
+{
+    const bool real = td_dtype_is_floating(from);
+    const bool unsign = from == TD_BOOL || from == TD_UINT8;
+    const word a = type_of(w, from), b = type_of(w, to);
+    const char *how = unsign ? "extui" : "extsi";
+    if (from == to)
+        return x;
+    if (to == TD_BOOL)
+        return two(w, real ? "arith.cmpf une," : "arith.cmpi ne,", x,
+                   constant(w, from, td_int(0)), a);
+    if (real)
+        how = to == TD_FLOAT64 ? "extf" : to == TD_FLOAT32 ? "truncf"
+            : "fptosi";
+    else if (td_dtype_is_floating(to))
+        how = unsign ? "uitofp" : "sitofp";
+    else if (td_dtype_size(to) < td_dtype_size(from))
+        how = "trunci";
+    return name(w, "arith.%s %%%d : %s to %s", how, x, a.text, b.text);
+}
+
+/* mlir: table of the dialects' words */
+static const char *const words[TD_OP_COUNT] = {
+    [TD_OP_add] = "arith.addf", [TD_OP_sub] = "arith.subf",
+    [TD_OP_mul] = "arith.mulf", [TD_OP_div] = "arith.divf",
+    [TD_OP_neg] = "arith.negf", [TD_OP_abs] = "math.abs",
+    [TD_OP_exp] = "math.exp", [TD_OP_log] = "math.log",
+    [TD_OP_sqrt] = "math.sqrt", [TD_OP_sin] = "math.sin",
+    [TD_OP_cos] = "math.cos", [TD_OP_tanh] = "math.tanh",
+    [TD_OP_pow] = "math.powf",
+};
+
+/* mlir: functions that write terms */
+#define COMPARISON(op, r, s, u) { TD_OP_##op, "arith.cmpf " r ",", \
+        "arith.cmpi " s ",", "arith.cmpi " u "," }
+static const char *comparison(int op, td_dtype type)
+{
+    static const struct { int op; const char *r, *s, *u; } table[] = {
+        COMPARISON(eq, "oeq", "eq", "eq"),
+        COMPARISON(ne, "une", "ne", "ne"),
+        COMPARISON(lt, "olt", "slt", "ult"),
+        COMPARISON(le, "ole", "sle", "ule"),
+        COMPARISON(gt, "ogt", "sgt", "ugt"),
+        COMPARISON(ge, "oge", "sge", "uge"),
+    };
+    for (int i = 0; i < 6; i++)
+        if (table[i].op == op)
+            return td_dtype_is_floating(type) ? table[i].r
+                : type == TD_BOOL || type == TD_UINT8 ? table[i].u
+                : table[i].s;
+    return NULL;
+}
+static int choose(writer *w, int truth, int a, int b, td_dtype type)
+{
+    const word c = type_of(w, TD_BOOL), t = type_of(w, type);
+    if (w->lanes == 1)
+        return name(w, "arith.select %%%d, %%%d, %%%d : %s", truth, a,
+                    b, t.text);
+    return name(w, "arith.select %%%d, %%%d, %%%d : %s, %s", truth, a,
+                b, c.text, t.text);
+}
+
+typedef struct {
+    int name;
+    td_dtype type;
+} typed;
+
+static typed write_term(writer *w, const td_term *t, td_dtype type,
+                        const typed *at)
+{
+    const typed a = at[t->arg[0]], b = at[t->arg[t->n > 1]];
+    const char *how = comparison(t->op, type);
+    if (t->op == TD_OP_add && a.type == TD_BOOL && b.type == TD_BOOL)
+        return (typed){ two(w, "arith.ori", a.name, b.name,
+                            type_of(w, TD_BOOL)), TD_BOOL };
+    const int y = convert(w, b.name, b.type, type);
+    if (t->op == TD_OP_where) {
+        const typed c = at[t->arg[2]];
+        return (typed){ choose(w, a.name, y,
+                     convert(w, c.name, c.type, type), type), type };
+    }
+    const int x = convert(w, a.name, a.type, type);
+    /* mlir: write the comparison or the operation */
+    const word of = type_of(w, type);
+    if (how != NULL)
+        return (typed){ two(w, how, x, y, of), TD_BOOL };
+    if (words[t->op] == NULL || !td_dtype_is_floating(type))
+        td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end has no "
+                "word for '%s'", td_ops[t->op].name);
+    else if (t->n == 1)
+        return (typed){ name(w, "%s %%%d : %s", words[t->op], x, of.text),
+                        type };
+    else
+        return (typed){ two(w, words[t->op], x, y, of), type };
+    return at[t->arg[0]];
+}
+static int write_row(writer *w, const td_op *op, td_dtype type,
+                     const int *operand, td_dtype result)
+{
+    td_formula f;
+    typed at[TD_TERMS] = { { 0 } };
+    if (!td_formula_parse(td_row_of(op)->text, &f)) {
+        td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end "
+                "cannot read the formula of '%s'", op->name);
+        return 0;
+    }
+    for (int i = 0; i < f.count && !td_failed(); i++) {
+        const td_term *t = &f.term[i];
+        if (t->kind == TD_TERM_CONSTANT)
+            at[i] = (typed){ constant(w, type, td_float(t->constant)),
+                             type };
+        else if (t->kind == TD_TERM_NAME)
+            at[i] = (typed){ operand[t->name == 'b'], type };
+        else
+            at[i] = write_term(w, t, type, at);
+    }
+    const typed last = at[f.count - 1];
+    return convert(w, last.name, last.type, result);
+}
+
+/* mlir: functions that name counters */
+static word counters(const writer *w)
+{
+    word t;
+    int n = 0;
+    for (int d = 0; d < TD_MAX_RANK; d++)
+        n += snprintf(t.text + n, sizeof t.text - (size_t)n, "%s%%i%d",
+                      d > 0 ? "," : "", d < w->s->rank ? d : 0);
+    return t;
+}
+
+/* mlir: functions that load and store */
+static word memory_type(const writer *w, int v)
+{
+    const td_tensor *x = w->l->value[v].like;
+    word t;
+    snprintf(t.text, sizeof t.text, "memref<%" PRId64 "x%s>",
+        x->storage->bytes / (int64_t)td_dtype_size(x->dtype),
+        element(x->dtype, true));
+    return t;
+}
+
+typedef struct {
+    char text[200];
+} index_text;
+
+static index_text index_of(const writer *w, const td_load *load,
+                           const char *counter)
+{
+    index_text t;
+    int n = 0;
+    for (int d = 0; d < w->s->rank; d++)
+        if (load->flat[d] != 0)
+            n += snprintf(t.text + n, sizeof t.text - (size_t)n,
+                          "%s%d * %" PRId64 " + ", counter, d,
+                          load->flat[d]);
+    snprintf(t.text + n, sizeof t.text - (size_t)n, "%" PRId64,
+             load->offset);
+    return t;
+}
+static int spread(writer *w, int x, const char *of)
+{
+    const word t = type_word(of, w->lanes);
+    return w->lanes == 1 ? x
+        : name(w, "vector.broadcast %%%d : %s to %s", x, of, t.text);
+}
+
+static int write_load(writer *w, const td_load *load)
+{
+    const td_dtype type = w->l->value[load->value].like->dtype;
+    const char *of = element(type, true);
+    const index_text at = index_of(w, load, "%i");
+    const word m = memory_type(w, load->value);
+    const word t = type_word(of, w->lanes), b = type_of(w, type);
+    int x;
+    if (w->lanes > 1 && load->flat[w->dim] == 1)
+        x = name(w, "affine.vector_load %%m%d[%s] : %s, %s",
+                 load->value, at.text, m.text, t.text);
+    else
+        x = spread(w, name(w, "affine.load %%m%d[%s] : %s", load->value,
+                           at.text, m.text), of);
+    return type != TD_BOOL ? x
+        : name(w, "arith.trunci %%%d : %s to %s", x, t.text, b.text);
+}
+static int write_count(writer *w, int v, const td_load *load)
+{
+    static const char *const zero_to_15 = "0, 1, 2, 3, 4, 5, 6, 7, 8, "
+        "9, 10, 11, 12, 13, 14, 15";
+    const td_value *a = w->l->program->step[w->l->value[v].step].attr;
+    const index_text at = index_of(w, load, "d");
+    const word t = type_of(w, TD_INT64);
+    int x = name(w, "affine.apply affine_map<(d0, d1, d2, d3, d4, d5, "
+        "d6, d7) -> (%s)>(%s)", at.text, counters(w).text);
+    x = spread(w, name(w, "arith.index_cast %%%d : index to i64", x),
+               "i64");
+    if (w->lanes > 1 && load->flat[w->dim] == 1)
+        x = two(w, "arith.addi", x, name(w,
+            "arith.constant dense<[%.*s]> : %s", w->lanes < 11
+            ? 3 * w->lanes - 2 : 4 * w->lanes - 12, zero_to_15, t.text),
+            t);
+    const int by = constant(w, TD_INT64, a[2].as.scalar);
+    const int first = constant(w, TD_INT64, a[0].as.scalar);
+    x = two(w, "arith.addi", two(w, "arith.muli", x, by, t), first, t);
+    return convert(w, x, TD_INT64, w->l->value[v].like->dtype);
+}
+
+static int write_value(writer *w, int v, const td_map *m);
+
+/* mlir: functions that write steps */
+static int write_step(writer *w, const td_placed *x,
+                      const td_ir_step *step, const td_map *m)
+{
+    const td_dtype type = x->like->dtype;
+    const bool row = td_row_of(step->op) != NULL;
+    const td_dtype of = row ? td_type_of_row(w->l, step) : type;
+    int operand[3] = { 0 };
+    td_dtype own = type;
+    for (int i = 0; i < step->n_in && i < 3; i++) {
+        const td_ir_operand *o = &step->in[i];
+        if (o->kind == TD_SCALAR) {
+            operand[i] = constant(w, of, o->scalar);
+            continue;
+        }
+        const td_tensor *like = w->l->value[o->value].like;
+        const td_map map = td_map_of_operand(m, x->like, like);
+        operand[i] = write_value(w, o->value, &map);
+        own = like->dtype;
+    }
+    if (row)
+        return write_row(w, step->op, of, operand, type);
+    if (step->op == &td_ops[TD_OP_where])
+        return choose(w, operand[0], operand[1], operand[2], type);
+    return convert(w, operand[0], own, type);
+}
+
+/* mlir: functions that write values */
+static int write_value(writer *w, int v, const td_map *m)
+{
+    const td_placed *x = &w->l->value[v];
+    const td_ir_step *step = x->step >= 0
+        ? &w->l->program->step[x->step] : NULL;
+    if (x->kind == TD_NUMBER)
+        return constant(w, x->like->dtype, td_int(
+            step->op == &td_ops[TD_OP_ones]
+            || step->op == &td_ops[TD_OP_ones_like]));
+    if (v != w->s->out && td_is_load(w->l, v)) {
+        const td_load load = td_load_of(w->l, v, m);
+        return w->load[td_find_load(w->s, &load)];
+    }
+    if (x->kind == TD_COUNT)
+        return write_count(w, v, &w->s->load[w->s->n_loads]);
+    if (x->kind == TD_FOLD)
+        return write_value(w, step->in[0].value, m);
+    return write_step(w, x, step, m);
+}
+
+/* mlir: functions that write bodies */
+static int write_body(writer *w)
+{
+    td_map all;
+    for (int d = 0; d < TD_MAX_RANK; d++)
+        all.loop[d] = d;
+    for (int k = 0; k < w->s->n_loads; k++) {
+        const td_load *load = &w->s->load[k];
+        w->load[k] = w->l->value[load->value].stored
+            ? write_load(w, load) : write_count(w, load->value, load);
+    }
+    return write_value(w, w->s->out, &all);
+}
+
+static void write_store(writer *w, int x)
+{
+    const td_load *to = &w->s->load[w->s->n_loads];
+    const td_dtype type = w->l->value[to->value].like->dtype;
+    const word t = type_word(element(type, true), w->lanes);
+    const word m = memory_type(w, to->value);
+    if (type == TD_BOOL)
+        x = name(w, "arith.extui %%%d : %s to %s", x,
+                 type_of(w, TD_BOOL).text, t.text);
+    indent(w);
+    put(&w->to, "affine.%sstore %%%d, %%m%d[%s] : %s%s%s\n",
+        w->lanes > 1 ? "vector_" : "", x, to->value,
+        index_of(w, to, "%i").text, m.text, w->lanes > 1 ? ", " : "",
+        w->lanes > 1 ? t.text : "");
+}
+
+/* mlir: functions that write loops */
+static void open_loop(writer *w, int d, const char *result,
+                      const char *carried)
+{
+    const bool wide = d == w->dim;
+    indent(w);
+    put(&w->to, "%saffine.for %%i%d = %" PRId64 " to %" PRId64
+        " step %d %s{\n", result, d, wide ? w->from : 0,
+        wide ? w->upto : w->s->size[d], wide ? w->lanes : 1, carried);
+    w->depth++;
+}
+
+static void close_loop(writer *w)
+{
+    w->depth--;
+    indent(w);
+    put(&w->to, "}\n");
+}
+
+static void take_piece(writer *w, int64_t n, int lanes, int tail)
+{
+    const int64_t whole = n - n % lanes;
+    w->from = tail ? whole : 0;
+    w->upto = tail ? n : whole;
+    w->lanes = tail ? (int)(n - whole) : lanes;
+}
+
+/* mlir: functions that fold */
+static int combine(writer *w, int so_far, int x)
+{
+    const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
+    const td_dtype type = w->l->value[w->s->out].like->dtype;
+    const word t = type_of(w, type);
+    if (op == TD_OP_sum)
+        return two(w, "arith.addf", so_far, x, t);
+    const int nan = two(w, "arith.cmpf une,", x, x, t);
+    const int more = two(w, op == TD_OP_amax ? "arith.cmpf ogt,"
+                         : "arith.cmpf olt,", x, so_far, t);
+    return choose(w, two(w, "arith.ori", nan, more,
+                         type_of(w, TD_BOOL)), x, so_far, type);
+}
+
+static int fold(writer *w, int d, int so_far)
+{
+    const word t = type_of(w, w->l->value[w->s->out].like->dtype);
+    char result[24], carried[80];
+    if (d == w->s->rank)
+        return combine(w, so_far, write_body(w));
+    const int after = w->names++, inside = w->names++;
+    snprintf(result, sizeof result, "%%%d = ", after);
+    snprintf(carried, sizeof carried, "iter_args(%%%d = %%%d) -> (%s) ",
+             inside, so_far, t.text);
+    open_loop(w, d, result, carried);
+    const int x = fold(w, d + 1, inside);
+    indent(w);
+    put(&w->to, "affine.yield %%%d : %s\n", x, t.text);
+    close_loop(w);
+    return after;
+}
+static int fold_from_nothing(writer *w)
+{
+    const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
+    const double nothing = op == TD_OP_sum ? 0
+        : op == TD_OP_amax ? -INFINITY : INFINITY;
+    return fold(w, w->s->kept, constant(w,
+        w->l->value[w->s->out].like->dtype, td_float(nothing)));
+}
+
+static int fold_lanes(writer *w, int x)
+{
+    const word t = type_of(w, w->l->value[w->s->out].like->dtype);
+    const int n = w->lanes;
+    int lane[LANES] = { x };
+    w->lanes = 1;
+    for (int k = 0; n > 1 && k < n; k++)
+        lane[k] = name(w, "vector.extract %%%d[%d] : %s", x, k, t.text);
+    for (int m = n; m > 1; m = (m + 1) / 2)
+        for (int k = 0; k < m / 2; k++)
+            lane[k] = combine(w, lane[k], lane[m - 1 - k]);
+    return lane[0];
+}
+
+/* mlir: functions that write stages */
+static int choose_lanes(writer *w)
+{
+    const td_stage *s = w->s;
+    int rows = 0, lanes = LANES;
+    for (int k = 0; k <= s->n_loads; k++)
+        rows += s->load[k].flat[s->rank - 1] == 1;
+    w->dim = s->kind == TD_FORMULA || rows > 0 ? s->rank - 1
+           : s->kept - 1;
+    for (int k = 0; k <= s->n_loads; k++)
+        if (s->load[k].flat[w->dim] < 0 || s->load[k].flat[w->dim] > 1)
+            lanes = 1;
+    if (w->dim < s->kept && s->load[s->n_loads].flat[w->dim] != 1)
+        lanes = 1;
+    return lanes;
+}
+static int fold_pieces(writer *w, int lanes)
+{
+    int total = -1;
+    for (int tail = 0; tail < 2; tail++) {
+        take_piece(w, w->s->size[w->dim], lanes, tail);
+        if (w->from == w->upto)
+            continue;
+        const int x = fold_lanes(w, fold_from_nothing(w));
+        total = total < 0 ? x : combine(w, total, x);
+    }
+    w->lanes = 1;
+    return total;
+}
+
+static void write_nest(writer *w, int d, int lanes)
+{
+    if (d < w->s->kept) {
+        open_loop(w, d, "", "");
+        write_nest(w, d + 1, lanes);
+        close_loop(w);
+    } else {
+        write_store(w, w->s->kind == TD_FORMULA ? write_body(w)
+            : w->dim < w->s->kept ? fold_from_nothing(w)
+            : fold_pieces(w, lanes));
+    }
+}
+
+static void write_loops(writer *w)
+{
+    const int lanes = choose_lanes(w);
+    if (w->dim >= w->s->kept)
+        write_nest(w, 0, lanes);
+    for (int tail = 0; tail < 2 && w->dim < w->s->kept; tail++) {
+        take_piece(w, w->s->size[w->dim], lanes, tail);
+        if (w->from < w->upto)
+            write_nest(w, 0, lanes);
+    }
+}
+
+/* mlir: struct mlir_block */
+typedef struct {
+    const td_product *g;        /* sizes and strides; no addresses */
+    int n, a, c;                /* stage; values with memory */
+    int64_t offset_a, offset_b;
+    int rows, lanes;            /* of this block */
+    int64_t row, row_end, column, column_end;
+    word of, vector, packed, from_a, to;    /* types */
+} mlir_block;
+
+/* mlir: functions that write products */
+static word panel_type(td_dtype type, int64_t count)
+{
+    word t;
+    snprintf(t.text, sizeof t.text, "memref<%" PRId64 "x%s>", count,
+             element(type, true));
+    return t;
+}
+
+static void write_packing(writer *w, const mlir_block *b, int from,
+                          word memory)
+{
+    const bool rows = b->g->csb == 1;
+    const char *k = rows ? "%i1" : "%i2", *j = rows ? "%i2" : "%i1";
+    put(&w->to, "  affine.for %%i0 = %" PRId64 " to %" PRId64 " step %d"
+        " {\n    affine.for %%i1 = 0 to %" PRId64 " {\n"
+        "      affine.for %%i2 = 0 to %" PRId64 " {\n", b->column,
+        b->column_end, b->lanes, rows ? b->g->k : b->lanes,
+        rows ? b->lanes : b->g->k);
+    put(&w->to, "        %%%d = affine.load %%m%d[%s * %" PRId64
+        " + %%i0 * %" PRId64 " + %s * %" PRId64 " + %" PRId64 "] : %s"
+        "\n", w->names, from, k, b->g->rsb, b->g->csb, j, b->g->csb,
+        b->offset_b, memory.text);
+    put(&w->to, "        affine.store %%%d, %%s%d[%%i0 * %" PRId64
+        " + %s * %d + %s] : %s\n      }\n    }\n  }\n", w->names++,
+        b->n, b->g->k, k, b->lanes, j, b->packed.text);
+}
+static void write_inner(writer *w, const mlir_block *b, int sums)
+{
+    const char *v = b->vector.text;
+    w->depth = 3;
+    const int y = name(w, "affine.vector_load %%s%d[%%i0 * %" PRId64
+        " + %%i2 * %d] : %s, %s", b->n, b->g->k, b->lanes,
+        b->packed.text, v);
+    int x[ROWS];
+    for (int r = 0; r < b->rows; r++) {
+        x[r] = name(w, "affine.load %%m%d[%%i1 * %" PRId64 " + %%i2 * %"
+            PRId64 " + %" PRId64 "] : %s", b->a, b->g->rsa, b->g->csa,
+            b->offset_a + r * b->g->rsa, b->from_a.text);
+        x[r] = name(w, "vector.broadcast %%%d : %s to %s", x[r],
+                    b->of.text, v);
+        x[r] = name(w, "vector.fma %%%d, %%%d, %%%d : %s", x[r], y,
+                    sums + r, v);
+    }
+    put(&w->to, "        affine.yield ");
+    for (int r = 0; r < b->rows; r++)
+        put(&w->to, "%s%%%d", r > 0 ? ", " : "", x[r]);
+    for (int r = 0; r < b->rows; r++)
+        put(&w->to, "%s%s", r > 0 ? ", " : " : ", v);
+    put(&w->to, "\n      }\n");
+}
+static void write_block(writer *w, const mlir_block *b)
+{
+    const char *v = b->vector.text;
+    put(&w->to, "  affine.for %%i0 = %" PRId64 " to %" PRId64 " step %d"
+        " {\n    affine.for %%i1 = %" PRId64 " to %" PRId64 " step %d"
+        " {\n", b->column, b->column_end, b->lanes, b->row, b->row_end,
+        b->rows);
+    w->depth = 2;
+    const int zero = name(w, "arith.constant dense<0.0> : %s", v);
+    const int after = w->names++, sums = w->names;
+    w->names += b->rows;
+    put(&w->to, "      %%%d:%d = affine.for %%i2 = 0 to %" PRId64
+        " iter_args(", after, b->rows, b->g->k);
+    for (int r = 0; r < b->rows; r++)
+        put(&w->to, "%s%%%d = %%%d", r > 0 ? ", " : "", sums + r, zero);
+    put(&w->to, ") -> (");
+    for (int r = 0; r < b->rows; r++)
+        put(&w->to, "%s%s", r > 0 ? ", " : "", v);
+    put(&w->to, ") {\n");
+    write_inner(w, b, sums);
+    for (int r = 0; r < b->rows; r++)
+        put(&w->to, "      affine.vector_store %%%d#%d, %%m%d[%%i1 * %"
+            PRId64 " + %%i0 + %" PRId64 "] : %s, %s\n", after, r, b->c,
+            b->g->n, r * b->g->n, b->to.text, v);
+    put(&w->to, "    }\n  }\n");
+    w->depth = 0;
+}
+static void write_product(writer *w, int n)
+{
+    const td_ir_step *step = &w->l->program->step[w->s->step];
+    const td_placed *a = &w->l->value[step->in[0].value];
+    const td_placed *y = &w->l->value[step->in[1].value];
+    const td_dtype type = a->like->dtype;
+    const td_product g = td_product_of(w->l, step);
+    const int wide = 64 / (int)td_dtype_size(type);
+    mlir_block b = { .g = &g, .n = n, .a = a->root, .c = step->out[0],
+        .offset_a = a->like->offset, .offset_b = y->like->offset,
+        .of = type_word(element(type, true), 1),
+        .packed = panel_type(type, g.k * g.n),
+        .from_a = memory_type(w, a->root),
+        .to = memory_type(w, step->out[0]) };
+    for (int right = 0; right < 2; right++) {
+        b.column = right ? g.n - g.n % wide : 0;
+        b.column_end = right ? g.n : g.n - g.n % wide;
+        b.lanes = right ? (int)(g.n % wide) : wide;
+        b.vector = vector_word(b.of.text, b.lanes);
+        if (b.column < b.column_end)
+            write_packing(w, &b, y->root, memory_type(w, y->root));
+        for (int low = 0; low < 2 && b.column < b.column_end; low++) {
+            b.row = low ? g.m - g.m % ROWS : 0;
+            b.row_end = low ? g.m : g.m - g.m % ROWS;
+            b.rows = low ? (int)(g.m % ROWS) : ROWS;
+            if (b.row < b.row_end)
+                write_block(w, &b);
+        }
+    }
+}
+
+/* mlir: functions that write parts */
+static int part_end(const td_lowered *l, int first)
+{
+    int n = first;
+    while (n < l->n_stages && l->stage[n].kind != TD_CALL)
+        n++;
+    return n;
+}
+
+static bool touches(const td_lowered *l, const td_stage *s, int v)
+{
+    const td_ir_step *step = &l->program->step[s->step];
+    bool yes = s->out == v;
+    for (int k = 0; k < s->n_loads; k++)
+        yes = yes || (s->load[k].value == v && l->value[v].stored);
+    for (int i = 0; s->kind == TD_PRODUCT && i < step->n_in; i++)
+        yes = yes || l->value[step->in[i].value].root == v;
+    return yes;
+}
+typedef enum { AS_MLIR, AS_C, AS_CALL } list_form;
+
+static void write_list(writer *w, int first, int end, list_form form)
+{
+    int n = 0;
+    for (int v = 0; v < w->l->program->n_values; v++) {
+        bool used = false;
+        for (int k = first; k < end && !used; k++)
+            used = touches(w->l, &w->l->stage[k], v);
+        if (used && form == AS_MLIR)
+            put(&w->to, "%s%%m%d: %s", n++ ? ", " : "", v,
+                memory_type(w, v).text);
+        else if (used)
+            put(&w->to, form == AS_C ? "%svoid *m%d" : "%sm[%d]",
+                n++ ? ", " : "", v);
+    }
+    for (int k = first; k < end; k++) {
+        if (w->l->stage[k].kind != TD_PRODUCT)
+            continue;
+        /* mlir: write the argument for a panel */
+        const td_ir_step *step = &w->l->program->step[w->l->stage[k].step];
+        const td_product g = td_product_of(w->l, step);
+        const td_dtype type = w->l->value[step->out[0]].like->dtype;
+        if (form == AS_MLIR)
+            put(&w->to, ", %%s%d: %s", k, panel_type(type, g.k * g.n).text);
+        else
+            put(&w->to, form == AS_C ? ", void *s%d" : ", m[%d]",
+                form == AS_C ? k : w->l->program->n_values);
+    }
+}
+static void write_functions(writer *w)
+{
+    const td_lowered *l = w->l;
+    for (int n = 0; n < l->n_stages; n++) {
+        const int end = part_end(l, n);
+        if (end == n)
+            continue;
+        put(&w->to, "func.func @part_%d(", n);
+        write_list(w, n, end, AS_MLIR);
+        put_text(&w->to, ") {\n");
+        for (w->names = 0; n < end && !td_failed(); n++) {
+            w->s = &l->stage[n];
+            if (w->s->kind == TD_PRODUCT)
+                write_product(w, n);
+            else
+                write_loops(w);
+        }
+        put_text(&w->to, "  return\n}\n");
+    }
+}
+static void write_table(writer *w)
+{
+    const td_lowered *l = w->l;
+    for (int n = 0; n < l->n_stages; n++) {
+        const int end = part_end(l, n);
+        if (end == n)
+            continue;
+        put(&w->to, "void part_%d(", n);
+        write_list(w, n, end, AS_C);
+        put(&w->to, ");\nstatic _Bool stage_%d(void **m)\n{\n"
+            "    part_%d(", n, n);
+        write_list(w, n, end, AS_CALL);
+        put_text(&w->to, ");\n    return 1;\n}\n");
+        n = end;
+    }
+    put_text(&w->to, "_Bool (*const treadle_stages[])(void **) = {\n");
+    for (int n = 0; n < l->n_stages; n = part_end(l, n) + 1)
+        if (part_end(l, n) > n)
+            put(&w->to, "    [%d] = stage_%d,\n", n, n);
+    put(&w->to, "    [%d] = 0\n};\n", l->n_stages);
+}
+
+/* mlir: function td_emit_mlir */
+char *td_emit_mlir(const td_lowered *l, int *room)
+{
+    writer w = { .l = l };
+    write_functions(&w);
+    *room = w.to.room;
+    return w.to.text;
+}
+
+char *td_emit_mlir_and_table(const td_lowered *l, int *room)
+{
+    writer w = { .l = l };
+    put_text(&w.to, "");
+    write_functions(&w);
+    w.to.length++;
+    write_table(&w);
+    *room = w.to.room;
+    return w.to.text;
+}
