@@ -226,8 +226,8 @@ void *td_load_code(const char *text, const char *tools, td_build *build)
     if (td_failed())
         return NULL;
     if ((library = td_open_cached(path, key, "treadle_stages")) == NULL)
-        td_fail(TD_ERROR_RUNTIME, "compile", "%s made code that does not "
-                "load", tools);
+        td_fail(TD_ERROR_RUNTIME, "compile",
+                "%s made code that does not load", tools);
     return library;
 }
 

@@ -37,7 +37,7 @@ typedef bool td_build(const char *base, const char *march,
                       const char *text);
 typedef char *td_emit(const td_lowered *l, int *room);
 
-/* A back end of its parts: what writes, with what tools, what builds. */
+/* A back end of its parts: who writes, with what tools, who builds. */
 void *td_compile_code(td_program *p, td_emit *emit, const char *tools,
                       td_build *build);
 void *td_load_code(const char *text, const char *tools,
