@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "binder": edit that, not this file. */
 #include "glue.h"
 #include <stdarg.h>
 #define MAX_INT_LISTS 4
-/* python: struct operator_object */
+/* binder: struct operator_object */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -18,7 +18,7 @@ typedef struct {
     PyObject *text, *document;
     PyMethodDef function;
 } operator_object;
-/* python: struct call_state */
+/* binder: struct call_state */
 typedef struct {
     operator_object *operator;
     PyObject *given[TD_MAX_PARAMETERS];    /* borrowed; NULL: default */
@@ -31,7 +31,7 @@ typedef struct {
     td_tensor **list[TD_MAX_PARAMETERS];
     int64_t elements;                   /* a guess at the work */
 } call_state;
-/* python: functions complain */
+/* binder: functions complain */
 static bool complain(const operator_object *o, const char *format, ...)
 {
     if (PyErr_Occurred())
@@ -65,7 +65,7 @@ static bool complain_type(const operator_object *o, int at,
     return complain(o, "argument '%U' must be %s, not %.100s",
                     o->name[at], expected, Py_TYPE(got)->tp_name);
 }
-/* python: function is_integer */
+/* binder: function is_integer */
 bool is_integer(PyObject *object)
 {
     if (PyLong_Check(object))
@@ -76,7 +76,7 @@ bool is_integer(PyObject *object)
     const td_dtype type = td_dtype_of(w->handle);
     return td_numel(w->handle) == 1 && td_dtype_is_integer(type);
 }
-/* python: functions to_int and to_float */
+/* binder: functions to_int and to_float */
 bool to_int(PyObject *given, td_value *out)
 {
     if (!is_integer(given))
@@ -103,7 +103,7 @@ static bool to_float(PyObject *given, td_value *out)
     out->as.scalar = td_float(value);
     return true;
 }
-/* python: function to_scalar */
+/* binder: function to_scalar */
 bool to_scalar(PyObject *given, td_value *out)
 {
     out->kind = TD_SCALAR;
@@ -122,7 +122,7 @@ bool to_scalar(PyObject *given, td_value *out)
     return PyIndex_Check(given) ? to_int(given, out)
                                 : to_float(given, out);
 }
-/* python: function convert_tensor */
+/* binder: function convert_tensor */
 static bool convert_tensor(call_state *c, int at, PyObject *given,
                            td_value *out)
 {
@@ -136,7 +136,7 @@ static bool convert_tensor(call_state *c, int at, PyObject *given,
     out->as.tensor = w->handle;
     return true;
 }
-/* python: function convert_ints */
+/* binder: function convert_ints */
 static bool convert_ints(call_state *c, int at, PyObject *given,
                          td_value *out)
 {
@@ -154,7 +154,7 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
         return complain(c->operator, "argument '%U' has %zd integers, "
                         "at most 8 are possible",
                         c->operator->name[at], n);
-    /* python: convert the integers of a list one by one */
+    /* binder: convert the integers of a list one by one */
     for (Py_ssize_t i = 0; i < n; i++) {
         td_value value;
         if (PyList_Check(given) && i >= PyList_GET_SIZE(given))
@@ -171,7 +171,7 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
     out->as.ints.at = into;
     return true;
 }
-/* python: function convert_tensors */
+/* binder: function convert_tensors */
 static bool convert_tensors(call_state *c, int at, PyObject *given,
                             td_value *out)
 {
@@ -197,7 +197,7 @@ static bool convert_tensors(call_state *c, int at, PyObject *given,
     out->as.tensors.at = into;
     return true;
 }
-/* python: function convert_argument */
+/* binder: function convert_argument */
 /* The value of parameter `at`, from the object given for it. */
 static bool convert_argument(call_state *c, int at, PyObject *given,
                              td_value *out)
@@ -212,7 +212,7 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
              ? convert_tensors(c, at, given, out)
              : convert_ints(c, at, given, out);
     switch (p->kind) {
-    /* python: convert a tensor or a scalar */
+    /* binder: convert a tensor or a scalar */
     case TD_P_OPERAND:
         if (to_scalar(given, out))
             return true;
@@ -233,7 +233,7 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
         out->as.scalar = td_boolean(given == Py_True);
         return PyBool_Check(given)
             || complain_type(c->operator, at, "True or False", given);
-    /* python: convert what is neither tensor nor number */
+    /* binder: convert what is neither tensor nor number */
     case TD_P_STRING:
         out->kind = TD_STRING;
         out->as.string = PyUnicode_Check(given) ? PyUnicode_AsUTF8(given)
@@ -256,7 +256,7 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
     }
     return complain_type(c->operator, at, "of a known kind", given);
 }
-/* python: function take_positional */
+/* binder: function take_positional */
 static bool take_positional(call_state *c, PyObject *const *args,
                             Py_ssize_t n)
 {
@@ -274,7 +274,7 @@ static bool take_positional(call_state *c, PyObject *const *args,
         c->given[i] = args[i];
     return true;
 }
-/* python: function find_parameter */
+/* binder: function find_parameter */
 static int find_parameter(const operator_object *o, PyObject *name)
 {
     for (int i = 0; i < o->signature.n_parameters; i++)
@@ -285,7 +285,7 @@ static int find_parameter(const operator_object *o, PyObject *name)
             return i;
     return -1;
 }
-/* python: function take_named */
+/* binder: function take_named */
 static bool take_named(call_state *c, PyObject *const *values,
                        PyObject *names)
 {
@@ -310,7 +310,7 @@ static bool take_named(call_state *c, PyObject *const *values,
     }
     return true;
 }
-/* python: function convert_all */
+/* binder: function convert_all */
 static bool convert_all(call_state *c)
 {
     operator_object *o = c->operator;
@@ -328,7 +328,7 @@ static bool convert_all(call_state *c)
     }
     return true;
 }
-/* python: function run_call */
+/* binder: function run_call */
 /* Runs `call`, without the lock if `elements` promise enough work. */
 PyObject *run_call(glue *g, td_call *call, int64_t elements)
 {
@@ -347,7 +347,7 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
         return wrap(g, call->out[0]);
     return wrap_many(g, call->out, call->n_out);
 }
-/* python: function operator_vectorcall */
+/* binder: function operator_vectorcall */
 static PyObject *operator_vectorcall(PyObject *self,
     PyObject *const *args, size_t nargsf, PyObject *names)
 {
@@ -367,7 +367,7 @@ static PyObject *operator_vectorcall(PyObject *self,
                          .n_out = o->signature.n_results };
         result = run_call(o->glue, &call, c.elements);
     }
-    /* python: free the lists of the call */
+    /* binder: free the lists of the call */
     for (int i = 0; i < c.n_lists; i++) {
         for (td_tensor **x = c.list[i]; *x != NULL; x++)
             td_release(*x);
@@ -381,13 +381,13 @@ static PyObject *operator_vectorcall(PyObject *self,
     }
     return result;
 }
-/* python: function operator_function */
+/* binder: function operator_function */
 static PyObject *operator_function(PyObject *self,
     PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     return operator_vectorcall(self, args, (size_t)n, names);
 }
-/* python: function parse_default */
+/* binder: function parse_default */
 static td_value parse_default(td_parameter *p)
 {
     td_value v = { .kind = TD_NONE };
@@ -413,7 +413,7 @@ static td_value parse_default(td_parameter *p)
         v.as.scalar = td_float((double)v.as.scalar.as.i);
     return v;
 }
-/* python: function study_parameters */
+/* binder: function study_parameters */
 static bool study_parameters(operator_object *o)
 {
     td_signature *s = &o->signature;
@@ -433,7 +433,7 @@ static bool study_parameters(operator_object *o)
     }
     return true;
 }
-/* python: function python_signature */
+/* binder: function python_signature */
 /* "(input, dim=None, keepdim=False, *, dtype=None)" */
 static PyObject *python_signature(const operator_object *o)
 {
@@ -452,7 +452,7 @@ static PyObject *python_signature(const operator_object *o)
     Py_XDECREF(text);
     return all;
 }
-/* python: function describe_operator */
+/* binder: function describe_operator */
 static bool describe_operator(operator_object *o)
 {
     const char *words = td_op_documentation(o->op);
@@ -471,7 +471,7 @@ static bool describe_operator(operator_object *o)
         METH_FASTCALL | METH_KEYWORDS, doc };
     return doc != NULL;
 }
-/* python: attributes of an operator */
+/* binder: attributes of an operator */
 static PyObject *operator_name(PyObject *self, void *unused)
 {
     (void)unused;
@@ -500,7 +500,7 @@ static PyObject *operator_get(PyObject *self, PyObject *x,
         return Py_NewRef(self);
     return PyMethod_New(self, x);
 }
-/* python: function operator_dealloc */
+/* binder: function operator_dealloc */
 static void operator_dealloc(PyObject *self)
 {
     operator_object *o = (operator_object *)self;
@@ -512,7 +512,7 @@ static void operator_dealloc(PyObject *self)
     PyObject_Free(self);
     Py_DECREF(type);
 }
-/* python: type of operators */
+/* binder: type of operators */
 static PyMemberDef operator_members[] = {
     { "__vectorcalloffset__", T_PYSSIZET,
       offsetof(operator_object, vectorcall), READONLY, NULL },
@@ -538,7 +538,7 @@ static PyType_Spec operator_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
     | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots
 };
-/* python: function new_operator */
+/* binder: function new_operator */
 static operator_object *new_operator(glue *g, const td_op *op)
 {
     operator_object *o = PyObject_New(operator_object, g->operator);
@@ -556,7 +556,7 @@ static operator_object *new_operator(glue *g, const td_op *op)
     Py_DECREF(o);
     return NULL;
 }
-/* python: function bind_operators */
+/* binder: function bind_operators */
 bool bind_operators(glue *g, PyObject *module)
 {
     g->operator = (PyTypeObject *)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "values": edit that, not this file. */
 #include "glue.h"
-/* python: struct builder */
+/* values: struct builder */
 typedef struct {
     td_dims shape;
     td_scalar_kind kind;        /* the widest leaf so far */
     td_dtype dtype;             /* second pass: of the elements */
     char *at;                   /* second pass: the next element */
 } builder;
-/* python: struct exported */
+/* values: struct exported */
 typedef struct {
     td_tensor *alias;
     Py_ssize_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
 } exported;
-/* python: function is_sequence */
+/* values: function is_sequence */
 static bool is_sequence(PyObject *object)
 {
     if (PyList_Check(object) || PyTuple_Check(object))
@@ -22,7 +22,7 @@ static bool is_sequence(PyObject *object)
         && !PyBytes_Check(object) && !tensor_cast(object)
         && !PyObject_CheckBuffer(object);
 }
-/* python: function leaf_value */
+/* values: function leaf_value */
 static bool leaf_value(PyObject *data, td_scalar *out)
 {
     td_value value;
@@ -42,7 +42,7 @@ static bool leaf_value(PyObject *data, td_scalar *out)
                      "%.100s", Py_TYPE(data)->tp_name);
     return false;
 }
-/* python: function measure_leaf */
+/* values: function measure_leaf */
 static bool measure_leaf(builder *b, PyObject *data, int depth)
 {
     td_scalar value;
@@ -58,7 +58,7 @@ static bool measure_leaf(builder *b, PyObject *data, int depth)
         b->kind = value.kind;
     return true;
 }
-/* python: function measure_nested */
+/* values: function measure_nested */
 static bool measure_nested(builder *b, PyObject *data, int depth)
 {
     if (!is_sequence(data))
@@ -87,7 +87,7 @@ static bool measure_nested(builder *b, PyObject *data, int depth)
     Py_DECREF(items);
     return good;
 }
-/* python: function write_element */
+/* values: function write_element */
 static bool write_element(builder *b, PyObject *data)
 {
     td_scalar s;
@@ -102,7 +102,7 @@ static bool write_element(builder *b, PyObject *data)
     b->at += td_dtype_size(b->dtype);
     return true;
 }
-/* python: function write_elements */
+/* values: function write_elements */
 static bool write_elements(builder *b, PyObject *data, int depth)
 {
     if (depth == b->shape.count)
@@ -119,7 +119,7 @@ static bool write_elements(builder *b, PyObject *data, int depth)
     Py_XDECREF(items);
     return good;
 }
-/* python: function from_sequence */
+/* values: function from_sequence */
 static td_tensor *room_for(td_dims shape, td_dtype dtype)
 {
     td_tensor *x = td_empty(shape,
@@ -150,7 +150,7 @@ static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
     td_release(wide);
     return out;
 }
-/* python: function dtype_of_format */
+/* values: function dtype_of_format */
 static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
 {
     if (format == NULL)
@@ -171,7 +171,7 @@ static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
     default:  return TD_DTYPE_NONE;
     }
 }
-/* python: function open_buffer */
+/* values: function open_buffer */
 static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
                         td_dtype *dtype, td_dims *shape)
 {
@@ -191,7 +191,7 @@ static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
         PyBuffer_Release(view);
     return !PyErr_Occurred();
 }
-/* python: function copy_buffer */
+/* values: function copy_buffer */
 static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
 {
     Py_buffer view;
@@ -213,7 +213,7 @@ static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
     td_release(x);
     return out;
 }
-/* python: function share_buffer */
+/* values: function share_buffer */
 static void release_buffer(void *context)
 {
     if (!Py_IsInitialized())
@@ -260,7 +260,7 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
                            release_buffer, view);
     return wrap(PyModule_GetState(module), x);
 }
-/* python: function new_tensor */
+/* values: function new_tensor */
 /* A new reference to a tensor made of `data`; NULL raises. */
 td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
 {
@@ -280,7 +280,7 @@ td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
     }
     return x;
 }
-/* python: function py_tensor */
+/* values: function py_tensor */
 /* tensor(data, *, dtype=None, requires_grad=False, device=None) */
 PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
 {
@@ -313,7 +313,7 @@ PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
     }
     return wrap(g, x);
 }
-/* python: function tensor_tolist */
+/* values: function tensor_tolist */
 static PyObject *number_at(td_dtype dtype, const void *p)
 {
     switch (dtype) {
@@ -358,7 +358,7 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     td_release(x);
     return list;
 }
-/* python: function fits_flags */
+/* values: function fits_flags */
 static bool fits_flags(Py_buffer *view, int flags)
 {
     const bool c = PyBuffer_IsContiguous(view, 'C');
@@ -388,7 +388,7 @@ void tensor_releasebuffer(PyObject *self, Py_buffer *view)
     td_release(e->alias);
     PyMem_Free(e);
 }
-/* python: function tensor_getbuffer */
+/* values: function tensor_getbuffer */
 static const char *format_of(td_dtype dtype)
 {
     static const char *const letter[TD_DTYPE_COUNT] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "extension": edit that, not this file. */
 /* What the files of the extension _C share.
 
    A function that returns PyObject * or false has set an exception when
@@ -12,7 +12,7 @@
 #include <structmember.h>
 #include <stdbool.h>
 #include <treadle/treadle.h>
-/* python: supply what Python 3.9 lacks */
+/* extension: supply what Python 3.9 lacks */
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *object)
 {
@@ -20,7 +20,7 @@ static inline PyObject *Py_NewRef(PyObject *object)
     return object;
 }
 #endif
-/* python: lists of number slots */
+/* binder: lists of number slots */
 #define BINARY_SLOTS(S) \
     S(add) S(sub) S(mul) S(div) S(remainder) S(floor_divide) S(matmul)
 #define INPLACE_SLOTS(S) S(add_) S(sub_) S(mul_) S(div_)
@@ -48,7 +48,7 @@ typedef struct {
     PyObject *hooks;                /* {id: callable}, or NULL */
     bool owner;                     /* we own the handle, not it us */
 } tensor_object;
-/* python: prototypes of the extension */
+/* extension: prototypes of the extension */
 /* tensor.c */
 void tensor_dealloc(PyObject *self);
 void wake(tensor_object *w);
@@ -115,7 +115,7 @@ static inline tensor_object *tensor_cast(PyObject *object)
         wake(w);
     return w;
 }
-/* python: function handle_of */
+/* extension: function handle_of */
 static inline td_tensor *handle_of(PyObject *tensor)
 {
     tensor_object *w = (tensor_object *)tensor;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "extension": edit that, not this file. */
 #include "glue.h"
-/* python: struct handles */
+/* extension: struct handles */
 typedef struct {
     int n;
     td_tensor **at;
 } handles;
-/* python: functions of handles */
+/* extension: functions of handles */
 /* Retains the tensors of a tuple; None is NULL if that is allowed. */
 static bool take_handles(PyObject *tuple, bool none, handles *out)
 {
@@ -38,7 +38,7 @@ static void drop_handles(handles *h)
         td_release(h->at[i]);
     PyMem_Free(h->at);
 }
-/* python: functions that find the state */
+/* extension: functions that find the state */
 #define STATE_KEY "treadle._C"
 
 static PyObject *shelf(void)
@@ -61,7 +61,7 @@ static glue *published_state(void)
     PyObject *capsule = PyDict_GetItemString(shelf(), STATE_KEY);
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
-/* python: function py_backward */
+/* extension: function py_backward */
 /* _backward(roots, gradients or Nones, retain_graph, create_graph) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
@@ -88,7 +88,7 @@ PyObject *py_backward(PyObject *module, PyObject *args)
         return PyErr_Occurred() ? NULL : fail();
     Py_RETURN_NONE;
 }
-/* python: function py_grad */
+/* extension: function py_grad */
 /* _grad(outputs, inputs, grad_outputs, retain, create, unused) */
 PyObject *py_grad(PyObject *module, PyObject *args)
 {
@@ -121,7 +121,7 @@ PyObject *py_grad(PyObject *module, PyObject *args)
     PyMem_Free(g);
     return result;
 }
-/* python: function call_python_hook */
+/* extension: function call_python_hook */
 static td_tensor *call_python_hook(void *context, td_tensor *grad)
 {
     const int lock = take_lock();
@@ -154,7 +154,7 @@ static void drop_object(void *context)
     PyErr_Restore(type, value, trace);
     give_lock(lock);
 }
-/* python: function py_register_hook */
+/* extension: function py_register_hook */
 /* _register_hook(tensor, callable) -> number of the hook */
 PyObject *py_register_hook(PyObject *module, PyObject *args)
 {
@@ -178,7 +178,7 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
         Py_CLEAR(number);
     return number;
 }
-/* python: function py_remove_hook */
+/* extension: function py_remove_hook */
 /* _remove_hook(tensor, number) -> whether it was there */
 PyObject *py_remove_hook(PyObject *module, PyObject *args)
 {
@@ -197,7 +197,7 @@ PyObject *py_remove_hook(PyObject *module, PyObject *args)
         PyErr_Clear();
     return td_failed() ? fail() : PyBool_FromLong(there);
 }
-/* python: function function_backward */
+/* extension: function function_backward */
 static PyObject *tuple_of(td_tensor *const *x, int n)
 {
     glue *g = published_state();
@@ -249,7 +249,7 @@ bool function_backward(void *context, td_custom_call *call)
     give_lock(lock);
     return good || callback_failed("backward");
 }
-/* python: function py_record */
+/* extension: function py_record */
 /* _record(name, inputs, outputs, saved, backward) */
 PyObject *py_record(PyObject *module, PyObject *args)
 {

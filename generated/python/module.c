@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "extension": edit that, not this file. */
 #include "glue.h"
 #include <limits.h>
 /* python: functions of the lock */
@@ -72,7 +72,7 @@ bool callback_failed(const char *operation)
 {
     return td_fail(TD_ERROR_CALLBACK, operation, "exception in Python");
 }
-/* python: functions that ask the library */
+/* extension: functions that ask the library */
 static PyObject *py_memory_stats(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -114,7 +114,7 @@ static PyObject *py_is_grad_enabled(PyObject *module, PyObject *unused)
     (void)unused;
     return PyBool_FromLong(td_grad_enabled());
 }
-/* python: functions that set the library */
+/* extension: functions that set the library */
 static PyObject *done(bool good)
 {
     if (!good || td_failed())
@@ -178,7 +178,7 @@ static PyObject *py_fail_after(PyObject *module, PyObject *number)
     td_memory_fail_after(n);
     Py_RETURN_NONE;
 }
-/* python: functions on data sets */
+/* extension: functions on data sets */
 #define DATASET "treadle.dataset"
 
 static void free_dataset(PyObject *capsule)
@@ -255,7 +255,7 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
     Py_DECREF(bytes);
     return wrap(PyModule_GetState(module), x);
 }
-/* python: table of module functions */
+/* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
 /* jit: prototypes of further functions */
@@ -303,7 +303,7 @@ static PyMethodDef functions[] = {
     { "_idx_read", py_idx_read, METH_O, NULL },
     { NULL, NULL, 0, NULL },
 };
-/* python: collection of the module state */
+/* extension: collection of the module state */
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
 {
     glue *g = PyModule_GetState(module);
@@ -316,7 +316,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
         Py_VISIT(g->dtypes[i]);
     return 0;
 }
-/* python: function module_exec */
+/* extension: function module_exec */
 static int module_exec(PyObject *module)
 {
     glue *g = PyModule_GetState(module);
@@ -334,7 +334,7 @@ static int module_exec(PyObject *module)
     g->nothing = td_empty(TD_DIMS(0), (td_tensor_options){ 0 });
     return g->nothing ? 0 : (fail(), -1);
 }
-/* python: function PyInit__C */
+/* extension: function PyInit__C */
 static PyModuleDef_Slot module_slots[] = {
     { Py_mod_exec, module_exec },
 #if PY_VERSION_HEX >= 0x030c0000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "binder": edit that, not this file. */
 #include "glue.h"
-/* python: function scalar_beside */
+/* binder: function scalar_beside */
 /* A tensor of rank 0 that behaves as the weak `scalar` beside `x`. */
 static td_tensor *scalar_beside(td_scalar scalar, const td_tensor *x)
 {
@@ -13,7 +13,7 @@ static td_tensor *scalar_beside(td_scalar scalar, const td_tensor *x)
     return td_full(TD_RANK_0, scalar,
                    (td_tensor_options){ .dtype = type });
 }
-/* python: function to_operand */
+/* binder: function to_operand */
 /* `made` is set to a tensor to be released, or NULL. */
 static bool to_operand(glue *g, PyObject *object, td_value *out,
                        td_tensor **made)
@@ -27,7 +27,7 @@ static bool to_operand(glue *g, PyObject *object, td_value *out,
         : (*made = new_tensor(g, object, TD_DTYPE_NONE));
     return out->as.tensor != NULL;
 }
-/* python: function run_slot */
+/* binder: function run_slot */
 /* Runs the operator of `slot` on `n` Python operands. */
 static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
 {
@@ -57,7 +57,7 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
     td_release(right);
     return result != NULL || PyErr_Occurred() ? result : fail();
 }
-/* python: functions of the number slots */
+/* binder: functions of the number slots */
 #define BINARY_SLOT(name) \
     static PyObject *slot_##name(PyObject *a, PyObject *b) \
     { return run_slot(SLOT_##name, a, b, 2); }
@@ -90,7 +90,7 @@ Py_hash_t tensor_hash(PyObject *self)
 {
     return _Py_HashPointer(self);
 }
-/* python: conversions of one element */
+/* binder: conversions of one element */
 PyObject *tensor_item(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -149,7 +149,7 @@ static PyObject *slot_positive(PyObject *self)
     return Py_NewRef(self);
 }
 const PyType_Slot number_slots[] = {
-    /* python: number slots of the tensor type */
+    /* binder: number slots of the tensor type */
     { Py_nb_add, slot_add }, { Py_nb_inplace_add, slot_add_ },
     { Py_nb_subtract, slot_sub }, { Py_nb_inplace_subtract, slot_sub_ },
     { Py_nb_multiply, slot_mul }, { Py_nb_inplace_multiply, slot_mul_ },

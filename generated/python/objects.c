@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "values": edit that, not this file. */
 #include "glue.h"
-/* python: struct dtype_object */
+/* values: struct dtype_object */
 typedef struct {
     PyObject_HEAD
     td_dtype dtype;
 } dtype_object;
-/* python: struct generator_object */
+/* values: struct generator_object */
 typedef struct {
     PyObject_HEAD
     td_generator *generator;
 } generator_object;
-/* python: functions of dtypes */
+/* values: functions of dtypes */
 static PyObject *dtype_repr(PyObject *self)
 {
     const td_dtype dtype = ((dtype_object *)self)->dtype;
@@ -44,7 +44,7 @@ static void small_dealloc(PyObject *self)
     type->tp_free(self);
     Py_DECREF(type);
 }
-/* python: type of dtypes */
+/* values: type of dtypes */
 static PyGetSetDef dtype_getset[] = {
     { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
     { "is_floating_point", dtype_floating, NULL,
@@ -64,7 +64,7 @@ static PyType_Spec dtype_spec = {
     "treadle.dtype", sizeof(dtype_object), 0, Py_TPFLAGS_DEFAULT,
     dtype_slots
 };
-/* python: function dtype_of */
+/* values: function dtype_of */
 td_dtype dtype_of(glue *g, PyObject *object)
 {
     if (Py_TYPE(object) == g->dtype)
@@ -74,7 +74,7 @@ td_dtype dtype_of(glue *g, PyObject *object)
          : object == (PyObject *)&PyBool_Type ? TD_BOOL
          : TD_DTYPE_NONE;
 }
-/* python: function parse_device */
+/* values: function parse_device */
 bool parse_device(PyObject *given, td_device *out)
 {
     *out = (td_device){ .kind = TD_DEVICE_CPU };
@@ -94,7 +94,7 @@ bool parse_device(PyObject *given, td_device *out)
     Py_XDECREF(text);
     return good;
 }
-/* python: functions of shapes */
+/* values: functions of shapes */
 static PyObject *size_repr(PyObject *self)
 {
     PyObject *list = PySequence_List(self);
@@ -122,7 +122,7 @@ PyObject *new_size(glue *g, const int64_t *sizes, int n)
     Py_XDECREF(tuple);
     return size;
 }
-/* python: type of shapes */
+/* values: type of shapes */
 static PyMethodDef size_methods[] = {
     { "numel", size_numel, METH_NOARGS, "The product of the sizes." },
     { NULL, NULL, 0, NULL },
@@ -135,7 +135,7 @@ static PyType_Spec size_spec = {
     "treadle.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     size_slots
 };
-/* python: functions of generators */
+/* values: functions of generators */
 static PyObject *generator_new(PyTypeObject *type, PyObject *args,
                                PyObject *names)
 {
@@ -179,7 +179,7 @@ void *generator_of(glue *g, PyObject *object)
     return Py_TYPE(object) == g->generator
          ? ((generator_object *)object)->generator : NULL;
 }
-/* python: type of generators */
+/* values: type of generators */
 static PyMethodDef generator_methods[] = {
     { "manual_seed", generator_seed, METH_O,
       "Seeds this generator and starts it anew; returns it." },
@@ -193,7 +193,7 @@ static PyType_Spec generator_spec = {
     "treadle.Generator", sizeof(generator_object), 0,
     Py_TPFLAGS_DEFAULT, generator_slots
 };
-/* python: function add_small_objects */
+/* values: function add_small_objects */
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec,
                               PyObject *base)
 {

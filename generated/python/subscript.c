@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "values": edit that, not this file. */
 #include "glue.h"
-/* python: struct subscript */
+/* values: struct subscript */
 typedef struct {
     enum { AT, RANGE, NEW_AXIS, REST, PICK } kind;
     Py_ssize_t start, stop, step;   /* AT: start; RANGE: all three */
@@ -14,7 +14,7 @@ typedef struct {
     int count, consumed;            /* dimensions of x they stand for */
     subscript at[MAX_SUBSCRIPTS];
 } subscript_list;
-/* python: struct view_walk */
+/* values: struct view_walk */
 typedef struct {
     td_tensor *view;
     int dim;
@@ -26,7 +26,7 @@ static bool positive_step(Py_ssize_t step);
 static bool read_pick(glue *g, PyObject *key, subscript *s,
                       subscript_list *list);
 static td_dims picked_shape(const view_walk *w);
-/* python: function read_subscript */
+/* values: function read_subscript */
 static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
 {
     if (list->count == MAX_SUBSCRIPTS) {
@@ -52,7 +52,7 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
     }
     return read_pick(g, key, s, list);
 }
-/* python: function read_pick */
+/* values: function read_pick */
 static bool read_pick(glue *g, PyObject *key, subscript *s,
                       subscript_list *list)
 {
@@ -89,7 +89,7 @@ static bool positive_step(Py_ssize_t step)
                         "slice: the step must be greater than zero");
     return step > 0;
 }
-/* python: function read_subscripts */
+/* values: function read_subscripts */
 static bool read_subscripts(glue *g, PyObject *key,
                             subscript_list *list)
 {
@@ -107,7 +107,7 @@ static void free_subscripts(subscript_list *list)
     for (int i = 0; i < list->count; i++)
         td_release(list->at[i].pick);
 }
-/* python: function flatten_for_mask */
+/* values: function flatten_for_mask */
 /* `x` with the dimensions that `mask` covers, from `dim` on, as one */
 static td_tensor *flatten_for_mask(td_tensor *x, int dim,
                                    const td_tensor *mask)
@@ -124,7 +124,7 @@ static td_tensor *flatten_for_mask(td_tensor *x, int dim,
         return td_unsqueeze(x, dim);
     return td_flatten(x, dim, dim + td_rank(mask) - 1);
 }
-/* python: function true_positions */
+/* values: function true_positions */
 static td_tensor *true_positions(td_tensor *mask)
 {
     mask = td_contiguous(td_to_host(mask));
@@ -144,7 +144,7 @@ static td_tensor *true_positions(td_tensor *mask)
             *at++ = i;
     return out;
 }
-/* python: function wrapped_indices */
+/* values: function wrapped_indices */
 static td_tensor *wrapped_indices(td_tensor *pick, int64_t size)
 {
     td_tensor *flat = td_flatten(td_to(td_to_host(pick), TD_INT64), 0,
@@ -158,7 +158,7 @@ static td_tensor *wrapped_indices(td_tensor *pick, int64_t size)
             at[i] += size;
     return flat;
 }
-/* python: function known_positions */
+/* values: function known_positions */
 static td_tensor *known_positions(td_tensor *pick, int64_t size,
                                   const td_tensor *view)
 {
@@ -169,7 +169,7 @@ static td_tensor *known_positions(td_tensor *pick, int64_t size,
     td_trace_resume(trace);
     return at;
 }
-/* python: function apply_pick */
+/* values: function apply_pick */
 static bool apply_pick(view_walk *w, td_tensor *pick)
 {
     if (w->pick != NULL)
@@ -190,7 +190,7 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
     w->dim += 1;
     return w->pick != NULL;
 }
-/* python: function apply_range */
+/* values: function apply_range */
 static td_tensor *apply_range(td_tensor *x, int dim, const subscript *s)
 {
     Py_ssize_t start = s->start, stop = s->stop;
@@ -201,7 +201,7 @@ static td_tensor *apply_range(td_tensor *x, int dim, const subscript *s)
     return td_slice(x, dim, (td_opt_i64)td_some(start),
                     (td_opt_i64)td_some(stop), s->step);
 }
-/* python: function apply_subscript */
+/* values: function apply_subscript */
 static bool apply_subscript(view_walk *w, const subscript *s, int rest)
 {
     switch (s->kind) {
@@ -222,7 +222,7 @@ static bool apply_subscript(view_walk *w, const subscript *s, int rest)
     }
     return w->view != NULL;
 }
-/* python: function walk_view */
+/* values: function walk_view */
 static bool walk_view(view_walk *w, td_tensor *x,
                       const subscript_list *list)
 {
@@ -243,7 +243,7 @@ static bool walk_view(view_walk *w, td_tensor *x,
             return false;
     return w->view != NULL;
 }
-/* python: function take_pick */
+/* values: function take_pick */
 static td_tensor *take_pick(const view_walk *w, td_tensor *x)
 {
     if (w->pick == NULL)
@@ -265,7 +265,7 @@ static td_dims picked_shape(const view_walk *w)
                 shape.at[shape.count++] = w->pick_shape.at[j];
     return shape;
 }
-/* python: function tensor_subscript */
+/* values: function tensor_subscript */
 PyObject *tensor_subscript(PyObject *self, PyObject *key)
 {
     glue *g = ((tensor_object *)self)->glue;
@@ -282,7 +282,7 @@ PyObject *tensor_subscript(PyObject *self, PyObject *key)
     free_subscripts(&list);
     return wrap(g, result);
 }
-/* python: function assign_view */
+/* values: function assign_view */
 static bool assign_view(const view_walk *w, td_tensor *value)
 {
     if (w->pick == NULL)
@@ -304,7 +304,7 @@ static bool assign_view(const view_walk *w, td_tensor *value)
             return false;
     return true;
 }
-/* python: function tensor_assign */
+/* values: function tensor_assign */
 int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
 {
     glue *g = ((tensor_object *)self)->glue;
@@ -333,7 +333,7 @@ int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
         fail();
     return good ? 0 : -1;
 }
-/* python: sequence functions of a tensor */
+/* values: sequence functions of a tensor */
 Py_ssize_t tensor_length(PyObject *self)
 {
     if (td_rank(handle_of(self)) > 0)

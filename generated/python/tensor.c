@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "python": edit that, not this file. */
+/* Tangled from the chapter "extension": edit that, not this file. */
 #include "glue.h"
 /* python: functions give_handle and wake */
 static void give_handle(tensor_object *w, td_tensor *x)
@@ -132,7 +132,7 @@ PyObject *wrap(glue *g, td_tensor *x)
     }
     return (PyObject *)w;
 }
-/* python: function wrap_many */
+/* binder: function wrap_many */
 /* A tuple of the `n` tensors at `x`, whose references it takes. */
 PyObject *wrap_many(glue *g, td_tensor **x, int n)
 {
@@ -152,7 +152,7 @@ PyObject *wrap_many(glue *g, td_tensor **x, int n)
     }
     return tuple;
 }
-/* python: attributes of a tensor */
+/* extension: attributes of a tensor */
 static PyObject *get_shape(PyObject *self, void *unused)
 {
     (void)unused;
@@ -266,7 +266,7 @@ static PyObject *get_device(PyObject *self, void *unused)
         return PyUnicode_FromString("cpu");
     return PyUnicode_FromFormat("cuda:%d", device.index);
 }
-/* python: table of tensor attributes */
+/* extension: table of tensor attributes */
 static PyGetSetDef tensor_getset[] = {
     { "shape", get_shape, NULL, "The sizes of all dimensions.", NULL },
     { "dtype", get_dtype, NULL, "The type of the elements.", NULL },
@@ -285,7 +285,7 @@ static PyGetSetDef tensor_getset[] = {
       NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
-/* python: methods of a tensor */
+/* extension: methods of a tensor */
 static PyObject *tensor_text(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -361,7 +361,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args,
                         "treadle.tensor() and by operators",
                         type->tp_name);
 }
-/* python: tables of the tensor type */
+/* extension: tables of the tensor type */
 static PyMethodDef tensor_methods[] = {
     { "item", tensor_item, METH_NOARGS,
       "The only element, as a Python number." },
@@ -404,7 +404,7 @@ static const PyType_Slot own_slots[] = {
     { Py_bf_getbuffer, tensor_getbuffer },
     { Py_bf_releasebuffer, tensor_releasebuffer },
 };
-/* python: function make_tensor_type */
+/* extension: function make_tensor_type */
 bool make_tensor_type(glue *g, PyObject *module)
 {
     enum { OWN = sizeof own_slots / sizeof *own_slots };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "package": edit that, not this file.
 """Treadle: tensors, gradients and networks woven in C.
 
 >>> import treadle as td
@@ -13,7 +13,7 @@ from ._C import Tensor, Size, Generator, dtype
 from ._tensor import arange, as_tensor, device, is_tensor, max, min
 from ._grad_mode import no_grad, enable_grad, set_grad_enabled
 
-# python: names that PyTorch users expect
+# package: names that PyTorch users expect
 float = float32
 double = float64
 half = float16

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "package": edit that, not this file.
 """no_grad and its relatives: context managers and decorators."""
 import functools
 from ._C import _set_grad_enabled, is_grad_enabled

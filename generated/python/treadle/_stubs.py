@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "package": edit that, not this file.
 """Writes the stub of _C: python -m treadle._stubs > _C.pyi"""
 import re
 from . import _C
@@ -9,7 +9,7 @@ KINDS = {"tensor": "Tensor", "operand": "Tensor | float",
          "bool": "bool", "string": "str", "dtype": "_dtype",
          "device": "object", "generator": "Generator"}
 PARAMETER = re.compile(r"(\w+)(\[\])?(\?)?!? (\w+)(?:=(.*))?")
-# python: functions that write a stub
+# package: functions that write a stub
 
 
 def parameter(text):

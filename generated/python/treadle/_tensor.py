@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "package": edit that, not this file.
 """Methods of Tensor that need no C."""
 from collections import namedtuple as _namedtuple
 from copy import deepcopy as _deepcopy
 from . import _C
 from ._C import Tensor
-# python: class device
+# package: class device
 class device:
     """Where a tensor lives: device('cpu')."""
     __slots__ = ("type", "index")
@@ -30,7 +30,7 @@ class device:
 
     def __hash__(self):
         return hash(str(self))
-# python: functions that make tensors of anything
+# package: functions that make tensors of anything
 def is_tensor(object):
     """Whether `object` is a Tensor."""
     return isinstance(object, Tensor)
@@ -74,7 +74,7 @@ def _pack(x):
         x = x.to(_C.int32)
     view = memoryview(x)
     return bytes(view), view.format
-# python: functions max and min
+# package: functions max and min
 def _extreme(name, whole, along, of_two):
     kind = _namedtuple(name, "values indices")
 
@@ -94,7 +94,7 @@ def _extreme(name, whole, along, of_two):
 
 max = _extreme("max", _C.max, _C.max_dim, _C.maximum)
 min = _extreme("min", _C.min, _C.min_dim, _C.minimum)
-# python: class Node
+# package: class Node
 class Node:
     """The operator that made a tensor."""
     __slots__ = ("_name",)
@@ -107,7 +107,7 @@ class Node:
 
     def __repr__(self):
         return f"<{self._name}>"
-# python: class RemovableHandle
+# package: class RemovableHandle
 class RemovableHandle:
     """Removes a hook: h.remove(), or at the end of `with h:`."""
 
@@ -128,7 +128,7 @@ class RemovableHandle:
 class _Methods:
     max = max
     min = min
-    # python: methods about gradients
+    # package: methods about gradients
     @property
     def grad_fn(self):
         """The operator that made this tensor, or None."""
@@ -158,7 +158,7 @@ class _Methods:
         """Switch recording on or off for this leaf; returns it."""
         self.requires_grad = requires_grad
         return self
-    # python: methods about shape
+    # package: methods about shape
     def size(self, dim=None):
         """The shape, or the size of one dimension."""
         return self.shape if dim is None else self.shape[dim]
@@ -186,7 +186,7 @@ class _Methods:
     def expand_as(self, other):
         """This tensor expanded to the shape of another."""
         return self.expand(other.shape)
-    # python: methods about types
+    # package: methods about types
     @property
     def device(self):
         """Where the elements are."""
@@ -259,7 +259,7 @@ class _Methods:
     def element_size(self):
         """Bytes of an element."""
         return self.dtype.itemsize
-    # python: methods about NumPy
+    # package: methods about NumPy
     __array_priority__ = 1000
 
     def numpy(self):
@@ -283,7 +283,7 @@ class _Methods:
 
     def __contains__(self, value):
         return (self == value).any().item()
-    # python: methods about printing and copying
+    # package: methods about printing and copying
     def __repr__(self):
         text = self._text()
         if self._grad_fn_name is not None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "package": edit that, not this file.
 """Gradients: backward, grad, gradcheck, functions of one's own."""
 from . import _C
 from ._C import Tensor
 from ._grad_mode import no_grad, enable_grad, set_grad_enabled
-# python: function to make a tuple of tensors
+# package: function to make a tuple of tensors
 
 
 def _tuple(x):
@@ -20,7 +20,7 @@ def _sums_to(shape, size):
     """Whether shape is size, broadcast."""
     return len(size) <= len(shape) and all(
         s in (1, n) for s, n in zip(reversed(size), reversed(shape)))
-# python: functions backward and grad
+# package: functions backward and grad
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None,
@@ -48,7 +48,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
     return _C._grad(_tuple(outputs), _tuple(inputs),
                     _tuple(grad_outputs), retain_graph, create_graph,
                     allow_unused)
-# python: class FunctionCtx
+# package: class FunctionCtx
 
 
 class FunctionCtx:
@@ -68,7 +68,7 @@ class FunctionCtx:
     def mark_non_differentiable(self, *tensors):
         """Results through which no gradient flows."""
         self._constant = tensors
-# python: class Function
+# package: class Function
 
 
 class Function:
@@ -84,7 +84,7 @@ class Function:
         with no_grad():
             results = cls.forward(ctx, *args)
         outputs = _tuple_of_all(results)
-        # python: refuse results that are no tensors
+        # package: refuse results that are no tensors
         for output in outputs:
             if not isinstance(output, Tensor):
                 raise TypeError(f"{cls.__name__}.forward must return "
@@ -94,7 +94,7 @@ class Function:
             fixed = [any(o is c for c in constant) for o in outputs]
             outputs = tuple(o.detach() if any(o is a for a in tensors)
                             else o for o in outputs)
-            # python: record the function over its results
+            # package: record the function over its results
             kinds = [(o.shape, o.dtype) for o in outputs]
             shapes = [None if a is None else a.shape for a in tensors]
             saved, ctx._saved = ctx._saved, ()
@@ -147,7 +147,7 @@ class Function:
                     f"{list(g.shape)} but expected shape compatible "
                     f"with {list(shape)}")
         return grads
-# python: function gradcheck
+# package: function gradcheck
 
 
 def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,

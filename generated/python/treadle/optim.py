@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """Optimisers."""
 from . import _C
 from ._C import Tensor
@@ -22,7 +22,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    # python: methods of an optimiser
+    # layers: methods of an optimiser
     def add_param_group(self, group):
         """Add a dict with "params" and options of its own."""
         params = group["params"]
@@ -79,7 +79,7 @@ class Optimizer:
             k: v.clone() if isinstance(v, Tensor) else v
             for k, v in s.items()} for i, s in state["state"].items()}
 
-# python: class SGD
+# layers: class SGD
 
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum."""
@@ -114,7 +114,7 @@ class SGD(Optimizer):
                     self._update(p, group)
         return loss
 
-    # python: one step of a parameter
+    # layers: one step of a parameter
     def _update(self, p, group):
         buffer, first = None, False
         if group["momentum"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """Networks: modules, layers, losses."""
 from . import functional, init
 from .module import Module, Parameter

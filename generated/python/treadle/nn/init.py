@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """Initialisers: fill a tensor in place and return it."""
 import math
 from .._grad_mode import no_grad

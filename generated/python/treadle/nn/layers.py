@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """Layers and losses as modules."""
 from .. import _C
 from .._grad_mode import no_grad

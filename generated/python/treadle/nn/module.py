@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """Module, the base of every network, and Parameter."""
 from collections import OrderedDict, namedtuple
 from .._grad_mode import no_grad
@@ -18,7 +18,7 @@ class Parameter(Tensor):
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
 
-# python: class Module
+# layers: class Module
 
 class Module:
     """Base class: assign parameters and modules, define forward."""
@@ -36,7 +36,7 @@ class Module:
     def __call__(self, *args, **named):
         return self.forward(*args, **named)
 
-    # python: attributes of a module
+    # layers: attributes of a module
     def __setattr__(self, name, value):
         kinds = (self.__dict__.get("_parameters"),
                  self.__dict__.get("_modules"),
@@ -97,7 +97,7 @@ class Module:
         self._modules[name] = module
 
     register_module = add_module
-    # python: walks over a module
+    # layers: walks over a module
     def named_modules(self, memo=None, prefix="",
                       remove_duplicate=True):
         """Pairs (dotted name, module), this one first."""
@@ -151,7 +151,7 @@ class Module:
     def children(self):
         """The modules directly below."""
         return (m for _, m in self.named_children())
-    # python: state of a module
+    # layers: state of a module
     def state_dict(self, prefix=""):
         """An OrderedDict of dotted names and (shared) tensors."""
         state = OrderedDict()
@@ -183,7 +183,7 @@ class Module:
                 if name in state:
                     tensor.copy_(state[name].detach())
         return IncompatibleKeys(missing, unexpected)
-    # python: changes to a whole module
+    # layers: changes to a whole module
     def train(self, mode=True):
         """Training behaviour, here and below; returns the module."""
         for module in self.modules():
@@ -247,7 +247,7 @@ class Module:
     def cpu(self):
         """Everything on the CPU."""
         return self.to("cpu")
-    # python: printing of a module
+    # layers: printing of a module
     def extra_repr(self):
         """One line about this module, for printing."""
         return ""

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """What training loops need around the network."""
 from . import data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "python": edit that, not this file.
+# Tangled from the chapter "layers": edit that, not this file.
 """Dataset, DataLoader and what lies between."""
 from .. import _C
 from .._C import Tensor
