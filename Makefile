@@ -237,7 +237,7 @@ python: $(BUILD)/python/staged
 $(BUILD)/obj/python/%.o: $(GENERATED)/python/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/python \
-	  -Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes \
+	  -Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes -Wno-unused-parameter \
 	  -I$(word 1,$(PY_CONFIG)) -MMD -MP -c -o $@ $<
 
 $(STAGE)/libtreadle.so: $(BUILD)/libtreadle.so

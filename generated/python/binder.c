@@ -474,20 +474,17 @@ static bool describe_operator(operator_object *o)
 /* binder: attributes of an operator */
 static PyObject *operator_name(PyObject *self, void *unused)
 {
-    (void)unused;
     const operator_object *o = (operator_object *)self;
     return PyUnicode_FromString(td_op_name(o->op));
 }
 
 static PyObject *operator_text(PyObject *self, void *unused)
 {
-    (void)unused;
     return Py_NewRef(((operator_object *)self)->text);
 }
 
 static PyObject *operator_doc(PyObject *self, void *unused)
 {
-    (void)unused;
     const char *doc = ((operator_object *)self)->function.ml_doc;
     return PyUnicode_FromString(strstr(doc, "\n--\n\n") + 5);
 }
@@ -495,7 +492,6 @@ static PyObject *operator_doc(PyObject *self, void *unused)
 static PyObject *operator_get(PyObject *self, PyObject *x,
                               PyObject *type)
 {
-    (void)type;
     if (x == NULL || x == Py_None)
         return Py_NewRef(self);
     return PyMethod_New(self, x);

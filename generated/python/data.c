@@ -264,7 +264,6 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
 /* A new reference to a tensor made of `data`; NULL raises. */
 td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
 {
-    (void)g;
     tensor_object *w = tensor_cast(data);
     td_tensor *x;
     if (w != NULL) {
@@ -347,7 +346,6 @@ static PyObject *list_of(const td_tensor *x, int dim, const char *p)
 }
 PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     td_error_clear();
     const td_dtype dtype = td_dtype_of(handle_of(self));
     td_tensor *here = td_to_host(handle_of(self));
@@ -383,7 +381,6 @@ static bool fits_flags(Py_buffer *view, int flags)
 
 void tensor_releasebuffer(PyObject *self, Py_buffer *view)
 {
-    (void)self;
     exported *e = view->internal;
     td_release(e->alias);
     PyMem_Free(e);

@@ -65,7 +65,6 @@ static glue *published_state(void)
 /* _backward(roots, gradients or Nones, retain_graph, create_graph) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
-    (void)module;
     PyObject *roots, *gradients;
     int retain, create;
     if (!PyArg_ParseTuple(args, "O!O!pp:backward", &PyTuple_Type,
@@ -158,7 +157,6 @@ static void drop_object(void *context)
 /* _register_hook(tensor, callable) -> number of the hook */
 PyObject *py_register_hook(PyObject *module, PyObject *args)
 {
-    (void)module;
     PyObject *x, *hook;
     if (!PyArg_ParseTuple(args, "OO:register_hook", &x, &hook))
         return NULL;
@@ -182,7 +180,6 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
 /* _remove_hook(tensor, number) -> whether it was there */
 PyObject *py_remove_hook(PyObject *module, PyObject *args)
 {
-    (void)module;
     PyObject *x, *number;
     if (!PyArg_ParseTuple(args, "OO!:remove_hook", &x, &PyLong_Type,
                           &number))
@@ -253,7 +250,6 @@ bool function_backward(void *context, td_custom_call *call)
 /* _record(name, inputs, outputs, saved, backward) */
 PyObject *py_record(PyObject *module, PyObject *args)
 {
-    (void)module;
     const char *name;
     PyObject *ins, *outs, *saved, *backward;
     if (!PyArg_ParseTuple(args, "sO!O!O!O:_record", &name,

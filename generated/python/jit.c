@@ -40,7 +40,6 @@ static td_tensor **borrow_handles(PyObject *tuple)
 /* jit: functions that trace */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
 {
-    (void)module;
     td_error_clear();
     if (!td_trace_begin(PyObject_IsTrue(symbolic) == 1))
         return fail();
@@ -60,7 +59,6 @@ PyObject *py_trace_input(PyObject *module, PyObject *like)
 }
 PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 {
-    (void)module;
     td_error_clear();
     if (outputs == Py_None) {
         td_release(td_trace_end(NULL, 0));
@@ -78,7 +76,6 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 PyObject *py_program_text(PyObject *module, PyObject *capsule)
 {
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    (void)module;
     if (p == NULL)
         return NULL;
     const int64_t n = td_program_print(p, NULL, 0);
@@ -97,7 +94,6 @@ PyObject *py_compile(PyObject *module, PyObject *args)
 {
     PyObject *capsule;
     td_compile_options options = { NULL };
-    (void)module;
     if (!PyArg_ParseTuple(args, "Oz:compile", &capsule,
                           &options.backend))
         return NULL;

@@ -75,8 +75,6 @@ bool callback_failed(const char *operation)
 /* extension: functions that ask the library */
 static PyObject *py_memory_stats(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     const td_memory_info m = td_memory_stats();
     return Py_BuildValue("{sLsLsLsLsLsL}",
         "live_tensors", (long long)m.live_tensors,
@@ -89,29 +87,21 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *unused)
 
 static PyObject *py_live_node_count(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromLongLong(td_live_node_count());
 }
 
 static PyObject *py_device_count(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromLong(td_device_count(TD_DEVICE_CUDA));
 }
 
 static PyObject *py_get_num_threads(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     return PyLong_FromLong(td_threads());
 }
 
 static PyObject *py_is_grad_enabled(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     return PyBool_FromLong(td_grad_enabled());
 }
 /* extension: functions that set the library */
@@ -124,7 +114,6 @@ static PyObject *done(bool good)
 
 static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
 {
-    (void)module;
     const long n = PyLong_AsLong(number);
     if (n == -1 && PyErr_Occurred())
         return NULL;
@@ -135,7 +124,6 @@ static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
 static PyObject *py_synchronise(PyObject *module, PyObject *given)
 {
     td_device device;
-    (void)module;
     if (!parse_device(given, &device))
         return NULL;
     td_error_clear();
@@ -144,7 +132,6 @@ static PyObject *py_synchronise(PyObject *module, PyObject *given)
 
 static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
 {
-    (void)module;
     const uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
     if (PyErr_Occurred())
         return NULL;
@@ -153,7 +140,6 @@ static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
 }
 static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 {
-    (void)module;
     const int on = PyObject_IsTrue(mode);
     if (on < 0)
         return NULL;
@@ -164,14 +150,12 @@ static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 
 static PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
 {
-    (void)module;
     tensor_object *w = tensor_cast(tensor);
     td_error_clear();
     return done(w != NULL && td_retain_grad(w->handle));
 }
 static PyObject *py_fail_after(PyObject *module, PyObject *number)
 {
-    (void)module;
     const long long n = PyLong_AsLongLong(number);
     if (n == -1 && PyErr_Occurred())
         PyErr_Clear();

@@ -93,7 +93,6 @@ Py_hash_t tensor_hash(PyObject *self)
 /* binder: conversions of one element */
 PyObject *tensor_item(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     td_error_clear();
     const td_scalar s = td_item(handle_of(self));
     if (td_failed())

@@ -20,20 +20,17 @@ static PyObject *dtype_repr(PyObject *self)
 
 static PyObject *dtype_itemsize(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyLong_FromSize_t(
         td_dtype_size(((dtype_object *)self)->dtype));
 }
 
 static PyObject *dtype_floating(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong(
         td_dtype_is_floating(((dtype_object *)self)->dtype));
 }
 static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyUnicode_FromString(
         td_dtype_name(((dtype_object *)self)->dtype));
 }
@@ -106,7 +103,6 @@ static PyObject *size_repr(PyObject *self)
 
 static PyObject *size_numel(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     long long n = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); i++)
         n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));

@@ -155,7 +155,6 @@ PyObject *wrap_many(glue *g, td_tensor **x, int n)
 /* extension: attributes of a tensor */
 static PyObject *get_shape(PyObject *self, void *unused)
 {
-    (void)unused;
     td_tensor *x = handle_of(self);
     return new_size(((tensor_object *)self)->glue, td_shape(x),
                     td_rank(x));
@@ -163,19 +162,16 @@ static PyObject *get_shape(PyObject *self, void *unused)
 
 static PyObject *get_dtype(PyObject *self, void *unused)
 {
-    (void)unused;
     glue *g = ((tensor_object *)self)->glue;
     return Py_NewRef(g->dtypes[td_dtype_of(handle_of(self))]);
 }
 
 static PyObject *get_ndim(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyLong_FromLong(td_rank(handle_of(self)));
 }
 static PyObject *get_grad(PyObject *self, void *unused)
 {
-    (void)unused;
     td_tensor *grad = td_grad_of(handle_of(self));
     if (grad == NULL)
         Py_RETURN_NONE;
@@ -184,7 +180,6 @@ static PyObject *get_grad(PyObject *self, void *unused)
 
 static int set_grad(PyObject *self, PyObject *value, void *unused)
 {
-    (void)unused;
     tensor_object *w = value ? tensor_cast(value) : NULL;
     if (value != NULL && value != Py_None && w == NULL) {
         PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, "
@@ -199,14 +194,12 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
 }
 static PyObject *get_requires_grad(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong(td_requires_grad(handle_of(self)));
 }
 
 static int set_requires_grad(PyObject *self, PyObject *value,
                              void *unused)
 {
-    (void)unused;
     const int on = value ? PyObject_IsTrue(value) : -1;
     if (on < 0)
         return -1;
@@ -219,12 +212,10 @@ static int set_requires_grad(PyObject *self, PyObject *value,
 
 static PyObject *get_is_leaf(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong(td_is_leaf(handle_of(self)));
 }
 static PyObject *get_data(PyObject *self, void *unused)
 {
-    (void)unused;
     td_error_clear();
     return wrap(((tensor_object *)self)->glue,
                 td_detach(handle_of(self)));
@@ -232,7 +223,6 @@ static PyObject *get_data(PyObject *self, void *unused)
 
 static int set_data(PyObject *self, PyObject *value, void *unused)
 {
-    (void)unused;
     tensor_object *w = value ? tensor_cast(value) : NULL;
     if (w == NULL) {
         PyErr_SetString(PyExc_TypeError, "data must be a Tensor");
@@ -247,12 +237,10 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
 
 static PyObject *get_version(PyObject *self, void *unused)
 {
-    (void)unused;
     return PyLong_FromLongLong(td_version(handle_of(self)));
 }
 static PyObject *get_grad_fn(PyObject *self, void *unused)
 {
-    (void)unused;
     const char *name = td_grad_fn_name(handle_of(self));
     if (name == NULL)
         Py_RETURN_NONE;
@@ -260,7 +248,6 @@ static PyObject *get_grad_fn(PyObject *self, void *unused)
 }
 static PyObject *get_device(PyObject *self, void *unused)
 {
-    (void)unused;
     const td_device device = td_device_of(handle_of(self));
     if (device.kind == TD_DEVICE_CPU)
         return PyUnicode_FromString("cpu");
@@ -288,7 +275,6 @@ static PyGetSetDef tensor_getset[] = {
 /* extension: methods of a tensor */
 static PyObject *tensor_text(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     td_error_clear();
     const int64_t length = td_repr(handle_of(self), NULL, 0);
     if (length < 0 || td_failed())
@@ -304,7 +290,6 @@ static PyObject *tensor_text(PyObject *self, PyObject *unused)
 }
 static PyObject *tensor_stride(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     td_tensor *x = handle_of(self);
     PyObject *tuple = PyTuple_New(td_rank(x));
     for (int i = 0; i < td_rank(x) && tuple; i++)
@@ -315,19 +300,16 @@ static PyObject *tensor_stride(PyObject *self, PyObject *unused)
 
 static PyObject *tensor_numel(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyLong_FromLongLong(td_numel(handle_of(self)));
 }
 
 static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyBool_FromLong(td_is_contiguous(handle_of(self)));
 }
 
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyLong_FromVoidPtr(td_data(handle_of(self)));
 }
 static PyObject *make_subclass(PyObject *cls, PyObject *args)
@@ -355,8 +337,6 @@ static PyObject *make_subclass(PyObject *cls, PyObject *args)
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args,
                             PyObject *names)
 {
-    (void)args;
-    (void)names;
     return PyErr_Format(PyExc_TypeError, "%s is made by "
                         "treadle.tensor() and by operators",
                         type->tp_name);

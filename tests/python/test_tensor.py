@@ -306,6 +306,8 @@ def test_buffers_are_refused_with_reasons():
     assert td.as_tensor(a).tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="negative"):
         td.from_numpy(np.ones(3)[::-1])
+    with pytest.raises(ValueError, match="multiple"):
+        td.from_numpy(np.zeros(3, [("a", "<i4"), ("b", "<f8")])["b"])
     assert td.tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0]
     with pytest.raises(TypeError):
         td.tensor(np.array(["a"]))
@@ -345,3 +347,14 @@ def test_max_and_min_have_three_forms():
     assert values.tolist() == [5, 4] and indices.tolist() == [1, 0]
     assert td.min(x, dim=0, keepdim=True).indices.tolist() == [[0, 1, 0]]
     assert td.max(x, td.full_like(x, 3)).tolist() == [[3, 5, 3], [4, 3, 4]]
+
+
+def test_an_index_that_changes_the_tensor():
+    class Swaps:
+        def __index__(self):
+            x.data = td.zeros(2)
+            return 1
+    x = td.arange(12.0).reshape(3, 4)
+    with pytest.raises(IndexError):
+        x[1, Swaps()]
+    assert x.tolist() == [0.0, 0.0]
