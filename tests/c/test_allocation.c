@@ -1,4 +1,4 @@
-/* needs: tensors elementwise reductions matmul random graph rules modules losses optimisers data */
+/* needs: tensors elementwise reductions matmul random graph rules gradcheck modules losses optimisers data */
 
 /* Every allocation fails in turn.
 
@@ -6,6 +6,8 @@
    second, and so on until it succeeds.  Each failure must be one clear
    error, and must leave every counter where it was before. */
 #include "treadle_test.h"
+#include "registry.h"
+#include "samples.h"
 
 static td_tensor *matrix(int64_t rows, int64_t columns)
 {
@@ -111,6 +113,25 @@ static bool loading_batches(void *context)
     return !td_failed() && seen == 11;
 }
 
+/* The first call of each sample of the registry, forward and backward. */
+static bool one_sample(void *context)
+{
+    const sample *from = context;
+    const char *text = from->kind == SAMPLE_UNARY ? "[3,2]t" : from->kind == SAMPLE_BINARY ? "[2,1,3] [4,1]" : from->call;
+    sample_call s;
+    if (!sample_read(&s, from, text) || !td_run(&s.call))
+        return false;
+    td_tensor *y = s.call.out[0];
+    return !td_requires_grad(y) || td_backward(td_sum(y, (td_reduce_options){ 0 }), (td_backward_options){ 0 });
+}
+
+static void every_sample_survives(void **state)
+{
+    for (const sample *s = samples; s->name != NULL; s++)
+        if (fail_each_allocation(one_sample, (void *)(uintptr_t)s) < 1)
+            fail_msg("%s allocates nothing", s->name);
+}
+
 #define SWEEP(name, at_least)                          \
     static void name##_survives(void **state)          \
     {                                                  \
@@ -196,6 +217,7 @@ int main(void)
         ALONE(hooks_and_retained_gradients_survives),
         ALONE(a_training_step_survives),
         ALONE(loading_batches_survives),
+        ALONE(every_sample_survives),
         ALONE(a_failed_step_leaves_whole_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
