@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tracing": edit that, not this file. */
+/* Tangled from the chapter "programs": edit that, not this file. */
 /* Back ends, and what they make. */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 /* mlir: includes of back ends */
 #include "backend-mlir.h"
 
-/* tracing: back end that interprets */
+/* programs: back end that interprets */
 static void *keep_program(td_program *p) { return p; }
 
 static bool interpret(void *code, td_program *p,
@@ -34,7 +34,7 @@ static const td_backend *const td_backends[] = {
     &td_interpreter_backend, NULL
 };
 
-/* tracing: class of executables */
+/* programs: class of executables */
 static void executable_destroy(void *object)
 {
     td_executable *e = object;
@@ -47,7 +47,7 @@ static const td_class executable_class = {
     "executable", executable_destroy, TD_COUNT_OTHERS
 };
 
-/* tracing: function td_compile */
+/* programs: function td_compile */
 td_executable *td_compile(td_program *p, td_compile_options options)
 {
     td_executable *e = NULL;
@@ -77,7 +77,7 @@ td_executable *td_compile(td_program *p, td_compile_options options)
     return NULL;
 }
 
-/* tracing: function td_execute */
+/* programs: function td_execute */
 bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
                 td_tensor **outputs)
 {
@@ -101,7 +101,7 @@ const char *td_executable_note(const td_executable *e)
     return e->note;
 }
 
-/* tracing: function td_executable_print */
+/* programs: function td_executable_print */
 int64_t td_executable_print(const td_executable *e, char *buffer,
                             int64_t capacity)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tracing": edit that, not this file. */
+/* Tangled from the chapter "programs": edit that, not this file. */
 /* Programs, read from text. */
 #include <ctype.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include "ir.h"
 
-/* tracing: struct text_reader */
+/* programs: struct text_reader */
 typedef struct {
     const char *at;
     int line;
@@ -20,7 +20,7 @@ static bool complain(const text_reader *r, const char *what)
                    r->line, what, r->at);
 }
 
-/* tracing: functions that read a program */
+/* programs: functions that read a program */
 static bool accept(text_reader *r, const char *expected)
 {
     const size_t n = strlen(expected);
@@ -190,7 +190,7 @@ static td_value read_attribute(text_reader *r, const td_parameter *p)
     return td_failed() ? td_v_none() : td_ir_attribute(r->p, &v);
 }
 
-/* tracing: function read_arguments */
+/* programs: function read_arguments */
 static bool read_arguments(text_reader *r, td_ir_step *step,
                            const td_signature *s)
 {
@@ -206,7 +206,7 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
         step->in[i] = read_operand(r);
         first = false;
     }
-    /* tracing: read the attributes that are given */
+    /* programs: read the attributes that are given */
     int n = 0;
     for (int i = 0; i < s->n_parameters && !td_failed(); i++) {
         char name[40];
@@ -225,7 +225,7 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
     return !td_failed();
 }
 
-/* tracing: function read_step */
+/* programs: function read_step */
 static bool read_step(text_reader *r)
 {
     char name[32];
@@ -253,7 +253,7 @@ static bool read_step(text_reader *r)
     return true;
 }
 
-/* tracing: function read_return */
+/* programs: function read_return */
 static bool read_return(text_reader *r)
 {
     td_program *p = r->p;
@@ -269,7 +269,7 @@ static bool read_return(text_reader *r)
     return !td_failed();
 }
 
-/* tracing: function read_line */
+/* programs: function read_line */
 static bool read_line(text_reader *r)
 {
     if (accept(r, "input ")) {
@@ -295,7 +295,7 @@ static bool read_line(text_reader *r)
     return accept(r, "return") ? read_return(r) : read_step(r);
 }
 
-/* tracing: function td_program_parse */
+/* programs: function td_program_parse */
 td_program *td_program_parse(const char *text)
 {
     text_reader r = { text, 1, NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tracing": edit that, not this file. */
+/* Tangled from the chapter "programs": edit that, not this file. */
 /* Programs: built, printed, run, verified. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -122,7 +122,7 @@ unsigned td_ir_mutated(const td_op *op)
     return set;
 }
 
-/* tracing: functions that ask about programs */
+/* programs: functions that ask about programs */
 int td_program_outputs(const td_program *p) { return p->n_outputs; }
 int td_program_steps(const td_program *p) { return p->n_steps; }
 
@@ -135,7 +135,7 @@ int td_program_inputs(const td_program *p)
     return n;
 }
 
-/* tracing: function put */
+/* programs: function put */
 typedef struct {
     char *out;
     int64_t room, length;
@@ -153,7 +153,7 @@ static void put(text *t, const char *format, ...)
     t->length += n > 0 ? n : 0;
 }
 
-/* tracing: functions that print a program */
+/* programs: functions that print a program */
 static void put_scalar(text *t, td_scalar s)
 {
     char digits[32];
@@ -227,7 +227,7 @@ static void put_step(text *t, const td_program *p, const td_ir_step *s)
         put(t, "%s", i ? ", " : "");
         put_operand(t, &s->in[i]);
     }
-    /* tracing: print the attributes of the step */
+    /* programs: print the attributes of the step */
     int n = 0;
     for (int i = 0; i < signature.n_parameters; i++) {
         if (signature.at[i].is_input)
@@ -247,7 +247,7 @@ static void put_step(text *t, const td_program *p, const td_ir_step *s)
     put(t, "\n");
 }
 
-/* tracing: function td_program_print */
+/* programs: function td_program_print */
 int64_t td_program_print(const td_program *p, char *buffer,
                          int64_t capacity)
 {
@@ -271,7 +271,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
     return t.length;
 }
 
-/* tracing: function td_ir_replay */
+/* programs: function td_ir_replay */
 bool td_ir_replay(const td_ir_step *s, td_tensor **at)
 {
     td_value in[TD_MAX_PARAMETERS];
@@ -279,7 +279,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at)
     const unsigned mutated = td_ir_mutated(s->op);
     int listed = 0, n = 0;
     for (int i = 0; i < s->n_in; i++) {
-        /* tracing: fetch one operand of the step */
+        /* programs: fetch one operand of the step */
         const td_ir_operand *o = &s->in[i];
         in[i] = (td_value){ .kind = o->kind };
         if (o->kind == TD_SCALAR)
@@ -304,7 +304,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at)
     return true;
 }
 
-/* tracing: function hand_over_results */
+/* programs: function hand_over_results */
 static bool is_written(const td_program *p, td_tensor **at,
                        const td_tensor *x)
 {
@@ -328,7 +328,7 @@ static void hand_over_results(td_program *p, td_tensor **at,
             td_copy_(at[v], at[p->value[v].update]);
 }
 
-/* tracing: function td_program_check_inputs */
+/* programs: function td_program_check_inputs */
 bool td_program_check_inputs(const td_program *p,
                              td_tensor *const *inputs, int n)
 {
@@ -366,7 +366,7 @@ bool td_program_check_inputs(const td_program *p,
                                   "inputs, got %d", input, n));
 }
 
-/* tracing: function td_program_run */
+/* programs: function td_program_run */
 bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
                     td_tensor **outputs)
 {
@@ -391,7 +391,7 @@ bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
     return !td_failed();
 }
 
-/* tracing: functions that verify */
+/* programs: functions that verify */
 static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                                  int number)
 {
@@ -446,7 +446,7 @@ static bool verify_types(const td_program *p, const td_ir_step *s,
     return true;
 }
 
-/* tracing: function verify_values */
+/* programs: function verify_values */
 static void verify_values(const td_program *p, td_tensor **at)
 {
     for (int v = 0; v < p->n_values; v++)
@@ -462,7 +462,7 @@ static void verify_values(const td_program *p, td_tensor **at)
         if (at[p->output[k]] == NULL)
             td_fail(TD_ERROR_VALUE, "verify", "the program returns "
                     "%%%d, which no step makes", p->output[k]);
-    /* tracing: verify the updates of the program */
+    /* programs: verify the updates of the program */
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int from = p->value[v].update;
         if (from >= 0 && (p->value[v].origin == TD_IR_RESULT
@@ -474,7 +474,7 @@ static void verify_values(const td_program *p, td_tensor **at)
     }
 }
 
-/* tracing: function td_program_verify */
+/* programs: function td_program_verify */
 bool td_program_verify(const td_program *p)
 {
     td_thread *self = td_self();

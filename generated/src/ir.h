@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "tracing": edit that, not this file. */
+/* Tangled from the chapter "programs": edit that, not this file. */
 /* Inside a program: values in single assignment, and steps.
 
        td_program *p = td_program_new();
@@ -61,7 +61,7 @@ struct td_program {
     td_ir_block *blocks;
 };
 
-/* tracing: struct td_backend */
+/* programs: struct td_backend */
 typedef struct td_backend {
     const char *name;
     void *(*compile)(td_program *p);        /* NULL: error pending */
