@@ -224,3 +224,59 @@ def test_constants_made_in_a_trace_have_values():
         h = td.jit(lambda x: x[x > 0])
         h(x), h(x)
     assert x[x > 5].tolist() == [6, 7]
+
+
+def train(compiled, steps, change):
+    """The losses of a small net whose optimiser `change` works on."""
+    td.manual_seed(3)
+    net = nn.Linear(4, 2)
+    opt = td.optim.SGD(net.parameters(), lr=0.1, momentum=0.5)
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+        return loss
+    run = td.jit(step, backend="interpreter") if compiled else step
+    x, y = td.randn(8, 4), td.randn(8, 2)
+    losses = []
+    for i in range(steps):
+        change(i, opt.param_groups[0])
+        losses.append(run(x, y).item())
+    return losses, run
+
+
+def falling(i, group):
+    group["lr"] = 0.1 if i < 4 else 0.02
+
+
+def test_a_learning_rate_that_changes_is_seen():
+    ours, run = train(True, 8, falling)
+    assert ours == pytest.approx(train(False, 8, falling)[0], rel=1e-5)
+    assert td.jit.dump(run).count("return") == 2
+
+
+def test_a_rate_that_never_rests_is_warned_of():
+    def restless(i, group):
+        group["lr"] = 0.1 / (i + 1)
+    with pytest.warns(RuntimeWarning, match="step is compiled again and again"):
+        ours, run = train(True, 12, restless)
+    assert ours == pytest.approx(train(False, 12, restless)[0], rel=1e-5)
+    assert td.jit.dump(run).count("return") == 8
+
+
+def test_the_mode_of_a_module_is_seen():
+    class Doubles(nn.Module):
+        def forward(self, x):
+            return x * 2 if self.training else x
+    net, x = Doubles(), td.ones(2)
+    f = td.jit(lambda x: net(x), backend="interpreter")
+    for training in (True, True, False, False, True):
+        net.train(training)
+        assert f(x).tolist() == ([2.0, 2.0] if training else [1.0, 1.0])
+    program = td.jit.compile(net, (2,), backend="interpreter")
+    assert program(x).tolist() == [2.0, 2.0]
+    net.eval()
+    with pytest.raises(RuntimeError, match="has changed"):
+        program(x)

@@ -5,7 +5,10 @@ import functools as _functools
 import re as _re
 import warnings as _warnings
 from . import _C
+from ._assumed import assuming as _assuming
 from ._grad_mode import no_grad as _no_grad
+
+MOST_PROGRAMS = 8       # of a function, for arguments of one kind
 
 
 # jit: class record
@@ -93,7 +96,8 @@ class _Program:
         _C._trace_begin(True)
         try:
             fresh = [_C._trace_input(x) for x in inputs]
-            self.result, outputs = function(fresh), []
+            with _assuming() as self.assumed:
+                self.result, outputs = function(fresh), []
             _flatten_result(self.result, outputs)
             program = _C._trace_end(tuple(outputs))
         except BaseException:
@@ -106,7 +110,18 @@ class _Program:
             _warnings.warn(f"jit: using {self.backend}: {note}",
                            RuntimeWarning, stacklevel=4)
 
+    def holds(self):
+        """Whether all that was taken for granted is still so."""
+        return all(read() == value for read, value in self.assumed)
+
     def __call__(self, *inputs):
+        if not self.holds():
+            raise RuntimeError("jit: the mode of a module or an option "
+                               "of an optimiser has changed since this "
+                               "program was compiled")
+        return self.run(*inputs)
+
+    def run(self, *inputs):
         made = _C._execute(self.code, inputs, self.outputs)
         return _rebuild(self.result, iter(made))
 
@@ -129,6 +144,7 @@ class _Compiled:
     def __init__(self, function, backend):
         self.function, self.backend = function, backend
         self.programs = {}
+        self.name = getattr(function, "__name__", "a function")
         _functools.update_wrapper(self, function)
 
     def __call__(self, *args, **kwargs):
@@ -136,13 +152,25 @@ class _Compiled:
         key = _flatten((args, kwargs), leaves)
         if key not in self.programs:
             result = self.function(*args, **kwargs)
-            self.programs[key] = None
+            self.programs[key] = []
             return result
-        if self.programs[key] is None:
-            self.programs[key] = _Program(
+        made = self.programs[key]
+        program = next((p for p in made if p.holds()), None)
+        if program is None:
+            program = _Program(
                 lambda fresh: self._call(args, kwargs, iter(fresh)),
                 leaves, self.backend)
-        return self.programs[key](*leaves)
+            made.append(program)
+            self._forget_old(made)
+        return program.run(*leaves)
+
+    def _forget_old(self, made):
+        if len(made) > MOST_PROGRAMS:
+            del made[0]
+            _warnings.warn(f"jit: {self.name} is compiled again and "
+                           "again, since options of an optimiser or "
+                           "the mode of a module keep changing",
+                           RuntimeWarning, stacklevel=4)
 
     def _call(self, args, kwargs, fresh):
         args, kwargs = _rebuild((args, kwargs), fresh)
@@ -157,9 +185,8 @@ class _Jit:
     as ever, the second is traced and compiled, later ones run the
     program.  It may use modules, backward() and optimisers.  Not seen:
     a branch on the value of a tensor (an error), random numbers (an
-    error), a learning rate that changes (pass it as an argument),
-    train() and eval() called later, and p.grad, which the program
-    computes and does not leave behind.
+    error), an attribute of your own that changes, and p.grad, which
+    the program computes and does not leave behind.
     """
     record = record
 
@@ -182,8 +209,8 @@ class _Jit:
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""
         if isinstance(compiled, _Compiled):
-            return "\n".join(p.text for p in compiled.programs.values()
-                             if p is not None)
+            return "\n".join(p.text for made in
+                             compiled.programs.values() for p in made)
         if isinstance(compiled, _Program):
             return compiled.text
         raise TypeError("dump: expected a compiled function or module, "

@@ -2,6 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Optimisers."""
 from . import _C
+from ._assumed import assume
 from ._C import Tensor
 from ._grad_mode import enable_grad, no_grad
 
@@ -43,6 +44,10 @@ class Optimizer:
 
     def check(self, group):
         """Raise ValueError for options that make no sense."""
+
+    def _options(self):
+        return [{k: v for k, v in group.items() if k != "params"}
+                for group in self.param_groups]
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or set them to zero."""
@@ -108,6 +113,7 @@ class SGD(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        assume(self._options)
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:

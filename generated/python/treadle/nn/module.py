@@ -2,6 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Module, the base of every network, and Parameter."""
 from collections import OrderedDict, namedtuple
+from .._assumed import assume
 from .._grad_mode import no_grad
 from .. import _C
 from .._C import Tensor
@@ -34,6 +35,7 @@ class Module:
             f"{type(self).__name__} does not define forward")
 
     def __call__(self, *args, **named):
+        assume(lambda: self.training)
         return self.forward(*args, **named)
 
     # layers: attributes of a module
