@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "matmul": edit that, not this file. */
+/* Tangled from the chapter "products": edit that, not this file. */
 /* What the loops of gemm.c know of the kernels: their tables, one for
    each instruction set and type. */
 #ifndef TD_GEMM_KERNELS_H
@@ -34,7 +34,7 @@ typedef struct {
     void (*sweep)(int64_t depth, const void *x, int64_t x_stride,
                   const void *b, int64_t rsb, double *to);
 } td_gemm_kernel;
-/* matmul: tables of the gemm kernels */
+/* products: tables of the gemm kernels */
 typedef struct {
     const td_gemm_kernel *of_float, *of_double;
 } td_gemm_level;

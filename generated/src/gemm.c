@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "matmul": edit that, not this file. */
+/* Tangled from the chapter "products": edit that, not this file. */
 #include <string.h>
 #include "gemm.h"
 #include "gemm-kernels.h"
@@ -13,7 +13,7 @@ enum {
     LARGEST_SPAN = 8 * 16,         /* columns of a sweep */
     STRETCH = 4096                 /* steps summed in one precision */
 };
-/* matmul: choose the gemm kernels */
+/* products: choose the gemm kernels */
 static const td_gemm_kernel *gemm_kernel(td_dtype dtype)
 {
     const td_gemm_level *level = TD_ISA_PICK(td_gemm_level);
@@ -325,7 +325,7 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     g.panel = memory + block_bytes(&g);
     return multiply_bands(&g);
 }
-/* matmul: functions td_gemm_f32 and td_gemm_f64 */
+/* products: functions td_gemm_f32 and td_gemm_f64 */
 bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
                  const float *a, int64_t rsa, int64_t csa,
                  const float *b, int64_t rsb, int64_t csb,
@@ -345,7 +345,7 @@ bool td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha,
                                  a, rsa, csa, b, rsb, csb, c, ldc };
     return td_gemm(TD_FLOAT64, &product);
 }
-/* matmul: rung 1 for whole numbers */
+/* products: rung 1 for whole numbers */
 #define INTEGERS(name, T, U)                                          \
     static bool name(void *context, int64_t begin, int64_t end,       \
                      int worker)                                      \
@@ -372,7 +372,7 @@ INTEGERS(multiply_int64, int64_t, uint64_t)
 INTEGERS(multiply_int32, int32_t, uint32_t)
 INTEGERS(multiply_uint8, uint8_t, uint32_t)
 #undef INTEGERS
-/* matmul: function multiply_one */
+/* products: function multiply_one */
 static bool multiply_one(td_dtype dtype, const td_product *of)
 {
     if (dtype == TD_FLOAT32 || dtype == TD_FLOAT64)
@@ -383,7 +383,7 @@ static bool multiply_one(td_dtype dtype, const td_product *of)
     return td_parallel_for(of->m, WORK_GRAIN / (of->n * of->k + 1) + 1,
                            body, &copy);
 }
-/* matmul: function product_at */
+/* products: function product_at */
 static td_product product_at(size_t size, const td_product *first,
                              const td_batching *batch, int64_t index)
 {
@@ -401,7 +401,7 @@ static td_product product_at(size_t size, const td_product *first,
     here.c = (char *)first->c + c * (int64_t)size;
     return here;
 }
-/* matmul: function td_gemm_batch */
+/* products: function td_gemm_batch */
 typedef struct {
     td_dtype dtype;
     const td_product *first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "matmul": edit that, not this file. */
+/* Tangled from the chapter "products": edit that, not this file. */
 /* Products of matrices in memory, of any strides.
 
    Results have the same bits for any number of threads.  All functions
@@ -27,7 +27,7 @@ typedef struct {
     void *c;
     int64_t ldc;
 } td_product;
-/* matmul: struct td_batching */
+/* products: struct td_batching */
 typedef struct {
     int rank;
     int64_t count, shape[TD_MAX_RANK];
@@ -39,7 +39,7 @@ bool td_gemm(td_dtype dtype, const td_product *product);
 /* these and int64, int32, uint8 */
 bool td_gemm_batch(td_dtype dtype, const td_product *first,
                    const td_batching *batch);
-/* matmul: prototypes of td_gemm_f32 and td_gemm_f64 */
+/* products: prototypes of td_gemm_f32 and td_gemm_f64 */
 bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
                  const float *a, int64_t rsa, int64_t csa,
                  const float *b, int64_t rsb, int64_t csb,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "matmul": edit that, not this file. */
+/* Tangled from the chapter "products": edit that, not this file. */
 #include <string.h>
 #include "device.h"
 #include "gemm.h"
 #include "registry.h"
 #include <treadle/matmul.h>
-/* matmul: struct matmul_operand */
+/* products: struct matmul_operand */
 typedef struct {
     int rank;
     int64_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
@@ -21,7 +21,7 @@ static matmul_operand operand_of(const td_tensor *x)
     memcpy(operand.strides, x->strides, sizeof operand.strides);
     return operand;
 }
-/* matmul: function turned */
+/* products: function turned */
 static matmul_operand turned(matmul_operand x)
 {
     const int i = x.rank - 2, j = x.rank - 1;
@@ -32,14 +32,14 @@ static matmul_operand turned(matmul_operand x)
     x.strides[j] = stride;
     return x;
 }
-/* matmul: struct matmul_plan */
+/* products: struct matmul_plan */
 typedef struct {
     td_product first;
     td_batching batch;
     td_dims shape;
     const td_tensor *a, *b;     /* where the numbers lie */
 } matmul_plan;
-/* matmul: function fail_shapes */
+/* products: function fail_shapes */
 static bool fail_shapes(const char *op, const td_tensor *a,
                         const td_tensor *b, const char *why)
 {
@@ -48,7 +48,7 @@ static bool fail_shapes(const char *op, const td_tensor *a,
                    td_shape_text(a, left), td_shape_text(b, right),
                    why);
 }
-/* matmul: function check_types */
+/* products: function check_types */
 static bool check_types(const char *op, const td_tensor *a,
                         const td_tensor *b)
 {
@@ -63,7 +63,7 @@ static bool check_types(const char *op, const td_tensor *a,
                        td_dtype_name(a->dtype));
     return true;
 }
-/* matmul: function plan_matrices */
+/* products: function plan_matrices */
 static void plan_matrices(matmul_plan *plan, const matmul_operand *a,
                           const matmul_operand *b)
 {
@@ -85,7 +85,7 @@ static void plan_matrices(matmul_plan *plan, const matmul_operand *a,
     }
     of->ldc = of->n;
 }
-/* matmul: function plan_batch */
+/* products: function plan_batch */
 static bool plan_batch(matmul_plan *plan, const matmul_operand *a,
                        const matmul_operand *b)
 {
@@ -111,7 +111,7 @@ static bool plan_batch(matmul_plan *plan, const matmul_operand *a,
     }
     return true;
 }
-/* matmul: function plan_shape */
+/* products: function plan_shape */
 static void plan_shape(matmul_plan *plan, bool rows, bool columns)
 {
     td_dims *shape = &plan->shape;
@@ -122,7 +122,7 @@ static void plan_shape(matmul_plan *plan, bool rows, bool columns)
     if (columns)
         shape->at[shape->count++] = plan->first.n;
 }
-/* matmul: function fold_batch */
+/* products: function fold_batch */
 static void fold_batch(matmul_plan *plan)
 {
     td_product *of = &plan->first;
@@ -139,7 +139,7 @@ static void fold_batch(matmul_plan *plan)
         batch->rank = d;
     }
 }
-/* matmul: function multiply_elsewhere */
+/* products: function multiply_elsewhere */
 static td_tensor stack_of(const td_batching *batch,
                           const int64_t *steps, const td_tensor *of,
                           int64_t rows, int64_t columns, int64_t down,
@@ -171,7 +171,7 @@ static bool multiply_elsewhere(const matmul_plan *plan, td_tensor *out,
         &(td_call){ .n_in = 2, .in = in, .n_attr = 2, .attr = attr,
                     .out = { &c } }, "gemm", out->dtype, false);
 }
-/* matmul: function carry_out */
+/* products: function carry_out */
 static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
 {
     if (!td_on_host(out))
@@ -181,7 +181,7 @@ static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
     plan->first.beta = beta;
     return td_gemm_batch(out->dtype, &plan->first, &plan->batch);
 }
-/* matmul: kernel matmul */
+/* products: kernel matmul */
 static bool matmul_like(td_call *call, const char *op)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -210,7 +210,7 @@ bool matmul_kernel(td_call *call)
 {
     return matmul_like(call, "matmul");
 }
-/* matmul: kernel dot */
+/* products: kernel dot */
 bool dot_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -220,7 +220,7 @@ bool dot_kernel(td_call *call)
                            "must be two vectors of equal length");
     return matmul_like(call, "dot");
 }
-/* matmul: kernel bmm */
+/* products: kernel bmm */
 bool bmm_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -230,14 +230,14 @@ bool bmm_kernel(td_call *call)
                            "many matrices");
     return matmul_like(call, "bmm");
 }
-/* matmul: kernel linear */
+/* products: kernel linear */
 bool linear_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
     const td_tensor *w = call->in[1].as.tensor;
     const td_tensor *bias = call->in[2].kind == TD_NONE
         ? NULL : call->in[2].as.tensor;
-    /* matmul: check the operands of linear */
+    /* products: check the operands of linear */
     if (!check_types("linear", x, w)
         || (bias && !check_types("linear", x, bias)))
         return false;
@@ -261,7 +261,7 @@ bool linear_kernel(td_call *call)
         && (!bias || td_copy_elements(out, bias))
         && carry_out(&plan, out, bias != NULL);
 }
-/* matmul: function factor */
+/* products: function factor */
 static bool factor(const td_tensor *x, const td_value *value,
                    const char *name, double *out)
 {
@@ -273,7 +273,7 @@ static bool factor(const td_tensor *x, const td_value *value,
                        "number", name, *out, td_dtype_name(x->dtype));
     return true;
 }
-/* matmul: kernel addmm */
+/* products: kernel addmm */
 bool addmm_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
@@ -284,7 +284,7 @@ bool addmm_kernel(td_call *call)
         || !factor(x, &call->attr[0], "beta", &beta)
         || !factor(x, &call->attr[1], "alpha", &alpha))
         return false;
-    /* matmul: check the shapes of addmm */
+    /* products: check the shapes of addmm */
     if (y->rank != 2 || z->rank != 2 || y->shape[1] != z->shape[0])
         return fail_shapes("addmm", y, z, "do not match: expected two "
                            "matrices, [m, k] and [k, n]");
@@ -309,7 +309,7 @@ bool addmm_kernel(td_call *call)
         && (beta == 0 || td_copy_elements(out, x))
         && carry_out(&plan, out, beta);
 }
-/* matmul: functions of the matmul operators */
+/* products: functions of the matmul operators */
 td_tensor *td_matmul(td_tensor *input, td_tensor *other)
 {
     const td_value in[] = { td_v_tensor(input), td_v_tensor(other) };

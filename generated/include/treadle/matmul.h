@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "matmul": edit that, not this file. */
+/* Tangled from the chapter "products": edit that, not this file. */
 /* Products of matrices.
 
    Operands have one type (float32, float64, int64, int32 or uint8) and
@@ -19,7 +19,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* matmul: prototypes of the matmul operators */
+/* products: prototypes of the matmul operators */
 /* [..., m, k] times [..., k, n]; batch dimensions broadcast; [k] is a
    row on the left, a column on the right, and drops from the result. */
 TD_API td_tensor *td_matmul(td_tensor *input, td_tensor *other);

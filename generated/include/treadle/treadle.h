@@ -18,7 +18,7 @@
 #include <treadle/elementwise.h>
 /* reductions: umbrella includes */
 #include <treadle/reductions.h>
-/* matmul: umbrella includes */
+/* products: umbrella includes */
 #include <treadle/matmul.h>
 /* random: umbrella includes */
 #include <treadle/random.h>
