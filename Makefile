@@ -295,8 +295,16 @@ asan-programs: lib
 tsan-programs: lib
 	@$(if $(RACED),$(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)' test-programs)
 
+# The library with one more chapter, in which test_row.py looks for its rows.
+.PHONY: row row-programs
+row: lib
+	$(if $(filter %/test_row.py,$(LOOM_TESTS)),@$(call with_row,row-programs))
+with_row = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/row TANGLED=$(BUILD)/row/tangled.mk \
+  GENERATED=$(BUILD)/row/generated CHAPTERS='$(CHAPTERS) tests/loom/99-made-up.nw' OPT=-O1 SIMD=0 TESTS='gradcheck rules' $(1)
+row-programs: python $(BUILD)/libtreadle_emulate.so $(patsubst %,$(BUILD)/tests/chapters/test_%,gradcheck rules)
+
 PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
-test: test-programs python asan-programs tsan-programs $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
+test: test-programs python asan-programs tsan-programs row $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
 	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \

@@ -172,8 +172,10 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
 {
     const typed a = at[t->arg[0]], b = at[t->arg[t->n > 1]];
     const char *how = comparison(t->op, type);
-    if (t->op == TD_OP_add && a.type == TD_BOOL && b.type == TD_BOOL)
-        return (typed){ two(w, "arith.ori", a.name, b.name,
+    const bool truths = a.type == TD_BOOL && b.type == TD_BOOL;
+    if (truths && (t->op == TD_OP_add || t->op == TD_OP_mul))
+        return (typed){ two(w, t->op == TD_OP_add ? "arith.ori"
+                            : "arith.andi", a.name, b.name,
                             type_of(w, TD_BOOL)), TD_BOOL };
     const int y = convert(w, b.name, b.type, type);
     if (t->op == TD_OP_where) {

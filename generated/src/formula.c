@@ -152,11 +152,21 @@ static int read_comparison(reader *r)
     return arg[0];
 }
 /* rules: function read_formula */
-static int read_formula(reader *r)
+static int read_and(reader *r)
 {
     int arg[2] = { read_comparison(r) };
-    while (!r->bad && takes(r, "|")) {
+    while (!r->bad && takes(r, "&")) {
         arg[1] = read_comparison(r);
+        arg[0] = add_call(r, TD_OP_mul, 2, arg);
+    }
+    return arg[0];
+}
+
+static int read_formula(reader *r)
+{
+    int arg[2] = { read_and(r) };
+    while (!r->bad && takes(r, "|")) {
+        arg[1] = read_and(r);
         arg[0] = add_call(r, TD_OP_add, 2, arg);
     }
     return arg[0];

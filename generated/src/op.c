@@ -23,7 +23,7 @@ static const char *const documentation[TD_OP_COUNT + 1] = {
 #define DOC(name, text) [TD_OP_##name] = text,
 #include "documentation.inc"
 #undef DOC
-    NULL
+    [TD_OP_COUNT] = NULL
 };
 
 /* operators: functions that search the registry */

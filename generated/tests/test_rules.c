@@ -99,6 +99,9 @@ static void a_formula_becomes_a_graph(void **state)
     assert_int_equal(f.count, 6);       /* g 1 y y*y 1-yy g*() */
     assert_int_equal(f.term[5].op, TD_OP_mul);
     assert_int_equal(f.term[3].arg[0], f.term[3].arg[1]);
+    assert_true(td_formula_parse("x > 1 | x < 0 & g > x", &f));
+    assert_int_equal(f.term[f.count - 1].op, TD_OP_add);
+    assert_int_equal(f.term[f.count - 2].op, TD_OP_mul);
     assert_false(td_formula_parse("g * (1 - y", &f));
     assert_false(td_formula_parse("g ? 1 : 2", &f));
     assert_false(td_formula_parse("nothing(g)", &f));
