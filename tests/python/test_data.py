@@ -2,7 +2,9 @@
 """Datasets and loaders."""
 import gzip
 import struct
+from collections import namedtuple
 
+import numpy as np
 import pytest
 import treadle as td
 from treadle.utils.data import (DataLoader, Dataset, Subset, TensorDataset,
@@ -83,7 +85,7 @@ def test_loader_over_lists_collates():
     assert len(batches) == 3
     assert batches[1]["x"].tolist() == [[2.0, 2.0], [3.0, 3.0]]
     assert batches[1]["y"][0].tolist() == [2, 3]
-    assert batches[1]["y"][1].dtype is td.float32
+    assert batches[1]["y"][1].dtype is td.float64
     assert batches[2]["name"] == ["4"]
 
 
@@ -144,3 +146,39 @@ def test_bad_loader_options():
     assert len(DataLoader([1, 2, 3], 2, drop_last=True)) == 1
     with pytest.raises(RuntimeError):
         default_collate([(1, 2), (3,)])
+
+
+def test_items_of_a_subclass_are_used():
+    class Distorted(TensorDataset):
+        def __getitem__(self, i):
+            return (self.tensors[0][i] * 100,)
+    batches = [b[0].tolist() for b in DataLoader(Distorted(td.arange(4)), 2)]
+    assert batches == [[0, 100], [200, 300]]
+
+
+def test_a_transform_set_later_is_used(folder):
+    images = td.datasets.FashionMNIST(folder)
+    before = next(iter(DataLoader(images, 3)))[0]
+    images.transform = lambda x: x + 1
+    assert next(iter(DataLoader(images, 3)))[0].tolist() == (before + 1).tolist()
+    with pytest.raises(IndexError, match="fashion-mnist: index 1000000 is out of range"):
+        images[1000000]
+
+
+def test_several_items_at_once_are_collated():
+    class Squares:
+        def __len__(self):
+            return 5
+
+        def __getitems__(self, indices):
+            return [(i, float(i * i)) for i in indices]
+    i, square = next(iter(DataLoader(Squares(), 4)))
+    assert i.tolist() == [0, 1, 2, 3] and square.dtype is td.float64
+
+
+def test_arrays_and_named_tuples_are_collated():
+    Pair = namedtuple("Pair", "x y")
+    batch = next(iter(DataLoader([Pair(np.ones(2) * i, np.float32(i)) for i in range(3)], 3)))
+    assert isinstance(batch, Pair) and batch.x.shape == (3, 2) and batch.y.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="equal length"):
+        TensorDataset(td.ones(()))

@@ -2,7 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Images to learn from, read by the library."""
 from . import _C
-from .utils.data import Dataset
+from .utils.data import Dataset, default_collate
 
 
 class MNIST(Dataset):
@@ -21,18 +21,21 @@ class MNIST(Dataset):
         self.train = train
         self.transform = transform
         self.target_transform = target_transform
-        if transform or target_transform:
-            self.__getitems__ = None
 
     def __len__(self):
         return len(self.targets)
 
-    def __getitems__(self, indices):
+    def _batch(self, indices):
         """A batch: images [n, 784] and classes [n]."""
+        if self.transform or self.target_transform:
+            return default_collate([self[i] for i in indices.tolist()])
         return _C._batch(self._dataset, indices)
 
     def __getitem__(self, index):
-        index = range(len(self))[index]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{self.name}: index {index} is out of "
+                             f"range for {len(self)} images")
+        index %= len(self)
         images, labels = _C._batch(self._dataset, _C.tensor([index]))
         image, label = images[0], labels[0].item()
         if self.transform is not None:

@@ -16,10 +16,10 @@ class TensorDataset(Dataset):
     """Tensors of equal first dimension, item by item."""
 
     def __init__(self, *tensors):
-        if not tensors or any(len(t) != len(tensors[0])
-                              for t in tensors):
+        shapes = [list(t.shape) for t in tensors]
+        if not all(shapes) or len({s[0] for s in shapes}) != 1:
             raise ValueError("TensorDataset: expected tensors of equal "
-                             f"length, got {[len(t) for t in tensors]}")
+                             f"length, got shapes {shapes}")
         self.tensors = tensors
 
     def __len__(self):
@@ -28,7 +28,7 @@ class TensorDataset(Dataset):
     def __getitem__(self, index):
         return tuple(t[index] for t in self.tensors)
 
-    def __getitems__(self, indices):
+    def _batch(self, indices):
         """A batch at once, already collated."""
         return tuple(_C.index_select(t, 0, indices)
                      for t in self.tensors)
@@ -52,6 +52,8 @@ def default_collate(items):
     first = items[0]
     if isinstance(first, Tensor):
         return _C.stack(items, 0)
+    if hasattr(first, "__array__"):
+        return _C.stack([_C.tensor(item) for item in items], 0)
     if isinstance(first, dict):
         return {k: default_collate([item[k] for item in items])
                 for k in first}
@@ -59,11 +61,23 @@ def default_collate(items):
         if any(len(item) != len(first) for item in items):
             raise RuntimeError("default_collate: the items of a batch "
                                "differ in length")
-        return type(first)(default_collate(list(column))
-                           for column in zip(*items))
-    if isinstance(first, str):
+        columns = [default_collate(list(c)) for c in zip(*items)]
+        return type(first)(*columns) if hasattr(first, "_fields") \
+            else type(first)(columns)
+    if isinstance(first, (str, bytes)):
         return items
-    return _C.tensor(items)
+    return _C.tensor(items, dtype=_C.float64
+                     if isinstance(first, float) else None)
+
+
+def _maker_of_batches(dataset):
+    """Its _batch, unless a subclass changes what an item is."""
+    for kind in type(dataset).__mro__:
+        if "_batch" in vars(kind):
+            return dataset._batch
+        if "__getitem__" in vars(kind):
+            return None
+    return None
 
 
 class DataLoader:
@@ -96,8 +110,11 @@ class DataLoader:
                 for i in range(len(self)))
 
     def _batch(self, indices):
-        batch = getattr(self.dataset, "__getitems__", None)
+        batch = _maker_of_batches(self.dataset)
         if batch is not None and self.collate_fn is None:
             return batch(indices)
-        items = [self.dataset[i] for i in indices.tolist()]
+        several = getattr(self.dataset, "__getitems__", None)
+        indices = indices.tolist()
+        items = several(indices) if several else \
+            [self.dataset[i] for i in indices]
         return (self.collate_fn or default_collate)(items)
