@@ -44,7 +44,7 @@ static void put_number(emitter *e, td_dtype type, td_scalar s)
         put(e, "((%s)%lldll)", c_type(type),
             (long long)td_scalar_int(s));
     else if (isfinite(f))
-        put(e, "((%s)%.17g)", c_type(type), f);
+        put(e, "((%s)%.17g%s)", c_type(type), f, f == 0 ? ".0" : "");
     else
         put(e, "((%s)%s)", c_type(type), isnan(f) ? "NAN" : f > 0
             ? "INFINITY" : "-INFINITY");

@@ -237,6 +237,17 @@ td_dtype td_type_of_row(const td_lowered *l, const td_ir_step *s)
     return common_type(l, s, 0);
 }
 
+static bool fits_scalar(td_scalar s, td_dtype type)
+{
+    if (td_dtype_is_floating(type) || s.kind == TD_SCALAR_BOOL)
+        return true;
+    if (s.kind == TD_SCALAR_FLOAT)
+        return false;
+    return type == TD_INT64
+        || (type == TD_INT32 && s.as.i == (int32_t)s.as.i)
+        || (s.as.i == (uint8_t)s.as.i && type != TD_INT32);
+}
+
 static bool fits_row(const td_lowered *l, const td_ir_step *s)
 {
     const td_row *row = td_row_of(s->op);
@@ -245,9 +256,8 @@ static bool fits_row(const td_lowered *l, const td_ir_step *s)
     bool fits = row != NULL && type != TD_DTYPE_NONE
         && (out == type || (row->tests && out == TD_BOOL));
     for (int i = 0; i < s->n_in; i++)
-        if (s->in[i].kind == TD_SCALAR
-            && s->in[i].scalar.kind == TD_SCALAR_FLOAT)
-            fits = fits && td_dtype_is_floating(type);
+        if (s->in[i].kind == TD_SCALAR)
+            fits = fits && fits_scalar(s->in[i].scalar, type);
     return fits && td_dtype_computes(type)
         && (row->tests || td_dtype_is_floating(type));
 }

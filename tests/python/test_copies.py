@@ -175,3 +175,10 @@ def test_a_gzip_file_of_several_members_is_read(tmp_path):
         path.write_bytes(broken)
         with pytest.raises(OSError, match=word):
             td._C._idx_read(str(path))
+
+
+def test_gradgradcheck_of_a_scalar_and_gradcheck_of_nothing():
+    x = td.randn(3, dtype=td.float64, requires_grad=True)
+    assert td.autograd.gradgradcheck(lambda v: (v * v * v).sum(), (x,))
+    with pytest.raises(ValueError, match="no input requires a gradient"):
+        td.autograd.gradcheck(lambda v: v * 2, (x.detach(),))

@@ -280,3 +280,49 @@ def test_the_mode_of_a_module_is_seen():
     net.eval()
     with pytest.raises(RuntimeError, match="has changed"):
         program(x)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_numbers_that_do_not_fit_are_compared_as_written(backend):
+    for dtype in (td.uint8, td.int32, td.bool):
+        x = td.tensor([0, 1, 200]).to(dtype)
+        for number in (-1, 44, 300, 2 ** 53 + 1, -2 ** 40):
+            f = td.jit(lambda a: (a < number, a >= number, a == number), backend=backend)
+            eager = [r.tolist() for r in f(x)]
+            assert [r.tolist() for r in f(x)] == eager, (dtype, number)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_zero_keeps_its_sign(backend):
+    f = td.jit(lambda a: 1 / (a * -0.0), backend=backend)
+    for _ in range(2):
+        assert f(td.ones(2)).tolist() == [-float("inf")] * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_tensor_given_twice(backend):
+    def step(a, b):
+        a += b
+        return b * 2
+    f, p, q = td.jit(step, backend=backend), td.ones(2), td.ones(2)
+    for k in range(3):
+        assert f(p, q).tolist() == [2.0, 2.0]
+        assert f(q, q).tolist() == [4.0, 4.0]
+        q.fill_(1)
+    assert p.tolist() == [4.0, 4.0]
+
+
+def test_a_method_is_compiled():
+    class Scale(nn.Module):
+        def __init__(self, by):
+            super().__init__()
+            self.by = by
+
+        @td.jit
+        def forward(self, x):
+            return x * self.by
+    two, three = Scale(2), Scale(3)
+    for _ in range(3):
+        assert two(td.ones(2)).tolist() == [2.0, 2.0]
+        assert three(td.ones(2)).tolist() == [3.0, 3.0]
+    assert isinstance(Scale.forward, type(td.jit(abs)))

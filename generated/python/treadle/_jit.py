@@ -3,6 +3,7 @@
 """td.jit: functions traced, compiled, and run as programs."""
 import functools as _functools
 import re as _re
+import types as _types
 import warnings as _warnings
 from . import _C
 from ._assumed import assuming as _assuming
@@ -61,7 +62,8 @@ def _flatten(x, leaves):
             raise RuntimeError("jit: an argument requires grad, which "
                                "a program would lose; pass x.detach()")
         leaves.append(x)
-        return "tensor", tuple(x.shape), x.dtype, str(x.device)
+        first = next(k for k, y in enumerate(leaves) if y is x)
+        return "tensor", first, tuple(x.shape), x.dtype, str(x.device)
     if isinstance(x, (list, tuple)):
         return type(x), tuple(_flatten(item, leaves) for item in x)
     if isinstance(x, dict):
@@ -96,6 +98,8 @@ class _Program:
         _C._trace_begin(True)
         try:
             fresh = [_C._trace_input(x) for x in inputs]
+            first = {id(x): y for x, y in zip(inputs[::-1], fresh[::-1])}
+            fresh = [first[id(x)] for x in inputs]
             with _assuming() as self.assumed:
                 self.result, outputs = function(fresh), []
             _flatten_result(self.result, outputs)
@@ -163,6 +167,10 @@ class _Compiled:
             made.append(program)
             self._forget_old(made)
         return program.run(*leaves)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None \
+            else _types.MethodType(self, instance)
 
     def _forget_old(self, made):
         if len(made) > MOST_PROGRAMS:

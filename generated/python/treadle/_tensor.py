@@ -161,7 +161,12 @@ class _Methods:
     # package: methods about shape
     def size(self, dim=None):
         """The shape, or the size of one dimension."""
-        return self.shape if dim is None else self.shape[dim]
+        if dim is None:
+            return self.shape
+        if not -self.ndim <= dim < self.ndim:
+            raise IndexError(f"size: dimension {dim} is not one of the "
+                             f"{self.ndim} of shape {list(self.shape)}")
+        return self.shape[dim]
 
     def dim(self):
         """The number of dimensions."""

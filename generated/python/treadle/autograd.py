@@ -154,8 +154,9 @@ def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
               raise_exception=True):
     """Compare the gradients of func at inputs with differences.
 
-    Inputs that require grad must be float64.  Raises RuntimeError
-    where they disagree, or returns False if not raise_exception.
+    Inputs that require grad, one at least, must be float64.  Raises
+    RuntimeError where they disagree, or returns False if not
+    raise_exception.
     """
     inputs = _tuple(inputs)
     for k, x in enumerate(inputs):
@@ -163,6 +164,10 @@ def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
                 and x.dtype is not _C.float64:
             raise ValueError(f"gradcheck: input {k} is {x.dtype}, "
                              "expected treadle.float64")
+    if not any(isinstance(x, Tensor) and x.requires_grad
+               for x in inputs):
+        raise ValueError("gradcheck: no input requires a gradient, so "
+                         "there is nothing to compare")
     try:
         _compare_jacobians(func, inputs, eps, atol, rtol)
     except RuntimeError:
@@ -181,7 +186,8 @@ def gradgradcheck(func, inputs, grad_outputs=None, eps=1e-6, atol=1e-5,
     inputs = _tuple(inputs)
     outputs = [o for o in _tuple(func(*inputs)) if o.requires_grad]
     seeds = _tuple(grad_outputs) or tuple(
-        _C.randn(*o.shape, dtype=o.dtype) for o in outputs)
+        _C.randn(o.shape, dtype=o.dtype, device=o.device)
+        for o in outputs)
     seeds = tuple(s.detach().requires_grad_() for s in seeds)
     n = len(inputs)
 
