@@ -4,9 +4,15 @@
 #include "elementwise.h"
 #include "formula.h"
 #include <float.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <treadle/elementwise.h>
+
+static int category(td_dtype dtype)
+{
+    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
+}
 
 /* activations: functions that run a formula */
 enum {
@@ -112,21 +118,22 @@ bool prelu_kernel(td_call *call)
 
 bool masked_fill_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *y = NULL;
+    td_tensor *x = call->in[0].as.tensor;
     const td_value *v = &call->in[2];
-    const td_value in[] = { call->in[1], *v, call->in[0] };
-    const td_dtype both = td_result_type(2, in + 1);
+    const double value = td_v_double(v);
+    const td_tensor_options same = { .dtype = x->dtype,
+                                     .device = td_device_of(x) };
     if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
         return td_fail(TD_ERROR_RUNTIME, "masked_fill", "the value must "
             "have rank 0, got %d", v->as.tensor->rank);
-    if (both != x->dtype && td_dtype_is_floating(both))
-        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "a float value "
-                       "cannot be stored in %s",
-                       td_dtype_name(x->dtype));
+    if (category(x->dtype) == 1 && !(fabs(value) < 0x1p63))
+        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "%g does not fit "
+                       "%s", value, td_dtype_name(x->dtype));
     td_scope_begin();
-    y = td_run1(&td_ops[TD_OP_where], 3, in, 0, NULL);
+    td_tensor *fill = v->kind == TD_TENSOR ? td_to(v->as.tensor, x->dtype)
+                    : td_full(TD_RANK_0, v->as.scalar, same);
     return td_return(call, td_scope_end_with(
-        y != NULL && y->dtype != x->dtype ? td_to(y, x->dtype) : y));
+        td_where(call->in[1].as.tensor, fill, x)));
 }
 
 /* activations: function update_kernel */
@@ -134,11 +141,6 @@ static const int16_t plain_form[TD_OP_COUNT + 1] = {
 #define UPDATE(name, more) [TD_OP_##name##_] = TD_OP_##name,
 #include "updates.inc"
 };
-
-static int category(td_dtype dtype)
-{
-    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
-}
 
 static bool may_store(const char *op, td_tensor *x, td_tensor *y)
 {

@@ -68,7 +68,7 @@ typedef struct {
 } job;
 
 /* elementwise: enumeration of row flags */
-enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2 };
+enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2, OF_FLOAT = 4 };
 
 /* elementwise: steps from a call to a loop */
 /* elementwise: function hint_for */
@@ -178,7 +178,10 @@ static bool describe(job *j, const td_call *call, int row, int flags)
         if (j->in[i].kind == TD_NONE)
             return td_fail(TD_ERROR_VALUE, j->op, "operand %d is "
                            "missing", i + 1);
-    j->dtype = td_result_type(j->n, j->in);
+    if ((flags & OF_FLOAT) != 0)        /* the number beside x has no say */
+        j->dtype = dtype_of(&j->in[0]);
+    else
+        j->dtype = td_result_type(j->n, j->in);
     if ((flags & AS_FLOAT) != 0 && !td_dtype_is_floating(j->dtype))
         j->dtype = td_default_dtype();
     j->result = (flags & TO_BOOL) != 0 ? TD_BOOL : j->dtype;
@@ -430,7 +433,7 @@ static bool run_in_place(td_call *call, int row, int flags)
 #define BINARY_FLOAT(name, formula) KERNEL(name, AS_FLOAT)
 #define COMPARE(name, formula) KERNEL(name, TO_BOOL)
 #define CURVE(name, formula) KERNEL(name, ANY)
-#define CURVE_OF(name, parameter, formula) KERNEL(name, ANY)
+#define CURVE_OF(name, parameter, formula) KERNEL(name, OF_FLOAT)
 #define BITWISE BINARY
 #include "elementwise.inc"
 
