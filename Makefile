@@ -354,15 +354,17 @@ export ISA       := $(firstword $(ISAS))
 export ISA_FLAGS := $(isa_flags_$(firstword $(ISAS)))
 export FLAGS_OF_A_VARIANT = $(filter-out -Werror,$(LIBFLAGS)) -O1 -Wno-misleading-indentation -fsanitize=address,undefined \
   -fno-sanitize-recover=all -fno-omit-frame-pointer
+export KERNELS_OF_A_VARIANT = $(CCACHE) $(CXX) -x c++ $(filter-out -Werror,$(PLUGFLAGS)) $(checked_emulate_checked) \
+  -fno-omit-frame-pointer
 
 .PHONY: notebook.pdf exercises hint reset answer check watch prove-exercises
 exercises:
 	@$(PYTHON) loom/exercises list $(EX)
 hint reset answer:
 	@$(PYTHON) loom/exercises $@ $(EX)
-check watch: lib
+check watch: lib $(PLANTED)
 	@$(PYTHON) loom/exercises $@ $(EX)
-prove-exercises: lib
+prove-exercises: lib $(PLANTED)
 	@$(PYTHON) loom/exercises prove $(EX)
 
 # The book's measured parts --------------------------------------------------

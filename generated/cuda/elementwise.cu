@@ -27,6 +27,9 @@
 #define BINARY_NUMBER BINARY
 #define BINARY_FLOAT BINARY
 #define COMPARE BINARY
+#define CURVE UNARY
+#define CURVE_OF(name, parameter, ...) BINARY(name, __VA_ARGS__)
+#define BITWISE BINARY
 #define UNARY_RULE(name, gradient, saves)                             \
     AS_TYPE(name##_gradient, 3, NAME(g, 0) NAME(x, 1) NAME(y, 2),     \
             gradient)
@@ -132,6 +135,8 @@ struct row {
     kernel<r, uint8_t, bool>
 #define NUMBERS(kernel, r) FLOATS(kernel, r), INTEGERS(kernel, r), NULL
 #define ONLY_FLOATS(kernel, r) FLOATS(kernel, r), NULL, NULL, NULL, NULL
+#define WHOLE(kernel, r) NULL, NULL, NULL, INTEGERS(kernel, r), \
+    kernel<r, uint8_t, bool>
 #define TESTS(kernel, r) NULL, kernel<r, float, bool>,                \
     kernel<r, double, bool>, kernel<r, int64_t, bool>,                \
     kernel<r, int32_t, bool>, kernel<r, uint8_t, bool>,               \
@@ -150,6 +155,9 @@ static_assert(TD_FLOAT32 == 1 && TD_FLOAT64 == 2 && TD_INT64 == 3
 #define BINARY_NUMBER(name, ...) ENTRY(name, false, NUMBERS)
 #define BINARY_FLOAT(name, ...) ENTRY(name, false, ONLY_FLOATS)
 #define COMPARE(name, ...) ENTRY(name, true, TESTS)
+#define CURVE UNARY
+#define CURVE_OF UNARY
+#define BITWISE(name, ...) ENTRY(name, false, WHOLE)
 #define UNARY_RULE(name, ...) ENTRY(name##_gradient, false, ONLY_FLOATS)
 #define BINARY_RULE(name, ...)                                        \
     ENTRY(name##_gradient_a, false, ONLY_FLOATS)                      \

@@ -187,7 +187,8 @@ static place place_of(const void *site)
            && strstr(line, "/emulator.h:") != NULL)
         continue;
     if (line[0] != '\0') {
-        line[strcspn(line, "\n(")] = '\0';
+        const size_t end = strcspn(line, "\n(");
+        line[end - (end > 0 && line[end - 1] == ' ')] = '\0';
         const char *name = strrchr(line, '/');
         snprintf(p.text, sizeof p.text, "%s", name ? name + 1 : line);
     }
@@ -571,6 +572,18 @@ static void add_up(const char *kernel)
     asked_shared.clear();
     visits.clear();
 }
+double emulator_sectors(const char *kernel)
+{
+    const tally &t = tallies[kernel];
+    return (double)t.sectors / (double)std::max(1L, t.requests);
+}
+
+double emulator_rounds(const char *kernel)
+{
+    const tally &t = tallies[kernel];
+    return (double)t.rounds / (double)std::max(1L, t.shared_requests);
+}
+
 struct printer {
     ~printer()
     {
@@ -579,12 +592,9 @@ struct printer {
         fprintf(stderr, "%-24s %16s %20s\n", "kernel",
                 "sectors/request", "bank rounds/request");
         for (auto &k : tallies) {
-            const tally &t = k.second;
-            fprintf(stderr, "%-24s %16.1f %20.1f\n", k.first.c_str(),
-                    (double)t.sectors
-                    / (double)std::max(1L, t.requests),
-                    (double)t.rounds
-                    / (double)std::max(1L, t.shared_requests));
+            const char *name = k.first.c_str();
+            fprintf(stderr, "%-24s %16.1f %20.1f\n", name,
+                    emulator_sectors(name), emulator_rounds(name));
         }
     }
 };
@@ -732,6 +742,8 @@ WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
 enum { WATCHING = false };
 static void watch_block(int64_t) {}
 static void watched_block(crew *) {}
+double emulator_sectors(const char *) { return 0; }
+double emulator_rounds(const char *) { return 0; }
 #endif
 
 struct launch {

@@ -172,6 +172,11 @@ cudaError_t cudaSetDevice(int device);
 const char *emulator_first_report();
 void emulator_forget();
 
+/* Sectors of device memory and rounds of banks, on average, in the
+   requests of a kernel.  Counted if TREADLE_CUDA_REPORT is set. */
+extern "C" double emulator_sectors(const char *kernel);
+extern "C" double emulator_rounds(const char *kernel);
+
 /* Who runs the blocks of a launch in parallel; NULL: nobody. */
 typedef bool emulated_loop(int64_t n, int64_t grain,
                            bool (*body)(void *, int64_t, int64_t, int),

@@ -22,9 +22,14 @@ static inline PyObject *Py_NewRef(PyObject *object)
 #endif
 /* binder: lists of number slots */
 #define BINARY_SLOTS(S) \
-    S(add) S(sub) S(mul) S(div) S(remainder) S(floor_divide) S(matmul)
-#define INPLACE_SLOTS(S) S(add_) S(sub_) S(mul_) S(div_)
-#define UNARY_SLOTS(S) S(neg) S(abs) S(logical_not)
+    S(add) S(sub) S(mul) S(div) S(remainder) S(floor_divide) S(matmul) \
+    S(bitwise_and) S(bitwise_or) S(bitwise_xor) \
+    S(bitwise_left_shift) S(bitwise_right_shift)
+#define INPLACE_SLOTS(S) \
+    S(add_) S(sub_) S(mul_) S(div_) S(remainder_) S(floor_divide_) \
+    S(bitwise_and_) S(bitwise_or_) S(bitwise_xor_) \
+    S(bitwise_left_shift_) S(bitwise_right_shift_)
+#define UNARY_SLOTS(S) S(neg) S(abs) S(bitwise_not)
 #define COMPARE_SLOTS(S) S(lt) S(le) S(eq) S(ne) S(gt) S(ge)
 #define SLOT_NAME(name) SLOT_##name,
 enum {

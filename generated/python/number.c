@@ -81,15 +81,6 @@ static PyObject *slot_pow_(PyObject *a, PyObject *b, PyObject *modulus)
     return run_slot(SLOT_pow_, a, b, 2);
 }
 
-static PyObject *slot_invert(PyObject *a)
-{
-    const td_dtype dtype = td_dtype_of(handle_of(a));
-    if (dtype != TD_BOOL)
-        return PyErr_Format(PyExc_TypeError, "~: expected a bool "
-                            "tensor, not %s", td_dtype_name(dtype));
-    return slot_logical_not(a);
-}
-
 PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
 {
     return run_slot(SLOT_lt + how, a, b, 2);
@@ -168,7 +159,16 @@ const PyType_Slot number_slots[] = {
     { Py_nb_matrix_multiply, slot_matmul },
     { Py_nb_power, slot_pow }, { Py_nb_inplace_power, slot_pow_ },
     { Py_nb_negative, slot_neg }, { Py_nb_absolute, slot_abs },
-    { Py_nb_invert, slot_invert }, { Py_nb_positive, slot_positive },
+    { Py_nb_inplace_remainder, slot_remainder_ },
+    { Py_nb_inplace_floor_divide, slot_floor_divide_ },
+    { Py_nb_and, slot_bitwise_and }, { Py_nb_inplace_and, slot_bitwise_and_ },
+    { Py_nb_or, slot_bitwise_or }, { Py_nb_inplace_or, slot_bitwise_or_ },
+    { Py_nb_xor, slot_bitwise_xor }, { Py_nb_inplace_xor, slot_bitwise_xor_ },
+    { Py_nb_lshift, slot_bitwise_left_shift },
+    { Py_nb_inplace_lshift, slot_bitwise_left_shift_ },
+    { Py_nb_rshift, slot_bitwise_right_shift },
+    { Py_nb_inplace_rshift, slot_bitwise_right_shift_ },
+    { Py_nb_invert, slot_bitwise_not }, { Py_nb_positive, slot_positive },
     { Py_nb_bool, slot_bool }, { Py_nb_float, slot_float },
     { Py_nb_int, slot_int }, { Py_nb_index, slot_index },
     { 0, NULL },

@@ -35,6 +35,11 @@
 #define BINARY_FLOAT(name, formula)                                   \
     FLOATS(TD_LOOP_2, name, a, b, formula)
 #define COMPARE(name, formula) TESTS(TD_LOOP_2, name, a, b, formula)
+#define CURVE UNARY
+#define CURVE_OF(name, parameter, formula) BINARY_FLOAT(name, formula)
+#define BITWISE(name, formula)                                        \
+    INTEGERS(TD_LOOP_2, name, a, b, formula)                          \
+    BOOLS(TD_LOOP_2, name, a, b, formula)
 #include "elementwise.inc"
 
 /* elementwise: loops of where and clamp */
@@ -66,6 +71,7 @@ INTEGERS(CLAMP_LOOP, clamp, select(y > high, high, y))
     FLOAT_LOOPS(name) INTEGER_LOOPS(name) BOOL_LOOPS(name)
 #define ENTRY(name, loops) [TD_ROW_##name] = { loops(name) },
 #define NUMBER_LOOPS(name) FLOAT_LOOPS(name) INTEGER_LOOPS(name)
+#define WHOLE_LOOPS(name) INTEGER_LOOPS(name) BOOL_LOOPS(name)
 
 const td_elementwise_level TD_ISA(td_elementwise) = { {
 #define UNARY(name, formula) ENTRY(name, FLOAT_LOOPS)
@@ -75,6 +81,9 @@ const td_elementwise_level TD_ISA(td_elementwise) = { {
 #define BINARY_NUMBER(name, formula) ENTRY(name, NUMBER_LOOPS)
 #define BINARY_FLOAT(name, formula) ENTRY(name, FLOAT_LOOPS)
 #define COMPARE(name, formula) ENTRY(name, ALL_LOOPS)
+#define CURVE UNARY
+#define CURVE_OF(name, parameter, formula) ENTRY(name, FLOAT_LOOPS)
+#define BITWISE(name, formula) ENTRY(name, WHOLE_LOOPS)
 #include "elementwise.inc"
     ENTRY(where, ALL_LOOPS)
     ENTRY(clamp, NUMBER_LOOPS)

@@ -68,7 +68,7 @@ typedef struct {
 } job;
 
 /* elementwise: enumeration of row flags */
-enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2 };
+enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2, OF_FLOAT = 4 };
 
 /* elementwise: steps from a call to a loop */
 /* elementwise: function hint_for */
@@ -144,16 +144,53 @@ static bool refuses_power(const job *j)
                     "integers; convert to a float first");
 }
 
+/* activations: further questions about a job */
+#include <treadle/reductions.h>
+
+static bool has_zero(const td_value *v)
+{
+    if (v->kind == TD_SCALAR)
+        return td_scalar_int(v->as.scalar) == 0;
+    td_scope_begin();
+    td_tensor *zeros = td_eq_scalar(v->as.tensor, td_int(0));
+    td_tensor *any = td_any(zeros, (td_reduce_options){ .keepdim = 0 });
+    const bool found = any != NULL && td_item(any).as.b;
+    td_scope_end();
+    return found;
+}
+
+static bool divides_by_zero(const job *j)
+{
+    const bool divides = j->row == TD_ROW_floor_divide
+        || j->row == TD_ROW_remainder || j->row == TD_ROW_fmod;
+    return divides && !td_dtype_is_floating(j->dtype)
+        && !td_self()->symbolic && has_zero(&j->in[1])
+        && !td_fail(TD_ERROR_RUNTIME, j->op, "ZeroDivisionError: an "
+                    "integer is divided by zero");
+}
+
 /* elementwise: function describe */
 static bool describe(job *j, const td_call *call, int row, int flags)
 {
     *j = (job){ .op = td_op_name(call->op), .row = row,
                 .n = call->n_in, .in = call->in };
-    j->dtype = td_result_type(j->n, j->in);
+    for (int i = 0; i < j->n; i++)
+        if (j->in[i].kind == TD_NONE)
+            return td_fail(TD_ERROR_VALUE, j->op, "operand %d is "
+                           "missing", i + 1);
+    if ((flags & OF_FLOAT) != 0)        /* the number beside x has no say */
+        j->dtype = dtype_of(&j->in[0]);
+    else
+        j->dtype = td_result_type(j->n, j->in);
     if ((flags & AS_FLOAT) != 0 && !td_dtype_is_floating(j->dtype))
         j->dtype = td_default_dtype();
     j->result = (flags & TO_BOOL) != 0 ? TD_BOOL : j->dtype;
-    return settle_scalars(j) && has_loop(j) && !refuses_power(j);
+    if (!settle_scalars(j) || !has_loop(j) || refuses_power(j))
+        return false;
+    /* activations: refuse further jobs */
+    if (divides_by_zero(j))
+        return false;
+    return true;
 }
 
 /* elementwise: function shape_of_result */
@@ -395,6 +432,9 @@ static bool run_in_place(td_call *call, int row, int flags)
 #define BINARY_NUMBER(name, formula) KERNEL(name, ANY)
 #define BINARY_FLOAT(name, formula) KERNEL(name, AS_FLOAT)
 #define COMPARE(name, formula) KERNEL(name, TO_BOOL)
+#define CURVE(name, formula) KERNEL(name, ANY)
+#define CURVE_OF(name, parameter, formula) KERNEL(name, OF_FLOAT)
+#define BITWISE BINARY
 #include "elementwise.inc"
 
 /* elementwise: kernels of rows in place */
@@ -489,6 +529,10 @@ static td_tensor *run_2(int op, td_value a, td_value b)
 #define BINARY_NUMBER BINARY
 #define BINARY_FLOAT BINARY
 #define COMPARE BINARY
+#define CURVE UNARY
+#define CURVE_OF(name, parameter, formula)                            \
+    WITH_SCALAR(name, TD_OP_##name)
+#define BITWISE BINARY
 #define INPLACE(name)                                                 \
     PAIR(name##_, TD_OP_##name##_)                                    \
     WITH_SCALAR(name##_scalar_, TD_OP_##name##_)

@@ -6,7 +6,7 @@
 
 #define TD_ISA_STRING(level, a, b) #level,
 static const char *const level_names[]
-    = { TD_ISA_LEVELS(TD_ISA_STRING, , ) };
+    = { TD_ISA_LEVELS(TD_ISA_STRING, , ) NULL };
 
 /* elementwise: function td_isa_best */
 int td_isa_best(void)
@@ -37,8 +37,11 @@ static int number_of(const char *name)
 int td_isa_start(void)
 {
     const char *wish = getenv("TREADLE_ISA");
-    const int best = td_isa_best(), asked = wish ? number_of(wish) : -1;
-    return asked >= 0 && asked <= best ? asked : best;
+    const int best = td_isa_best();
+    const int asked = wish != NULL && number_of(wish) >= 0
+        ? number_of(wish)
+        : td_environment_choice("TREADLE_ISA", level_names, best);
+    return asked < best ? asked : best;
 }
 
 /* elementwise: functions td_isa and td_set_isa */

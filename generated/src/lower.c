@@ -90,6 +90,9 @@ static const td_row rows[TD_OP_COUNT + 1] = {
 #define BINARY_NUMBER(name, formula) BINARY(name, formula)
 #define BINARY_FLOAT(name, formula) BINARY(name, formula)
 #define COMPARE(name, formula) [TD_OP_##name] = { 2, true, #formula },
+#define CURVE UNARY
+#define CURVE_OF(name, parameter, formula) BINARY(name, formula)
+#define BITWISE BINARY
 #include "elementwise.inc"
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "elementwise": edit that, not this file. */
 /* The functions that formulas may call: p_exp, p_log, p_tanh, p_sin,
-   p_cos, p_sqrt, p_pow, p_abs, and select(c, a, b), K(literal).
+   p_cos, p_sqrt, p_pow, p_abs, and select(c, a, b), K(literal), and
+   those that later chapters add at the end.
 
    In float they are branch-free, so that loops around them vectorise,
    and within 2 ulp everywhere, denormal numbers included, as
@@ -309,4 +310,185 @@ OVERLOADS(int32_t, abs_i32, pow_i64)
 OVERLOADS(int64_t, abs_i64, pow_i64)
 #endif
 #define K(literal) ((T)(literal))
+
+/* activations: further primitives */
+static inline float expm1_f32(float x)
+{
+    const float low = select(x < -40, -40.0f, x);
+    const float a = select(low > 80, 80.0f, low);
+    const float shifted = a * LOG2_E + ROUNDING;
+    const float k = shifted - ROUNDING;
+    const float r = (a - k * LN2_HIGH) - k * LN2_LOW;
+    float q = 0.0013814318f;
+    q = q * r + 0.008368852f;
+    q = q * r + 0.0416684f;
+    q = q * r + 0.1666652f;
+    q = q * r + 0.49999994f;
+    const float s = power_of_two((int32_t)k);
+    const float y = (s - 1) + s * (q * (r * r) + r);
+    return select(x > 80, exp_f32(x), select(x == 0, x, y));
+}
+
+static inline float log1p_f32(float x)
+{
+    const float u = 1 + x, l = log_f32(u);
+    const float y = l + (x - (u - 1)) / u;
+    const bool inside = (u > 0) & (u < INFINITY);
+    return select(inside, copysignf(y, x), l);
+}
+
+static inline float log2_f32(float x)
+{
+    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
+    const bool inside = (x > 0) & (x < INFINITY);
+    return select(inside, (float)log2_f64(x), edge);
+}
+
+static inline float log10_f32(float x)
+{
+    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
+    const bool inside = (x > 0) & (x < INFINITY);
+    return select(inside, (float)(log2_f64(x) * 0.30102999566398119521),
+                  edge);
+}
+
+static inline float exp2_f32(float x)
+{
+    return (float)exp2_f64(x);
+}
+#define p_expm1(x) BY_TYPE(x, expm1_f32, expm1)
+#define p_log1p(x) BY_TYPE(x, log1p_f32, log1p)
+#define p_log2(x)  BY_TYPE(x, log2_f32, log2)
+#define p_log10(x) BY_TYPE(x, log10_f32, log10)
+#define p_exp2(x)  BY_TYPE(x, exp2_f32, exp2)
+#define p_sigmoid(x) (1 / (1 + p_exp(-(x))))
+#define p_logsigmoid(x) \
+    (select((x) < 0, (x), 0) - p_log1p(p_exp(-p_abs(x))))
+#define p_tan(x)   BY_TYPE(x, tanf, tan)
+#define p_asin(x)  BY_TYPE(x, asinf, asin)
+#define p_acos(x)  BY_TYPE(x, acosf, acos)
+#define p_atan(x)  BY_TYPE(x, atanf, atan)
+#define p_sinh(x)  BY_TYPE(x, sinhf, sinh)
+#define p_cosh(x)  BY_TYPE(x, coshf, cosh)
+#define p_asinh(x) BY_TYPE(x, asinhf, asinh)
+#define p_acosh(x) BY_TYPE(x, acoshf, acosh)
+#define p_atanh(x) BY_TYPE(x, atanhf, atanh)
+#ifndef __cplusplus
+#define p_atan2(a, b) _Generic((a), float: atan2f, double: atan2)(a, b)
+#define p_hypot(a, b) _Generic((a), float: hypotf, double: hypot)(a, b)
+#else
+static inline float p_atan2(float a, float b) { return atan2f(a, b); }
+static inline double p_atan2(double a, double b) { return atan2(a, b); }
+static inline float p_hypot(float a, float b) { return hypotf(a, b); }
+static inline double p_hypot(double a, double b) { return hypot(a, b); }
+#endif
+static inline float erf_f32(float x)
+{
+    const float a = select(fabsf(x) > 4, 4.0f, fabsf(x)), z = a * a;
+    /* activations: evaluate both polynomials for erf */
+    float p = 7.853817e-05f;
+    p = p * z - 0.000801018f;
+    p = p * z + 0.0051883264f;
+    p = p * z - 0.026853811f;
+    p = p * z + 0.11283585f;
+    p = p * z - 0.37612626f;
+    p = p * z + 0.12837917f;
+    float q = 0.00021064555f;
+    q = q * a - 0.0031869654f;
+    q = q * a + 0.022798521f;
+    q = q * a - 0.10511623f;
+    q = q * a - 0.6358314f;
+    q = q * a - 1.1284801f;
+    const float near = a + a * p;
+    const float far = 1 - exp_f32(q * a);
+    return copysignf(select(a < 1, near, far), x);
+}
+#define p_erf(x)  BY_TYPE(x, erf_f32, erf)
+#define p_erfc(x) BY_TYPE(x, erfcf, erfc)
+static inline int64_t same_i64(int64_t x) { return x; }
+#ifndef __cplusplus
+#define BY_NUMBER(x, single, twice, whole) \
+    _Generic((x), float: single, double: twice, default: whole)
+#define p_floor(x) BY_NUMBER(x, floorf, floor, same_i64)(x)
+#define p_ceil(x)  BY_NUMBER(x, ceilf, ceil, same_i64)(x)
+#define p_round(x) BY_NUMBER(x, rintf, rint, same_i64)(x)
+#define p_trunc(x) BY_NUMBER(x, truncf, trunc, same_i64)(x)
+#else
+#define NUMBER_1(name, single, twice)                                 \
+    static inline float name(float x) { return single(x); }           \
+    static inline double name(double x) { return twice(x); }          \
+    static inline int64_t name(int64_t x) { return x; }               \
+    static inline int32_t name(int32_t x) { return x; }
+NUMBER_1(p_floor, floorf, floor)
+NUMBER_1(p_ceil, ceilf, ceil)
+NUMBER_1(p_round, rintf, rint)
+NUMBER_1(p_trunc, truncf, trunc)
+#endif
+static inline int64_t divisor_i64(int64_t b)
+{
+    return select((b == 0) | (b == -1), 1, b);
+}
+
+static inline int64_t fmod_i64(int64_t a, int64_t b)
+{
+    return a % divisor_i64(b);
+}
+
+static inline int64_t remainder_i64(int64_t a, int64_t b)
+{
+    const int64_t r = fmod_i64(a, b);
+    return r + select((r != 0) & ((r < 0) != (b < 0)), b, 0);
+}
+
+static inline int64_t floor_divide_i64(int64_t a, int64_t b)
+{
+    const int64_t q = a / divisor_i64(b), r = fmod_i64(a, b);
+    const int64_t below = (r != 0) & ((r < 0) != (b < 0));
+    return select(b == -1, -a, q - below);
+}
+#define DIVISION(T, suffix, fmod, floor, copysign)                    \
+    static inline T remainder_##suffix(T a, T b)                      \
+    {                                                                 \
+        const T r = fmod(a, b);                                       \
+        return r + select((r != 0) & ((r < 0) != (b < 0)), b, 0);     \
+    }                                                                 \
+    static inline T floor_divide_##suffix(T a, T b)                   \
+    {                                                                 \
+        const T r = fmod(a, b), q = (a - r) / b;                      \
+        const bool below = (r != 0) & ((r < 0) != (b < 0));           \
+        const T whole = q - select(below, 1, 0), low = floor(whole);  \
+        const T near = low + select(whole - low > 0.5f, 1, 0);        \
+        return select(b == 0, a / b,                                  \
+                      select(whole != 0, near, copysign(0, a / b)));  \
+    }
+DIVISION(float, f32, fmodf, floorf, copysignf)
+DIVISION(double, f64, fmod, floor, copysign)
+#ifndef __cplusplus
+#define p_fmod(a, b) BY_NUMBER(a, fmodf, fmod, fmod_i64)(a, b)
+#define p_remainder(a, b) \
+    BY_NUMBER(a, remainder_f32, remainder_f64, remainder_i64)(a, b)
+#define p_floor_divide(a, b) BY_NUMBER(a, floor_divide_f32, \
+    floor_divide_f64, floor_divide_i64)(a, b)
+#else
+#define NUMBER_2(name, single, twice, whole)                          \
+    static inline float name(float a, float b)                        \
+    { return single(a, b); }                                          \
+    static inline double name(double a, double b)                     \
+    { return twice(a, b); }                                           \
+    static inline int64_t name(int64_t a, int64_t b)                  \
+    { return whole(a, b); }                                           \
+    static inline int32_t name(int32_t a, int32_t b)                  \
+    { return (int32_t)whole(a, b); }
+NUMBER_2(p_fmod, fmodf, fmod, fmod_i64)
+NUMBER_2(p_remainder, remainder_f32, remainder_f64, remainder_i64)
+NUMBER_2(p_floor_divide, floor_divide_f32, floor_divide_f64,
+         floor_divide_i64)
+#endif
+#define p_bitwise_and(a, b) ((a) & (b))
+#define p_bitwise_or(a, b)  ((a) | (b))
+#define p_bitwise_xor(a, b) ((a) ^ (b))
+#define p_bitwise_left_shift(a, b) \
+    select(((b) < 0) | ((b) > 63), 0, (a) << ((b) & 63))
+#define p_bitwise_right_shift(a, b) \
+    ((a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
 #endif

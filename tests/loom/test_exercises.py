@@ -99,6 +99,28 @@ def test_bad_work_gives_one_readable_report(student, bad):
     assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
 
 
+KERNELS = {                             # the same for a kernel, which runs on the watched emulator
+    "compile error": ("tile[tx][ty] = lanes;\n", ["does not compile", "‘lanes’ was not declared"], 3),
+    "crash": ("\n*(volatile float *)8 = 1;\n", ["crashes", "SEGV"], 4),
+    "endless barriers": ("for (;;)\n    __syncthreads();\n", ["does not end"], None),
+    "two barriers": ("if (tx < 3)\n    __syncthreads();\nelse\n    __syncthreads();\n",
+                     ["is wrong", "divergent barrier: 256 of 256"], 4),
+    "overrun": ("tile[32][0] = 1;\n", ["is wrong", "write outside of shared array tile: byte 4224 of 4224"], 3),
+}
+
+
+@pytest.mark.parametrize("bad", KERNELS)
+def test_a_bad_kernel_gives_one_readable_report(student, bad):
+    code, expected, line = KERNELS[bad]
+    student.write(code, "26.1")
+    done = student("check", "26.1")
+    assert done.returncode == 1
+    for text in expected:
+        assert text in done.stdout, done.stdout
+    assert line is None or f"{student.file.with_name('26.1.nw')}:{line}" in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
+
+
 def test_a_gradient_of_the_wrong_shape_is_named(student):
     student.write("(void)swap;\nif (td_needs(b, 1))\n    b->grad_in[1] = as_rows(g);\n", "11.1")
     done = student("check", "11.1")

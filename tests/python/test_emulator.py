@@ -96,3 +96,19 @@ def test_sectors_and_banks_are_counted():
     assert rows == [["transpose", "18.0", "0.0"],
                     ["transpose_by<0>", "4.0", "16.5"],
                     ["transpose_by<1>", "4.0", "1.0"]]
+
+
+@pytest.mark.parametrize("seed", [None, "1", "2"])
+def test_a_matrix_of_any_size_is_transposed_by_tiles(seed):
+    program = ("import ctypes, sys\n"
+               "lib = ctypes.CDLL(sys.argv[1])\n"
+               "lib.transposed_by_tiles.restype = ctypes.c_char_p\n"
+               "for rows, columns in ((1, 1), (40, 33), (31, 65), (96, 2)):\n"
+               "    n = rows * columns\n"
+               "    matrix, result = (ctypes.c_float * n)(*range(n)), (ctypes.c_float * n)()\n"
+               "    print(lib.transposed_by_tiles(result, matrix, rows, columns).decode())\n"
+               "    assert list(result) == [r * columns + c for c in range(columns) for r in range(rows)]\n")
+    environment = {**os.environ, "TREADLE_CUDA_SEED": seed} if seed else os.environ
+    done = subprocess.run([sys.executable, "-c", program, str(BUILD / "libplanted.so")], env=environment,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "\n" * 4, done

@@ -227,3 +227,10 @@ def test_no_subscript_crashes():
         except (TypeError, ValueError, RuntimeError, IndexError,
                 OverflowError, NotImplementedError):
             pass
+
+
+@pytest.mark.parametrize("variable, word", [("ISA", "v9"), ("EXECUTOR", "gpu"), ("THREADS", "many")])
+def test_an_unknown_word_in_the_environment_is_refused(variable, word):
+    done = subprocess.run([sys.executable, "-c", "import treadle as td; td.ones(2)"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(STAGE), f"TREADLE_{variable}": word})
+    assert done.returncode == 1 and f"ValueError: TREADLE_{variable}: expected" in done.stderr

@@ -360,13 +360,6 @@ def test_an_index_that_changes_the_tensor():
     assert x.tolist() == [0.0, 0.0]
 
 
-def test_tilde_is_for_truth_values():
-    assert (~td.tensor([True, False])).tolist() == [False, True]
-    for dtype in (td.int64, td.uint8, td.float32):
-        with pytest.raises(TypeError, match="~: expected a bool tensor, not"):
-            ~td.ones(2, dtype=dtype)
-
-
 def test_size_names_its_dimension():
     x = td.zeros(2, 3)
     assert (x.size(-1), x.size(0), tuple(x.size())) == (3, 2, (2, 3))

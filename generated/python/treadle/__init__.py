@@ -22,6 +22,8 @@ int = int32
 short = int16
 nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
+# activations: imports of further parts of the package
+from ._elementwise import *
 # jit: imports of further parts of the package
 from ._jit import jit
 

@@ -72,30 +72,6 @@ class Sequential(Module):
         return self
 
 
-class ReLU(Module):
-    """max(x, 0), element by element."""
-
-    def __init__(self, inplace=False):
-        super().__init__()
-
-    def forward(self, x):
-        return F.relu(x)
-
-
-class Sigmoid(Module):
-    """1 / (1 + exp(-x)), element by element."""
-
-    def forward(self, x):
-        return _C.sigmoid(x)
-
-
-class Tanh(Module):
-    """The hyperbolic tangent, element by element."""
-
-    def forward(self, x):
-        return _C.tanh(x)
-
-
 class Identity(Module):
     """Whatever it is given."""
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "activations": edit that, not this file.
+# needs: package
+"""Forms and other names of elementwise operators."""
+from functools import wraps as _wraps
+from . import _C
+from ._C import Tensor
+
+
+def _scaling(op):
+    @_wraps(op)
+    def function(*operands, alpha=1, **named):
+        if alpha != 1 and "other" in named:
+            named["other"] = named["other"] * alpha
+        elif alpha != 1:
+            operands = (*operands[:-1], operands[-1] * alpha)
+        return op(*operands, **named)
+    function.__doc__ += "\n\nother is multiplied by alpha."
+    return function
+
+
+def div(input, other, *, rounding_mode=None):
+    """Quotient; rounded down ("floor") or towards zero ("trunc")."""
+    if rounding_mode is None:
+        return _C.div(input, other)
+    if rounding_mode == "floor":
+        return _C.floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise RuntimeError("div: rounding_mode must be None, 'floor' or "
+                           f"'trunc', not {rounding_mode!r}")
+    rest = _C.fmod(input, other)
+    if rest.dtype.is_floating_point:
+        return _C.trunc(_C.div(input, other))
+    return _C.floor_divide(_C.sub(input, rest), other)
+
+
+def div_(input, other, *, rounding_mode=None):
+    """div in place."""
+    if rounding_mode is None:
+        return _C.div_(input, other)
+    return input.copy_(div(input, other, rounding_mode=rounding_mode))
+
+
+def round(input, *, decimals=0):
+    """The nearest number of so many decimals; halves to even."""
+    if decimals == 0:
+        return _C.round(input)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return _C.round(input / scale) * scale
+    return _C.round(input * scale) / scale
+
+
+def equal(input, other):
+    """Whether two tensors have the same shape and elements."""
+    return input.shape == other.shape and (input == other).all().item()
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are close; see isclose."""
+    return _C.isclose(input, other, rtol, atol, equal_nan).all().item()
+
+
+def clamp_min(input, min):
+    """Each element, or min where that is greater."""
+    return _C.clamp(input, min)
+
+
+def clamp_max(input, max):
+    """Each element, or max where that is smaller."""
+    return _C.clamp(input, None, max)
+
+
+add, sub = _scaling(_C.add), _scaling(_C.sub)
+add_, sub_ = _scaling(_C.add_), _scaling(_C.sub_)
+for _name, _op in list(globals().items()):
+    if _name[0] not in "_T":
+        setattr(Tensor, _name, _op)
+for _names in """absolute abs, arccos acos, arccosh acosh, arcsin asin,
+        arcsinh asinh, arctan atan, arctanh atanh, arctan2 atan2,
+        clip clamp, divide div, fix trunc, greater gt, greater_equal ge,
+        less lt, less_equal le, multiply mul, negative neg, not_equal ne,
+        subtract sub, true_divide div""".split(","):
+    _second, _first = _names.split()
+    for _end in ("", "_"):
+        _name = _first + _end
+        if hasattr(Tensor, _name):
+            setattr(Tensor, _second + _end, getattr(Tensor, _name))
+            globals()[_second + _end] = globals().get(
+                _name, getattr(_C, _name))
+__all__ = [name for name in globals() if name[0] not in "_T"]
