@@ -82,7 +82,8 @@ static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
     PyObject *id, *hook;
     Py_ssize_t at = 0;
     while (w->hooks && PyDict_Next(w->hooks, &at, &id, &hook))
-        Py_VISIT(hook);
+        if (td_has_hook(w->handle, PyLong_AsLongLong(id)))
+            Py_VISIT(hook);
     Py_VISIT((PyObject *)td_sole_context(w->handle, function_backward));
     return 0;
 }

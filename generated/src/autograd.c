@@ -2,6 +2,7 @@
 /* Tangled from the chapter "hooks": edit that, not this file. */
 /* What tensors and threads know about gradients. */
 #include "autograd.h"
+#include "device.h"
 #include "runtime.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -47,10 +48,13 @@ void td_forget_graph(td_tensor *x)
 /* graph: function td_kind_text */
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x)
 {
-    char shape[TD_SHAPE_TEXT];
+    char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
     const td_dims dims = td_shape_of(x);
-    snprintf(text, TD_TEXT, "%s %s", td_dtype_name(x->dtype),
-             td_dims_text(&dims, shape));
+    const td_device at = td_device_of(x);
+    const bool host = at.kind == TD_DEVICE_CPU;
+    snprintf(text, TD_TEXT, "%s %s%s%s", td_dtype_name(x->dtype),
+             td_dims_text(&dims, shape), host ? "" : " on ",
+             host ? "" : td_device_text(at, device));
     return text;
 }
 /* graph: function td_same_kind */
@@ -58,7 +62,9 @@ bool td_same_kind(const char *operation, const td_tensor *grad,
                   const td_tensor *x)
 {
     char got[TD_TEXT], expected[TD_TEXT];
-    bool same = grad->dtype == x->dtype && grad->rank == x->rank;
+    const td_device here = td_device_of(grad), there = td_device_of(x);
+    bool same = grad->dtype == x->dtype && grad->rank == x->rank
+        && here.kind == there.kind && here.index == there.index;
     for (int d = 0; same && d < x->rank; d++)
         same = grad->shape[d] == x->shape[d];
     return same || td_fail(TD_ERROR_RUNTIME, operation,
@@ -214,6 +220,15 @@ bool td_remove_hook(td_tensor *x, int64_t id)
             return true;
         }
     return false;
+}
+
+bool td_has_hook(const td_tensor *x, int64_t id)
+{
+    const td_hook_entry *hook = x->node != NULL ? x->node->hooks
+                                                : x->hooks;
+    while (hook != NULL && hook->id != id)
+        hook = hook->next;
+    return hook != NULL;
 }
 /* hooks: function call_hook */
 static bool call_hook(const td_hook_entry *hook, td_tensor **grad)

@@ -201,3 +201,33 @@ def test_data_shares_storage_without_history():
     p = td.ones(2, requires_grad=True)
     p.data[0] = 5
     assert p.tolist() == [5.0, 1.0] and not p.data.requires_grad
+
+
+def test_the_collector_leaves_a_hook_in_use_alone():
+    """The engine drops its reference with the graph; two were shown."""
+    def run():
+        w = td.ones(3, requires_grad=True)
+        y = w * 2
+
+        def hook(g, y=y):
+            return None
+        y.register_hook(hook)
+        y.sum().backward()
+        del y
+        gc.collect()
+        return hook
+    hook = run()
+    assert hook.__globals__ is globals() and hook(None) is None
+
+
+def test_a_hook_that_mentions_its_tensor_dies_after_backward():
+    gc.collect()
+    before = td.memory_stats()["live_tensors"]
+    for _ in range(5):
+        w = td.ones(3, requires_grad=True)
+        y = w * 2
+        y.register_hook(lambda g, y=y: None)
+        y.sum().backward()
+    del w, y
+    gc.collect()
+    assert td.memory_stats()["live_tensors"] == before

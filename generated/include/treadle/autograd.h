@@ -69,6 +69,7 @@ TD_API int64_t td_register_hook(td_tensor *x, td_hook *hook,
                                 void *context,
                                 void (*free_context)(void *context));
 TD_API bool td_remove_hook(td_tensor *x, int64_t id);
+TD_API bool td_has_hook(const td_tensor *x, int64_t id);
 TD_API bool td_retain_grad(td_tensor *x);
 
 /* graph: prototypes of custom functions */

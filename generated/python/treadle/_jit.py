@@ -205,9 +205,12 @@ class _Jit:
 
     def compile(self, module, shapes, dtype=None, backend=None):
         """The forward pass of a module, for inputs of these shapes."""
+        if not isinstance(shapes, (list, tuple)):
+            raise TypeError("jit.compile: shapes must be a shape or a "
+                            f"list of shapes, not {shapes!r}")
         if shapes and not isinstance(shapes[0], (list, tuple)):
             shapes = [shapes]
-        like = [_C.empty(*shape, dtype=dtype) for shape in shapes]
+        like = [_C.empty(tuple(shape), dtype=dtype) for shape in shapes]
 
         def forward(inputs):
             with _no_grad():

@@ -55,11 +55,12 @@ def arange(start, end=None, step=1, *, dtype=None, device=None,
                      requires_grad=requires_grad)
 
 
-def _rebuild(cls, data, form, shape, dtype, requires_grad):
+def _rebuild(cls, data, form, shape, dtype, requires_grad,
+             device="cpu"):
     """The tensor that was pickled: bytes, and how to read them."""
     x = _C.tensor((), dtype=dtype) if not data else _C.from_numpy(
         memoryview(bytearray(data)).cast(form)).to(dtype)
-    x = x.reshape(shape)
+    x = x.reshape(shape).to(device)
     if cls is not Tensor:
         return Tensor._make_subclass(cls, x, requires_grad)
     return x.requires_grad_(requires_grad)
@@ -67,7 +68,7 @@ def _rebuild(cls, data, form, shape, dtype, requires_grad):
 
 def _pack(x):
     """The elements of x as bytes, in a type that memoryview knows."""
-    x = x.detach().contiguous().reshape(-1)
+    x = x.detach().cpu().contiguous().reshape(-1)
     if x.dtype in (_C.float16, _C.bfloat16):
         x = x.to(_C.float32)
     elif x.dtype in (_C.int8, _C.int16):
@@ -304,7 +305,8 @@ class _Methods:
 
     def __reduce_ex__(self, protocol):
         return _rebuild, (self.__class__, *_pack(self), tuple(self.shape),
-                          self.dtype, self.requires_grad), \
+                          self.dtype, self.requires_grad,
+                          str(self.device)), \
             self.__dict__ or None
 
     def __copy__(self):

@@ -95,7 +95,7 @@ class Function:
             outputs = tuple(o.detach() if any(o is a for a in tensors)
                             else o for o in outputs)
             # package: record the function over its results
-            kinds = [(o.shape, o.dtype) for o in outputs]
+            kinds = [(o.shape, o.dtype, o.device) for o in outputs]
             shapes = [None if a is None else a.shape for a in tensors]
             saved, ctx._saved = ctx._saved, ()
             ctx._constant = ()
@@ -103,8 +103,9 @@ class Function:
             def run(saved_tensors, grads, needs):
                 ctx.saved_tensors, ctx.needs_input_grad = saved_tensors, needs
                 if ctx.materialize:
-                    grads = [_C.zeros(shape, dtype=dtype) if g is None else g
-                             for g, (shape, dtype) in zip(grads, kinds)]
+                    grads = [_C.zeros(shape, dtype=dtype, device=device)
+                             if g is None else g
+                             for g, (shape, dtype, device) in zip(grads, kinds)]
                 try:
                     return cls._checked(_tuple_of_all(cls.backward(ctx, *grads)),
                                         shapes)
@@ -222,7 +223,8 @@ def _analytic(func, inputs, o, x):
         return [[0.0] * x.numel()] * output.numel()
     rows = []
     for i in range(output.numel()):
-        seed = _C.zeros(output.numel(), dtype=output.dtype)
+        seed = _C.zeros(output.numel(), dtype=output.dtype,
+                        device=output.device)
         seed[i] = 1
         g, = grad(output, x, seed.reshape(output.shape),
                   retain_graph=True, allow_unused=True)
