@@ -488,7 +488,8 @@ NUMBER_2(p_floor_divide, floor_divide_f32, floor_divide_f64,
 #define p_bitwise_or(a, b)  ((a) | (b))
 #define p_bitwise_xor(a, b) ((a) ^ (b))
 #define p_bitwise_left_shift(a, b) \
-    select(((b) < 0) | ((b) > 63), 0, (a) << ((b) & 63))
+    select(((b) < 0) | ((b) > 63), 0, \
+           (int64_t)((uint64_t)(a) << ((b) & 63)))
 #define p_bitwise_right_shift(a, b) \
-    ((a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
+    ((int64_t)(a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
 #endif
