@@ -249,6 +249,9 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs);
 PyObject *py_program_text(PyObject *module, PyObject *capsule);
 PyObject *py_compile(PyObject *module, PyObject *args);
 PyObject *py_execute(PyObject *module, PyObject *args);
+/* exchange: prototypes of further functions */
+PyObject *py_to_dlpack(PyObject *module, PyObject *args);
+PyObject *py_from_dlpack(PyObject *module, PyObject *args);
 
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
@@ -282,6 +285,9 @@ static PyMethodDef functions[] = {
     { "_program_text", py_program_text, METH_O, NULL },
     { "_compile", py_compile, METH_VARARGS, NULL },
     { "_execute", py_execute, METH_VARARGS, NULL },
+    /* exchange: further functions of the extension */
+    { "_to_dlpack", py_to_dlpack, METH_VARARGS, NULL },
+    { "_from_dlpack", py_from_dlpack, METH_VARARGS, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

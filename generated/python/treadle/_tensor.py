@@ -323,7 +323,12 @@ class _Methods:
             copy.__dict__.update(_deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
-for _name, _value in list(vars(_Methods).items()):
-    if _name not in ("__dict__", "__weakref__", "__module__",
-                     "__doc__"):
-        setattr(Tensor, _name, _value)
+
+def _give_methods(methods):
+    for name, value in list(vars(methods).items()):
+        if name not in ("__dict__", "__weakref__", "__module__",
+                        "__doc__"):
+            setattr(Tensor, name, value)
+
+
+_give_methods(_Methods)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "exchange": edit that, not this file. */
+#include "glue.h"
+/* exchange: functions of DLPack's capsules */
+static const char *const fresh[] = { "dltensor", "dltensor_versioned" };
+static const char *const used[] = { "used_dltensor",
+                                    "used_dltensor_versioned" };
+
+static void drop_capsule(PyObject *capsule)
+{
+    for (int v = 0; v < 2; v++)
+        if (PyCapsule_IsValid(capsule, fresh[v]))
+            td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
+}
+/* _to_dlpack(tensor, versioned, copied) -> capsule */
+PyObject *py_to_dlpack(PyObject *module, PyObject *args)
+{
+    PyObject *x;
+    int versioned, copied;
+    if (!PyArg_ParseTuple(args, "Opp:to_dlpack", &x, &versioned,
+                          &copied))
+        return NULL;
+    if (tensor_cast(x) == NULL)
+        return PyErr_Format(PyExc_TypeError, "to_dlpack: expected a "
+                            "Tensor, not %s", Py_TYPE(x)->tp_name);
+    td_error_clear();
+    void *frame = td_to_dlpack(handle_of(x), versioned, copied);
+    if (frame == NULL)
+        return fail();
+    PyObject *capsule = PyCapsule_New(frame, fresh[versioned],
+                                      drop_capsule);
+    if (capsule == NULL)
+        td_free_dlpack(frame, versioned);
+    return capsule;
+}
+/* _from_dlpack(capsule, copy: None, True or False) -> tensor */
+PyObject *py_from_dlpack(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *copy;
+    if (!PyArg_ParseTuple(args, "OO:from_dlpack", &capsule, &copy))
+        return NULL;
+    const int v = PyCapsule_IsValid(capsule, fresh[1]);
+    if (!v && !PyCapsule_IsValid(capsule, fresh[0]))
+        return PyErr_Format(PyExc_ValueError, "from_dlpack: expected a "
+                            "DLPack capsule that nobody has used yet");
+    td_error_clear();
+    td_tensor *x = td_from_dlpack(
+        PyCapsule_GetPointer(capsule, fresh[v]), v,
+        (td_opt_bool){ copy != Py_None, copy == Py_True });
+    if (x != NULL)
+        PyCapsule_SetName(capsule, used[v]);
+    return wrap(PyModule_GetState(module), x);
+}
