@@ -51,3 +51,47 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *args)
         PyCapsule_SetName(capsule, used[v]);
     return wrap(PyModule_GetState(module), x);
 }
+/* exchange: functions on storages in Python */
+static int read_sizes(PyObject *tuple, void *out)
+{
+    td_dims *dims = out;
+    PyObject *all = PySequence_Tuple(tuple);
+    if (all == NULL)
+        return 0;
+    dims->count = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++)
+        if (dims->count < TD_MAX_RANK)
+            dims->at[dims->count++] =
+                PyLong_AsLongLong(PyTuple_GET_ITEM(all, i));
+    Py_DECREF(all);
+    return !PyErr_Occurred();
+}
+PyObject *py_storage_key(PyObject *module, PyObject *x)
+{
+    tensor_object *w = tensor_cast(x);
+    return PyLong_FromVoidPtr(w ? (void *)(uintptr_t)
+                              td_storage_of(w->handle) : NULL);
+}
+
+PyObject *py_storage_bytes(PyObject *module, PyObject *x)
+{
+    td_error_clear();
+    return wrap(PyModule_GetState(module),
+                td_storage_bytes(handle_of(x)));
+}
+
+/* _over_storage(bytes, dtype, shape, strides, offset) */
+PyObject *py_over_storage(PyObject *module, PyObject *args)
+{
+    glue *g = PyModule_GetState(module);
+    PyObject *bytes, *type;
+    td_dims shape, strides;
+    long long offset;
+    if (!PyArg_ParseTuple(args, "O!O!O&O&L:storage", g->tensor, &bytes,
+                          g->dtype, &type, read_sizes, &shape,
+                          read_sizes, &strides, &offset))
+        return NULL;
+    td_error_clear();
+    return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
+                                   shape, strides, offset));
+}

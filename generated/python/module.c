@@ -252,6 +252,9 @@ PyObject *py_execute(PyObject *module, PyObject *args);
 /* exchange: prototypes of further functions */
 PyObject *py_to_dlpack(PyObject *module, PyObject *args);
 PyObject *py_from_dlpack(PyObject *module, PyObject *args);
+PyObject *py_storage_key(PyObject *module, PyObject *x);
+PyObject *py_storage_bytes(PyObject *module, PyObject *x);
+PyObject *py_over_storage(PyObject *module, PyObject *args);
 
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
@@ -288,6 +291,9 @@ static PyMethodDef functions[] = {
     /* exchange: further functions of the extension */
     { "_to_dlpack", py_to_dlpack, METH_VARARGS, NULL },
     { "_from_dlpack", py_from_dlpack, METH_VARARGS, NULL },
+    { "_storage_key", py_storage_key, METH_O, NULL },
+    { "_storage_bytes", py_storage_bytes, METH_O, NULL },
+    { "_over_storage", py_over_storage, METH_VARARGS, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

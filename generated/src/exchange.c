@@ -225,3 +225,58 @@ td_tensor *td_from_dlpack(void *managed, bool versioned,
         td_free_dlpack(managed, versioned);
     return x;
 }
+/* exchange: functions on storages */
+const void *td_storage_of(const td_tensor *x)
+{
+    return x->storage;
+}
+
+td_tensor *td_storage_bytes(const td_tensor *x)
+{
+    td_tensor *y = td_failed() ? NULL : td_tensor_alias(x);
+    if (y == NULL)
+        return NULL;
+    y->dtype = TD_UINT8;
+    y->rank = 1;
+    y->shape[0] = x->storage->bytes;
+    y->strides[0] = 1;
+    y->offset = 0;
+    return y;
+}
+static bool inside(const td_tensor *bytes, size_t size, td_dims shape,
+                   td_dims strides, int64_t offset)
+{
+    double last = (double)offset;
+    bool good = offset >= 0 && shape.count == strides.count;
+    bool empty = false;
+    for (int d = 0; d < shape.count; d++) {
+        good &= shape.at[d] >= 0 && strides.at[d] >= 0;
+        empty |= shape.at[d] == 0;
+        last += ((double)shape.at[d] - 1) * (double)strides.at[d];
+    }
+    return (good && (empty || (last + 1) * (double)size
+                     <= (double)bytes->storage->bytes))
+        || td_fail(TD_ERROR_VALUE, "storage", "%s at offset %lld leave "
+                   "the %lld bytes of the storage", "shape and strides",
+                   (long long)offset,
+                   (long long)bytes->storage->bytes);
+}
+
+td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
+                           td_dims shape, td_dims strides,
+                           int64_t offset)
+{
+    int64_t numel;
+    if (td_failed() || !td_dims_numel("storage", &shape, &numel)
+        || !inside(bytes, td_dtype_size(dtype), shape, strides, offset))
+        return NULL;
+    td_tensor *y = td_tensor_alias(bytes);
+    if (y == NULL)
+        return NULL;
+    y->dtype = dtype;
+    y->rank = shape.count;
+    y->offset = offset;
+    memcpy(y->shape, shape.at, sizeof y->shape);
+    memcpy(y->strides, strides.at, sizeof y->strides);
+    return y;
+}

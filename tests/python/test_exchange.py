@@ -151,3 +151,88 @@ def test_an_integer_that_is_too_long_names_the_operation():
     for data in (2 ** 70, [1, [2 ** 63][0]], [[-2 ** 64]]):
         with pytest.raises(OverflowError, match=r"tensor\(\).*64 bits"):
             td.tensor(data)
+
+
+# copies that keep ties
+
+WAYS = [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)),
+        lambda x: pickle.loads(pickle.dumps(x, 0))]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tensor_and_its_view_stay_tied(way):
+    x = td.arange(12.0).reshape(3, 4)
+    a, b, c = way((x, x.t()[1:, ::2], x[2, 3]))
+    assert b.tolist() == x.t()[1:, ::2].tolist() and b.stride() == (1, 8)
+    a += 100
+    assert b[0, 0].item() == 101 and c.item() == 111
+    assert x[0, 1].item() == 1
+    assert a.untyped_storage() is b.untyped_storage()
+    assert a.untyped_storage() is not x.untyped_storage()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_parameter_and_its_data_stay_tied(way):
+    p = td.nn.Parameter(td.ones(3))
+    p.grad = td.ones(3)
+    q, d = way((p, p.data))
+    assert type(q) is td.nn.Parameter and q.requires_grad
+    d *= 5
+    assert q.tolist() == [5, 5, 5]
+    assert p.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_of_every_dtype_and_layout(way, dtype):
+    for x in layouts(dtype):
+        y = way(x)
+        assert (y.dtype, y.shape, y.stride(), y.tolist()) \
+            == (x.dtype, x.shape, x.stride(), x.tolist())
+    assert way(td.from_numpy(np.arange(6)[1::2])).tolist() == [1, 3, 5]
+    nothing = td.from_numpy(np.ones((0, 3)))
+    assert way(nothing).shape == (0, 3)
+
+
+def test_a_pickle_that_lies_is_refused():
+    storage = td.ones(4).untyped_storage()
+    assert len(storage) == storage.nbytes() == 16
+    make, (cls, _, *rest) = td.ones(2, 2).__reduce_ex__(4)[:2]
+    assert make(cls, storage, *rest).tolist() == [[1, 1], [1, 1]]
+    for shape, stride, offset in (((5,), (1,), 0), ((2, 2), (2, 1), 1),
+                                  ((2,), (-1,), 3), ((4,), (1,), -1),
+                                  ((2 ** 62, 2), (1, 1), 0),
+                                  ((2,), (2 ** 62,), 0)):
+        with pytest.raises((ValueError, RuntimeError), match="storage"):
+            make(cls, storage, td.float32, shape, stride, offset, False)
+
+
+def test_a_number_formats_as_a_number():
+    x = td.tensor(1.5, requires_grad=True)
+    assert f"{x}" == "1.5" and f"{x:.3f}" == "1.500"
+    assert f"{td.tensor(7):>3}" == "  7"
+    assert f"{td.ones(2)}" == "tensor([1., 1.])"
+    with pytest.raises(TypeError, match="format"):
+        f"{td.ones(2):.2f}"
+
+
+def test_parts_of_a_shape_are_shapes():
+    s = td.zeros(2, 3, 5).shape
+    for part, is_ in ((s[1:], (3, 5)), (s[::2], (2, 5)), (s + (1,),
+                      (2, 3, 5, 1)), (s * 2, (2, 3, 5, 2, 3, 5)), (s[:0], ())):
+        assert type(part) is td.Size and part == is_
+    assert s[1:].numel() == 15 and s[-1] == 5 and s[:0].numel() == 1
+    assert type(pickle.loads(pickle.dumps(s))) is td.Size
+    with pytest.raises(IndexError):
+        s[3]
+
+
+def test_strides_one_by_one():
+    x = td.zeros(2, 3, 5)[:, 1:]
+    assert x.stride() == (15, 5, 1) and x.stride(0) == 15
+    assert x.stride(-1) == 1 and x.storage_offset() == 5
+    for dim in (3, -4):
+        with pytest.raises(IndexError, match=str(dim)):
+            x.stride(dim)
+    with pytest.raises(IndexError, match="stride"):
+        td.tensor(1.0).stride(0)

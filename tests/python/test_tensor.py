@@ -1,8 +1,6 @@
 # needs: python
 """Making, subscripting and reading tensors, with NumPy as the reference."""
 import array
-import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -212,20 +210,6 @@ def test_repr():
     assert repr(x).endswith("requires_grad=True)")
     assert "grad_fn=<" in repr(x * 2)
     assert repr(x.shape) == "treadle.Size([2])"
-
-
-def test_pickle_and_deepcopy():
-    for x in (td.randn(3, 2), td.arange(4), td.tensor([True]), td.zeros(0, 3),
-              td.randn(2, requires_grad=True)):
-        for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
-            assert y.tolist() == x.tolist() and y.dtype is x.dtype
-            assert y.shape == x.shape
-            assert y.requires_grad == x.requires_grad and y is not x
-    assert pickle.loads(pickle.dumps(td.float32)) is td.float32
-    p = td.nn.Parameter(td.ones(2))
-    assert type(copy.deepcopy(p)) is td.nn.Parameter
-    with pytest.raises(RuntimeError, match="leaves"):
-        copy.deepcopy(p * 2)
 
 
 def test_shape_questions():

@@ -22,6 +22,15 @@ TD_API void *td_to_dlpack(td_tensor *x, bool versioned, bool copied);
 TD_API td_tensor *td_from_dlpack(void *managed, bool versioned,
                                  td_opt_bool copy);
 TD_API void td_free_dlpack(void *managed, bool versioned);
+
+/* The same address for all tensors that share memory. */
+TD_API const void *td_storage_of(const td_tensor *x);
+/* All bytes of the storage, as a uint8 vector that shares them. */
+TD_API td_tensor *td_storage_bytes(const td_tensor *x);
+/* A tensor over such bytes; TD_ERROR_VALUE if it would leave them. */
+TD_API td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
+                                  td_dims shape, td_dims strides,
+                                  int64_t offset);
 #ifdef __cplusplus
 }
 #endif

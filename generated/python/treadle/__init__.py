@@ -27,6 +27,6 @@ from ._elementwise import *
 # jit: imports of further parts of the package
 from ._jit import jit
 # exchange: imports of further parts of the package
-from ._exchange import from_dlpack, to_dlpack
+from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 
 __version__ = "0.1.0"

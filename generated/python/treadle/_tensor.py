@@ -2,7 +2,6 @@
 # Tangled from the chapter "package": edit that, not this file.
 """Methods of Tensor that need no C."""
 from collections import namedtuple as _namedtuple
-from copy import deepcopy as _deepcopy
 from . import _C
 from ._C import Tensor
 # package: class device
@@ -55,25 +54,6 @@ def arange(start, end=None, step=1, *, dtype=None, device=None,
                      requires_grad=requires_grad)
 
 
-def _rebuild(cls, data, form, shape, dtype, requires_grad):
-    """The tensor that was pickled: bytes, and how to read them."""
-    x = _C.tensor((), dtype=dtype) if not data else _C.from_numpy(
-        memoryview(bytearray(data)).cast(form)).to(dtype)
-    x = x.reshape(shape)
-    if cls is not Tensor:
-        return Tensor._make_subclass(cls, x, requires_grad)
-    return x.requires_grad_(requires_grad)
-
-
-def _pack(x):
-    """The elements of x as bytes, in a type that memoryview knows."""
-    x = x.detach().contiguous().reshape(-1)
-    if x.dtype in (_C.float16, _C.bfloat16):
-        x = x.to(_C.float32)
-    elif x.dtype in (_C.int8, _C.int16):
-        x = x.to(_C.int32)
-    view = memoryview(x)
-    return bytes(view), view.format
 # package: functions max and min
 def _extreme(name, whole, along, of_two):
     kind = _namedtuple(name, "values indices")
@@ -283,7 +263,7 @@ class _Methods:
 
     def __contains__(self, value):
         return (self == value).any().item()
-    # package: methods about printing and copying
+    # package: methods about printing
     def __repr__(self):
         text = self._text()
         if self._grad_fn_name is not None:
@@ -293,35 +273,9 @@ class _Methods:
         return text
 
     def __format__(self, form):
-        if form and self.ndim == 0:
+        if self.ndim == 0:
             return format(self.item(), form)
-        return format(repr(self), form)
-
-    def __reduce_ex__(self, protocol):
-        return _rebuild, (self.__class__, *_pack(self), tuple(self.shape),
-                          self.dtype, self.requires_grad), \
-            self.__dict__ or None
-
-    def __copy__(self):
-        copy = self.detach()
-        if self.__class__ is not Tensor:
-            copy = Tensor._make_subclass(self.__class__, copy)
-        copy.__dict__.update(self.__dict__)
-        return copy.requires_grad_(self.requires_grad)
-
-    def __deepcopy__(self, memo):
-        if not self.is_leaf:
-            raise RuntimeError("deepcopy: only leaves can be copied; "
-                               "use x.detach()")
-        if id(self) not in memo:
-            copy = self.detach().clone()
-            if self.__class__ is not Tensor:
-                copy = Tensor._make_subclass(self.__class__, copy)
-            memo[id(self)] = copy.requires_grad_(self.requires_grad)
-            if self.grad is not None:
-                copy.grad = self.grad.detach().clone()
-            copy.__dict__.update(_deepcopy(self.__dict__, memo))
-        return memo[id(self)]
+        return object.__format__(self, form)
 
 
 def _give_methods(methods):
