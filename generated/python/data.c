@@ -18,9 +18,13 @@ static bool is_sequence(PyObject *object)
 {
     if (PyList_Check(object) || PyTuple_Check(object))
         return true;
-    return PySequence_Check(object) && !PyUnicode_Check(object)
-        && !PyBytes_Check(object) && !tensor_cast(object)
-        && !PyObject_CheckBuffer(object);
+    if (!PySequence_Check(object) || PyUnicode_Check(object)
+        || PyBytes_Check(object) || tensor_cast(object))
+        return false;
+    const bool has_length = PySequence_Size(object) >= 0;
+    if (!has_length)
+        PyErr_Clear();
+    return has_length || !PyObject_CheckBuffer(object);
 }
 /* values: function leaf_value */
 static bool leaf_value(PyObject *data, td_scalar *out)

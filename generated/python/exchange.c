@@ -95,3 +95,59 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
     return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
                                    shape, strides, offset));
 }
+/* exchange: functions on types and settings */
+/* _promote(dtype, dtype) -> dtype */
+PyObject *py_promote(PyObject *module, PyObject *args)
+{
+    glue *g = PyModule_GetState(module);
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "O!O!:promote_types", g->dtype, &a,
+                          g->dtype, &b))
+        return NULL;
+    return Py_NewRef(g->dtypes[td_promote(dtype_of(g, a),
+                                          dtype_of(g, b))]);
+}
+
+/* _default_dtype(dtype or None) -> the default, after setting it */
+PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
+{
+    glue *g = PyModule_GetState(module);
+    td_error_clear();
+    if (chosen != Py_None
+        && !td_set_default_dtype(dtype_of(g, chosen)))
+        return fail();
+    return Py_NewRef(g->dtypes[td_default_dtype()]);
+}
+
+/* _print_option(which, value) */
+PyObject *py_print_option(PyObject *module, PyObject *args)
+{
+    int which;
+    long long value;
+    if (!PyArg_ParseTuple(args, "iL:set_printoptions", &which, &value))
+        return NULL;
+    td_error_clear();
+    if (which < 0 || which >= TD_PRINT_OPTIONS
+        || !td_set_print_option((td_print_choice)which, value))
+        return fail();
+    Py_RETURN_NONE;
+}
+
+/* _random_state(generator or None[, seed, stream]) -> the old ones */
+PyObject *py_random_state(PyObject *module, PyObject *args)
+{
+    PyObject *of;
+    unsigned long long seed = 0, stream = 0;
+    if (!PyArg_ParseTuple(args, "O|KK:random_state", &of, &seed,
+                          &stream))
+        return NULL;
+    const bool set = PyTuple_GET_SIZE(args) == 3;
+    const td_random_state new = { .seed = seed, .stream = stream };
+    td_generator *g = generator_of(PyModule_GetState(module), of);
+    td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
+                            : td_random_swap(new);
+    if (g == NULL && !set)
+        td_random_swap(old);
+    return Py_BuildValue("KK", (unsigned long long)old.seed,
+                         (unsigned long long)old.stream);
+}

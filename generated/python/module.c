@@ -255,6 +255,10 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *args);
 PyObject *py_storage_key(PyObject *module, PyObject *x);
 PyObject *py_storage_bytes(PyObject *module, PyObject *x);
 PyObject *py_over_storage(PyObject *module, PyObject *args);
+PyObject *py_promote(PyObject *module, PyObject *args);
+PyObject *py_default_dtype(PyObject *module, PyObject *chosen);
+PyObject *py_print_option(PyObject *module, PyObject *args);
+PyObject *py_random_state(PyObject *module, PyObject *args);
 
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
@@ -294,6 +298,10 @@ static PyMethodDef functions[] = {
     { "_storage_key", py_storage_key, METH_O, NULL },
     { "_storage_bytes", py_storage_bytes, METH_O, NULL },
     { "_over_storage", py_over_storage, METH_VARARGS, NULL },
+    { "_promote", py_promote, METH_VARARGS, NULL },
+    { "_default_dtype", py_default_dtype, METH_O, NULL },
+    { "_print_option", py_print_option, METH_VARARGS, NULL },
+    { "_random_state", py_random_state, METH_VARARGS, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

@@ -28,5 +28,7 @@ from ._elementwise import *
 from ._jit import jit
 # exchange: imports of further parts of the package
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
+from ._names import *
+from ._names import Tensor
 
 __version__ = "0.1.0"

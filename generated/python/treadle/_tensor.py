@@ -10,6 +10,8 @@ class device:
     __slots__ = ("type", "index")
 
     def __init__(self, type="cpu", index=None):
+        if isinstance(type, int):
+            type = f"cuda:{type}"
         kind, _, number = str(type).partition(":")
         if kind not in ("cpu", "cuda"):
             raise ValueError(f"device must be 'cpu', not {type!r}")
@@ -177,23 +179,26 @@ class _Methods:
         """Whether a CUDA device holds the elements."""
         return self._device != "cpu"
 
-    def cuda(self, device=None):
+    def cuda(self, device=None, non_blocking=False):
         """On a CUDA device, the first unless another is named."""
         if isinstance(device, int):
             device = f"cuda:{device}"
         return self.to(device or "cuda")
 
-    def to(self, *what, dtype=None, device=None, copy=False):
+    def to(self, *what, dtype=None, device=None, non_blocking=False,
+           copy=False, memory_format=None):
         """In another dtype or on another device: x.to(td.float64)."""
-        for w in what:
-            if isinstance(w, _C.dtype):
+        flags = [w for w in what if isinstance(w, bool)]
+        for w in what[:len(what) - len(flags)]:
+            if isinstance(w, (_C.dtype, type)):
                 dtype = w
             elif isinstance(w, Tensor):
                 dtype, device = w.dtype, w.device
-            elif isinstance(w, int) and not isinstance(w, bool):
+            elif isinstance(w, int):
                 device = f"cuda:{w}"
-            else:
+            elif w is not None:
                 device = w
+        copy = flags[1] if len(flags) > 1 else copy
         place = self._device if device is None else str(device)
         place = {"cuda": "cuda:0", "cpu:0": "cpu"}.get(place, place)
         there = self if place == self._device else _C.to_device(self, place)
@@ -201,32 +206,9 @@ class _Methods:
             there = _C.to(there, dtype)
         return there.clone() if copy and there is self else there
 
-    def type(self, dtype=None):
-        """The name of the dtype, or this tensor in another one."""
-        return repr(self.dtype) if dtype is None else self.to(dtype)
-
     def type_as(self, other):
         """This tensor in the dtype of another."""
         return self.to(other.dtype)
-
-    def float(self):
-        """In float32."""
-        return self.to(_C.float32)
-    def double(self):
-        """In float64."""
-        return self.to(_C.float64)
-
-    def long(self):
-        """In int64."""
-        return self.to(_C.int64)
-
-    def int(self):
-        """In int32."""
-        return self.to(_C.int32)
-
-    def bool(self):
-        """As truth values."""
-        return self.to(_C.bool)
 
     def cpu(self):
         """On the CPU."""
@@ -242,8 +224,10 @@ class _Methods:
     # package: methods about NumPy
     __array_priority__ = 1000
 
-    def numpy(self):
-        """A NumPy array on the same memory."""
+    def numpy(self, *, force=False):
+        """A NumPy array on the same memory; or, by force, a copy."""
+        if force:
+            self = self.detach().cpu()
         if self._device != "cpu":
             raise TypeError(f"can't convert {self._device} device type "
                             "tensor to numpy. Use Tensor.cpu() to copy the "
