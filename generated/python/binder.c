@@ -25,6 +25,7 @@ typedef struct {
     PyObject *const *rest;              /* spread integers, n_rest */
     Py_ssize_t n_rest;
     int requires_grad;
+    bool unknown;                       /* a keyword of no parameter */
     int n_in, n_attr, n_ints, n_lists;
     td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
     int64_t ints[MAX_INT_LISTS][TD_MAX_RANK];
@@ -300,6 +301,7 @@ static bool take_named(call_state *c, PyObject *const *values,
             if (c->requires_grad < 0)
                 return false;
         } else if (at < 0) {
+            c->unknown = true;
             return complain(o, "unexpected keyword argument '%U'",
                             name);
         } else if (c->given[at] != NULL) {
@@ -347,6 +349,27 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
         return wrap(g, call->out[0]);
     return wrap_many(g, call->out, call->n_out);
 }
+/* binder: function ask_spare */
+static PyObject *ask_spare(PyObject *self, PyObject *const *args,
+                           Py_ssize_t n, PyObject *names)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *spare = PyObject_GetAttrString(self, "_spare");
+    PyObject *result = spare ? PyObject_Vectorcall(spare, args,
+                                                   (size_t)n, names)
+                             : Py_NewRef(Py_NotImplemented);
+    Py_XDECREF(spare);
+    if (result == Py_NotImplemented) {
+        Py_CLEAR(result);
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return result;
+}
 /* binder: function operator_vectorcall */
 static PyObject *operator_vectorcall(PyObject *self,
     PyObject *const *args, size_t nargsf, PyObject *names)
@@ -366,6 +389,8 @@ static PyObject *operator_vectorcall(PyObject *self,
                          .attr = c.attr,
                          .n_out = o->signature.n_results };
         result = run_call(o->glue, &call, c.elements);
+    } else if (c.unknown) {
+        result = ask_spare(self, args, n, names);
     }
     /* binder: free the lists of the call */
     for (int i = 0; i < c.n_lists; i++) {

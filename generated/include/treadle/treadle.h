@@ -40,4 +40,6 @@
 #include <treadle/compile.h>
 /* python: umbrella includes */
 #include <treadle/foreign.h>
+/* exchange: umbrella includes */
+#include <treadle/exchange.h>
 #endif

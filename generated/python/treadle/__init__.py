@@ -26,5 +26,9 @@ from . import autograd, cuda, nn, optim, utils, datasets
 from ._elementwise import *
 # jit: imports of further parts of the package
 from ._jit import jit
+# exchange: imports of further parts of the package
+from ._exchange import from_dlpack, to_dlpack, UntypedStorage
+from ._names import *
+from ._names import Tensor
 
 __version__ = "0.1.0"
