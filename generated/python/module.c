@@ -242,6 +242,8 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
+/* functional: prototypes of further functions */
+PyObject *py_leads_beyond(PyObject *module, PyObject *args);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -285,6 +287,8 @@ static PyMethodDef functions[] = {
     { "_record", py_record, METH_VARARGS, NULL },
     { "_device_count", py_device_count, METH_NOARGS, NULL },
     { "_synchronise", py_synchronise, METH_O, NULL },
+    /* functional: further functions of the extension */
+    { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },

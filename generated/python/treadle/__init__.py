@@ -24,6 +24,8 @@ nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
+# functional: imports of further parts of the package
+from . import func
 # jit: imports of further parts of the package
 from ._jit import jit
 # exchange: imports of further parts of the package
