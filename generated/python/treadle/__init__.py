@@ -22,6 +22,9 @@ int = int32
 short = int16
 nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
+# order: imports of further parts of the package
+from ._order import var, std, var_mean, std_mean, median, norm
+from . import linalg
 # jit: imports of further parts of the package
 from ._jit import jit
 

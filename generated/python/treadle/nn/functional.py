@@ -3,6 +3,7 @@
 """Layers and losses as functions."""
 from .. import _C
 from .._C import linear, relu, sigmoid, tanh
+from .._C import cosine_similarity, normalize
 
 
 def softmax(input, dim=-1, dtype=None):
