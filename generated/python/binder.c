@@ -15,6 +15,8 @@ typedef struct {
     int positional;                     /* parameters before the star */
     int spread;         /* the int[] that f(1, 2) spells out, or -1 */
     bool creates;       /* takes no tensor: accepts requires_grad */
+    PyObject *results;  /* the named tuple of the results, or NULL */
+    char results_name[64];
     PyObject *text, *document;
     PyMethodDef function;
 } operator_object;
@@ -398,6 +400,8 @@ static PyObject *operator_vectorcall(PyObject *self,
             td_release(*x);
         PyMem_Free(c.list[i]);
     }
+    if (result && o->results)
+        Py_SETREF(result, PyObject_CallOneArg(o->results, result));
     if (result && c.requires_grad)
         td_set_requires_grad(((tensor_object *)result)->handle, true);
     if (result && td_failed()) {
@@ -528,6 +532,7 @@ static void operator_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     for (int i = 0; i < TD_MAX_PARAMETERS; i++)
         Py_XDECREF(o->name[i]);
+    Py_XDECREF(o->results);
     Py_XDECREF(o->text);
     Py_XDECREF(o->document);
     PyObject_Free(self);
@@ -559,6 +564,22 @@ static PyType_Spec operator_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
     | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots
 };
+/* binder: function name_results */
+static bool name_results(operator_object *o)
+{
+    const td_signature *s = &o->signature;
+    PyStructSequence_Field fields[TD_MAX_RESULTS + 1] = { { 0 } };
+    if (s->result[0][0] == '\0')
+        return true;
+    for (int i = 0; i < s->n_results; i++)
+        fields[i].name = s->result[i];
+    snprintf(o->results_name, sizeof o->results_name,
+             "treadle.return_types.%s", s->name);
+    PyStructSequence_Desc desc = { o->results_name, NULL, fields,
+                                   s->n_results };
+    o->results = (PyObject *)PyStructSequence_NewType(&desc);
+    return o->results != NULL;
+}
 /* binder: function new_operator */
 static operator_object *new_operator(glue *g, const td_op *op)
 {
@@ -572,7 +593,8 @@ static operator_object *new_operator(glue *g, const td_op *op)
     o->op = op;
     if (!td_signature_parse(td_op_signature(op), &o->signature))
         fail();
-    else if (study_parameters(o) && describe_operator(o))
+    else if (study_parameters(o) && describe_operator(o)
+             && name_results(o))
         return o;
     Py_DECREF(o);
     return NULL;

@@ -24,6 +24,8 @@
 #include <treadle/random.h>
 /* graph: umbrella includes */
 #include <treadle/autograd.h>
+/* order: umbrella includes */
+#include <treadle/order.h>
 /* gradcheck: umbrella includes */
 #include <treadle/gradcheck.h>
 /* modules: umbrella includes */
