@@ -15,6 +15,8 @@ typedef struct {
     int positional;                     /* parameters before the star */
     int spread;         /* the int[] that f(1, 2) spells out, or -1 */
     bool creates;       /* takes no tensor: accepts requires_grad */
+    PyObject *results;  /* the named tuple of the results, or NULL */
+    char results_name[64];
     PyObject *text, *document;
     PyMethodDef function;
 } operator_object;
@@ -25,6 +27,7 @@ typedef struct {
     PyObject *const *rest;              /* spread integers, n_rest */
     Py_ssize_t n_rest;
     int requires_grad;
+    bool unknown;                       /* a keyword of no parameter */
     int n_in, n_attr, n_ints, n_lists;
     td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
     int64_t ints[MAX_INT_LISTS][TD_MAX_RANK];
@@ -300,6 +303,7 @@ static bool take_named(call_state *c, PyObject *const *values,
             if (c->requires_grad < 0)
                 return false;
         } else if (at < 0) {
+            c->unknown = true;
             return complain(o, "unexpected keyword argument '%U'",
                             name);
         } else if (c->given[at] != NULL) {
@@ -347,6 +351,27 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
         return wrap(g, call->out[0]);
     return wrap_many(g, call->out, call->n_out);
 }
+/* binder: function ask_spare */
+static PyObject *ask_spare(PyObject *self, PyObject *const *args,
+                           Py_ssize_t n, PyObject *names)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *spare = PyObject_GetAttrString(self, "_spare");
+    PyObject *result = spare ? PyObject_Vectorcall(spare, args,
+                                                   (size_t)n, names)
+                             : Py_NewRef(Py_NotImplemented);
+    Py_XDECREF(spare);
+    if (result == Py_NotImplemented) {
+        Py_CLEAR(result);
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return result;
+}
 /* binder: function operator_vectorcall */
 static PyObject *operator_vectorcall(PyObject *self,
     PyObject *const *args, size_t nargsf, PyObject *names)
@@ -366,6 +391,8 @@ static PyObject *operator_vectorcall(PyObject *self,
                          .attr = c.attr,
                          .n_out = o->signature.n_results };
         result = run_call(o->glue, &call, c.elements);
+    } else if (c.unknown) {
+        result = ask_spare(self, args, n, names);
     }
     /* binder: free the lists of the call */
     for (int i = 0; i < c.n_lists; i++) {
@@ -373,6 +400,8 @@ static PyObject *operator_vectorcall(PyObject *self,
             td_release(*x);
         PyMem_Free(c.list[i]);
     }
+    if (result && o->results)
+        Py_SETREF(result, PyObject_CallOneArg(o->results, result));
     if (result && c.requires_grad)
         td_set_requires_grad(((tensor_object *)result)->handle, true);
     if (result && td_failed()) {
@@ -503,6 +532,7 @@ static void operator_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     for (int i = 0; i < TD_MAX_PARAMETERS; i++)
         Py_XDECREF(o->name[i]);
+    Py_XDECREF(o->results);
     Py_XDECREF(o->text);
     Py_XDECREF(o->document);
     PyObject_Free(self);
@@ -534,6 +564,22 @@ static PyType_Spec operator_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
     | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots
 };
+/* binder: function name_results */
+static bool name_results(operator_object *o)
+{
+    const td_signature *s = &o->signature;
+    PyStructSequence_Field fields[TD_MAX_RESULTS + 1] = { { 0 } };
+    if (s->result[0][0] == '\0')
+        return true;
+    for (int i = 0; i < s->n_results; i++)
+        fields[i].name = s->result[i];
+    snprintf(o->results_name, sizeof o->results_name,
+             "treadle.return_types.%s", s->name);
+    PyStructSequence_Desc desc = { o->results_name, NULL, fields,
+                                   s->n_results };
+    o->results = (PyObject *)PyStructSequence_NewType(&desc);
+    return o->results != NULL;
+}
 /* binder: function new_operator */
 static operator_object *new_operator(glue *g, const td_op *op)
 {
@@ -547,7 +593,8 @@ static operator_object *new_operator(glue *g, const td_op *op)
     o->op = op;
     if (!td_signature_parse(td_op_signature(op), &o->signature))
         fail();
-    else if (study_parameters(o) && describe_operator(o))
+    else if (study_parameters(o) && describe_operator(o)
+             && name_results(o))
         return o;
     Py_DECREF(o);
     return NULL;

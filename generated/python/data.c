@@ -18,9 +18,13 @@ static bool is_sequence(PyObject *object)
 {
     if (PyList_Check(object) || PyTuple_Check(object))
         return true;
-    return PySequence_Check(object) && !PyUnicode_Check(object)
-        && !PyBytes_Check(object) && !tensor_cast(object)
-        && !PyObject_CheckBuffer(object);
+    if (!PySequence_Check(object) || PyUnicode_Check(object)
+        || PyBytes_Check(object) || tensor_cast(object))
+        return false;
+    const bool has_length = PySequence_Size(object) >= 0;
+    if (!has_length)
+        PyErr_Clear();
+    return has_length || !PyObject_CheckBuffer(object);
 }
 /* values: function leaf_value */
 static bool leaf_value(PyObject *data, td_scalar *out)
@@ -37,7 +41,11 @@ static bool leaf_value(PyObject *data, td_scalar *out)
         *out = value.as.scalar;
         return true;
     }
-    if (!PyErr_Occurred())
+    if (PyErr_Occurred()
+        && PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_OverflowError, "tensor(): argument 'data'"
+                        " holds an integer beyond 64 bits");
+    else if (!PyErr_Occurred())
         PyErr_Format(PyExc_TypeError, "tensor: cannot make a number of "
                      "%.100s", Py_TYPE(data)->tp_name);
     return false;
@@ -236,7 +244,12 @@ static bool element_strides(const Py_buffer *view, td_dims *strides)
         }
         strides->at[i] = view->strides[i] / view->itemsize;
     }
-    return true;
+    const bool aligned = view->len == 0
+        || (uintptr_t)view->buf % (size_t)view->itemsize == 0;
+    if (!aligned)
+        PyErr_SetString(PyExc_ValueError, "from_numpy: elements that "
+            "are not aligned cannot be shared; pass a copy");
+    return aligned;
 }
 PyObject *from_numpy(PyObject *module, PyObject *data)
 {

@@ -53,6 +53,11 @@ typedef struct {
     PyObject *hooks;                /* {id: callable}, or NULL */
     bool owner;                     /* we own the handle, not it us */
 } tensor_object;
+/* extension: struct handles */
+typedef struct {
+    int n;
+    td_tensor **at;
+} handles;
 /* extension: prototypes of the extension */
 /* tensor.c */
 void tensor_dealloc(PyObject *self);
@@ -99,6 +104,8 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 /* gradient.c */
+bool take_handles(PyObject *tuple, bool none, handles *out);
+void drop_handles(handles *h);
 bool publish_state(glue *g);
 bool function_backward(void *context, td_custom_call *call);
 PyObject *py_backward(PyObject *module, PyObject *args);

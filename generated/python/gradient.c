@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "extension": edit that, not this file. */
 #include "glue.h"
-/* extension: struct handles */
-typedef struct {
-    int n;
-    td_tensor **at;
-} handles;
 /* extension: functions of handles */
 /* Retains the tensors of a tuple; None is NULL if that is allowed. */
-static bool take_handles(PyObject *tuple, bool none, handles *out)
+bool take_handles(PyObject *tuple, bool none, handles *out)
 {
     const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
     *out = (handles){ (int)n, PyMem_Calloc((size_t)n + 1,
@@ -32,7 +27,7 @@ static bool take_handles(PyObject *tuple, bool none, handles *out)
     return true;
 }
 
-static void drop_handles(handles *h)
+void drop_handles(handles *h)
 {
     for (int i = 0; i < h->n && h->at; i++)
         td_release(h->at[i]);

@@ -242,6 +242,8 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
+/* functional: prototypes of further functions */
+PyObject *py_leads_beyond(PyObject *module, PyObject *args);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -249,6 +251,16 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs);
 PyObject *py_program_text(PyObject *module, PyObject *capsule);
 PyObject *py_compile(PyObject *module, PyObject *args);
 PyObject *py_execute(PyObject *module, PyObject *args);
+/* exchange: prototypes of further functions */
+PyObject *py_to_dlpack(PyObject *module, PyObject *args);
+PyObject *py_from_dlpack(PyObject *module, PyObject *args);
+PyObject *py_storage_key(PyObject *module, PyObject *x);
+PyObject *py_storage_bytes(PyObject *module, PyObject *x);
+PyObject *py_over_storage(PyObject *module, PyObject *args);
+PyObject *py_promote(PyObject *module, PyObject *args);
+PyObject *py_default_dtype(PyObject *module, PyObject *chosen);
+PyObject *py_print_option(PyObject *module, PyObject *args);
+PyObject *py_random_state(PyObject *module, PyObject *args);
 
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
@@ -275,6 +287,8 @@ static PyMethodDef functions[] = {
     { "_record", py_record, METH_VARARGS, NULL },
     { "_device_count", py_device_count, METH_NOARGS, NULL },
     { "_synchronise", py_synchronise, METH_O, NULL },
+    /* functional: further functions of the extension */
+    { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },
@@ -282,6 +296,16 @@ static PyMethodDef functions[] = {
     { "_program_text", py_program_text, METH_O, NULL },
     { "_compile", py_compile, METH_VARARGS, NULL },
     { "_execute", py_execute, METH_VARARGS, NULL },
+    /* exchange: further functions of the extension */
+    { "_to_dlpack", py_to_dlpack, METH_VARARGS, NULL },
+    { "_from_dlpack", py_from_dlpack, METH_VARARGS, NULL },
+    { "_storage_key", py_storage_key, METH_O, NULL },
+    { "_storage_bytes", py_storage_bytes, METH_O, NULL },
+    { "_over_storage", py_over_storage, METH_VARARGS, NULL },
+    { "_promote", py_promote, METH_VARARGS, NULL },
+    { "_default_dtype", py_default_dtype, METH_O, NULL },
+    { "_print_option", py_print_option, METH_VARARGS, NULL },
+    { "_random_state", py_random_state, METH_VARARGS, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

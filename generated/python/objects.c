@@ -118,6 +118,33 @@ PyObject *new_size(glue *g, const int64_t *sizes, int n)
     Py_XDECREF(tuple);
     return size;
 }
+static PyObject *as_size(PyObject *like, PyObject *tuple)
+{
+    if (tuple == NULL || !PyTuple_CheckExact(tuple))
+        return tuple;
+    PyObject *size = PyObject_CallOneArg((PyObject *)Py_TYPE(like),
+                                         tuple);
+    Py_DECREF(tuple);
+    return size;
+}
+
+static PyObject *size_subscript(PyObject *self, PyObject *key)
+{
+    return as_size(self, PyTuple_Type.tp_as_mapping->mp_subscript(
+        self, key));
+}
+
+static PyObject *size_concat(PyObject *self, PyObject *other)
+{
+    return as_size(self, PyTuple_Type.tp_as_sequence->sq_concat(
+        self, other));
+}
+
+static PyObject *size_repeat(PyObject *self, Py_ssize_t n)
+{
+    return as_size(self, PyTuple_Type.tp_as_sequence->sq_repeat(
+        self, n));
+}
 /* values: type of shapes */
 static PyMethodDef size_methods[] = {
     { "numel", size_numel, METH_NOARGS, "The product of the sizes." },
@@ -125,6 +152,8 @@ static PyMethodDef size_methods[] = {
 };
 static PyType_Slot size_slots[] = {
     { Py_tp_repr, size_repr }, { Py_tp_methods, size_methods },
+    { Py_mp_subscript, size_subscript },
+    { Py_sq_concat, size_concat }, { Py_sq_repeat, size_repeat },
     { 0, NULL },
 };
 static PyType_Spec size_spec = {

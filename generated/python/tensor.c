@@ -289,14 +289,36 @@ static PyObject *tensor_text(PyObject *self, PyObject *unused)
     PyMem_Free(text);
     return result;
 }
-static PyObject *tensor_stride(PyObject *self, PyObject *unused)
+static PyObject *stride_of(td_tensor *x, int dim)
+{
+    td_error_clear();
+    if (td_rank(x) > 0 && td_size(x, dim) >= 0)
+        return PyLong_FromLongLong(
+            td_strides(x)[dim < 0 ? dim + td_rank(x) : dim]);
+    if (!td_failed())
+        td_fail(TD_ERROR_INDEX, "stride", "a tensor of rank 0 has no "
+                "dimension %d", dim);
+    return fail();
+}
+
+static PyObject *tensor_stride(PyObject *self, PyObject *args)
 {
     td_tensor *x = handle_of(self);
+    int dim = TD_MAX_RANK;
+    if (!PyArg_ParseTuple(args, "|i:stride", &dim))
+        return NULL;
+    if (dim < TD_MAX_RANK)
+        return stride_of(x, dim);
     PyObject *tuple = PyTuple_New(td_rank(x));
     for (int i = 0; i < td_rank(x) && tuple; i++)
         PyTuple_SET_ITEM(tuple, i,
                          PyLong_FromLongLong(td_strides(x)[i]));
     return tuple;
+}
+
+static PyObject *tensor_offset(PyObject *self, PyObject *unused)
+{
+    return PyLong_FromLongLong(td_offset(handle_of(self)));
 }
 
 static PyObject *tensor_numel(PyObject *self, PyObject *unused)
@@ -348,8 +370,10 @@ static PyMethodDef tensor_methods[] = {
       "The only element, as a Python number." },
     { "tolist", tensor_tolist, METH_NOARGS,
       "The elements as nested lists of Python numbers." },
-    { "stride", tensor_stride, METH_NOARGS,
-      "Elements to step over, for each dimension." },
+    { "stride", tensor_stride, METH_VARARGS,
+      "Elements to step over, for each dimension or one." },
+    { "storage_offset", tensor_offset, METH_NOARGS,
+      "Elements of the storage before the first." },
     { "numel", tensor_numel, METH_NOARGS, "The number of elements." },
     { "is_contiguous", tensor_contiguous, METH_NOARGS,
       "Whether the elements lie in row-major order." },

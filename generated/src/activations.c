@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "activations": edit that, not this file. */
-/* Composite operators: formulas, curves with options, forms in place. */
+/* Composite operators: formulas, choices, forms in place. */
 #include "elementwise.h"
 #include "formula.h"
 #include <float.h>
@@ -124,14 +124,15 @@ bool masked_fill_kernel(td_call *call)
     const td_tensor_options same = { .dtype = x->dtype,
                                      .device = td_device_of(x) };
     if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
-        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "the value must "
-            "have rank 0, got %d", v->as.tensor->rank);
+        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "the value "
+            "must have rank 0, got %d", v->as.tensor->rank);
     if (category(x->dtype) == 1 && !(fabs(value) < 0x1p63))
-        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "%g does not fit "
-                       "%s", value, td_dtype_name(x->dtype));
+        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "%g does not "
+                       "fit %s", value, td_dtype_name(x->dtype));
     td_scope_begin();
-    td_tensor *fill = v->kind == TD_TENSOR ? td_to(v->as.tensor, x->dtype)
-                    : td_full(TD_RANK_0, v->as.scalar, same);
+    td_tensor *fill = v->kind == TD_TENSOR
+        ? td_to(v->as.tensor, x->dtype)
+        : td_full(TD_RANK_0, v->as.scalar, same);
     return td_return(call, td_scope_end_with(
         td_where(call->in[1].as.tensor, fill, x)));
 }
@@ -149,7 +150,8 @@ static bool may_store(const char *op, td_tensor *x, td_tensor *y)
     if (category(y->dtype) > category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
                        "cannot be stored in %s",
-                       td_dtype_name(y->dtype), td_dtype_name(x->dtype));
+                       td_dtype_name(y->dtype),
+                       td_dtype_name(x->dtype));
     if (!td_dims_equal(&have, &get))
         return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
                        "cannot hold the broadcast shape %s",

@@ -28,6 +28,7 @@ typedef struct td_pass {
     capture *captures;          /* what td_grad asks for, or NULL */
     int n_captures;
     bool retain, create;
+    bool beyond;                /* it met a leaf not asked for */
 } td_pass;
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)
@@ -120,6 +121,7 @@ static td_sink *make_sink(td_pass *pass, td_tensor *leaf)
 static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
 {
     *sink = pass->captures ? leaf->sink : make_sink(pass, leaf);
+    pass->beyond = pass->beyond || *sink == NULL;
     return *sink != NULL || pass->captures != NULL;
 }
 /* backward: function settle */
@@ -186,7 +188,8 @@ static bool discover(td_pass *pass, int n, td_tensor *const *roots)
     bool ok = prepare_captures(pass);
     for (int i = 0; ok && i < n; i++)
         if (roots[i]->node == NULL)
-            ok = pass->captures || make_sink(pass, roots[i]);
+            ok = !roots[i]->requires_grad
+              || find_sink(pass, roots[i], &(td_sink *){ NULL });
         else if (is_new(pass, roots[i]->node))
             ok = walk(pass, roots[i]->node);
     for (td_sink *sink = pass->sinks; sink; sink = sink->next)
@@ -514,4 +517,20 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
     ok = ok && !td_failed();
     td_free(pass.captures, (size_t)n_inputs * sizeof(capture));
     return ok;
+}
+/* backward: function td_leads_beyond */
+bool td_leads_beyond(td_tensor *const *outputs, int n_outputs,
+                     td_tensor *const *inputs, int n_inputs)
+{
+    td_pass pass = {
+        .n_captures = n_inputs,
+        .captures = td_alloc_array((size_t)n_inputs, sizeof(capture)),
+    };
+    bool ok = pass.captures != NULL && can_ask(inputs, n_inputs);
+    for (int i = 0; ok && i < n_inputs; i++)
+        pass.captures[i].of = inputs[i];
+    ok = ok && discover(&pass, n_outputs, outputs);
+    end_pass(&pass);
+    td_free(pass.captures, (size_t)n_inputs * sizeof(capture));
+    return ok && pass.beyond;
 }

@@ -178,7 +178,7 @@ static bool describe(job *j, const td_call *call, int row, int flags)
         if (j->in[i].kind == TD_NONE)
             return td_fail(TD_ERROR_VALUE, j->op, "operand %d is "
                            "missing", i + 1);
-    if ((flags & OF_FLOAT) != 0)        /* the number beside x has no say */
+    if ((flags & OF_FLOAT) != 0)        /* a slope has no vote */
         j->dtype = dtype_of(&j->in[0]);
     else
         j->dtype = td_result_type(j->n, j->in);

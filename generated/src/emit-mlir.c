@@ -18,6 +18,7 @@ typedef struct {
     int dim, lanes;         /* elements at once, in this dimension */
     int64_t from, upto;     /* of that dimension */
     int load[TD_LOADS + 1]; /* names of what was loaded */
+    const td_op *row;       /* whose formula is being written */
 } writer;
 
 /* mlir: functions that name values */
@@ -129,7 +130,12 @@ static const char *const words[TD_OP_COUNT] = {
     [TD_OP_exp] = "math.exp", [TD_OP_log] = "math.log",
     [TD_OP_sqrt] = "math.sqrt", [TD_OP_sin] = "math.sin",
     [TD_OP_cos] = "math.cos", [TD_OP_tanh] = "math.tanh",
-    [TD_OP_pow] = "math.powf",
+    [TD_OP_pow] = "math.powf", [TD_OP_erf] = "math.erf",
+    [TD_OP_expm1] = "math.expm1", [TD_OP_log1p] = "math.log1p",
+    [TD_OP_log2] = "math.log2", [TD_OP_log10] = "math.log10",
+    [TD_OP_exp2] = "math.exp2", [TD_OP_floor] = "math.floor",
+    [TD_OP_ceil] = "math.ceil", [TD_OP_atan] = "math.atan",
+    [TD_OP_atan2] = "math.atan2",
 };
 
 /* mlir: functions that write terms */
@@ -167,6 +173,9 @@ typedef struct {
     td_dtype type;
 } typed;
 
+static int write_row(writer *w, const td_op *op, td_dtype type,
+                     const int *operand, td_dtype result);
+
 static typed write_term(writer *w, const td_term *t, td_dtype type,
                         const typed *at)
 {
@@ -188,9 +197,13 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
     const word of = type_of(w, type);
     if (how != NULL)
         return (typed){ two(w, how, x, y, of), TD_BOOL };
+    const td_op *op = &td_ops[t->op];
+    const int both[] = { x, y };
+    if (words[t->op] == NULL && op != w->row && td_row_of(op) != NULL)
+        return (typed){ write_row(w, op, type, both, type), type };
     if (words[t->op] == NULL || !td_dtype_is_floating(type))
         td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end has no "
-                "word for '%s'", td_ops[t->op].name);
+                "word for '%s'", op->name);
     else if (t->n == 1)
         return (typed){ name(w, "%s %%%d : %s", words[t->op], x, of.text),
                         type };
@@ -203,6 +216,8 @@ static int write_row(writer *w, const td_op *op, td_dtype type,
 {
     td_formula f;
     typed at[TD_TERMS] = { { 0 } };
+    const td_op *const outer = w->row;
+    w->row = op;
     if (!td_formula_parse(td_row_of(op)->text, &f)) {
         td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end "
                 "cannot read the formula of '%s'", op->name);
@@ -218,6 +233,7 @@ static int write_row(writer *w, const td_op *op, td_dtype type,
         else
             at[i] = write_term(w, t, type, at);
     }
+    w->row = outer;
     const typed last = at[f.count - 1];
     return convert(w, last.name, last.type, result);
 }

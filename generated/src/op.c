@@ -142,7 +142,8 @@ bool td_signature_parse(const char *text, td_signature *out)
     /* operators: count the results after the arrow */
     ok = ok && token(&at, "->");
     while (ok && token(&at, "tensor")) {
-        out->n_results++;
+        word(&at, out->result[out->n_results++], sizeof out->result[0]);
+        ok = out->n_results < TD_MAX_RESULTS;
         token(&at, ",");
     }
     return ok && *at == '\0';

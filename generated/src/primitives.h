@@ -459,7 +459,8 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
         const T whole = q - select(below, 1, 0), low = floor(whole);  \
         const T near = low + select(whole - low > 0.5f, 1, 0);        \
         return select(b == 0, a / b,                                  \
-                      select(whole != 0, near, copysign(0, a / b)));  \
+                      select(whole != 0, near,                        \
+                             copysign((T)0, a / b)));                 \
     }
 DIVISION(float, f32, fmodf, floorf, copysignf)
 DIVISION(double, f64, fmod, floor, copysign)
@@ -488,7 +489,8 @@ NUMBER_2(p_floor_divide, floor_divide_f32, floor_divide_f64,
 #define p_bitwise_or(a, b)  ((a) | (b))
 #define p_bitwise_xor(a, b) ((a) ^ (b))
 #define p_bitwise_left_shift(a, b) \
-    select(((b) < 0) | ((b) > 63), 0, (a) << ((b) & 63))
+    select(((b) < 0) | ((b) > 63), 0, \
+           (int64_t)((uint64_t)(a) << ((b) & 63)))
 #define p_bitwise_right_shift(a, b) \
-    ((a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
+    ((int64_t)(a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
 #endif

@@ -43,10 +43,39 @@ td_scalar td_element(const td_tensor *x, int64_t at)
     return x->dtype == TD_BOOL ? td_boolean(i != 0) : td_int(i);
 }
 
+/* printing: functions of the print options */
+static const struct { int64_t usual, least, most; } range[] = {
+    [TD_PRINT_PRECISION] = { 4, 0, 30 },
+    [TD_PRINT_THRESHOLD] = { 1000, 0, INT64_MAX - 2 },
+    [TD_PRINT_EDGEITEMS] = { 3, 1, 1 << 20 },
+    [TD_PRINT_LINEWIDTH] = { 80, 1, 1 << 20 },
+    [TD_PRINT_SCI_MODE] = { -1, -1, 1 },
+};
+
+int64_t td_print_option(td_print_choice which)
+{
+    const int64_t chosen = atomic_load(&td_process()->print[which]);
+    return chosen ? chosen - 2 : range[which].usual;
+}
+
+bool td_set_print_option(td_print_choice which, int64_t value)
+{
+    if (value < range[which].least || value > range[which].most)
+        return td_fail(TD_ERROR_VALUE, "set_printoptions", "option %d "
+            "must be in %lld ... %lld, not %lld", (int)which,
+            (long long)range[which].least,
+            (long long)range[which].most, (long long)value);
+    atomic_store(&td_process()->print[which], value + 2);
+    return true;
+}
+
 /* printing: struct format */
 typedef enum { WHOLE, DECIMAL, EXPONENT, INTEGER, TRUTH } style;
 
+enum { TEXT = 400 };            /* the longest number, 1e308 in full */
+
 typedef struct {
+    int64_t option[TD_PRINT_OPTIONS];
     double largest, smallest;   /* magnitudes, but for 0 */
     bool whole;
     style style;
@@ -71,35 +100,39 @@ static void break_line(format *f, int lines, int indent)
 }
 
 /* printing: function number_text */
-static int number_text(const format *f, td_scalar s, char text[64])
+static int number_text(const format *f, td_scalar s, char text[TEXT])
 {
     switch (f->style) {
     case TRUTH:
-        return snprintf(text, 64, "%s", s.as.b ? "True" : "False");
+        return snprintf(text, TEXT, "%s", s.as.b ? "True" : "False");
     case INTEGER:
-        return snprintf(text, 64, "%lld", (long long)s.as.i);
+        return snprintf(text, TEXT, "%lld", (long long)s.as.i);
     default:
         if (isnan(s.as.f))
-            return snprintf(text, 64, "nan");
+            return snprintf(text, TEXT, "nan");
         if (isinf(s.as.f))
-            return snprintf(text, 64, s.as.f < 0 ? "-inf" : "inf");
-        return snprintf(text, 64, f->style == WHOLE ? "%.0f." :
-                        f->style == DECIMAL ? "%.4f" : "%.4e", s.as.f);
+            return snprintf(text, TEXT, s.as.f < 0 ? "-inf" : "inf");
+        return snprintf(text, TEXT, f->style == WHOLE ? "%.*f." :
+                        f->style == DECIMAL ? "%.*f" : "%.*e",
+                        f->style == WHOLE ? 0
+                        : (int)f->option[TD_PRINT_PRECISION], s.as.f);
     }
 }
 
 /* printing: function shown */
-enum { SUMMARISE_FROM = 1000, EDGE = 3, LINE = 80 };
-
-static bool shown(const td_tensor *x, int d, int64_t i)
+static bool shown(const td_tensor *x, int d, int64_t i,
+                  const format *f)
 {
-    return td_numel(x) <= SUMMARISE_FROM || i < EDGE
-        || i >= x->shape[d] - EDGE;
+    const int64_t edge = f->option[TD_PRINT_EDGEITEMS];
+    return td_numel(x) <= f->option[TD_PRINT_THRESHOLD] || i < edge
+        || i >= x->shape[d] - edge;
 }
 
-static int64_t next_shown(const td_tensor *x, int d, int64_t i)
+static int64_t next_shown(const td_tensor *x, int d, int64_t i,
+                          const format *f)
 {
-    return shown(x, d, i + 1) ? i + 1 : x->shape[d] - EDGE;
+    return shown(x, d, i + 1, f) ? i + 1
+         : x->shape[d] - f->option[TD_PRINT_EDGEITEMS];
 }
 
 /* printing: function each_shown */
@@ -111,7 +144,8 @@ static void each_shown(const td_tensor *x, int d, int64_t at,
     if (d == x->rank)
         visit(f, td_element(x, at));
     else
-        for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i))
+        for (int64_t i = 0; i < x->shape[d];
+             i = next_shown(x, d, i, f))
             each_shown(x, d + 1, at + i * x->strides[d], visit, f);
 }
 static void note_size(format *f, td_scalar s)
@@ -140,7 +174,7 @@ static style choose_style(const td_tensor *x, format *f)
 }
 static void note_width(format *f, td_scalar s)
 {
-    char text[64];
+    char text[TEXT];
     const int n = number_text(f, s, text);
     if (s.kind != TD_SCALAR_FLOAT || (isfinite(s.as.f) && s.as.f != 0))
         f->width = n > f->width ? n : f->width;
@@ -150,10 +184,12 @@ static void note_width(format *f, td_scalar s)
 static void print_row(const td_tensor *x, int d, int64_t at, int indent,
                       format *f)
 {
-    char text[64], padded[80];
-    const int fit = (LINE - indent + 1) / (f->width + 2);
+    char text[TEXT], padded[TEXT];
+    const int line = (int)f->option[TD_PRINT_LINEWIDTH];
+    const int fit = (line - indent + 1) / (f->width + 2);
     int column = 0;
-    for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
+    for (int64_t i = 0; i < x->shape[d];
+         i = next_shown(x, d, i, f)) {
         if (i > 0) {
             /* printing: begin the next number on this line or a new one */
             emit(f, ",");
@@ -165,7 +201,7 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
         number_text(f, td_element(x, at + i * x->strides[d]), text);
         snprintf(padded, sizeof padded, "%*s", f->width, text);
         emit(f, padded);
-        if (!shown(x, d, i + 1) && i + 1 < x->shape[d]) {
+        if (!shown(x, d, i + 1, f) && i + 1 < x->shape[d]) {
             emit(f, ",  ...");
             column++;
         }
@@ -176,7 +212,7 @@ static void print_row(const td_tensor *x, int d, int64_t at, int indent,
 static void print_part(const td_tensor *x, int d, int64_t at,
                        int indent, format *f)
 {
-    char text[64];
+    char text[TEXT];
     if (d == x->rank) {
         number_text(f, td_element(x, at), text);
         emit(f, text);
@@ -186,11 +222,12 @@ static void print_part(const td_tensor *x, int d, int64_t at,
     if (d == x->rank - 1)
         print_row(x, d, at, indent + 1, f);
     else
-        for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i)) {
+        for (int64_t i = 0; i < x->shape[d];
+             i = next_shown(x, d, i, f)) {
             /* printing: separate the parts of the dimension */
             if (i > 0) {
                 emit(f, ",");
-                if (i == x->shape[d] - EDGE && !shown(x, d, EDGE)) {
+                if (i > 0 && !shown(x, d, i - 1, f)) {
                     break_line(f, 1, indent + 1);
                     emit(f, "...,");
                 }
@@ -205,12 +242,18 @@ static void print_part(const td_tensor *x, int d, int64_t at,
 int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
 {
     format f = { .out = buffer, .room = buffer ? capacity : 0 };
+    for (int i = 0; i < TD_PRINT_OPTIONS; i++)
+        f.option[i] = td_print_option((td_print_choice)i);
     if (x == NULL) {
         emit(&f, "NULL");
     } else {
         f.style = choose_style(x, &f);
         if (x->rank > 0 && td_numel(x) > 0)
             each_shown(x, 0, 0, note_width, &f);
+        /* printing: let the user overrule the style */
+        const int64_t forced = f.option[TD_PRINT_SCI_MODE];
+        if (forced >= 0 && td_dtype_is_floating(x->dtype))
+            f.style = forced ? EXPONENT : f.whole ? WHOLE : DECIMAL;
         emit(&f, "tensor(");
         if (td_numel(x) > 0)
             print_part(x, 0, 0, 7, &f);

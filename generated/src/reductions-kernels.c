@@ -10,7 +10,9 @@
 #define ADD(a, b) ((a) + (b))
 #define LARGER(a, b) ((((b) > (a)) | IS_NAN(b)) ? (b) : (a))
 #define SMALLER(a, b) ((((b) < (a)) | IS_NAN(b)) ? (b) : (a))
+#define TIMES(a, b) ((a) * (b))
 #define ZERO(x) ((T)0)
+#define ONE(x) ((T)1)
 #define SAME(x) (x)
 #define T float
 #define SUFFIX _f32

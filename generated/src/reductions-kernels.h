@@ -20,7 +20,7 @@ typedef struct {
                     int64_t stride, void *out);
 } td_fold;
 /* reductions: struct td_reduction_level */
-enum { TD_FOLD_SUM, TD_FOLD_MAX, TD_FOLD_MIN };
+enum { TD_FOLD_SUM, TD_FOLD_MAX, TD_FOLD_MIN, TD_FOLD_PRODUCT };
 typedef struct {
     void (*exp)(int64_t n, const void *x, double shift, void *y);
     void (*affine)(int64_t n, const void *x, double shift,

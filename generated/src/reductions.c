@@ -350,7 +350,7 @@ static bool reduce_elsewhere(const char *what, td_tensor *x,
 }
 static const char *name_of_fold(const reduction *r, int kind)
 {
-    return kind == TD_FOLD_SUM ? "sum"
+    return kind == TD_FOLD_SUM ? "sum" : kind == TD_FOLD_PRODUCT ? "prod"
          : kind == TD_FOLD_MAX ? (r->truth ? "any" : "amax")
                                : (r->truth ? "all" : "amin");
 }
@@ -384,7 +384,7 @@ static bool fail_empty(const td_call *call, const td_tensor *x,
                    "from", td_shape_text(x, shape));
 }
 /* reductions: kernel sum */
-bool sum_kernel(td_call *call)
+static bool sum_like(td_call *call, int kind, int64_t empty_value)
 {
     td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[2],
@@ -396,8 +396,18 @@ bool sum_kernel(td_call *call)
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
     return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
-        normalise(x, folding_type(dtype), mask, false), TD_FOLD_SUM,
-        dtype, 0));
+        normalise(x, folding_type(dtype), mask, false), kind,
+        dtype, empty_value));
+}
+
+bool sum_kernel(td_call *call)
+{
+    return sum_like(call, TD_FOLD_SUM, 0);
+}
+
+bool prod_kernel(td_call *call)
+{
+    return sum_like(call, TD_FOLD_PRODUCT, 1);
 }
 /* reductions: kernel mean */
 static bool divide(td_tensor *out, double by)
@@ -858,6 +868,16 @@ td_tensor *td_sum(td_tensor *input, td_reduce_options options)
 td_tensor *td_mean(td_tensor *input, td_reduce_options options)
 {
     return run_reduction(TD_OP_mean, input, options, true);
+}
+
+td_tensor *td_prod(td_tensor *input, td_arg_options options)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = {
+        options.dim.given ? td_v_int(options.dim.value) : td_v_none(),
+        td_v_bool(options.keepdim), td_v_none()
+    };
+    return td_run1(&td_ops[TD_OP_prod], 1, in, 3, attr);
 }
 td_tensor *td_sum_to_size(td_tensor *input, td_dims size)
 {

@@ -79,6 +79,8 @@ typedef struct td_runtime {
     td_scratch_block *scratch;      /* of all threads */
     /* tensors: td_runtime fields */
     atomic_int default_dtype;       /* 0: float32 */
+    /* printing: td_runtime fields */
+    _Atomic(int64_t) print[5];      /* options of printing, plus 2 */
     /* elementwise: td_runtime fields */
     atomic_int isa;                 /* number of the level in use */
     /* random: td_runtime fields */

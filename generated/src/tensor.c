@@ -180,6 +180,11 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     x->rank = shape.count;
     memcpy(x->shape, shape.at, sizeof x->shape);
     memcpy(x->strides, strides.at, sizeof x->strides);
+    int64_t reach = 1;
+    for (int d = 0; d < x->rank; d++)
+        reach += (x->shape[d] - 1) * x->strides[d];
+    x->storage->bytes = td_numel(x) > 0
+        ? reach * (int64_t)td_dtype_size(x->dtype) : 0;
     return td_with_options(x, options);
 }
 

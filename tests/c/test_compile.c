@@ -250,6 +250,35 @@ static void counting_and_constants_are_compiled(void **state)
     agree(counted, &in, 1, 7);
 }
 
+/* A count that has a place of its own is computed into it, and may be read
+   from there, counted anew, or both, by every kind of stage. */
+static void stored_counts(td_tensor **in, td_tensor **out)
+{
+    td_tensor_options real = { .dtype = TD_FLOAT64 };
+    td_tensor *down = td_arange(td_int(10), td_int(-4), td_int(-2), plain);
+    td_tensor *x = td_view(td_arange(td_int(0), td_int(12), td_int(1), real),
+                           TD_DIMS(3, 4));
+    td_tensor *kept = td_arange(td_int(2), td_int(9), td_int(1), plain);
+    out[0] = down;
+    out[1] = td_add(down, down);
+    out[2] = td_index_select(in[0], 0, kept);
+    out[3] = td_mul(td_to(kept, TD_FLOAT64), td_to(down, TD_FLOAT64));
+    out[4] = td_matmul(x, td_t(x));
+    out[5] = td_sum(x, (td_reduce_options){ .dims = TD_DIMS(0) });
+    out[6] = td_sum(x, (td_reduce_options){ .dims = TD_DIMS(1) });
+    out[7] = td_arange(td_int(5), td_int(6), td_int(1), plain);
+    out[8] = td_add(out[7], td_slice(kept, 0, (td_opt_i64)td_some(1),
+                                     (td_opt_i64)td_some(6), 2));
+    out[9] = td_add_scalar_(td_arange(td_int(0), td_int(5), td_int(1), real),
+                            td_int(1));
+}
+
+static void a_stored_count_is_computed_once_and_read_often(void **state)
+{
+    td_tensor *in = random_tensor(TD_DIMS(11, 2), TD_FLOAT32, PLAIN, 0, 24);
+    agree(stored_counts, &in, 1, 10);
+}
+
 /* ---- products, softmax, losses ------------------------------------------ */
 
 static void products(td_tensor **in, td_tensor **out)
@@ -779,6 +808,7 @@ int main(void)
         CASE(every_subset_of_axes_folds),
         CASE(folds_of_every_length),
         CASE(counting_and_constants_are_compiled),
+        CASE(a_stored_count_is_computed_once_and_read_often),
         CASE(products_are_compiled),
         CASE(losses_and_gradients_are_compiled),
         CASE(calls_views_and_empty_tensors_agree),

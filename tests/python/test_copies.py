@@ -1,4 +1,4 @@
-# needs: python
+# needs: exchange
 # SPDX-License-Identifier: MIT
 """Copies, pickles, several roots, and operands of NumPy."""
 import copy
@@ -43,6 +43,31 @@ def test_a_shallow_copy_shares_and_a_deep_copy_does_not():
     shared, own = copy.copy(x), copy.deepcopy(x)
     x[1] = 7
     assert shared.tolist() == [0, 7, 0] and own.tolist() == [0, 0, 0]
+
+
+def test_pickles_and_copies_of_all_kinds():
+    for x in (td.randn(3, 2), td.arange(4), td.tensor([True]), td.zeros(0, 3),
+              td.randn(2, requires_grad=True)):
+        for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+            assert y.tolist() == x.tolist() and y.dtype is x.dtype
+            assert y.shape == x.shape
+            assert y.requires_grad == x.requires_grad and y is not x
+    assert pickle.loads(pickle.dumps(td.float32)) is td.float32
+    p = td.nn.Parameter(td.ones(2))
+    assert type(copy.deepcopy(p)) is td.nn.Parameter
+    with pytest.raises(RuntimeError, match="leaves"):
+        copy.deepcopy(p * 2)
+
+
+def test_copies_of_modules():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    twin = copy.deepcopy(net)
+    assert twin[0].weight is not net[0].weight
+    assert isinstance(twin[0].weight, nn.Parameter)
+    x = td.randn(2, 3)
+    assert twin(x).tolist() == net(x).tolist()
+    again = pickle.loads(pickle.dumps(net))
+    assert again(x).tolist() == net(x).tolist()
 
 
 def test_a_deep_copy_keeps_ties_and_gradients():

@@ -56,6 +56,10 @@ TD_API bool td_grad(td_tensor *const *outputs, int n_outputs,
                     td_tensor *const *inputs, int n_inputs,
                     td_tensor **results, td_grad_options options);
 
+/* Whether the outputs depend on a leaf that is not among the inputs. */
+TD_API bool td_leads_beyond(td_tensor *const *outputs, int n_outputs,
+                            td_tensor *const *inputs, int n_inputs);
+
 /* graph: prototypes of the grad mode */
 TD_API void td_no_grad_begin(void);
 TD_API void td_no_grad_end(void);

@@ -78,67 +78,35 @@ typedef struct { td_opt_f64 min, max; } td_clamp_options;
 
 TD_API td_tensor *td_clamp(td_tensor *x, td_clamp_options options);
 /* activations: prototypes of elementwise operators */
-TD_API td_tensor *td_expm1(td_tensor *x), *td_log1p(td_tensor *x);
-TD_API td_tensor *td_log2(td_tensor *x), *td_log10(td_tensor *x);
-TD_API td_tensor *td_exp2(td_tensor *x);
-TD_API td_tensor *td_logaddexp(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_logaddexp_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_xlogy(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_xlogy_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_tan(td_tensor *x), *td_asin(td_tensor *x);
-TD_API td_tensor *td_acos(td_tensor *x), *td_atan(td_tensor *x);
-TD_API td_tensor *td_sinh(td_tensor *x), *td_cosh(td_tensor *x);
-TD_API td_tensor *td_asinh(td_tensor *x), *td_acosh(td_tensor *x);
-TD_API td_tensor *td_atanh(td_tensor *x);
-TD_API td_tensor *td_atan2(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_atan2_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_hypot(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_hypot_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_erf(td_tensor *x), *td_erfc(td_tensor *x);
-TD_API td_tensor *td_floor(td_tensor *x), *td_ceil(td_tensor *x);
-TD_API td_tensor *td_round(td_tensor *x), *td_trunc(td_tensor *x);
-TD_API td_tensor *td_frac(td_tensor *x);
-TD_API td_tensor *td_fmod(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_fmod_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_remainder(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_remainder_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_floor_divide(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_floor_divide_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_logical_and(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_logical_and_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_logical_or(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_logical_or_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_logical_xor(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_logical_xor_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_bitwise_and(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_bitwise_and_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_bitwise_or(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_bitwise_or_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_bitwise_xor(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_bitwise_xor_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_bitwise_left_shift(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_bitwise_left_shift_scalar(td_tensor *x,
-                                               td_scalar s);
-TD_API td_tensor *td_bitwise_right_shift(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_bitwise_right_shift_scalar(td_tensor *x,
-                                                td_scalar s);
-TD_API td_tensor *td_isfinite(td_tensor *x), *td_isinf(td_tensor *x);
-TD_API td_tensor *td_isposinf(td_tensor *x), *td_isneginf(td_tensor *x);
-TD_API td_tensor *td_fmax(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_fmax_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_fmin(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_fmin_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_heaviside(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_heaviside_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_silu(td_tensor *x), *td_mish(td_tensor *x);
-TD_API td_tensor *td_gelu_erf(td_tensor *x), *td_gelu_tanh(td_tensor *x);
-TD_API td_tensor *td_selu(td_tensor *x), *td_logsigmoid(td_tensor *x);
-TD_API td_tensor *td_hardsigmoid(td_tensor *x);
-TD_API td_tensor *td_hardswish(td_tensor *x);
-TD_API td_tensor *td_softsign(td_tensor *x), *td_relu6(td_tensor *x);
-TD_API td_tensor *td_leaky_relu(td_tensor *x, td_scalar slope);
-TD_API td_tensor *td_elu(td_tensor *x, td_scalar alpha);
-TD_API td_tensor *td_softplus_curve(td_tensor *x, td_scalar beta);
+typedef td_tensor *td_of_one(td_tensor *x);
+typedef td_tensor *td_of_two(td_tensor *a, td_tensor *b);
+typedef td_tensor *td_with_scalar(td_tensor *x, td_scalar s);
+
+TD_API td_of_one td_expm1, td_log1p, td_log2, td_log10, td_exp2;
+TD_API td_of_two td_logaddexp, td_xlogy;
+TD_API td_with_scalar td_logaddexp_scalar, td_xlogy_scalar;
+TD_API td_of_one td_tan, td_asin, td_acos, td_atan, td_sinh, td_cosh,
+    td_asinh, td_acosh, td_atanh;
+TD_API td_of_two td_atan2, td_hypot;
+TD_API td_with_scalar td_atan2_scalar, td_hypot_scalar;
+TD_API td_of_one td_erf, td_erfc;
+TD_API td_of_one td_floor, td_ceil, td_round, td_trunc, td_frac;
+TD_API td_of_two td_fmod, td_remainder, td_floor_divide;
+TD_API td_with_scalar td_fmod_scalar, td_remainder_scalar,
+    td_floor_divide_scalar;
+TD_API td_of_one td_isfinite, td_isinf, td_isposinf, td_isneginf;
+TD_API td_of_two td_logical_and, td_logical_or, td_logical_xor,
+    td_bitwise_and, td_bitwise_or, td_bitwise_xor,
+    td_bitwise_left_shift, td_bitwise_right_shift, td_fmax, td_fmin,
+    td_heaviside;
+TD_API td_with_scalar td_logical_and_scalar, td_logical_or_scalar,
+    td_logical_xor_scalar, td_bitwise_and_scalar, td_bitwise_or_scalar,
+    td_bitwise_xor_scalar, td_bitwise_left_shift_scalar,
+    td_bitwise_right_shift_scalar, td_fmax_scalar, td_fmin_scalar,
+    td_heaviside_scalar;
+TD_API td_of_one td_silu, td_mish, td_gelu_erf, td_gelu_tanh, td_selu,
+    td_logsigmoid, td_hardsigmoid, td_hardswish, td_softsign, td_relu6;
+TD_API td_with_scalar td_leaky_relu, td_elu, td_softplus_curve;
 
 #ifdef __cplusplus
 }

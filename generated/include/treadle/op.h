@@ -69,6 +69,7 @@ typedef struct {
     char name[32];
     int n_parameters, n_results;
     td_parameter at[TD_MAX_PARAMETERS];
+    char result[TD_MAX_RESULTS][16];    /* names; "": just a tensor */
 } td_signature;
 
 /* operators: prototypes of operators as data */

@@ -25,7 +25,7 @@ extern "C" {
 typedef struct {
     td_dims dims;       /* empty: all */
     bool keepdim;       /* reduced dimensions stay, with size 1 */
-    td_dtype dtype;     /* sum, mean: convert to this type first */
+    td_dtype dtype;     /* sum, mean, ...: convert to it first */
 } td_reduce_options;
 #define TD_REDUCE_DEFAULTS ((td_reduce_options){ 0 })
 /* reductions: struct td_arg_options */
@@ -36,6 +36,7 @@ typedef struct {
 /* reductions: prototypes of the reductions */
 TD_API td_tensor *td_sum(td_tensor *input, td_reduce_options options);
 TD_API td_tensor *td_mean(td_tensor *input, td_reduce_options options);
+TD_API td_tensor *td_prod(td_tensor *input, td_arg_options options);
 /* Undo a broadcast from `size` to the input's shape. */
 TD_API td_tensor *td_sum_to_size(td_tensor *input, td_dims size);
 /* Maxima and minima keep the type; a NaN wins. */

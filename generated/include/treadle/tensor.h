@@ -148,6 +148,13 @@ TD_API int64_t td_item_int(const td_tensor *x);
    NULL. */
 TD_API int64_t td_repr(const td_tensor *x, char *buffer,
                        int64_t capacity);
+/* Choices for that text, of the process; -1 in SCI_MODE: as it fits. */
+typedef enum {
+    TD_PRINT_PRECISION, TD_PRINT_THRESHOLD, TD_PRINT_EDGEITEMS,
+    TD_PRINT_LINEWIDTH, TD_PRINT_SCI_MODE, TD_PRINT_OPTIONS
+} td_print_choice;
+TD_API int64_t td_print_option(td_print_choice which);
+TD_API bool td_set_print_option(td_print_choice which, int64_t value);
 /* Arithmetic of shapes.  Sizes and strides are in elements; failures
    are TD_ERROR_RUNTIME and name `operation`. */
 TD_API bool td_dims_numel(const char *operation, const td_dims *shape,

@@ -24,6 +24,8 @@
 #include <treadle/random.h>
 /* graph: umbrella includes */
 #include <treadle/autograd.h>
+/* order: umbrella includes */
+#include <treadle/order.h>
 /* gradcheck: umbrella includes */
 #include <treadle/gradcheck.h>
 /* modules: umbrella includes */
@@ -40,4 +42,6 @@
 #include <treadle/compile.h>
 /* python: umbrella includes */
 #include <treadle/foreign.h>
+/* exchange: umbrella includes */
+#include <treadle/exchange.h>
 #endif

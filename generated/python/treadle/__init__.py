@@ -24,7 +24,16 @@ nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
+# order: imports of further parts of the package
+from ._order import var, std, var_mean, std_mean, median, norm
+from . import linalg
+# functional: imports of further parts of the package
+from . import func
 # jit: imports of further parts of the package
 from ._jit import jit
+# exchange: imports of further parts of the package
+from ._exchange import from_dlpack, to_dlpack, UntypedStorage
+from ._names import *
+from ._names import Tensor
 
 __version__ = "0.1.0"

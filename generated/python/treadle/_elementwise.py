@@ -26,8 +26,8 @@ def div(input, other, *, rounding_mode=None):
     if rounding_mode == "floor":
         return _C.floor_divide(input, other)
     if rounding_mode != "trunc":
-        raise RuntimeError("div: rounding_mode must be None, 'floor' or "
-                           f"'trunc', not {rounding_mode!r}")
+        raise RuntimeError("div: rounding_mode must be None, 'floor' "
+                           f"or 'trunc', not {rounding_mode!r}")
     rest = _C.fmod(input, other)
     if rest.dtype.is_floating_point:
         return _C.trunc(_C.div(input, other))
@@ -53,12 +53,14 @@ def round(input, *, decimals=0):
 
 def equal(input, other):
     """Whether two tensors have the same shape and elements."""
-    return input.shape == other.shape and (input == other).all().item()
+    return (input.shape == other.shape
+            and (input == other).all().item())
 
 
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether all elements are close; see isclose."""
-    return _C.isclose(input, other, rtol, atol, equal_nan).all().item()
+    close = _C.isclose(input, other, rtol, atol, equal_nan)
+    return close.all().item()
 
 
 def clamp_min(input, min):
@@ -79,8 +81,8 @@ for _name, _op in list(globals().items()):
 for _names in """absolute abs, arccos acos, arccosh acosh, arcsin asin,
         arcsinh asinh, arctan atan, arctanh atanh, arctan2 atan2,
         clip clamp, divide div, fix trunc, greater gt, greater_equal ge,
-        less lt, less_equal le, multiply mul, negative neg, not_equal ne,
-        subtract sub, true_divide div""".split(","):
+        less lt, less_equal le, multiply mul, negative neg,
+        not_equal ne, subtract sub, true_divide div""".split(","):
     _second, _first = _names.split()
     for _end in ("", "_"):
         _name = _first + _end

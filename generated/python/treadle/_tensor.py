@@ -2,7 +2,6 @@
 # Tangled from the chapter "package": edit that, not this file.
 """Methods of Tensor that need no C."""
 from collections import namedtuple as _namedtuple
-from copy import deepcopy as _deepcopy
 from . import _C
 from ._C import Tensor
 # package: class device
@@ -11,6 +10,8 @@ class device:
     __slots__ = ("type", "index")
 
     def __init__(self, type="cpu", index=None):
+        if isinstance(type, int):
+            type = f"cuda:{type}"
         kind, _, number = str(type).partition(":")
         if kind not in ("cpu", "cuda"):
             raise ValueError(f"device must be 'cpu', not {type!r}")
@@ -55,26 +56,6 @@ def arange(start, end=None, step=1, *, dtype=None, device=None,
                      requires_grad=requires_grad)
 
 
-def _rebuild(cls, data, form, shape, dtype, requires_grad,
-             device="cpu"):
-    """The tensor that was pickled: bytes, and how to read them."""
-    x = _C.tensor((), dtype=dtype) if not data else _C.from_numpy(
-        memoryview(bytearray(data)).cast(form)).to(dtype)
-    x = x.reshape(shape).to(device)
-    if cls is not Tensor:
-        return Tensor._make_subclass(cls, x, requires_grad)
-    return x.requires_grad_(requires_grad)
-
-
-def _pack(x):
-    """The elements of x as bytes, in a type that memoryview knows."""
-    x = x.detach().cpu().contiguous().reshape(-1)
-    if x.dtype in (_C.float16, _C.bfloat16):
-        x = x.to(_C.float32)
-    elif x.dtype in (_C.int8, _C.int16):
-        x = x.to(_C.int32)
-    view = memoryview(x)
-    return bytes(view), view.format
 # package: functions max and min
 def _extreme(name, whole, along, of_two):
     kind = _namedtuple(name, "values indices")
@@ -203,23 +184,26 @@ class _Methods:
         """Whether a CUDA device holds the elements."""
         return self._device != "cpu"
 
-    def cuda(self, device=None):
+    def cuda(self, device=None, non_blocking=False):
         """On a CUDA device, the first unless another is named."""
         if isinstance(device, int):
             device = f"cuda:{device}"
         return self.to(device or "cuda")
 
-    def to(self, *what, dtype=None, device=None, copy=False):
+    def to(self, *what, dtype=None, device=None, non_blocking=False,
+           copy=False, memory_format=None):
         """In another dtype or on another device: x.to(td.float64)."""
-        for w in what:
-            if isinstance(w, _C.dtype):
+        flags = [w for w in what if isinstance(w, bool)]
+        for w in what[:len(what) - len(flags)]:
+            if isinstance(w, (_C.dtype, type)):
                 dtype = w
             elif isinstance(w, Tensor):
                 dtype, device = w.dtype, w.device
-            elif isinstance(w, int) and not isinstance(w, bool):
+            elif isinstance(w, int):
                 device = f"cuda:{w}"
-            else:
+            elif w is not None:
                 device = w
+        copy = flags[1] if len(flags) > 1 else copy
         place = self._device if device is None else str(device)
         place = {"cuda": "cuda:0", "cpu:0": "cpu"}.get(place, place)
         there = self if place == self._device else _C.to_device(self, place)
@@ -227,32 +211,9 @@ class _Methods:
             there = _C.to(there, dtype)
         return there.clone() if copy and there is self else there
 
-    def type(self, dtype=None):
-        """The name of the dtype, or this tensor in another one."""
-        return repr(self.dtype) if dtype is None else self.to(dtype)
-
     def type_as(self, other):
         """This tensor in the dtype of another."""
         return self.to(other.dtype)
-
-    def float(self):
-        """In float32."""
-        return self.to(_C.float32)
-    def double(self):
-        """In float64."""
-        return self.to(_C.float64)
-
-    def long(self):
-        """In int64."""
-        return self.to(_C.int64)
-
-    def int(self):
-        """In int32."""
-        return self.to(_C.int32)
-
-    def bool(self):
-        """As truth values."""
-        return self.to(_C.bool)
 
     def cpu(self):
         """On the CPU."""
@@ -268,8 +229,10 @@ class _Methods:
     # package: methods about NumPy
     __array_priority__ = 1000
 
-    def numpy(self):
-        """A NumPy array on the same memory."""
+    def numpy(self, *, force=False):
+        """A NumPy array on the same memory; or, by force, a copy."""
+        if force:
+            self = self.detach().cpu()
         if self._device != "cpu":
             raise TypeError(f"can't convert {self._device} device type "
                             "tensor to numpy. Use Tensor.cpu() to copy the "
@@ -289,7 +252,7 @@ class _Methods:
 
     def __contains__(self, value):
         return (self == value).any().item()
-    # package: methods about printing and copying
+    # package: methods about printing
     def __repr__(self):
         text = self._text()
         if self._grad_fn_name is not None:
@@ -299,38 +262,16 @@ class _Methods:
         return text
 
     def __format__(self, form):
-        if form and self.ndim == 0:
+        if self.ndim == 0:
             return format(self.item(), form)
-        return format(repr(self), form)
+        return object.__format__(self, form)
 
-    def __reduce_ex__(self, protocol):
-        return _rebuild, (self.__class__, *_pack(self), tuple(self.shape),
-                          self.dtype, self.requires_grad,
-                          str(self.device)), \
-            self.__dict__ or None
 
-    def __copy__(self):
-        copy = self.detach()
-        if self.__class__ is not Tensor:
-            copy = Tensor._make_subclass(self.__class__, copy)
-        copy.__dict__.update(self.__dict__)
-        return copy.requires_grad_(self.requires_grad)
+def _give_methods(methods):
+    for name, value in list(vars(methods).items()):
+        if name not in ("__dict__", "__weakref__", "__module__",
+                        "__doc__"):
+            setattr(Tensor, name, value)
 
-    def __deepcopy__(self, memo):
-        if not self.is_leaf:
-            raise RuntimeError("deepcopy: only leaves can be copied; "
-                               "use x.detach()")
-        if id(self) not in memo:
-            copy = self.detach().clone()
-            if self.__class__ is not Tensor:
-                copy = Tensor._make_subclass(self.__class__, copy)
-            memo[id(self)] = copy.requires_grad_(self.requires_grad)
-            if self.grad is not None:
-                copy.grad = self.grad.detach().clone()
-            copy.__dict__.update(_deepcopy(self.__dict__, memo))
-        return memo[id(self)]
 
-for _name, _value in list(vars(_Methods).items()):
-    if _name not in ("__dict__", "__weakref__", "__module__",
-                     "__doc__"):
-        setattr(Tensor, _name, _value)
+_give_methods(_Methods)

@@ -4,8 +4,8 @@
 """Activations as functions."""
 from functools import wraps as _wraps
 from .. import _C
-from .._C import (gelu, hardshrink, logsigmoid, prelu, sigmoid, softplus,
-                  softshrink, softsign, tanh, tanhshrink)
+from .._C import (gelu, hardshrink, logsigmoid, prelu, sigmoid,
+                  softplus, softshrink, softsign, tanh, tanhshrink)
 
 
 def _activation(name, n):

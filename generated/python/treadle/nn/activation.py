@@ -16,8 +16,8 @@ class Activation(Module):
         given = dict(zip(self._defaults, options), **named)
         if len(options) > len(self._defaults) \
                 or not given.keys() <= self._defaults.keys():
-            raise TypeError(f"{type(self).__name__}: expected the options "
-                            f"{list(self._defaults)}")
+            raise TypeError(f"{type(self).__name__}: expected the "
+                            f"options {list(self._defaults)}")
         self.__dict__.update({**self._defaults, **given})
 
     def _options(self):
@@ -43,7 +43,8 @@ _classes = {
     "LeakyReLU": (F.leaky_relu, {"negative_slope": 0.01, **_no}),
     "Hardtanh": (F.hardtanh, {"min_val": -1.0, "max_val": 1.0, **_no}),
     "Threshold": (F.threshold, {"threshold": 0, "value": 0, **_no}),
-    "GELU": (F.gelu, {"approximate": "none"}), "GLU": (F.glu, {"dim": -1}),
+    "GELU": (F.gelu, {"approximate": "none"}),
+    "GLU": (F.glu, {"dim": -1}),
     "Softplus": (F.softplus, {"beta": 1, "threshold": 20}),
     "Hardshrink": (F.hardshrink, {"lambd": 0.5}),
     "Softshrink": (F.softshrink, {"lambd": 0.5}),

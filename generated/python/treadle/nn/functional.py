@@ -2,7 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Layers and losses as functions."""
 from .. import _C
-from .._C import linear
+from .._C import cosine_similarity, linear, normalize
 from ._curves import *
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
 """Gradients: backward, grad, gradcheck, functions of one's own."""
-from . import _C
-from ._C import Tensor
-from ._grad_mode import no_grad, enable_grad, set_grad_enabled
+from .. import _C
+from .._C import Tensor
+from .._grad_mode import no_grad, enable_grad, set_grad_enabled
 # package: function to make a tuple of tensors
 
 
@@ -259,3 +259,5 @@ def _expect_close(ours, theirs, o, k, atol, rtol):
                 raise RuntimeError(
                     f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
                     f"gradient {u:.9g}, difference {v:.9g}")
+# functional: further names of autograd
+from . import functional

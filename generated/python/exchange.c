@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "exchange": edit that, not this file. */
+#include "glue.h"
+/* exchange: functions of DLPack's capsules */
+static const char *const fresh[] = { "dltensor", "dltensor_versioned" };
+static const char *const used[] = { "used_dltensor",
+                                    "used_dltensor_versioned" };
+
+static void drop_capsule(PyObject *capsule)
+{
+    for (int v = 0; v < 2; v++)
+        if (PyCapsule_IsValid(capsule, fresh[v]))
+            td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
+}
+/* _to_dlpack(tensor, versioned, copied) -> capsule */
+PyObject *py_to_dlpack(PyObject *module, PyObject *args)
+{
+    PyObject *x;
+    int versioned, copied;
+    if (!PyArg_ParseTuple(args, "Opp:to_dlpack", &x, &versioned,
+                          &copied))
+        return NULL;
+    if (tensor_cast(x) == NULL)
+        return PyErr_Format(PyExc_TypeError, "to_dlpack: expected a "
+                            "Tensor, not %s", Py_TYPE(x)->tp_name);
+    td_error_clear();
+    void *frame = td_to_dlpack(handle_of(x), versioned, copied);
+    if (frame == NULL)
+        return fail();
+    PyObject *capsule = PyCapsule_New(frame, fresh[versioned],
+                                      drop_capsule);
+    if (capsule == NULL)
+        td_free_dlpack(frame, versioned);
+    return capsule;
+}
+/* _from_dlpack(capsule, copy: None, True or False) -> tensor */
+PyObject *py_from_dlpack(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *copy;
+    if (!PyArg_ParseTuple(args, "OO:from_dlpack", &capsule, &copy))
+        return NULL;
+    const int v = PyCapsule_IsValid(capsule, fresh[1]);
+    if (!v && !PyCapsule_IsValid(capsule, fresh[0]))
+        return PyErr_Format(PyExc_ValueError, "from_dlpack: expected a "
+                            "DLPack capsule that nobody has used yet");
+    td_error_clear();
+    td_tensor *x = td_from_dlpack(
+        PyCapsule_GetPointer(capsule, fresh[v]), v,
+        (td_opt_bool){ copy != Py_None, copy == Py_True });
+    if (x != NULL)
+        PyCapsule_SetName(capsule, used[v]);
+    return wrap(PyModule_GetState(module), x);
+}
+/* exchange: functions on storages in Python */
+static int read_sizes(PyObject *tuple, void *out)
+{
+    td_dims *dims = out;
+    PyObject *all = PySequence_Tuple(tuple);
+    if (all == NULL)
+        return 0;
+    dims->count = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++)
+        if (dims->count < TD_MAX_RANK)
+            dims->at[dims->count++] =
+                PyLong_AsLongLong(PyTuple_GET_ITEM(all, i));
+    Py_DECREF(all);
+    return !PyErr_Occurred();
+}
+PyObject *py_storage_key(PyObject *module, PyObject *x)
+{
+    tensor_object *w = tensor_cast(x);
+    return PyLong_FromVoidPtr(w ? (void *)(uintptr_t)
+                              td_storage_of(w->handle) : NULL);
+}
+
+PyObject *py_storage_bytes(PyObject *module, PyObject *x)
+{
+    td_error_clear();
+    return wrap(PyModule_GetState(module),
+                td_storage_bytes(handle_of(x)));
+}
+
+/* _over_storage(bytes, dtype, shape, strides, offset) */
+PyObject *py_over_storage(PyObject *module, PyObject *args)
+{
+    glue *g = PyModule_GetState(module);
+    PyObject *bytes, *type;
+    td_dims shape, strides;
+    long long offset;
+    if (!PyArg_ParseTuple(args, "O!O!O&O&L:storage", g->tensor, &bytes,
+                          g->dtype, &type, read_sizes, &shape,
+                          read_sizes, &strides, &offset))
+        return NULL;
+    td_error_clear();
+    return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
+                                   shape, strides, offset));
+}
+/* exchange: functions on types and settings */
+/* _promote(dtype, dtype) -> dtype */
+PyObject *py_promote(PyObject *module, PyObject *args)
+{
+    glue *g = PyModule_GetState(module);
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "O!O!:promote_types", g->dtype, &a,
+                          g->dtype, &b))
+        return NULL;
+    return Py_NewRef(g->dtypes[td_promote(dtype_of(g, a),
+                                          dtype_of(g, b))]);
+}
+
+/* _default_dtype(dtype or None) -> the default, after setting it */
+PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
+{
+    glue *g = PyModule_GetState(module);
+    td_error_clear();
+    if (chosen != Py_None
+        && !td_set_default_dtype(dtype_of(g, chosen)))
+        return fail();
+    return Py_NewRef(g->dtypes[td_default_dtype()]);
+}
+
+/* _print_option(which, value) */
+PyObject *py_print_option(PyObject *module, PyObject *args)
+{
+    int which;
+    long long value;
+    if (!PyArg_ParseTuple(args, "iL:set_printoptions", &which, &value))
+        return NULL;
+    td_error_clear();
+    if (which < 0 || which >= TD_PRINT_OPTIONS
+        || !td_set_print_option((td_print_choice)which, value))
+        return fail();
+    Py_RETURN_NONE;
+}
+
+/* _random_state(generator or None[, seed, stream]) -> the old ones */
+PyObject *py_random_state(PyObject *module, PyObject *args)
+{
+    PyObject *of;
+    unsigned long long seed = 0, stream = 0;
+    if (!PyArg_ParseTuple(args, "O|KK:random_state", &of, &seed,
+                          &stream))
+        return NULL;
+    const bool set = PyTuple_GET_SIZE(args) == 3;
+    const td_random_state new = { .seed = seed, .stream = stream };
+    td_generator *g = generator_of(PyModule_GetState(module), of);
+    td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
+                            : td_random_swap(new);
+    if (g == NULL && !set)
+        td_random_swap(old);
+    return Py_BuildValue("KK", (unsigned long long)old.seed,
+                         (unsigned long long)old.stream);
+}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "exchange": edit that, not this file.
+"""Trading with NumPy and others, and names that programs use."""
+from copy import deepcopy as _deepcopy
+from weakref import WeakValueDictionary as _WeakValues
+from . import _C
+from ._C import Tensor
+from ._tensor import _give_methods
+# exchange: functions that borrow memory
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of ext_tensor, or a copy if it must be.
+
+    ext_tensor has a method __dlpack__, or is a DLPack capsule.
+    """
+    capsule = ext_tensor
+    if hasattr(ext_tensor, "__dlpack__"):
+        try:
+            capsule = ext_tensor.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            capsule = ext_tensor.__dlpack__()
+    x = _C._from_dlpack(capsule, copy)
+    return x if device is None else x.to(device)
+
+
+def to_dlpack(tensor):
+    """A DLPack capsule of the old form on the memory of tensor."""
+    return tensor.__dlpack__()
+# exchange: class UntypedStorage
+class UntypedStorage:
+    """The bytes that a tensor shares with its views."""
+    __slots__ = ("_bytes", "__weakref__")
+
+    def data_ptr(self):
+        """The address of the first byte."""
+        return self._bytes.data_ptr()
+
+    def nbytes(self):
+        """How many bytes there are."""
+        return self._bytes.numel()
+
+    __len__ = size = nbytes
+
+    @property
+    def device(self):
+        """Where the bytes are."""
+        return self._bytes.device
+
+    def __deepcopy__(self, memo):
+        return _storage_over(self._bytes.clone())
+
+    def __reduce__(self):
+        return _storage_of_bytes, (bytes(memoryview(self._bytes.cpu())),
+                                   str(self.device))
+
+
+_storages = _WeakValues()
+
+
+def _storage_over(x):
+    """The object for the storage of x, always the same."""
+    key = _C._storage_key(x)
+    found = _storages.get(key)
+    if found is None:
+        found = _storages[key] = UntypedStorage()
+        found._bytes = _C._storage_bytes(x)
+    return found
+
+
+def _storage_of_bytes(data, device):
+    return _storage_over(_C.tensor(memoryview(data)).to(device))
+
+
+def _rebuild(cls, storage, dtype, shape, strides, offset,
+             requires_grad):
+    """The tensor that was pickled or copied, over its storage."""
+    x = _C._over_storage(storage._bytes, dtype, shape, strides, offset)
+    if cls is not Tensor:
+        return Tensor._make_subclass(cls, x, requires_grad)
+    return x.requires_grad_(requires_grad)
+class _Methods:
+    # exchange: methods that lend memory
+    def __dlpack_device__(self):
+        """(1, 0): the CPU; (2, i): CUDA device i."""
+        return (2, self.device.index or 0) if self.is_cuda else (1, 0)
+
+    def __dlpack__(self, *, stream=None, max_version=None,
+                   dl_device=None, copy=None):
+        """A capsule on this tensor's memory, for from_dlpack."""
+        if self.requires_grad:
+            raise BufferError("__dlpack__: a tensor that requires grad "
+                              "cannot be lent; use x.detach()")
+        here = self.__dlpack_device__()
+        there = here if dl_device is None else tuple(dl_device)
+        if there[0] != 1 or (there != here and copy is False):
+            raise BufferError(f"__dlpack__: memory of {self.device} cannot"
+                              f" be lent to device {there}; use x.cpu()")
+        x = self.clone() if copy and there == here else self.cpu()
+        versioned = max_version is not None and max_version[0] >= 1
+        return _C._to_dlpack(x, versioned, x is not self)
+
+    # exchange: methods that copy
+    def untyped_storage(self):
+        """The storage, shared by all views of the same memory."""
+        return _storage_over(self)
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild, (self.__class__, _storage_over(self), self.dtype,
+                          tuple(self.shape), self.stride(),
+                          self.storage_offset(), self.requires_grad), \
+            self.__dict__ or None
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("deepcopy: only leaves can be copied; "
+                               "use x.detach()")
+        if id(self) not in memo:
+            storage = _deepcopy(_storage_over(self), memo)
+            copy = memo[id(self)] = _rebuild(
+                self.__class__, storage, *self.__reduce_ex__(4)[1][2:])
+            if self.grad is not None:
+                copy.grad = _deepcopy(self.grad.detach(), memo)
+            copy.__dict__.update(_deepcopy(self.__dict__, memo))
+        return memo[id(self)]
+
+    def __copy__(self):
+        copy = self.detach()
+        if self.__class__ is not Tensor:
+            copy = Tensor._make_subclass(self.__class__, copy)
+        copy.__dict__.update(self.__dict__)
+        return copy.requires_grad_(self.requires_grad)
+
+
+_give_methods(_Methods)

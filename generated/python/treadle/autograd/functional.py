@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "functional": edit that, not this file.
+"""Jacobians, Hessians and their products with vectors."""
+from .. import _C
+from .._C import Tensor, stack, zeros, zeros_like
+from . import enable_grad, grad
+# functional: functions pull and push
+
+
+def fresh(x, keep):
+    """x as an input of its own; with keep, recorded if x is."""
+    if not isinstance(x, Tensor):
+        raise TypeError("expected Tensors as inputs, not "
+                        f"{type(x).__name__}")
+    if keep and x.requires_grad:
+        return x.view(x.shape)
+    return x.detach().requires_grad_()
+
+
+def pull(outs, ins, seeds, create):
+    """Seeds at the outputs times the Jacobian, or None, per input."""
+    used = [(o, s) for o, s in zip(outs, seeds)
+            if o is not None and o.requires_grad]
+    if not used:
+        return [None] * len(ins)
+    outs, seeds = zip(*used)
+    return grad(outs, ins, seeds, True, create, True)
+
+
+def lift(outs, ins):
+    """What push needs: dummies, and their pull, recorded."""
+    dummies = [zeros_like(o).requires_grad_() for o in outs]
+    return dummies, pull(outs, ins, dummies, True)
+
+
+def push(lifted, tangents, create):
+    """The Jacobian times directions at the inputs, or None."""
+    dummies, pulled = lifted
+    return pull(pulled, dummies, tangents, create)
+# functional: functions rows and columns
+
+
+def _units(x):
+    """Tensors like x with a one in each place in turn."""
+    for i in range(x.numel()):
+        unit = zeros(x.numel(), dtype=x.dtype, device=x.device)
+        unit[i] = 1
+        yield unit.reshape(x.shape)
+
+
+def _joined(parts, like, axis, shape):
+    parts = [zeros_like(like) if p is None else p for p in parts]
+    if not parts:
+        return zeros(shape, dtype=like.dtype, device=like.device)
+    return stack(parts, axis).reshape(shape)
+
+
+def rows(out, ins, create, strict=None):
+    """The Jacobian of out by each input, row by row."""
+    pulled = [pull([out], ins, [v], create) for v in _units(out)]
+    for row in pulled if strict is not None else ():
+        if None in row:
+            raise RuntimeError(
+                f"Output {strict} of the user-provided function is "
+                f"independent of input {row.index(None)}. This is not "
+                "allowed in strict mode.")
+    return [_joined([row[k] for row in pulled], x, 0,
+                    (*out.shape, *x.shape)) for k, x in enumerate(ins)]
+
+
+def columns(outs, ins, create):
+    """For each output its Jacobian by each input, by columns."""
+    dummies, pulled = lift(outs, ins)
+    made = [[push((dummies, [p]), [t], create) for t in _units(x)]
+            for p, x in zip(pulled, ins)]
+    return [[_joined([column[o] for column in made[k]], out, out.ndim,
+                     (*out.shape, *x.shape)) for k, x in enumerate(ins)]
+            for o, out in enumerate(outs)]
+# functional: functions that check what a function is given
+
+
+def _as_tuple(name, what, x):
+    """(whether x is a tuple, x as one), or TypeError."""
+    many = isinstance(x, tuple)
+    for item in x if many else (x,):
+        if not isinstance(item, Tensor):
+            raise TypeError(
+                f"The {what} given to {name} must be either a Tensor "
+                f"or a tuple of Tensors but the given {what} has type "
+                f"{type(item if many else x)}.")
+    return many, x if many else (x,)
+
+
+def _call(name, func, inputs, create, strict):
+    """Run func on fresh inputs: (tuple?, ins), (tuple?, outs)."""
+    many, ins = _as_tuple(name, "inputs", inputs)
+    ins = tuple(fresh(x, create) for x in ins)
+    with enable_grad():
+        out = func(*ins)
+    several, outs = _as_tuple(
+        name, "outputs of the user-provided function", out)
+    for i, o in enumerate(outs):
+        if strict and not o.requires_grad:
+            raise RuntimeError(
+                f"Output {i} of the user-provided function does not "
+                "require gradients. The outputs must be computed in a "
+                "differentiable manner from the input when running in "
+                "strict mode.")
+    return many, ins, several, outs
+
+
+def _vector(name, v, like, tuple_like, who):
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the "
+                f"{who} a single Tensor with a single element.")
+        return [_C.ones_like(like[0])]
+    many, v = _as_tuple(name, "v", v)
+    if len(v) != len(like) or many != tuple_like:
+        raise RuntimeError("v is a tuple of invalid length: should be "
+                           f"{len(like)} but got {len(v)}.")
+    for i, (a, b) in enumerate(zip(v, like)):
+        if a.shape != b.shape:
+            entry = f"Entry {i} in v" if many else "v"
+            raise RuntimeError(f"{entry} has invalid size: should be "
+                               f"{b.shape} but got {a.shape}.")
+    return v
+
+
+def _answer(got, like, many, create, strict):
+    for i, g in enumerate(got):
+        if strict and (g is None or create and not g.requires_grad):
+            raise RuntimeError(
+                f"The output of the user-provided function is "
+                f"independent of input {i}. This is not allowed in "
+                "strict mode.")
+    got = tuple(zeros_like(x) if g is None else
+                g if create else g.detach() for g, x in zip(got, like))
+    return got if many else got[0]
+# functional: functions of autograd.functional
+
+
+def vjp(func, inputs, v=None, create_graph=False, strict=False):
+    """(outputs, v times the Jacobian of func at inputs)."""
+    many, ins, several, outs = _call("vjp", func, inputs, create_graph,
+                                     strict)
+    v = _vector("vjp", v, outs, several,
+                "user-provided function returns")
+    got = pull(outs, ins, v, create_graph)
+    return (_answer(outs, outs, several, create_graph, False),
+            _answer(got, ins, many, create_graph, strict))
+
+
+def jvp(func, inputs, v=None, create_graph=False, strict=False):
+    """(outputs, the Jacobian of func at inputs times v)."""
+    many, ins, several, outs = _call("jvp", func, inputs, create_graph,
+                                     strict)
+    v = _vector("jvp", v, ins, many, "input to the user-provided "
+                "function is")
+    got = push(lift(outs, ins), v, create_graph)
+    return (_answer(outs, outs, several, create_graph, False),
+            _answer(got, outs, several, create_graph, strict))
+
+
+def jacobian(func, inputs, create_graph=False, strict=False,
+             vectorize=False, strategy="reverse-mode"):
+    """The Jacobian of func at inputs: J[output][input]."""
+    many, ins, several, outs = _call("jacobian", func, inputs,
+                                     create_graph, strict)
+    if strategy == "forward-mode":
+        made = columns(outs, ins, create_graph)
+    elif strategy == "reverse-mode":
+        made = [rows(o, ins, create_graph, i if strict else None)
+                for i, o in enumerate(outs)]
+    else:
+        raise RuntimeError("Expected strategy to be either "
+                           f'"reverse-mode" or "forward-mode", not '
+                           f"{strategy!r}")
+    made = tuple(_answer(row, row, many, create_graph, strict)
+                 for row in made)
+    return made if several else made[0]
+
+
+def _single(name, func):
+    def single(*inputs):
+        out = func(*inputs)
+        if not isinstance(out, Tensor):
+            raise RuntimeError(f"The function given to {name} should "
+                               "return a single Tensor")
+        if out.numel() != 1:
+            raise RuntimeError(
+                f"The Tensor returned by the function given to {name} "
+                "should contain a single element")
+        return out.reshape(())
+    return single
+
+
+def hessian(func, inputs, create_graph=False, strict=False,
+            vectorize=False, outer_jacobian_strategy="reverse-mode"):
+    """The Hessian of func, a function with one number as result."""
+    def gradient(*ins):
+        return jacobian(_single("hessian", func),
+                        ins if isinstance(inputs, tuple) else ins[0],
+                        create_graph=True)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize,
+                    outer_jacobian_strategy)
+
+
+def _product(name, func, inputs, v, create_graph, strict):
+    many, ins, _, outs = _call(name, _single(name, func), inputs,
+                               create_graph, strict)
+    v = _vector(name, v, ins, many, "input to the user-provided "
+                "function is")
+    slope = pull(outs, ins, [_C.ones_like(outs[0])], True)
+    got = pull(slope, ins, v, create_graph)
+    return (_answer(outs, outs, False, create_graph, False),
+            _answer(got, ins, many, create_graph, strict))
+
+
+def vhp(func, inputs, v=None, create_graph=False, strict=False):
+    """(output, v times the Hessian of func at inputs)."""
+    return _product("vhp", func, inputs, v, create_graph, strict)
+
+
+def hvp(func, inputs, v=None, create_graph=False, strict=False):
+    """(output, the Hessian of func at inputs times v)."""
+    return _product("hvp", func, inputs, v, create_graph, strict)

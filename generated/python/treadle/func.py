@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "functional": edit that, not this file.
+"""Functions of functions: grad, vjp, jvp, Jacobians, Hessians."""
+import functools
+from . import _C
+from ._C import Tensor, stack, zeros_like
+from ._grad_mode import enable_grad, is_grad_enabled
+from .autograd.functional import (columns, fresh, lift, pull, push,
+                                  rows)
+# functional: functions that walk over trees of tensors
+
+
+def _leaves(tree):
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (tuple, list)):
+        return [tree]
+    return [leaf for branch in tree for leaf in _leaves(branch)]
+
+
+def _rebuild(tree, leaves):
+    """A tree of this form with its leaves from an iterator."""
+    if isinstance(tree, dict):
+        return type(tree)((k, _rebuild(v, leaves))
+                          for k, v in tree.items())
+    if isinstance(tree, (tuple, list)):
+        made = [_rebuild(branch, leaves) for branch in tree]
+        return type(tree)(*made) if hasattr(tree, "_fields") \
+            else type(tree)(made)
+    return next(leaves)
+
+
+def _map(function, tree):
+    return _rebuild(tree, map(function, _leaves(tree)))
+# functional: function begin of a level
+
+
+def _begin(func, args, argnums, has_aux, named):
+    """Call func with fresh inputs: inputs, out, aux, beyond."""
+    outside = is_grad_enabled()
+    args = list(args)
+    chosen = [args[k] for k in argnums]
+    chosen = _map(lambda x: fresh(x, outside), chosen)
+    for k, x in zip(argnums, chosen):
+        args[k] = x
+    with enable_grad():
+        out = func(*args, **named)
+    aux = None
+    if has_aux:
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise RuntimeError("with has_aux, f must return a tuple "
+                               "(output, aux)")
+        out, aux = out
+    for o in _leaves(out):
+        if not isinstance(o, Tensor):
+            raise RuntimeError("Expected f to return only tensors, got "
+                               f"unsupported type {type(o)}")
+    beyond = outside and _C._leads_beyond(tuple(_leaves(out)),
+                                          tuple(_leaves(chosen)))
+    return chosen, out, aux, beyond
+
+
+def _end(tree, beyond):
+    return tree if beyond else _map(
+        lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
+
+
+def _filled(got, like):
+    return [zeros_like(x) if g is None else g for g, x in zip(got, like)]
+# functional: functions that transform functions
+
+
+def _numbers(argnums, args):
+    many = isinstance(argnums, (tuple, list))
+    for k in argnums if many else (argnums,):
+        if not -len(args) <= k < len(args):
+            raise RuntimeError(f"Got argnum={k}, but only {len(args)} "
+                               "positional inputs")
+    return tuple(argnums) if many else (argnums,)
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that gives (gradient, value) of func."""
+    @functools.wraps(func)
+    def wrapper(*args, **named):
+        chosen, out, aux, beyond = _begin(
+            func, args, _numbers(argnums, args), has_aux, named)
+        if not isinstance(out, Tensor) or out.ndim != 0:
+            raise RuntimeError(
+                "Expected f(*args) to return a scalar tensor, got "
+                + (f"tensor with {out.ndim} dims. Maybe you wanted to "
+                   "use the vjp or jacrev APIs instead?"
+                   if isinstance(out, Tensor) else str(type(out))))
+        ins = _leaves(chosen)
+        got = pull([out], ins, [_C.ones_like(out)], beyond)
+        got = _rebuild(chosen, iter(_filled(got, ins)))
+        got = tuple(got) if isinstance(argnums, (tuple, list)) \
+            else got[0]
+        out, aux = _end(out, beyond), _end(aux, beyond)
+        return got, (out, aux) if has_aux else out
+    return wrapper
+
+
+def grad(func, argnums=0, has_aux=False):
+    """A function that gives the gradient of func."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args, **named):
+        got, value = both(*args, **named)
+        return (got, value[1]) if has_aux else got
+    return wrapper
+
+
+def vjp(func, *primals, has_aux=False):
+    """(output, function of cotangents that pulls them back)."""
+    chosen, out, aux, beyond = _begin(
+        func, primals, range(len(primals)), has_aux, {})
+    outs, ins = _leaves(out), _leaves(chosen)
+
+    def pull_back(cotangents, retain_graph=True, create_graph=None):
+        seeds = _leaves(cotangents)
+        if len(seeds) != len(outs):
+            raise RuntimeError(f"Expected {len(outs)} cotangents, one "
+                               f"for each output, got {len(seeds)}")
+        record = is_grad_enabled() and (
+            beyond or any(s.requires_grad for s in seeds))
+        got = iter(_filled(pull(outs, ins, seeds, record), ins))
+        got = tuple(_rebuild(chosen, got))
+        return got[0] if len(got) == 1 else got
+
+    result = _end(out, beyond), pull_back
+    return (*result, _end(aux, beyond)) if has_aux else result
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """(output, the Jacobian at primals times tangents)."""
+    for name, x in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(x, tuple):
+            raise RuntimeError(f"jvp: expected {name} to be a tuple, "
+                               f"got {type(x)}")
+    chosen, out, aux, beyond = _begin(
+        func, primals, range(len(primals)), has_aux, {})
+    outs, along = _leaves(out), _leaves(tangents)
+    if len(along) != len(_leaves(chosen)):
+        raise RuntimeError("jvp: expected primals and tangents of the "
+                           "same structure")
+    record = is_grad_enabled() and (
+        beyond or any(t.requires_grad for t in along))
+    got = push(lift(outs, _leaves(chosen)), along, record)
+    if strict and any(g is None for g in got):
+        raise RuntimeError("jvp: an output does not depend on the inputs")
+    result = (_end(out, beyond),
+              _rebuild(out, iter(_filled(got, outs))))
+    return (*result, _end(aux, beyond)) if has_aux else result
+
+
+def _jacobian(blocks, func, argnums, has_aux):
+    @functools.wraps(func)
+    def wrapper(*args, **named):
+        chosen, out, aux, beyond = _begin(
+            func, args, _numbers(argnums, args), has_aux, named)
+        made = blocks(_leaves(out), _leaves(chosen), beyond)
+        made = [_rebuild(chosen, iter(row)) for row in made]
+        many = isinstance(argnums, (tuple, list))
+        made = _rebuild(out, (tuple(row) if many else row[0]
+                              for row in made))
+        return (made, _end(aux, beyond)) if has_aux else made
+    return wrapper
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+    """A function that gives the Jacobian of func, by rows."""
+    return _jacobian(lambda outs, ins, create: [
+        rows(o, ins, create) for o in outs], func, argnums, has_aux)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """A function that gives the Jacobian of func, by columns."""
+    return _jacobian(columns, func, argnums, has_aux)
+
+
+def hessian(func, argnums=0):
+    """A function that gives the Hessian of func."""
+    return jacfwd(jacrev(func, argnums), argnums)

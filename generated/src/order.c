@@ -1,0 +1,820 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "order": edit that, not this file. */
+/* Operators on lines: order, running totals, draws, counts. */
+#include <math.h>
+#include <treadle/order.h>
+#include <treadle/parallel.h>
+#include "device.h"
+#include "random.h"
+#include "registry.h"
+
+enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
+
+/* order: struct lines */
+typedef union { double real; int64_t whole; uint64_t bits; } number;
+typedef struct { uint64_t key; int64_t place; } item;
+
+typedef struct lines lines;
+typedef bool line_body(const lines *w, int64_t i, number *line);
+
+struct lines {
+    line_body *body;
+    const char *op;                 /* whose errors these are */
+    const td_tensor *x, *other;
+    td_tensor *values, *indices;    /* contiguous; NULL: not wanted */
+    int dim;
+    int64_t n, k, inner, count;     /* elements; of a result; m; lines */
+    size_t room;                    /* bytes of working memory */
+    bool real, turned, flag;        /* turned: largest first, or back */
+    td_stream stream;               /* of random numbers */
+    int64_t nth;                    /* the rank wanted, from 0 */
+};
+/* order: function needs_floating */
+static bool needs_floating(const char *op, const td_tensor *x)
+{
+    return (td_dtype_is_floating(x->dtype) && td_dtype_computes(x->dtype))
+        || td_fail(TD_ERROR_RUNTIME, op, "needs floating-point numbers, "
+                   "got %s; convert with to()", td_dtype_name(x->dtype));
+}
+/* order: function load_line */
+/* `n` elements of line i of x, as doubles or as int64_t. */
+static void load_line(const lines *w, const td_tensor *x, int64_t i,
+                      int64_t n, number *line)
+{
+    int64_t at = 0;
+    for (int d = x->rank - 1; d >= 0; d--)
+        if (d != w->dim) {
+            at += i % x->shape[d] * x->strides[d];
+            i /= x->shape[d];
+        }
+    td_convert(w->real ? TD_FLOAT64 : TD_INT64, line, 1, x->dtype,
+               (char *)td_at(x) + at * (int64_t)td_dtype_size(x->dtype),
+               x->rank > 0 ? x->strides[w->dim] : 1, n);
+}
+/* order: function store_line */
+static void store_line(const lines *w, td_tensor *out, int64_t i,
+                       bool real, const void *from)
+{
+    if (out == NULL)
+        return;
+    const int64_t size = (int64_t)td_dtype_size(out->dtype);
+    const int64_t first = i / w->inner * w->inner * w->k + i % w->inner;
+    td_convert(out->dtype, (char *)td_at(out) + first * size, w->inner,
+               real ? TD_FLOAT64 : TD_INT64, from, 1, w->k);
+}
+/* order: function lines_along */
+static bool lines_along(td_call *call, lines *w, td_tensor *x,
+                        int64_t dim)
+{
+    *w = (lines){ .op = td_op_name(call->op), .x = x, .n = 1,
+                  .inner = 1, .count = 1,
+                  .real = td_dtype_is_floating(x->dtype) };
+    if (!td_dtype_computes(x->dtype))
+        return td_fail(TD_ERROR_UNSUPPORTED, w->op, "not available "
+                       "for %s; convert with to()",
+                       td_dtype_name(x->dtype));
+    if (!td_wrap_dim(w->op, dim, x->rank, &w->dim))
+        return false;
+    for (int d = 0; d < x->rank; d++) {
+        *(d == w->dim ? &w->n : &w->count) *= x->shape[d];
+        w->inner *= d > w->dim ? x->shape[d] : 1;
+    }
+    w->k = w->n;
+    return true;
+}
+/* order: function line_results */
+/* Results of lines of w->k: of type `dtype`, unless it is none, and
+   indices if wanted. */
+static bool line_results(td_call *call, lines *w, td_dtype dtype,
+                         bool indices, bool dropped)
+{
+    const td_device device = td_device_of(w->x);
+    td_dims shape = td_shape_of(w->x);
+    if (shape.count > 0)
+        shape.at[w->dim] = w->k;
+    for (int d = w->dim; dropped && d + 1 < shape.count; d++)
+        shape.at[d] = shape.at[d + 1];
+    shape.count -= dropped && shape.count > 0;
+    int n = 0;
+    if (dtype != TD_DTYPE_NONE)
+        w->values = call->out[n++] = td_tensor_new(shape, dtype, device);
+    if (indices)
+        w->indices = call->out[n++] = td_tensor_new(shape, TD_INT64,
+                                                    device);
+    call->n_out = n;
+    return !td_failed();
+}
+/* order: function run_lines */
+static bool some_lines(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    const lines *w = context;
+    number *line = td_storage_alloc(w->room);
+    bool good = line != NULL;
+    (void)worker;
+    for (int64_t i = begin; good && i < end; i++)
+        good = w->body(w, i, line);
+    td_storage_free(line, w->room);
+    return good;
+}
+
+static bool run_lines(td_call *call, lines *w, line_body *body,
+                      size_t per_element)
+{
+    w->body = body;
+    w->room = (size_t)(w->n + 1) * per_element;
+    if (!td_on_host(call->out[0]))
+        return td_compute_elsewhere(call, NULL, w->x->dtype, false);
+    return td_parallel_for(w->count, LINE_GRAIN / (w->n + 1) + 1,
+                           some_lines, w);
+}
+/* order: function key_of */
+/* Unsigned, in ascending order of the number; NaN is largest. */
+static uint64_t key_of(bool real, number v)
+{
+    const uint64_t top = UINT64_C(1) << 63;
+    if (!real)
+        return v.bits ^ top;
+    if (v.real != v.real)
+        return UINT64_MAX;
+    v.real += 0.0;                      /* -0 becomes 0 */
+    return v.bits & top ? ~v.bits : v.bits | top;
+}
+/* order: function make_items */
+static item *make_items(const lines *w, number *line)
+{
+    item *items = (item *)(line + w->n);
+    for (int64_t j = 0; j < w->n; j++) {
+        const uint64_t key = key_of(w->real, line[j]);
+        items[j] = (item){ w->turned ? ~key : key, j };
+    }
+    return items;
+}
+/* order: function insert_each */
+static item *insert_each(item *a, int64_t n)
+{
+    for (int64_t j = 1; j < n; j++) {
+        const item x = a[j];
+        int64_t k = j;
+        for (; k > 0 && a[k - 1].key > x.key; k--)
+            a[k] = a[k - 1];
+        a[k] = x;
+    }
+    return a;
+}
+/* order: function sort_items */
+/* Sorts n items at a, stably, with room at b; returns a or b. */
+static item *sort_items(item *a, item *b, int64_t n)
+{
+    uint64_t varies = 0;
+    for (int64_t j = 0; j < n; j++)
+        varies |= a[j].key ^ a[0].key;
+    if (n <= FEW)
+        return insert_each(a, n);
+    for (int shift = 0; shift < 64; shift += 8) {
+        if ((varies >> shift & 255) == 0)
+            continue;
+        int64_t at[257] = { 0 };
+        for (int64_t j = 0; j < n; j++)
+            at[(a[j].key >> shift & 255) + 1]++;
+        for (int box = 0; box < 256; box++)
+            at[box + 1] += at[box];
+        for (int64_t j = 0; j < n; j++)
+            b[at[a[j].key >> shift & 255]++] = a[j];
+        item *swap = a;
+        a = b, b = swap;
+    }
+    return a;
+}
+/* order: function write_items */
+/* The first w->k items, written with `spare` as working memory. */
+static bool write_items(const lines *w, int64_t i, const number *line,
+                        const item *items, item *spare)
+{
+    number *values = (number *)spare;
+    int64_t *places = (int64_t *)(values + w->k);
+    for (int64_t j = 0; j < w->k; j++) {
+        places[j] = items[j].place;
+        values[j] = line[places[j]];
+    }
+    store_line(w, w->values, i, w->real, values);
+    store_line(w, w->indices, i, false, places);
+    return true;
+}
+
+static bool sort_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, w->x, i, w->n, line);
+    item *items = make_items(w, line), *spare = items + w->n;
+    item *sorted = sort_items(items, spare, w->n);
+    return write_items(w, i, line, sorted,
+                       sorted == items ? spare : items);
+}
+/* order: function nth_key */
+/* The key that stands at `nth` (from 0) of n items in order; *ties is
+   how many items with this key come before that place, and itself. */
+static uint64_t nth_key(const item *a, int64_t n, int64_t nth,
+                        int64_t *ties)
+{
+    uint64_t key = 0, known = 0;
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        int64_t count[256] = { 0 };
+        uint64_t box = 0;
+        for (int64_t j = 0; j < n; j++)
+            if ((a[j].key & known) == key)
+                count[a[j].key >> shift & 255]++;
+        while (nth >= count[box])
+            nth -= count[box++];
+        key |= box << shift;
+        known |= UINT64_C(255) << shift;
+    }
+    *ties = nth + 1;
+    return key;
+}
+/* order: function smallest_items */
+/* The k smallest of the n items at a, in order; at a or at a + n. */
+static item *smallest_items(item *a, int64_t n, int64_t k)
+{
+    if (n <= FEW || k > n / 4 || k == 0)
+        return sort_items(a, a + n, n);
+    int64_t ties, found = 0;
+    const uint64_t last = nth_key(a, n, k - 1, &ties);
+    for (int64_t j = 0; j < n; j++)
+        if (a[j].key < last || (a[j].key == last && ties-- > 0))
+            a[found++] = a[j];
+    return sort_items(a, a + n, k);
+}
+
+static bool topk_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, w->x, i, w->n, line);
+    item *items = make_items(w, line);
+    item *few = smallest_items(items, w->n, w->k);
+    return write_items(w, i, line, few,
+                       few == items ? items + w->n : items);
+}
+/* order: function choose_place */
+static int64_t first_nan(const item *items, int64_t n)
+{
+    int64_t j = 0;
+    while (j < n && items[j].key != UINT64_MAX)
+        j++;
+    return j;
+}
+
+/* The place of the element that stands at `nth` in order. */
+static int64_t place_of_nth(item *items, int64_t n, int64_t nth)
+{
+    if (n <= FEW)
+        return insert_each(items, n)[nth].place;
+    int64_t ties;
+    const uint64_t key = nth_key(items, n, nth, &ties);
+    for (int64_t j = 0;; j++)
+        if (items[j].key == key && --ties == 0)
+            return j;
+}
+
+static int64_t place_of_mode(item *items, int64_t n)
+{
+    const item *a = sort_items(items, items + n, n);
+    int64_t run = 0, longest = 0, place = 0;
+    for (int64_t j = 0; j < n; j++) {
+        run = j > 0 && a[j].key == a[j - 1].key ? run + 1 : 1;
+        if (run > longest) {
+            longest = run;
+            place = a[j].place;
+        }
+    }
+    return place;
+}
+/* order: function choose_line */
+enum { MEDIAN = -1, MODE = -2 };
+
+static bool choose_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, w->x, i, w->n, line);
+    item *items = make_items(w, line);
+    int64_t place = w->n;
+    if (w->nth == MODE)
+        place = place_of_mode(items, w->n);
+    else if (w->nth == MEDIAN && w->real)
+        place = first_nan(items, w->n);
+    if (place == w->n)
+        place = place_of_nth(items, w->n, w->nth == MEDIAN
+                             ? (w->n - 1) / 2 : w->nth);
+    store_line(w, w->values, i, w->real, &line[place]);
+    store_line(w, w->indices, i, false, &place);
+    return true;
+}
+/* order: kernels of sorting */
+bool sort_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    const bool values = call->op != &td_ops[TD_OP_argsort];
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], -1)))
+        return false;
+    w.turned = td_v_get_bool(&call->attr[1]);
+    return line_results(call, &w, values ? x->dtype : TD_DTYPE_NONE,
+                        true, false)
+        && run_lines(call, &w, sort_line, 40);
+}
+
+bool topk_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    const int64_t k = td_v_get_int(&call->attr[0], 1);
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[1], -1)))
+        return false;
+    if (k < 0 || k > w.n)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "k is %lld, but "
+                       "dimension %d has %lld elements", (long long)k,
+                       w.dim, (long long)w.n);
+    w.k = x->rank > 0 ? k : 1;
+    w.turned = td_v_get_bool(&call->attr[2]);
+    return line_results(call, &w, x->dtype, true, false)
+        && run_lines(call, &w, topk_line, 40);
+}
+
+static bool choose(td_call *call, int64_t nth, const td_value *dim,
+                   const td_value *keepdim)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(dim, -1)))
+        return false;
+    if (w.n == 0 && w.count > 0)
+        return td_fail(TD_ERROR_INDEX, w.op, "dimension %d has size 0 "
+                       "and nothing to choose from", w.dim);
+    if (nth >= w.n)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "k is %lld, but "
+                       "dimension %d has %lld elements",
+                       (long long)nth + 1, w.dim, (long long)w.n);
+    w.nth = nth;
+    w.k = 1;
+    return line_results(call, &w, x->dtype, true,
+                        !td_v_get_bool(keepdim))
+        && run_lines(call, &w, choose_line, 40);
+}
+
+bool kthvalue_kernel(td_call *call)
+{
+    const int64_t k = td_v_get_int(&call->attr[0], 1);
+    if (k < 1)
+        return td_fail(TD_ERROR_RUNTIME, "kthvalue", "k is %lld, but "
+                       "counts from 1", (long long)k);
+    return choose(call, k - 1, &call->attr[1], &call->attr[2]);
+}
+
+bool median_dim_kernel(td_call *call)
+{
+    return choose(call, MEDIAN, &call->attr[0], &call->attr[1]);
+}
+
+bool mode_kernel(td_call *call)
+{
+    return choose(call, MODE, &call->attr[0], &call->attr[1]);
+}
+
+bool median_kernel(td_call *call)
+{
+    td_scope_begin();
+    td_tensor *x = td_reshape(call->in[0].as.tensor, TD_DIMS(-1));
+    td_tensor *y = x != NULL && td_numel(x) == 0
+        ? td_full(TD_RANK_0, td_float(NAN),
+                  (td_tensor_options){ .dtype = x->dtype })
+        : td_median_dim(x, 0, false, NULL);
+    return td_return(call, td_scope_end_with(y));
+}
+/* order: bodies of running operators */
+static bool sum_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, w->x, i, w->n, line);
+    for (int64_t j = 1; w->real && j < w->n; j++)
+        line[j].real += line[j - 1].real;
+    for (int64_t j = 1; !w->real && j < w->n; j++)
+        line[j].whole += line[j - 1].whole;
+    store_line(w, w->values, i, w->real, line);
+    return true;
+}
+
+static bool product_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, w->x, i, w->n, line);
+    for (int64_t j = 1; w->real && j < w->n; j++)
+        line[j].real *= line[j - 1].real;
+    for (int64_t j = 1; !w->real && j < w->n; j++)
+        line[j].whole *= line[j - 1].whole;
+    store_line(w, w->values, i, w->real, line);
+    return true;
+}
+
+static double log_add(double a, double b)
+{
+    const double high = a > b ? a : b, low = a > b ? b : a;
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return high == low && isinf(high) ? high
+         : high + log1p(exp(low - high));
+}
+
+static bool log_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, w->x, i, w->n, line);
+    for (int64_t j = 1; j < w->n; j++)
+        line[j].real = log_add(line[j - 1].real, line[j].real);
+    store_line(w, w->values, i, true, line);
+    return true;
+}
+
+static bool extreme_line(const lines *w, int64_t i, number *line)
+{
+    int64_t *places = (int64_t *)(line + w->n), at = 0;
+    uint64_t best = 0;
+    load_line(w, w->x, i, w->n, line);
+    for (int64_t j = 0; j < w->n; j++) {
+        uint64_t key = key_of(w->real, line[j]);
+        if (w->turned && !(w->real && key == UINT64_MAX))
+            key = ~key;
+        at = key >= best ? j : at;
+        best = key >= best ? key : best;
+        line[j] = line[at];
+        places[j] = at;
+    }
+    store_line(w, w->values, i, w->real, line);
+    store_line(w, w->indices, i, false, places);
+    return true;
+}
+
+/* y[j] = link * y[neighbour] + x[j], from one end to the other. */
+static bool recur_line(const lines *w, int64_t i, number *line)
+{
+    const int64_t n = w->n;
+    number *link = line + n;
+    load_line(w, w->x, i, n, line);
+    load_line(w, w->other, i, n > 0 ? n - 1 : 0, link);
+    for (int64_t j = 1; !w->turned && j < n; j++)
+        line[j].real += link[j - 1].real * line[j - 1].real;
+    for (int64_t j = n - 2; w->turned && j >= 0; j--)
+        line[j].real += link[j].real * line[j + 1].real;
+    store_line(w, w->values, i, true, line);
+    return true;
+}
+/* order: kernels of running operators */
+static bool running(td_call *call, line_body *body)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0)))
+        return false;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[1],
+                                          w.real ? x->dtype : TD_INT64);
+    if (!td_dtype_computes(dtype))
+        return td_fail(TD_ERROR_UNSUPPORTED, w.op, "%s has no "
+                       "arithmetic", td_dtype_name(dtype));
+    w.real = td_dtype_is_floating(dtype);
+    return line_results(call, &w, dtype, false, false)
+        && run_lines(call, &w, body, 8);
+}
+
+bool cumsum_kernel(td_call *call) { return running(call, sum_line); }
+
+bool cumprod_kernel(td_call *call)
+{
+    return running(call, product_line);
+}
+
+static bool running_extreme(td_call *call, bool smallest)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0)))
+        return false;
+    w.turned = smallest;
+    return line_results(call, &w, x->dtype, true, false)
+        && run_lines(call, &w, extreme_line, 16);
+}
+
+bool cummax_kernel(td_call *call)
+{
+    return running_extreme(call, false);
+}
+
+bool cummin_kernel(td_call *call)
+{
+    return running_extreme(call, true);
+}
+
+bool logcumsumexp_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
+        || !needs_floating(w.op, x))
+        return false;
+    return line_results(call, &w, x->dtype, false, false)
+        && run_lines(call, &w, log_line, 8);
+}
+
+bool recurrence_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *links = call->in[0].as.tensor;
+    td_tensor *x = call->in[1].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
+        || !needs_floating(w.op, x))
+        return false;
+    td_dims shape = td_shape_of(x), got = td_shape_of(links);
+    if (x->rank > 0)
+        shape.at[w.dim] -= w.n > 0;
+    if (!td_dims_equal(&shape, &got) || links->dtype != x->dtype) {
+        char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+        return td_fail(TD_ERROR_RUNTIME, w.op, "links must be %s %s, "
+                       "got %s %s", td_dtype_name(x->dtype),
+                       td_dims_text(&shape, a),
+                       td_dtype_name(links->dtype),
+                       td_dims_text(&got, b));
+    }
+    w.other = links;
+    w.turned = td_v_get_bool(&call->attr[1]);
+    return line_results(call, &w, x->dtype, false, false)
+        && run_lines(call, &w, recur_line, 16);
+}
+/* order: bodies of drawing */
+static int64_t draw_one(const number *sum, int64_t n, double u)
+{
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (sum[middle].real > u)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    while (low > 0 && sum[low].real == sum[low - 1].real)
+        low--;
+    return low;
+}
+
+static void draw_again_and_again(const lines *w, int64_t i, number *line)
+{
+    int64_t *places = (int64_t *)(line + w->n);
+    for (int64_t j = 1; j < w->n; j++)
+        line[j].real += line[j - 1].real;
+    for (int64_t k = 0; k < w->k; k++) {
+        const uint64_t at = (uint64_t)(i * w->k + k);
+        const double u = (double)(td_draw(w->stream, at) >> 11) * 0x1p-53;
+        places[k] = draw_one(line, w->n, u * line[w->n - 1].real);
+    }
+    store_line(w, w->indices, i, false, places);
+}
+
+static void draw_by_race(const lines *w, int64_t i, number *line)
+{
+    for (int64_t j = 0; j < w->n; j++) {
+        const uint64_t at = (uint64_t)(i * w->n + j);
+        const double u = (double)((td_draw(w->stream, at) >> 11) + 1)
+                       * 0x1p-53;
+        line[j].real = line[j].real > 0 ? -log(u) / line[j].real
+                                        : INFINITY;
+    }
+    item *items = make_items(w, line);
+    item *few = smallest_items(items, w->n, w->k);
+    write_items(w, i, line, few,
+                few == items ? items + w->n : items);
+}
+
+static bool draw_line(const lines *w, int64_t i, number *line)
+{
+    double sum = 0;
+    load_line(w, w->x, i, w->n, line);
+    for (int64_t j = 0; j < w->n; j++) {
+        if (!(line[j].real >= 0) || isinf(line[j].real))
+            return td_fail(TD_ERROR_RUNTIME, w->op, "weight %g at row "
+                "%lld, place %lld is negative, infinite or NaN",
+                line[j].real, (long long)i, (long long)j);
+        sum += line[j].real;
+    }
+    if (sum <= 0)
+        return td_fail(TD_ERROR_RUNTIME, w->op, "the weights of row "
+                       "%lld sum to 0", (long long)i);
+    (w->flag ? draw_again_and_again : draw_by_race)(w, i, line);
+    return true;
+}
+/* order: kernels of drawing */
+bool multinomial_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    const int64_t k = td_v_get_int(&call->attr[0], 1);
+    const bool again = td_v_get_bool(&call->attr[1]);
+    if (!lines_along(call, &w, x, -1) || !needs_floating(w.op, x))
+        return false;
+    if (x->rank != 1 && x->rank != 2)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "input must have 1 or 2 "
+                       "dimensions, got %d", x->rank);
+    if (k <= 0 || (!again && k > w.n))
+        return td_fail(TD_ERROR_RUNTIME, w.op, "cannot draw %lld of %lld "
+                       "elements%s", (long long)k, (long long)w.n,
+                       again ? "" : " without replacement");
+    w.k = k;
+    w.flag = again;
+    w.stream = td_next_stream(&call->attr[2]);
+    const size_t extra = again ? (size_t)(k / (w.n + 1) + 1) * 8 : 32;
+    return line_results(call, &w, TD_DTYPE_NONE, true, false)
+        && run_lines(call, &w, draw_line, 8 + extra);
+}
+/* order: function needs_values */
+/* Refuses a call whose result's shape depends on values elsewhere. */
+static bool needs_values(const td_call *call, const td_tensor *x)
+{
+    return td_on_host(x)
+        || td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op), "the shape "
+                   "of the result depends on values; use it on the CPU "
+                   "and outside of a trace");
+}
+/* order: functions that find what is unique */
+/* Items in the order of their slices, or as they are. */
+static item *order_slices(const lines *w, number *line, bool sorted)
+{
+    item *a = (item *)(line + w->n), *b = a + w->n;
+    for (int64_t j = 0; j < w->n; j++)
+        a[j].place = j;
+    for (int64_t i = w->count - 1; sorted && i >= 0; i--) {
+        load_line(w, w->x, i, w->n, line);
+        for (int64_t j = 0; j < w->n; j++)
+            a[j].key = key_of(w->real, line[a[j].place]);
+        item *done = sort_items(a, b, w->n);
+        b = done == a ? b : a;
+        a = done;
+    }
+    return a;
+}
+
+/* Sets key to 1 where a group begins, else to 0; how many there are. */
+static int64_t mark_groups(const lines *w, number *line, item *a)
+{
+    int64_t groups = 0;
+    for (int64_t j = 0; j < w->n; j++)
+        a[j].key = j == 0;
+    for (int64_t i = 0; i < w->count; i++) {
+        load_line(w, w->x, i, w->n, line);
+        for (int64_t j = 1; j < w->n; j++) {
+            const number p = line[a[j - 1].place], q = line[a[j].place];
+            a[j].key |= w->real ? p.real != q.real : p.whole != q.whole;
+        }
+    }
+    for (int64_t j = 0; j < w->n; j++)
+        groups += (int64_t)a[j].key;
+    return groups;
+}
+
+static bool write_groups(const lines *w, const item *a, int64_t *first,
+                         int64_t *inverse, int64_t *count)
+{
+    int64_t group = -1;
+    for (int64_t j = 0; j < w->n; j++) {
+        if (a[j].key)
+            first[++group] = a[j].place, count[group] = 0;
+        inverse[a[j].place] = group;
+        count[group]++;
+    }
+    return true;
+}
+
+static td_tensor *integers(int64_t n)
+{
+    return td_empty(TD_DIMS(n), (td_tensor_options){ .dtype = TD_INT64 });
+}
+
+/* Fills made[0..2]: the values, the inverse, the counts. */
+static bool find_groups(lines *w, td_tensor *x, bool sorted,
+                        td_tensor **made)
+{
+    const size_t bytes = (size_t)(w->n + 1) * 40;
+    number *line = td_storage_alloc(bytes);
+    if (line == NULL)
+        return false;
+    item *a = order_slices(w, line, sorted);
+    const int64_t groups = mark_groups(w, line, a);
+    td_tensor *first = integers(groups);
+    made[1] = integers(w->n);
+    made[2] = integers(groups);
+    if (!td_failed() && write_groups(w, a, td_at(first), td_at(made[1]),
+                                     td_at(made[2])))
+        made[0] = td_index_select(x, w->dim, first);
+    td_storage_free(line, bytes);
+    return !td_failed();
+}
+/* order: kernels of counting */
+static bool unique_like(td_call *call, bool sorted, const td_value *attr)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor, *made[3] = { NULL };
+    const bool flat = attr[2].kind == TD_NONE;
+    td_scope_begin();
+    td_tensor *line = flat ? td_reshape(x, TD_DIMS(-1)) : x;
+    bool good = line && needs_values(call, x)
+        && lines_along(call, &w, line, td_v_get_int(&attr[2], 0));
+    if (good && w.count == 0 && w.n > 0)
+        td_fail(TD_ERROR_RUNTIME, w.op, "the slices along dimension %d "
+                "are empty", w.dim);
+    good = good && !td_failed() && find_groups(&w, line, sorted, made);
+    if (good && flat)
+        made[1] = td_reshape(made[1], td_shape_of(x));
+    int n = 0;
+    for (int k = 0; k < 3; k++)
+        if (k == 0 || td_v_get_bool(&attr[k - 1]))
+            call->out[n++] = td_failed() ? NULL : td_keep(made[k]);
+    call->n_out = n;
+    td_scope_end();
+    return !td_failed();
+}
+
+bool unique_kernel(td_call *call)
+{
+    return unique_like(call, true, call->attr + 1);
+}
+
+bool unique_consecutive_kernel(td_call *call)
+{
+    return unique_like(call, false, call->attr);
+}
+/* order: functions of order */
+static td_tensor *run_pair(int op, td_tensor *x, int n,
+                           const td_value *attr, td_tensor **indices)
+{
+    const td_value in[] = { td_v_tensor(x) };
+    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
+                     .in = in, .attr = attr };
+    const bool done = td_run(&call);
+    if (indices)
+        *indices = done ? call.out[1] : NULL;
+    else if (done)
+        td_release(call.out[1]);
+    return done ? call.out[0] : NULL;
+}
+
+td_tensor *td_sort(td_tensor *input, int dim, bool descending,
+                   td_tensor **indices)
+{
+    return run_pair(TD_OP_sort, input, 3, (td_value[]){ td_v_int(dim),
+        td_v_bool(descending), td_v_bool(true) }, indices);
+}
+
+td_tensor *td_argsort(td_tensor *input, int dim, bool descending)
+{
+    return td_run1(&td_ops[TD_OP_argsort], 1,
+        (td_value[]){ td_v_tensor(input) }, 3, (td_value[]){
+        td_v_int(dim), td_v_bool(descending), td_v_bool(true) });
+}
+
+td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
+                   td_tensor **indices)
+{
+    return run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
+        td_v_int(dim), td_v_bool(largest), td_v_bool(true) }, indices);
+}
+
+td_tensor *td_median(td_tensor *input)
+{
+    return td_run1(&td_ops[TD_OP_median], 1,
+                   (td_value[]){ td_v_tensor(input) }, 0, NULL);
+}
+
+td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
+                         td_tensor **indices)
+{
+    return run_pair(TD_OP_median_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
+}
+
+static td_tensor *run_along(int op, td_tensor *input, int dim, int n)
+{
+    return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(input) },
+                   n, (td_value[]){ td_v_int(dim), td_v_none() });
+}
+
+td_tensor *td_cumsum(td_tensor *input, int dim)
+{
+    return run_along(TD_OP_cumsum, input, dim, 2);
+}
+
+td_tensor *td_cumprod(td_tensor *input, int dim)
+{
+    return run_along(TD_OP_cumprod, input, dim, 2);
+}
+
+td_tensor *td_logcumsumexp(td_tensor *input, int dim)
+{
+    return run_along(TD_OP_logcumsumexp, input, dim, 1);
+}
+
+td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
+                          bool replacement)
+{
+    return td_run1(&td_ops[TD_OP_multinomial], 1,
+        (td_value[]){ td_v_tensor(input) }, 3, (td_value[]){
+        td_v_int(num_samples), td_v_bool(replacement), td_v_none() });
+}

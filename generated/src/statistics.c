@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "order": edit that, not this file. */
+/* Formulas of existing operators, and the rules of order. */
+#include <float.h>
+#include <math.h>
+#include <treadle/elementwise.h>
+#include <treadle/order.h>
+#include "autograd.h"
+#include "error.h"
+
+/* order: function needs_floating */
+static bool needs_floating(const char *op, const td_tensor *x)
+{
+    return (td_dtype_is_floating(x->dtype) && td_dtype_computes(x->dtype))
+        || td_fail(TD_ERROR_RUNTIME, op, "needs floating-point numbers, "
+                   "got %s; convert with to()", td_dtype_name(x->dtype));
+}
+/* order: function composite */
+static bool rename_error(const td_call *call)
+{
+    td_error_record e;
+    td_error_take(&e);
+    const char *words = strstr(e.message, ": ");
+    const td_error_code code = e.code;
+    if (code == TD_ERROR_MEMORY || words == NULL)
+        return td_error_restore(&e);
+    return td_fail(code, td_op_name(call->op), "%s", words + 2);
+}
+
+typedef td_tensor *formula(td_call *call, td_tensor **second);
+
+static bool composite(td_call *call, formula *compute)
+{
+    td_tensor *second = NULL;
+    td_scope_begin();
+    td_tensor *first = compute(call, &second);
+    td_keep(td_failed() ? NULL : second);
+    first = td_scope_end_with(first);
+    if (td_failed())
+        return rename_error(call);
+    call->out[0] = first;
+    call->out[1] = second;
+    call->n_out = 1 + (second != NULL);
+    return true;
+}
+
+static td_reduce_options over(const td_call *call, const td_value *dim,
+                              const td_value *keepdim)
+{
+    td_reduce_options o = { .keepdim = td_v_get_bool(keepdim) };
+    if (dim->kind == TD_SCALAR)
+        o.dims = TD_DIMS(td_v_get_int(dim, 0));
+    else
+        td_v_dims(call, dim, &o.dims);
+    return o;
+}
+
+static td_tensor *operand(const td_call *call, int i)
+{
+    return call->in[i].as.tensor;
+}
+/* order: formulas of moments */
+static bool read_correction(const td_call *call, double *correction)
+{
+    const td_value *unbiased = &call->attr[1], *given = &call->attr[3];
+    *correction = unbiased->kind == TD_NONE || td_v_get_bool(unbiased);
+    if (given->kind == TD_SCALAR && unbiased->kind == TD_SCALAR)
+        return td_fail(TD_ERROR_TYPE, td_op_name(call->op), "takes "
+                       "'unbiased' or 'correction', not both");
+    if (given->kind == TD_SCALAR)
+        *correction = td_v_double(given);
+    return needs_floating(td_op_name(call->op), operand(call, 0));
+}
+
+static td_tensor *variance(td_call *call, td_tensor **mean)
+{
+    td_tensor *x = operand(call, 0);
+    double correction;
+    td_reduce_options wanted = over(call, &call->attr[0],
+                                    &call->attr[2]);
+    td_reduce_options kept = wanted;
+    kept.keepdim = true;
+    if (!read_correction(call, &correction))
+        return NULL;
+    td_tensor *m = td_mean(x, kept);
+    td_tensor *sum = td_sum(td_square(td_sub(x, m)), wanted);
+    if (td_failed())
+        return NULL;
+    const int64_t lines = td_numel(m);
+    const double n = lines > 0 ? (double)(td_numel(x) / lines) : 0;
+    *mean = td_reshape(m, td_shape_of(sum));
+    return td_div_scalar(sum, td_float(fmax(n - correction, 0)));
+}
+
+/* The square root; its gradient at 0 is 0. */
+static td_tensor *safe_root(td_tensor *x)
+{
+    td_tensor *positive = td_ne_scalar(x, td_float(0));
+    td_tensor *root = td_sqrt(td_where_scalar(positive, x, td_float(1)));
+    return td_where_scalar(positive, root, td_float(0));
+}
+
+static td_tensor *deviation(td_call *call, td_tensor **mean)
+{
+    return safe_root(variance(call, mean));
+}
+
+static td_tensor *variance_alone(td_call *call, td_tensor **second)
+{
+    td_tensor *mean;
+    (void)second;
+    return variance(call, &mean);
+}
+
+static td_tensor *deviation_alone(td_call *call, td_tensor **second)
+{
+    td_tensor *mean;
+    (void)second;
+    return deviation(call, &mean);
+}
+
+static td_tensor *count_in(td_tensor *x, td_reduce_options o)
+{
+    td_tensor *one = td_ones_like(x, (td_tensor_options)TD_DEFAULTS);
+    return td_sum(td_where(td_ne_scalar(x, td_float(0)), one,
+                           td_mul_scalar(x, td_float(0))), o);
+}
+
+static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
+{
+    if (p == 2)
+        return safe_root(td_sum(td_square(x), o));
+    if (p == 0)
+        return count_in(x, o);
+    td_tensor *size = td_abs(x);
+    if (isinf(p))
+        return p > 0 ? td_amax(size, o) : td_amin(size, o);
+    if (p == 1)
+        return td_sum(size, o);
+    return td_pow_scalar(td_sum(td_pow_scalar(size, td_float(p)), o),
+                         td_float(1 / p));
+}
+
+static td_tensor *vector_norm(td_call *call, td_tensor **second)
+{
+    td_tensor *x = operand(call, 0);
+    const td_dtype dtype = td_v_get_dtype(&call->attr[3], x->dtype);
+    (void)second;
+    x = dtype == x->dtype ? x : td_to(x, dtype);
+    if (x == NULL || !needs_floating(td_op_name(call->op), x))
+        return NULL;
+    return norm_of(x, td_v_double(&call->attr[0]),
+                   over(call, &call->attr[1], &call->attr[2]));
+}
+
+static td_tensor *at_least(td_tensor *x, double eps)
+{
+    return td_clamp(x, (td_clamp_options){ .min = td_some(eps) });
+}
+
+static td_tensor *normalized(td_call *call, td_tensor **second)
+{
+    td_tensor *x = operand(call, 0);
+    td_reduce_options o = over(call, &call->attr[1], &call->attr[1]);
+    o.keepdim = true;
+    (void)second;
+    if (!needs_floating("normalize", x))
+        return NULL;
+    return td_div(x, at_least(norm_of(x, td_v_double(&call->attr[0]), o),
+                              td_v_double(&call->attr[2])));
+}
+
+static td_tensor *cosine(td_call *call, td_tensor **second)
+{
+    td_tensor *a = operand(call, 0), *b = operand(call, 1);
+    const td_dtype both = td_promote(a->dtype, b->dtype);
+    const td_reduce_options o = over(call, &call->attr[0],
+                                     &(td_value){ .kind = TD_NONE });
+    const double eps = td_v_double(&call->attr[1]);
+    td_dims shape;
+    (void)second;
+    if (!td_broadcast_shapes("cosine_similarity", a, b, &shape))
+        return NULL;
+    a = td_expand(td_to(a, both), shape);
+    b = td_expand(td_to(b, both), shape);
+    if (td_failed() || !needs_floating("cosine_similarity", a))
+        return NULL;
+    return td_div(td_sum(td_mul(a, b), o),
+                  td_mul(at_least(norm_of(a, 2, o), eps),
+                         at_least(norm_of(b, 2, o), eps)));
+}
+
+static td_tensor *nonzeros(td_call *call, td_tensor **second)
+{
+    (void)second;
+    return td_sum(td_ne_scalar(operand(call, 0), td_int(0)),
+                  over(call, &call->attr[0], &(td_value){ TD_NONE }));
+}
+
+static td_tensor *sum_of_numbers(td_call *call, td_tensor **second)
+{
+    td_tensor *x = operand(call, 0), *nan = td_isnan(x);
+    td_reduce_options o = over(call, &call->attr[0], &call->attr[1]);
+    o.dtype = td_v_get_dtype(&call->attr[2], TD_DTYPE_NONE);
+    (void)second;
+    return td_sum(td_where_scalar(td_logical_not(nan), x,
+                  td_dtype_is_floating(x->dtype) ? td_float(0)
+                                                 : td_boolean(0)), o);
+}
+
+static td_tensor *mean_of_numbers(td_call *call, td_tensor **second)
+{
+    td_tensor *x = operand(call, 0);
+    td_reduce_options o = over(call, &call->attr[0], &call->attr[1]);
+    if (!needs_floating("nanmean", x))
+        return NULL;
+    return td_div(sum_of_numbers(call, second),
+                  td_sum(td_logical_not(td_isnan(x)), o));
+}
+
+static td_tensor *both_extremes(td_call *call, td_tensor **largest)
+{
+    const td_reduce_options o = over(call, &call->attr[0],
+                                     &call->attr[1]);
+    *largest = td_amax(operand(call, 0), o);
+    return td_amin(operand(call, 0), o);
+}
+#define COMPOSED(name, formula) \
+    bool name##_kernel(td_call *call) { return composite(call, formula); }
+#include "composites.inc"
+#undef COMPOSED
+/* order: functions of moments */
+static td_tensor *run_moment(int op, td_tensor *input, td_var_options o)
+{
+    return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(input) }, 4,
+        (td_value[]){ td_v_ints(&o.dims), td_v_none(),
+        td_v_bool(o.keepdim), o.correction.given
+        ? td_v_float(o.correction.value) : td_v_none() });
+}
+
+td_tensor *td_var(td_tensor *input, td_var_options options)
+{
+    return run_moment(TD_OP_var, input, options);
+}
+
+td_tensor *td_std(td_tensor *input, td_var_options options)
+{
+    return run_moment(TD_OP_std, input, options);
+}
+
+td_tensor *td_norm(td_tensor *input, double p, td_reduce_options o)
+{
+    return td_run1(&td_ops[TD_OP_vector_norm], 1,
+        (td_value[]){ td_v_tensor(input) }, 4, (td_value[]){
+        td_v_float(p), td_v_ints(&o.dims), td_v_bool(o.keepdim),
+        td_v_dtype(o.dtype) });
+}
+
+td_tensor *td_count_nonzero(td_tensor *input, td_dims dims)
+{
+    return td_run1(&td_ops[TD_OP_count_nonzero], 1,
+                   (td_value[]){ td_v_tensor(input) }, 1,
+                   (td_value[]){ td_v_ints(&dims) });
+}
+/* order: function numbers_of_places */
+static td_tensor *count_up(int64_t n)
+{
+    return td_arange(td_int(0), td_int(n), td_int(1),
+                     (td_tensor_options)TD_DEFAULTS);
+}
+
+/* Numbers in `shape` of the elements that `places` along dim mean. */
+static td_tensor *numbers_of_places(td_tensor *places, td_dims shape,
+                                    int dim)
+{
+    int64_t outer = 1, inner = 1;
+    const int64_t n = shape.count > 0 ? shape.at[dim] : 1;
+    for (int d = 0; d < shape.count; d++)
+        *(d < dim ? &outer : &inner) *= d == dim ? 1 : shape.at[d];
+    if (outer * inner == 0 || td_failed())
+        return td_reshape(places, TD_DIMS(-1));
+    td_tensor *p = td_reshape(places, TD_DIMS(outer,
+        td_numel(places) / (outer * inner), inner));
+    if (outer > 1)
+        p = td_add(p, td_reshape(td_mul_scalar(count_up(outer),
+            td_int(n)), TD_DIMS(outer, 1, 1)));
+    if (inner > 1)
+        p = td_add(td_mul_scalar(p, td_int(inner)), count_up(inner));
+    return td_reshape(p, TD_DIMS(-1));
+}
+/* order: rules of order */
+static bool chosen_rule(td_backward_pass *b, int dim)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    int64_t all = 1;
+    for (int d = 0; d < shape.count; d++)
+        all *= shape.at[d];
+    const td_dims line = TD_DIMS(all);
+    if (!td_wrap_dim("sort", dim, shape.count, &dim))
+        return false;
+    const td_value in[] = {
+        td_v_tensor(td_reshape(b->grad[0], TD_DIMS(-1))),
+        td_v_tensor(numbers_of_places(td_saved_output(b, 1), shape,
+                                      dim)) };
+    const td_value attr[] = { td_v_ints(&line), td_v_int(0) };
+    if (td_failed())
+        return false;
+    b->grad_in[0] = td_reshape(td_run1(
+        &td_ops[TD_OP_index_select_backward], 2, in, 2, attr), shape);
+    return !td_failed();
+}
+
+bool first_dim_rule(td_backward_pass *b)
+{
+    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
+}
+
+bool second_dim_rule(td_backward_pass *b)
+{
+    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
+}
+
+static td_tensor *head(td_tensor *x, int dim)
+{
+    return td_slice(x, dim, (td_opt_i64)td_some(0),
+                    (td_opt_i64)td_some(-1), 1);
+}
+
+static td_tensor *tail(td_tensor *x, int dim)
+{
+    return td_slice(x, dim, (td_opt_i64)td_some(1), (td_opt_i64){ 0 }, 1);
+}
+
+static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
+                        bool reverse)
+{
+    const td_value in[] = { td_v_tensor(links), td_v_tensor(x) };
+    const td_value attr[] = { td_v_int(dim), td_v_bool(reverse) };
+    return td_failed() ? NULL
+         : td_run1(&td_ops[TD_OP_recurrence], 2, in, 2, attr);
+}
+
+bool recurrence_rule(td_backward_pass *b)
+{
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const bool reverse = td_v_get_bool(td_attribute(b, 1));
+    td_tensor *w = recur(td_saved_input(b, 0), b->grad[0], dim,
+                         !reverse);
+    b->grad_in[1] = w;
+    if (td_needs(b, 0)) {
+        td_tensor *y = td_saved_output(b, 0);
+        b->grad_in[0] = reverse
+            ? td_mul(head(w, dim), tail(y, dim))
+            : td_mul(tail(w, dim), head(y, dim));
+    }
+    return !td_failed();
+}
+
+bool cumsum_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    if (g->rank > 0) {
+        td_tensor *one = td_full(TD_RANK_0, td_float(1),
+            (td_tensor_options){ .dtype = g->dtype,
+                                 .device = td_device_of(g) });
+        td_tensor *part = tail(g, dim);
+        g = part == NULL ? NULL
+          : recur(td_expand(one, td_shape_of(part)), g, dim, true);
+    }
+    b->grad_in[0] = g;
+    return !td_failed();
+}
+
+/* The gradient of a running product y of x. */
+static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
+                                   td_tensor *g, int dim)
+{
+    td_tensor *w = recur(tail(x, dim), g, dim, true);
+    td_tensor *parts[] = {
+        td_slice(w, dim, (td_opt_i64){ 0 }, (td_opt_i64)td_some(1), 1),
+        td_mul(tail(w, dim), head(y, dim)) };
+    return td_failed() ? NULL : td_cat(parts, 2, dim);
+}
+
+bool cumprod_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    b->grad_in[0] = g->rank == 0 ? g : product_gradient(
+        td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
+        dim);
+    return !td_failed();
+}
+
+bool prod_rule(td_backward_pass *b)
+{
+    td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
+    const td_value *along = td_attribute(b, 0);
+    int dim = 0;
+    if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
+        b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
+            (td_tensor_options)TD_DEFAULTS);
+        return !td_failed();
+    }
+    x = along->kind == TD_NONE ? td_reshape(x, TD_DIMS(-1)) : x;
+    td_wrap_dim("prod", td_v_get_int(along, 0), td_rank(x), &dim);
+    td_dims shape = td_shape_of(x);
+    shape.at[dim] = 1;
+    x = td_to(x, g->dtype);
+    td_tensor *last = td_reshape(g, shape), *rest = head(x, dim);
+    td_tensor *parts[] = { td_zeros_like(rest, (td_tensor_options){
+        .dtype = g->dtype }), last };
+    if (td_failed())
+        return false;
+    b->grad_in[0] = td_reshape(product_gradient(x, td_cumprod(x, dim),
+        td_cat(parts, 2, dim), dim), td_input_dims(b, 0));
+    return !td_failed();
+}
+
+bool logcumsumexp_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const double least = g->dtype == TD_FLOAT32 ? -FLT_MAX : -DBL_MAX;
+    td_tensor *y = td_clamp(td_saved_output(b, 0),
+        (td_clamp_options){ .min = td_some(least) });
+    if (g->rank > 0)
+        g = recur(td_exp(td_sub(head(y, dim), tail(y, dim))), g, dim,
+                  true);
+    b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
+    return !td_failed();
+}
