@@ -458,9 +458,8 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
         const bool below = (r != 0) & ((r < 0) != (b < 0));           \
         const T whole = q - select(below, 1, 0), low = floor(whole);  \
         const T near = low + select(whole - low > 0.5f, 1, 0);        \
-        return select(b == 0, a / b,                                  \
-                      select(whole != 0, near,                        \
-                             copysign((T)0, a / b)));                 \
+        const T none = copysign((T)0, a / b);                         \
+        return select(b == 0, a / b, select(whole != 0, near, none)); \
     }
 DIVISION(float, f32, fmodf, floorf, copysignf)
 DIVISION(double, f64, fmod, floor, copysign)

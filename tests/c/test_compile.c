@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define PROGRAM_VALUES 80
+#define PROGRAM_VALUES 120
 
 typedef void builder(td_tensor **in, td_tensor **out);
 
@@ -88,6 +88,8 @@ static int every_row(td_tensor **in, td_tensor **out)
 #define BINARY_NUMBER(name, formula) BINARY(name, formula)
 #define BINARY_FLOAT(name, formula) BINARY(name, formula)
 #define COMPARE(name, formula) BINARY(name, formula)
+#define CURVE(name, formula) UNARY(name, formula)
+#define CURVE_OF(name, parameter, formula) BINARY(name, formula)
 #include "elementwise.inc"
     return n;
 }

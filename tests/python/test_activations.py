@@ -440,6 +440,11 @@ def test_arguments_of_python():
     assert y.round(decimals=-2).tolist() == [1200]
     assert x.clip(0, 1).tolist() == [1, 0]
     assert td.clamp_min(x, 0).tolist() == [1, 0]
+    low = td.tensor([2.0, -3.0], requires_grad=True)
+    z = x.clone().requires_grad_()
+    td.clamp(z, low, 5).sum().backward()
+    assert z.grad.tolist() == [0, 1] and low.grad.tolist() == [1, 0]
+    assert x.clamp(max=low).tolist() == [1, -3]
     assert td.clamp_max(x, 0).tolist() == [0, -2]
     assert td.arctan2(x, x).tolist() == td.atan2(x, x).tolist()
     assert x.greater(0).tolist() == [True, False]

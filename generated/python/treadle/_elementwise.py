@@ -63,14 +63,24 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     return close.all().item()
 
 
+@_wraps(_C.clamp)
+def clamp(input, min=None, max=None):
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return _C.clamp(input, min, max)
+    for bound, outside in ((min, _C.lt), (max, _C.gt)):
+        if bound is not None:
+            input = _C.where(outside(input, bound), bound, input)
+    return input
+
+
 def clamp_min(input, min):
     """Each element, or min where that is greater."""
-    return _C.clamp(input, min)
+    return clamp(input, min)
 
 
 def clamp_max(input, max):
     """Each element, or max where that is smaller."""
-    return _C.clamp(input, None, max)
+    return clamp(input, None, max)
 
 
 add, sub = _scaling(_C.add), _scaling(_C.sub)
