@@ -43,6 +43,7 @@ RETURNS = {"__len__": "int", "__bool__": "bool", "__float__": "float",
            "__repr__": "str", "__setitem__": "None", "item": "float",
            "__delitem__": "None", "size": "Any", "numel": "int",
            "dim": "int", "backward": "None", "tolist": "list",
+           "tensor": "Tensor", "from_numpy": "Tensor",
            "__iter__": "Iterator[Tensor]"}
 
 
