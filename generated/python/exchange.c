@@ -66,18 +66,18 @@ static int read_sizes(PyObject *tuple, void *out)
     Py_DECREF(all);
     return !PyErr_Occurred();
 }
-PyObject *py_storage_key(PyObject *module, PyObject *x)
+/* _storage(tensor) -> (its key, its bytes) */
+PyObject *py_storage(PyObject *module, PyObject *x)
 {
+    glue *g = PyModule_GetState(module);
     tensor_object *w = tensor_cast(x);
-    return PyLong_FromVoidPtr(w ? (void *)(uintptr_t)
-                              td_storage_of(w->handle) : NULL);
-}
-
-PyObject *py_storage_bytes(PyObject *module, PyObject *x)
-{
+    if (w == NULL)
+        return PyErr_Format(PyExc_TypeError, "storage: expected a "
+                            "Tensor, not %s", Py_TYPE(x)->tp_name);
     td_error_clear();
-    return wrap(PyModule_GetState(module),
-                td_storage_bytes(handle_of(x)));
+    const void *key = td_storage_of(w->handle);
+    return Py_BuildValue("NN", PyLong_FromVoidPtr((void *)(uintptr_t)
+        key), wrap(g, td_storage_bytes(w->handle)));
 }
 
 /* _over_storage(bytes, dtype, shape, strides, offset) */

@@ -254,8 +254,7 @@ PyObject *py_execute(PyObject *module, PyObject *args);
 /* exchange: prototypes of further functions */
 PyObject *py_to_dlpack(PyObject *module, PyObject *args);
 PyObject *py_from_dlpack(PyObject *module, PyObject *args);
-PyObject *py_storage_key(PyObject *module, PyObject *x);
-PyObject *py_storage_bytes(PyObject *module, PyObject *x);
+PyObject *py_storage(PyObject *module, PyObject *x);
 PyObject *py_over_storage(PyObject *module, PyObject *args);
 PyObject *py_promote(PyObject *module, PyObject *args);
 PyObject *py_default_dtype(PyObject *module, PyObject *chosen);
@@ -299,8 +298,7 @@ static PyMethodDef functions[] = {
     /* exchange: further functions of the extension */
     { "_to_dlpack", py_to_dlpack, METH_VARARGS, NULL },
     { "_from_dlpack", py_from_dlpack, METH_VARARGS, NULL },
-    { "_storage_key", py_storage_key, METH_O, NULL },
-    { "_storage_bytes", py_storage_bytes, METH_O, NULL },
+    { "_storage", py_storage, METH_O, NULL },
     { "_over_storage", py_over_storage, METH_VARARGS, NULL },
     { "_promote", py_promote, METH_VARARGS, NULL },
     { "_default_dtype", py_default_dtype, METH_O, NULL },

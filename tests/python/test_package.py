@@ -89,8 +89,14 @@ def test_the_stub_declares_every_operator_and_parses():
     tree = ast.parse(stub())
     functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     tensor, = (n for n in tree.body if getattr(n, "name", "") == "Tensor")
-    methods = {n.name for n in tensor.body}
-    assert "add" in methods and "zeros" not in methods
+    methods = {n.name for n in tensor.body
+               if isinstance(n, ast.FunctionDef)}
+    assert "relu" in methods and "zeros" not in methods
+    missing = {n for n in vars(td.Tensor) if n[0] != "_"} - methods - {
+        t.target.id for t in tensor.body if isinstance(t, ast.AnnAssign)}
+    assert not missing and {"__add__", "__len__", "backward"} <= methods
+    names = {t.target.id for t in tree.body if isinstance(t, ast.AnnAssign)}
+    assert {"float32", "bool"} <= names and "tensor" in functions
     assert [a.arg for a in functions["sum"].args.args] == [
         "input", "dim", "keepdim"]
     assert len(functions) > 80

@@ -58,11 +58,11 @@ _storages = _WeakValues()
 
 def _storage_over(x):
     """The object for the storage of x, always the same."""
-    key = _C._storage_key(x)
+    key, data = _C._storage(x)
     found = _storages.get(key)
     if found is None:
         found = _storages[key] = UntypedStorage()
-        found._bytes = _C._storage_bytes(x)
+        found._bytes = data
     return found
 
 
