@@ -17,7 +17,7 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
     td_dims shape = td_input_dims(b, 0);
     const bool all = axes->kind != TD_INTS || axes->as.ints.count == 0;
     const int n = all ? shape.count : axes->as.ints.count;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && shape.count > 0; i++) {
         const int64_t axis = all ? i : axes->as.ints.at[i];
         shape.at[axis < 0 ? axis + shape.count : axis] = 1;
     }

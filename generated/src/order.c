@@ -6,7 +6,7 @@
 #include <treadle/parallel.h>
 #include "device.h"
 #include "random.h"
-#include "registry.h"
+#include "reductions.h"
 
 enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
 
@@ -29,13 +29,6 @@ struct lines {
     td_stream stream;               /* of random numbers */
     int64_t nth;                    /* the rank wanted, from 0 */
 };
-/* order: function needs_floating */
-static bool needs_floating(const char *op, const td_tensor *x)
-{
-    return (td_dtype_is_floating(x->dtype) && td_dtype_computes(x->dtype))
-        || td_fail(TD_ERROR_RUNTIME, op, "needs floating-point numbers, "
-                   "got %s; convert with to()", td_dtype_name(x->dtype));
-}
 /* order: function load_line */
 /* `n` elements of line i of x, as doubles or as int64_t. */
 static void load_line(const lines *w, const td_tensor *x, int64_t i,
@@ -69,11 +62,8 @@ static bool lines_along(td_call *call, lines *w, td_tensor *x,
     *w = (lines){ .op = td_op_name(call->op), .x = x, .n = 1,
                   .inner = 1, .count = 1,
                   .real = td_dtype_is_floating(x->dtype) };
-    if (!td_dtype_computes(x->dtype))
-        return td_fail(TD_ERROR_UNSUPPORTED, w->op, "not available "
-                       "for %s; convert with to()",
-                       td_dtype_name(x->dtype));
-    if (!td_wrap_dim(w->op, dim, x->rank, &w->dim))
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_wrap_dim(w->op, dim, x->rank, &w->dim))
         return false;
     for (int d = 0; d < x->rank; d++) {
         *(d == w->dim ? &w->n : &w->count) *= x->shape[d];
@@ -187,11 +177,12 @@ static item *sort_items(item *a, item *b, int64_t n)
     return a;
 }
 /* order: function write_items */
-/* The first w->k items, written with `spare` as working memory. */
-static bool write_items(const lines *w, int64_t i, const number *line,
-                        const item *items, item *spare)
+/* Writes the first w->k items, which lie in one of the two halves. */
+static bool write_items(const lines *w, int64_t i, number *line,
+                        const item *items)
 {
-    number *values = (number *)spare;
+    item *room = (item *)(line + w->n);
+    number *values = (number *)(items == room ? room + w->n : room);
     int64_t *places = (int64_t *)(values + w->k);
     for (int64_t j = 0; j < w->k; j++) {
         places[j] = items[j].place;
@@ -200,15 +191,6 @@ static bool write_items(const lines *w, int64_t i, const number *line,
     store_line(w, w->values, i, w->real, values);
     store_line(w, w->indices, i, false, places);
     return true;
-}
-
-static bool sort_line(const lines *w, int64_t i, number *line)
-{
-    load_line(w, w->x, i, w->n, line);
-    item *items = make_items(w, line), *spare = items + w->n;
-    item *sorted = sort_items(items, spare, w->n);
-    return write_items(w, i, line, sorted,
-                       sorted == items ? spare : items);
 }
 /* order: function nth_key */
 /* The key that stands at `nth` (from 0) of n items in order; *ties is
@@ -245,13 +227,11 @@ static item *smallest_items(item *a, int64_t n, int64_t k)
     return sort_items(a, a + n, k);
 }
 
-static bool topk_line(const lines *w, int64_t i, number *line)
+static bool few_line(const lines *w, int64_t i, number *line)
 {
     load_line(w, w->x, i, w->n, line);
     item *items = make_items(w, line);
-    item *few = smallest_items(items, w->n, w->k);
-    return write_items(w, i, line, few,
-                       few == items ? items + w->n : items);
+    return write_items(w, i, line, smallest_items(items, w->n, w->k));
 }
 /* order: function choose_place */
 static int64_t first_nan(const item *items, int64_t n)
@@ -311,13 +291,13 @@ bool sort_kernel(td_call *call)
 {
     lines w;
     td_tensor *x = call->in[0].as.tensor;
-    const bool values = call->op != &td_ops[TD_OP_argsort];
+    const bool values = call->op == &td_ops[TD_OP_sort];
     if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], -1)))
         return false;
     w.turned = td_v_get_bool(&call->attr[1]);
     return line_results(call, &w, values ? x->dtype : TD_DTYPE_NONE,
                         true, false)
-        && run_lines(call, &w, sort_line, 40);
+        && run_lines(call, &w, few_line, 40);
 }
 
 bool topk_kernel(td_call *call)
@@ -334,7 +314,7 @@ bool topk_kernel(td_call *call)
     w.k = x->rank > 0 ? k : 1;
     w.turned = td_v_get_bool(&call->attr[2]);
     return line_results(call, &w, x->dtype, true, false)
-        && run_lines(call, &w, topk_line, 40);
+        && run_lines(call, &w, few_line, 40);
 }
 
 static bool choose(td_call *call, int64_t nth, const td_value *dim,
@@ -462,59 +442,50 @@ static bool recur_line(const lines *w, int64_t i, number *line)
     return true;
 }
 /* order: kernels of running operators */
-static bool running(td_call *call, line_body *body)
-{
-    lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0)))
-        return false;
-    const td_dtype dtype = td_v_get_dtype(&call->attr[1],
-                                          w.real ? x->dtype : TD_INT64);
-    if (!td_dtype_computes(dtype))
-        return td_fail(TD_ERROR_UNSUPPORTED, w.op, "%s has no "
-                       "arithmetic", td_dtype_name(dtype));
-    w.real = td_dtype_is_floating(dtype);
-    return line_results(call, &w, dtype, false, false)
-        && run_lines(call, &w, body, 8);
-}
-
-bool cumsum_kernel(td_call *call) { return running(call, sum_line); }
-
-bool cumprod_kernel(td_call *call)
-{
-    return running(call, product_line);
-}
-
-static bool running_extreme(td_call *call, bool smallest)
-{
-    lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0)))
-        return false;
-    w.turned = smallest;
-    return line_results(call, &w, x->dtype, true, false)
-        && run_lines(call, &w, extreme_line, 16);
-}
-
-bool cummax_kernel(td_call *call)
-{
-    return running_extreme(call, false);
-}
-
-bool cummin_kernel(td_call *call)
-{
-    return running_extreme(call, true);
-}
-
-bool logcumsumexp_kernel(td_call *call)
+static bool running(td_call *call, line_body *body, td_dtype dtype,
+                    bool places)
 {
     lines w;
     td_tensor *x = call->in[0].as.tensor;
     if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
-        || !needs_floating(w.op, x))
+        || !td_check_computes(call, dtype, body == log_line))
         return false;
-    return line_results(call, &w, x->dtype, false, false)
-        && run_lines(call, &w, log_line, 8);
+    w.real = td_dtype_is_floating(dtype);
+    w.turned = call->op == &td_ops[TD_OP_cummin];
+    return line_results(call, &w, dtype, places, false)
+        && run_lines(call, &w, body, 16);
+}
+
+static td_dtype own_type(const td_call *call)
+{
+    return call->in[0].as.tensor->dtype;
+}
+
+static td_dtype wide_type(const td_call *call)
+{
+    const td_dtype own = own_type(call);
+    return td_v_get_dtype(&call->attr[1],
+                          td_dtype_is_floating(own) ? own : TD_INT64);
+}
+
+bool cumsum_kernel(td_call *call)
+{
+    return running(call, sum_line, wide_type(call), false);
+}
+
+bool cumprod_kernel(td_call *call)
+{
+    return running(call, product_line, wide_type(call), false);
+}
+
+bool cummax_kernel(td_call *call)
+{
+    return running(call, extreme_line, own_type(call), true);
+}
+
+bool logcumsumexp_kernel(td_call *call)
+{
+    return running(call, log_line, own_type(call), false);
 }
 
 bool recurrence_kernel(td_call *call)
@@ -523,49 +494,50 @@ bool recurrence_kernel(td_call *call)
     td_tensor *links = call->in[0].as.tensor;
     td_tensor *x = call->in[1].as.tensor;
     if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
-        || !needs_floating(w.op, x))
+        || !td_check_computes(call, x->dtype, true))
         return false;
-    td_dims shape = td_shape_of(x), got = td_shape_of(links);
-    if (x->rank > 0)
-        shape.at[w.dim] -= w.n > 0;
-    if (!td_dims_equal(&shape, &got) || links->dtype != x->dtype) {
-        char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-        return td_fail(TD_ERROR_RUNTIME, w.op, "links must be %s %s, "
-                       "got %s %s", td_dtype_name(x->dtype),
-                       td_dims_text(&shape, a),
-                       td_dtype_name(links->dtype),
-                       td_dims_text(&got, b));
-    }
+    td_dims wanted = td_shape_of(x), got = td_shape_of(links);
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    wanted.at[w.dim] -= wanted.count > 0 && w.n > 0;
+    if (!td_dims_equal(&wanted, &got) || links->dtype != x->dtype)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "links must be %s and "
+                       "of input's dtype, got %s",
+                       td_dims_text(&wanted, a), td_dims_text(&got, b));
     w.other = links;
     w.turned = td_v_get_bool(&call->attr[1]);
     return line_results(call, &w, x->dtype, false, false)
         && run_lines(call, &w, recur_line, 16);
 }
 /* order: bodies of drawing */
-static int64_t draw_one(const number *sum, int64_t n, double u)
+/* How many of n sorted numbers come before v; with `right` those equal
+   to it as well. */
+static int64_t rank_among(bool real, const number *sorted, int64_t n,
+                          number v, bool right)
 {
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (sum[middle].real > u)
-            high = middle;
-        else
-            low = middle + 1;
+    const uint64_t key = key_of(real, v);
+    int64_t low = 0;
+    while (n > 0) {
+        const int64_t half = n / 2;
+        const uint64_t middle = key_of(real, sorted[low + half]);
+        const bool before = right ? middle <= key : middle < key;
+        low += before ? half + 1 : 0;
+        n = before ? n - half - 1 : half;
     }
-    while (low > 0 && sum[low].real == sum[low - 1].real)
-        low--;
     return low;
 }
 
 static void draw_again_and_again(const lines *w, int64_t i, number *line)
 {
-    int64_t *places = (int64_t *)(line + w->n);
+    int64_t *places = (int64_t *)(line + w->n), last = w->n - 1;
+    while (line[last].real == 0)
+        last--;
     for (int64_t j = 1; j < w->n; j++)
         line[j].real += line[j - 1].real;
     for (int64_t k = 0; k < w->k; k++) {
         const uint64_t at = (uint64_t)(i * w->k + k);
-        const double u = (double)(td_draw(w->stream, at) >> 11) * 0x1p-53;
-        places[k] = draw_one(line, w->n, u * line[w->n - 1].real);
+        number u = { .real = line[last].real * 0x1p-53
+                     * (double)(td_draw(w->stream, at) >> 11) };
+        places[k] = rank_among(true, line, last, u, true);
     }
     store_line(w, w->indices, i, false, places);
 }
@@ -580,9 +552,7 @@ static void draw_by_race(const lines *w, int64_t i, number *line)
                                         : INFINITY;
     }
     item *items = make_items(w, line);
-    item *few = smallest_items(items, w->n, w->k);
-    write_items(w, i, line, few,
-                few == items ? items + w->n : items);
+    write_items(w, i, line, smallest_items(items, w->n, w->k));
 }
 
 static bool draw_line(const lines *w, int64_t i, number *line)
@@ -602,6 +572,19 @@ static bool draw_line(const lines *w, int64_t i, number *line)
     (w->flag ? draw_again_and_again : draw_by_race)(w, i, line);
     return true;
 }
+
+static bool search_line(const lines *w, int64_t i, number *line)
+{
+    const int64_t m = w->other->shape[w->dim];
+    number *sorted = line + w->n;
+    load_line(w, w->x, i, w->n, line);
+    load_line(w, w->other, i, m, sorted);
+    for (int64_t j = 0; j < w->n; j++)
+        line[j].whole = rank_among(w->real, sorted, m, line[j], w->flag
+            || (w->real && line[j].real != line[j].real));
+    store_line(w, w->values, i, false, line);
+    return true;
+}
 /* order: kernels of drawing */
 bool multinomial_kernel(td_call *call)
 {
@@ -609,7 +592,8 @@ bool multinomial_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     const int64_t k = td_v_get_int(&call->attr[0], 1);
     const bool again = td_v_get_bool(&call->attr[1]);
-    if (!lines_along(call, &w, x, -1) || !needs_floating(w.op, x))
+    if (!lines_along(call, &w, x, -1)
+        || !td_check_computes(call, x->dtype, true))
         return false;
     if (x->rank != 1 && x->rank != 2)
         return td_fail(TD_ERROR_RUNTIME, w.op, "input must have 1 or 2 "
@@ -741,6 +725,76 @@ bool unique_consecutive_kernel(td_call *call)
 {
     return unique_like(call, false, call->attr);
 }
+
+static bool read_side(const td_call *call, bool *right)
+{
+    const char *side = call->attr[2].kind == TD_STRING
+                     ? call->attr[2].as.string : NULL;
+    *right = td_v_get_bool(&call->attr[1]);
+    if (side != NULL && strcmp(side, "right") == 0)
+        return *right = true;
+    return side == NULL || (strcmp(side, "left") == 0 && !*right)
+        || td_fail(TD_ERROR_RUNTIME, "searchsorted", "side '%s' is not "
+                   "'left' or 'right', or contradicts right", side);
+}
+
+static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
+                            td_tensor *x)
+{
+    bool fits = sorted->rank == 1 || (sorted->rank == x->rank
+                                      && x->rank > 0);
+    for (int d = 0; fits && sorted->rank > 1 && d < x->rank - 1; d++)
+        fits = sorted->shape[d] == x->shape[d];
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    if (!fits)
+        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "one "
+            "sorted line is needed, or as many as there are lines of "
+            "values; got %s for %s", td_shape_text(sorted, a),
+            td_shape_text(x, b));
+    x = sorted->rank == 1 ? td_reshape(x, TD_DIMS(-1)) : x;
+    return x && lines_along(call, w, x, -1);
+}
+
+static bool search(td_call *call, td_tensor *sorted, const td_value *in,
+                   bool right)
+{
+    lines w;
+    td_scope_begin();
+    td_tensor *x = in->kind == TD_TENSOR ? in->as.tensor
+        : td_full(TD_RANK_0, in->as.scalar, (td_tensor_options){
+            .device = td_device_of(sorted), .dtype = in->as.scalar.kind
+            == TD_SCALAR_FLOAT ? TD_FLOAT64 : TD_INT64 });
+    bool good = x && lines_to_search(call, &w, sorted, x);
+    if (good && td_return(call, td_keep(td_tensor_new(td_shape_of(x),
+            td_v_get_bool(&call->attr[0]) ? TD_INT32 : TD_INT64,
+            td_device_of(x))))) {
+        w.real = w.real || td_dtype_is_floating(sorted->dtype);
+        w.values = call->out[0];
+        w.other = sorted;
+        w.flag = right;
+        good = run_lines(call, &w, search_line, 8 * (size_t)(2
+            + sorted->shape[sorted->rank - 1] / (w.n + 1)));
+    }
+    td_scope_end();
+    return good && !td_failed();
+}
+
+bool searchsorted_kernel(td_call *call)
+{
+    bool right;
+    return read_side(call, &right)
+        && search(call, call->in[0].as.tensor, &call->in[1], right);
+}
+
+bool bucketize_kernel(td_call *call)
+{
+    td_tensor *boundaries = call->in[1].as.tensor;
+    if (boundaries->rank != 1)
+        return td_fail(TD_ERROR_RUNTIME, "bucketize", "boundaries must "
+                       "have 1 dimension, got %d", boundaries->rank);
+    return search(call, boundaries, &call->in[0],
+                  td_v_get_bool(&call->attr[1]));
+}
 /* order: functions of order */
 static td_tensor *run_pair(int op, td_tensor *x, int n,
                            const td_value *attr, td_tensor **indices)
@@ -763,26 +817,12 @@ td_tensor *td_sort(td_tensor *input, int dim, bool descending,
         td_v_bool(descending), td_v_bool(true) }, indices);
 }
 
-td_tensor *td_argsort(td_tensor *input, int dim, bool descending)
-{
-    return td_run1(&td_ops[TD_OP_argsort], 1,
-        (td_value[]){ td_v_tensor(input) }, 3, (td_value[]){
-        td_v_int(dim), td_v_bool(descending), td_v_bool(true) });
-}
-
 td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
                    td_tensor **indices)
 {
     return run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
         td_v_int(dim), td_v_bool(largest), td_v_bool(true) }, indices);
 }
-
-td_tensor *td_median(td_tensor *input)
-{
-    return td_run1(&td_ops[TD_OP_median], 1,
-                   (td_value[]){ td_v_tensor(input) }, 0, NULL);
-}
-
 td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
                          td_tensor **indices)
 {
@@ -790,25 +830,20 @@ td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
         td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 
-static td_tensor *run_along(int op, td_tensor *input, int dim, int n)
+static td_tensor *run_along(int op, td_tensor *input, int dim)
 {
     return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(input) },
-                   n, (td_value[]){ td_v_int(dim), td_v_none() });
+                   2, (td_value[]){ td_v_int(dim), td_v_none() });
 }
 
 td_tensor *td_cumsum(td_tensor *input, int dim)
 {
-    return run_along(TD_OP_cumsum, input, dim, 2);
+    return run_along(TD_OP_cumsum, input, dim);
 }
 
 td_tensor *td_cumprod(td_tensor *input, int dim)
 {
-    return run_along(TD_OP_cumprod, input, dim, 2);
-}
-
-td_tensor *td_logcumsumexp(td_tensor *input, int dim)
-{
-    return run_along(TD_OP_logcumsumexp, input, dim, 1);
+    return run_along(TD_OP_cumprod, input, dim);
 }
 
 td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,

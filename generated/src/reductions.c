@@ -6,8 +6,8 @@
 #include <treadle/reductions.h>
 #include "device.h"
 #include "parallel.h"
+#include "reductions.h"
 #include "reductions-kernels.h"
-#include "registry.h"
 enum { GRAIN = 32 * 1024 };       /* numbers worth a thread's while */
 /* reductions: struct reduction */
 typedef struct {
@@ -290,9 +290,9 @@ static td_dims reduced_shape(const td_tensor *x, unsigned mask,
             shape.at[shape.count++] = 1;
     return shape;
 }
-/* reductions: function check_computes */
-static bool check_computes(const td_call *call, td_dtype dtype,
-                           bool floating)
+/* reductions: function td_check_computes */
+bool td_check_computes(const td_call *call, td_dtype dtype,
+                       bool floating)
 {
     if (!td_dtype_computes(dtype))
         return td_fail(TD_ERROR_UNSUPPORTED, call->op->name,
@@ -390,8 +390,8 @@ static bool sum_like(td_call *call, int kind, int64_t empty_value)
     const td_dtype dtype = td_v_get_dtype(&call->attr[2],
                                           folding_type(x->dtype));
     unsigned mask;
-    if (!check_computes(call, x->dtype, false)
-        || !check_computes(call, dtype, false)
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_check_computes(call, dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
@@ -433,8 +433,8 @@ bool mean_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
     unsigned mask;
-    if (!check_computes(call, x->dtype, false)
-        || !check_computes(call, dtype, true)
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_check_computes(call, dtype, true)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
@@ -450,7 +450,7 @@ bool sum_to_size_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     td_dims size;
     if (!td_v_dims(call, &call->attr[0], &size)
-        || !check_computes(call, x->dtype, false))
+        || !td_check_computes(call, x->dtype, false))
         return false;
     unsigned mask = 0;
     bool fits = size.count <= x->rank;
@@ -480,7 +480,7 @@ static bool extreme(td_call *call, int kind, const td_value *dim,
 {
     td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
-    if (!check_computes(call, x->dtype, false)
+    if (!td_check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, dim, &mask))
         return false;
     const reduction r = normalise(x, folding_type(x->dtype), mask,
@@ -519,7 +519,7 @@ static bool truth(td_call *call, int kind, int64_t empty_value)
 {
     td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
-    if (!check_computes(call, x->dtype, false)
+    if (!td_check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     reduction r = normalise(x, TD_INT64, mask, false);
@@ -615,7 +615,7 @@ static bool locate(td_call *call, int kind, bool with_values)
 {
     td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
-    if (!check_computes(call, x->dtype, false)
+    if (!td_check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     const reduction r = normalise(x, folding_type(x->dtype), mask,
@@ -723,7 +723,7 @@ bool logsumexp_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     unsigned mask;
-    if (!check_computes(call, x->dtype, true)
+    if (!td_check_computes(call, x->dtype, true)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
@@ -817,8 +817,8 @@ static bool softmax_like(td_call *call, bool logarithm)
     td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
     int dim;
-    if (!check_computes(call, x->dtype, false)
-        || !check_computes(call, dtype, true)
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_check_computes(call, dtype, true)
         || !td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
                         x->rank, &dim))
         return false;

@@ -7,14 +7,8 @@
 #include <treadle/order.h>
 #include "autograd.h"
 #include "error.h"
+#include "reductions.h"
 
-/* order: function needs_floating */
-static bool needs_floating(const char *op, const td_tensor *x)
-{
-    return (td_dtype_is_floating(x->dtype) && td_dtype_computes(x->dtype))
-        || td_fail(TD_ERROR_RUNTIME, op, "needs floating-point numbers, "
-                   "got %s; convert with to()", td_dtype_name(x->dtype));
-}
 /* order: function composite */
 static bool rename_error(const td_call *call)
 {
@@ -69,7 +63,7 @@ static bool read_correction(const td_call *call, double *correction)
                        "'unbiased' or 'correction', not both");
     if (given->kind == TD_SCALAR)
         *correction = td_v_double(given);
-    return needs_floating(td_op_name(call->op), operand(call, 0));
+    return td_check_computes(call, operand(call, 0)->dtype, true);
 }
 
 static td_tensor *variance(td_call *call, td_tensor **mean)
@@ -133,6 +127,10 @@ static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
     if (p == 0)
         return count_in(x, o);
     td_tensor *size = td_abs(x);
+    if ((p < 0 || isinf(p)) && !td_failed() && td_numel(x) == 0
+        && td_numel(td_sum(x, o)) > 0)
+        return td_fail(TD_ERROR_RUNTIME, "vector_norm", "the %g-norm of "
+                       "nothing is not defined", p), NULL;
     if (isinf(p))
         return p > 0 ? td_amax(size, o) : td_amin(size, o);
     if (p == 1)
@@ -147,7 +145,7 @@ static td_tensor *vector_norm(td_call *call, td_tensor **second)
     const td_dtype dtype = td_v_get_dtype(&call->attr[3], x->dtype);
     (void)second;
     x = dtype == x->dtype ? x : td_to(x, dtype);
-    if (x == NULL || !needs_floating(td_op_name(call->op), x))
+    if (x == NULL || !td_check_computes(call, x->dtype, true))
         return NULL;
     return norm_of(x, td_v_double(&call->attr[0]),
                    over(call, &call->attr[1], &call->attr[2]));
@@ -164,7 +162,7 @@ static td_tensor *normalized(td_call *call, td_tensor **second)
     td_reduce_options o = over(call, &call->attr[1], &call->attr[1]);
     o.keepdim = true;
     (void)second;
-    if (!needs_floating("normalize", x))
+    if (!td_check_computes(call, x->dtype, true))
         return NULL;
     return td_div(x, at_least(norm_of(x, td_v_double(&call->attr[0]), o),
                               td_v_double(&call->attr[2])));
@@ -183,7 +181,7 @@ static td_tensor *cosine(td_call *call, td_tensor **second)
         return NULL;
     a = td_expand(td_to(a, both), shape);
     b = td_expand(td_to(b, both), shape);
-    if (td_failed() || !needs_floating("cosine_similarity", a))
+    if (td_failed() || !td_check_computes(call, a->dtype, true))
         return NULL;
     return td_div(td_sum(td_mul(a, b), o),
                   td_mul(at_least(norm_of(a, 2, o), eps),
@@ -212,7 +210,7 @@ static td_tensor *mean_of_numbers(td_call *call, td_tensor **second)
 {
     td_tensor *x = operand(call, 0);
     td_reduce_options o = over(call, &call->attr[0], &call->attr[1]);
-    if (!needs_floating("nanmean", x))
+    if (!td_check_computes(call, x->dtype, true))
         return NULL;
     return td_div(sum_of_numbers(call, second),
                   td_sum(td_logical_not(td_isnan(x)), o));
@@ -224,6 +222,84 @@ static td_tensor *both_extremes(td_call *call, td_tensor **largest)
                                      &call->attr[1]);
     *largest = td_amax(operand(call, 0), o);
     return td_amin(operand(call, 0), o);
+}
+
+/* Zeros of n, to which each weight is added at its place. */
+static td_tensor *add_at(td_tensor *weights, td_tensor *places, int64_t n)
+{
+    const td_dims size = TD_DIMS(n);
+    const td_value in[] = { td_v_tensor(weights), td_v_tensor(places) };
+    const td_value attr[] = { td_v_ints(&size), td_v_int(0) };
+    return td_failed() ? NULL
+         : td_run1(&td_ops[TD_OP_index_select_backward], 2, in, 2, attr);
+}
+
+static td_tensor *count_numbers(td_call *call, td_tensor **second)
+{
+    td_tensor *x = operand(call, 0);
+    const td_value *given = &call->in[1];
+    td_tensor *weights = given->kind == TD_TENSOR ? given->as.tensor
+        : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
+    int64_t n = td_v_get_int(&call->attr[0], 0);
+    (void)second;
+    if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
+        || n < 0 || weights->rank != 1
+        || weights->shape[0] != x->shape[0])
+        return td_fail(TD_ERROR_RUNTIME, "bincount", "needs a vector of "
+            "whole numbers, as many weights, and minlength >= 0"), NULL;
+    if (x->shape[0] > 0) {
+        const int64_t most = td_item_int(td_max(x));
+        n = most < n ? n : most + 1;
+        if (!td_failed() && td_item_int(td_min(x)) < 0)
+            td_fail(TD_ERROR_RUNTIME, "bincount", "there is a negative "
+                    "number");
+    }
+    if (weights->dtype != TD_FLOAT32)
+        weights = td_to(weights, TD_FLOAT64);
+    td_tensor *sums = add_at(weights, td_to(x, TD_INT64), n);
+    return given->kind == TD_TENSOR ? sums : td_to(sums, TD_INT64);
+}
+
+static bool read_range(td_call *call, double *low, double *high)
+{
+    td_tensor *x = operand(call, 0);
+    *low = td_v_double(&call->attr[1]);
+    *high = td_v_double(&call->attr[2]);
+    if (*low == *high && td_numel(x) > 0) {
+        *low = td_item_double(td_min(x));
+        *high = td_item_double(td_max(x));
+    }
+    if (*low == *high)
+        *low -= 1, *high += 1;
+    return (*low < *high && isfinite(*high - *low))
+        || td_fail(TD_ERROR_RUNTIME, "histc", "the range from %g to %g "
+                   "is no range", *low, *high);
+}
+
+static td_tensor *histogram(td_call *call, td_tensor **second)
+{
+    td_tensor *x = operand(call, 0);
+    const int64_t bins = td_v_get_int(&call->attr[0], 100);
+    double low, high;
+    (void)second;
+    if (!td_check_computes(call, x->dtype, true)
+        || !read_range(call, &low, &high))
+        return NULL;
+    if (bins <= 0)
+        return td_fail(TD_ERROR_RUNTIME, "histc", "bins must be > 0, "
+                       "got %lld", (long long)bins), NULL;
+    x = td_reshape(x, TD_DIMS(-1));
+    td_tensor *inside = td_mul(td_ge_scalar(x, td_float(low)),
+                               td_le_scalar(x, td_float(high)));
+    td_tensor *box = td_mul_scalar(td_div_scalar(
+        td_sub_scalar(x, td_float(low)), td_float(high - low)),
+        td_float((double)bins));
+    box = td_minimum_scalar(box, td_float((double)(bins - 1)));
+    box = td_where_scalar(inside, box, td_float((double)bins));
+    td_tensor *ones = td_ones_like(x, (td_tensor_options)TD_DEFAULTS);
+    td_tensor *all = add_at(ones, td_to(box, TD_INT64), bins + 1);
+    return td_clone(td_slice(all, 0, (td_opt_i64)td_some(0),
+                             (td_opt_i64)td_some(bins), 1));
 }
 #define COMPOSED(name, formula) \
     bool name##_kernel(td_call *call) { return composite(call, formula); }
@@ -254,13 +330,6 @@ td_tensor *td_norm(td_tensor *input, double p, td_reduce_options o)
         (td_value[]){ td_v_tensor(input) }, 4, (td_value[]){
         td_v_float(p), td_v_ints(&o.dims), td_v_bool(o.keepdim),
         td_v_dtype(o.dtype) });
-}
-
-td_tensor *td_count_nonzero(td_tensor *input, td_dims dims)
-{
-    return td_run1(&td_ops[TD_OP_count_nonzero], 1,
-                   (td_value[]){ td_v_tensor(input) }, 1,
-                   (td_value[]){ td_v_ints(&dims) });
 }
 /* order: function numbers_of_places */
 static td_tensor *count_up(int64_t n)

@@ -25,22 +25,18 @@ typedef struct {
 /* order: prototypes of order */
 TD_API td_tensor *td_sort(td_tensor *input, int dim, bool descending,
                           td_tensor **indices);
-TD_API td_tensor *td_argsort(td_tensor *input, int dim, bool descending);
 TD_API td_tensor *td_topk(td_tensor *input, int64_t k, int dim,
                           bool largest, td_tensor **indices);
-TD_API td_tensor *td_median(td_tensor *input);
 TD_API td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
                                 td_tensor **indices);
 /* whole numbers are added and multiplied as int64 */
 TD_API td_tensor *td_cumsum(td_tensor *input, int dim);
 TD_API td_tensor *td_cumprod(td_tensor *input, int dim);
-TD_API td_tensor *td_logcumsumexp(td_tensor *input, int dim);
 /* float32, float64 only */
 TD_API td_tensor *td_var(td_tensor *input, td_var_options options);
 TD_API td_tensor *td_std(td_tensor *input, td_var_options options);
 TD_API td_tensor *td_norm(td_tensor *input, double p,
                           td_reduce_options options);
-TD_API td_tensor *td_count_nonzero(td_tensor *input, td_dims dims);
 /* int64 places of each row, its elements the weights */
 TD_API td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
                                  bool replacement);

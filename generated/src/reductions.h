@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "reductions": edit that, not this file. */
+/* Does the operator of a call compute in this type?  If not, an error
+   that names it is pending. */
+#ifndef TD_SRC_REDUCTIONS_H
+#define TD_SRC_REDUCTIONS_H
+#include "registry.h"
+bool td_check_computes(const td_call *call, td_dtype dtype,
+                       bool floating);
+#endif
