@@ -169,20 +169,40 @@ const char *td_node_name(const td_node *node)
     return node->op ? td_op_name(node->op) : "a custom function";
 }
 
-const char *td_grad_fn_name(const td_tensor *x)
+const char *td_node_text(const td_node *node)
 {
     char *text = td_self()->grad_fn_name;
-    if (!is_tensor("grad_fn", x) || x->node == NULL)
-        return NULL;
     int at = 0;
     bool upper = true;
-    for (const char *c = td_node_name(x->node); *c && at < 60; c++) {
+    for (const char *c = td_node_name(node); *c && at < 60; c++) {
         const int letter = (unsigned char)*c;
         if (letter != '_')
             text[at++] = (char)(upper ? toupper(letter) : letter);
         upper = *c == '_';
     }
     snprintf(text + at, sizeof td_self()->grad_fn_name - (size_t)at,
-             "Backward%s", x->node->op ? "0" : "");
+             "Backward%s", node->op ? "0" : "");
     return text;
+}
+
+const char *td_grad_fn_name(const td_tensor *x)
+{
+    return is_tensor("grad_fn", x) && x->node ? td_node_text(x->node)
+                                              : NULL;
+}
+
+td_node *td_grad_fn(const td_tensor *x)
+{
+    return is_tensor("grad_fn", x) ? x->node : NULL;
+}
+
+int td_node_count(const td_node *node)
+{
+    return node->n_in;
+}
+
+td_next td_node_next(const td_node *node, int i)
+{
+    const td_edge *edge = &node->in[i];
+    return (td_next){ edge->node, edge->leaf, edge->slot };
 }

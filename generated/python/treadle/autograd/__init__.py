@@ -24,8 +24,13 @@ def _sums_to(shape, size):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None,
-             create_graph=False):
-    """Add to .grad of every leaf the derivative of the tensors."""
+             create_graph=False, grad_variables=None, inputs=None):
+    """Add to .grad of every leaf the derivative of the tensors.
+
+    With inputs, only to .grad of those.
+    """
+    if grad_tensors is None:
+        grad_tensors = grad_variables
     tensors, seeds = _tuple(tensors), _tuple(grad_tensors)
     seeds = seeds or (None,) * len(tensors)
     if len(seeds) != len(tensors):
@@ -33,21 +38,35 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
                            f"{len(seeds)} gradients")
     if retain_graph is None:
         retain_graph = create_graph
-    _C._backward(tensors, seeds, retain_graph, create_graph)
+    _C._backward(tensors, seeds, retain_graph, create_graph, inputs)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
-         create_graph=False, allow_unused=False):
+         create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
     """Derivatives of the outputs by the inputs, as a tuple.
 
     No .grad is touched.  An input that no output depends on is an
-    error, or None if allow_unused.
+    error, or None if allow_unused, or zeros if materialize_grads.
     """
+    if is_grads_batched:
+        raise NotImplementedError(
+            "grad: is_grads_batched is not supported; use one call for "
+            "each gradient, or func.vjp")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not "
+                         "passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
     if retain_graph is None:
         retain_graph = create_graph
-    return _C._grad(_tuple(outputs), _tuple(inputs),
-                    _tuple(grad_outputs), retain_graph, create_graph,
-                    allow_unused)
+    inputs = _tuple(inputs)
+    got = _C._grad(_tuple(outputs), inputs, _tuple(grad_outputs),
+                   retain_graph, create_graph,
+                   bool(allow_unused) or materialize_grads)
+    if not materialize_grads:
+        return got
+    return tuple(_C.zeros_like(x) if g is None else g
+                 for g, x in zip(got, inputs))
 # package: class FunctionCtx
 
 
@@ -260,4 +279,5 @@ def _expect_close(ours, theirs, o, k, atol, rtol):
                     f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
                     f"gradient {u:.9g}, difference {v:.9g}")
 # functional: further names of autograd
-from . import functional
+from . import anomaly_mode, functional, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
