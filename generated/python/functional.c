@@ -170,17 +170,3 @@ PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused)
         return fail();
     Py_RETURN_NONE;
 }
-/* functional: function py_random_state */
-PyObject *py_random_state(PyObject *module, PyObject *state)
-{
-    unsigned long long seed, stream;
-    td_random_state now = td_random_swap((td_random_state){ 0, 0 });
-    td_random_swap(now);
-    if (state != Py_None) {
-        if (!PyArg_ParseTuple(state, "KK", &seed, &stream))
-            return NULL;
-        td_random_swap((td_random_state){ seed, stream });
-    }
-    return Py_BuildValue("KK", (unsigned long long)now.seed,
-                         (unsigned long long)now.stream);
-}

@@ -250,7 +250,6 @@ PyObject *py_set_anomaly(PyObject *module, PyObject *mode);
 PyObject *py_anomaly(PyObject *module, PyObject *unused);
 PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair);
 PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused);
-PyObject *py_random_state(PyObject *module, PyObject *state);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -301,7 +300,6 @@ static PyMethodDef functions[] = {
     { "_anomaly", py_anomaly, METH_NOARGS, NULL },
     { "_saved_hooks_begin", py_saved_hooks_begin, METH_O, NULL },
     { "_saved_hooks_end", py_saved_hooks_end, METH_NOARGS, NULL },
-    { "_random_state", py_random_state, METH_O, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },

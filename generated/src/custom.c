@@ -47,18 +47,26 @@ static bool some_require_grad(int n_in, td_tensor *const *in)
     return false;
 }
 
+static bool may_change(const td_tensor *x)
+{
+    return (x->node != NULL || !x->requires_grad)
+        && atomic_load(&x->storage->count) == 1;
+}
+
 static bool check_results(const char *name,
                           int n_in, td_tensor *const *in,
                           int n_out, td_tensor *const *out)
 {
     for (int k = 0; k < n_out; k++) {
-        bool fresh = out[k] == NULL || !out[k]->requires_grad;
+        bool good = out[k] == NULL || !out[k]->requires_grad;
         for (int i = 0; out[k] != NULL && i < n_in; i++)
-            fresh = fresh && out[k] != in[i];
-        if (!fresh)
-            return td_fail(TD_ERROR_RUNTIME, name, "result %d is an "
-                "operand or was recorded already; return a new tensor, "
-                "computed with recording off", k);
+            if (out[k] == in[i])
+                good = may_change(out[k]);
+        if (!good)
+            return td_fail(TD_ERROR_RUNTIME, name, "result %d was "
+                "recorded already, or is a leaf or a view that cannot "
+                "be changed in place; return a new tensor, computed "
+                "with recording off", k);
     }
     return true;
 }

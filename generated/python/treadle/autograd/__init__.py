@@ -87,6 +87,10 @@ class FunctionCtx:
     def mark_non_differentiable(self, *tensors):
         """Results through which no gradient flows."""
         self._constant = tensors
+
+    def mark_dirty(self, *tensors):
+        """Arguments that forward changes in place and returns."""
+        self._dirty = tensors
 # package: class Function
 
 
@@ -101,7 +105,11 @@ class Function:
         ctx.needs_input_grad = tuple(
             a is not None and a.requires_grad for a in tensors)
         with no_grad():
-            results = cls.forward(ctx, *args)
+            if cls.setup_context is Function.setup_context:
+                results = cls.forward(ctx, *args)
+            else:
+                results = cls.forward(*args)
+                cls.setup_context(ctx, args, results)
         outputs = _tuple_of_all(results)
         # package: refuse results that are no tensors
         for output in outputs:
@@ -111,8 +119,11 @@ class Function:
         if _C.is_grad_enabled() and any(ctx.needs_input_grad):
             constant = getattr(ctx, "_constant", ())
             fixed = [any(o is c for c in constant) for o in outputs]
-            outputs = tuple(o.detach() if any(o is a for a in tensors)
-                            else o for o in outputs)
+            dirty = ctx.__dict__.pop("_dirty", ())
+            outputs = tuple(
+                o.detach() if any(o is a for a in tensors)
+                and not any(o is d for d in dirty) else o
+                for o in outputs)
             # package: record the function over its results
             kinds = [(o.shape, o.dtype, o.device) for o in outputs]
             shapes = [None if a is None else a.shape for a in tensors]
@@ -144,6 +155,10 @@ class Function:
     @staticmethod
     def backward(ctx, *grads):
         raise NotImplementedError("backward must be defined")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context must be defined")
 
     @classmethod
     def _checked(cls, grads, shapes):
@@ -279,5 +294,6 @@ def _expect_close(ours, theirs, o, k, atol, rtol):
                     f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
                     f"gradient {u:.9g}, difference {v:.9g}")
 # functional: further names of autograd
-from . import anomaly_mode, functional, graph
+from . import anomaly_mode, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .._grad_mode import inference_mode

@@ -43,13 +43,13 @@ class _Part:
             return token
 
         function, args, named = self.call
-        now = _C._random_state(self.random)
+        now = _C._random_state(None, *self.random or ())
         try:
             with enable_grad(), saved_tensors_hooks(catch, None):
                 function(*args, **named)
         finally:
             if self.random is not None:
-                _C._random_state(now)
+                _C._random_state(None, *now)
         if n != len(tokens):
             raise RuntimeError(
                 "checkpoint: the function saved a different number of "
