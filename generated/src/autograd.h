@@ -23,8 +23,8 @@
 #include "tensor.h"
 
 #define TD_TEXT 240
+enum { TD_SLOT_POST = -1, TD_SLOT_NOTE = -2 };  /* of no result */
 
-typedef struct td_node td_node;
 struct td_backward_pass;
 
 /* graph: struct td_saved */
@@ -139,6 +139,10 @@ td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index);
 bool td_call_hooks(struct td_hook_entry *first, int slot,
                    td_tensor **grad);
+bool td_call_post_hooks(td_tensor *leaf);
+void *td_note_of(const struct td_hook_entry *first);
+int64_t td_hang(struct td_hook_entry **end, int slot, td_hook *call,
+                void *context, void (*free_context)(void *));
 bool td_custom_apply(td_backward_pass *b);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
@@ -152,6 +156,13 @@ td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
+/* functional: further prototypes of the graph */
+void td_note_node(td_node *node);
+bool td_inspect(td_node *node, bool ok);
+void *td_pack(td_tensor *x);
+bool td_is_packed(const void *saved);
+td_tensor *td_unpack_by_hook(const td_backward_pass *b,
+                             const td_saved *saved);
 /* graph: prototypes of all rules */
 #define RULE(name, function, saves) td_rule function;
 #define NO_RULE(name)

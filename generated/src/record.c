@@ -27,6 +27,9 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->attr = (td_value *)(node->out + n_out);
     node->grad = (td_tensor **)(node->attr + n_attr);
     node->grad_in = node->grad + n_out;
+    /* functional: note where a node was made */
+    if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+        td_note_node(node);
     return node;
 }
 /* graph: function td_node_drop */
@@ -78,8 +81,13 @@ static uint32_t version_of(const td_tensor *x)
 
 void td_save(td_saved *saved, td_tensor *x)
 {
-    saved->tensor = td_retain(x);
     saved->version = version_of(x);
+    /* functional: pack what is saved */
+    if (td_self()->packer != NULL) {
+        saved->tensor = td_pack(x);
+        return;
+    }
+    saved->tensor = td_retain(x);
 }
 /* graph: function td_save_result */
 bool td_save_result(td_saved *saved, td_tensor *result, int slot)
@@ -114,6 +122,9 @@ static bool check_version(const td_node *node, const td_saved *saved,
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index)
 {
+    /* functional: unpack what was packed */
+    if (saved->tensor != NULL && td_is_packed(saved->tensor))
+        return td_failed() ? NULL : td_unpack_by_hook(b, saved);
     if (td_failed() || !check_version(b->node, saved, role, index))
         return NULL;
     if (saved->result == 0 || !b->create_graph)
@@ -240,7 +251,7 @@ static bool save_for_rule(td_node *node, const td_call *call)
         if (saves & SAVES_OUTPUT(k) && call->out[k]
             && !td_save_result(&node->out[k].saved, call->out[k], k))
             return false;
-    return true;
+    return !td_failed();
 }
 /* graph: function record */
 static bool record(td_call *call)

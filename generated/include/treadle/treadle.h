@@ -28,6 +28,8 @@
 #include <treadle/order.h>
 /* gradcheck: umbrella includes */
 #include <treadle/gradcheck.h>
+/* functional: umbrella includes */
+#include <treadle/functional.h>
 /* modules: umbrella includes */
 #include <treadle/module.h>
 /* losses: umbrella includes */
