@@ -328,7 +328,6 @@ static PyObject *tensor_stride(PyObject *self, PyObject *args)
                          PyLong_FromLongLong(td_strides(x)[i]));
     return tuple;
 }
-
 static PyObject *tensor_offset(PyObject *self, PyObject *unused)
 {
     return PyLong_FromLongLong(td_offset(handle_of(self)));

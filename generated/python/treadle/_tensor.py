@@ -220,6 +220,9 @@ class _Methods:
             device = f"cuda:{device}"
         return self.to(device or "cuda")
 
+    def cpu(self):
+        """On the CPU."""
+        return self.to("cpu")
     def to(self, *what, dtype=None, device=None, non_blocking=False,
            copy=False, memory_format=None):
         """In another dtype or on another device: x.to(td.float64)."""
@@ -244,10 +247,6 @@ class _Methods:
     def type_as(self, other):
         """This tensor in the dtype of another."""
         return self.to(other.dtype)
-
-    def cpu(self):
-        """On the CPU."""
-        return self.to("cpu")
 
     def is_floating_point(self):
         """Whether gradients can flow through this dtype."""
@@ -305,3 +304,13 @@ def _give_methods(methods):
 
 
 _give_methods(_Methods)
+# package: methods named after types
+for _name, _dtype in {
+        "float": _C.float32, "double": _C.float64, "half": _C.float16,
+        "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
+        "short": _C.int16, "char": _C.int8, "byte": _C.uint8,
+        "bool": _C.bool}.items():
+    def _cast(self, memory_format=None, *, _dtype=_dtype):
+        return self.to(_dtype)
+    _cast.__name__, _cast.__doc__ = _name, f"In {repr(_dtype)[8:]}."
+    setattr(Tensor, _name, _cast)
