@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "order": edit that, not this file. */
-/* Operators on lines: order, running totals, draws, counts. */
+/* Operators on lines: order, running totals, search. */
 #include <math.h>
 #include <treadle/order.h>
 #include <treadle/parallel.h>
