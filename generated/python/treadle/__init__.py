@@ -25,7 +25,7 @@ nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
-# order: imports of further parts of the package
+# statistics: imports of further parts of the package
 from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg
 # functional: imports of further parts of the package
