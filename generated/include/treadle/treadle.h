@@ -26,6 +26,8 @@
 #include <treadle/autograd.h>
 /* order: umbrella includes */
 #include <treadle/order.h>
+/* indexing: umbrella includes */
+#include <treadle/indexing.h>
 /* gradcheck: umbrella includes */
 #include <treadle/gradcheck.h>
 /* modules: umbrella includes */
