@@ -12,8 +12,11 @@ static bool is_tensor(const char *operation, const td_tensor *x)
 {
     if (td_failed())
         return false;
-    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
-                                "expected a tensor, got NULL");
+    if (x == NULL)
+        return td_fail(TD_ERROR_TYPE, operation,
+                       "expected a tensor, got NULL");
+    td_follow((td_tensor *)x);
+    return !td_failed();
 }
 /* hooks: struct td_hook_entry */
 typedef struct td_hook_entry {

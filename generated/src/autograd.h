@@ -102,6 +102,7 @@ typedef enum {
 /* graph: struct td_rule_entry */
 #define SAVES_INPUT(i) (UINT32_C(1) << (i))
 #define SAVES_OUTPUT(k) (UINT32_C(1) << (16 + (k)))
+#define MUTATES (UINT32_C(1) << 30)
 #define SAVES_CROSSED (UINT32_C(1) << 31)
 #define SAVES_OTHER (SAVES_CROSSED | SAVES_INPUT(0) | SAVES_INPUT(1))
 
@@ -117,11 +118,27 @@ typedef enum {
     TD_RECORD_NOTHING,      /* nothing asks for gradients */
     TD_RECORD_NODE,         /* make a node after the kernel */
     TD_RECORD_MUTED,        /* no node, none inside the kernel */
-    TD_RECORD_REFUSED       /* no rule: an error for real results */
+    TD_RECORD_REFUSED,      /* no rule: an error for real results */
+    TD_RECORD_CHANGE        /* in place: the plain form, then a copy */
 } td_recording;
 
 bool td_record_begin(const td_call *call, td_recording *recording);
 bool td_record_end(td_call *call, td_recording recording, bool ok);
+bool td_record_call(td_call *call);
+bool td_wants_record(const td_call *call);
+void td_note_view(const td_call *call);
+void td_follow_base(td_tensor *x);
+bool td_may_change(const td_call *call);
+bool td_record_change(td_call *call);
+bool td_change_by_copy(td_call *call);
+
+/* x; a view whose base was changed in place learns of it first */
+static inline td_tensor *td_follow(td_tensor *x)
+{
+    if (x->base != NULL && x->seen != x->base->rebased)
+        td_follow_base(x);
+    return x;
+}
 bool td_same_kind(const char *operation, const td_tensor *grad,
                   const td_tensor *x);
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x);

@@ -12,8 +12,11 @@ static bool is_tensor(const char *operation, const td_tensor *x)
 {
     if (td_failed())
         return false;
-    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
-                                "expected a tensor, got NULL");
+    if (x == NULL)
+        return td_fail(TD_ERROR_TYPE, operation,
+                       "expected a tensor, got NULL");
+    td_follow((td_tensor *)x);
+    return !td_failed();
 }
 /* hooks: class of a custom function */
 #define BYTES_SAVED (sizeof(td_saved) + sizeof(td_tensor *))
@@ -42,7 +45,7 @@ static const td_class custom_class = {
 static bool some_require_grad(int n_in, td_tensor *const *in)
 {
     for (int i = 0; i < n_in; i++)
-        if (in[i] != NULL && in[i]->requires_grad)
+        if (in[i] != NULL && td_follow(in[i])->requires_grad)
             return true;
     return false;
 }

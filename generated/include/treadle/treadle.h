@@ -26,6 +26,8 @@
 #include <treadle/autograd.h>
 /* order: umbrella includes */
 #include <treadle/order.h>
+/* indexing: umbrella includes */
+#include <treadle/indexing.h>
 /* statistics: umbrella includes */
 #include <treadle/statistics.h>
 /* gradcheck: umbrella includes */
