@@ -100,9 +100,9 @@ static int begin_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(typed_functions_sort_and_select),
-        TEST(typed_functions_describe),
-        TEST(errors_name_the_operator_that_was_called),
+        CASE(typed_functions_sort_and_select),
+        CASE(typed_functions_describe),
+        CASE(errors_name_the_operator_that_was_called),
         cmocka_unit_test_setup_teardown(every_failure_is_survived, begin_alone, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
