@@ -74,7 +74,8 @@ td_tensor *td_head(td_tensor *x, int dim)
 
 td_tensor *td_tail(td_tensor *x, int dim)
 {
-    return td_slice(x, dim, (td_opt_i64)td_some(1), (td_opt_i64){ 0 }, 1);
+    return td_slice(x, dim, (td_opt_i64)td_some(1), (td_opt_i64){ 0 },
+                    1);
 }
 
 static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
@@ -172,8 +173,8 @@ bool logcumsumexp_rule(td_backward_pass *b)
     td_tensor *y = td_clamp(td_saved_output(b, 0),
         (td_clamp_options){ .min = td_some(least) });
     if (g->rank > 0)
-        g = recur(td_exp(td_sub(td_head(y, dim), td_tail(y, dim))), g, dim,
-                  true);
+        g = recur(td_exp(td_sub(td_head(y, dim), td_tail(y, dim))), g,
+                  dim, true);
     b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
     return !td_failed();
 }

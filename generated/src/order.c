@@ -22,7 +22,7 @@ struct lines {
     const td_tensor *x, *other;
     td_tensor *values, *indices;    /* contiguous; NULL: not wanted */
     int dim;
-    int64_t n, k, inner, count;     /* elements; of a result; m; lines */
+    int64_t n, k, inner, count;     /* size; of results; m; lines */
     size_t room;                    /* bytes of working memory */
     bool real, turned, flag;        /* turned: largest first, or back */
     int64_t nth;                    /* the rank wanted, from 0 */
@@ -85,9 +85,10 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
     shape.count -= dropped && shape.count > 0;
     int n = 0;
     if (dtype != TD_DTYPE_NONE)
-        w->values = call->out[n++] = td_tensor_new(shape, dtype, device);
+        call->out[n++] = w->values = td_tensor_new(shape, dtype,
+                                                   device);
     if (indices)
-        w->indices = call->out[n++] = td_tensor_new(shape, TD_INT64,
+        call->out[n++] = w->indices = td_tensor_new(shape, TD_INT64,
                                                     device);
     call->n_out = n;
     return !td_failed();
@@ -536,6 +537,7 @@ static bool read_side(const td_call *call, bool *right)
                    "'left' or 'right', or contradicts right", side);
 }
 
+
 static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
                             td_tensor *x)
 {
@@ -552,6 +554,7 @@ static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
     x = sorted->rank == 1 ? td_reshape(x, TD_DIMS(-1)) : x;
     return x && lines_along(call, w, x, -1);
 }
+
 
 static bool search(td_call *call, td_tensor *sorted, const td_value *in,
                    bool right)
@@ -576,6 +579,7 @@ static bool search(td_call *call, td_tensor *sorted, const td_value *in,
     td_scope_end();
     return good && !td_failed();
 }
+
 
 bool searchsorted_kernel(td_call *call)
 {
