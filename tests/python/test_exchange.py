@@ -566,6 +566,3 @@ def test_arrays_on_request():
     assert x.__array__(copy=False).ctypes.data == x.data_ptr()
     with pytest.raises(ValueError, match="__array__.*copy"):
         x.__array__("float32", copy=False)
-    a = b = np.zeros(3)
-    a += x
-    assert a.tolist() == b.tolist() == [0, 1, 2]
