@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "exchange": edit that, not this file.
 """Names and spellings that programs written for PyTorch use."""
-from contextlib import contextmanager as _contextmanager
+import sys as _sys
+from contextlib import (ContextDecorator as _Decorator,
+                        contextmanager as _contextmanager)
 from math import floor as _floor, inf, nan, pi, e
-from types import SimpleNamespace as _Namespace
+from types import ModuleType as _Module, SimpleNamespace as _Namespace
 from . import _C, cuda
 from ._C import Generator, Tensor, dtype
 from ._tensor import _give_methods, as_tensor
@@ -382,12 +384,6 @@ def _fork_rng(devices=None, enabled=True):
             set_rng_state(state)
 
 
-random = _Namespace(
-    get_rng_state=get_rng_state, set_rng_state=set_rng_state, seed=seed,
-    manual_seed=_C.manual_seed, initial_seed=initial_seed,
-    fork_rng=_fork_rng)
-
-
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Nothing changes: what runs on the CPU always is."""
 
@@ -396,17 +392,69 @@ def set_float32_matmul_precision(precision):
     """Nothing changes: products of float32 keep its precision."""
 
 
+def _module(name, **content):
+    made = _sys.modules[f"treadle.{name}"] = _Module(f"treadle.{name}")
+    vars(made).update(content)
+    return made
+
+
 def _no():
     return False
 
 
-backends = _Namespace(
-    cudnn=_Namespace(benchmark=False, deterministic=True, enabled=False,
-                     is_available=_no),
-    cuda=_Namespace(matmul=_Namespace(allow_tf32=False), is_built=_no),
-    mps=_Namespace(is_available=_no, is_built=_no),
-    mkl=_Namespace(is_available=_no),
-    openmp=_Namespace(is_available=_no))
+random = _module(
+    "random", get_rng_state=get_rng_state, set_rng_state=set_rng_state,
+    seed=seed, manual_seed=_C.manual_seed, initial_seed=initial_seed,
+    fork_rng=_fork_rng)
+backends = _module(
+    "backends",
+    cudnn=_module("backends.cudnn", benchmark=False, enabled=False,
+                  deterministic=True, is_available=_no),
+    cuda=_module("backends.cuda", is_built=_no,
+                 matmul=_Namespace(allow_tf32=False)),
+    mps=_module("backends.mps", is_available=_no, is_built=_no),
+    mkl=_module("backends.mkl", is_available=_no))
+
+
+class autocast(_Decorator):
+    """A block that may compute in fewer bits, and does not."""
+
+    def __init__(self, *args, **named):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+class GradScaler:
+    """Scales by one: gradients of float32 need no more."""
+
+    def __init__(self, *args, **named):
+        pass
+
+    def scale(self, outputs):
+        return outputs
+
+    def step(self, optimizer, *args, **named):
+        return optimizer.step(*args, **named)
+
+    def unscale_(self, optimizer):
+        pass
+
+    update = load_state_dict = lambda self, *args: None
+    get_scale = lambda self: 1.0
+    state_dict = lambda self: {}
+    is_enabled = lambda self: False
+
+
+amp = _module("amp", autocast=autocast, GradScaler=GradScaler)
+cuda.amp = _module("cuda.amp", autocast=autocast, GradScaler=GradScaler)
+cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
+cuda.empty_cache = lambda: None
+cuda.current_device = lambda: 0
 
 
 class _Methods:

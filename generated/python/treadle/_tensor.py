@@ -273,11 +273,13 @@ class _Methods:
         return numpy.asarray(memoryview(self))
 
     def __array__(self, dtype=None, copy=None):
-        import numpy
         array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return numpy.array(array) if copy else array
+        if dtype is None or array.dtype == dtype:
+            return array.copy() if copy else array
+        if copy is False:
+            raise ValueError(f"__array__: {self.dtype} as {dtype} is a "
+                             "copy, and copy is False")
+        return array.astype(dtype)
 
     def __contains__(self, value):
         return (self == value).any().item()
