@@ -26,6 +26,8 @@
 #include <treadle/autograd.h>
 /* order: umbrella includes */
 #include <treadle/order.h>
+/* arranging: umbrella includes */
+#include <treadle/arranging.h>
 /* gradcheck: umbrella includes */
 #include <treadle/gradcheck.h>
 /* modules: umbrella includes */

@@ -27,6 +27,8 @@ from ._elementwise import *
 # order: imports of further parts of the package
 from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg
+# arranging: imports of further parts of the package
+from ._arranging import *
 # functional: imports of further parts of the package
 from . import func
 # jit: imports of further parts of the package
