@@ -2,7 +2,7 @@
 /* Tangled from the chapter "binder": edit that, not this file. */
 #include "glue.h"
 #include <stdarg.h>
-#define MAX_INT_LISTS 4
+#define MAX_INT_LISTS 5
 /* binder: struct operator_object */
 typedef struct {
     PyObject_HEAD

@@ -28,6 +28,8 @@
 #include <treadle/order.h>
 /* indexing: umbrella includes */
 #include <treadle/indexing.h>
+/* arranging: umbrella includes */
+#include <treadle/arranging.h>
 /* statistics: umbrella includes */
 #include <treadle/statistics.h>
 /* gradcheck: umbrella includes */

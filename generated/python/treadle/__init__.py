@@ -25,6 +25,8 @@ nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
+# arranging: imports of further parts of the package
+from ._arranging import *
 # statistics: imports of further parts of the package
 from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg

@@ -6,3 +6,4 @@ from .module import Module, Parameter
 from .layers import (CrossEntropyLoss, Flatten, Identity, Linear,
                      MSELoss, Sequential)
 from .activation import *
+from .arranging import *

@@ -4,6 +4,7 @@
 from .. import _C
 from .._C import cosine_similarity, linear, normalize
 from ._curves import *
+from ._arranging import *
 
 
 def softmax(input, dim=-1, dtype=None):

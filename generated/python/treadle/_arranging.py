@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "arranging": edit that, not this file.
+# needs: package
+"""Operators with many results or operands, and other names."""
+from itertools import accumulate as _accumulate
+from . import _C
+from ._C import Tensor
+
+
+def _at(op, input, dim):
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(f"{op}: dimension {dim} is out of range for a "
+                         f"tensor of rank {input.ndim}")
+    return dim % input.ndim
+
+
+def _cuts(input, edges, dim):
+    return tuple(_C.slice(input, dim, a, max(a, b))
+                 for a, b in zip(edges, edges[1:]))
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of so many positions of dim each, or of the given sizes."""
+    dim, sizes = _at("split", tensor, dim), split_size_or_sections
+    n = tensor.shape[dim]
+    if isinstance(sizes, int):
+        if sizes < 0 or sizes == 0 and n:
+            raise RuntimeError("split: split_size must be positive, got "
+                               f"{sizes} for a dimension of size {n}")
+        count = max(1, -(-n // sizes)) if sizes else 1
+        return _cuts(tensor, [min(i * sizes, n)
+                              for i in range(count + 1)], dim)
+    if min(sizes, default=0) < 0 or sum(sizes) != n:
+        raise RuntimeError(f"split: the sizes {list(sizes)} do not add "
+                           f"up to the size {n} of dimension {dim}")
+    return _cuts(tensor, [0, *_accumulate(sizes)], dim)
+
+
+def chunk(input, chunks, dim=0):
+    """At most so many views of equal size, the last one smaller."""
+    dim = _at("chunk", input, dim)
+    if chunks <= 0:
+        raise RuntimeError(f"chunk: expected chunks > 0, got {chunks}")
+    n = input.shape[dim]
+    return split(input, -(-n // chunks) if n else [0] * chunks, dim)
+
+
+def tensor_split(input, indices_or_sections, dim=0):
+    """So many views of nearly equal size, or cut at the indices."""
+    dim, at = _at("tensor_split", input, dim), indices_or_sections
+    n = input.shape[dim]
+    if isinstance(at, Tensor):
+        at = at.tolist()
+    if not isinstance(at, int):
+        ends = [max(0, i + n) if i < 0 else min(i, n) for i in at]
+        return _cuts(input, [0, *ends, n], dim)
+    if at <= 0:
+        raise RuntimeError("tensor_split: expected sections > 0, got "
+                           f"{at}")
+    return _cuts(input, [0, *_accumulate(n // at + (i < n % at)
+                                         for i in range(at))], dim)
+
+
+def unbind(input, dim=0):
+    """Views of every position of dim, without that dimension."""
+    dim = _at("unbind", input, dim)
+    return tuple(_C.select(input, dim, i)
+                 for i in range(input.shape[dim]))
+
+
+def _many(tensors):
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return tuple(tensors[0])
+    return tensors
+
+
+def broadcast_shapes(*shapes):
+    """The shape to which all of them broadcast."""
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    out = [1] * max((len(s) for s in shapes), default=0)
+    for shape in shapes:
+        for i, n in enumerate(shape, len(out) - len(shape)):
+            if n != 1 and out[i] not in (1, n):
+                raise RuntimeError(
+                    f"broadcast_shapes: {shape} does not broadcast: "
+                    f"size {n} against {out[i]} in dimension {i}")
+            out[i] = out[i] if n == 1 else n
+    return _C.Size(out)
+
+
+def broadcast_to(input, size):
+    """A view of the input, repeated to the size."""
+    return _C.expand(input, size)
+
+
+def broadcast_tensors(*tensors):
+    """Views of all tensors in one shape."""
+    tensors = _many(tensors)
+    shape = broadcast_shapes(*(x.shape for x in tensors))
+    return tuple(_C.expand(x, shape) for x in tensors)
+
+
+def meshgrid(*tensors, indexing="ij"):
+    """Views that hold each vector along a dimension of its own."""
+    tensors = _many(tensors)
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError("meshgrid: indexing must be 'xy' or 'ij', "
+                           f"not {indexing!r}")
+    if not tensors or any(x.ndim > 1 for x in tensors):
+        raise RuntimeError("meshgrid: expected vectors or numbers")
+    swap = indexing == "xy" and len(tensors) > 1
+    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
+    shape = [x.numel() for x in order]
+    grids = [x.reshape([-1 if i == d else 1 for i in range(len(order))])
+             .expand(shape) for d, x in enumerate(order)]
+    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
+
+
+def _at_least(rank, name):
+    def function(*tensors):
+        many = _many(tensors)
+        wide = tuple(_deep(x, rank) for x in many)
+        return wide[0] if len(wide) == 1 and many is tensors else wide
+    function.__name__ = name
+    function.__doc__ = f"The tensors with at least {rank} dimensions."
+    return function
+
+
+def _deep(x, rank):
+    if rank == 3 and x.ndim < 3:
+        return _C.unsqueeze(_deep(x, 2), -1)
+    while x.ndim < rank:
+        x = _C.unsqueeze(x, 0)
+    return x
+
+
+atleast_1d = _at_least(1, "atleast_1d")
+atleast_2d = _at_least(2, "atleast_2d")
+atleast_3d = _at_least(3, "atleast_3d")
+
+
+def hstack(tensors):
+    """Joined along columns; vectors end to end."""
+    wide = [_deep(x, 1) for x in tensors]
+    return _C.cat(wide, 0 if wide and wide[0].ndim == 1 else 1)
+
+
+def vstack(tensors):
+    """Joined along rows; a vector is a row."""
+    return _C.cat([_deep(x, 2) for x in tensors], 0)
+
+
+def dstack(tensors):
+    """Joined along the third dimension."""
+    return _C.cat([_deep(x, 3) for x in tensors], 2)
+
+
+def column_stack(tensors):
+    """Joined along columns; a vector is a column."""
+    return _C.cat([x.reshape(x.numel(), 1) if x.ndim < 2 else x
+                   for x in tensors], 1)
+
+
+def cartesian_prod(*tensors):
+    """All tuples of one element of each vector, as rows."""
+    tensors = _many(tensors)
+    if len(tensors) == 1:
+        return tensors[0]
+    return _C.stack([g.flatten() for g in meshgrid(*tensors)], 1)
+
+
+def _triangle(name, keep):
+    def indices(row, col, offset=0, *, dtype=None, device=None):
+        at = [(i, j) for i in range(row)
+              for j in keep(range(col), max(i + offset, -1))]
+        return _C.tensor(at, dtype=dtype or _C.int64,
+                         device=device).reshape(len(at), 2).t() \
+            .contiguous()
+    indices.__name__ = name
+    indices.__doc__ = f"Rows and columns of the elements {name[:4]} keeps."
+    return indices
+
+
+tril_indices = _triangle("tril_indices", lambda j, k: j[:k + 1])
+triu_indices = _triangle("triu_indices", lambda j, k: j[max(k, 0):])
+
+
+def einsum(equation, *operands):
+    """Sum of products by subscripts: einsum("ij,jk->ik", a, b)."""
+    if isinstance(equation, Tensor):
+        given = (equation, *operands)
+        text = [_letters(s) for s in given[1::2]]
+        last = f"->{_letters(given[-1])}" if len(given) % 2 else ""
+        equation = ",".join(text) + last
+        operands = given[:len(given) // 2 * 2:2]
+    return _C.einsum(equation, _many(operands))
+
+
+def _letters(numbers):
+    return "".join("..." if n is Ellipsis else
+                   chr(n + (65 if n < 26 else 71)) for n in numbers)
+
+
+def tensordot(a, b, dims=2):
+    """Sum of products over dims, or over the last and first ones."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0 or dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot: dims is {dims}, expected 0 "
+                               f"to {min(a.ndim, b.ndim)}")
+        dims = range(a.ndim - dims, a.ndim), range(dims)
+    left, right = dims
+    return _C.tensordot(a, b, list(left), list(right))
+
+
+def repeat_interleave(input, repeats=None, dim=None, *,
+                      output_size=None):
+    """Each position of dim repeated; alone, 0, 1, ... repeated."""
+    if repeats is None:
+        repeats, dim = input, 0
+        input = _C.arange(0, len(input), device=input.device)
+    return _C.repeat_interleave(input, repeats, dim,
+                                output_size=output_size)
+
+
+def fliplr(input):
+    """Columns in backward order."""
+    return _C.flip(input, (_at("fliplr", _deep(input, 1), 1),))
+
+
+def flipud(input):
+    """Rows in backward order."""
+    return _C.flip(input, (_at("flipud", input, 0),))
+
+
+def _repeat(self, *repeats):
+    return _C.repeat(self, _many(repeats))
+
+
+def _as(op):
+    def method(self, other):
+        return getattr(self, op)(other.shape)
+    method.__name__ = op + "_as"
+    method.__doc__ = f"{op} to the shape of another tensor."
+    return method
+
+
+row_stack = vstack
+moveaxis, swapaxes, swapdims = _C.movedim, _C.transpose, _C.transpose
+ger, pixel_shuffle = _C.outer, _C.pixel_shuffle
+__all__ = [name for name in globals() if name[0] not in "_T"]
+for _name in """split chunk tensor_split unbind
+        broadcast_to repeat_interleave fliplr flipud""".split():
+    setattr(Tensor, _name, globals()[_name])
+Tensor.moveaxis = Tensor.movedim
+Tensor.swapaxes = Tensor.swapdims = Tensor.transpose
+Tensor.ger, Tensor.reshape_as = Tensor.outer, _as("reshape")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "arranging": edit that, not this file.
+# needs: layers
+"""Borders, windows and sizes of pictures."""
+from math import floor as _floor
+from .. import _C
+from .._C import pad, pixel_shuffle, pixel_unshuffle
+
+
+def _pair(x):
+    return tuple(x) if isinstance(x, (tuple, list)) else (x, x)
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """Windows of [N, C, H, W] as columns [N, C * kernel, places]."""
+    return _C.im2col(input, *map(_pair, (kernel_size, dilation, padding,
+                                         stride)))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0,
+         stride=1):
+    """Columns added up where unfold takes them from."""
+    return _C.col2im(input, *map(_pair, (
+        output_size, kernel_size, dilation, padding, stride)))
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest",
+                align_corners=None, recompute_scale_factor=None,
+                antialias=False):
+    """[N, C, ...] resized to a size or by a factor."""
+    n = input.ndim - 2
+    if antialias or mode == "area":
+        raise NotImplementedError("interpolate: mode 'area' and "
+                                  "antialias are not available")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate: expected either size or "
+                         "scale_factor")
+    if align_corners is not None and mode.startswith("nearest"):
+        raise ValueError("interpolate: align_corners does not go with "
+                         f"mode {mode!r}")
+    given = size if scale_factor is None else scale_factor
+    given = list(given) if isinstance(given, (tuple, list)) \
+        else [given] * n
+    if len(given) != n:
+        raise ValueError(f"interpolate: {len(given)} sizes or factors "
+                         f"for {n} dimensions")
+    scales = () if scale_factor is None or recompute_scale_factor \
+        else map(float, given)
+    if scale_factor is not None:
+        given = [_floor(a * b) for a, b in zip(input.shape[2:], given)]
+    return _C.interpolate(input, given, mode, bool(align_corners),
+                          *scales)
+
+
+upsample = interpolate
+__all__ = [name for name in globals() if name[0] != "_"]
