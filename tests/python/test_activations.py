@@ -479,6 +479,13 @@ def test_modules_are_their_functions(name):
         assert "inplace=True" in repr(m)
 
 
+def test_modules_in_place_can_be_trained():
+    x = td.tensor([-1.0, 2.0], requires_grad=True)
+    net = nn.Sequential(nn.ReLU(inplace=True), nn.ELU(inplace=True))
+    net(x * 3).sum().backward()
+    assert x.grad.tolist() == [0, 3]
+
+
 def test_modules_print_as_in_pytorch():
     assert repr(nn.ReLU()) == "ReLU()"
     assert repr(nn.LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.2)"
