@@ -205,9 +205,11 @@ PyObject *py_remove_hook(PyObject *module, PyObject *args)
     tensor_object *w = tensor_cast(x);
     if (w == NULL)
         return PyErr_Format(PyExc_TypeError, "expected a Tensor");
+    const long long n = PyLong_AsLongLong(number);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
     td_error_clear();
-    const bool there = td_remove_hook(w->handle,
-                                      PyLong_AsLongLong(number));
+    const bool there = td_remove_hook(w->handle, n);
     if (w->hooks && PyDict_DelItem(w->hooks, number) < 0)
         PyErr_Clear();
     return td_failed() ? fail() : PyBool_FromLong(there);
