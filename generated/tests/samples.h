@@ -168,7 +168,8 @@ static td_value sample_value(sample_call *s, const td_parameter *p,
     s->bad = s->bad || end == start;
     s->at = end;
     if (p->kind == TD_P_INT || (p->kind == TD_P_SCALAR
-        && isfinite(number) && !memchr(start, '.', (size_t)(end - start))))
+        && isfinite(number)
+        && !memchr(start, '.', (size_t)(end - start))))
         return td_v_int((int64_t)number);
     return td_v_float(number);
 }
