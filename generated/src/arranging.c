@@ -262,7 +262,8 @@ static td_tensor *unflatten_arranged(const td_call *call)
         return refuse(call, "the sizes do not multiply to that of dim");
     for (int i = 0; i < x->rank; i++)
         for (int k = 0; k < (i == d ? sizes.count : 1); k++)
-            shape.at[shape.count++] = i == d ? sizes.at[k] : x->shape[i];
+            shape.at[shape.count++] = i == d ? sizes.at[k]
+                                             : x->shape[i];
     return td_view(x, shape);
 }
 
@@ -374,7 +375,7 @@ static td_tensor *repeat_interleave_arranged(const td_call *call)
     else if (y != NULL)
         y = repeat_each(call, y, d, times->as.tensor);
     if (y != NULL && wanted >= 0 && y->shape[d] != wanted)
-        return refuse(call, "output_size is not the sum of the repeats");
+        return refuse(call, "output_size is not the sum of repeats");
     return apart(y, x);
 }
 
@@ -653,8 +654,8 @@ static td_tensor *pixel_shuffle_arranged(const td_call *call)
     td_dims shape = td_shape_of(x);
     int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
     if (x->rank < 3 || r <= 0 || *c / r % r || *c % r)
-        return refuse(call, "expected [..., C r r, H, W] and a factor r "
-                      "above 0");
+        return refuse(call, "expected [..., C r r, H, W] and a factor "
+                      "r above 0");
     y = td_reshape(x, TD_DIMS(batch_of(x), *c / r / r, r, r, c[1],
                              c[2]));
     *c /= r * r, c[1] *= r, c[2] *= r;
@@ -668,8 +669,8 @@ static td_tensor *pixel_unshuffle_arranged(const td_call *call)
     td_dims shape = td_shape_of(x);
     int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
     if (x->rank < 3 || r <= 0 || c[1] % r || c[2] % r)
-        return refuse(call, "expected [..., C, H r, W r] and a factor r "
-                      "above 0");
+        return refuse(call, "expected [..., C, H r, W r] and a factor "
+                      "r above 0");
     y = td_reshape(x, TD_DIMS(batch_of(x), *c, c[1] / r, r, c[2] / r,
                              r));
     *c *= r * r, c[1] /= r, c[2] /= r;
@@ -942,6 +943,13 @@ static td_tensor *folded(const term *t, const term *other,
     return td_reshape(td_expand(td_permute(t->x, order), full), fold);
 }
 
+static td_tensor *too_many(int n)
+{
+    td_fail(TD_ERROR_RUNTIME, "einsum", "a product would have %d "
+            "dimensions, at most 8 are possible", n);
+    return NULL;
+}
+
 static bool contract(term *a, term *b, const char *wanted)
 {
     char batch[TD_MAX_RANK + 1], left[TD_MAX_RANK + 1],
@@ -955,9 +963,7 @@ static bool contract(term *a, term *b, const char *wanted)
     if (td_failed())
         return false;
     if (n > TD_MAX_RANK)
-        return td_fail(TD_ERROR_RUNTIME, "einsum", "an intermediate "
-                       "result would have %d dimensions, at most 8 are "
-                       "possible", n);
+        return too_many(n);
     term c = { .n = n };
     td_dims shape = { n, { 0 } };
     snprintf(c.letter, sizeof c.letter, "%s%s%s", batch, left, right);
@@ -1056,8 +1062,10 @@ static bool read_result(const char *at, const int *counts, int dots,
     } else {
         for (int i = dots; i > 0; i--)
             out->letter[out->n++] = (char)i;
-        for (int c = 'A'; c <= 'z' && out->n < TD_MAX_RANK; c++)
-            if (counts[c] == 1)
+        for (int c = 'A'; c <= 'z'; c++)
+            if (counts[c] == 1 && out->n == TD_MAX_RANK)
+                return too_many(TD_MAX_RANK + 1);
+            else if (counts[c] == 1)
                 out->letter[out->n++] = (char)c;
         out->letter[out->n] = '\0';
     }
@@ -1138,17 +1146,20 @@ static td_tensor *dotted(td_tensor *x, td_tensor *y, int n,
     memcpy(b.letter, "ijklmnop", sizeof b.letter);
     for (int i = 0; i < n; i++)
         b.letter[of_y[i]] = a.letter[of_x[i]];
+    if (a.n + b.n - 2 * n > TD_MAX_RANK)
+        return too_many(a.n + b.n - 2 * n);
     out.n = 0;
     for (int d = 0; d < a.n; d++)
         if (place_of(&b, a.letter[d]) < 0)
             out.letter[out.n++] = a.letter[d];
-    for (int d = 0; d < b.n && out.n < TD_MAX_RANK; d++)
+    for (int d = 0; d < b.n; d++)
         if (b.letter[d] >= 'i')
             out.letter[out.n++] = b.letter[d];
     out.letter[out.n] = '\0';
     a.letter[a.n] = b.letter[b.n] = '\0';
     return contract_all((term[]){ a, b }, 2, &out);
 }
+
 
 static td_tensor *tensordot_arranged(const td_call *call)
 {

@@ -397,6 +397,8 @@ def test_meshes_and_triangles_and_counts():
     (RuntimeError, "einsum.*occur", lambda x: td.einsum("ij->ik", x)),
     (RuntimeError, "einsum.*more operands", lambda x: td.einsum("ij", x, x)),
     (RuntimeError, "einsum.*follow", lambda x: td.einsum("ij,jk", x)),
+    (RuntimeError, "9 dimensions", lambda x: td.einsum("abcdefgh,i", td.zeros((1,) * 8), x[0])),
+    (RuntimeError, "10 dimensions", lambda x: td.tensordot(td.zeros((1,) * 8), x, 0)),
     (RuntimeError, "tensordot.*partner", lambda x: td.tensordot(x, x, ([0], [1]))),
     (RuntimeError, "outer.*vectors", lambda x: td.outer(x, x)),
     (RuntimeError, "mm.*ranks 2 and 2", lambda x: td.mm(x, x[0])),

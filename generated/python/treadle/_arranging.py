@@ -25,8 +25,8 @@ def split(tensor, split_size_or_sections, dim=0):
     n = tensor.shape[dim]
     if isinstance(sizes, int):
         if sizes < 0 or sizes == 0 and n:
-            raise RuntimeError("split: split_size must be positive, got "
-                               f"{sizes} for a dimension of size {n}")
+            raise RuntimeError("split: split_size must be positive, "
+                               f"got {sizes} for a size of {n}")
         count = max(1, -(-n // sizes)) if sizes else 1
         return _cuts(tensor, [min(i * sizes, n)
                               for i in range(count + 1)], dim)
@@ -177,7 +177,7 @@ def _triangle(name, keep):
                          device=device).reshape(len(at), 2).t() \
             .contiguous()
     indices.__name__ = name
-    indices.__doc__ = f"Rows and columns of the elements {name[:4]} keeps."
+    indices.__doc__ = f"Rows and columns of what {name[:4]} keeps."
     return indices
 
 

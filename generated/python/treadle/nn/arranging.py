@@ -45,5 +45,6 @@ __all__ = [_make(f"{name}Pad{n}d", _Border, _mode=mode, _dims=n,
            for name, (mode, defaults) in _borders.items()
            for n in (1, 2, 3)]
 __all__ += [_make(name, Activation, _function=staticmethod(f),
-                  _defaults=defaults, doc=f"See functional.{f.__name__}.")
+                  _defaults=defaults,
+                  doc=f"See functional.{f.__name__}.")
             for name, (f, defaults) in _classes.items()]
