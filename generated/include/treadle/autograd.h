@@ -38,7 +38,7 @@ typedef struct td_backward_options {
     td_tensor *gradient;    /* NULL: one, for a root of one element */
     bool retain_graph;      /* keep the nodes for another pass */
     bool create_graph;      /* record the pass: second derivatives */
-    td_tensor *const *inputs;   /* add to these only, not to all leaves */
+    td_tensor *const *inputs;   /* add to these only; NULL: to leaves */
     int n_inputs;
 } td_backward_options;
 
