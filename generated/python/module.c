@@ -244,6 +244,8 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
                     METH_VARARGS | METH_KEYWORDS
 /* functional: prototypes of further functions */
 PyObject *py_leads_beyond(PyObject *module, PyObject *args);
+/* values: prototypes of further functions */
+PyObject *py_put(PyObject *module, PyObject *args);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -289,6 +291,8 @@ static PyMethodDef functions[] = {
     { "_synchronise", py_synchronise, METH_O, NULL },
     /* functional: further functions of the extension */
     { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
+    /* values: further functions of the extension */
+    { "_put", py_put, METH_VARARGS, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },

@@ -27,6 +27,8 @@ from ._elementwise import *
 # order: imports of further parts of the package
 from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg
+# indexing: imports of further parts of the package
+from ._indexing import *
 # functional: imports of further parts of the package
 from . import func
 # jit: imports of further parts of the package
