@@ -8,6 +8,12 @@
 #include "device.h"
 
 /* in-place: functions that know bases */
+td_tensor *td_base(const td_tensor *x)
+{
+    return x && x->base && x->base->storage == x->storage ? x->base
+                                                          : NULL;
+}
+
 void td_note_view(const td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -184,7 +190,7 @@ void td_follow_base(td_tensor *x)
     td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
                    .in = &in, .n_attr = 3, .attr = g.attr };
     x->seen = x->base->rebased;
-    if (x->base->requires_grad && td_dtype_is_floating(x->dtype)
+    if (td_base(x) && x->base->requires_grad && td_dtype_is_floating(x->dtype)
         && place_in_base(x, &g))
         rewrite(x, &as);
 }
@@ -192,13 +198,13 @@ void td_follow_base(td_tensor *x)
 bool td_record_change(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
-    td_tensor *base = x->base ? x->base : x;
+    td_tensor *base = td_base(x) ? x->base : x;
     td_value in[TD_MAX_PARAMETERS];
     geometry g;
     td_call as = { .op = call->op, .n_in = call->n_in, .in = in };
     memcpy(in, call->in, (size_t)call->n_in * sizeof *in);
     in[0] = td_v_tensor(base);
-    if (x->base != NULL) {
+    if (base != x) {
         as.n_attr = 3;
         as.attr = g.attr;
         if (!place_in_base(x, &g))
@@ -207,14 +213,14 @@ bool td_record_change(td_call *call)
     if (!rewrite(base, &as))
         return false;
     base->rebased++;
-    if (x->base != NULL)
+    if (base != x)
         td_follow_base(x);
     return !td_failed();
 }
 
 bool td_may_change(const td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor, *base = x->base;
+    const td_tensor *x = call->in[0].as.tensor, *base = td_base(x);
     const char *op = td_op_name(call->op);
     if (x->requires_grad && x->node == NULL)
         return td_fail(TD_ERROR_RUNTIME, op,

@@ -30,6 +30,7 @@ TD_API bool td_is_leaf(const td_tensor *x);
 TD_API td_tensor *td_grad_of(const td_tensor *x);
 TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
 TD_API td_tensor *td_detach(td_tensor *x);
+TD_API td_tensor *td_base(const td_tensor *x);
 TD_API const char *td_grad_fn_name(const td_tensor *x);
 TD_API int td_output_nr(const td_tensor *x);
 
