@@ -306,6 +306,7 @@ static int assign(PyObject *self, PyObject *key, PyObject *object,
     return good ? 0 : -1;
 }
 
+
 int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
 {
     return assign(self, key, object, TD_PUT_REPLACE);
@@ -316,15 +317,15 @@ PyObject *py_put(PyObject *module, PyObject *args)
     PyObject *self, *key, *object;
     int add;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOp:_put", &self, &key, &object, &add))
+    if (!PyArg_ParseTuple(args, "OOOp:_put", &self, &key, &object,
+                          &add))
         return NULL;
     if (tensor_cast(self) == NULL)
         return PyErr_Format(PyExc_TypeError, "index_put_(): argument "
                             "'input' must be a Tensor, not %.100s",
                             Py_TYPE(self)->tp_name);
-    if (assign(self, key, object, add ? TD_PUT_ADD : TD_PUT_REPLACE) < 0)
-        return NULL;
-    return Py_NewRef(self);
+    const int how = add ? TD_PUT_ADD : TD_PUT_REPLACE;
+    return assign(self, key, object, how) < 0 ? NULL : Py_NewRef(self);
 }
 /* values: sequence functions of a tensor */
 Py_ssize_t tensor_length(PyObject *self)

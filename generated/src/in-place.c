@@ -67,12 +67,13 @@ bool strided_view_kernel(td_call *call)
 static bool overlaps(const td_tensor *x)
 {
     int64_t reach = 0;
-    for (unsigned done = 0, d; done + 1 < 1u << x->rank; done |= 1u << d) {
-        d = (unsigned)x->rank;
+    bool done[TD_MAX_RANK] = { false };
+    for (int round = 0; round < x->rank; round++) {
+        int d = -1;
         for (int i = 0; i < x->rank; i++)
-            if (!(done >> i & 1) && (d == (unsigned)x->rank
-                || x->strides[i] < x->strides[d]))
-                d = (unsigned)i;
+            if (!done[i] && (d < 0 || x->strides[i] < x->strides[d]))
+                d = i;
+        done[d] = true;
         if (x->shape[d] > 1 && x->strides[d] <= reach)
             return true;
         reach += x->shape[d] > 1
@@ -133,10 +134,11 @@ bool strided_view_backward_kernel(td_call *call)
 bool strided_view_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
-    const td_value in = td_v_tensor(b->grad[0]), *at = td_attribute(b, 0);
+    const td_value in = td_v_tensor(b->grad[0]);
+    const td_value *at = td_attribute(b, 0);
     const td_value attr[] = { td_v_ints(&shape), at[0], at[1], at[2] };
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward], 1, &in,
-                            4, attr);
+    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward],
+                            1, &in, 4, attr);
     return !td_failed();
 }
 
@@ -190,8 +192,8 @@ void td_follow_base(td_tensor *x)
     td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
                    .in = &in, .n_attr = 3, .attr = g.attr };
     x->seen = x->base->rebased;
-    if (td_base(x) && x->base->requires_grad && td_dtype_is_floating(x->dtype)
-        && place_in_base(x, &g))
+    if (td_base(x) && x->base->requires_grad
+        && td_dtype_is_floating(x->dtype) && place_in_base(x, &g))
         rewrite(x, &as);
 }
 
@@ -228,8 +230,8 @@ bool td_may_change(const td_call *call)
             "place while gradients are recorded; use no_grad");
     if (base != NULL && base->requires_grad && base->node == NULL)
         return td_fail(TD_ERROR_RUNTIME, op,
-            "a view of a leaf that requires a gradient cannot be changed "
-            "in place while gradients are recorded; use no_grad");
+            "a view of a leaf that requires a gradient cannot be "
+          "changed in place while gradients are recorded; use no_grad");
     if (x->untracked)
         return td_fail(TD_ERROR_RUNTIME, op,
             "a view that was made while gradients were not recorded "
@@ -261,7 +263,8 @@ bool overwrite_rule(td_backward_pass *b)
     b->grad_in[0] = gone;
     if (!whole && td_fill_(part_of(gone, at), td_boolean(true)))
         b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
-            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0, NULL);
+            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0,
+            NULL);
     return !td_failed();
 }
 
@@ -302,7 +305,7 @@ static bool may_store(const char *op, td_tensor *x, td_tensor *y)
     if (category(y->dtype) > category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
                        "cannot be stored in %s",
-                       td_dtype_name(y->dtype), td_dtype_name(x->dtype));
+                      td_dtype_name(y->dtype), td_dtype_name(x->dtype));
     if (!td_dims_equal(&have, &get))
         return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
                        "cannot hold the broadcast shape %s",

@@ -191,9 +191,10 @@ static void sample_attribute(sample_call *s, const char *text,
     static char words[SAMPLE_MOST][32];
     const char *rest = s->at;
     s->at = text ? text : s->at;
-    s->attr[index] = p->kind == TD_P_STRING && !sample_takes(s, "None")
-        ? sample_word(s, words[index])
-        : sample_value(s, p, &s->dims[index]);
+    s->attr[index] = p->kind != TD_P_STRING
+        ? sample_value(s, p, &s->dims[index])
+        : sample_takes(s, "None") ? td_v_none()
+        : sample_word(s, words[index]);
     s->at = text ? rest : s->at;
 }
 

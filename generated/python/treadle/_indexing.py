@@ -40,7 +40,7 @@ scatter, scatter_ = _scattering(_C.scatter), _scattering(_C.scatter_)
 
 
 def index_put_(input, indices, values, accumulate=False):
-    """input[indices] = values, or += with accumulate, for each place."""
+    """input[indices] = values; with accumulate each place adds."""
     key = tuple(slice(None) if i is None else i for i in indices)
     return _C._put(input, key, values, accumulate)
 
