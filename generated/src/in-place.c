@@ -37,10 +37,13 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     if (!td_v_dims(call, &call->attr[first], &size)
         || !td_v_dims(call, &call->attr[first + 1], &stride))
         return false;
-    int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
-    bool fits = size.count == stride.count && low >= 0
-             && td_is_contiguous(y);
     const int64_t n = td_numel(y);
+    int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
+    int64_t numel;
+    bool fits = size.count == stride.count && low >= 0 && low <= n
+             && td_is_contiguous(y);
+    if (!td_dims_numel(call->op->name, &size, &numel))
+        return false;
     for (int d = 0; fits && d < size.count; d++) {
         fits = size.at[d] >= 0 && stride.at[d] >= 0
             && (size.at[d] < 2 || stride.at[d] <= n / (size.at[d] - 1));
@@ -51,7 +54,7 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     }
     y->rank = size.count;
     y->offset += low;
-    return (fits && (high < n || td_numel(y) == 0))
+    return (fits && (high < n || numel == 0))
         || td_fail(TD_ERROR_RUNTIME, call->op->name, "sizes, strides "
                    "and offset do not fit %lld contiguous elements",
                    (long long)n);
@@ -111,6 +114,15 @@ static bool add_overlapping(const td_call *call, td_tensor *y,
     return true;
 }
 
+static bool same_shape(const td_call *call, const td_tensor *y,
+                       const td_tensor *g)
+{
+    const td_dims a = td_shape_of(y), b = td_shape_of(g);
+    return td_dims_equal(&a, &b)
+        || td_fail(TD_ERROR_RUNTIME, call->op->name, "grad has another "
+                   "shape than the view");
+}
+
 bool strided_view_backward_kernel(td_call *call)
 {
     td_tensor *g = call->in[0].as.tensor;
@@ -122,9 +134,11 @@ bool strided_view_backward_kernel(td_call *call)
         .dtype = g->dtype, .device = td_device_of(g) });
     if (td_return(call, out)) {
         td_tensor y = td_look(out);
-        if (look_at(call, &y, 1) && !overlaps(&y))
+        if (!look_at(call, &y, 1) || !same_shape(call, &y, g))
+            ;
+        else if (!overlaps(&y))
             td_copy_elements(&y, g);
-        else if (!td_failed())
+        else
             add_overlapping(call, &y, g);
     }
     return td_return(call, td_scope_end_with(out));

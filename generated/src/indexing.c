@@ -86,10 +86,11 @@ bool ravel_index_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
     const int n = call->in[1].as.tensors.count;
-    const int dim = (int)td_v_get_int(&call->attr[0], 0);
+    const int64_t from = td_v_get_int(&call->attr[0], 0);
+    const int dim = (int)from;
     const bool wrap = td_v_get_bool(&call->attr[1]);
     td_dims shape;
-    if (dim < 0 || dim + n > x->rank)
+    if (from < 0 || from > x->rank - n)
         return td_fail(TD_ERROR_INDEX, "ravel_index", "too many "
            "indices: %d from dimension %d of rank %d", n, dim, x->rank);
     if (!broadcast_indices(call, &shape))
@@ -296,16 +297,16 @@ static bool read_places(const td_call *call, place_list *l)
 {
     td_tensor *x = l->x = call->in[0].as.tensor;
     td_tensor *index = l->index = call->in[1].as.tensor;
-    l->covers = (int)td_v_get_int(&call->attr[1], 1);
-    const int64_t left = x->rank - l->covers;
+    const int64_t covers = td_v_get_int(&call->attr[1], 1);
     const char *op = call->op->name;
     if (!is_index(op, index) || !dim_of(call, &l->dim))
         return false;
-    if (l->covers < 1 || l->dim + l->covers > x->rank
-        || left + index->rank > TD_MAX_RANK)
-        return td_fail(TD_ERROR_INDEX, op, "%d dimensions from %d on, "
-            "replaced by %d, do not fit rank %d", l->covers, l->dim,
-            index->rank, x->rank);
+    if (covers < 1 || covers > x->rank - l->dim
+        || x->rank - covers + index->rank > TD_MAX_RANK)
+        return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d on, "
+            "replaced by %d, do not fit rank %d", (long long)covers,
+            l->dim, index->rank, x->rank);
+    l->covers = (int)covers;
     l->shape = TD_RANK_0;
     for (int d = 0; d < l->dim; d++)
         l->shape.at[l->shape.count++] = x->shape[d];
@@ -391,7 +392,11 @@ static bool put(const td_call *call, td_tensor *x)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "the source "
             "is %s, the destination %s", td_dtype_name(source->dtype),
             td_dtype_name(x->dtype));
-    const int how = SET + (int)td_v_get_int(&call->attr[2], 0);
+    const int64_t asked = td_v_get_int(&call->attr[2], 0);
+    const int how = SET + (int)asked;
+    if (asked < 0 || asked > MULTIPLY - SET)
+        return td_fail(TD_ERROR_VALUE, call->op->name, "how must be 0, "
+                       "1 or 2, got %lld", (long long)asked);
     l.x = x;
     source = td_expand(source, l.shape);
     if (source && source->storage == x->storage)
