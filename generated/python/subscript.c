@@ -118,6 +118,7 @@ static td_tensor *known_places(td_tensor *mask)
 /* values: function apply_pick */
 static bool add_pick(view_walk *w, td_tensor *pick)
 {
+    pick = td_to_device(pick, td_device_of(w->view));
     if (pick == NULL || w->n == TD_MAX_RANK)
         return td_fail(TD_ERROR_INDEX, "index", "too many indices");
     w->at[w->n] = w->dim++;
