@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "functional": edit that, not this file.
 """Finding the operator that made the first NaN."""
-import functools
+import contextlib
 import warnings
 from .. import _C
 
@@ -20,27 +20,20 @@ class set_detect_anomaly:
         _C._set_anomaly(self.before)
 
 
-class detect_anomaly:
+class detect_anomaly(contextlib.ContextDecorator):
     """Anomaly mode for a block or a function."""
 
     def __init__(self, check_nan=True):
-        self.check_nan = check_nan
+        self.check_nan, self.modes = check_nan, []
         warnings.warn("Anomaly Detection has been enabled. This mode "
                       "will increase the runtime and should only be "
                       "enabled for debugging.", stacklevel=2)
 
     def __enter__(self):
-        self.mode = set_detect_anomaly(True, self.check_nan)
+        self.modes.append(set_detect_anomaly(True, self.check_nan))
 
     def __exit__(self, *exception):
-        self.mode.__exit__()
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def wrapper(*args, **named):
-            with set_detect_anomaly(True, self.check_nan):
-                return function(*args, **named)
-        return wrapper
+        self.modes.pop().__exit__()
 
 
 def is_anomaly_enabled():
