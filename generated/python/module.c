@@ -242,6 +242,8 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
+/* values: prototypes of further functions */
+PyObject *py_put(PyObject *module, PyObject *args);
 /* extension: prototypes of further functions */
 PyObject *py_leads_beyond(PyObject *module, PyObject *args);
 PyObject *py_node_of(PyObject *module, PyObject *tensor);
@@ -250,8 +252,6 @@ PyObject *py_set_anomaly(PyObject *module, PyObject *mode);
 PyObject *py_anomaly(PyObject *module, PyObject *unused);
 PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair);
 PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused);
-/* values: prototypes of further functions */
-PyObject *py_put(PyObject *module, PyObject *args);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -294,6 +294,8 @@ static PyMethodDef functions[] = {
     { "_record", py_record, METH_VARARGS, NULL },
     { "_device_count", py_device_count, METH_NOARGS, NULL },
     { "_synchronise", py_synchronise, METH_O, NULL },
+    /* values: further functions of the extension */
+    { "_put", py_put, METH_VARARGS, NULL },
     /* extension: further functions of the extension */
     { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
     { "_node_of", py_node_of, METH_O, NULL },
@@ -302,8 +304,6 @@ static PyMethodDef functions[] = {
     { "_anomaly", py_anomaly, METH_NOARGS, NULL },
     { "_saved_hooks_begin", py_saved_hooks_begin, METH_O, NULL },
     { "_saved_hooks_end", py_saved_hooks_end, METH_NOARGS, NULL },
-    /* values: further functions of the extension */
-    { "_put", py_put, METH_VARARGS, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },
