@@ -476,6 +476,7 @@ def test_small_questions():
     assert td.is_nonzero(td.tensor(2)) and not td.tensor(0.0).is_nonzero()
     assert x.is_same_size(td.ones(2, 3)) and not td.is_complex(x)
     assert x.real is x and x.H.shape == (3, 2)
+    assert x.ravel().shape == (6,) and td.ravel(td.tensor(1)).shape == (1,)
     assert list(reversed(td.arange(3)))[0].item() == 2
     assert complex(td.tensor(2.0)) == 2 and td.pi == np.pi
     assert td.concat([td.ones(1), td.zeros(1)]).tolist() == [1, 0]

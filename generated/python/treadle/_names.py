@@ -628,8 +628,8 @@ for _name in ("is_floating_point", "is_nonzero", "is_complex", "numel",
 for _function in logit, diff:
     setattr(Tensor, _function.__name__, _function)
 for _second, _first in {"ndimension": "dim", "H": "T", "mH": "mT",
-                        "concat": "cat", "concatenate": "cat"}.items():
+                        "ravel": "flatten", "concat": "cat",
+                        "concatenate": "cat"}.items():
+    setattr(Tensor, _second, getattr(Tensor, _first))
     if hasattr(_C, _first):
         globals()[_second] = getattr(_C, _first)
-    else:
-        setattr(Tensor, _second, getattr(Tensor, _first))
