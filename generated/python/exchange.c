@@ -132,22 +132,3 @@ PyObject *py_print_option(PyObject *module, PyObject *args)
         return fail();
     Py_RETURN_NONE;
 }
-
-/* _random_state(generator or None[, seed, stream]) -> the old ones */
-PyObject *py_random_state(PyObject *module, PyObject *args)
-{
-    PyObject *of;
-    unsigned long long seed = 0, stream = 0;
-    if (!PyArg_ParseTuple(args, "O|KK:random_state", &of, &seed,
-                          &stream))
-        return NULL;
-    const bool set = PyTuple_GET_SIZE(args) == 3;
-    const td_random_state new = { .seed = seed, .stream = stream };
-    td_generator *g = generator_of(PyModule_GetState(module), of);
-    td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
-                            : td_random_swap(new);
-    if (g == NULL && !set)
-        td_random_swap(old);
-    return Py_BuildValue("KK", (unsigned long long)old.seed,
-                         (unsigned long long)old.stream);
-}

@@ -138,6 +138,24 @@ static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
     td_manual_seed(value);
     Py_RETURN_NONE;
 }
+/* _random_state(generator or None[, seed, stream]) -> the old ones */
+static PyObject *py_random_state(PyObject *module, PyObject *args)
+{
+    PyObject *of;
+    unsigned long long seed = 0, stream = 0;
+    if (!PyArg_ParseTuple(args, "O|KK:random_state", &of, &seed,
+                          &stream))
+        return NULL;
+    const bool set = PyTuple_GET_SIZE(args) == 3;
+    const td_random_state new = { .seed = seed, .stream = stream };
+    td_generator *g = generator_of(PyModule_GetState(module), of);
+    td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
+                            : td_random_swap(new);
+    if (g == NULL && !set)
+        td_random_swap(old);
+    return Py_BuildValue("KK", (unsigned long long)old.seed,
+                         (unsigned long long)old.stream);
+}
 static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 {
     const int on = PyObject_IsTrue(mode);
@@ -267,7 +285,6 @@ PyObject *py_over_storage(PyObject *module, PyObject *args);
 PyObject *py_promote(PyObject *module, PyObject *args);
 PyObject *py_default_dtype(PyObject *module, PyObject *chosen);
 PyObject *py_print_option(PyObject *module, PyObject *args);
-PyObject *py_random_state(PyObject *module, PyObject *args);
 
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
@@ -284,6 +301,7 @@ static PyMethodDef functions[] = {
     { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
     { "manual_seed", py_manual_seed, METH_O,
       "Starts this thread's random numbers at a seed." },
+    { "_random_state", py_random_state, METH_VARARGS, NULL },
     { "_set_grad_enabled", py_set_grad_enabled, METH_O, NULL },
     { "_retain_grad", py_retain_grad, METH_O, NULL },
     { "_memory_fail_after", py_fail_after, METH_O, NULL },
@@ -319,7 +337,6 @@ static PyMethodDef functions[] = {
     { "_promote", py_promote, METH_VARARGS, NULL },
     { "_default_dtype", py_default_dtype, METH_O, NULL },
     { "_print_option", py_print_option, METH_VARARGS, NULL },
-    { "_random_state", py_random_state, METH_VARARGS, NULL },
     { "_images", py_images, METH_VARARGS, NULL },
     { "_batch", py_batch, METH_VARARGS, NULL },
     { "_idx_read", py_idx_read, METH_O, NULL },

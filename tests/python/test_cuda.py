@@ -81,9 +81,8 @@ def test_without_a_plug_in_the_error_says_so():
     assert done.stdout.count("device cuda is not available: TREADLE_CUDA=0") == 2, done
 
 
-def test_functions_checks_hooks_and_pickles_on_a_device():
+def test_functions_checks_and_hooks_on_a_device():
     program = """
-import pickle
 import treadle as td
 class Two(td.autograd.Function):
     @staticmethod
@@ -98,8 +97,6 @@ print(w.grad.tolist())
 x = td.ones(3, device="cuda", dtype=td.float64, requires_grad=True)
 print(td.autograd.gradcheck(lambda a: a * a, (x,)),
       td.autograd.gradgradcheck(lambda a: (a * a * a).sum(), (x,)))
-y = pickle.loads(pickle.dumps(x))
-print(y.device, y.tolist(), y.requires_grad)
 for wrong in (lambda: setattr(w, "grad", td.ones(3)), lambda: (w * w).backward(td.ones(3))):
     try:
         wrong()
@@ -110,5 +107,4 @@ for wrong in (lambda: setattr(w, "grad", td.ones(3)), lambda: (w * w).backward(t
                           env={**os.environ, "TREADLE_CUDA": "emulate"})
     wrong = "the gradient is float32 [3], but the tensor is float32 [3] on cuda:0"
     assert done.stdout.splitlines() == ["[2.0, 2.0, 2.0]", "True True",
-                                        "cuda:0 [1.0, 1.0, 1.0] True",
                                         f"set_grad: {wrong}", f"backward: {wrong}"], done

@@ -3,7 +3,10 @@
 """Memory, copies and names across the border of the library."""
 import copy
 import gc
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -192,6 +195,34 @@ def test_copies_of_every_dtype_and_layout(way, dtype):
     assert way(td.from_numpy(np.arange(6)[1::2])).tolist() == [1, 3, 5]
     nothing = td.from_numpy(np.ones((0, 3)))
     assert way(nothing).shape == (0, 3)
+
+
+def test_copies_on_a_device():
+    program = """
+import copy, pickle
+import treadle as td
+x = td.ones(3, device="cuda", dtype=td.float64, requires_grad=True)
+for y in pickle.loads(pickle.dumps(x)), copy.deepcopy(x):
+    print(y.device, y.tolist(), y.requires_grad)
+print(x.__dlpack_device__(), td.from_dlpack(x.detach().cpu()).tolist())
+print(x.type(), x.long().type(), isinstance(x, td.cuda.DoubleTensor))
+print(x.new_ones(2).device, td.cuda.FloatTensor([1, 2]).tolist())
+for dl_device in (None, (1, 0)):
+    try:
+        print(x.detach().__dlpack__(dl_device=dl_device) is not None)
+    except BufferError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program],
+                          capture_output=True, text=True,
+                          env={**os.environ, "TREADLE_CUDA": "emulate"})
+    assert done.stdout.splitlines() == [
+        "cuda:0 [1.0, 1.0, 1.0] True"] * 2 + [
+        "(2, 0) [1.0, 1.0, 1.0]",
+        "treadle.cuda.DoubleTensor treadle.cuda.LongTensor True",
+        "cuda:0 [1.0, 2.0]",
+        "__dlpack__: memory of cuda:0 cannot be lent to device (2, 0); "
+        "use x.cpu()", "True"], done
 
 
 def test_a_pickle_that_lies_is_refused():
@@ -445,6 +476,7 @@ def test_small_questions():
     assert td.is_nonzero(td.tensor(2)) and not td.tensor(0.0).is_nonzero()
     assert x.is_same_size(td.ones(2, 3)) and not td.is_complex(x)
     assert x.real is x and x.H.shape == (3, 2)
+    assert x.ravel().shape == (6,) and td.ravel(td.tensor(1)).shape == (1,)
     assert list(reversed(td.arange(3)))[0].item() == 2
     assert complex(td.tensor(2.0)) == 2 and td.pi == np.pi
     assert td.concat([td.ones(1), td.zeros(1)]).tolist() == [1, 0]
@@ -484,6 +516,35 @@ def test_keywords_that_no_row_has():
                   dict(requires_grad=True)):
         with pytest.raises(TypeError, match="sum.*unexpected keyword"):
             td.sum(x, **named)
+
+
+def test_short_formulas():
+    p = td.tensor([0.2, 0.5, 1.0], dtype=td.float64)
+    assert td.allclose(td.logit(p, 1e-3).sigmoid(),
+                       p.clamp(1e-3, 1 - 1e-3))
+    x = np.arange(24.0).reshape(2, 3, 4) ** 2
+    for n in (0, 1, 2, 4):
+        for dim in (0, -1):
+            got = td.diff(td.from_numpy(x), n, dim)
+            assert got.tolist() == np.diff(x, n, dim).tolist()
+    assert td.autograd.gradcheck(lambda a: td.diff(a, 2).logit(0.01),
+                                 td.rand(2, 5, dtype=td.float64)
+                                 .requires_grad_())
+    for f in ("atleast_1d", "atleast_2d", "atleast_3d"):
+        for shape in ((), (2,), (2, 3), (2, 3, 4)):
+            assert getattr(td, f)(td.zeros(shape)).shape \
+                == getattr(np, f)(np.zeros(shape)).shape
+    np.testing.assert_allclose(td.logspace(-2, 3, 6), np.logspace(-2, 3, 6),
+                               rtol=1e-6)
+    assert td.logspace(0, 3, 4, base=2, dtype=td.int64).tolist() \
+        == [1, 2, 4, 8]
+
+
+def test_second_names_of_functions_written_in_python():
+    x = td.tensor([[1.0, 5.0], [7.0, 2.0]])
+    assert x.max(axis=1, keepdims=True)[0].tolist() == [[5], [7]]
+    assert td.min(x, axis=0).values.tolist() == [1, 2]
+    assert td.allclose(x.var(axis=1), x.var(dim=1))
 
 
 # settings

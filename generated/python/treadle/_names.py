@@ -4,6 +4,7 @@
 import sys as _sys
 from contextlib import (ContextDecorator as _Decorator,
                         contextmanager as _contextmanager)
+from functools import wraps as _wraps
 from math import floor as _floor, inf, nan, pi, e
 from types import ModuleType as _Module, SimpleNamespace as _Namespace
 from . import _C, cuda
@@ -167,6 +168,44 @@ Tensor.__new__ = _new
 
 
 # exchange: names that ask about tensors
+def logit(input, eps=None):
+    """log(p / (1 - p)), of p clamped to [eps, 1 - eps]."""
+    if eps is not None:
+        input = input.clamp(eps, 1 - eps)
+    return (input / (1 - input)).log()
+
+
+def diff(input, n=1, dim=-1):
+    """Differences of neighbours along dim, n times."""
+    for _ in range(n):
+        input = _C.slice(input, dim, 1) - _C.slice(input, dim, 0, -1)
+    return input
+
+
+def atleast_1d(input):
+    """The tensor, or a vector of a number."""
+    return input if input.ndim else input.reshape(1)
+
+
+def atleast_2d(input):
+    """The tensor, or a matrix with a row."""
+    return input if input.ndim > 1 else atleast_1d(input).unsqueeze(0)
+
+
+def atleast_3d(input):
+    """The tensor, or one with a last dimension of 1."""
+    return input if input.ndim > 2 else atleast_2d(input).unsqueeze(-1)
+
+
+def logspace(start, end, steps, base=10.0, **named):
+    """Powers of base whose exponents are evenly spaced."""
+    wide = _C.linspace(start, end, steps, dtype=_C.float64)
+    given = {"dtype": get_default_dtype(), **named}
+    given["dtype"] = given["dtype"] or get_default_dtype()
+    grad = given.pop("requires_grad", False)
+    return (base ** wide).to(**given).requires_grad_(grad)
+
+
 class layout:
     """How elements are kept; there is one way, strided."""
 
@@ -291,6 +330,22 @@ def _spare(op, *args, **named):
 
 
 type(_C.add.__self__)._spare = _spare
+
+
+def _renaming(function):
+    @_wraps(function)
+    def renamed(*args, **named):
+        return function(*args, **{_SYNONYMS.get(k, k): v
+                                  for k, v in named.items()})
+    return renamed
+
+
+for _name in "max min median var std var_mean std_mean".split():
+    _function = _renaming(getattr(_sys.modules[__package__],
+                                  _name))
+    globals()[_name] = _function
+    if hasattr(Tensor, _name):
+        setattr(Tensor, _name, _function)
 
 
 def _into(out, result):
@@ -570,9 +625,11 @@ for _name in "empty", "zeros", "ones", "full":
 for _name in ("is_floating_point", "is_nonzero", "is_complex", "numel",
               "is_same_size"):
     globals()[_name] = getattr(Tensor, _name)
+for _function in logit, diff:
+    setattr(Tensor, _function.__name__, _function)
 for _second, _first in {"ndimension": "dim", "H": "T", "mH": "mT",
-                        "concat": "cat", "concatenate": "cat"}.items():
+                        "ravel": "flatten", "concat": "cat",
+                        "concatenate": "cat"}.items():
+    setattr(Tensor, _second, getattr(Tensor, _first))
     if hasattr(_C, _first):
         globals()[_second] = getattr(_C, _first)
-    else:
-        setattr(Tensor, _second, getattr(Tensor, _first))
