@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "codegen": edit that, not this file. */
 /* needs: loom fusion networks */
 #include <stdlib.h>
 #include <treadle/treadle.h>
 #include "bench.h"
 
-/* fusion: functions of the compiled benchmarks */
+/* codegen: functions of the compiled benchmarks */
 static td_tensor *trace_like(td_tensor *x)
 {
     return td_trace_input(td_shape_of(x), td_dtype_of(x),
@@ -31,7 +31,7 @@ static td_tensor *numbers(int64_t rows, int64_t columns)
     return td_rand(TD_DIMS(rows, columns), (td_tensor_options){ 0 });
 }
 
-/* fusion: benchmarks of compiled programs */
+/* codegen: benchmarks of compiled programs */
 void bench_jit_chain(bench *b)
 {
     td_tensor *x = numbers(1000, 1000);
@@ -70,7 +70,7 @@ void bench_jit_step(bench *b)
         .momentum = 0.9 });
     bench_cost(b, 2 * 64 * (2 * 784 * 256 + 3 * (256 * 128 + 1280)),
                4 * 7 * (784 * 256 + 256 * 128 + 1280));
-    /* fusion: trace the training step twice */
+    /* codegen: trace the training step twice */
     for (int k = 0; k < 2; k++) {           /* first makes the momenta */
         if (k == 1)
             td_trace_begin(true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "arena": edit that, not this file. */
 /* needs: fusion elementwise */
 /* The plan of five elementwise operators in a row. */
 #include <stdio.h>

@@ -23,3 +23,150 @@ PyObject *py_leads_beyond(PyObject *module, PyObject *args)
     return good ? PyBool_FromLong(beyond)
                 : PyErr_Occurred() ? NULL : fail();
 }
+/* functional: functions that show nodes */
+#define NODE "treadle.node"
+
+static void release_node(PyObject *capsule)
+{
+    td_release(PyCapsule_GetPointer(capsule, NODE));
+}
+
+static PyObject *show_node(td_node *node)
+{
+    PyObject *box = PyCapsule_New(td_retain(node), NODE, release_node);
+    return Py_BuildValue("NKs", box, (unsigned long long)(uintptr_t)node,
+                         td_node_text(node));
+}
+
+PyObject *py_node_of(PyObject *module, PyObject *tensor)
+{
+    td_node *node = td_grad_fn(handle_of(tensor));
+    return node ? show_node(node) : Py_NewRef(Py_None);
+}
+
+PyObject *py_node_edges(PyObject *module, PyObject *capsule)
+{
+    const td_node *node = PyCapsule_GetPointer(capsule, NODE);
+    const int n = node ? td_node_count(node) : 0;
+    PyObject *edges = node ? PyTuple_New(n) : NULL;
+    for (int i = 0; i < n && edges; i++) {
+        const td_next next = td_node_next(node, i);
+        PyObject *end = next.node ? show_node(next.node)
+            : next.leaf ? wrap(PyModule_GetState(module),
+                               td_retain(next.leaf))
+            : Py_NewRef(Py_None);
+        PyObject *edge = Py_BuildValue("Ni", end, next.slot);
+        if (edge == NULL)
+            Py_CLEAR(edges);
+        else
+            PyTuple_SET_ITEM(edges, i, edge);
+    }
+    return edges;
+}
+/* functional: functions that set anomaly mode */
+static void where_in_python(char *text, size_t room)
+{
+    const int lock = take_lock();
+    PyObject *module = PyImport_ImportModule("traceback");
+    PyObject *lines = module ? PyObject_CallMethod(module,
+        "format_stack", NULL) : NULL;
+    PyObject *none = PyUnicode_FromString("");
+    PyObject *all = lines && none ? PyUnicode_Join(none, lines) : NULL;
+    Py_ssize_t n = 0;
+    const char *words = all ? PyUnicode_AsUTF8AndSize(all, &n) : "";
+    const size_t skip = words && (size_t)n >= room
+        ? (size_t)n - room + 1 : 0;
+    snprintf(text, room, "%s", words ? words + skip : "");
+    Py_XDECREF(all);
+    Py_XDECREF(none);
+    Py_XDECREF(lines);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    give_lock(lock);
+}
+
+PyObject *py_set_anomaly(PyObject *module, PyObject *mode)
+{
+    const long number = PyLong_AsLong(mode);
+    if (number == -1 && PyErr_Occurred())
+        return NULL;
+    td_set_anomaly((td_anomaly)number,
+                   number ? where_in_python : NULL);
+    Py_RETURN_NONE;
+}
+
+PyObject *py_anomaly(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLong(td_anomaly_mode());
+}
+
+PyObject *pass_failed(void)
+{
+    if (!PyErr_Occurred())
+        fail();
+    const char *where = td_anomaly_mode() ? td_anomaly_where() : NULL;
+    if (where == NULL)
+        return NULL;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in the "
+            "backward pass. Traceback of forward call that caused the "
+            "error:\n%s", where) < 0)
+        PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}
+/* functional: functions that save something else */
+static void *pack_in_python(void *pair, td_tensor *x)
+{
+    const int lock = take_lock();
+    PyObject *tensor = wrap(published_state(), td_retain(x));
+    PyObject *kept = tensor ? PyObject_CallOneArg(
+        PyTuple_GET_ITEM(pair, 0), tensor) : NULL;
+    Py_XDECREF(tensor);
+    td_error_clear();
+    if (kept == NULL)
+        callback_failed("pack");
+    give_lock(lock);
+    return kept;
+}
+
+static td_tensor *unpack_in_python(void *pair, void *kept)
+{
+    const int lock = take_lock();
+    PyObject *tensor = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 1),
+                                           kept);
+    tensor_object *w = tensor ? tensor_cast(tensor) : NULL;
+    td_tensor *x = w ? td_retain(w->handle) : NULL;
+    if (tensor != NULL && w == NULL)
+        PyErr_Format(PyExc_TypeError, "Output of saved tensor "
+                     "unpack_hook expected to be a Tensor but got "
+                     "result of type %.100s", Py_TYPE(tensor)->tp_name);
+    Py_XDECREF(tensor);
+    td_error_clear();
+    if (x == NULL)
+        callback_failed("unpack");
+    give_lock(lock);
+    return x;
+}
+
+PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
+{
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
+        return PyErr_Format(PyExc_TypeError, "expected two callables");
+    td_error_clear();
+    if (!td_saved_hooks_begin((td_saved_hooks){
+            pack_in_python, unpack_in_python, drop_object,
+            Py_NewRef(pair), drop_object }))
+        return fail();
+    Py_RETURN_NONE;
+}
+
+PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused)
+{
+    td_error_clear();
+    td_saved_hooks_end();
+    if (td_failed())
+        return fail();
+    Py_RETURN_NONE;
+}

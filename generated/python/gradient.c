@@ -51,35 +51,57 @@ bool publish_state(glue *g)
     return good;
 }
 
-static glue *published_state(void)
+glue *published_state(void)
 {
     PyObject *capsule = PyDict_GetItemString(shelf(), STATE_KEY);
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
 /* extension: function py_backward */
-/* _backward(roots, gradients or Nones, retain_graph, create_graph) */
+/* None, a Tensor or a sequence of them, as a new tuple. */
+static PyObject *only_inputs(PyObject *inputs)
+{
+    if (inputs == Py_None)
+        return PyTuple_New(0);
+    if (tensor_cast(inputs) != NULL)
+        return PyTuple_Pack(1, inputs);
+    PyObject *tuple = PySequence_Tuple(inputs);
+    if (tuple != NULL && PyTuple_GET_SIZE(tuple) > 0)
+        return tuple;
+    if (tuple != NULL)
+        PyErr_SetString(PyExc_RuntimeError, "'inputs' argument to "
+                        "backward() cannot be empty.");
+    Py_XDECREF(tuple);
+    return NULL;
+}
+
+/* _backward(roots, gradients or Nones, retain, create, inputs) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
-    PyObject *roots, *gradients;
+    PyObject *roots, *gradients, *inputs;
     int retain, create;
-    if (!PyArg_ParseTuple(args, "O!O!pp:backward", &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "O!O!ppO:backward", &PyTuple_Type,
                           &roots, &PyTuple_Type, &gradients, &retain,
-                          &create))
+                          &create, &inputs)
+        || (inputs = only_inputs(inputs)) == NULL)
         return NULL;
-    handles y = { 0, NULL }, v = { 0, NULL };
+    handles y = { 0, NULL }, v = { 0, NULL }, x = { 0, NULL };
     bool good = take_handles(roots, false, &y)
-             && take_handles(gradients, true, &v);
+             && take_handles(gradients, true, &v)
+             && take_handles(inputs, false, &x);
     if (good) {
         td_error_clear();
         leave_python();
         good = td_backward_all(y.at, y.n, v.at, (td_backward_options){
-            .retain_graph = retain, .create_graph = create });
+            .retain_graph = retain, .create_graph = create,
+            .inputs = x.n ? x.at : NULL, .n_inputs = x.n });
         enter_python();
     }
     drop_handles(&y);
     drop_handles(&v);
+    drop_handles(&x);
+    Py_DECREF(inputs);
     if (!good)
-        return PyErr_Occurred() ? NULL : fail();
+        return pass_failed();
     Py_RETURN_NONE;
 }
 /* extension: function py_grad */
@@ -107,7 +129,7 @@ PyObject *py_grad(PyObject *module, PyObject *args)
             .create_graph = create, .allow_unused = unused });
         enter_python();
         result = good ? wrap_many(PyModule_GetState(module), g, x.n)
-                      : fail();
+                      : pass_failed();
     }
     drop_handles(&y);
     drop_handles(&x);
@@ -137,7 +159,7 @@ static td_tensor *call_python_hook(void *context, td_tensor *grad)
     return changed;
 }
 
-static void drop_object(void *context)
+void drop_object(void *context)
 {
     if (!Py_IsInitialized())
         return;
@@ -149,11 +171,12 @@ static void drop_object(void *context)
     give_lock(lock);
 }
 /* extension: function py_register_hook */
-/* _register_hook(tensor, callable) -> number of the hook */
+/* _register_hook(tensor, callable, post) -> number of the hook */
 PyObject *py_register_hook(PyObject *module, PyObject *args)
 {
     PyObject *x, *hook;
-    if (!PyArg_ParseTuple(args, "OO:register_hook", &x, &hook))
+    int post = 0;
+    if (!PyArg_ParseTuple(args, "OO|p:register_hook", &x, &hook, &post))
         return NULL;
     tensor_object *w = tensor_cast(x);
     if (w == NULL || !PyCallable_Check(hook))
@@ -162,8 +185,8 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
     if (w->hooks == NULL && (w->hooks = PyDict_New()) == NULL)
         return NULL;
     td_error_clear();
-    const int64_t id = td_register_hook(w->handle, call_python_hook,
-                                        Py_NewRef(hook), drop_object);
+    const int64_t id = (post ? td_register_post_hook : td_register_hook)(
+        w->handle, call_python_hook, Py_NewRef(hook), drop_object);
     if (td_failed())
         return fail();
     PyObject *number = PyLong_FromLongLong(id);
@@ -182,9 +205,11 @@ PyObject *py_remove_hook(PyObject *module, PyObject *args)
     tensor_object *w = tensor_cast(x);
     if (w == NULL)
         return PyErr_Format(PyExc_TypeError, "expected a Tensor");
+    const long long n = PyLong_AsLongLong(number);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
     td_error_clear();
-    const bool there = td_remove_hook(w->handle,
-                                      PyLong_AsLongLong(number));
+    const bool there = td_remove_hook(w->handle, n);
     if (w->hooks && PyDict_DelItem(w->hooks, number) < 0)
         PyErr_Clear();
     return td_failed() ? fail() : PyBool_FromLong(there);

@@ -244,6 +244,12 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
                     METH_VARARGS | METH_KEYWORDS
 /* functional: prototypes of further functions */
 PyObject *py_leads_beyond(PyObject *module, PyObject *args);
+PyObject *py_node_of(PyObject *module, PyObject *tensor);
+PyObject *py_node_edges(PyObject *module, PyObject *capsule);
+PyObject *py_set_anomaly(PyObject *module, PyObject *mode);
+PyObject *py_anomaly(PyObject *module, PyObject *unused);
+PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair);
+PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -288,6 +294,12 @@ static PyMethodDef functions[] = {
     { "_synchronise", py_synchronise, METH_O, NULL },
     /* functional: further functions of the extension */
     { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
+    { "_node_of", py_node_of, METH_O, NULL },
+    { "_node_edges", py_node_edges, METH_O, NULL },
+    { "_set_anomaly", py_set_anomaly, METH_O, NULL },
+    { "_anomaly", py_anomaly, METH_NOARGS, NULL },
+    { "_saved_hooks_begin", py_saved_hooks_begin, METH_O, NULL },
+    { "_saved_hooks_end", py_saved_hooks_end, METH_NOARGS, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },

@@ -17,15 +17,13 @@ typedef struct {
 /* values: struct view_walk */
 typedef struct {
     td_tensor *view;
-    int dim;
-    td_tensor *pick;        /* flat int64 indices, or NULL */
-    int pick_dim;           /* the dimension they choose from */
-    td_dims pick_shape;     /* what that dimension becomes */
+    int dim, n;
+    td_tensor *pick[TD_MAX_RANK];       /* integers */
+    int at[TD_MAX_RANK];        /* the dimension each one picks from */
 } view_walk;
 static bool positive_step(Py_ssize_t step);
 static bool read_pick(glue *g, PyObject *key, subscript *s,
                       subscript_list *list);
-static td_dims picked_shape(const view_walk *w);
 /* values: function read_subscript */
 static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
 {
@@ -46,7 +44,9 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
         return PySlice_Unpack(key, &s->start, &s->stop, &s->step) == 0
             && positive_step(s->step);
     s->kind = AT;
-    if (is_integer(key) && !PyBool_Check(key)) {
+    tensor_object *w = tensor_cast(key);
+    if (is_integer(key) && !PyBool_Check(key)
+        && (w == NULL || td_rank(w->handle) == 0)) {
         s->start = PyNumber_AsSsize_t(key, PyExc_IndexError);
         return s->start != -1 || !PyErr_Occurred();
     }
@@ -56,27 +56,27 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
 static bool read_pick(glue *g, PyObject *key, subscript *s,
                       subscript_list *list)
 {
-    const bool plausible = tensor_cast(key) || PyList_Check(key)
-        || (PyObject_CheckBuffer(key) && !PyBytes_Check(key));
-    if (!plausible) {
+    tensor_object *w = tensor_cast(key);
+    const bool words = PyUnicode_Check(key) || PyBytes_Check(key);
+    if (words || (!w && !PySequence_Check(key) && !PyBool_Check(key)
+                  && !PyObject_CheckBuffer(key))) {
         PyErr_Format(PyExc_IndexError, "an index must be an integer, "
             "slice, None, ... or Tensor of integers or bools, "
             "not %.100s", Py_TYPE(key)->tp_name);
         return false;
     }
-    tensor_object *w = tensor_cast(key);
     s->pick = w ? td_retain(w->handle)
                 : new_tensor(g, key, TD_DTYPE_NONE);
     if (s->pick == NULL)
         return false;
     s->kind = PICK;
-    if (td_dtype_of(s->pick) == TD_BOOL)
+    const td_dtype type = td_dtype_of(s->pick);
+    if (type == TD_BOOL || type == TD_UINT8)
         list->consumed += td_rank(s->pick) - 1;
-    else if (!td_dtype_is_integer(td_dtype_of(s->pick))
-             && td_numel(s->pick) > 0) {
+    else if (!td_dtype_is_integer(type) && td_numel(s->pick) > 0) {
         PyErr_Format(PyExc_IndexError, "a tensor used as an index must "
                      "hold integers or bools, not %s",
-                     td_dtype_name(td_dtype_of(s->pick)));
+                     td_dtype_name(type));
         return false;
     }
     return true;
@@ -107,88 +107,44 @@ static void free_subscripts(subscript_list *list)
     for (int i = 0; i < list->count; i++)
         td_release(list->at[i].pick);
 }
-/* values: function flatten_for_mask */
-/* `x` with the dimensions that `mask` covers, from `dim` on, as one */
-static td_tensor *flatten_for_mask(td_tensor *x, int dim,
-                                   const td_tensor *mask)
-{
-    for (int i = 0; i < td_rank(mask); i++)
-        if (td_size(mask, i) != td_size(x, dim + i)) {
-            td_fail(TD_ERROR_INDEX, "index", "mask has %lld entries "
-                    "in dimension %d, the tensor has %lld",
-                    (long long)td_size(mask, i), i,
-                    (long long)td_size(x, dim + i));
-            return NULL;
-        }
-    if (td_rank(mask) == 0)
-        return td_unsqueeze(x, dim);
-    return td_flatten(x, dim, dim + td_rank(mask) - 1);
-}
-/* values: function true_positions */
-static td_tensor *true_positions(td_tensor *mask)
-{
-    mask = td_contiguous(td_to_host(mask));
-    if (mask == NULL)
-        return NULL;
-    const bool *on = td_data(mask);
-    int64_t n = 0;
-    for (int64_t i = 0; i < td_numel(mask); i++)
-        n += on[i];
-    td_tensor *out = td_empty(TD_DIMS(n),
-                              (td_tensor_options){ .dtype = TD_INT64 });
-    if (out == NULL)
-        return NULL;
-    int64_t *at = td_data(out);
-    for (int64_t i = 0; i < td_numel(mask); i++)
-        if (on[i])
-            *at++ = i;
-    return out;
-}
-/* values: function wrapped_indices */
-static td_tensor *wrapped_indices(td_tensor *pick, int64_t size)
-{
-    td_tensor *flat = td_flatten(td_to(td_to_host(pick), TD_INT64), 0,
-                                 -1);
-    flat = td_clone(flat);
-    if (flat == NULL)
-        return NULL;
-    int64_t *at = td_data(flat);
-    for (int64_t i = 0; i < td_numel(flat); i++)
-        if (at[i] < 0)
-            at[i] += size;
-    return flat;
-}
-/* values: function known_positions */
-static td_tensor *known_positions(td_tensor *pick, int64_t size,
-                                  const td_tensor *view)
+/* values: function known_places */
+static td_tensor *known_places(td_tensor *mask)
 {
     const td_suspended trace = td_trace_suspend();
-    td_tensor *at = td_dtype_of(pick) == TD_BOOL
-                  ? true_positions(pick) : wrapped_indices(pick, size);
-    at = at ? td_to_device(at, td_device_of(view)) : NULL;
+    td_tensor *places = td_nonzero(mask);
     td_trace_resume(trace);
-    return at;
+    return places;
 }
 /* values: function apply_pick */
+static bool add_pick(view_walk *w, td_tensor *pick)
+{
+    if (pick == NULL || w->n == TD_MAX_RANK)
+        return td_fail(TD_ERROR_INDEX, "index", "too many indices");
+    w->at[w->n] = w->dim++;
+    w->pick[w->n++] = pick;
+    return true;
+}
+
 static bool apply_pick(view_walk *w, td_tensor *pick)
 {
-    if (w->pick != NULL)
-        return td_fail(TD_ERROR_UNSUPPORTED, "index",
-                       "only one index may be a tensor or a list");
-    w->pick_dim = w->dim;
-    if (td_dtype_of(pick) == TD_BOOL) {
-        w->view = flatten_for_mask(w->view, w->dim, pick);
-        w->pick = w->view ? known_positions(pick, 0, w->view) : NULL;
-        w->pick_shape = TD_DIMS(w->pick ? td_numel(w->pick) : 0);
-        w->dim += 1;
-        return w->pick != NULL;
-    }
-    w->pick_shape.count = td_rank(pick);
-    for (int i = 0; i < td_rank(pick); i++)
-        w->pick_shape.at[i] = td_size(pick, i);
-    w->pick = known_positions(pick, td_size(w->view, w->dim), w->view);
-    w->dim += 1;
-    return w->pick != NULL;
+    const int rank = td_rank(pick);
+    const td_dtype type = td_dtype_of(pick);
+    if (type != TD_BOOL && type != TD_UINT8)
+        return add_pick(w, td_to(pick, TD_INT64));
+    for (int i = 0; i < rank; i++)
+        if (td_size(pick, i) != td_size(w->view, w->dim + i))
+            return td_fail(TD_ERROR_INDEX, "index", "mask has %lld "
+                "entries in dimension %d, the tensor has %lld",
+                (long long)td_size(pick, i), i,
+                (long long)td_size(w->view, w->dim + i));
+    if (rank == 0)
+        w->view = td_unsqueeze(w->view, w->dim);
+    td_tensor *places = known_places(rank ? pick
+                                     : td_unsqueeze(pick, 0));
+    for (int i = 0; i < (rank ? rank : 1); i++)
+        if (!add_pick(w, td_select(places, 1, i)))
+            return false;
+    return true;
 }
 /* values: function apply_range */
 static td_tensor *apply_range(td_tensor *x, int dim, const subscript *s)
@@ -243,27 +199,36 @@ static bool walk_view(view_walk *w, td_tensor *x,
             return false;
     return w->view != NULL;
 }
-/* values: function take_pick */
-static td_tensor *take_pick(const view_walk *w, td_tensor *x)
+/* values: function gather_picks */
+/* The places picked; the view becomes such that they cover the
+   dimensions from w->at[0] on. */
+static td_tensor *gather_picks(view_walk *w)
 {
-    if (w->pick == NULL)
-        return w->view == x ? td_view(x, td_shape_of(x)) : w->view;
-    td_tensor *taken = td_index_select(w->view, w->pick_dim, w->pick);
-    return w->pick_shape.count == 1 || taken == NULL
-         ? taken : td_reshape(taken, picked_shape(w));
+    td_dims order = { .count = 0 };
+    bool apart = false, picked[TD_MAX_RANK] = { false };
+    for (int i = 0; i < w->n; i++) {
+        order.at[order.count++] = w->at[i];
+        picked[w->at[i]] = true;
+        apart = apart || w->at[i] != w->at[0] + i;
+    }
+    for (int d = 0; apart && d < td_rank(w->view); d++)
+        if (!picked[d])
+            order.at[order.count++] = d;
+    if (apart) {
+        w->view = td_permute(w->view, order);
+        w->at[0] = 0;
+    }
+    if (w->n == 1)
+        return w->view ? w->pick[0] : NULL;
+    return td_ravel_index(w->view, w->n, w->pick, w->at[0]);
 }
-
-static td_dims picked_shape(const view_walk *w)
+/* values: function take_picks */
+static td_tensor *take_picks(view_walk *w, td_tensor *x)
 {
-    td_dims shape = { .count = 0 };
-    for (int i = 0; i < td_rank(w->view); i++)
-        if (i != w->pick_dim)
-            shape.at[shape.count++] = td_size(w->view, i);
-        else
-            for (int j = 0; j < w->pick_shape.count
-                            && shape.count < TD_MAX_RANK; j++)
-                shape.at[shape.count++] = w->pick_shape.at[j];
-    return shape;
+    if (w->n == 0)
+        return w->view == x ? td_view(x, td_shape_of(x)) : w->view;
+    td_tensor *places = gather_picks(w);
+    return td_index_points(w->view, places, w->at[0], w->n);
 }
 /* values: function tensor_subscript */
 PyObject *tensor_subscript(PyObject *self, PyObject *key)
@@ -276,33 +241,26 @@ PyObject *tensor_subscript(PyObject *self, PyObject *key)
         view_walk w;
         td_scope_begin();
         if (walk_view(&w, handle_of(self), &list))
-            result = take_pick(&w, handle_of(self));
+            result = take_picks(&w, handle_of(self));
         result = td_scope_end_with(result);
     }
     free_subscripts(&list);
     return wrap(g, result);
 }
 /* values: function assign_view */
-static bool assign_view(const view_walk *w, td_tensor *value)
+static bool assign_view(view_walk *w, td_tensor *value)
 {
-    if (w->pick == NULL)
+    td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
+    const int rank = td_rank(w->view)
+                   + (w->n > 0 ? td_rank(places) - w->n : 0);
+    while (value && td_rank(value) > rank && td_size(value, 0) == 1)
+        value = td_select(value, 0, 0);
+    if (w->n == 0)
         return td_copy_(w->view, value) != NULL;
-    value = td_expand(value, picked_shape(w));
-    if (value != NULL && w->pick_shape.count != 1)
-        value = td_flatten(w->pick_shape.count ? value
-                           : td_unsqueeze(value, w->pick_dim),
-                           w->pick_dim, w->pick_dim
-                           + (w->pick_shape.count
-                              ? w->pick_shape.count - 1 : 0));
-    if (value == NULL)
-        return false;
-    td_tensor *pick = td_to_host(w->pick);
-    const int64_t *at = td_data(pick);
-    for (int64_t i = 0; i < td_numel(pick); i++)
-        if (td_copy_(td_select(w->view, w->pick_dim, at[i]),
-                     td_select(value, w->pick_dim, i)) == NULL)
-            return false;
-    return true;
+    if (value && td_numel(value) == 1)
+        value = td_to(value, td_dtype_of(w->view));
+    return td_put_points_(w->view, places, value, w->at[0], w->n,
+                          TD_PUT_REPLACE) != NULL;
 }
 /* values: function tensor_assign */
 int tensor_assign(PyObject *self, PyObject *key, PyObject *object)

@@ -215,6 +215,16 @@ static PyObject *get_is_leaf(PyObject *self, void *unused)
 {
     return PyBool_FromLong(td_is_leaf(handle_of(self)));
 }
+
+static PyObject *get_output_nr(PyObject *self, void *unused)
+{
+    return PyLong_FromLong(td_output_nr(handle_of(self)));
+}
+
+static PyObject *get_retains_grad(PyObject *self, void *unused)
+{
+    return PyBool_FromLong(td_retains_grad(handle_of(self)));
+}
 static PyObject *get_data(PyObject *self, void *unused)
 {
     td_error_clear();
@@ -264,6 +274,9 @@ static PyGetSetDef tensor_getset[] = {
       "Whether operators on it are recorded.", NULL },
     { "is_leaf", get_is_leaf, NULL, "Whether no operator made it.",
       NULL },
+    { "output_nr", get_output_nr, NULL, "Which result it is.", NULL },
+    { "retains_grad", get_retains_grad, NULL,
+      "Whether retain_grad() was called on it.", NULL },
     { "data", get_data, set_data, "The same storage, no history.",
       NULL },
     { "_version", get_version, NULL, "Counts changes in place.", NULL },
@@ -315,7 +328,6 @@ static PyObject *tensor_stride(PyObject *self, PyObject *args)
                          PyLong_FromLongLong(td_strides(x)[i]));
     return tuple;
 }
-
 static PyObject *tensor_offset(PyObject *self, PyObject *unused)
 {
     return PyLong_FromLongLong(td_offset(handle_of(self)));

@@ -136,39 +136,3 @@ bool masked_fill_kernel(td_call *call)
     return td_return(call, td_scope_end_with(
         td_where(call->in[1].as.tensor, fill, x)));
 }
-
-/* activations: function update_kernel */
-static const int16_t plain_form[TD_OP_COUNT + 1] = {
-#define UPDATE(name, more) [TD_OP_##name##_] = TD_OP_##name,
-#include "updates.inc"
-};
-
-static bool may_store(const char *op, td_tensor *x, td_tensor *y)
-{
-    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
-    const td_dims have = td_shape_of(x), get = td_shape_of(y);
-    if (category(y->dtype) > category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
-                       "cannot be stored in %s",
-                       td_dtype_name(y->dtype),
-                       td_dtype_name(x->dtype));
-    if (!td_dims_equal(&have, &get))
-        return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
-                       "cannot hold the broadcast shape %s",
-                       td_shape_text(x, own), td_shape_text(y, other));
-    return true;
-}
-
-bool update_kernel(td_call *call)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    td_call plain = { .op = &td_ops[plain_form[call->op - td_ops]],
-                      .n_in = call->n_in, .n_attr = call->n_attr,
-                      .in = call->in, .attr = call->attr };
-    td_scope_begin();
-    if (td_run(&plain)
-        && may_store(td_op_name(call->op), x, plain.out[0]))
-        td_copy_(x, plain.out[0]);
-    td_scope_end();
-    return !td_failed() && td_return(call, td_share(x));
-}

@@ -12,8 +12,11 @@ static bool is_tensor(const char *operation, const td_tensor *x)
 {
     if (td_failed())
         return false;
-    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
-                                "expected a tensor, got NULL");
+    if (x == NULL)
+        return td_fail(TD_ERROR_TYPE, operation,
+                       "expected a tensor, got NULL");
+    td_follow((td_tensor *)x);
+    return !td_failed();
 }
 /* hooks: struct td_hook_entry */
 typedef struct td_hook_entry {
@@ -99,6 +102,11 @@ bool td_is_leaf(const td_tensor *x)
     return is_tensor("is_leaf", x) && x->node == NULL;
 }
 
+int td_output_nr(const td_tensor *x)
+{
+    return is_tensor("output_nr", x) ? x->slot : 0;
+}
+
 td_tensor *td_grad_of(const td_tensor *x)
 {
     return is_tensor("grad", x) ? x->grad : NULL;
@@ -175,6 +183,27 @@ void td_no_grad_begin(void) { td_grad_mode_push(true); }
 void td_no_grad_end(void) { mode_end("no_grad_end"); }
 void td_enable_grad_begin(void) { td_grad_mode_push(false); }
 void td_enable_grad_end(void) { mode_end("enable_grad_end"); }
+/* hooks: function td_hang */
+int64_t td_hang(td_hook_entry **end, int slot, td_hook *call,
+                void *context, void (*free_context)(void *))
+{
+    td_hook_entry *hook = td_failed() ? NULL
+        : td_object_new_unscoped(&hook_class, sizeof *hook);
+    if (hook == NULL) {
+        if (free_context != NULL)
+            free_context(context);
+        return 0;
+    }
+    hook->id = 1 + atomic_fetch_add(&td_process()->last_hook, 1);
+    hook->slot = slot;
+    hook->call = call;
+    hook->context = context;
+    hook->free_context = free_context;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = hook;
+    return hook->id;
+}
 /* hooks: functions td_register_hook and td_remove_hook */
 static td_hook_entry **hooks_of(td_tensor *x)
 {
@@ -184,28 +213,26 @@ static td_hook_entry **hooks_of(td_tensor *x)
 int64_t td_register_hook(td_tensor *x, td_hook *call, void *context,
                          void (*free_context)(void *))
 {
-    td_hook_entry *hook = NULL;
     if (is_tensor("register_hook", x) && !x->requires_grad)
         td_fail(TD_ERROR_RUNTIME, "register_hook", "a tensor that does "
                 "not require a gradient cannot have a hook");
-    else if (!td_failed())
-        hook = td_object_new_unscoped(&hook_class, sizeof *hook);
-    if (hook == NULL) {
-        if (free_context != NULL)
-            free_context(context);
-        return 0;
-    }
-    /* hooks: fill the hook and append it */
-    hook->id = 1 + atomic_fetch_add(&td_process()->last_hook, 1);
-    hook->slot = x->slot;
-    hook->call = call;
-    hook->context = context;
-    hook->free_context = free_context;
-    td_hook_entry **end = hooks_of(x);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = hook;
-    return hook->id;
+    return td_hang(x ? hooks_of(x) : NULL, x ? x->slot : 0, call,
+                   context, free_context);
+}
+
+int64_t td_register_post_hook(td_tensor *x, td_hook *call,
+                              void *context,
+                              void (*free_context)(void *))
+{
+    const char *who = "register_post_accumulate_grad_hook";
+    if (is_tensor(who, x) && !x->requires_grad)
+        td_fail(TD_ERROR_RUNTIME, who, "cannot register a hook on a "
+                "tensor that doesn't require gradient");
+    else if (x != NULL && x->node != NULL)
+        td_fail(TD_ERROR_RUNTIME, who, "post accumulate grad hooks "
+                "cannot be registered on non-leaf tensors");
+    return td_hang(x ? &x->hooks : NULL, TD_SLOT_POST, call, context,
+                   free_context);
 }
 
 bool td_remove_hook(td_tensor *x, int64_t id)
@@ -262,6 +289,21 @@ bool td_call_hooks(td_hook_entry *first, int slot, td_tensor **grad)
     }
     return ok;
 }
+
+void *td_note_of(const td_hook_entry *hook)
+{
+    while (hook != NULL && hook->slot != TD_SLOT_NOTE)
+        hook = hook->next;
+    return hook ? hook->context : NULL;
+}
+
+bool td_call_post_hooks(td_tensor *leaf)
+{
+    td_tensor *same = td_retain(leaf);
+    const bool ok = td_call_hooks(leaf->hooks, TD_SLOT_POST, &same);
+    td_release(same);
+    return ok;
+}
 /* hooks: function td_retain_grad */
 bool td_retain_grad(td_tensor *x)
 {
@@ -273,4 +315,10 @@ bool td_retain_grad(td_tensor *x)
     if (x->node != NULL)
         x->node->out[x->slot].watcher = x;
     return true;
+}
+
+bool td_retains_grad(const td_tensor *x)
+{
+    return is_tensor("retains_grad", x) && x->node != NULL
+        && x->node->out[x->slot].watcher == x;
 }

@@ -23,8 +23,8 @@
 #include "tensor.h"
 
 #define TD_TEXT 240
+enum { TD_SLOT_POST = -1, TD_SLOT_NOTE = -2 };  /* of no result */
 
-typedef struct td_node td_node;
 struct td_backward_pass;
 
 /* graph: struct td_saved */
@@ -102,6 +102,7 @@ typedef enum {
 /* graph: struct td_rule_entry */
 #define SAVES_INPUT(i) (UINT32_C(1) << (i))
 #define SAVES_OUTPUT(k) (UINT32_C(1) << (16 + (k)))
+#define MUTATES (UINT32_C(1) << 30)
 #define SAVES_CROSSED (UINT32_C(1) << 31)
 #define SAVES_OTHER (SAVES_CROSSED | SAVES_INPUT(0) | SAVES_INPUT(1))
 
@@ -117,11 +118,27 @@ typedef enum {
     TD_RECORD_NOTHING,      /* nothing asks for gradients */
     TD_RECORD_NODE,         /* make a node after the kernel */
     TD_RECORD_MUTED,        /* no node, none inside the kernel */
-    TD_RECORD_REFUSED       /* no rule: an error for real results */
+    TD_RECORD_REFUSED,      /* no rule: an error for real results */
+    TD_RECORD_CHANGE        /* in place: the plain form, then a copy */
 } td_recording;
 
 bool td_record_begin(const td_call *call, td_recording *recording);
 bool td_record_end(td_call *call, td_recording recording, bool ok);
+bool td_record_call(td_call *call);
+bool td_wants_record(const td_call *call);
+void td_note_view(const td_call *call);
+void td_follow_base(td_tensor *x);
+bool td_may_change(const td_call *call);
+bool td_record_change(td_call *call);
+bool td_change_by_copy(td_call *call);
+
+/* x; a view whose base was changed in place learns of it first */
+static inline td_tensor *td_follow(td_tensor *x)
+{
+    if (x->base != NULL && x->seen != x->base->rebased)
+        td_follow_base(x);
+    return x;
+}
 bool td_same_kind(const char *operation, const td_tensor *grad,
                   const td_tensor *x);
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x);
@@ -139,6 +156,10 @@ td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index);
 bool td_call_hooks(struct td_hook_entry *first, int slot,
                    td_tensor **grad);
+bool td_call_post_hooks(td_tensor *leaf);
+void *td_note_of(const struct td_hook_entry *first);
+int64_t td_hang(struct td_hook_entry **end, int slot, td_hook *call,
+                void *context, void (*free_context)(void *));
 bool td_custom_apply(td_backward_pass *b);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
@@ -152,6 +173,13 @@ td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
+/* functional: further prototypes of the graph */
+void td_note_node(td_node *node);
+bool td_inspect(td_node *node, bool ok);
+void *td_pack(td_tensor *x);
+bool td_is_packed(const void *saved);
+td_tensor *td_unpack_by_hook(const td_backward_pass *b,
+                             const td_saved *saved);
 /* graph: prototypes of all rules */
 #define RULE(name, function, saves) td_rule function;
 #define NO_RULE(name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "codegen": edit that, not this file. */
 /* The C back end: a compiler, a cache, a run. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 
 enum { STAGE_GRAIN = 32 * 1024 };
 
-/* fusion: functions that run the compiler */
+/* codegen: functions that run the compiler */
 static bool wait_for(pid_t child, int seconds, int *status)
 {
     const struct timespec pause = { 0, 2 * 1000 * 1000 };
@@ -79,7 +79,7 @@ bool td_run_command(char *const *arguments, const char *log)
     return false;
 }
 
-/* fusion: functions of the cache */
+/* codegen: functions of the cache */
 static uint64_t hash(uint64_t h, const char *text)
 {
     for (; *text != '\0'; text++)
@@ -193,7 +193,7 @@ static bool build_c(const char *base, const char *march,
     return ok;
 }
 
-/* fusion: function td_load_code */
+/* codegen: function td_load_code */
 static const char *instruction_set(void)
 {
     static const char *const levels[] = {
@@ -231,7 +231,7 @@ void *td_load_code(const char *text, const char *tools, td_build *build)
     return library;
 }
 
-/* fusion: struct frame */
+/* codegen: struct frame */
 typedef struct {
     const td_lowered *l;
     void **memory;              /* by value */
@@ -240,7 +240,7 @@ typedef struct {
     char *arena;
 } frame;
 
-/* fusion: functions that run stages */
+/* codegen: functions that run stages */
 static bool is_overwritten(const frame *f, int v)
 {
     const td_program *p = f->l->program;
@@ -405,7 +405,7 @@ bool td_run_code(void *compiled, td_program *program,
     return !td_failed();
 }
 
-/* fusion: functions of the C back end */
+/* codegen: functions of the C back end */
 void td_release_code(void *compiled)
 {
     td_code *c = compiled;

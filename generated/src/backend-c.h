@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "codegen": edit that, not this file. */
 /* The C back end. */
 #ifndef TREADLE_SRC_BACKEND_C_H
 #define TREADLE_SRC_BACKEND_C_H
@@ -20,7 +20,7 @@ bool td_seal(const char *path, const char *key);
 void *td_open_cached(const char *path, const char *key,
                      const char *symbol);
 
-/* fusion: struct td_code */
+/* codegen: struct td_code */
 typedef bool td_stage_body(void *context, int64_t begin, int64_t end,
                            int worker);
 

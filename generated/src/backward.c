@@ -28,6 +28,7 @@ typedef struct td_pass {
     capture *captures;          /* what td_grad asks for, or NULL */
     int n_captures;
     bool retain, create;
+    bool pour;                  /* captured gradients go to .grad */
     bool beyond;                /* it met a leaf not asked for */
 } td_pass;
 /* graph: function is_tensor */
@@ -35,8 +36,11 @@ static bool is_tensor(const char *operation, const td_tensor *x)
 {
     if (td_failed())
         return false;
-    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
-                                "expected a tensor, got NULL");
+    if (x == NULL)
+        return td_fail(TD_ERROR_TYPE, operation,
+                       "expected a tensor, got NULL");
+    td_follow((td_tensor *)x);
+    return !td_failed();
 }
 /* backward: function replace */
 static void replace(td_tensor **old, td_tensor *new)
@@ -249,7 +253,7 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
         return true;
     if (!td_call_hooks(leaf->hooks, 0, &sink->grad))
         return false;
-    if (pass->captures != NULL)
+    if (pass->captures != NULL && !pass->pour)
         return true;
     td_tensor *grad = sink->grad;
     sink->grad = NULL;
@@ -260,7 +264,7 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
     pthread_mutex_unlock(&td_process()->leaf_lock);
     td_release(held[0]);
     td_release(held[1]);
-    return ok;
+    return ok && td_call_post_hooks(leaf);
 }
 /* backward: function fit */
 static bool fit(td_node *node, int i)
@@ -289,6 +293,9 @@ static bool apply_rule(td_pass *pass, td_node *node)
             node->grad_in[i] = NULL;
         else if (node->grad_in[i] != NULL)
             ok = fit(node, i);
+    /* functional: inspect what a rule returned */
+    if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+        ok = td_inspect(node, ok);
     td_scope_end();
     return ok;
 }
@@ -304,6 +311,9 @@ static bool show_gradient(td_pass *pass, td_node *node, int k)
         capture *c = &pass->captures[i];
         if (c->of->node == node && c->of->slot == k)
             replace(&c->grad, td_retain(*grad));
+        if (pass->pour && c->grad == *grad && c->of != node->out[k].watcher
+            && !add_to_leaf(pass, c->of, td_retain(*grad)))
+            return false;
     }
     td_tensor *watcher = node->out[k].watcher;
     return watcher == NULL
@@ -451,6 +461,28 @@ static void end_pass(td_pass *pass)
         td_release(sink->grad);
         td_free(sink, sizeof *sink);
     }
+    for (int i = 0; i < pass->n_captures; i++)
+        td_release(pass->captures[i].grad);
+    td_free(pass->captures,
+            (size_t)pass->n_captures * sizeof(capture));
+}
+/* backward: function ask */
+static bool ask(td_pass *pass, const char *operation,
+                td_tensor *const *inputs, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!is_tensor(operation, inputs[i])
+            || (!inputs[i]->requires_grad
+                && !td_fail(TD_ERROR_RUNTIME, operation,
+                        "input %d does not require a gradient", i)))
+            return false;
+    pass->captures = td_alloc_array((size_t)n, sizeof(capture));
+    if (td_failed() || pass->captures == NULL)
+        return false;
+    pass->n_captures = n;
+    for (int i = 0; i < n; i++)
+        pass->captures[i].of = inputs[i];
+    return true;
 }
 /* backward: function td_backward */
 bool td_backward_all(td_tensor *const *roots, int n,
@@ -459,9 +491,11 @@ bool td_backward_all(td_tensor *const *roots, int n,
 {
     td_pass pass = {
         .retain = options.retain_graph || options.create_graph,
-        .create = options.create_graph,
+        .create = options.create_graph, .pour = true,
     };
-    const bool ok = run_pass(&pass, "backward", n, roots, gradients);
+    const bool ok = (options.inputs == NULL
+            || ask(&pass, "backward", options.inputs, options.n_inputs))
+        && run_pass(&pass, "backward", n, roots, gradients);
     end_pass(&pass);
     return ok;
 }
@@ -471,37 +505,22 @@ bool td_backward(td_tensor *root, td_backward_options options)
     return td_backward_all(&root, 1, &options.gradient, options);
 }
 /* backward: function td_grad */
-static bool can_ask(td_tensor *const *inputs, int n_inputs)
-{
-    for (int i = 0; i < n_inputs; i++)
-        if (!is_tensor("grad", inputs[i]) || (!inputs[i]->requires_grad
-            && !td_fail(TD_ERROR_RUNTIME, "grad",
-                        "input %d does not require a gradient", i)))
-            return false;
-    return !td_failed();
-}
-
 bool td_grad(td_tensor *const *outputs, int n_outputs,
              td_tensor *const *inputs, int n_inputs,
              td_tensor **results, td_grad_options options)
 {
     td_pass pass = {
         .retain = options.retain_graph || options.create_graph,
-        .create = options.create_graph, .n_captures = n_inputs,
-        .captures = td_alloc_array((size_t)n_inputs, sizeof(capture)),
+        .create = options.create_graph,
     };
-    bool ok = pass.captures != NULL && can_ask(inputs, n_inputs);
-    /* backward: run the pass and hand out what it captured */
-    for (int i = 0; ok && i < n_inputs; i++)
-        pass.captures[i].of = inputs[i];
-    ok = ok && run_pass(&pass, "grad", n_outputs, outputs,
-                        options.grad_outputs);
+    bool ok = ask(&pass, "grad", inputs, n_inputs)
+        && run_pass(&pass, "grad", n_outputs, outputs,
+                    options.grad_outputs);
     /* backward: fetch the captured leaf gradients */
     for (td_sink *sink = pass.sinks; ok && sink; sink = sink->next)
         for (int i = 0; i < n_inputs; i++)
             if (pass.captures[i].of == sink->leaf)
                 replace(&pass.captures[i].grad, td_retain(sink->grad));
-    end_pass(&pass);
     /* backward: hand the captured gradients out */
     for (int i = 0; i < n_inputs; i++) {
         if (ok && !options.allow_unused && !pass.captures[i].grad)
@@ -512,25 +531,16 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
     }
     for (int i = 0; ok && i < n_inputs; i++)
         results[i] = td_share(pass.captures[i].grad);
-    for (int i = 0; pass.captures && i < n_inputs; i++)
-        td_release(pass.captures[i].grad);
-    ok = ok && !td_failed();
-    td_free(pass.captures, (size_t)n_inputs * sizeof(capture));
-    return ok;
+    end_pass(&pass);
+    return ok && !td_failed();
 }
 /* backward: function td_leads_beyond */
 bool td_leads_beyond(td_tensor *const *outputs, int n_outputs,
                      td_tensor *const *inputs, int n_inputs)
 {
-    td_pass pass = {
-        .n_captures = n_inputs,
-        .captures = td_alloc_array((size_t)n_inputs, sizeof(capture)),
-    };
-    bool ok = pass.captures != NULL && can_ask(inputs, n_inputs);
-    for (int i = 0; ok && i < n_inputs; i++)
-        pass.captures[i].of = inputs[i];
-    ok = ok && discover(&pass, n_outputs, outputs);
+    td_pass pass = { .beyond = false };
+    const bool ok = ask(&pass, "leads_beyond", inputs, n_inputs)
+        && discover(&pass, n_outputs, outputs);
     end_pass(&pass);
-    td_free(pass.captures, (size_t)n_inputs * sizeof(capture));
     return ok && pass.beyond;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir.h"
-/* fusion: includes of back ends */
+/* codegen: includes of back ends */
 #include "backend-c.h"
 /* mlir: includes of back ends */
 #include "backend-mlir.h"
@@ -27,7 +27,7 @@ static const td_backend td_interpreter_backend = {
 };
 
 static const td_backend *const td_backends[] = {
-    /* fusion: back ends */
+    /* codegen: back ends */
     &td_c_backend,
     /* mlir: back ends */
     &td_mlir_backend,

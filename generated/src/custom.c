@@ -12,8 +12,11 @@ static bool is_tensor(const char *operation, const td_tensor *x)
 {
     if (td_failed())
         return false;
-    return x != NULL || td_fail(TD_ERROR_TYPE, operation,
-                                "expected a tensor, got NULL");
+    if (x == NULL)
+        return td_fail(TD_ERROR_TYPE, operation,
+                       "expected a tensor, got NULL");
+    td_follow((td_tensor *)x);
+    return !td_failed();
 }
 /* hooks: class of a custom function */
 #define BYTES_SAVED (sizeof(td_saved) + sizeof(td_tensor *))
@@ -42,9 +45,15 @@ static const td_class custom_class = {
 static bool some_require_grad(int n_in, td_tensor *const *in)
 {
     for (int i = 0; i < n_in; i++)
-        if (in[i] != NULL && in[i]->requires_grad)
+        if (in[i] != NULL && td_follow(in[i])->requires_grad)
             return true;
     return false;
+}
+
+static bool may_change(const td_tensor *x)
+{
+    return (x->node != NULL || !x->requires_grad)
+        && atomic_load(&x->storage->count) == 1;
 }
 
 static bool check_results(const char *name,
@@ -52,13 +61,15 @@ static bool check_results(const char *name,
                           int n_out, td_tensor *const *out)
 {
     for (int k = 0; k < n_out; k++) {
-        bool fresh = out[k] == NULL || !out[k]->requires_grad;
+        bool good = out[k] == NULL || !out[k]->requires_grad;
         for (int i = 0; out[k] != NULL && i < n_in; i++)
-            fresh = fresh && out[k] != in[i];
-        if (!fresh)
-            return td_fail(TD_ERROR_RUNTIME, name, "result %d is an "
-                "operand or was recorded already; return a new tensor, "
-                "computed with recording off", k);
+            if (out[k] == in[i])
+                good = may_change(out[k]);
+        if (!good)
+            return td_fail(TD_ERROR_RUNTIME, name, "result %d was "
+                "recorded already, or is a leaf or a view that cannot "
+                "be changed in place; return a new tensor, computed "
+                "with recording off", k);
     }
     return true;
 }
@@ -169,20 +180,40 @@ const char *td_node_name(const td_node *node)
     return node->op ? td_op_name(node->op) : "a custom function";
 }
 
-const char *td_grad_fn_name(const td_tensor *x)
+const char *td_node_text(const td_node *node)
 {
     char *text = td_self()->grad_fn_name;
-    if (!is_tensor("grad_fn", x) || x->node == NULL)
-        return NULL;
     int at = 0;
     bool upper = true;
-    for (const char *c = td_node_name(x->node); *c && at < 60; c++) {
+    for (const char *c = td_node_name(node); *c && at < 60; c++) {
         const int letter = (unsigned char)*c;
         if (letter != '_')
             text[at++] = (char)(upper ? toupper(letter) : letter);
         upper = *c == '_';
     }
     snprintf(text + at, sizeof td_self()->grad_fn_name - (size_t)at,
-             "Backward%s", x->node->op ? "0" : "");
+             "Backward%s", node->op ? "0" : "");
     return text;
+}
+
+const char *td_grad_fn_name(const td_tensor *x)
+{
+    return is_tensor("grad_fn", x) && x->node ? td_node_text(x->node)
+                                              : NULL;
+}
+
+td_node *td_grad_fn(const td_tensor *x)
+{
+    return is_tensor("grad_fn", x) ? x->node : NULL;
+}
+
+int td_node_count(const td_node *node)
+{
+    return node->n_in;
+}
+
+td_next td_node_next(const td_node *node, int i)
+{
+    const td_edge *edge = &node->in[i];
+    return (td_next){ edge->node, edge->leaf, edge->slot };
 }

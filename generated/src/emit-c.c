@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "codegen": edit that, not this file. */
 /* Stages, written as C. */
 #include <math.h>
 #include "backend-c.h"
@@ -9,7 +9,7 @@ static const char td_primitives_text[] =
 #include "primitives-text.inc"
 ;
 
-/* fusion: text of the folds */
+/* codegen: text of the folds */
 static const char folds_text[] =
     "\n#define NOTHING_SUM 0\n"
     "#define NOTHING_MAX -INFINITY\n"
@@ -27,7 +27,7 @@ static const char folds_text[] =
     "#define MIN(a, x) _Generic((a), float: min_float, "
     "default: min_double)(a, x)\n\n";
 
-/* fusion: functions that write names and numbers */
+/* codegen: functions that write names and numbers */
 static const char *c_type(td_dtype dtype)
 {
     static const char *const names[TD_DTYPE_COUNT] = {
@@ -52,7 +52,7 @@ static void put_number(emitter *e, td_dtype type, td_scalar s)
 
 static void put_value(emitter *e, int v, const td_map *m);
 
-/* fusion: functions that write formulas */
+/* codegen: functions that write formulas */
 static void put_operand(emitter *e, const td_placed *x,
                         const td_ir_step *step, int i, td_dtype type,
                         const td_map *m)
@@ -86,7 +86,7 @@ static void put_formula(emitter *e, const td_placed *x,
     put(e, ")");
 }
 
-/* fusion: functions that write C */
+/* codegen: functions that write C */
 static void put_value(emitter *e, int v, const td_map *m)
 {
     const td_placed *x = &e->l->value[v];

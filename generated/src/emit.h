@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "codegen": edit that, not this file. */
 /* Text that grows while it is written. */
 #ifndef TREADLE_SRC_EMIT_H
 #define TREADLE_SRC_EMIT_H
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "lower.h"
 
-/* fusion: struct emitter */
+/* codegen: struct emitter */
 typedef struct {
     char *text;
     int length, room;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "arena": edit that, not this file. */
 /* Stages, as a reader wants to see them. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include "lower.h"
 
-/* fusion: functions that print stages */
+/* arena: functions that print stages */
 static void print_formula(FILE *f, const td_lowered *l,
                           const td_stage *s, int v)
 {
@@ -47,7 +47,7 @@ static void print_stage(FILE *f, const td_lowered *l, int n)
     fputc('\n', f);
 }
 
-/* fusion: function td_lowered_print */
+/* arena: function td_lowered_print */
 int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room)
 {
     char *text = NULL;

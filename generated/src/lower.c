@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "arena": edit that, not this file. */
 /* From steps to stages. */
 #include <string.h>
 #include <treadle/treadle.h>
@@ -469,7 +469,7 @@ static void describe_loop(td_lowered *l, td_stage *s)
     collapse_stage(s);
 }
 
-/* fusion: functions that find lifetimes */
+/* arena: functions that find lifetimes */
 static bool needs_place(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
@@ -534,7 +534,7 @@ static void find_lives(td_lowered *l)
                 reads(l, n, step->in[i].values[k]);
         }
     }
-    /* fusion: let what leaves live to the end */
+    /* arena: let what leaves live to the end */
     for (int k = 0; k < p->n_outputs; k++)
         reads(l, l->n_stages, p->output[k]);
     for (int v = 0; v < p->n_values; v++)
@@ -552,7 +552,7 @@ static void find_lives(td_lowered *l)
         write_in_place(l, &l->stage[n]);
 }
 
-/* fusion: function plan_memory */
+/* arena: function plan_memory */
 static bool meets(const td_placed *a, const td_placed *b)
 {
     return a->place >= 0 && b->place >= 0
@@ -585,7 +585,7 @@ static void plan_memory(td_lowered *l)
     }
 }
 
-/* fusion: function classify */
+/* arena: function classify */
 static bool classify(td_lowered *l)
 {
     td_program *p = l->program;
@@ -606,7 +606,7 @@ static bool classify(td_lowered *l)
     return true;
 }
 
-/* fusion: function find_shapes */
+/* arena: function find_shapes */
 static bool find_shapes(td_lowered *l)
 {
     td_program *p = l->program;
@@ -635,7 +635,7 @@ static bool find_shapes(td_lowered *l)
     return !td_failed() && classify(l);
 }
 
-/* fusion: function is_on_host */
+/* arena: function is_on_host */
 static bool is_on_host(const td_lowered *l)
 {
     for (int v = 0; v < l->program->n_values; v++)
@@ -645,7 +645,7 @@ static bool is_on_host(const td_lowered *l)
     return true;
 }
 
-/* fusion: function make_stages */
+/* arena: function make_stages */
 static void make_stages(td_lowered *l)
 {
     const td_program *p = l->program;
@@ -663,7 +663,7 @@ static void make_stages(td_lowered *l)
     }
 }
 
-/* fusion: function td_lowered_free */
+/* arena: function td_lowered_free */
 void td_lowered_free(td_lowered *l)
 {
     if (l == NULL)
@@ -679,7 +679,7 @@ void td_lowered_free(td_lowered *l)
     td_free(l, sizeof *l);
 }
 
-/* fusion: function td_lower */
+/* arena: function td_lower */
 td_lowered *td_lower(td_program *traced)
 {
     td_lowered *l = td_failed() ? NULL : td_alloc(sizeof *l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "fusion": edit that, not this file. */
+/* Tangled from the chapter "arena": edit that, not this file. */
 /* A program as stages of loops, products and calls, with its memory.
 
    Loads of a stage are in the order of its loop's dimensions; `full`

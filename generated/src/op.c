@@ -251,11 +251,18 @@ bool td_run(td_call *call)
     td_recording recording;
     if (!td_record_begin(call, &recording))
         return false;
+    /* in-place: prepare to record the call */
+    if (recording == TD_RECORD_CHANGE)
+        return td_change_by_copy(call);
     /* tracing: prepare to record the call */
     const int trace_level = td_trace_enter(call);
     bool ok = !td_failed() && call->op->kernel(call);
     /* graph: record the call */
     ok = td_record_end(call, recording, ok);
+    /* in-place: record the call */
+    if (ok && call->out[0] != NULL && call->n_in > 0
+        && call->in[0].kind == TD_TENSOR)
+        td_note_view(call);
     /* tracing: record the call */
     if (trace_level > 0)
         ok = td_trace_leave(call, trace_level, ok);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "order": edit that, not this file. */
-/* Operators on lines: order, running totals, draws, counts. */
+/* Operators on lines: order, running totals, search. */
 #include <math.h>
 #include <treadle/order.h>
 #include <treadle/parallel.h>
 #include "device.h"
-#include "random.h"
 #include "reductions.h"
 
 enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
@@ -23,10 +22,9 @@ struct lines {
     const td_tensor *x, *other;
     td_tensor *values, *indices;    /* contiguous; NULL: not wanted */
     int dim;
-    int64_t n, k, inner, count;     /* elements; of a result; m; lines */
+    int64_t n, k, inner, count;     /* size; of results; m; lines */
     size_t room;                    /* bytes of working memory */
     bool real, turned, flag;        /* turned: largest first, or back */
-    td_stream stream;               /* of random numbers */
     int64_t nth;                    /* the rank wanted, from 0 */
 };
 /* order: function load_line */
@@ -87,9 +85,10 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
     shape.count -= dropped && shape.count > 0;
     int n = 0;
     if (dtype != TD_DTYPE_NONE)
-        w->values = call->out[n++] = td_tensor_new(shape, dtype, device);
+        call->out[n++] = w->values = td_tensor_new(shape, dtype,
+                                                   device);
     if (indices)
-        w->indices = call->out[n++] = td_tensor_new(shape, TD_INT64,
+        call->out[n++] = w->indices = td_tensor_new(shape, TD_INT64,
                                                     device);
     call->n_out = n;
     return !td_failed();
@@ -368,24 +367,15 @@ bool median_kernel(td_call *call)
     return td_return(call, td_scope_end_with(y));
 }
 /* order: bodies of running operators */
-static bool sum_line(const lines *w, int64_t i, number *line)
+static bool total_line(const lines *w, int64_t i, number *line)
 {
     load_line(w, w->x, i, w->n, line);
     for (int64_t j = 1; w->real && j < w->n; j++)
-        line[j].real += line[j - 1].real;
+        line[j].real = w->flag ? line[j - 1].real * line[j].real
+                               : line[j - 1].real + line[j].real;
     for (int64_t j = 1; !w->real && j < w->n; j++)
-        line[j].whole += line[j - 1].whole;
-    store_line(w, w->values, i, w->real, line);
-    return true;
-}
-
-static bool product_line(const lines *w, int64_t i, number *line)
-{
-    load_line(w, w->x, i, w->n, line);
-    for (int64_t j = 1; w->real && j < w->n; j++)
-        line[j].real *= line[j - 1].real;
-    for (int64_t j = 1; !w->real && j < w->n; j++)
-        line[j].whole *= line[j - 1].whole;
+        line[j].whole = w->flag ? line[j - 1].whole * line[j].whole
+                                : line[j - 1].whole + line[j].whole;
     store_line(w, w->values, i, w->real, line);
     return true;
 }
@@ -451,6 +441,7 @@ static bool running(td_call *call, line_body *body, td_dtype dtype,
         || !td_check_computes(call, dtype, body == log_line))
         return false;
     w.real = td_dtype_is_floating(dtype);
+    w.flag = call->op == &td_ops[TD_OP_cumprod];
     w.turned = call->op == &td_ops[TD_OP_cummin];
     return line_results(call, &w, dtype, places, false)
         && run_lines(call, &w, body, 16);
@@ -470,12 +461,7 @@ static td_dtype wide_type(const td_call *call)
 
 bool cumsum_kernel(td_call *call)
 {
-    return running(call, sum_line, wide_type(call), false);
-}
-
-bool cumprod_kernel(td_call *call)
-{
-    return running(call, product_line, wide_type(call), false);
+    return running(call, total_line, wide_type(call), false);
 }
 
 bool cummax_kernel(td_call *call)
@@ -508,7 +494,7 @@ bool recurrence_kernel(td_call *call)
     return line_results(call, &w, x->dtype, false, false)
         && run_lines(call, &w, recur_line, 16);
 }
-/* order: bodies of drawing */
+/* order: bodies of searching */
 /* How many of n sorted numbers come before v; with `right` those equal
    to it as well. */
 static int64_t rank_among(bool real, const number *sorted, int64_t n,
@@ -526,53 +512,6 @@ static int64_t rank_among(bool real, const number *sorted, int64_t n,
     return low;
 }
 
-static void draw_again_and_again(const lines *w, int64_t i, number *line)
-{
-    int64_t *places = (int64_t *)(line + w->n), last = w->n - 1;
-    while (line[last].real == 0)
-        last--;
-    for (int64_t j = 1; j < w->n; j++)
-        line[j].real += line[j - 1].real;
-    for (int64_t k = 0; k < w->k; k++) {
-        const uint64_t at = (uint64_t)(i * w->k + k);
-        number u = { .real = line[last].real * 0x1p-53
-                     * (double)(td_draw(w->stream, at) >> 11) };
-        places[k] = rank_among(true, line, last, u, true);
-    }
-    store_line(w, w->indices, i, false, places);
-}
-
-static void draw_by_race(const lines *w, int64_t i, number *line)
-{
-    for (int64_t j = 0; j < w->n; j++) {
-        const uint64_t at = (uint64_t)(i * w->n + j);
-        const double u = (double)((td_draw(w->stream, at) >> 11) + 1)
-                       * 0x1p-53;
-        line[j].real = line[j].real > 0 ? -log(u) / line[j].real
-                                        : INFINITY;
-    }
-    item *items = make_items(w, line);
-    write_items(w, i, line, smallest_items(items, w->n, w->k));
-}
-
-static bool draw_line(const lines *w, int64_t i, number *line)
-{
-    double sum = 0;
-    load_line(w, w->x, i, w->n, line);
-    for (int64_t j = 0; j < w->n; j++) {
-        if (!(line[j].real >= 0) || isinf(line[j].real))
-            return td_fail(TD_ERROR_RUNTIME, w->op, "weight %g at row "
-                "%lld, place %lld is negative, infinite or NaN",
-                line[j].real, (long long)i, (long long)j);
-        sum += line[j].real;
-    }
-    if (sum <= 0)
-        return td_fail(TD_ERROR_RUNTIME, w->op, "the weights of row "
-                       "%lld sum to 0", (long long)i);
-    (w->flag ? draw_again_and_again : draw_by_race)(w, i, line);
-    return true;
-}
-
 static bool search_line(const lines *w, int64_t i, number *line)
 {
     const int64_t m = w->other->shape[w->dim];
@@ -585,147 +524,7 @@ static bool search_line(const lines *w, int64_t i, number *line)
     store_line(w, w->values, i, false, line);
     return true;
 }
-/* order: kernels of drawing */
-bool multinomial_kernel(td_call *call)
-{
-    lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    const int64_t k = td_v_get_int(&call->attr[0], 1);
-    const bool again = td_v_get_bool(&call->attr[1]);
-    if (!lines_along(call, &w, x, -1)
-        || !td_check_computes(call, x->dtype, true))
-        return false;
-    if (x->rank != 1 && x->rank != 2)
-        return td_fail(TD_ERROR_RUNTIME, w.op, "input must have 1 or 2 "
-                       "dimensions, got %d", x->rank);
-    if (k <= 0 || (!again && k > w.n))
-        return td_fail(TD_ERROR_RUNTIME, w.op, "cannot draw %lld of %lld "
-                       "elements%s", (long long)k, (long long)w.n,
-                       again ? "" : " without replacement");
-    w.k = k;
-    w.flag = again;
-    w.stream = td_next_stream(&call->attr[2]);
-    const size_t extra = again ? (size_t)(k / (w.n + 1) + 1) * 8 : 32;
-    return line_results(call, &w, TD_DTYPE_NONE, true, false)
-        && run_lines(call, &w, draw_line, 8 + extra);
-}
-/* order: function needs_values */
-/* Refuses a call whose result's shape depends on values elsewhere. */
-static bool needs_values(const td_call *call, const td_tensor *x)
-{
-    return td_on_host(x)
-        || td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op), "the shape "
-                   "of the result depends on values; use it on the CPU "
-                   "and outside of a trace");
-}
-/* order: functions that find what is unique */
-/* Items in the order of their slices, or as they are. */
-static item *order_slices(const lines *w, number *line, bool sorted)
-{
-    item *a = (item *)(line + w->n), *b = a + w->n;
-    for (int64_t j = 0; j < w->n; j++)
-        a[j].place = j;
-    for (int64_t i = w->count - 1; sorted && i >= 0; i--) {
-        load_line(w, w->x, i, w->n, line);
-        for (int64_t j = 0; j < w->n; j++)
-            a[j].key = key_of(w->real, line[a[j].place]);
-        item *done = sort_items(a, b, w->n);
-        b = done == a ? b : a;
-        a = done;
-    }
-    return a;
-}
-
-/* Sets key to 1 where a group begins, else to 0; how many there are. */
-static int64_t mark_groups(const lines *w, number *line, item *a)
-{
-    int64_t groups = 0;
-    for (int64_t j = 0; j < w->n; j++)
-        a[j].key = j == 0;
-    for (int64_t i = 0; i < w->count; i++) {
-        load_line(w, w->x, i, w->n, line);
-        for (int64_t j = 1; j < w->n; j++) {
-            const number p = line[a[j - 1].place], q = line[a[j].place];
-            a[j].key |= w->real ? p.real != q.real : p.whole != q.whole;
-        }
-    }
-    for (int64_t j = 0; j < w->n; j++)
-        groups += (int64_t)a[j].key;
-    return groups;
-}
-
-static bool write_groups(const lines *w, const item *a, int64_t *first,
-                         int64_t *inverse, int64_t *count)
-{
-    int64_t group = -1;
-    for (int64_t j = 0; j < w->n; j++) {
-        if (a[j].key)
-            first[++group] = a[j].place, count[group] = 0;
-        inverse[a[j].place] = group;
-        count[group]++;
-    }
-    return true;
-}
-
-static td_tensor *integers(int64_t n)
-{
-    return td_empty(TD_DIMS(n), (td_tensor_options){ .dtype = TD_INT64 });
-}
-
-/* Fills made[0..2]: the values, the inverse, the counts. */
-static bool find_groups(lines *w, td_tensor *x, bool sorted,
-                        td_tensor **made)
-{
-    const size_t bytes = (size_t)(w->n + 1) * 40;
-    number *line = td_storage_alloc(bytes);
-    if (line == NULL)
-        return false;
-    item *a = order_slices(w, line, sorted);
-    const int64_t groups = mark_groups(w, line, a);
-    td_tensor *first = integers(groups);
-    made[1] = integers(w->n);
-    made[2] = integers(groups);
-    if (!td_failed() && write_groups(w, a, td_at(first), td_at(made[1]),
-                                     td_at(made[2])))
-        made[0] = td_index_select(x, w->dim, first);
-    td_storage_free(line, bytes);
-    return !td_failed();
-}
-/* order: kernels of counting */
-static bool unique_like(td_call *call, bool sorted, const td_value *attr)
-{
-    lines w;
-    td_tensor *x = call->in[0].as.tensor, *made[3] = { NULL };
-    const bool flat = attr[2].kind == TD_NONE;
-    td_scope_begin();
-    td_tensor *line = flat ? td_reshape(x, TD_DIMS(-1)) : x;
-    bool good = line && needs_values(call, x)
-        && lines_along(call, &w, line, td_v_get_int(&attr[2], 0));
-    if (good && w.count == 0 && w.n > 0)
-        td_fail(TD_ERROR_RUNTIME, w.op, "the slices along dimension %d "
-                "are empty", w.dim);
-    good = good && !td_failed() && find_groups(&w, line, sorted, made);
-    if (good && flat)
-        made[1] = td_reshape(made[1], td_shape_of(x));
-    int n = 0;
-    for (int k = 0; k < 3; k++)
-        if (k == 0 || td_v_get_bool(&attr[k - 1]))
-            call->out[n++] = td_failed() ? NULL : td_keep(made[k]);
-    call->n_out = n;
-    td_scope_end();
-    return !td_failed();
-}
-
-bool unique_kernel(td_call *call)
-{
-    return unique_like(call, true, call->attr + 1);
-}
-
-bool unique_consecutive_kernel(td_call *call)
-{
-    return unique_like(call, false, call->attr);
-}
-
+/* order: kernels of searching */
 static bool read_side(const td_call *call, bool *right)
 {
     const char *side = call->attr[2].kind == TD_STRING
@@ -737,6 +536,7 @@ static bool read_side(const td_call *call, bool *right)
         || td_fail(TD_ERROR_RUNTIME, "searchsorted", "side '%s' is not "
                    "'left' or 'right', or contradicts right", side);
 }
+
 
 static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
                             td_tensor *x)
@@ -754,6 +554,7 @@ static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
     x = sorted->rank == 1 ? td_reshape(x, TD_DIMS(-1)) : x;
     return x && lines_along(call, w, x, -1);
 }
+
 
 static bool search(td_call *call, td_tensor *sorted, const td_value *in,
                    bool right)
@@ -778,6 +579,7 @@ static bool search(td_call *call, td_tensor *sorted, const td_value *in,
     td_scope_end();
     return good && !td_failed();
 }
+
 
 bool searchsorted_kernel(td_call *call)
 {
@@ -844,12 +646,4 @@ td_tensor *td_cumsum(td_tensor *input, int dim)
 td_tensor *td_cumprod(td_tensor *input, int dim)
 {
     return run_along(TD_OP_cumprod, input, dim);
-}
-
-td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
-                          bool replacement)
-{
-    return td_run1(&td_ops[TD_OP_multinomial], 1,
-        (td_value[]){ td_v_tensor(input) }, 3, (td_value[]){
-        td_v_int(num_samples), td_v_bool(replacement), td_v_none() });
 }

@@ -27,6 +27,9 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->attr = (td_value *)(node->out + n_out);
     node->grad = (td_tensor **)(node->attr + n_attr);
     node->grad_in = node->grad + n_out;
+    /* functional: note where a node was made */
+    if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+        td_note_node(node);
     return node;
 }
 /* graph: function td_node_drop */
@@ -78,8 +81,13 @@ static uint32_t version_of(const td_tensor *x)
 
 void td_save(td_saved *saved, td_tensor *x)
 {
-    saved->tensor = td_retain(x);
     saved->version = version_of(x);
+    /* functional: pack what is saved */
+    if (td_self()->packer != NULL) {
+        saved->tensor = td_pack(x);
+        return;
+    }
+    saved->tensor = td_retain(x);
 }
 /* graph: function td_save_result */
 bool td_save_result(td_saved *saved, td_tensor *result, int slot)
@@ -114,6 +122,9 @@ static bool check_version(const td_node *node, const td_saved *saved,
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index)
 {
+    /* functional: unpack what was packed */
+    if (saved->tensor != NULL && td_is_packed(saved->tensor))
+        return td_failed() ? NULL : td_unpack_by_hook(b, saved);
     if (td_failed() || !check_version(b->node, saved, role, index))
         return NULL;
     if (saved->result == 0 || !b->create_graph)
@@ -169,7 +180,8 @@ const td_rule_entry *td_rule_of(const td_op *op)
 
 bool td_op_differentiable(const td_op *op)
 {
-    return op != NULL && td_rule_of(op)->kind == TD_RULE_FUNCTION;
+    return op != NULL && td_rule_of(op)->kind == TD_RULE_FUNCTION
+        && !(td_rule_of(op)->saves & MUTATES);
 }
 /* graph: functions that copy attributes */
 static size_t bytes_behind(const td_value *value)
@@ -240,10 +252,10 @@ static bool save_for_rule(td_node *node, const td_call *call)
         if (saves & SAVES_OUTPUT(k) && call->out[k]
             && !td_save_result(&node->out[k].saved, call->out[k], k))
             return false;
-    return true;
+    return !td_failed();
 }
-/* graph: function record */
-static bool record(td_call *call)
+/* graph: function td_record_call */
+bool td_record_call(td_call *call)
 {
     int n_in = 0;
     for (int i = 0; i < call->n_in; i++)
@@ -264,20 +276,23 @@ static bool record(td_call *call)
     td_release(node);
     return ok;
 }
-/* graph: function wants_record */
+/* graph: function td_wants_record */
 static bool any_requires_grad(const td_value *value)
 {
     if (value->kind == TD_TENSOR)
-        return value->as.tensor->requires_grad;
+        return td_follow(value->as.tensor)->requires_grad;
     if (value->kind == TD_TENSORS)
         for (int i = 0; i < value->as.tensors.count; i++)
-            if (value->as.tensors.at[i]->requires_grad)
+            if (td_follow(value->as.tensors.at[i])->requires_grad)
                 return true;
     return false;
 }
 
-static bool wants_record(const td_call *call)
+bool td_wants_record(const td_call *call)
 {
+    const td_thread *self = td_self();
+    if (self->grad_off || self->muted > 0)
+        return false;
     for (int i = 0; i < call->n_in; i++)
         if (any_requires_grad(&call->in[i]))
             return true;
@@ -301,35 +316,29 @@ static bool has_differentiable_result(const td_call *call)
             return true;
     return false;
 }
-/* graph: function refuse_in_place */
-static bool refuse_in_place(const td_call *call)
-{
-    const td_tensor *x = call->in[0].as.tensor;
-    if (x->requires_grad && x->node == NULL)
-        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
-            "a leaf that requires a gradient cannot be changed in "
-            "place while gradients are recorded; use no_grad");
-    return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
-        "changing a tensor in place is not recorded yet; use the "
-        "form that returns a new tensor, or no_grad");
-}
 /* graph: function td_record_begin */
 bool td_record_begin(const td_call *call, td_recording *recording)
 {
-    td_thread *self = td_self();
+    const td_rule_entry *rule = td_rule_of(call->op);
     *recording = TD_RECORD_NOTHING;
-    if (self->grad_off || self->muted > 0 || !wants_record(call))
-        return true;
-    switch (td_rule_of(call->op)->kind) {
-    case TD_RULE_FUNCTION: *recording = TD_RECORD_NODE; break;
+    if (!td_wants_record(call))
+        return !td_failed();
+    switch (rule->kind) {
+    case TD_RULE_FUNCTION:
+        if (rule->saves & MUTATES && !td_may_change(call))
+            return false;
+        *recording = TD_RECORD_NODE;
+        break;
     case TD_RULE_NONE: *recording = TD_RECORD_MUTED; break;
     case TD_RULE_COMPOSITE: return true;
     case TD_RULE_UNKNOWN:
-        if (strchr(call->op->signature, '!') != NULL)
-            return refuse_in_place(call);
+        if (strchr(call->op->signature, '!') != NULL) {
+            *recording = TD_RECORD_CHANGE;
+            return true;
+        }
         *recording = TD_RECORD_REFUSED;
     }
-    self->muted++;
+    td_self()->muted++;
     return true;
 }
 /* graph: function td_record_end */
@@ -340,6 +349,9 @@ bool td_record_end(td_call *call, td_recording recording, bool ok)
     td_self()->muted--;
     while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
         call->n_out++;
+    if (ok && td_rule_of(call->op)->saves & MUTATES)
+        return !has_differentiable_result(call)
+            || td_record_change(call);
     if (!ok || recording == TD_RECORD_MUTED || returns_operand(call)
         || !has_differentiable_result(call))
         return ok;
@@ -347,5 +359,5 @@ bool td_record_end(td_call *call, td_recording recording, bool ok)
         return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
                        "has no rule for its derivative; use detach or "
                        "no_grad if none is needed");
-    return record(call);
+    return td_record_call(call);
 }

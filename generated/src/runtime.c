@@ -61,6 +61,9 @@ static void leave_thread(void *state)
     td_scope_unwind(self);
     /* parallel: release the fields of td_thread */
     td_scratch_free(&self->scratch);
+    /* functional: release the fields of td_thread */
+    td_release(self->stopped);
+    td_release(self->packer);
 }
 
 /* memory: functions called around a fork */

@@ -58,6 +58,9 @@ typedef struct td_thread {
     int muted;                      /* recorded operators running */
     /* hooks: td_thread fields */
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
+    /* functional: td_thread fields */
+    struct td_note *stopped;        /* of the node at which a pass stopped */
+    struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */
 } td_thread;
@@ -89,6 +92,9 @@ typedef struct td_runtime {
     pthread_mutex_t leaf_lock;      /* leaf->sink, leaf->grad in a pass */
     /* hooks: td_runtime fields */
     _Atomic(int64_t) last_hook;     /* id of the newest hook */
+    /* functional: td_runtime fields */
+    atomic_int anomaly;                         /* a td_anomaly */
+    _Atomic(void (*)(char *, size_t)) where;    /* a td_place, or NULL */
     /* plugins: td_runtime fields */
     pthread_mutex_t cuda_lock;
     _Atomic(const td_device_table *) cuda;  /* once loaded */

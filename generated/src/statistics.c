@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "order": edit that, not this file. */
-/* Formulas of existing operators, and the rules of order. */
-#include <float.h>
+/* Tangled from the chapter "statistics": edit that, not this file. */
+/* Operators that are formulas of operators. */
 #include <math.h>
 #include <treadle/elementwise.h>
 #include <treadle/order.h>
+#include <treadle/statistics.h>
 #include "autograd.h"
 #include "error.h"
+#include "order.h"
 #include "reductions.h"
 
-/* order: function composite */
+/* statistics: function composite */
 static bool rename_error(const td_call *call)
 {
     td_error_record e;
@@ -21,20 +22,21 @@ static bool rename_error(const td_call *call)
     return td_fail(code, td_op_name(call->op), "%s", words + 2);
 }
 
-typedef td_tensor *formula(td_call *call, td_tensor **second);
+/* Returns the first result and puts others, if any, into more[]. */
+typedef td_tensor *formula(td_call *call, td_tensor **more);
 
 static bool composite(td_call *call, formula *compute)
 {
-    td_tensor *second = NULL;
+    td_tensor *out[3] = { NULL };
     td_scope_begin();
-    td_tensor *first = compute(call, &second);
-    td_keep(td_failed() ? NULL : second);
-    first = td_scope_end_with(first);
+    out[0] = compute(call, out + 1);
+    for (int k = 1; k < 3 && !td_failed(); k++)
+        td_keep(out[k]);
+    out[0] = td_scope_end_with(out[0]);
     if (td_failed())
         return rename_error(call);
-    call->out[0] = first;
-    call->out[1] = second;
-    call->n_out = 1 + (second != NULL);
+    memcpy(call->out, out, sizeof out);
+    call->n_out = 1 + (out[1] != NULL) + (out[2] != NULL);
     return true;
 }
 
@@ -53,7 +55,7 @@ static td_tensor *operand(const td_call *call, int i)
 {
     return call->in[i].as.tensor;
 }
-/* order: formulas of moments */
+/* statistics: formulas of statistics */
 static bool read_correction(const td_call *call, double *correction)
 {
     const td_value *unbiased = &call->attr[1], *given = &call->attr[3];
@@ -90,8 +92,8 @@ static td_tensor *variance(td_call *call, td_tensor **mean)
 static td_tensor *safe_root(td_tensor *x)
 {
     td_tensor *positive = td_ne_scalar(x, td_float(0));
-    td_tensor *root = td_sqrt(td_where_scalar(positive, x, td_float(1)));
-    return td_where_scalar(positive, root, td_float(0));
+    td_tensor *safe = td_where_scalar(positive, x, td_float(1));
+    return td_where_scalar(positive, td_sqrt(safe), td_float(0));
 }
 
 static td_tensor *deviation(td_call *call, td_tensor **mean)
@@ -129,8 +131,8 @@ static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
     td_tensor *size = td_abs(x);
     if ((p < 0 || isinf(p)) && !td_failed() && td_numel(x) == 0
         && td_numel(td_sum(x, o)) > 0)
-        return td_fail(TD_ERROR_RUNTIME, "vector_norm", "the %g-norm of "
-                       "nothing is not defined", p), NULL;
+        return td_fail(TD_ERROR_RUNTIME, "vector_norm", "the %g-norm "
+                       "of nothing is not defined", p), NULL;
     if (isinf(p))
         return p > 0 ? td_amax(size, o) : td_amin(size, o);
     if (p == 1)
@@ -164,8 +166,8 @@ static td_tensor *normalized(td_call *call, td_tensor **second)
     (void)second;
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
-    return td_div(x, at_least(norm_of(x, td_v_double(&call->attr[0]), o),
-                              td_v_double(&call->attr[2])));
+    td_tensor *length = norm_of(x, td_v_double(&call->attr[0]), o);
+    return td_div(x, at_least(length, td_v_double(&call->attr[2])));
 }
 
 static td_tensor *cosine(td_call *call, td_tensor **second)
@@ -225,14 +227,16 @@ static td_tensor *both_extremes(td_call *call, td_tensor **largest)
 }
 
 /* Zeros of n, to which each weight is added at its place. */
-static td_tensor *add_at(td_tensor *weights, td_tensor *places, int64_t n)
+static td_tensor *add_at(td_tensor *weights, td_tensor *places,
+                         int64_t n)
 {
+    const td_op *op = &td_ops[TD_OP_index_select_backward];
     const td_dims size = TD_DIMS(n);
     const td_value in[] = { td_v_tensor(weights), td_v_tensor(places) };
     const td_value attr[] = { td_v_ints(&size), td_v_int(0) };
-    return td_failed() ? NULL
-         : td_run1(&td_ops[TD_OP_index_select_backward], 2, in, 2, attr);
+    return td_failed() ? NULL : td_run1(op, 2, in, 2, attr);
 }
+
 
 static td_tensor *count_numbers(td_call *call, td_tensor **second)
 {
@@ -245,14 +249,14 @@ static td_tensor *count_numbers(td_call *call, td_tensor **second)
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
         || n < 0 || weights->rank != 1
         || weights->shape[0] != x->shape[0])
-        return td_fail(TD_ERROR_RUNTIME, "bincount", "needs a vector of "
-            "whole numbers, as many weights, and minlength >= 0"), NULL;
+        return td_fail(TD_ERROR_RUNTIME, "bincount", "needs a vector "
+            "of whole numbers, as many weights, minlength >= 0"), NULL;
     if (x->shape[0] > 0) {
         const int64_t most = td_item_int(td_max(x));
         n = most < n ? n : most + 1;
         if (!td_failed() && td_item_int(td_min(x)) < 0)
-            td_fail(TD_ERROR_RUNTIME, "bincount", "there is a negative "
-                    "number");
+            td_fail(TD_ERROR_RUNTIME, "bincount", "a number is "
+                    "negative");
     }
     if (weights->dtype != TD_FLOAT32)
         weights = td_to(weights, TD_FLOAT64);
@@ -275,6 +279,7 @@ static bool read_range(td_call *call, double *low, double *high)
         || td_fail(TD_ERROR_RUNTIME, "histc", "the range from %g to %g "
                    "is no range", *low, *high);
 }
+
 
 static td_tensor *histogram(td_call *call, td_tensor **second)
 {
@@ -301,17 +306,161 @@ static td_tensor *histogram(td_call *call, td_tensor **second)
     return td_clone(td_slice(all, 0, (td_opt_i64)td_some(0),
                              (td_opt_i64)td_some(bins), 1));
 }
-#define COMPOSED(name, formula) \
-    bool name##_kernel(td_call *call) { return composite(call, formula); }
-#include "composites.inc"
-#undef COMPOSED
-/* order: functions of moments */
+
+static bool check_weights(td_call *call, td_tensor *p, td_tensor *sum)
+{
+    if (td_failed() || td_numel(p) == 0)
+        return !td_failed();
+    return (td_item_double(td_min(p)) >= 0
+            && isfinite(td_item_double(td_max(sum)))
+            && td_item_double(td_min(sum)) > 0)
+        || td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "the "
+                   "weights of a row must be finite, not negative, and "
+                   "not all zero");
+}
+
+
+static td_tensor *draw(td_tensor *p, td_tensor *sum, td_tensor *u,
+                       int64_t k, bool again)
+{
+    td_tensor *places = NULL;
+    if (!again) {
+        u = td_neg(td_log(td_rsub_scalar(u, td_float(1))));
+        td_topk(td_div(u, p), k, -1, false, &places);
+        return places;
+    }
+    u = td_mul(td_mul_scalar(u, td_float(1 - 0x1p-52)), sum);
+    const td_value in[] = { td_v_tensor(td_cumsum(p, -1)),
+                            td_v_tensor(u) };
+    const td_value attr[] = { td_v_bool(false), td_v_bool(true),
+                              td_v_none() };
+    return td_run1(&td_ops[TD_OP_searchsorted], 2, in, 3, attr);
+}
+
+static td_tensor *draws(td_call *call, td_tensor **more)
+{
+    td_tensor *x = operand(call, 0);
+    const int64_t k = td_v_get_int(&call->attr[0], 1);
+    const bool again = td_v_get_bool(&call->attr[1]);
+    (void)more;
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
+    const int64_t n = x->rank > 0 ? x->shape[x->rank - 1] : 0;
+    if (x->rank < 1 || x->rank > 2 || k <= 0 || (!again && k > n))
+        return td_fail(TD_ERROR_RUNTIME, "multinomial", "cannot draw "
+            "%lld of %lld elements%s in %d dimensions", (long long)k,
+            (long long)n, again ? "" : " without replacement",
+            x->rank), NULL;
+    td_tensor *p = td_to(x, TD_FLOAT64);
+    td_tensor *sum = td_sum(p, (td_reduce_options){
+        .dims = TD_DIMS(-1), .keepdim = true });
+    if (!check_weights(call, p, sum))
+        return NULL;
+    td_dims shape = td_shape_of(x);
+    shape.at[shape.count - 1] = again ? k : n;
+    const td_value attr[] = { td_v_ints(&shape), call->attr[2],
+        td_v_dtype(TD_FLOAT64), td_v_device(td_device_of(x)) };
+    return draw(p, sum, td_run1(&td_ops[TD_OP_rand], 0, NULL, 4, attr),
+                k, again);
+}
+
+/* The places of n rows in the order of their elements. */
+static td_tensor *order_rows(td_tensor *rows)
+{
+    td_tensor *order = td_count_up(td_size(rows, 0));
+    const int64_t letters = td_size(rows, 1);
+    for (int64_t c = letters - 1; c >= 0 && !td_failed(); c--) {
+        td_tensor *places = NULL;
+        td_scope_begin();
+        td_sort(td_index_select(td_select(rows, 1, c), 0, order), 0,
+                false, &places);
+        order = td_scope_end_with(td_index_select(order, 0, places));
+    }
+    return order;
+}
+
+
+/* The slices of x along dim as rows of a matrix. */
+static td_tensor *as_rows_of(td_tensor *x, int dim)
+{
+    td_dims turned = { x->rank, { dim } };
+    for (int d = 0, k = 1; d < x->rank; d++)
+        if (d != dim)
+            turned.at[k++] = d;
+    const int64_t n = x->shape[dim];
+    return td_reshape(td_permute(x, turned),
+                      TD_DIMS(n, n > 0 ? td_numel(x) / n : 0));
+}
+
+static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
+                              td_tensor **inverse, td_tensor **counts)
+{
+    const int64_t n = td_failed() ? 0 : td_size(rows, 0);
+    rows = td_index_select(rows, 0, order);
+    td_tensor *fresh = td_any(td_ne(td_tail(rows, 0), td_head(rows, 0)),
+        (td_reduce_options){ .dims = TD_DIMS(1) });
+    td_tensor *parts[] = { td_count_up(n > 0), td_cumsum(fresh, 0) };
+    td_tensor *group = td_failed() ? NULL : td_cat(parts, 2, 0);
+    const int64_t k = n > 0 && !td_failed()
+        ? td_item_int(td_select(group, 0, -1)) + 1 : 0;
+    const td_tensor_options real = { .dtype = TD_FLOAT64 };
+    *counts = td_to(add_at(td_ones(TD_DIMS(n), real), group, k),
+                    TD_INT64);
+    *inverse = td_to(add_at(td_to(group, TD_FLOAT64), order, n),
+                     TD_INT64);
+    return td_index_select(order, 0, td_sub(td_cumsum(*counts, 0),
+                                            *counts));
+}
+
+static td_tensor *unique_like(td_call *call, bool sorted,
+                              const td_value *attr, td_tensor **more)
+{
+    td_tensor *x = operand(call, 0), *inverse, *counts;
+    const bool flat = attr[2].kind == TD_NONE || x->rank == 0;
+    const td_dims shape = td_shape_of(x);
+    int dim = 0;
+    x = flat ? td_reshape(x, TD_DIMS(-1)) : x;
+    if (x == NULL || !td_wrap_dim("unique", td_v_get_int(&attr[2], 0),
+                                  x->rank, &dim))
+        return NULL;
+    td_tensor *rows = as_rows_of(x, dim);
+    if (!td_failed() && td_numel(rows) == 0 && td_size(rows, 0) > 0)
+        return td_fail(TD_ERROR_RUNTIME, "unique", "the slices along "
+                       "dimension %d are empty", dim), NULL;
+    td_tensor *order = td_failed() ? NULL : sorted ? order_rows(rows)
+                     : td_count_up(td_size(rows, 0));
+    td_tensor *first = find_groups(rows, order, &inverse, &counts);
+    if (td_v_get_bool(&attr[0]))
+        *more++ = flat ? td_reshape(inverse, shape) : inverse;
+    if (td_v_get_bool(&attr[1]))
+        *more++ = counts;
+    return td_index_select(x, dim, first);
+}
+
+
+static td_tensor *all_unique(td_call *call, td_tensor **more)
+{
+    return unique_like(call, true, call->attr + 1, more);
+}
+
+static td_tensor *runs(td_call *call, td_tensor **more)
+{
+    return unique_like(call, false, call->attr, more);
+}
+#define STATISTIC(name, formula, ...)     \
+    bool name##_kernel(td_call *call)     \
+    {                                     \
+        return composite(call, formula);  \
+    }
+#include "statistics.inc"
+/* statistics: functions of statistics */
 static td_tensor *run_moment(int op, td_tensor *input, td_var_options o)
 {
-    return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(input) }, 4,
-        (td_value[]){ td_v_ints(&o.dims), td_v_none(),
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_ints(&o.dims), td_v_none(),
         td_v_bool(o.keepdim), o.correction.given
-        ? td_v_float(o.correction.value) : td_v_none() });
+        ? td_v_float(o.correction.value) : td_v_none() };
+    return td_run1(&td_ops[op], 1, in, 4, attr);
 }
 
 td_tensor *td_var(td_tensor *input, td_var_options options)
@@ -326,177 +475,17 @@ td_tensor *td_std(td_tensor *input, td_var_options options)
 
 td_tensor *td_norm(td_tensor *input, double p, td_reduce_options o)
 {
-    return td_run1(&td_ops[TD_OP_vector_norm], 1,
-        (td_value[]){ td_v_tensor(input) }, 4, (td_value[]){
-        td_v_float(p), td_v_ints(&o.dims), td_v_bool(o.keepdim),
-        td_v_dtype(o.dtype) });
-}
-/* order: function numbers_of_places */
-static td_tensor *count_up(int64_t n)
-{
-    return td_arange(td_int(0), td_int(n), td_int(1),
-                     (td_tensor_options)TD_DEFAULTS);
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_float(p), td_v_ints(&o.dims),
+        td_v_bool(o.keepdim), td_v_dtype(o.dtype) };
+    return td_run1(&td_ops[TD_OP_vector_norm], 1, in, 4, attr);
 }
 
-/* Numbers in `shape` of the elements that `places` along dim mean. */
-static td_tensor *numbers_of_places(td_tensor *places, td_dims shape,
-                                    int dim)
+td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
+                          bool replacement)
 {
-    int64_t outer = 1, inner = 1;
-    const int64_t n = shape.count > 0 ? shape.at[dim] : 1;
-    for (int d = 0; d < shape.count; d++)
-        *(d < dim ? &outer : &inner) *= d == dim ? 1 : shape.at[d];
-    if (outer * inner == 0 || td_failed())
-        return td_reshape(places, TD_DIMS(-1));
-    td_tensor *p = td_reshape(places, TD_DIMS(outer,
-        td_numel(places) / (outer * inner), inner));
-    if (outer > 1)
-        p = td_add(p, td_reshape(td_mul_scalar(count_up(outer),
-            td_int(n)), TD_DIMS(outer, 1, 1)));
-    if (inner > 1)
-        p = td_add(td_mul_scalar(p, td_int(inner)), count_up(inner));
-    return td_reshape(p, TD_DIMS(-1));
-}
-/* order: rules of order */
-static bool chosen_rule(td_backward_pass *b, int dim)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    int64_t all = 1;
-    for (int d = 0; d < shape.count; d++)
-        all *= shape.at[d];
-    const td_dims line = TD_DIMS(all);
-    if (!td_wrap_dim("sort", dim, shape.count, &dim))
-        return false;
-    const td_value in[] = {
-        td_v_tensor(td_reshape(b->grad[0], TD_DIMS(-1))),
-        td_v_tensor(numbers_of_places(td_saved_output(b, 1), shape,
-                                      dim)) };
-    const td_value attr[] = { td_v_ints(&line), td_v_int(0) };
-    if (td_failed())
-        return false;
-    b->grad_in[0] = td_reshape(td_run1(
-        &td_ops[TD_OP_index_select_backward], 2, in, 2, attr), shape);
-    return !td_failed();
-}
-
-bool first_dim_rule(td_backward_pass *b)
-{
-    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
-}
-
-bool second_dim_rule(td_backward_pass *b)
-{
-    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
-}
-
-static td_tensor *head(td_tensor *x, int dim)
-{
-    return td_slice(x, dim, (td_opt_i64)td_some(0),
-                    (td_opt_i64)td_some(-1), 1);
-}
-
-static td_tensor *tail(td_tensor *x, int dim)
-{
-    return td_slice(x, dim, (td_opt_i64)td_some(1), (td_opt_i64){ 0 }, 1);
-}
-
-static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
-                        bool reverse)
-{
-    const td_value in[] = { td_v_tensor(links), td_v_tensor(x) };
-    const td_value attr[] = { td_v_int(dim), td_v_bool(reverse) };
-    return td_failed() ? NULL
-         : td_run1(&td_ops[TD_OP_recurrence], 2, in, 2, attr);
-}
-
-bool recurrence_rule(td_backward_pass *b)
-{
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
-    const bool reverse = td_v_get_bool(td_attribute(b, 1));
-    td_tensor *w = recur(td_saved_input(b, 0), b->grad[0], dim,
-                         !reverse);
-    b->grad_in[1] = w;
-    if (td_needs(b, 0)) {
-        td_tensor *y = td_saved_output(b, 0);
-        b->grad_in[0] = reverse
-            ? td_mul(head(w, dim), tail(y, dim))
-            : td_mul(tail(w, dim), head(y, dim));
-    }
-    return !td_failed();
-}
-
-bool cumsum_rule(td_backward_pass *b)
-{
-    td_tensor *g = b->grad[0];
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
-    if (g->rank > 0) {
-        td_tensor *one = td_full(TD_RANK_0, td_float(1),
-            (td_tensor_options){ .dtype = g->dtype,
-                                 .device = td_device_of(g) });
-        td_tensor *part = tail(g, dim);
-        g = part == NULL ? NULL
-          : recur(td_expand(one, td_shape_of(part)), g, dim, true);
-    }
-    b->grad_in[0] = g;
-    return !td_failed();
-}
-
-/* The gradient of a running product y of x. */
-static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
-                                   td_tensor *g, int dim)
-{
-    td_tensor *w = recur(tail(x, dim), g, dim, true);
-    td_tensor *parts[] = {
-        td_slice(w, dim, (td_opt_i64){ 0 }, (td_opt_i64)td_some(1), 1),
-        td_mul(tail(w, dim), head(y, dim)) };
-    return td_failed() ? NULL : td_cat(parts, 2, dim);
-}
-
-bool cumprod_rule(td_backward_pass *b)
-{
-    td_tensor *g = b->grad[0];
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
-    b->grad_in[0] = g->rank == 0 ? g : product_gradient(
-        td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
-        dim);
-    return !td_failed();
-}
-
-bool prod_rule(td_backward_pass *b)
-{
-    td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
-    const td_value *along = td_attribute(b, 0);
-    int dim = 0;
-    if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
-        b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
-            (td_tensor_options)TD_DEFAULTS);
-        return !td_failed();
-    }
-    x = along->kind == TD_NONE ? td_reshape(x, TD_DIMS(-1)) : x;
-    td_wrap_dim("prod", td_v_get_int(along, 0), td_rank(x), &dim);
-    td_dims shape = td_shape_of(x);
-    shape.at[dim] = 1;
-    x = td_to(x, g->dtype);
-    td_tensor *last = td_reshape(g, shape), *rest = head(x, dim);
-    td_tensor *parts[] = { td_zeros_like(rest, (td_tensor_options){
-        .dtype = g->dtype }), last };
-    if (td_failed())
-        return false;
-    b->grad_in[0] = td_reshape(product_gradient(x, td_cumprod(x, dim),
-        td_cat(parts, 2, dim), dim), td_input_dims(b, 0));
-    return !td_failed();
-}
-
-bool logcumsumexp_rule(td_backward_pass *b)
-{
-    td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
-    const double least = g->dtype == TD_FLOAT32 ? -FLT_MAX : -DBL_MAX;
-    td_tensor *y = td_clamp(td_saved_output(b, 0),
-        (td_clamp_options){ .min = td_some(least) });
-    if (g->rank > 0)
-        g = recur(td_exp(td_sub(head(y, dim), tail(y, dim))), g, dim,
-                  true);
-    b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
-    return !td_failed();
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_int(num_samples),
+                              td_v_bool(replacement), td_v_none() };
+    return td_run1(&td_ops[TD_OP_multinomial], 1, in, 3, attr);
 }

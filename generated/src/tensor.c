@@ -63,6 +63,8 @@ static void tensor_destroy(void *object)
     /* graph: release the fields of td_tensor */
     void td_forget_graph(td_tensor *);
     td_forget_graph(x);
+    /* in-place: release the fields of td_tensor */
+    td_release(x->base);
     /* python: release the fields of td_tensor */
     if (x->release_companion)
         x->release_companion(x);

@@ -41,6 +41,11 @@ struct td_tensor {
     struct td_tensor *grad;         /* collected so far; NULL: absent */
     struct td_hook_entry *hooks;    /* of a leaf; others: in the node */
     struct td_sink *sink;           /* a leaf's, while a pass starts */
+    /* in-place: td_tensor fields */
+    struct td_tensor *base;         /* strong: what it is a view of */
+    unsigned rebased;               /* of a base: histories so far */
+    unsigned seen;                  /* of a view: base->rebased then */
+    bool untracked;                 /* a view made with recording off */
     /* python: td_tensor fields */
     void *companion;                 /* the wrapper of another language */
     void (*drop_companion)(void *);  /* not null: this handle owns it */

@@ -190,7 +190,7 @@ static void sample_attribute(sample_call *s, const char *text,
     static char words[SAMPLE_MOST][32];
     const char *rest = s->at;
     s->at = text ? text : s->at;
-    s->attr[index] = p->kind == TD_P_STRING
+    s->attr[index] = p->kind == TD_P_STRING && !sample_takes(s, "None")
         ? sample_word(s, words[index])
         : sample_value(s, p, &s->dims[index]);
     s->at = text ? rest : s->at;

@@ -419,6 +419,9 @@ def test_closeness():
     assert td.isclose(x, y, equal_nan=True).tolist()[3] is True
     assert not td.allclose(x, y) and td.allclose(x[:2], y[:2])
     assert td.allclose(td.tensor([1]), td.tensor([1]))
+    for kind in (td.bool, td.uint8):
+        a, b = td.tensor([1, 0], dtype=kind), td.tensor([1, 1], dtype=kind)
+        assert td.isclose(a, b).tolist() == [True, False]
     assert not td.allclose(td.tensor([INF]), td.tensor([1.0]))
     assert td.equal(x[:2], x[:2]) and not td.equal(x, x)
     assert not td.equal(td.ones(2), td.ones(1, 2))
@@ -474,6 +477,13 @@ def test_modules_are_their_functions(name):
         y = x.clone()
         assert m(y) is y and y.tolist() == want.tolist()
         assert "inplace=True" in repr(m)
+
+
+def test_modules_in_place_can_be_trained():
+    x = td.tensor([-1.0, 2.0], requires_grad=True)
+    net = nn.Sequential(nn.ReLU(inplace=True), nn.ELU(inplace=True))
+    net(x * 3).sum().backward()
+    assert x.grad.tolist() == [0, 3]
 
 
 def test_modules_print_as_in_pytorch():

@@ -542,3 +542,27 @@ def test_switches_that_change_nothing():
     assert not td.backends.mps.is_available()
     td.use_deterministic_algorithms(True)
     td.set_float32_matmul_precision("high")
+    import treadle.backends.cudnn as cudnn
+    assert cudnn is td.backends.cudnn and cudnn.benchmark
+    from treadle.cuda.amp import GradScaler, autocast
+    scaler, x = GradScaler(enabled=True), td.ones(2, requires_grad=True)
+    with td.autocast("cpu", dtype=td.bfloat16):
+        loss = scaler.scale((x * x).sum())
+    loss.backward()
+    sgd = td.optim.SGD([x], lr=0.5)
+    scaler.unscale_(sgd)
+    scaler.step(sgd)
+    scaler.update()
+    assert x.tolist() == [0, 0] and scaler.state_dict() == {}
+    assert autocast()(lambda: 3)() == 3
+    td.cuda.manual_seed_all(1)
+
+
+def test_arrays_on_request():
+    x = td.arange(3)
+    assert x.__array__().dtype == "int64"
+    assert x.__array__("float32").dtype == "float32"
+    assert x.__array__(copy=True).ctypes.data != x.data_ptr()
+    assert x.__array__(copy=False).ctypes.data == x.data_ptr()
+    with pytest.raises(ValueError, match="__array__.*copy"):
+        x.__array__("float32", copy=False)

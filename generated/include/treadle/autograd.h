@@ -31,12 +31,15 @@ TD_API td_tensor *td_grad_of(const td_tensor *x);
 TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
 TD_API td_tensor *td_detach(td_tensor *x);
 TD_API const char *td_grad_fn_name(const td_tensor *x);
+TD_API int td_output_nr(const td_tensor *x);
 
 /* graph: prototypes of the passes */
 typedef struct td_backward_options {
     td_tensor *gradient;    /* NULL: one, for a root of one element */
     bool retain_graph;      /* keep the nodes for another pass */
     bool create_graph;      /* record the pass: second derivatives */
+    td_tensor *const *inputs;   /* add to these only, not to all leaves */
+    int n_inputs;
 } td_backward_options;
 
 typedef struct td_grad_options {
@@ -72,9 +75,27 @@ typedef td_tensor *td_hook(void *context, td_tensor *grad);
 TD_API int64_t td_register_hook(td_tensor *x, td_hook *hook,
                                 void *context,
                                 void (*free_context)(void *context));
+/* The hook sees the leaf x itself, after x has got its gradient. */
+TD_API int64_t td_register_post_hook(td_tensor *x, td_hook *hook,
+                                     void *context,
+                                     void (*free_context)(void *));
 TD_API bool td_remove_hook(td_tensor *x, int64_t id);
 TD_API bool td_has_hook(const td_tensor *x, int64_t id);
 TD_API bool td_retain_grad(td_tensor *x);
+TD_API bool td_retains_grad(const td_tensor *x);
+
+/* graph: prototypes of nodes */
+typedef struct td_node td_node;
+typedef struct td_next {        /* where one gradient of a node goes */
+    td_node *node;              /* borrowed, or NULL */
+    td_tensor *leaf;            /* borrowed, or NULL */
+    int slot;                   /* which result of `node` */
+} td_next;
+
+TD_API td_node *td_grad_fn(const td_tensor *x);
+TD_API const char *td_node_text(const td_node *node);
+TD_API int td_node_count(const td_node *node);
+TD_API td_next td_node_next(const td_node *node, int i);
 
 /* graph: prototypes of custom functions */
 typedef struct td_custom_call {

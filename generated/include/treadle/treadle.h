@@ -26,10 +26,16 @@
 #include <treadle/autograd.h>
 /* order: umbrella includes */
 #include <treadle/order.h>
+/* indexing: umbrella includes */
+#include <treadle/indexing.h>
 /* arranging: umbrella includes */
 #include <treadle/arranging.h>
+/* statistics: umbrella includes */
+#include <treadle/statistics.h>
 /* gradcheck: umbrella includes */
 #include <treadle/gradcheck.h>
+/* functional: umbrella includes */
+#include <treadle/functional.h>
 /* modules: umbrella includes */
 #include <treadle/module.h>
 /* losses: umbrella includes */

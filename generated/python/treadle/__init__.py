@@ -11,7 +11,8 @@ tensor([2., 4.])
 from ._C import *
 from ._C import Tensor, Size, Generator, dtype
 from ._tensor import arange, as_tensor, device, is_tensor, max, min
-from ._grad_mode import no_grad, enable_grad, set_grad_enabled
+from ._grad_mode import (no_grad, enable_grad, set_grad_enabled,
+                         inference_mode, is_inference_mode_enabled)
 
 # package: names that PyTorch users expect
 float = float32
@@ -24,13 +25,15 @@ nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
-# order: imports of further parts of the package
-from ._order import var, std, var_mean, std_mean, median, norm
-from . import linalg
 # arranging: imports of further parts of the package
 from ._arranging import *
+# statistics: imports of further parts of the package
+from ._order import var, std, var_mean, std_mean, median, norm
+from . import linalg
 # functional: imports of further parts of the package
 from . import func
+from .autograd.anomaly_mode import (is_anomaly_check_nan_enabled,
+                                    is_anomaly_enabled)
 # jit: imports of further parts of the package
 from ._jit import jit
 # exchange: imports of further parts of the package

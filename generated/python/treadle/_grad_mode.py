@@ -2,6 +2,9 @@
 # Tangled from the chapter "package": edit that, not this file.
 """no_grad and its relatives: context managers and decorators."""
 import functools
+import inspect
+import sys
+import threading
 from ._C import _set_grad_enabled, is_grad_enabled
 
 
@@ -17,6 +20,9 @@ class _Mode:
         _set_grad_enabled(self.before)
 
     def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            return self.each_step(function)
+
         @functools.wraps(function)
         def wrapper(*args, **named):
             with self.copy():
@@ -25,6 +31,27 @@ class _Mode:
 
     def copy(self):
         return type(self)()
+
+    def each_step(self, function):
+        @functools.wraps(function)
+        def wrapper(*args, **named):
+            steps = function(*args, **named)
+            step, given = steps.send, (None,)
+            while True:
+                try:
+                    with self.copy():
+                        answer = step(*given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    step, given = steps.send, ((yield answer),)
+                except GeneratorExit:
+                    with self.copy():
+                        steps.close()
+                    raise
+                except BaseException:
+                    step, given = steps.throw, sys.exc_info()[1:2]
+        return wrapper
 
 
 class no_grad(_Mode):
@@ -61,3 +88,33 @@ class set_grad_enabled(_Mode):
 
     def copy(self):
         return set_grad_enabled(self.mode)
+
+
+_thread = threading.local()
+
+
+def is_inference_mode_enabled():
+    """Whether inference_mode() is open in this thread."""
+    return getattr(_thread, "inference", False)
+
+
+class inference_mode(_Mode):
+    """Nothing is recorded inside; with mode=False, all is again."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        self.inference = mode is not False
+        self.mode = not self.inference
+        return self(mode) if callable(mode) else self
+
+    def __enter__(self):
+        self.outer = is_inference_mode_enabled()
+        _thread.inference = self.inference
+        return super().__enter__()
+
+    def __exit__(self, *exception):
+        _thread.inference = self.outer
+        super().__exit__()
+
+    def copy(self):
+        return inference_mode(self.inference)

@@ -98,7 +98,7 @@ class _Program:
         _C._trace_begin(True)
         try:
             fresh = [_C._trace_input(x) for x in inputs]
-            first = {id(x): y for x, y in zip(inputs[::-1], fresh[::-1])}
+            first = {id(x): y for x, y in [*zip(inputs, fresh)][::-1]}
             fresh = [first[id(x)] for x in inputs]
             with _assuming() as self.assumed:
                 self.result, outputs = function(fresh), []

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "exchange": edit that, not this file.
 """Names and spellings that programs written for PyTorch use."""
-from contextlib import contextmanager as _contextmanager
+import sys as _sys
+from contextlib import (ContextDecorator as _Decorator,
+                        contextmanager as _contextmanager)
 from math import floor as _floor, inf, nan, pi, e
-from types import SimpleNamespace as _Namespace
+from types import ModuleType as _Module, SimpleNamespace as _Namespace
 from . import _C, cuda
 from ._C import Generator, Tensor, dtype
 from ._tensor import _give_methods, as_tensor
@@ -167,11 +169,8 @@ Tensor.__new__ = _new
 # exchange: names that ask about tensors
 class layout:
     """How elements are kept; there is one way, strided."""
-    _names = ("strided",)
 
     def __init__(self, name):
-        if name not in self._names:
-            raise ValueError(f"{type(self).__name__}: {name!r}")
         self._name = name
 
     def __repr__(self):
@@ -180,37 +179,11 @@ class layout:
 
 class memory_format(layout):
     """The order of strides that is asked for."""
-    _names = ("contiguous_format", "preserve_format")
 
 
 strided = layout("strided")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
-
-
-def is_floating_point(input):
-    """Whether gradients can flow through the tensor's dtype."""
-    return input.dtype.is_floating_point
-
-
-def is_nonzero(input):
-    """Whether the only element is not zero."""
-    return bool(input)
-
-
-def is_complex(input):
-    """False: there are no complex tensors."""
-    return False
-
-
-def numel(input):
-    """The number of elements."""
-    return input.numel()
-
-
-def is_same_size(input, other):
-    """Whether two tensors have the same shape."""
-    return input.shape == other.shape
 
 
 # exchange: names that make tensors
@@ -220,31 +193,24 @@ def asarray(obj, *, dtype=None, device=None, copy=None,
 
     copy=True always copies; copy=False is a ValueError where it must.
     """
-    if isinstance(obj, Tensor):
-        x = obj if requires_grad and obj.requires_grad else obj.detach()
-    else:
-        lends = hasattr(obj, "__dlpack__") and not copy
-        x = from_dlpack(obj) if lends else as_tensor(obj)
+    x, lent = obj, True
+    try:
+        if isinstance(obj, Tensor):
+            x = obj if requires_grad else obj.detach()
+        elif hasattr(obj, "__dlpack__"):
+            x = from_dlpack(obj, copy=False)
+        else:
+            x = _C.from_numpy(obj)
+    except (TypeError, ValueError, BufferError):
+        x, lent = _C.tensor(obj), False
     y = x.to(dtype=dtype, device=device)
-    own = y is not x or not _lent(obj, x)
-    if own and copy is False:
-        raise ValueError("asarray: the data must be copied, and copy is "
-                         "False")
-    y = y.clone() if copy and not own else y
+    lent = lent and y is x
+    if copy is False and not lent:
+        raise ValueError("asarray: the data must be copied, and "
+                         "copy is False")
+    y = y.clone() if copy and lent else y
     return y if y.requires_grad == requires_grad \
         else y.requires_grad_(requires_grad)
-
-
-def _lent(obj, x):
-    """Whether x is on the memory of obj, as far as it tells."""
-    if isinstance(obj, Tensor):
-        return True
-    try:
-        with memoryview(obj) as view:
-            return not view.readonly and x.numel() == 0 \
-                or _C.from_numpy(obj).data_ptr() == x.data_ptr()
-    except (TypeError, ValueError, BufferError):
-        return hasattr(obj, "__dlpack__")
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0,
@@ -252,12 +218,12 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
     """count elements of dtype at byte `offset` of a buffer."""
     data, size = memoryview(buffer).cast("B"), dtype.itemsize
     if count == 0 or len(data) == 0 or not 0 <= offset < len(data):
-        raise ValueError(f"frombuffer: count {count} and offset {offset} "
+        raise ValueError(f"frombuffer: count {count}, offset {offset} "
                          f"leave nothing of {len(data)} bytes")
     if count < 0 and (len(data) - offset) % size:
         raise ValueError(
-            f"frombuffer: {len(data)} bytes after offset {offset} are no "
-            f"multiple of the {size} bytes of an element")
+            f"frombuffer: {len(data)} bytes after offset {offset} are "
+            f"no multiple of the {size} bytes of an element")
     n = (len(data) - offset) // size if count < 0 else count
     if offset + n * size > len(data):
         raise ValueError(f"frombuffer: {n} elements at offset {offset} "
@@ -334,13 +300,13 @@ def _into(out, result):
         raise RuntimeError("out=: results that require grad cannot be "
                            "written into a tensor")
     if not can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"out=: a result of {result.dtype} cannot be "
-                           f"cast to {out.dtype}")
+        raise RuntimeError(f"out=: a result of {result.dtype} cannot "
+                           f"be cast to {out.dtype}")
     if out.shape != result.shape:
         if out.numel():
             raise RuntimeError(
-                f"out=: a result of shape {list(result.shape)} does not "
-                f"fit a tensor of shape {list(out.shape)}")
+                f"out=: a result of shape {list(result.shape)} does "
+                f"not fit a tensor of shape {list(out.shape)}")
         out.data = result.to(out.dtype)
         return out
     return out.copy_(result)
@@ -374,9 +340,11 @@ def _get_state(generator=None):
 def _set_state(generator, state):
     data = bytes(state.tolist())
     if len(data) != 16:
-        raise ValueError(f"set_state: expected 16 bytes, got {len(data)}")
+        raise ValueError("set_state: expected 16 bytes, "
+                         f"got {len(data)}")
     _C._random_state(generator, int.from_bytes(data[:8], "little"),
                      int.from_bytes(data[8:], "little"))
+    return generator
 
 
 get_rng_state = _get_state
@@ -401,7 +369,7 @@ def seed():
 
 
 Generator.get_state = _get_state
-Generator.set_state = lambda self, state: (_set_state(self, state), self)[1]
+Generator.set_state = _set_state
 Generator.initial_seed = lambda self: _C._random_state(self)[0]
 Generator.device = property(lambda self: _C.empty(0).device)
 
@@ -416,12 +384,6 @@ def _fork_rng(devices=None, enabled=True):
             set_rng_state(state)
 
 
-random = _Namespace(
-    get_rng_state=get_rng_state, set_rng_state=set_rng_state, seed=seed,
-    manual_seed=_C.manual_seed, initial_seed=initial_seed,
-    fork_rng=_fork_rng)
-
-
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Nothing changes: what runs on the CPU always is."""
 
@@ -430,22 +392,69 @@ def set_float32_matmul_precision(precision):
     """Nothing changes: products of float32 keep its precision."""
 
 
-def get_float32_matmul_precision():
-    """'highest'."""
-    return "highest"
+def _module(name, **content):
+    made = _sys.modules[f"treadle.{name}"] = _Module(f"treadle.{name}")
+    vars(made).update(content)
+    return made
 
 
 def _no():
     return False
 
 
-backends = _Namespace(
-    cudnn=_Namespace(benchmark=False, deterministic=True, enabled=False,
-                     allow_tf32=False, is_available=_no),
-    cuda=_Namespace(matmul=_Namespace(allow_tf32=False), is_built=_no),
-    mps=_Namespace(is_available=_no, is_built=_no),
-    mkl=_Namespace(is_available=_no),
-    openmp=_Namespace(is_available=_no))
+random = _module(
+    "random", get_rng_state=get_rng_state, set_rng_state=set_rng_state,
+    seed=seed, manual_seed=_C.manual_seed, initial_seed=initial_seed,
+    fork_rng=_fork_rng)
+backends = _module(
+    "backends",
+    cudnn=_module("backends.cudnn", benchmark=False, enabled=False,
+                  deterministic=True, is_available=_no),
+    cuda=_module("backends.cuda", is_built=_no,
+                 matmul=_Namespace(allow_tf32=False)),
+    mps=_module("backends.mps", is_available=_no, is_built=_no),
+    mkl=_module("backends.mkl", is_available=_no))
+
+
+class autocast(_Decorator):
+    """A block that may compute in fewer bits, and does not."""
+
+    def __init__(self, *args, **named):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+class GradScaler:
+    """Scales by one: gradients of float32 need no more."""
+
+    def __init__(self, *args, **named):
+        pass
+
+    def scale(self, outputs):
+        return outputs
+
+    def step(self, optimizer, *args, **named):
+        return optimizer.step(*args, **named)
+
+    def unscale_(self, optimizer):
+        pass
+
+    update = load_state_dict = lambda self, *args: None
+    get_scale = lambda self: 1.0
+    state_dict = lambda self: {}
+    is_enabled = lambda self: False
+
+
+amp = _module("amp", autocast=autocast, GradScaler=GradScaler)
+cuda.amp = _module("cuda.amp", autocast=autocast, GradScaler=GradScaler)
+cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
+cuda.empty_cache = lambda: None
+cuda.current_device = lambda: 0
 
 
 class _Methods:
@@ -474,9 +483,10 @@ class _Methods:
         """Integers of [from_, to), or as many as the dtype can hold."""
         if to is None and from_:
             from_, to = 0, from_
+        elif to is None and self.is_floating_point():
+            to = 2 * 2 ** _FLOATS[self.dtype][0]
         elif to is None:
-            to = 2 ** _FLOATS[self.dtype][0] * 2 if self.is_floating_point() \
-                else 2 if self.dtype is _C.bool else iinfo(self.dtype).max
+            to = 2 if self.dtype is _C.bool else iinfo(self.dtype).max
         return self.copy_(_C.randint(from_, to, self.shape,
                                      generator=generator))
 
@@ -515,6 +525,18 @@ class _Methods:
         """Whether the dtype holds negative numbers."""
         return self.dtype.is_signed
 
+    def is_nonzero(self):
+        """Whether the only element is not zero."""
+        return bool(self)
+
+    def is_complex(self):
+        """False: there are no complex tensors."""
+        return False
+
+    def is_same_size(self, other):
+        """Whether two tensors have the same shape."""
+        return self.shape == other.shape
+
     def is_pinned(self, device=None):
         """False: no memory is pinned."""
         return False
@@ -535,15 +557,6 @@ class _Methods:
 
 _give_methods(_Methods)
 # exchange: fill the class from tables
-for _name, _dtype in {
-        "float": _C.float32, "double": _C.float64, "half": _C.float16,
-        "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
-        "short": _C.int16, "char": _C.int8, "byte": _C.uint8,
-        "bool": _C.bool}.items():
-    def _cast(self, memory_format=None, *, _dtype=_dtype):
-        return self.to(_dtype)
-    _cast.__name__, _cast.__doc__ = _name, f"In {repr(_dtype)[8:]}."
-    setattr(Tensor, _name, _cast)
 def _like(make):
     def method(self, *args, dtype=None, device=None, **named):
         return make(*args, dtype=dtype or self.dtype,
@@ -554,8 +567,9 @@ def _like(make):
 
 for _name in "empty", "zeros", "ones", "full":
     setattr(Tensor, "new_" + _name, _like(getattr(_C, _name)))
-for _name in "is_nonzero", "is_complex", "is_same_size":
-    setattr(Tensor, _name, globals()[_name])
+for _name in ("is_floating_point", "is_nonzero", "is_complex", "numel",
+              "is_same_size"):
+    globals()[_name] = getattr(Tensor, _name)
 for _second, _first in {"ndimension": "dim", "H": "T", "mH": "mT",
                         "concat": "cat", "concatenate": "cat"}.items():
     if hasattr(_C, _first):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "order": edit that, not this file.
+# Tangled from the chapter "statistics": edit that, not this file.
 # needs: package
 """Functions about order that have several forms."""
 from . import _C
@@ -24,6 +24,8 @@ var, std, var_mean, std_mean = map(
     _moment, ("var", "std", "var_mean", "std_mean"))
 
 
+
+
 def median(input, dim=None, keepdim=False):
     """median(input): the middle element; median(input, dim): values and
     indices along dim."""
@@ -35,7 +37,8 @@ def median(input, dim=None, keepdim=False):
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm over dim, or of all elements; "fro" is 2."""
     if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"norm: p must be a number or 'fro', not {p!r}")
+        raise RuntimeError(
+            f"norm: p must be a number or 'fro', not {p!r}")
     p = 2 if p is None or p == "fro" else p
     return _C.vector_norm(input, p, dim, keepdim, dtype=dtype)
 

@@ -78,17 +78,42 @@ max = _extreme("max", _C.max, _C.max_dim, _C.maximum)
 min = _extreme("min", _C.min, _C.min_dim, _C.minimum)
 # package: class Node
 class Node:
-    """The operator that made a tensor."""
-    __slots__ = ("_name",)
+    """The operator that made a tensor, and where gradients go."""
+    __slots__ = ("_box", "_key", "_name")
 
-    def __init__(self, name):
-        self._name = name
+    def __init__(self, box, key, name):
+        self._box, self._key, self._name = box, key, name
 
     def name(self):
         return self._name
 
+    @property
+    def next_functions(self):
+        """Pairs (Node or None, which of its results)."""
+        def end(x):
+            return Node(*x) if isinstance(x, tuple) else \
+                AccumulateGrad(x) if isinstance(x, Tensor) else x
+        return tuple((end(x), slot)
+                     for x, slot in _C._node_edges(self._box))
+
+    def __eq__(self, other):
+        return isinstance(other, Node) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
     def __repr__(self):
         return f"<{self._name}>"
+
+
+class AccumulateGrad(Node):
+    """The end of a graph: a leaf that collects its gradient."""
+    __slots__ = ("variable",)
+    next_functions = ()
+
+    def __init__(self, leaf):
+        super().__init__(None, id(leaf), "AccumulateGrad")
+        self.variable = leaf
 # package: class RemovableHandle
 class RemovableHandle:
     """Removes a hook: h.remove(), or at the end of `with h:`."""
@@ -114,15 +139,16 @@ class _Methods:
     @property
     def grad_fn(self):
         """The operator that made this tensor, or None."""
-        name = self._grad_fn_name
-        return None if name is None else Node(name)
+        node = _C._node_of(self)
+        return None if node is None else Node(*node)
 
     def backward(self, gradient=None, retain_graph=None,
-                 create_graph=False):
+                 create_graph=False, inputs=None):
         """Add to .grad of every leaf below; see autograd.backward."""
         if retain_graph is None:
             retain_graph = create_graph
-        _C._backward((self,), (gradient,), retain_graph, create_graph)
+        _C._backward((self,), (gradient,), retain_graph, create_graph,
+                     inputs)
 
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient is known.
@@ -131,6 +157,10 @@ class _Methods:
         a method remove().
         """
         return RemovableHandle(self, _C._register_hook(self, hook))
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """Call hook(self) when this leaf has got its gradient."""
+        return RemovableHandle(self, _C._register_hook(self, hook, True))
 
     def retain_grad(self):
         """Keep .grad although this tensor is no leaf."""
@@ -190,6 +220,9 @@ class _Methods:
             device = f"cuda:{device}"
         return self.to(device or "cuda")
 
+    def cpu(self):
+        """On the CPU."""
+        return self.to("cpu")
     def to(self, *what, dtype=None, device=None, non_blocking=False,
            copy=False, memory_format=None):
         """In another dtype or on another device: x.to(td.float64)."""
@@ -214,10 +247,6 @@ class _Methods:
     def type_as(self, other):
         """This tensor in the dtype of another."""
         return self.to(other.dtype)
-
-    def cpu(self):
-        """On the CPU."""
-        return self.to("cpu")
 
     def is_floating_point(self):
         """Whether gradients can flow through this dtype."""
@@ -244,11 +273,13 @@ class _Methods:
         return numpy.asarray(memoryview(self))
 
     def __array__(self, dtype=None, copy=None):
-        import numpy
         array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return numpy.array(array) if copy else array
+        if dtype is None or array.dtype == dtype:
+            return array.copy() if copy else array
+        if copy is False:
+            raise ValueError(f"__array__: {self.dtype} as {dtype} is a "
+                             "copy, and copy is False")
+        return array.astype(dtype)
 
     def __contains__(self, value):
         return (self == value).any().item()
@@ -275,3 +306,13 @@ def _give_methods(methods):
 
 
 _give_methods(_Methods)
+# package: methods named after types
+for _name, _dtype in {
+        "float": _C.float32, "double": _C.float64, "half": _C.float16,
+        "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
+        "short": _C.int16, "char": _C.int8, "byte": _C.uint8,
+        "bool": _C.bool}.items():
+    def _cast(self, memory_format=None, *, _dtype=_dtype):
+        return self.to(_dtype)
+    _cast.__name__, _cast.__doc__ = _name, f"In {repr(_dtype)[8:]}."
+    setattr(Tensor, _name, _cast)

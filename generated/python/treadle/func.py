@@ -183,3 +183,28 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 def hessian(func, argnums=0):
     """A function that gives the Hessian of func."""
     return jacfwd(jacrev(func, argnums), argnums)
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None,
+                    kwargs=None, *, tie_weights=True, strict=False):
+    """module(*args) with the tensors of a dictionary as its own."""
+    given = parameter_and_buffer_dicts
+    if not isinstance(given, dict):
+        given = {k: x for part in given for k, x in part.items()}
+    args = args if isinstance(args, tuple) else \
+        () if args is None else (args,)
+    kept = []
+    try:
+        for name, x in given.items():
+            *path, last = name.split(".")
+            owner = module
+            for step in path:
+                owner = owner._modules[step]
+            home = owner._parameters if last in owner._parameters \
+                else owner._buffers
+            kept.append((home, last, home[last]))
+            home[last] = x
+        return module(*args, **(kwargs or {}))
+    finally:
+        for home, last, x in reversed(kept):
+            home[last] = x

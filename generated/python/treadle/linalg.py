@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "order": edit that, not this file.
+# Tangled from the chapter "statistics": edit that, not this file.
 # needs: package
 """Linear algebra: norms."""
 from . import _C
@@ -17,6 +17,6 @@ def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     if isinstance(ord, str) or (A.ndim if dim is None else
             len(dim) if isinstance(dim, (tuple, list)) else 1) != 1:
         raise NotImplementedError(
-            f"linalg.norm: ord={ord!r} of a matrix; there are 'fro' and "
-            "the norms of vectors")
+            f"linalg.norm: ord={ord!r} of a matrix; there are 'fro' "
+            "and the norms of vectors")
     return vector_norm(A, ord, dim, keepdim, dtype=dtype)

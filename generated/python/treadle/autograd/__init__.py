@@ -24,8 +24,13 @@ def _sums_to(shape, size):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None,
-             create_graph=False):
-    """Add to .grad of every leaf the derivative of the tensors."""
+             create_graph=False, grad_variables=None, inputs=None):
+    """Add to .grad of every leaf the derivative of the tensors.
+
+    With inputs, only to .grad of those.
+    """
+    if grad_tensors is None:
+        grad_tensors = grad_variables
     tensors, seeds = _tuple(tensors), _tuple(grad_tensors)
     seeds = seeds or (None,) * len(tensors)
     if len(seeds) != len(tensors):
@@ -33,21 +38,35 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
                            f"{len(seeds)} gradients")
     if retain_graph is None:
         retain_graph = create_graph
-    _C._backward(tensors, seeds, retain_graph, create_graph)
+    _C._backward(tensors, seeds, retain_graph, create_graph, inputs)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
-         create_graph=False, allow_unused=False):
+         create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
     """Derivatives of the outputs by the inputs, as a tuple.
 
     No .grad is touched.  An input that no output depends on is an
-    error, or None if allow_unused.
+    error, or None if allow_unused, or zeros if materialize_grads.
     """
+    if is_grads_batched:
+        raise NotImplementedError(
+            "grad: is_grads_batched is not supported; use one call for "
+            "each gradient, or func.vjp")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not "
+                         "passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
     if retain_graph is None:
         retain_graph = create_graph
-    return _C._grad(_tuple(outputs), _tuple(inputs),
-                    _tuple(grad_outputs), retain_graph, create_graph,
-                    allow_unused)
+    inputs = _tuple(inputs)
+    got = _C._grad(_tuple(outputs), inputs, _tuple(grad_outputs),
+                   retain_graph, create_graph,
+                   bool(allow_unused) or materialize_grads)
+    if not materialize_grads:
+        return got
+    return tuple(_C.zeros_like(x) if g is None else g
+                 for g, x in zip(got, inputs))
 # package: class FunctionCtx
 
 
@@ -68,6 +87,10 @@ class FunctionCtx:
     def mark_non_differentiable(self, *tensors):
         """Results through which no gradient flows."""
         self._constant = tensors
+
+    def mark_dirty(self, *tensors):
+        """Arguments that forward changes in place and returns."""
+        self._dirty = tensors
 # package: class Function
 
 
@@ -82,7 +105,11 @@ class Function:
         ctx.needs_input_grad = tuple(
             a is not None and a.requires_grad for a in tensors)
         with no_grad():
-            results = cls.forward(ctx, *args)
+            if cls.setup_context is Function.setup_context:
+                results = cls.forward(ctx, *args)
+            else:
+                results = cls.forward(*args)
+                cls.setup_context(ctx, args, results)
         outputs = _tuple_of_all(results)
         # package: refuse results that are no tensors
         for output in outputs:
@@ -92,8 +119,11 @@ class Function:
         if _C.is_grad_enabled() and any(ctx.needs_input_grad):
             constant = getattr(ctx, "_constant", ())
             fixed = [any(o is c for c in constant) for o in outputs]
-            outputs = tuple(o.detach() if any(o is a for a in tensors)
-                            else o for o in outputs)
+            dirty = ctx.__dict__.pop("_dirty", ())
+            outputs = tuple(
+                o.detach() if any(o is a for a in tensors)
+                and not any(o is d for d in dirty) else o
+                for o in outputs)
             # package: record the function over its results
             kinds = [(o.shape, o.dtype, o.device) for o in outputs]
             shapes = [None if a is None else a.shape for a in tensors]
@@ -125,6 +155,10 @@ class Function:
     @staticmethod
     def backward(ctx, *grads):
         raise NotImplementedError("backward must be defined")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context must be defined")
 
     @classmethod
     def _checked(cls, grads, shapes):
@@ -260,4 +294,6 @@ def _expect_close(ours, theirs, o, k, atol, rtol):
                     f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
                     f"gradient {u:.9g}, difference {v:.9g}")
 # functional: further names of autograd
-from . import functional
+from . import anomaly_mode, function, functional, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .._grad_mode import inference_mode

@@ -24,7 +24,8 @@ def pull(outs, ins, seeds, create):
     if not used:
         return [None] * len(ins)
     outs, seeds = zip(*used)
-    return grad(outs, ins, seeds, True, create, True)
+    return grad(outs, ins, seeds, retain_graph=True,
+                create_graph=create, allow_unused=True)
 
 
 def lift(outs, ins):

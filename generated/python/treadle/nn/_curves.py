@@ -4,8 +4,9 @@
 """Activations as functions."""
 from functools import wraps as _wraps
 from .. import _C
-from .._C import (gelu, hardshrink, logsigmoid, prelu, sigmoid,
-                  softplus, softshrink, softsign, tanh, tanhshrink)
+from .._C import (celu_, elu_, gelu, hardshrink, hardtanh_, leaky_relu_,
+                  logsigmoid, prelu, relu_, selu_, sigmoid, softplus,
+                  softshrink, softsign, tanh, tanhshrink, threshold_)
 
 
 def _activation(name, n):

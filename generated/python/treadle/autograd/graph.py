@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "functional": edit that, not this file.
+"""Nodes of the graph, and what is done with saved tensors."""
+from .. import _C
+from .._tensor import Node
+
+
+class saved_tensors_hooks:
+    """Inside, saved tensors are kept as pack_hook(x).
+
+    unpack_hook must make a tensor of that again.
+    """
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.hooks = pack_hook, unpack_hook
+
+    def __enter__(self):
+        _C._saved_hooks_begin(self.hooks)
+        return self
+
+    def __exit__(self, *exception):
+        _C._saved_hooks_end()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, saved tensors of a device wait in host memory."""
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        super().__init__(lambda x: (x._device, x.cpu()),
+                         lambda kept: kept[1].to(kept[0]))

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "in-place": edit that, not this file. */
+/* Changes in place: bases of views, rewritten histories. */
+#include <stdatomic.h>
+#include <string.h>
+#include <treadle/elementwise.h>
+#include "autograd.h"
+#include "device.h"
+
+/* in-place: functions that know bases */
+void td_note_view(const td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++) {
+        td_tensor *y = call->out[k];
+        if (y == x || y->storage != x->storage || y->base != NULL
+            || call->op == &td_ops[TD_OP_detach])
+            continue;
+        y->untracked = x->untracked || !td_grad_enabled();
+        if (td_grad_enabled()) {
+            y->base = td_retain(x->base ? x->base : x);
+            y->seen = y->base->rebased;
+        }
+    }
+}
+
+/* in-place: kernel strided_view */
+static bool look_at(const td_call *call, td_tensor *y, int first)
+{
+    td_dims size, stride;
+    if (!td_v_dims(call, &call->attr[first], &size)
+        || !td_v_dims(call, &call->attr[first + 1], &stride))
+        return false;
+    int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
+    bool fits = size.count == stride.count && low >= 0
+             && td_is_contiguous(y);
+    const int64_t n = td_numel(y);
+    for (int d = 0; fits && d < size.count; d++) {
+        fits = size.at[d] >= 0 && stride.at[d] >= 0
+            && (size.at[d] < 2 || stride.at[d] <= n / (size.at[d] - 1));
+        high += size.at[d] > 1 && fits
+              ? (size.at[d] - 1) * stride.at[d] : 0;
+        y->shape[d] = size.at[d];
+        y->strides[d] = stride.at[d];
+    }
+    y->rank = size.count;
+    y->offset += low;
+    return (fits && (high < n || td_numel(y) == 0))
+        || td_fail(TD_ERROR_RUNTIME, call->op->name, "sizes, strides "
+                   "and offset do not fit %lld contiguous elements",
+                   (long long)n);
+}
+
+bool strided_view_kernel(td_call *call)
+{
+    td_tensor y = td_look(call->in[0].as.tensor);
+    return look_at(call, &y, 0) && td_return(call, td_tensor_alias(&y));
+}
+
+/* in-place: kernel strided_view_backward */
+static bool overlaps(const td_tensor *x)
+{
+    int64_t reach = 0;
+    for (unsigned done = 0, d; done + 1 < 1u << x->rank; done |= 1u << d) {
+        d = (unsigned)x->rank;
+        for (int i = 0; i < x->rank; i++)
+            if (!(done >> i & 1) && (d == (unsigned)x->rank
+                || x->strides[i] < x->strides[d]))
+                d = (unsigned)i;
+        if (x->shape[d] > 1 && x->strides[d] <= reach)
+            return true;
+        reach += x->shape[d] > 1
+               ? (x->shape[d] - 1) * x->strides[d] : 0;
+    }
+    return false;
+}
+
+static void add_through(td_dtype dtype, const td_tensor *x, int d,
+                        char *to, const char *from,
+                        const int64_t *steps)
+{
+    const int64_t bytes = (int64_t)td_dtype_size(dtype);
+    if (d == x->rank && dtype == TD_FLOAT64)
+        *(double *)to += *(const double *)from;
+    else if (d == x->rank)
+        *(float *)to += *(const float *)from;
+    else
+        for (int64_t i = 0; i < x->shape[d]; i++)
+            add_through(dtype, x, d + 1,
+                        to + i * x->strides[d] * bytes,
+                        from + i * steps[d] * bytes, steps);
+}
+
+static bool add_overlapping(const td_call *call, td_tensor *y,
+                            const td_tensor *g)
+{
+    if (!td_on_host(y))
+        return td_compute_elsewhere(call, NULL, y->dtype, false);
+    if (y->dtype != TD_FLOAT32 && y->dtype != TD_FLOAT64)
+        return td_fail(TD_ERROR_UNSUPPORTED, "strided_view_backward",
+                       "%s gradients are not added",
+                       td_dtype_name(y->dtype));
+    add_through(y->dtype, y, 0, td_at(y), td_at(g), g->strides);
+    return true;
+}
+
+bool strided_view_backward_kernel(td_call *call)
+{
+    td_tensor *g = call->in[0].as.tensor;
+    td_dims shape;
+    if (!td_v_dims(call, &call->attr[0], &shape))
+        return false;
+    td_scope_begin();
+    td_tensor *out = td_zeros(shape, (td_tensor_options){
+        .dtype = g->dtype, .device = td_device_of(g) });
+    if (td_return(call, out)) {
+        td_tensor y = td_look(out);
+        if (look_at(call, &y, 1) && !overlaps(&y))
+            td_copy_elements(&y, g);
+        else if (!td_failed())
+            add_overlapping(call, &y, g);
+    }
+    return td_return(call, td_scope_end_with(out));
+}
+
+/* in-place: rules of strided views */
+bool strided_view_rule(td_backward_pass *b)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    const td_value in = td_v_tensor(b->grad[0]), *at = td_attribute(b, 0);
+    const td_value attr[] = { td_v_ints(&shape), at[0], at[1], at[2] };
+    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward], 1, &in,
+                            4, attr);
+    return !td_failed();
+}
+
+bool strided_view_backward_rule(td_backward_pass *b)
+{
+    const td_value in = td_v_tensor(td_contiguous(b->grad[0]));
+    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3,
+                            td_attribute(b, 1));
+    return !td_failed();
+}
+
+/* in-place: functions that rewrite histories */
+typedef struct {
+    td_dims size, stride;
+    td_value attr[3];
+} geometry;
+
+/* Where x lies in its base. */
+static bool place_in_base(const td_tensor *x, geometry *g)
+{
+    g->size = td_shape_of(x);
+    g->stride.count = x->rank;
+    memcpy(g->stride.at, x->strides, sizeof x->strides);
+    g->attr[0] = td_v_ints(&g->size);
+    g->attr[1] = td_v_ints(&g->stride);
+    g->attr[2] = td_v_int(x->offset - x->base->offset);
+    return td_is_contiguous(x->base)
+        || td_fail(TD_ERROR_UNSUPPORTED, "view", "a change in place of "
+                   "a view is not recorded where the elements of its "
+                   "base are not contiguous; clone it");
+}
+
+static bool rewrite(td_tensor *x, td_call *as)
+{
+    const bool watched = x->node != NULL
+                      && x->node->out[x->slot].watcher == x;
+    if (watched)
+        x->node->out[x->slot].watcher = NULL;
+    as->n_out = 1;
+    as->out[0] = x;
+    const bool ok = td_record_call(as);
+    if (watched && x->node != NULL)
+        x->node->out[x->slot].watcher = x;
+    return ok;
+}
+
+void td_follow_base(td_tensor *x)
+{
+    geometry g;
+    const td_value in = td_v_tensor(x->base);
+    td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
+                   .in = &in, .n_attr = 3, .attr = g.attr };
+    x->seen = x->base->rebased;
+    if (x->base->requires_grad && td_dtype_is_floating(x->dtype)
+        && place_in_base(x, &g))
+        rewrite(x, &as);
+}
+
+bool td_record_change(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *base = x->base ? x->base : x;
+    td_value in[TD_MAX_PARAMETERS];
+    geometry g;
+    td_call as = { .op = call->op, .n_in = call->n_in, .in = in };
+    memcpy(in, call->in, (size_t)call->n_in * sizeof *in);
+    in[0] = td_v_tensor(base);
+    if (x->base != NULL) {
+        as.n_attr = 3;
+        as.attr = g.attr;
+        if (!place_in_base(x, &g))
+            return false;
+    }
+    if (!rewrite(base, &as))
+        return false;
+    base->rebased++;
+    if (x->base != NULL)
+        td_follow_base(x);
+    return !td_failed();
+}
+
+bool td_may_change(const td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor, *base = x->base;
+    const char *op = td_op_name(call->op);
+    if (x->requires_grad && x->node == NULL)
+        return td_fail(TD_ERROR_RUNTIME, op,
+            "a leaf that requires a gradient cannot be changed in "
+            "place while gradients are recorded; use no_grad");
+    if (base != NULL && base->requires_grad && base->node == NULL)
+        return td_fail(TD_ERROR_RUNTIME, op,
+            "a view of a leaf that requires a gradient cannot be changed "
+            "in place while gradients are recorded; use no_grad");
+    if (x->untracked)
+        return td_fail(TD_ERROR_RUNTIME, op,
+            "a view that was made while gradients were not recorded "
+            "cannot be changed in place while they are; clone it");
+    return true;
+}
+
+/* in-place: rule of overwriting */
+static td_tensor *part_of(td_tensor *g, const td_value *at)
+{
+    const td_value in = td_v_tensor(g);
+    return td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3, at);
+}
+
+bool overwrite_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0], *part = g;
+    const bool whole = b->node->n_attr == 0;
+    const td_value *at = whole ? NULL : td_attribute(b, 0);
+    if (!whole)
+        part = part_of(g = td_contiguous(g), at);
+    if (b->n_in > 1 && td_needs(b, 1))
+        b->grad_in[1] = part;
+    if (!td_needs(b, 0))
+        return !td_failed();
+    td_tensor *gone = td_zeros(td_shape_of(g), (td_tensor_options){
+        .dtype = whole ? g->dtype : TD_BOOL,
+        .device = td_device_of(g) });
+    b->grad_in[0] = gone;
+    if (!whole && td_fill_(part_of(gone, at), td_boolean(true)))
+        b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
+            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0, NULL);
+    return !td_failed();
+}
+
+/* in-place: functions that change by a copy */
+static const td_op *plain_form(const td_op *op)
+{
+    static atomic_short found[TD_OP_COUNT + 1];
+    char name[64];
+    const size_t n = strlen(op->name);
+    short at = atomic_load(&found[op - td_ops]);
+    if (at == 0 && n < sizeof name) {
+        memcpy(name, op->name, n);
+        name[n - 1] = '\0';
+        const td_op *plain = op->name[n - 1] == '_' ? td_op_find(name)
+                                                    : NULL;
+        at = plain ? (short)(plain - td_ops + 1) : -1;
+        atomic_store(&found[op - td_ops], at);
+    }
+    return at > 0 ? &td_ops[at - 1] : NULL;
+}
+
+static bool saves_first(const td_op *op)
+{
+    const td_rule_entry *rule = td_rule_of(op);
+    return rule->kind != TD_RULE_FUNCTION
+        || rule->saves & (SAVES_INPUT(0) | SAVES_INPUT(1));
+}
+
+static int category(td_dtype dtype)
+{
+    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
+}
+
+static bool may_store(const char *op, td_tensor *x, td_tensor *y)
+{
+    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
+    const td_dims have = td_shape_of(x), get = td_shape_of(y);
+    if (category(y->dtype) > category(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
+                       "cannot be stored in %s",
+                       td_dtype_name(y->dtype), td_dtype_name(x->dtype));
+    if (!td_dims_equal(&have, &get))
+        return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
+                       "cannot hold the broadcast shape %s",
+                       td_shape_text(x, own), td_shape_text(y, other));
+    return true;
+}
+
+bool td_change_by_copy(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_value in[TD_MAX_PARAMETERS];
+    const td_op *op = plain_form(call->op);
+    const bool records = td_wants_record(call);
+    if (op == NULL)
+        return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
+            "changing a tensor in place is not recorded here; use "
+            "no_grad");
+    if (records && !td_may_change(call))
+        return false;
+    td_scope_begin();
+    td_tensor *old = records && saves_first(op) ? td_clone(x) : x;
+    for (int i = 0; i < call->n_in; i++) {
+        in[i] = call->in[i];
+        if (in[i].kind == TD_TENSOR && in[i].as.tensor == x)
+            in[i].as.tensor = old;
+    }
+    td_call plain = { .op = op, .n_in = call->n_in, .in = in,
+                      .n_attr = call->n_attr, .attr = call->attr };
+    if (old != NULL && td_run(&plain)
+        && may_store(td_op_name(call->op), x, plain.out[0]))
+        td_copy_(x, plain.out[0]);
+    td_scope_end();
+    return !td_failed() && td_return(call, td_share(x));
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "functional": edit that, not this file. */
+/* Saved tensors that are kept as something else. */
+#include "autograd.h"
+#include "runtime.h"
+#include <treadle/functional.h>
+
+/* functional: struct td_packer */
+typedef struct td_packer {
+    td_object object;
+    struct td_packer *outer;    /* strong */
+    td_saved_hooks hooks;
+} td_packer;
+
+static void packer_destroy(void *object)
+{
+    td_packer *p = object;
+    td_release(p->outer);
+    if (p->hooks.free_context != NULL)
+        p->hooks.free_context(p->hooks.context);
+}
+
+static const td_class packer_class = { "saving hooks", packer_destroy,
+                                       TD_COUNT_OTHERS };
+/* functional: struct td_packed */
+typedef struct {
+    td_object object;
+    td_packer *by;              /* strong */
+    void *value;
+    td_node *node;              /* strong: who made the operand */
+    td_tensor *leaf;            /* strong: or the leaf that it is */
+    int slot;
+} td_packed;
+
+static void packed_destroy(void *object)
+{
+    td_packed *p = object;
+    if (p->value != NULL)
+        p->by->hooks.free_packed(p->value);
+    td_release(p->by);
+    td_release(p->node);
+    td_release(p->leaf);
+}
+
+static const td_class packed_class = { "packed tensor", packed_destroy,
+                                       TD_COUNT_OTHERS };
+/* functional: function td_pack */
+void *td_pack(td_tensor *x)
+{
+    td_packer *by = td_self()->packer;
+    td_packed *p = td_object_new_unscoped(&packed_class, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->by = td_retain(by);
+    p->node = td_retain(x->node);
+    p->leaf = x->node == NULL && x->requires_grad ? td_retain(x) : NULL;
+    p->slot = x->slot;
+    const int depth = td_self()->grad_depth;
+    td_scope_begin();
+    td_no_grad_begin();
+    td_tensor *plain = td_tensor_alias(x);
+    td_scope_barrier_begin();
+    p->value = plain ? by->hooks.pack(by->hooks.context, plain) : NULL;
+    td_scope_barrier_end();
+    if (p->value == NULL)
+        td_fail(TD_ERROR_CALLBACK, "pack", "the hook kept nothing");
+    td_scope_end();
+    td_grad_mode_restore(depth);
+    return p;
+}
+
+bool td_is_packed(const void *saved)
+{
+    return ((const td_object *)saved)->class == &packed_class;
+}
+/* functional: function td_unpack_by_hook */
+static td_tensor *call_unpack(const td_packed *p)
+{
+    const td_saved_hooks *hooks = &p->by->hooks;
+    const int depth = td_self()->grad_depth;
+    td_scope_barrier_begin();
+    td_tensor *x = hooks->unpack(hooks->context, p->value);
+    td_scope_barrier_end();
+    td_grad_mode_restore(depth);
+    if (x == NULL)
+        td_fail(TD_ERROR_CALLBACK, "unpack",
+                "the hook returned no tensor");
+    return td_adopt(x);
+}
+
+td_tensor *td_unpack_by_hook(const td_backward_pass *b,
+                             const td_saved *saved)
+{
+    const td_packed *p = (const td_packed *)(const void *)saved->tensor;
+    td_node *node = saved->result ? b->node : p->node;
+    td_tensor *x = call_unpack(p);
+    if (td_failed() || !b->create_graph)
+        return td_failed() ? NULL : x;
+    if (node == NULL)
+        return p->leaf ? p->leaf : x;
+    x = td_tensor_alias(x);
+    if (x != NULL)
+        td_node_attach(x, node, saved->result ? saved->result - 1
+                                              : p->slot);
+    return x;
+}
+/* functional: functions that open and close saving hooks */
+bool td_saved_hooks_begin(td_saved_hooks hooks)
+{
+    td_packer *p = td_thread_enlist()
+        ? td_object_new_unscoped(&packer_class, sizeof *p) : NULL;
+    if (p == NULL) {
+        if (hooks.free_context != NULL)
+            hooks.free_context(hooks.context);
+        return false;
+    }
+    p->hooks = hooks;
+    p->outer = td_self()->packer;
+    td_self()->packer = p;
+    return true;
+}
+
+void td_saved_hooks_end(void)
+{
+    td_packer *p = td_self()->packer;
+    if (p == NULL) {
+        td_fail(TD_ERROR_RUNTIME, "saved_hooks_end", "no pair is open");
+        return;
+    }
+    td_self()->packer = td_retain(p->outer);
+    td_release(p);
+}
