@@ -34,13 +34,17 @@ static void release_node(PyObject *capsule)
 static PyObject *show_node(td_node *node)
 {
     PyObject *box = PyCapsule_New(td_retain(node), NODE, release_node);
-    return Py_BuildValue("NKs", box, (unsigned long long)(uintptr_t)node,
+    return Py_BuildValue("NKs", box,
+                         (unsigned long long)(uintptr_t)node,
                          td_node_text(node));
 }
 
 PyObject *py_node_of(PyObject *module, PyObject *tensor)
 {
-    td_node *node = td_grad_fn(handle_of(tensor));
+    const tensor_object *w = tensor_cast(tensor);
+    if (w == NULL)
+        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
+    td_node *node = td_grad_fn(w->handle);
     return node ? show_node(node) : Py_NewRef(Py_None);
 }
 
@@ -88,8 +92,9 @@ static void where_in_python(char *text, size_t room)
 PyObject *py_set_anomaly(PyObject *module, PyObject *mode)
 {
     const long number = PyLong_AsLong(mode);
-    if (number == -1 && PyErr_Occurred())
-        return NULL;
+    if (number < 0 || number > TD_ANOMALY_NAN)
+        return PyErr_Occurred() ? NULL : PyErr_Format(
+            PyExc_ValueError, "no such anomaly mode");
     td_set_anomaly((td_anomaly)number,
                    number ? where_in_python : NULL);
     Py_RETURN_NONE;
@@ -152,7 +157,8 @@ static td_tensor *unpack_in_python(void *pair, void *kept)
 
 PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
 {
-    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2
+        || !PyCallable_Check(PyTuple_GET_ITEM(pair, 0)))
         return PyErr_Format(PyExc_TypeError, "expected two callables");
     td_error_clear();
     if (!td_saved_hooks_begin((td_saved_hooks){

@@ -56,7 +56,7 @@ glue *published_state(void)
     PyObject *capsule = PyDict_GetItemString(shelf(), STATE_KEY);
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
-/* extension: function py_backward */
+/* extension: function only_inputs */
 /* None, a Tensor or a sequence of them, as a new tuple. */
 static PyObject *only_inputs(PyObject *inputs)
 {
@@ -73,7 +73,7 @@ static PyObject *only_inputs(PyObject *inputs)
     Py_XDECREF(tuple);
     return NULL;
 }
-
+/* extension: function py_backward */
 /* _backward(roots, gradients or Nones, retain, create, inputs) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
@@ -185,7 +185,8 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
     if (w->hooks == NULL && (w->hooks = PyDict_New()) == NULL)
         return NULL;
     td_error_clear();
-    const int64_t id = (post ? td_register_post_hook : td_register_hook)(
+    const int64_t id = (post ? td_register_post_hook
+                             : td_register_hook)(
         w->handle, call_python_hook, Py_NewRef(hook), drop_object);
     if (td_failed())
         return fail();

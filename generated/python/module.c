@@ -250,6 +250,8 @@ PyObject *py_set_anomaly(PyObject *module, PyObject *mode);
 PyObject *py_anomaly(PyObject *module, PyObject *unused);
 PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair);
 PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused);
+/* values: prototypes of further functions */
+PyObject *py_put(PyObject *module, PyObject *args);
 /* jit: prototypes of further functions */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
@@ -300,6 +302,8 @@ static PyMethodDef functions[] = {
     { "_anomaly", py_anomaly, METH_NOARGS, NULL },
     { "_saved_hooks_begin", py_saved_hooks_begin, METH_O, NULL },
     { "_saved_hooks_end", py_saved_hooks_end, METH_NOARGS, NULL },
+    /* values: further functions of the extension */
+    { "_put", py_put, METH_VARARGS, NULL },
     /* jit: further functions of the extension */
     { "_trace_begin", py_trace_begin, METH_O, NULL },
     { "_trace_input", py_trace_input, METH_O, NULL },

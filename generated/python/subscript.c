@@ -247,8 +247,19 @@ PyObject *tensor_subscript(PyObject *self, PyObject *key)
     free_subscripts(&list);
     return wrap(g, result);
 }
+/* values: function same_place */
+static bool same_place(const td_tensor *a, const td_tensor *b)
+{
+    bool same = a && b && td_data(a) == td_data(b)
+        && td_base(a) == td_base(b) && td_base(a) != NULL
+        && td_dtype_of(a) == td_dtype_of(b) && td_rank(a) == td_rank(b);
+    for (int d = 0; same && d < td_rank(a); d++)
+        same = td_size(a, d) == td_size(b, d)
+            && td_strides(a)[d] == td_strides(b)[d];
+    return same;
+}
 /* values: function assign_view */
-static bool assign_view(view_walk *w, td_tensor *value)
+static bool assign_view(view_walk *w, td_tensor *value, int how)
 {
     td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
     const int rank = td_rank(w->view)
@@ -256,14 +267,17 @@ static bool assign_view(view_walk *w, td_tensor *value)
     while (value && td_rank(value) > rank && td_size(value, 0) == 1)
         value = td_select(value, 0, 0);
     if (w->n == 0)
-        return td_copy_(w->view, value) != NULL;
+        return how == TD_PUT_ADD ? td_add_(w->view, value) != NULL
+             : same_place(w->view, value)
+            || td_copy_(w->view, value) != NULL;
     if (value && td_numel(value) == 1)
         value = td_to(value, td_dtype_of(w->view));
     return td_put_points_(w->view, places, value, w->at[0], w->n,
-                          TD_PUT_REPLACE) != NULL;
+                          how) != NULL;
 }
 /* values: function tensor_assign */
-int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
+static int assign(PyObject *self, PyObject *key, PyObject *object,
+                  int how)
 {
     glue *g = ((tensor_object *)self)->glue;
     if (object == NULL) {
@@ -282,7 +296,7 @@ int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
         view_walk walk;
         td_scope_begin();
         good = walk_view(&walk, handle_of(self), &list)
-            && assign_view(&walk, value);
+            && assign_view(&walk, value, how);
         td_scope_end();
     }
     free_subscripts(&list);
@@ -290,6 +304,28 @@ int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
     if (!good)
         fail();
     return good ? 0 : -1;
+}
+
+
+int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
+{
+    return assign(self, key, object, TD_PUT_REPLACE);
+}
+
+PyObject *py_put(PyObject *module, PyObject *args)
+{
+    PyObject *self, *key, *object;
+    int add;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOOp:_put", &self, &key, &object,
+                          &add))
+        return NULL;
+    if (tensor_cast(self) == NULL)
+        return PyErr_Format(PyExc_TypeError, "index_put_(): argument "
+                            "'input' must be a Tensor, not %.100s",
+                            Py_TYPE(self)->tp_name);
+    const int how = add ? TD_PUT_ADD : TD_PUT_REPLACE;
+    return assign(self, key, object, how) < 0 ? NULL : Py_NewRef(self);
 }
 /* values: sequence functions of a tensor */
 Py_ssize_t tensor_length(PyObject *self)

@@ -246,6 +246,13 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
     return -1;
 }
 
+static PyObject *get_base(PyObject *self, void *unused)
+{
+    glue *g = ((tensor_object *)self)->glue;
+    td_tensor *base = td_base(handle_of(self));
+    return base ? wrap(g, td_retain(base)) : Py_NewRef(Py_None);
+}
+
 static PyObject *get_version(PyObject *self, void *unused)
 {
     return PyLong_FromLongLong(td_version(handle_of(self)));
@@ -279,6 +286,7 @@ static PyGetSetDef tensor_getset[] = {
       "Whether retain_grad() was called on it.", NULL },
     { "data", get_data, set_data, "The same storage, no history.",
       NULL },
+    { "_base", get_base, NULL, "What it is a view of, or None.", NULL },
     { "_version", get_version, NULL, "Counts changes in place.", NULL },
     { "_grad_fn_name", get_grad_fn, NULL, NULL, NULL },
     { "_device", get_device, NULL, NULL, NULL },

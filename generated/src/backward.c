@@ -311,7 +311,8 @@ static bool show_gradient(td_pass *pass, td_node *node, int k)
         capture *c = &pass->captures[i];
         if (c->of->node == node && c->of->slot == k)
             replace(&c->grad, td_retain(*grad));
-        if (pass->pour && c->grad == *grad && c->of != node->out[k].watcher
+        if (pass->pour && c->grad == *grad
+            && c->of != node->out[k].watcher
             && !add_to_leaf(pass, c->of, td_retain(*grad)))
             return false;
     }

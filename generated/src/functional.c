@@ -86,7 +86,8 @@ td_tensor *td_jvp(td_check_function *f, void *context, int n_in,
     /* functional: pull the directions through the record */
     const td_grad_options along = { .grad_outputs = seeds,
                                     .allow_unused = true };
-    if (!td_failed() && (n == 0 || td_grad(pulled, n, &u, 1, pushed, along)))
+    if (!td_failed()
+        && (n == 0 || td_grad(pulled, n, &u, 1, pushed, along)))
         y = td_detach(p.y);
     if (y != NULL && *pushed == NULL)
         *pushed = td_zeros_like(y, (td_tensor_options)TD_DEFAULTS);

@@ -8,6 +8,12 @@
 #include "device.h"
 
 /* in-place: functions that know bases */
+td_tensor *td_base(const td_tensor *x)
+{
+    return x && x->base && x->base->storage == x->storage ? x->base
+                                                          : NULL;
+}
+
 void td_note_view(const td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -31,10 +37,13 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     if (!td_v_dims(call, &call->attr[first], &size)
         || !td_v_dims(call, &call->attr[first + 1], &stride))
         return false;
-    int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
-    bool fits = size.count == stride.count && low >= 0
-             && td_is_contiguous(y);
     const int64_t n = td_numel(y);
+    int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
+    int64_t numel;
+    bool fits = size.count == stride.count && low >= 0 && low <= n
+             && td_is_contiguous(y);
+    if (!td_dims_numel(call->op->name, &size, &numel))
+        return false;
     for (int d = 0; fits && d < size.count; d++) {
         fits = size.at[d] >= 0 && stride.at[d] >= 0
             && (size.at[d] < 2 || stride.at[d] <= n / (size.at[d] - 1));
@@ -45,7 +54,7 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     }
     y->rank = size.count;
     y->offset += low;
-    return (fits && (high < n || td_numel(y) == 0))
+    return (fits && (high < n || numel == 0))
         || td_fail(TD_ERROR_RUNTIME, call->op->name, "sizes, strides "
                    "and offset do not fit %lld contiguous elements",
                    (long long)n);
@@ -61,12 +70,13 @@ bool strided_view_kernel(td_call *call)
 static bool overlaps(const td_tensor *x)
 {
     int64_t reach = 0;
-    for (unsigned done = 0, d; done + 1 < 1u << x->rank; done |= 1u << d) {
-        d = (unsigned)x->rank;
+    bool done[TD_MAX_RANK] = { false };
+    for (int round = 0; round < x->rank; round++) {
+        int d = -1;
         for (int i = 0; i < x->rank; i++)
-            if (!(done >> i & 1) && (d == (unsigned)x->rank
-                || x->strides[i] < x->strides[d]))
-                d = (unsigned)i;
+            if (!done[i] && (d < 0 || x->strides[i] < x->strides[d]))
+                d = i;
+        done[d] = true;
         if (x->shape[d] > 1 && x->strides[d] <= reach)
             return true;
         reach += x->shape[d] > 1
@@ -104,6 +114,15 @@ static bool add_overlapping(const td_call *call, td_tensor *y,
     return true;
 }
 
+static bool same_shape(const td_call *call, const td_tensor *y,
+                       const td_tensor *g)
+{
+    const td_dims a = td_shape_of(y), b = td_shape_of(g);
+    return td_dims_equal(&a, &b)
+        || td_fail(TD_ERROR_RUNTIME, call->op->name, "grad has another "
+                   "shape than the view");
+}
+
 bool strided_view_backward_kernel(td_call *call)
 {
     td_tensor *g = call->in[0].as.tensor;
@@ -115,9 +134,11 @@ bool strided_view_backward_kernel(td_call *call)
         .dtype = g->dtype, .device = td_device_of(g) });
     if (td_return(call, out)) {
         td_tensor y = td_look(out);
-        if (look_at(call, &y, 1) && !overlaps(&y))
+        if (!look_at(call, &y, 1) || !same_shape(call, &y, g))
+            ;
+        else if (!overlaps(&y))
             td_copy_elements(&y, g);
-        else if (!td_failed())
+        else
             add_overlapping(call, &y, g);
     }
     return td_return(call, td_scope_end_with(out));
@@ -127,10 +148,11 @@ bool strided_view_backward_kernel(td_call *call)
 bool strided_view_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
-    const td_value in = td_v_tensor(b->grad[0]), *at = td_attribute(b, 0);
+    const td_value in = td_v_tensor(b->grad[0]);
+    const td_value *at = td_attribute(b, 0);
     const td_value attr[] = { td_v_ints(&shape), at[0], at[1], at[2] };
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward], 1, &in,
-                            4, attr);
+    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward],
+                            1, &in, 4, attr);
     return !td_failed();
 }
 
@@ -184,21 +206,21 @@ void td_follow_base(td_tensor *x)
     td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
                    .in = &in, .n_attr = 3, .attr = g.attr };
     x->seen = x->base->rebased;
-    if (x->base->requires_grad && td_dtype_is_floating(x->dtype)
-        && place_in_base(x, &g))
+    if (td_base(x) && x->base->requires_grad
+        && td_dtype_is_floating(x->dtype) && place_in_base(x, &g))
         rewrite(x, &as);
 }
 
 bool td_record_change(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
-    td_tensor *base = x->base ? x->base : x;
+    td_tensor *base = td_base(x) ? x->base : x;
     td_value in[TD_MAX_PARAMETERS];
     geometry g;
     td_call as = { .op = call->op, .n_in = call->n_in, .in = in };
     memcpy(in, call->in, (size_t)call->n_in * sizeof *in);
     in[0] = td_v_tensor(base);
-    if (x->base != NULL) {
+    if (base != x) {
         as.n_attr = 3;
         as.attr = g.attr;
         if (!place_in_base(x, &g))
@@ -207,14 +229,14 @@ bool td_record_change(td_call *call)
     if (!rewrite(base, &as))
         return false;
     base->rebased++;
-    if (x->base != NULL)
+    if (base != x)
         td_follow_base(x);
     return !td_failed();
 }
 
 bool td_may_change(const td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor, *base = x->base;
+    const td_tensor *x = call->in[0].as.tensor, *base = td_base(x);
     const char *op = td_op_name(call->op);
     if (x->requires_grad && x->node == NULL)
         return td_fail(TD_ERROR_RUNTIME, op,
@@ -222,8 +244,8 @@ bool td_may_change(const td_call *call)
             "place while gradients are recorded; use no_grad");
     if (base != NULL && base->requires_grad && base->node == NULL)
         return td_fail(TD_ERROR_RUNTIME, op,
-            "a view of a leaf that requires a gradient cannot be changed "
-            "in place while gradients are recorded; use no_grad");
+            "a view of a leaf that requires a gradient cannot be "
+          "changed in place while gradients are recorded; use no_grad");
     if (x->untracked)
         return td_fail(TD_ERROR_RUNTIME, op,
             "a view that was made while gradients were not recorded "
@@ -255,7 +277,8 @@ bool overwrite_rule(td_backward_pass *b)
     b->grad_in[0] = gone;
     if (!whole && td_fill_(part_of(gone, at), td_boolean(true)))
         b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
-            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0, NULL);
+            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0,
+            NULL);
     return !td_failed();
 }
 
@@ -296,7 +319,7 @@ static bool may_store(const char *op, td_tensor *x, td_tensor *y)
     if (category(y->dtype) > category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
                        "cannot be stored in %s",
-                       td_dtype_name(y->dtype), td_dtype_name(x->dtype));
+                      td_dtype_name(y->dtype), td_dtype_name(x->dtype));
     if (!td_dims_equal(&have, &get))
         return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
                        "cannot hold the broadcast shape %s",

@@ -13,8 +13,8 @@
 static bool out_of_bounds(const char *op, int64_t at, int dim,
                           int64_t size)
 {
-    return td_fail(TD_ERROR_INDEX, op, "index %lld is out of bounds for "
-                   "dimension %d with size %lld", (long long)at, dim,
+    return td_fail(TD_ERROR_INDEX, op, "index %lld is out of bounds "
+                  "for dimension %d with size %lld", (long long)at, dim,
                    (long long)size);
 }
 
@@ -23,6 +23,12 @@ static bool is_index(const char *op, const td_tensor *index)
     return td_dtype_is_integer(index->dtype)
         || td_fail(TD_ERROR_INDEX, op, "an index must hold integers, "
                    "not %s", td_dtype_name(index->dtype));
+}
+
+static bool dim_of(const td_call *call, int *dim)
+{
+    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+                       call->in[0].as.tensor->rank, dim);
 }
 
 static td_tensor *home(td_tensor *index)
@@ -36,8 +42,9 @@ static td_tensor *home(td_tensor *index)
 }
 
 /* indexing: function ravel_index_kernel */
-static bool ravel_one(const char *op, td_tensor *place, td_tensor *index,
-                      int64_t size, int dim, bool wrap)
+static bool ravel_one(const char *op, td_tensor *place,
+                      td_tensor *index, int64_t size, int dim,
+                      bool wrap)
 {
     const td_tensor *i = home(td_expand(index, td_shape_of(place)));
     const int64_t n = td_numel(place);
@@ -74,16 +81,18 @@ static bool broadcast_indices(const td_call *call, td_dims *shape)
     return true;
 }
 
+
 bool ravel_index_kernel(td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor;
     const int n = call->in[1].as.tensors.count;
-    const int dim = (int)td_v_get_int(&call->attr[0], 0);
+    const int64_t from = td_v_get_int(&call->attr[0], 0);
+    const int dim = (int)from;
     const bool wrap = td_v_get_bool(&call->attr[1]);
     td_dims shape;
-    if (dim < 0 || dim + n > x->rank)
+    if (from < 0 || from > x->rank - n)
         return td_fail(TD_ERROR_INDEX, "ravel_index", "too many "
-            "indices: %d from dimension %d of rank %d", n, dim, x->rank);
+           "indices: %d from dimension %d of rank %d", n, dim, x->rank);
     if (!broadcast_indices(call, &shape))
         return false;
     td_scope_begin();
@@ -93,7 +102,8 @@ bool ravel_index_kernel(td_call *call)
         ravel_one("index", place, call->in[1].as.tensors.at[k],
                   x->shape[dim + k], dim + k, wrap);
     if (place && n && !td_self()->symbolic)
-        place = td_sent(place, td_device_of(call->in[1].as.tensors.at[0]));
+        place = td_sent(place,
+                        td_device_of(call->in[1].as.tensors.at[0]));
     return td_return(call, td_scope_end_with(place));
 }
 
@@ -287,18 +297,16 @@ static bool read_places(const td_call *call, place_list *l)
 {
     td_tensor *x = l->x = call->in[0].as.tensor;
     td_tensor *index = l->index = call->in[1].as.tensor;
-    l->covers = (int)td_v_get_int(&call->attr[1], 1);
-    const int64_t left = x->rank - l->covers;
+    const int64_t covers = td_v_get_int(&call->attr[1], 1);
     const char *op = call->op->name;
-    if (!is_index(op, index)
-        || !td_wrap_dim(op, td_v_get_int(&call->attr[0], 0), x->rank,
-                        &l->dim))
+    if (!is_index(op, index) || !dim_of(call, &l->dim))
         return false;
-    if (l->covers < 1 || l->dim + l->covers > x->rank
-        || left + index->rank > TD_MAX_RANK)
-        return td_fail(TD_ERROR_INDEX, op, "%d dimensions from %d on, "
-            "replaced by %d, do not fit rank %d", l->covers, l->dim,
-            index->rank, x->rank);
+    if (covers < 1 || covers > x->rank - l->dim
+        || x->rank - covers + index->rank > TD_MAX_RANK)
+        return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d on, "
+            "replaced by %d, do not fit rank %d", (long long)covers,
+            l->dim, index->rank, x->rank);
+    l->covers = (int)covers;
     l->shape = TD_RANK_0;
     for (int d = 0; d < l->dim; d++)
         l->shape.at[l->shape.count++] = x->shape[d];
@@ -351,7 +359,8 @@ bool index_points_kernel(td_call *call)
 }
 
 /* indexing: function put_elsewhere */
-static bool put_elsewhere(const place_list *l, td_tensor *source, int how)
+static bool put_elsewhere(const place_list *l, td_tensor *source,
+                          int how)
 {
     td_tensor *x = td_view(l->x, covered_as_one(l));
     td_tensor *i = home(l->index);
@@ -380,10 +389,14 @@ static bool put(const td_call *call, td_tensor *x)
         return false;
     td_tensor *source = call->in[2].as.tensor;
     if (source->dtype != x->dtype)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the source is "
-            "%s, the destination %s", td_dtype_name(source->dtype),
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the source "
+            "is %s, the destination %s", td_dtype_name(source->dtype),
             td_dtype_name(x->dtype));
-    const int how = SET + (int)td_v_get_int(&call->attr[2], 0);
+    const int64_t asked = td_v_get_int(&call->attr[2], 0);
+    const int how = SET + (int)asked;
+    if (asked < 0 || asked > MULTIPLY - SET)
+        return td_fail(TD_ERROR_VALUE, call->op->name, "how must be 0, "
+                       "1 or 2, got %lld", (long long)asked);
     l.x = x;
     source = td_expand(source, l.shape);
     if (source && source->storage == x->storage)
@@ -412,7 +425,7 @@ bool put_points__kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1)
-            return td_fail(TD_ERROR_RUNTIME, call->op->name, "dimension "
+           return td_fail(TD_ERROR_RUNTIME, call->op->name, "dimension "
                 "%d of the tensor is expanded, several elements share "
                 "one place; clone it before writing", d);
     td_scope_begin();
@@ -527,9 +540,9 @@ static td_tensor *places_along(const char *op, td_tensor *x, int dim,
         if (index->rank != x->rank
             || (whole && d != dim && index->shape[d] > x->shape[d])) {
             char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
-            td_fail(TD_ERROR_RUNTIME, op, "index of shape %s does not fit "
-                "a tensor of shape %s along dimension %d",
-                td_shape_text(index, have), td_shape_text(x, want), dim);
+            td_fail(TD_ERROR_RUNTIME, op, "index of shape %s does not "
+                "fit a tensor of shape %s along dimension %d",
+               td_shape_text(index, have), td_shape_text(x, want), dim);
             return NULL;
         }
     for (int d = 0; d < x->rank; d++) {
@@ -554,10 +567,10 @@ static td_tensor *as_vector(td_tensor *x)
 
 bool gather_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *index = call->in[1].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
     int dim;
-    if (!td_wrap_dim("gather", td_v_get_int(&call->attr[0], 0), x->rank,
-                     &dim) || !is_index("gather", index))
+    if (!dim_of(call, &dim) || !is_index("gather", index))
         return false;
     td_scope_begin();
     td_tensor *flat = as_vector(x), *at = as_vector(index), *y = NULL;
@@ -609,11 +622,11 @@ static td_tensor *corner(td_tensor *source, const td_tensor *index)
 
 static bool scatter(td_call *call, int how)
 {
-    td_tensor *x = call->in[0].as.tensor, *index = call->in[1].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
     const td_value *v = &call->in[2];
     int dim;
-    if (!td_wrap_dim("scatter", td_v_get_int(&call->attr[0], 0), x->rank,
-                     &dim) || !is_index("scatter", index))
+    if (!dim_of(call, &dim) || !is_index("scatter", index))
         return false;
     td_scope_begin();
     td_tensor *at = as_vector(index), *flat = as_vector(x), *source;
@@ -640,8 +653,8 @@ bool scatter_kernel(td_call *call)
     const int how = strcmp(name, "add") == 0 ? ADD
                   : strcmp(name, "multiply") == 0 ? MULTIPLY : SET;
     if (how == SET && name[0] != '\0')
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "reduce must be "
-                       "'add' or 'multiply', got '%s'", name);
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "reduce must "
+                       "be 'add' or 'multiply', got '%s'", name);
     return scatter(call, how);
 }
 
@@ -658,7 +671,8 @@ static td_dims but_for(td_dims shape, int dim, const td_tensor *x)
 
 bool take_along_dim_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *index = call->in[1].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
     int dim = 0;
     td_dims both = TD_RANK_0;
     if (!is_index("take_along_dim", index))
@@ -667,15 +681,14 @@ bool take_along_dim_kernel(td_call *call)
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
-    } else if (td_wrap_dim("take_along_dim",
-                   td_v_get_int(&call->attr[0], 0), x->rank, &dim)) {
+    } else if (dim_of(call, &dim)) {
         if (x->rank != index->rank)
-            td_fail(TD_ERROR_RUNTIME, "take_along_dim", "index has rank "
-                    "%d, the tensor %d", index->rank, x->rank);
+            td_fail(TD_ERROR_RUNTIME, "take_along_dim", "index has "
+                    "rank %d, the tensor %d", index->rank, x->rank);
         td_tensor one = td_look(x), two = td_look(index);
         one.shape[dim] = two.shape[dim] = 1;
         if (!td_failed() && x->rank > 0
-            && td_broadcast_shapes("take_along_dim", &one, &two, &both)) {
+          && td_broadcast_shapes("take_along_dim", &one, &two, &both)) {
             x = td_expand(x, but_for(both, dim, x));
             index = td_expand(index, but_for(both, dim, index));
         }
@@ -687,17 +700,17 @@ bool take_along_dim_kernel(td_call *call)
 /* indexing: composites that write slices */
 static bool write_slices(td_call *call, td_tensor *source, int how)
 {
-    td_tensor *x = call->in[0].as.tensor, *index = call->in[1].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
     const char *op = call->op->name;
     int dim;
-    if (!td_wrap_dim(op, td_v_get_int(&call->attr[0], 0), x->rank, &dim)
-        || !is_index(op, index))
+    if (!dim_of(call, &dim) || !is_index(op, index))
         return td_return(call, td_scope_end_with(NULL));
     td_tensor *flat = as_vector(x), *at = as_vector(index);
     td_dims expected = td_shape_of(flat);
     if (at && at->rank > 1)
-        td_fail(TD_ERROR_INDEX, op, "argument 'index' must be a vector, "
-                "got rank %d", index->rank);
+        td_fail(TD_ERROR_INDEX, op, "argument 'index' must be a "
+                "vector, got rank %d", index->rank);
     if (!td_failed())
         expected.at[dim] = at->shape[0];
     td_tensor *s = as_vector(source);
@@ -705,8 +718,8 @@ static bool write_slices(td_call *call, td_tensor *source, int how)
     if (s != NULL && source->rank > 0
         && !td_dims_equal(&have, &expected)) {
         char own[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
-        td_fail(TD_ERROR_RUNTIME, op, "the source has shape %s, expected "
-                "%s", td_shape_text(source, own),
+        td_fail(TD_ERROR_RUNTIME, op, "the source has shape %s, "
+                "expected %s", td_shape_text(source, own),
                 td_dims_text(&expected, want));
     }
     at = td_failed() ? NULL : td_run1(&td_ops[TD_OP_ravel_index], 2,
@@ -736,8 +749,8 @@ bool index_fill_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     const td_value *v = &call->in[2];
     if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the value must "
-            "have rank 0, got %d", v->as.tensor->rank);
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the value "
+            "must have rank 0, got %d", v->as.tensor->rank);
     td_scope_begin();
     td_tensor *value = v->kind == TD_TENSOR
         ? td_to(v->as.tensor, x->dtype)
@@ -747,20 +760,21 @@ bool index_fill_kernel(td_call *call)
 }
 
 /* indexing: kernel nonzero */
-static bool count_points(const td_tensor *mask, int64_t *n)
+static int64_t count_points(const td_tensor *mask)
 {
     const bool *on = td_at(mask);
-    *n = 0;
+    int64_t n = 0;
     for (int64_t i = 0; i < td_numel(mask); i++)
-        *n += on[i];
-    return true;
+        n += on[i];
+    return n;
 }
+
 
 static td_tensor *coordinates(td_tensor *mask)
 {
-    int64_t n = 0;
-    if (mask == NULL || !count_points(mask, &n))
+    if (mask == NULL)
         return NULL;
+    const int64_t n = count_points(mask);
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
                               (td_tensor_options){ .dtype = TD_INT64 });
     const bool *on = td_at(mask);
@@ -778,12 +792,13 @@ static td_tensor *coordinates(td_tensor *mask)
     return out;
 }
 
+
 bool nonzero_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     if (td_self()->symbolic)
-        return td_fail(TD_ERROR_UNSUPPORTED, "nonzero", "the shape of the "
-                       "result depends on values that a trace lacks");
+        return td_fail(TD_ERROR_UNSUPPORTED, "nonzero", "the shape of "
+                     "the result depends on values that a trace lacks");
     td_scope_begin();
     td_tensor *mask = td_contiguous(td_to(x, TD_BOOL)), *here = mask;
     if (mask && !td_on_host(mask)) {
@@ -849,7 +864,8 @@ bool masked_scatter_kernel(td_call *call)
 
 bool take_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *index = call->in[1].as.tensor;
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
     td_scope_begin();
     td_tensor *y = td_index_points(td_reshape(x, TD_DIMS(-1)), index,
                                    0, 1);
@@ -859,15 +875,16 @@ bool take_kernel(td_call *call)
 /* indexing: kernel embedding */
 bool embedding_kernel(td_call *call)
 {
-    td_tensor *index = call->in[0].as.tensor, *w = call->in[1].as.tensor;
+    td_tensor *index = call->in[0].as.tensor;
+    td_tensor *w = call->in[1].as.tensor;
     if (w->rank != 2)
-        return td_fail(TD_ERROR_RUNTIME, "embedding", "argument 'weight' "
-                       "must be a matrix, got rank %d", w->rank);
+        return td_fail(TD_ERROR_RUNTIME, "embedding", "argument "
+                     "'weight' must be a matrix, got rank %d", w->rank);
     int64_t pad = td_v_get_int(&call->attr[0], 0);
     const bool pads = call->attr[0].kind != TD_NONE;
     if (pads && (pad < -w->shape[0] || pad >= w->shape[0]))
-        return td_fail(TD_ERROR_RUNTIME, "embedding", "padding_idx %lld "
-            "is not one of %lld rows", (long long)pad,
+        return td_fail(TD_ERROR_RUNTIME, "embedding", "padding_idx "
+            "%lld is not one of %lld rows", (long long)pad,
             (long long)w->shape[0]);
     pad += pad < 0 ? w->shape[0] : 0;
     td_scope_begin();
@@ -905,8 +922,8 @@ bool one_hot_kernel(td_call *call)
 {
     td_tensor *input = call->in[0].as.tensor;
     if (input->dtype != TD_INT64)
-        return td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
-                       "be int64, got %s", td_dtype_name(input->dtype));
+        return td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' "
+                  "must be int64, got %s", td_dtype_name(input->dtype));
     td_scope_begin();
     const int64_t n = count_classes(input,
                                     td_v_get_int(&call->attr[0], -1));

@@ -193,21 +193,27 @@ static bool write_items(const lines *w, int64_t i, number *line,
 }
 /* order: function nth_key */
 /* The key that stands at `nth` (from 0) of n items in order; *ties is
-   how many items with this key come before that place, and itself. */
-static uint64_t nth_key(const item *a, int64_t n, int64_t nth,
+   how many items with this key come before that place, and itself.
+   There is room for n items at b. */
+static uint64_t nth_key(const item *a, item *b, int64_t n, int64_t nth,
                         int64_t *ties)
 {
-    uint64_t key = 0, known = 0;
+    uint64_t key = 0;
     for (int shift = 56; shift >= 0; shift -= 8) {
-        int64_t count[256] = { 0 };
+        int64_t count[256] = { 0 }, kept = 0;
         uint64_t box = 0;
         for (int64_t j = 0; j < n; j++)
-            if ((a[j].key & known) == key)
-                count[a[j].key >> shift & 255]++;
+            count[a[j].key >> shift & 255]++;
         while (nth >= count[box])
             nth -= count[box++];
         key |= box << shift;
-        known |= UINT64_C(255) << shift;
+        if (count[box] == n)
+            continue;
+        for (int64_t j = 0; j < n; j++)
+            if ((a[j].key >> shift & 255) == box)
+                b[kept++] = a[j];
+        a = b;
+        n = kept;
     }
     *ties = nth + 1;
     return key;
@@ -219,7 +225,7 @@ static item *smallest_items(item *a, int64_t n, int64_t k)
     if (n <= FEW || k > n / 4 || k == 0)
         return sort_items(a, a + n, n);
     int64_t ties, found = 0;
-    const uint64_t last = nth_key(a, n, k - 1, &ties);
+    const uint64_t last = nth_key(a, a + n, n, k - 1, &ties);
     for (int64_t j = 0; j < n; j++)
         if (a[j].key < last || (a[j].key == last && ties-- > 0))
             a[found++] = a[j];
@@ -247,7 +253,7 @@ static int64_t place_of_nth(item *items, int64_t n, int64_t nth)
     if (n <= FEW)
         return insert_each(items, n)[nth].place;
     int64_t ties;
-    const uint64_t key = nth_key(items, n, nth, &ties);
+    const uint64_t key = nth_key(items, items + n, n, nth, &ties);
     for (int64_t j = 0;; j++)
         if (items[j].key == key && --ties == 0)
             return j;

@@ -350,7 +350,8 @@ static bool reduce_elsewhere(const char *what, td_tensor *x,
 }
 static const char *name_of_fold(const reduction *r, int kind)
 {
-    return kind == TD_FOLD_SUM ? "sum" : kind == TD_FOLD_PRODUCT ? "prod"
+    return kind == TD_FOLD_SUM ? "sum"
+         : kind == TD_FOLD_PRODUCT ? "prod"
          : kind == TD_FOLD_MAX ? (r->truth ? "any" : "amax")
                                : (r->truth ? "all" : "amin");
 }

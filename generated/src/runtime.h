@@ -59,7 +59,7 @@ typedef struct td_thread {
     /* hooks: td_thread fields */
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
     /* functional: td_thread fields */
-    struct td_note *stopped;        /* of the node at which a pass stopped */
+    struct td_note *stopped;        /* of the node where a pass stopped */
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */

@@ -3,6 +3,7 @@
 /* Operators that are formulas of operators. */
 #include <math.h>
 #include <treadle/elementwise.h>
+#include <treadle/indexing.h>
 #include <treadle/order.h>
 #include <treadle/statistics.h>
 #include "autograd.h"
@@ -364,23 +365,29 @@ static td_tensor *draws(td_call *call, td_tensor **more)
                 k, again);
 }
 
-/* The places of n rows in the order of their elements. */
+static td_tensor *pick(td_tensor *x, int dim, td_tensor *places)
+{
+    return td_rank(x) == 1 ? td_gather(x, 0, places)
+                           : td_index_select(x, dim, places);
+}
+
+/* The places of n rows, or numbers, in the order of their elements. */
 static td_tensor *order_rows(td_tensor *rows)
 {
     td_tensor *order = td_count_up(td_size(rows, 0));
-    const int64_t letters = td_size(rows, 1);
+    const int64_t letters = td_rank(rows) == 1 ? 1 : td_size(rows, 1);
     for (int64_t c = letters - 1; c >= 0 && !td_failed(); c--) {
         td_tensor *places = NULL;
         td_scope_begin();
-        td_sort(td_index_select(td_select(rows, 1, c), 0, order), 0,
-                false, &places);
-        order = td_scope_end_with(td_index_select(order, 0, places));
+        td_tensor *letter = td_rank(rows) == 1 ? rows
+                          : td_select(rows, 1, c);
+        td_sort(pick(letter, 0, order), 0, false, &places);
+        order = td_scope_end_with(pick(order, 0, places));
     }
     return order;
 }
 
-
-/* The slices of x along dim as rows of a matrix. */
+/* The slices of x along dim as rows of a matrix; a vector as it is. */
 static td_tensor *as_rows_of(td_tensor *x, int dim)
 {
     td_dims turned = { x->rank, { dim } };
@@ -388,17 +395,19 @@ static td_tensor *as_rows_of(td_tensor *x, int dim)
         if (d != dim)
             turned.at[k++] = d;
     const int64_t n = x->shape[dim];
-    return td_reshape(td_permute(x, turned),
-                      TD_DIMS(n, n > 0 ? td_numel(x) / n : 0));
+    return x->rank == 1 ? x : td_reshape(td_permute(x, turned),
+        TD_DIMS(n, n > 0 ? td_numel(x) / n : 0));
 }
 
 static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
                               td_tensor **inverse, td_tensor **counts)
 {
     const int64_t n = td_failed() ? 0 : td_size(rows, 0);
-    rows = td_index_select(rows, 0, order);
-    td_tensor *fresh = td_any(td_ne(td_tail(rows, 0), td_head(rows, 0)),
-        (td_reduce_options){ .dims = TD_DIMS(1) });
+    rows = td_failed() ? NULL : pick(rows, 0, order);
+    td_tensor *fresh = td_ne(td_tail(rows, 0), td_head(rows, 0));
+    if (!td_failed() && td_rank(rows) == 2)
+        fresh = td_any(fresh, (td_reduce_options){
+            .dims = TD_DIMS(1) });
     td_tensor *parts[] = { td_count_up(n > 0), td_cumsum(fresh, 0) };
     td_tensor *group = td_failed() ? NULL : td_cat(parts, 2, 0);
     const int64_t k = n > 0 && !td_failed()
@@ -408,8 +417,8 @@ static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
                     TD_INT64);
     *inverse = td_to(add_at(td_to(group, TD_FLOAT64), order, n),
                      TD_INT64);
-    return td_index_select(order, 0, td_sub(td_cumsum(*counts, 0),
-                                            *counts));
+    return td_failed() ? NULL : pick(order, 0,
+        td_sub(td_cumsum(*counts, 0), *counts));
 }
 
 static td_tensor *unique_like(td_call *call, bool sorted,
@@ -434,7 +443,7 @@ static td_tensor *unique_like(td_call *call, bool sorted,
         *more++ = flat ? td_reshape(inverse, shape) : inverse;
     if (td_v_get_bool(&attr[1]))
         *more++ = counts;
-    return td_index_select(x, dim, first);
+    return td_failed() ? NULL : pick(x, dim, first);
 }
 
 

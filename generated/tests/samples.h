@@ -168,7 +168,8 @@ static td_value sample_value(sample_call *s, const td_parameter *p,
     s->bad = s->bad || end == start;
     s->at = end;
     if (p->kind == TD_P_INT || (p->kind == TD_P_SCALAR
-        && isfinite(number) && !memchr(start, '.', (size_t)(end - start))))
+        && isfinite(number)
+        && !memchr(start, '.', (size_t)(end - start))))
         return td_v_int((int64_t)number);
     return td_v_float(number);
 }
@@ -190,9 +191,10 @@ static void sample_attribute(sample_call *s, const char *text,
     static char words[SAMPLE_MOST][32];
     const char *rest = s->at;
     s->at = text ? text : s->at;
-    s->attr[index] = p->kind == TD_P_STRING && !sample_takes(s, "None")
-        ? sample_word(s, words[index])
-        : sample_value(s, p, &s->dims[index]);
+    s->attr[index] = p->kind != TD_P_STRING
+        ? sample_value(s, p, &s->dims[index])
+        : sample_takes(s, "None") ? td_v_none()
+        : sample_word(s, words[index]);
     s->at = text ? rest : s->at;
 }
 

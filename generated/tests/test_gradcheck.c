@@ -91,7 +91,7 @@ static void no_operator_lacks_rule_sample_or_sentence(void **state)
         const td_rule_kind kind = td_rule_of(op)->kind;
         const char *lacks = !*td_op_documentation(op) ? "sentence"
             : takes_tensors(op) && kind == TD_RULE_UNKNOWN ? "rule"
-            : kind == TD_RULE_FUNCTION && !has_sample(op->name)
+            : td_op_differentiable(op) && !has_sample(op->name)
             ? "sample" : NULL;
         if (lacks != NULL)
             print_error("%s has no %s\n", op->name, lacks);

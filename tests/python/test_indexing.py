@@ -187,3 +187,106 @@ def test_values_that_do_not_fit():
         x[[0, 1]] = td.ones(2, 4, dtype=td.int64)
     with pytest.raises(RuntimeError, match="expanded"):
         td.zeros(1, 4).expand(3, 4)[[0, 1]] = 1
+
+
+def test_functions_along_a_dimension():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        shape = rng.integers(1, 5, rng.integers(1, 4))
+        a, d = rng.standard_normal(shape), int(rng.integers(0, len(shape)))
+        x = make(a, rng.integers(0, 3))
+        few = [int(rng.integers(1, n + 1)) for n in shape]
+        few[d] = int(rng.integers(1, 6))
+        k = rng.integers(0, shape[d], few)
+        corner = a[tuple(slice(n) if e != d else slice(None) for e, n in enumerate(few))]
+        same(td.gather(x, d - len(shape), make(k)), np.take_along_axis(corner, k, d))
+        src, at = rng.standard_normal(few), list(np.indices(few))
+        at[d] = k
+        for op, how in ((np.add, "add"), (np.multiply, "multiply")):
+            b = a.copy()
+            op.at(b, tuple(at), src)
+            same(x.scatter(d, make(k), make(src), reduce=how), b)
+        b = a.copy()
+        b[tuple(at)] = 2
+        same(x.scatter(d, make(k), value=2), b)
+        n = int(rng.integers(1, 5))
+        k, part = rng.integers(0, shape[d], n), list(shape)
+        part[d] = n
+        src, b = rng.standard_normal(part), np.moveaxis(a.copy(), d, 0)
+        np.add.at(b, k, 2 * np.moveaxis(src, d, 0))
+        same(td.index_add(x, d, make(k), make(src), alpha=2), np.moveaxis(b, 0, d))
+        mask = rng.random(shape) < .5
+        same(td.masked_select(x, make(mask)), a[mask])
+        same(td.nonzero(make(mask)), np.argwhere(mask))
+        for one, other in zip(td.where(make(mask)), np.nonzero(mask)):
+            same(one, other)
+        k = rng.integers(-a.size, a.size, (2, 2))
+        same(td.take(x, make(k)), np.take(a, k))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8", "bool"])
+def test_every_dtype(dtype):
+    a = np.array([[0, 1, 2], [3, 0, 1]]).astype(dtype)
+    x, at = make(a), td.tensor([[0, 0], [2, 1]])
+    assert x.dtype is getattr(td, dtype)
+    same(x.gather(1, at), np.take_along_axis(a, np.array(at.tolist()), 1))
+    same(x[[1, 0, 1]], a[[1, 0, 1]])
+    same(x.scatter_add(1, at, x), {"bool": np.array([[1, 1, 1], [1, 0, 1]])}.get(
+        dtype, np.array([[1, 1, 2], [3, 0, 4]])))
+    same(td.index_fill(x, 0, td.tensor([0]), 1), np.array([[1, 1, 1], a[1]]).astype(dtype))
+    half = td.tensor([1.5, 2.5]).half()
+    assert half[[1, 0]].float().tolist() == [2.5, 1.5]
+
+
+def test_empty_and_rank_nought():
+    x, one, none = td.tensor(3.0), td.tensor(0), td.zeros(0, dtype=td.int64)
+    assert x.gather(0, one).tolist() == 3 and x.gather(0, td.tensor([0, 0])).shape == (2,)
+    assert x.scatter(0, one, 5.0).tolist() == 5 and x.take(one).tolist() == 3
+    assert td.zeros(2, 3)[none].shape == (0, 3) and td.zeros(0, 3)[none].shape == (0, 3)
+    assert td.nonzero(x).shape == (1, 0) and td.nonzero(td.zeros(0, 3)).shape == (0, 2)
+    assert td.zeros(2).index_add(0, none, td.zeros(0)).tolist() == [0, 0]
+    assert td.masked_select(td.ones(2, 3), td.tensor(False)).shape == (0,)
+    with pytest.raises(IndexError):
+        td.zeros(0, 3)[[0]]
+
+
+def test_embedding_and_one_hot():
+    F = td.nn.functional
+    w = td.tensor([[1., 2.], [3., 4.], [5., 6.]], requires_grad=True)
+    words = td.tensor([[0, 2], [2, 1]])
+    y = F.embedding(words, w, padding_idx=-1)
+    assert y.tolist() == [[[1, 2], [5, 6]], [[5, 6], [3, 4]]]
+    (y * y).sum().backward()
+    assert w.grad.tolist() == [[2, 4], [6, 8], [0, 0]]
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        F.embedding(td.tensor([3]), w)
+    with pytest.raises(RuntimeError, match="padding_idx 3"):
+        F.embedding(words, w, 3)
+    table = td.tensor([[3., 4.], [.3, .4]])
+    F.embedding(td.tensor([0, 1, 0]), table, max_norm=1.0)
+    np.testing.assert_allclose(table.tolist(), [[.6, .8], [.3, .4]], rtol=1e-6)
+    assert F.one_hot(td.tensor([1, 0]), 3).tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert F.one_hot(td.tensor([[2]])).tolist() == [[[0, 0, 1]]]
+    for bad, n in (([-1], 3), ([3], 3), ([], -1)):
+        with pytest.raises(RuntimeError, match="classes"):
+            F.one_hot(td.tensor(bad, dtype=td.int64), n)
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda x: x.gather(0, td.tensor([[2]])), IndexError, "index 2 is out of bounds"),
+    (lambda x: x.gather(0, td.tensor([[-1]])), IndexError, "index -1 is out of bounds"),
+    (lambda x: x.gather(0, td.tensor([0])), RuntimeError, r"\[1\] does not fit"),
+    (lambda x: x.gather(2, td.tensor([[0]])), IndexError, "dim"),
+    (lambda x: x.gather(0, td.tensor([[0.]])), IndexError, "integers"),
+    (lambda x: x.scatter(0, td.tensor([[0]]), x.long()), RuntimeError, "int64"),
+    (lambda x: x.scatter(0, td.tensor([[0]]), 1., reduce="mean"), RuntimeError, "'mean'"),
+    (lambda x: x.scatter(0, td.tensor([[0, 0]]), td.ones(1, 1)), RuntimeError, "source has 1"),
+    (lambda x: x.index_add(0, td.tensor([0]), td.ones(2, 3)), RuntimeError, r"\[1, 3\]"),
+    (lambda x: x.index_copy(0, td.tensor([[0]]), x), IndexError, "vector"),
+    (lambda x: x.masked_select(x), RuntimeError, "'mask' must be bool"),
+    (lambda x: x.masked_scatter(x > 0, td.ones(2)), RuntimeError, "6 places"),
+    (lambda x: x.take(td.tensor([6])), IndexError, "index 6 is out of bounds"),
+])
+def test_arguments_that_are_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call(td.ones(2, 3))

@@ -30,6 +30,7 @@ TD_API bool td_is_leaf(const td_tensor *x);
 TD_API td_tensor *td_grad_of(const td_tensor *x);
 TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
 TD_API td_tensor *td_detach(td_tensor *x);
+TD_API td_tensor *td_base(const td_tensor *x);
 TD_API const char *td_grad_fn_name(const td_tensor *x);
 TD_API int td_output_nr(const td_tensor *x);
 
@@ -38,7 +39,7 @@ typedef struct td_backward_options {
     td_tensor *gradient;    /* NULL: one, for a root of one element */
     bool retain_graph;      /* keep the nodes for another pass */
     bool create_graph;      /* record the pass: second derivatives */
-    td_tensor *const *inputs;   /* add to these only, not to all leaves */
+    td_tensor *const *inputs;   /* add to these only; NULL: to leaves */
     int n_inputs;
 } td_backward_options;
 

@@ -25,6 +25,8 @@ nograd = no_grad
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
+# indexing: imports of further parts of the package
+from ._indexing import *
 # arranging: imports of further parts of the package
 from ._arranging import *
 # statistics: imports of further parts of the package

@@ -66,7 +66,8 @@ def _end(tree, beyond):
 
 
 def _filled(got, like):
-    return [zeros_like(x) if g is None else g for g, x in zip(got, like)]
+    return [zeros_like(x) if g is None else g
+            for g, x in zip(got, like)]
 # functional: functions that transform functions
 
 
@@ -149,7 +150,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         beyond or any(t.requires_grad for t in along))
     got = push(lift(outs, _leaves(chosen)), along, record)
     if strict and any(g is None for g in got):
-        raise RuntimeError("jvp: an output does not depend on the inputs")
+        raise RuntimeError("jvp: an output does not depend on any "
+                           "input")
     result = (_end(out, beyond),
               _rebuild(out, iter(_filled(got, outs))))
     return (*result, _end(aux, beyond)) if has_aux else result

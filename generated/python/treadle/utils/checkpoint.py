@@ -70,7 +70,9 @@ def checkpoint(function, *args, use_reentrant=None,
 def checkpoint_sequential(functions, segments, input,
                           use_reentrant=None, preserve_rng_state=True):
     """Run a Sequential in segments, all but the last checkpointed."""
-    functions = list(getattr(functions, "children", lambda: functions)())
+    if hasattr(functions, "children"):
+        functions = functions.children()
+    functions = list(functions)
     size = len(functions) // segments
 
     def run(part):

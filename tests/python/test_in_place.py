@@ -1,0 +1,221 @@
+# needs: in-place activations indexing python
+"""Changes in place: histories, views, versions, refusals."""
+import gc
+
+import pytest
+import treadle as td
+
+WIDE = {"dtype": td.float64}
+
+
+def leaf(*shape):
+    return (td.rand(*shape, **WIDE) + 0.5).requires_grad_()
+
+
+def rows(x, w):
+    y = td.zeros(3, 2, **WIDE)
+    y[0] = w[0]
+    y[0] += 1
+    y[1] = x[1] * 2
+    return y * y
+
+
+def overlapping_views(x, w):
+    y = x * 1
+    a, b = y.view(6), y.t()
+    a[5] = 0
+    b[0] = b[0] * 2
+    a[1:4].sigmoid_()
+    return (a * a).sum() + (b * x.t()).sum() + y
+
+
+def saved_operands(x, w):
+    y = x * 1
+    y.mul_(w)
+    y.mul_(y)
+    y.div_(w + 1).exp_().pow_(2)
+    return y - w
+
+
+def an_old_view_sees_the_change(x, w):
+    y = x * 2
+    v = y[0]
+    y.mul_(w)
+    return v * y[1]
+
+
+def expanded_view(x, w):
+    y = x[:1] * 1
+    v = y.expand(3, 2)
+    y.mul_(2)
+    return v * w
+
+
+def lists_and_masks(x, w):
+    y = x * 1
+    y[[0, 2], [1, 0]] = w[0]
+    y[y > 1.2] = 0
+    y.index_put_((td.tensor([0, 0]), td.tensor([0, 0])), w[1], accumulate=True)
+    y[[1], :] *= 3
+    return y * x
+
+
+def scattered(x, w):
+    y = td.zeros(3, 2, **WIDE)
+    at = td.tensor([[0, 1], [1, 0]])
+    y.scatter_(1, at, x).scatter_add_(0, at, w)
+    y.index_add_(0, td.tensor([1, 1]), x[:2], alpha=2)
+    y.index_copy_(1, td.tensor([1]), w[:, 1:]).index_fill_(0, td.tensor([0]), 3)
+    return y * y
+
+
+def filled(x, w):
+    y = x * w
+    y[0].fill_(2)
+    y[1].zero_()
+    y.masked_fill_(td.tensor([True, False]), 1.0)
+    return y * y
+
+
+def broadcast_source(x, w):
+    y = x * 1
+    y[1:] = w[0]
+    y.t()[1].copy_(w[:, 1])
+    return y * y
+
+
+FUNCTIONS = [rows, overlapping_views, saved_operands, an_old_view_sees_the_change,
+             expanded_view, lists_and_masks, scattered, filled, broadcast_source]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_gradients_through_changes(f):
+    x, w = leaf(3, 2), leaf(3, 2)
+    assert td.autograd.gradcheck(f, (x, w))
+    assert td.autograd.gradgradcheck(f, (x, w))
+
+
+def test_golden_numbers_of_pytorch():
+    w = td.tensor([1., 2.], requires_grad=True)
+    y = td.zeros(3, 2)
+    y[0] = w
+    y[0] += 1
+    y[1] = w * 2
+    (y * y).sum().backward()
+    assert w.grad.tolist() == [12.0, 22.0]
+    x = td.tensor([1., 2., 3.], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [12.0, 24.0, 36.0]
+    assert x.grad.tolist() == [72.0, 144.0, 216.0]
+
+
+def test_nothing_comes_of_what_is_overwritten():
+    x = td.ones(3, requires_grad=True)
+    y = x * 2
+    y.copy_(td.zeros(3))
+    assert y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+    y = x * 2
+    y[1:] = float("inf")
+    (y * td.tensor([1., float("inf"), 1.])).sum().backward()
+    assert x.grad.tolist() == [2, 0, 0]
+
+
+def test_what_is_a_view():
+    x = td.zeros(2, 3)
+    v = x[0]
+    assert v._base is x and v[1:]._base is x and x._base is None
+    assert x.detach()._base is None and x.clone()._base is None
+    assert x.contiguous() is not None and x.t().reshape(6)._base is None
+    w = td.ones(3, requires_grad=True)
+    x[1] = w
+    assert x.requires_grad and v.requires_grad and not v.is_leaf
+    assert v._version == x._version == 1
+
+
+def refused(words):
+    return pytest.raises(RuntimeError, match=words)
+
+
+def test_changes_that_are_refused():
+    x = td.ones(3, 2, requires_grad=True)
+    with refused("a leaf that requires a gradient"):
+        x.add_(1)
+    with refused("a view of a leaf that requires a gradient"):
+        x[0].add_(1)
+    with refused("a view of a leaf"):
+        x[0] = 1
+    with refused("a view of a leaf"):
+        x[[0, 1], 1] = 1
+    y = x * 1
+    with td.no_grad():
+        v, z = y[0], x[1:]
+        x[0] = 5
+    assert x[0].tolist() == [5, 5]
+    with refused("while gradients were not recorded"):
+        v.add_(x[0])
+    with refused("cannot hold the broadcast shape"):
+        y[:1].add_(x)
+    with refused("int64"):
+        td.zeros(2, dtype=td.int64).add_(x[0])
+
+
+@pytest.mark.parametrize("change", [
+    lambda y: y.add_(1), lambda y: y[0].zero_(), lambda y: y.t().mul_(2),
+    lambda y: y.detach().add_(1), lambda y: y.__setitem__(0, 1)])
+def test_saved_values_that_were_changed_are_noticed(change):
+    x = td.ones(3, 2, requires_grad=True)
+    y = x * 2
+    z = y * y
+    change(y)
+    with refused("gradient of mul was modified in place: input"):
+        z.sum().backward()
+
+
+def test_assigning_a_view_to_itself_makes_no_node():
+    x = td.ones(3, 2, requires_grad=True)
+    y = x * 1
+    v = y[0]
+    before = y._version
+    y[0] = v
+    assert y._version == before
+    y[0] = v.detach()
+    y.sum().backward()
+    assert x.grad.tolist() == [[0, 0], [1, 1], [1, 1]]
+
+
+def test_views_and_changes_leave_nothing_behind():
+    gc.collect()
+    nodes, stats = td.live_node_count(), td.memory_stats()
+    for f in FUNCTIONS:
+        x, w = leaf(3, 2), leaf(3, 2)
+        f(x, w).sum().backward()
+        f(x, w)
+    del x, w
+    gc.collect()
+    assert td.live_node_count() == nodes
+    assert td.memory_stats()["live_tensors"] <= stats["live_tensors"] \
+        if "live_tensors" in stats else True
+
+
+def test_as_strided():
+    x = leaf(12)
+    y = (x * 1).reshape(3, 4)
+    v = y.as_strided((2, 2), (4, 1), 1)
+    assert v.tolist() == [y[0, 1:3].tolist(), y[1, 1:3].tolist()]
+    assert td.autograd.gradcheck(lambda x: (x * x).as_strided((3, 3), (2, 1), 1), (x,))
+    with pytest.raises(RuntimeError, match="do not fit"):
+        y.as_strided((4, 4), (4, 1), 1)
+
+
+def test_a_long_chain_of_changes_is_linear():
+    x = td.ones(4, requires_grad=True)
+    y = x * 1
+    for i in range(2000):
+        y[i % 4] *= 1.0
+    y.sum().backward()
+    assert x.grad.tolist() == [1, 1, 1, 1]
