@@ -106,7 +106,8 @@ bool place_rule(td_backward_pass *b)
     if (shape.count > 0)
         line.at[axis] = n;
     td_tensor *numbers = td_arange(td_int(0), td_int(n), td_int(1),
-        (td_tensor_options){ .dtype = TD_INT64 });
+        (td_tensor_options){ .dtype = TD_INT64,
+                             .device = td_device_of(b->grad[0]) });
     b->grad_in[0] = choose(td_eq(td_reshape(numbers, line), place),
                            td_v_tensor(g), zero());
     return !td_failed();

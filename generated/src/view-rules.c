@@ -11,8 +11,9 @@ static td_tensor *zeros_for(const td_call *call)
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape))
         return NULL;
+    td_tensor *g = call->in[0].as.tensor;
     return td_zeros(shape, (td_tensor_options){
-        .dtype = call->in[0].as.tensor->dtype });
+        .dtype = g->dtype, .device = td_device_of(g) });
 }
 
 static td_opt_i64 optional(const td_value *v)

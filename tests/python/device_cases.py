@@ -102,6 +102,25 @@ def updates_in_place():
 
 
 @case
+def gradients_of_parts_and_arrangements():
+    x = td.randn(2, 3, 4)
+    i = td.tensor([2, 0, 2])
+    for f in (lambda x: x[1:, ::2] * x[0, 1, 2], lambda x: td.index_select(x, 1, i.to(x.device)),
+              lambda x: td.max(x, 1)[0] * x[:, 0], lambda x: x.tril(1).flip(0, 2).roll(1, 0),
+              lambda x: F.pad(x, [1, 2, -1, 1], value=3), lambda x: F.pad(x, [1, 2], "reflect"),
+              lambda x: x.unfold(2, 2, 1).diagonal(0, 1, 3), lambda x: x.repeat(2, 1, 3),
+              lambda x: F.fold(F.unfold(x, 2), (3, 4), 2), lambda x: td.diag_embed(x, 1),
+              lambda x: F.interpolate(x[None], size=(5, 3), mode="bilinear"),
+              lambda x: x.repeat_interleave(2, 1), lambda x: td.einsum("bij,bkj->bik", x, x),
+              lambda x: td.baddbmm(x[:, :, :3], x, x.transpose(1, 2), beta=0.5)):
+        here, there = x.clone().requires_grad_(), x.cuda().requires_grad_()
+        same(f(there), f(here), 1e-5)
+        (f(here) ** 2).sum().backward()
+        (f(there) ** 2).sum().backward()
+        same(there.grad, here.grad, 1e-4)
+
+
+@case
 def conversions_between_all_types():
     kinds = (td.float32, td.float64, td.int64, td.int32, td.uint8, td.bool,
              td.float16, td.bfloat16, td.int8, td.int16)
