@@ -966,7 +966,7 @@ static bool contract(term *a, term *b, const char *wanted)
         return too_many(n);
     term c = { .n = n };
     td_dims shape = { n, { 0 } };
-    snprintf(c.letter, sizeof c.letter, "%s%s%s", batch, left, right);
+    strcat(strcat(strcpy(c.letter, batch), left), right);
     for (int d = 0; d < n; d++) {
         const int64_t size = size_of(a, c.letter[d]);
         shape.at[d] = size == 1 ? size_of(b, c.letter[d]) : size;

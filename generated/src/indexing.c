@@ -303,9 +303,9 @@ static bool read_places(const td_call *call, place_list *l)
         return false;
     if (covers < 1 || covers > x->rank - l->dim
         || x->rank - covers + index->rank > TD_MAX_RANK)
-        return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d on, "
-            "replaced by %d, do not fit rank %d", (long long)covers,
-            l->dim, index->rank, x->rank);
+        return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d "
+            "on, replaced by %d, do not fit rank %d",
+            (long long)covers, l->dim, index->rank, x->rank);
     l->covers = (int)covers;
     l->shape = TD_RANK_0;
     for (int d = 0; d < l->dim; d++)
