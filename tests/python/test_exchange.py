@@ -627,3 +627,16 @@ def test_arrays_on_request():
     assert x.__array__(copy=False).ctypes.data == x.data_ptr()
     with pytest.raises(ValueError, match="__array__.*copy"):
         x.__array__("float32", copy=False)
+
+
+def test_a_sum_scales_what_it_adds():
+    x = td.tensor([1.0, -2.0], requires_grad=True)
+    assert td.add(x, x, alpha=2).tolist() == [3, -6]
+    assert x.sub(1, alpha=3).tolist() == [-2, -5]
+    assert td.add(x, other=x, alpha=2).tolist() == [3, -6]
+    assert td.add(input=x, other=x, alpha=2).tolist() == [3, -6]
+    assert x.detach().clone().add_(x.detach(), alpha=0.5).tolist() == [1.5, -3]
+    td.sub(x, x * x, alpha=3).sum().backward()
+    assert x.grad.tolist() == [-5.0, 13.0]
+    with pytest.raises(TypeError, match="alpha"):
+        td.mul(x, x, alpha=2)

@@ -7,18 +7,6 @@ from . import _C
 from ._C import Tensor
 
 
-def _scaling(op):
-    @_wraps(op)
-    def function(*operands, alpha=1, **named):
-        if alpha != 1 and "other" in named:
-            named["other"] = named["other"] * alpha
-        elif alpha != 1:
-            operands = (*operands[:-1], operands[-1] * alpha)
-        return op(*operands, **named)
-    function.__doc__ += "\n\nother is multiplied by alpha."
-    return function
-
-
 def div(input, other, *, rounding_mode=None):
     """Quotient; rounded down ("floor") or towards zero ("trunc")."""
     if rounding_mode is None:
@@ -83,8 +71,6 @@ def clamp_max(input, max):
     return clamp(input, None, max)
 
 
-add, sub = _scaling(_C.add), _scaling(_C.sub)
-add_, sub_ = _scaling(_C.add_), _scaling(_C.sub_)
 for _name, _op in list(globals().items()):
     if _name[0] not in "_T":
         setattr(Tensor, _name, _op)

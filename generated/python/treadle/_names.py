@@ -310,6 +310,7 @@ _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input",
              "x1": "input", "x2": "other"}
 _WITHOUT_EFFECT = {"layout", "memory_format", "pin_memory",
                    "non_blocking"}
+_SUMS = {"add", "add_", "sub", "sub_"}
 
 
 def _spare(op, *args, **named):
@@ -321,6 +322,12 @@ def _spare(op, *args, **named):
             rest[first] = rest.pop(second)
     if op.__name__.endswith("_like"):
         wants_grad = rest.pop("requires_grad", False)
+    if "alpha" in rest and op.__name__ in _SUMS:
+        alpha = rest.pop("alpha")
+        if "other" in rest:
+            rest["other"] = rest["other"] * alpha
+        else:
+            args = (*args[:-1], args[-1] * alpha)
     if rest.keys() == named.keys():
         return NotImplemented
     result = op(*args, **rest)
