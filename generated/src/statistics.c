@@ -195,7 +195,7 @@ static td_tensor *nonzeros(td_call *call, td_tensor **second)
 {
     (void)second;
     return td_sum(td_ne_scalar(operand(call, 0), td_int(0)),
-                  over(call, &call->attr[0], &(td_value){ TD_NONE }));
+                  over(call, &call->attr[0], &(td_value){ .kind = TD_NONE }));
 }
 
 static td_tensor *sum_of_numbers(td_call *call, td_tensor **second)
