@@ -194,8 +194,9 @@ static td_tensor *cosine(td_call *call, td_tensor **second)
 static td_tensor *nonzeros(td_call *call, td_tensor **second)
 {
     (void)second;
+    const td_value none = td_v_none();
     return td_sum(td_ne_scalar(operand(call, 0), td_int(0)),
-                  over(call, &call->attr[0], &(td_value){ .kind = TD_NONE }));
+                  over(call, &call->attr[0], &none));
 }
 
 static td_tensor *sum_of_numbers(td_call *call, td_tensor **second)
