@@ -42,11 +42,8 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
         bound[n++] = call->in[i];
     for (int i = 0; i < call->n_attr; i++)
         bound[n++] = attr[i];
-    td_scope_begin();
-    const bool ok = td_formula_run(&formulas[which], "xabgy", bound,
-                                   &result);
-    return td_return(call, td_scope_end_with(
-        ok ? result.as.tensor : NULL));
+    return td_formula_run(&formulas[which], "xabgy", bound, &result)
+        && td_return(call, result.as.tensor);
 }
 
 #define FORMULA(name, parameters, text, doc)                          \
@@ -109,11 +106,10 @@ bool prelu_kernel(td_call *call)
             (long long)td_numel(w), (long long)channels);
     if (x->rank < 2)
         line.count = 0;
-    td_scope_begin();
     const td_value in[] = { call->in[0],
                             td_v_tensor(td_reshape(w, line)) };
-    return td_return(call, td_scope_end_with(td_failed() ? NULL
-        : td_run1(&td_ops[TD_OP_leaky_relu], 2, in, 0, NULL)));
+    return td_return(call, td_run1(&td_ops[TD_OP_leaky_relu], 2, in,
+                                   0, NULL));
 }
 
 bool masked_fill_kernel(td_call *call)
@@ -129,10 +125,8 @@ bool masked_fill_kernel(td_call *call)
     if (category(x->dtype) == 1 && !(fabs(value) < 0x1p63))
         return td_fail(TD_ERROR_RUNTIME, "masked_fill", "%g does not "
                        "fit %s", value, td_dtype_name(x->dtype));
-    td_scope_begin();
     td_tensor *fill = v->kind == TD_TENSOR
         ? td_to(v->as.tensor, x->dtype)
         : td_full(TD_RANK_0, v->as.scalar, same);
-    return td_return(call, td_scope_end_with(
-        td_where(call->in[1].as.tensor, fill, x)));
+    return td_return(call, td_where(call->in[1].as.tensor, fill, x));
 }

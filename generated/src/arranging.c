@@ -10,45 +10,9 @@
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
 #include <treadle/reductions.h>
-#include "autograd.h"
+#include "composite.h"
 
 /* arranging: helpers of this chapter */
-static td_tensor *operand(const td_call *call)
-{
-    return call->in[0].as.tensor;
-}
-
-static int64_t number(const td_call *call, int k,
-                             int64_t otherwise)
-{
-    return td_v_get_int(&call->attr[k], otherwise);
-}
-
-static td_dims numbers(const td_call *call, int k)
-{
-    td_dims dims = { 0, { 0 } };
-    td_v_dims(call, &call->attr[k], &dims);
-    return dims;
-}
-
-static int dimension(const td_call *call, int64_t dim, int rank)
-{
-    int d = 0;
-    td_wrap_dim(call->op->name, dim, rank, &d);
-    return d;
-}
-
-static td_tensor *refuse(const td_call *call, const char *why)
-{
-    td_fail(TD_ERROR_RUNTIME, call->op->name, "%s", why);
-    return NULL;
-}
-
-#define CALL(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
-            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-            (td_value[]){ __VA_ARGS__ })
-
 static int64_t *room_for(int64_t n)
 {
     return td_failed() ? NULL
@@ -70,53 +34,32 @@ static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
 {
     return td_index_select(x, d, vector_like(x, n, at));
 }
-
-static td_scalar scalar(const td_call *call, int k,
-                               td_scalar otherwise)
-{
-    return call->attr[k].kind == TD_SCALAR ? call->attr[k].as.scalar
-                                           : otherwise;
-}
-
-/* Which of the n words attribute k is; n, and an error, if none. */
-static int choice(const td_call *call, int k, int n,
-                         const char *const *words)
-{
-    int i = 0;
-    while (call->attr[k].kind == TD_STRING && i < n
-           && strcmp(call->attr[k].as.string, words[i]) != 0)
-        i++;
-    if (i == n)
-        td_fail(TD_ERROR_UNSUPPORTED, call->op->name, "'%s' is no mode "
-                "of this operator", call->attr[k].as.string);
-    return i;
-}
 /* arranging: function margins */
 static td_dims margins(const td_call *call)
 {
-    const td_dims pad = numbers(call, 0);
+    const td_dims pad = td_numbers(call, 0);
     for (int i = 0; i < pad.count; i++)
         if (llabs(pad.at[i]) > INT64_C(1) << 60)
-            refuse(call, "a margin is out of range");
-    if (pad.count % 2 != 0 || pad.count / 2 > operand(call)->rank)
-        refuse(call, "expected two margins for each of the last "
+            td_refuse(call, "a margin is out of range");
+    if (pad.count % 2 != 0 || pad.count / 2 > td_input(call, 0)->rank)
+        td_refuse(call, "expected two margins for each of the last "
                "dimensions");
     return td_failed() ? TD_RANK_0 : pad;
 }
 
 static td_tensor *border(td_tensor *x, td_dims pad)
 {
-    return CALL(constant_pad_nd, x, td_v_ints(&pad), td_v_int(0));
+    return TD_CALL(constant_pad_nd, x, td_v_ints(&pad), td_v_int(0));
 }
 /* arranging: kernels that arrange */
 bool flip_kernel(td_call *call)
 {
-    td_tensor *x = operand(call), from = td_look(x);
-    const td_dims dims = numbers(call, 0);
+    td_tensor *x = td_input(call, 0), from = td_look(x);
+    const td_dims dims = td_numbers(call, 0);
     for (unsigned i = 0, seen = 0; (int)i < dims.count; i++) {
-        const int d = dimension(call, dims.at[i], x->rank);
+        const int d = td_dimension(call, dims.at[i], x->rank);
         if (seen >> d & 1)
-            refuse(call, "a dimension is named twice");
+            td_refuse(call, "a dimension is named twice");
         seen |= 1u << d;
         if (x->rank == 0 || x->shape[d] < 2)
             continue;
@@ -133,10 +76,10 @@ static bool see_diagonal(const td_call *call, const td_tensor *x,
                          const td_value *at, td_tensor *y)
 {
     const int64_t k = td_v_get_int(&at[0], 0);
-    const int a = dimension(call, td_v_get_int(&at[1], 0), x->rank);
-    const int b = dimension(call, td_v_get_int(&at[2], 1), x->rank);
+    const int a = td_dimension(call, td_v_get_int(&at[1], 0), x->rank);
+    const int b = td_dimension(call, td_v_get_int(&at[2], 1), x->rank);
     if (td_failed() || a == b)
-        return refuse(call, "the two dimensions must be different");
+        return td_refuse(call, "the two dimensions must be different");
     const int64_t m = x->shape[a] + (k < 0 ? k : 0);
     const int64_t n = x->shape[b] - (k > 0 ? k : 0);
     const int64_t size = m < n ? m : n;
@@ -153,27 +96,27 @@ static bool see_diagonal(const td_call *call, const td_tensor *x,
 bool diagonal_kernel(td_call *call)
 {
     td_tensor y;
-    return see_diagonal(call, operand(call), call->attr, &y)
+    return see_diagonal(call, td_input(call, 0), call->attr, &y)
         && td_return(call, td_tensor_alias(&y));
 }
 
 bool diagonal_backward_kernel(td_call *call)
 {
-    td_tensor *g = operand(call), view;
+    td_tensor *g = td_input(call, 0), view;
     const td_dims have = td_shape_of(g);
-    td_tensor *y = td_tensor_new(numbers(call, 0), g->dtype,
+    td_tensor *y = td_tensor_new(td_numbers(call, 0), g->dtype,
                                  td_device_of(g));
     if (!td_return(call, y) || !td_fill_all(y, td_int(0))
         || !see_diagonal(call, y, call->attr + 1, &view))
         return false;
     const td_dims shape = td_shape_of(&view);
     return td_dims_equal(&shape, &have) ? td_copy_elements(&view, g)
-         : refuse(call, "grad has not the diagonal's shape") != NULL;
+         : td_refuse(call, "grad has not the diagonal's shape") != NULL;
 }
 
 bool constant_pad_nd_kernel(td_call *call)
 {
-    td_tensor *x = operand(call), from = td_look(x), to;
+    td_tensor *x = td_input(call, 0), from = td_look(x), to;
     const td_dims pad = margins(call);
     td_dims shape = td_shape_of(x);
     for (int i = 0; i < pad.count / 2; i++)
@@ -181,7 +124,7 @@ bool constant_pad_nd_kernel(td_call *call)
     if (td_failed()
         || !td_return(call, td_tensor_new(shape, x->dtype,
                                           td_device_of(x)))
-        || !td_fill_all(call->out[0], scalar(call, 1, td_int(0))))
+        || !td_fill_all(call->out[0], td_scalar_at(call, 1, td_int(0))))
         return false;
     to = td_look(call->out[0]);
     bool empty = td_numel(&to) == 0;
@@ -200,12 +143,13 @@ bool constant_pad_nd_kernel(td_call *call)
 
 bool unfold_kernel(td_call *call)
 {
-    td_tensor *x = operand(call), y = td_look(x);
-    const int64_t size = number(call, 1, 0), step = number(call, 2, 0);
-    const int64_t dilation = number(call, 3, 1);
-    const int d = dimension(call, number(call, 0, 0), x->rank);
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    const int64_t size = td_number(call, 1, 0);
+    const int64_t step = td_number(call, 2, 0);
+    const int64_t dilation = td_number(call, 3, 1);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
     if (x->rank == 0 || x->rank == TD_MAX_RANK)
-        refuse(call, "expected 1 to 7 dimensions");
+        td_refuse(call, "expected 1 to 7 dimensions");
     const int64_t n = x->shape[d];
     if (size < 0 || step <= 0 || dilation <= 0 || size > n
         || (size > 1 && dilation > (n - 1) / (size - 1)))
@@ -223,12 +167,12 @@ bool unfold_kernel(td_call *call)
     return td_return(call, td_tensor_alias(&y));
 }
 /* arranging: functions that arrange */
-static td_tensor *narrow_arranged(const td_call *call)
+td_tensor *narrow_formula(td_call *call)
 {
-    td_tensor *x = operand(call);
-    const int64_t start = number(call, 1, 0);
-    const int64_t length = number(call, 2, 0);
-    const int d = dimension(call, number(call, 0, 0), x->rank);
+    td_tensor *x = td_input(call, 0);
+    const int64_t start = td_number(call, 1, 0);
+    const int64_t length = td_number(call, 2, 0);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
     const int64_t n = x->shape[d], from = start < 0 ? start + n : start;
     const bool outside = from < 0 || from > n;
     if (x->rank == 0 || outside || length < 0 || length > n - from)
@@ -240,14 +184,14 @@ static td_tensor *narrow_arranged(const td_call *call)
                     (td_opt_i64)td_some(from + length), 1);
 }
 
-static td_tensor *unflatten_arranged(const td_call *call)
+td_tensor *unflatten_formula(td_call *call)
 {
-    td_tensor *x = operand(call);
-    td_dims sizes = numbers(call, 1), shape = { 0, { 0 } };
-    const int d = dimension(call, number(call, 0, 0), x->rank);
+    td_tensor *x = td_input(call, 0);
+    td_dims sizes = td_numbers(call, 1), shape = { 0, { 0 } };
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
     if (x->rank == 0 || sizes.count == 0
         || x->rank - 1 + sizes.count > TD_MAX_RANK)
-        return refuse(call, "expected 1 to 8 dimensions in all");
+        return td_refuse(call, "expected 1 to 8 dimensions in all");
     /* arranging: give the open size what is left */
     int64_t product = 1, *open = NULL;
     for (int k = 0; k < sizes.count; k++)
@@ -259,7 +203,7 @@ static td_tensor *unflatten_arranged(const td_call *call)
     if (open != NULL && product > 0)
         product *= *open = x->shape[d] / product;
     if (product != x->shape[d] || (open && *open < 0))
-        return refuse(call, "the sizes do not multiply to that of dim");
+        return td_refuse(call, "the sizes do not multiply to that of dim");
     for (int i = 0; i < x->rank; i++)
         for (int k = 0; k < (i == d ? sizes.count : 1); k++)
             shape.at[shape.count++] = i == d ? sizes.at[k]
@@ -267,19 +211,20 @@ static td_tensor *unflatten_arranged(const td_call *call)
     return td_view(x, shape);
 }
 
-static td_tensor *movedim_arranged(const td_call *call)
+td_tensor *movedim_formula(td_call *call)
 {
-    td_tensor *x = operand(call);
-    const td_dims from = numbers(call, 0), to = numbers(call, 1);
+    td_tensor *x = td_input(call, 0);
+    const td_dims from = td_numbers(call, 0), to = td_numbers(call, 1);
     td_dims order = { x->rank, { 0 } };
     unsigned taken = 0, filled = 0;
     if (from.count != to.count)
-        return refuse(call, "expected as many destinations as sources");
+        return td_refuse(call, "expected as many destinations as "
+                         "sources");
     for (int i = 0; i < from.count; i++) {
-        const int s = dimension(call, from.at[i], x->rank);
-        const int t = dimension(call, to.at[i], x->rank);
+        const int s = td_dimension(call, from.at[i], x->rank);
+        const int t = td_dimension(call, to.at[i], x->rank);
         if (taken >> s & 1 || filled >> t & 1)
-            return refuse(call, "a dimension is named twice");
+            return td_refuse(call, "a dimension is named twice");
         taken |= 1u << s;
         filled |= 1u << t;
         order.at[t] = s;
@@ -306,7 +251,7 @@ static td_tensor *repeated(const td_call *call, td_tensor *x, int d,
     td_dims all = one;
     all.at[1] = times;
     if (times < 0 || !td_mul_size(shape.at[d], times, &shape.at[d]))
-        return refuse(call, "cannot repeat so often");
+        return td_refuse(call, "cannot repeat so often");
     return td_reshape(td_expand(td_reshape(x, one), all), shape);
 }
 
@@ -315,10 +260,10 @@ static td_tensor *apart(td_tensor *y, const td_tensor *x)
     return y && y->storage == x->storage ? td_clone(y) : y;
 }
 
-static td_tensor *tile_arranged(const td_call *call)
+td_tensor *tile_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y;
-    const td_dims times = numbers(call, 0);
+    td_tensor *x = td_input(call, 0), *y;
+    const td_dims times = td_numbers(call, 0);
     const int rank = x->rank > times.count ? x->rank : times.count;
     td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
     for (int d = 0; d < x->rank; d++)
@@ -330,11 +275,11 @@ static td_tensor *tile_arranged(const td_call *call)
     return apart(y, x);
 }
 
-static td_tensor *repeat_arranged(const td_call *call)
+td_tensor *repeat_formula(td_call *call)
 {
-    return numbers(call, 0).count >= operand(call)->rank
-         ? tile_arranged(call)
-         : refuse(call, "there must be a count for each dimension");
+    return td_numbers(call, 0).count >= td_input(call, 0)->rank
+         ? tile_formula(call)
+         : td_refuse(call, "there must be a count for each dimension");
 }
 
 static td_tensor *repeat_each(const td_call *call, td_tensor *x, int d,
@@ -345,12 +290,12 @@ static td_tensor *repeat_each(const td_call *call, td_tensor *x, int d,
     td_tensor *c = td_contiguous(counts);
     if (!td_dtype_is_integer(counts->dtype) || counts->rank > 1
         || n != (x->rank > 0 ? x->shape[d] : 1))
-        return refuse(call, "expected a vector of integers, one for "
-                      "each position");
+        return td_refuse(call, "expected a vector of integers, one "
+                         "for each position");
     for (int64_t i = 0; i < n && !td_failed(); i++) {
         const int64_t times = td_scalar_int(td_element(c, i));
         if (times < 0 || !td_add_size(total, times, &total))
-            refuse(call, "cannot repeat so often");
+            td_refuse(call, "cannot repeat so often");
     }
     int64_t *at = room_for(total);
     for (int64_t i = 0, k = 0; at != NULL && i < n; i++)
@@ -359,12 +304,12 @@ static td_tensor *repeat_each(const td_call *call, td_tensor *x, int d,
     return pick(x, d, total, at);
 }
 
-static td_tensor *repeat_interleave_arranged(const td_call *call)
+td_tensor *repeat_interleave_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y = x;
+    td_tensor *x = td_input(call, 0), *y = x;
     const td_value *times = &call->in[1];
-    const int64_t wanted = number(call, 1, -1);
-    const int d = dimension(call, number(call, 0, 0), x->rank);
+    const int64_t wanted = td_number(call, 1, -1);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
     if (call->attr[0].kind == TD_NONE || x->rank == 0)
         y = td_reshape(x, TD_DIMS(-1));
     if (times->kind == TD_SCALAR)
@@ -375,7 +320,7 @@ static td_tensor *repeat_interleave_arranged(const td_call *call)
     else if (y != NULL)
         y = repeat_each(call, y, d, times->as.tensor);
     if (y != NULL && wanted >= 0 && y->shape[d] != wanted)
-        return refuse(call, "output_size is not the sum of repeats");
+        return td_refuse(call, "output_size is not the sum of repeats");
     return apart(y, x);
 }
 
@@ -391,15 +336,16 @@ static td_tensor *rolled(td_tensor *x, int d, int64_t shift)
     return td_failed() ? NULL : td_cat(parts, 2, d);
 }
 
-static td_tensor *roll_arranged(const td_call *call)
+td_tensor *roll_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y = x;
-    const td_dims shifts = numbers(call, 0), dims = numbers(call, 1);
+    td_tensor *x = td_input(call, 0), *y = x;
+    const td_dims shifts = td_numbers(call, 0);
+    const td_dims dims = td_numbers(call, 1);
     if (shifts.count == 0
         || shifts.count != (dims.count ? dims.count : 1))
-        return refuse(call, "expected a shift for each dimension");
+        return td_refuse(call, "expected a shift for each dimension");
     for (int i = 0; i < dims.count; i++)
-        y = rolled(y, dimension(call, dims.at[i], x->rank),
+        y = rolled(y, td_dimension(call, dims.at[i], x->rank),
                    shifts.at[i]);
     if (dims.count == 0)
         y = td_reshape(rolled(td_flatten(x, 0, -1), 0, shifts.at[0]),
@@ -407,30 +353,30 @@ static td_tensor *roll_arranged(const td_call *call)
     return apart(y, x);
 }
 
-static td_tensor *rot90_arranged(const td_call *call)
+td_tensor *rot90_formula(td_call *call)
 {
-    td_tensor *x = operand(call);
-    td_dims dims = numbers(call, 1);
-    const int64_t turns = (number(call, 0, 1) % 4 + 4) % 4;
+    td_tensor *x = td_input(call, 0);
+    td_dims dims = td_numbers(call, 1);
+    const int64_t turns = (td_number(call, 0, 1) % 4 + 4) % 4;
     if (dims.count == 0)
         dims = TD_DIMS(0, 1);
-    const int a = dimension(call, dims.at[0], x->rank);
-    const int b = dimension(call, dims.at[1], x->rank);
+    const int a = td_dimension(call, dims.at[0], x->rank);
+    const int b = td_dimension(call, dims.at[1], x->rank);
     if (dims.count != 2 || x->rank < 2 || a == b)
-        return refuse(call, "expected two dimensions to turn in");
+        return td_refuse(call, "expected two dimensions to turn in");
     return turns == 0 ? td_clone(x) : turns == 2 ? td_flip(x, dims)
          : td_transpose(td_flip(x, TD_DIMS(turns == 1 ? b : a)), a, b);
 }
 
 static td_tensor *triangle(const td_call *call, bool lower)
 {
-    td_tensor *x = operand(call);
+    td_tensor *x = td_input(call, 0);
     const td_tensor_options o = { .dtype = TD_INT64,
                                   .device = td_device_of(x) };
     if (x->rank < 2)
-        return refuse(call, "expected at least two dimensions");
+        return td_refuse(call, "expected at least two dimensions");
     const int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1];
-    int64_t k = number(call, 0, 0);
+    int64_t k = td_number(call, 0, 0);
     k = k < -m ? -m : k > n ? n : k;
     td_tensor *edge = td_unsqueeze(
         td_arange(td_int(k), td_int(k + m), td_int(1), o), 1);
@@ -439,12 +385,12 @@ static td_tensor *triangle(const td_call *call, bool lower)
                            td_boolean(false));
 }
 
-static td_tensor *tril_arranged(const td_call *call)
+td_tensor *tril_formula(td_call *call)
 {
     return triangle(call, true);
 }
 
-static td_tensor *triu_arranged(const td_call *call)
+td_tensor *triu_formula(td_call *call)
 {
     return triangle(call, false);
 }
@@ -452,40 +398,40 @@ static td_tensor *triu_arranged(const td_call *call)
 static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
                            int64_t dim2)
 {
-    td_tensor *x = operand(call);
+    td_tensor *x = td_input(call, 0);
     if (x->rank == 0 || x->rank == TD_MAX_RANK)
-        return refuse(call, "expected 1 to 7 dimensions");
+        return td_refuse(call, "expected 1 to 7 dimensions");
     const int64_t n = x->shape[x->rank - 1] + (k < 0 ? -k : k);
-    const int a = dimension(call, dim1, x->rank + 1);
-    const int b = dimension(call, dim2, x->rank + 1);
+    const int a = td_dimension(call, dim1, x->rank + 1);
+    const int b = td_dimension(call, dim2, x->rank + 1);
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0, from = 0; d <= x->rank; d++)
         shape.at[d] = d == a || d == b ? n : x->shape[from++];
-    return CALL(diagonal_backward, x, td_v_ints(&shape), td_v_int(k),
+    return TD_CALL(diagonal_backward, x, td_v_ints(&shape), td_v_int(k),
                 td_v_int(a), td_v_int(b));
 }
 
-static td_tensor *diag_embed_arranged(const td_call *call)
+td_tensor *diag_embed_formula(td_call *call)
 {
-    return embedded(call, number(call, 0, 0), number(call, 1, -2),
-                    number(call, 2, -1));
+    return embedded(call, td_number(call, 0, 0), td_number(call, 1, -2),
+                    td_number(call, 2, -1));
 }
 
-static td_tensor *diag_arranged(const td_call *call)
+td_tensor *diag_formula(td_call *call)
 {
-    td_tensor *x = operand(call);
-    const int64_t k = number(call, 0, 0);
+    td_tensor *x = td_input(call, 0);
+    const int64_t k = td_number(call, 0, 0);
     return x->rank == 1 ? embedded(call, k, 0, 1)
          : x->rank == 2 ? td_clone(td_diagonal(x, k, 0, 1))
-         : refuse(call, "expected a vector or a matrix");
+         : td_refuse(call, "expected a vector or a matrix");
 }
 
-static td_tensor *trace_arranged(const td_call *call)
+td_tensor *trace_formula(td_call *call)
 {
-    td_tensor *x = operand(call);
+    td_tensor *x = td_input(call, 0);
     return x->rank == 2
          ? td_sum(td_diagonal(x, 0, 0, 1), TD_REDUCE_DEFAULTS)
-         : refuse(call, "expected a matrix");
+         : td_refuse(call, "expected a matrix");
 }
 
 enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR, MODES };
@@ -515,24 +461,24 @@ static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
     return pick(x, d, to, at);
 }
 
-static td_tensor *pad_arranged(const td_call *call)
+td_tensor *pad_formula(td_call *call)
 {
     static const char *const modes[] = { "constant", "reflect",
                                          "replicate", "circular" };
-    td_tensor *x = operand(call);
-    const int mode = choice(call, 1, MODES, modes);
+    td_tensor *x = td_input(call, 0);
+    const int mode = td_choice(call, 1, MODES, modes);
     const td_dims pad = margins(call);
-    const td_scalar value = scalar(call, 2, td_int(0));
+    const td_scalar value = td_scalar_at(call, 2, td_int(0));
     const int more = x->rank - pad.count / 2;
     if (mode == CONSTANT)
-        return CALL(constant_pad_nd, x, td_v_ints(&pad),
+        return TD_CALL(constant_pad_nd, x, td_v_ints(&pad),
                     td_v_scalar(value));
     if (pad.count == 0 || more < 1 || more > 2)
         td_fail(TD_ERROR_UNSUPPORTED, "pad", "this mode pads all "
                 "dimensions but the first one or two; got %d margins "
                 "for rank %d", pad.count, x->rank);
     if (td_scalar_double(value) != 0)
-        refuse(call, "only mode constant takes a value");
+        td_refuse(call, "only mode constant takes a value");
     for (int i = 0; i < pad.count / 2 && !td_failed(); i++)
         x = padded(x, x->rank - 1 - i, mode, pad.at[2 * i],
                    pad.at[2 * i + 1]);
@@ -572,13 +518,13 @@ static window read_window(const td_call *call, int first)
 {
     td_dims list[4];
     for (int i = 0; i < 4; i++) {
-        list[i] = numbers(call, first + i);
+        list[i] = td_numbers(call, first + i);
         bool good = list[i].count == 2;
         for (int k = 0; good && k < 2; k++)
             good = list[i].at[k] >= (i != 2)
                 && list[i].at[k] <= INT32_MAX;
         if (!good) {
-            refuse(call, "expected two sizes, dilations and strides "
+            td_refuse(call, "expected two sizes, dilations and strides "
                    "above 0 and two paddings from 0 on");
             list[i] = TD_DIMS(1, 1);
         }
@@ -593,41 +539,42 @@ static int64_t places(const window *w, int k, int64_t n)
     return left < 0 ? 0 : left / w->step.at[k] + 1;
 }
 
-static td_tensor *im2col_arranged(const td_call *call)
+td_tensor *im2col_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y;
+    td_tensor *x = td_input(call, 0), *y;
     const window w = read_window(call, 0);
     const int r = x->rank;
     if ((r != 3 && r != 4) || x->shape[r - 3] == 0
         || places(&w, 0, x->shape[r - 2]) == 0
         || places(&w, 1, x->shape[r - 1]) == 0)
-        return refuse(call, "expected [N, C, H, W] or [C, H, W] with "
-                      "room for at least one window");
+        return td_refuse(call, "expected [N, C, H, W] or [C, H, W] "
+                         "with room for at least one window");
     y = border(r == 3 ? td_unsqueeze(x, 0) : x, TD_DIMS(w.margin.at[1],
         w.margin.at[1], w.margin.at[0], w.margin.at[0]));
     for (int k = 0; k < 2; k++)
-        y = CALL(unfold, y, td_v_int(2 + k), td_v_int(w.size.at[k]),
+        y = TD_CALL(unfold, y, td_v_int(2 + k), td_v_int(w.size.at[k]),
                  td_v_int(w.step.at[k]), td_v_int(w.dilation.at[k]));
     y = td_flatten(td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3)), 1, 3);
     y = td_flatten(y, 2, 3);
     return r == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-static td_tensor *col2im_arranged(const td_call *call)
+td_tensor *col2im_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y;
-    const td_dims out = numbers(call, 0);
+    td_tensor *x = td_input(call, 0), *y;
+    const td_dims out = td_numbers(call, 0);
     const window w = read_window(call, 1);
     if (out.count != 2 || x->rank < 2 || x->rank > 3)
-        return refuse(call, "expected two output sizes and columns "
-                      "[N, C * kernel, L] or [C * kernel, L]");
+        return td_refuse(call, "expected two output sizes and columns "
+                         "[N, C * kernel, L] or [C * kernel, L]");
     const int64_t h = places(&w, 0, out.at[0]);
     const int64_t v = places(&w, 1, out.at[1]);
     const int64_t inside = w.size.at[0] * w.size.at[1];
     const int64_t rows = x->shape[x->rank - 2];
     if (rows == 0 || rows % inside || h * v == 0
         || x->shape[x->rank - 1] != h * v)
-        return refuse(call, "the columns do not go with the windows");
+        return td_refuse(call, "the columns do not go with the "
+                         "windows");
     y = td_reshape(x, TD_DIMS(x->rank == 3 ? x->shape[0] : 1,
         rows / inside, w.size.at[0], w.size.at[1], h, v));
     y = td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3));
@@ -647,30 +594,30 @@ static int64_t batch_of(const td_tensor *x)
     return n;
 }
 
-static td_tensor *pixel_shuffle_arranged(const td_call *call)
+td_tensor *pixel_shuffle_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y;
-    const int64_t r = number(call, 0, 0);
+    td_tensor *x = td_input(call, 0), *y;
+    const int64_t r = td_number(call, 0, 0);
     td_dims shape = td_shape_of(x);
     int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
     if (x->rank < 3 || r <= 0 || *c / r % r || *c % r)
-        return refuse(call, "expected [..., C r r, H, W] and a factor "
-                      "r above 0");
+        return td_refuse(call, "expected [..., C r r, H, W] and a "
+                         "factor r above 0");
     y = td_reshape(x, TD_DIMS(batch_of(x), *c / r / r, r, r, c[1],
                              c[2]));
     *c /= r * r, c[1] *= r, c[2] *= r;
     return td_reshape(td_permute(y, TD_DIMS(0, 1, 4, 2, 5, 3)), shape);
 }
 
-static td_tensor *pixel_unshuffle_arranged(const td_call *call)
+td_tensor *pixel_unshuffle_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y;
-    const int64_t r = number(call, 0, 0);
+    td_tensor *x = td_input(call, 0), *y;
+    const int64_t r = td_number(call, 0, 0);
     td_dims shape = td_shape_of(x);
     int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
     if (x->rank < 3 || r <= 0 || c[1] % r || c[2] % r)
-        return refuse(call, "expected [..., C, H r, W r] and a factor "
-                      "r above 0");
+        return td_refuse(call, "expected [..., C, H r, W r] and a "
+                         "factor r above 0");
     y = td_reshape(x, TD_DIMS(batch_of(x), *c, c[1] / r, r, c[2] / r,
                              r));
     *c *= r * r, c[1] /= r, c[2] /= r;
@@ -738,13 +685,13 @@ static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
     return y;
 }
 
-static td_tensor *interpolate_arranged(const td_call *call)
+td_tensor *interpolate_formula(td_call *call)
 {
     static const char *const filters[] = { "nearest", "nearest-exact",
         "linear", "bilinear", "trilinear", "bicubic" };
-    td_tensor *x = operand(call), *y = x;
-    const td_dims size = numbers(call, 0);
-    sampling s = { choice(call, 1, FILTERS, filters),
+    td_tensor *x = td_input(call, 0), *y = x;
+    const td_dims size = td_numbers(call, 0);
+    sampling s = { td_choice(call, 1, FILTERS, filters),
                    td_v_get_bool(&call->attr[2]), 0, 0, 0 };
     /* arranging: refuse what cannot be resized */
     const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4, -1 };
@@ -758,7 +705,7 @@ static td_tensor *interpolate_arranged(const td_call *call)
     }
     for (int i = 0; i < size.count; i++)
         if (size.at[i] < 1 || x->shape[2 + i] < 1)
-            return refuse(call, "sizes must be greater than 0");
+            return td_refuse(call, "sizes must be greater than 0");
     for (int i = 0; i < size.count && y != NULL; i++) {
         const double scale = td_v_double(&call->attr[3 + i]);
         s.n = x->shape[2 + i], s.m = size.at[i];
@@ -774,7 +721,7 @@ static td_tensor *interpolate_arranged(const td_call *call)
 static td_tensor *ranked(const td_call *call, int left, int right,
                          int op)
 {
-    const td_tensor *a = operand(call), *b = call->in[1].as.tensor;
+    const td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
     if (a->rank == left && b->rank == right)
         return td_run1(&td_ops[op], 2, call->in, 0, NULL);
     td_fail(TD_ERROR_RUNTIME, call->op->name, "expected ranks %d and "
@@ -782,38 +729,38 @@ static td_tensor *ranked(const td_call *call, int left, int right,
     return NULL;
 }
 
-static td_tensor *mm_arranged(const td_call *call)
+td_tensor *mm_formula(td_call *call)
 {
     return ranked(call, 2, 2, TD_OP_matmul);
 }
 
-static td_tensor *mv_arranged(const td_call *call)
+td_tensor *mv_formula(td_call *call)
 {
     return ranked(call, 2, 1, TD_OP_matmul);
 }
 
-static td_tensor *vdot_arranged(const td_call *call)
+td_tensor *vdot_formula(td_call *call)
 {
     return ranked(call, 1, 1, TD_OP_dot);
 }
 
-static td_tensor *outer_arranged(const td_call *call)
+td_tensor *outer_formula(td_call *call)
 {
-    td_tensor *a = operand(call), *b = call->in[1].as.tensor;
+    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
     return a->rank == 1 && b->rank == 1 ? td_mul(td_unsqueeze(a, 1), b)
-         : refuse(call, "expected two vectors");
+         : td_refuse(call, "expected two vectors");
 }
 
 static td_tensor *add_product(const td_call *call, int op)
 {
-    const td_scalar beta = scalar(call, 0, td_int(1));
-    const td_scalar alpha = scalar(call, 1, td_int(1));
-    td_tensor *x = operand(call);
+    const td_scalar beta = td_scalar_at(call, 0, td_int(1));
+    const td_scalar alpha = td_scalar_at(call, 1, td_int(1));
+    td_tensor *x = td_input(call, 0);
     td_tensor *y = td_run1(&td_ops[op], 2, &call->in[1], 0, NULL);
     if (!td_dtype_is_floating(x->dtype)
         && (beta.kind == TD_SCALAR_FLOAT
             || alpha.kind == TD_SCALAR_FLOAT))
-        return refuse(call, "integers need whole factors");
+        return td_refuse(call, "integers need whole factors");
     if (td_failed())
         return NULL;
     x = td_expand(x, td_shape_of(y));
@@ -824,30 +771,30 @@ static td_tensor *add_product(const td_call *call, int op)
     return td_scalar_double(beta) == 0 ? y : td_add(x, y);
 }
 
-static td_tensor *baddbmm_arranged(const td_call *call)
+td_tensor *baddbmm_formula(td_call *call)
 {
     return add_product(call, TD_OP_bmm);
 }
 
-static td_tensor *addmv_arranged(const td_call *call)
+td_tensor *addmv_formula(td_call *call)
 {
     return add_product(call, TD_OP_mv);
 }
 
-static td_tensor *addr_arranged(const td_call *call)
+td_tensor *addr_formula(td_call *call)
 {
     return add_product(call, TD_OP_outer);
 }
 
-static td_tensor *matrix_power_arranged(const td_call *call)
+td_tensor *matrix_power_formula(td_call *call)
 {
-    td_tensor *p = operand(call), *y = NULL;
-    int64_t n = number(call, 0, 0);
+    td_tensor *p = td_input(call, 0), *y = NULL;
+    int64_t n = td_number(call, 0, 0);
     if (p->rank < 2 || p->shape[p->rank - 1] != p->shape[p->rank - 2])
-        return refuse(call, "expected square matrices");
+        return td_refuse(call, "expected square matrices");
     if (n < 0)
-        return refuse(call, "the exponent must not be negative: an "
-                      "inverse is not available");
+        return td_refuse(call, "the exponent must not be negative: an "
+                         "inverse is not available");
     const td_tensor_options o = { .dtype = p->dtype,
                                   .device = td_device_of(p) };
     if (n == 0)
@@ -859,16 +806,16 @@ static td_tensor *matrix_power_arranged(const td_call *call)
         if (n > 1)
             p = td_matmul(p, p);
     }
-    return apart(y, operand(call));
+    return apart(y, td_input(call, 0));
 }
 
-static td_tensor *kron_arranged(const td_call *call)
+td_tensor *kron_formula(td_call *call)
 {
-    td_tensor *x[] = { operand(call), call->in[1].as.tensor };
+    td_tensor *x[] = { td_input(call, 0), td_input(call, 1) };
     const int rank = x[0]->rank > x[1]->rank ? x[0]->rank : x[1]->rank;
     td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
     if (2 * rank > TD_MAX_RANK)
-        return refuse(call, "expected at most 4 dimensions");
+        return td_refuse(call, "expected at most 4 dimensions");
     for (int i = 0; i < 2; i++) {
         td_dims apart = { 2 * rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
         for (int d = rank - x[i]->rank; d < rank; d++) {
@@ -1111,14 +1058,14 @@ static td_tensor *contract_all(term *t, int n, const term *out)
     return in_order(&t[0], out->letter);
 }
 
-static td_tensor *einsum_arranged(const td_call *call)
+td_tensor *einsum_formula(td_call *call)
 {
     term t[MOST_TERMS], out;
     const char *at = call->attr[0].as.string;
     const int n = call->in[0].as.tensors.count;
     int counts[128] = { 0 }, dots = 0;
     if (n < 1 || n > MOST_TERMS)
-        return refuse(call, "expected 1 to 16 operands");
+        return td_refuse(call, "expected 1 to 16 operands");
     for (int i = 0; i < n; i++) {
         /* arranging: read the subscript of an operand */
         t[i].x = call->in[0].as.tensors.at[i];
@@ -1131,7 +1078,7 @@ static td_tensor *einsum_arranged(const td_call *call)
         if (!take_diagonals(&t[i]))
             return NULL;
         if (i + 1 < n && *at++ != ',')
-            return refuse(call, "there are more operands than subscripts");
+            return td_refuse(call, "there are more operands than subscripts");
     }
     return read_result(at, counts, dots, &out) && sizes_agree(t, n)
          ? contract_all(t, n, &out) : NULL;
@@ -1161,62 +1108,50 @@ static td_tensor *dotted(td_tensor *x, td_tensor *y, int n,
 }
 
 
-static td_tensor *tensordot_arranged(const td_call *call)
+td_tensor *tensordot_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y = call->in[1].as.tensor;
-    const td_dims left = numbers(call, 0), right = numbers(call, 1);
+    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    const td_dims left = td_numbers(call, 0);
+    const td_dims right = td_numbers(call, 1);
     int a[TD_MAX_RANK], b[TD_MAX_RANK];
     unsigned seen = 0;
     if (left.count != right.count)
-        return refuse(call, "expected as many dimensions of one as of "
-                      "the other");
+        return td_refuse(call, "expected as many dimensions of one as "
+                         "of the other");
     for (int i = 0; i < left.count; i++) {
-        a[i] = dimension(call, left.at[i], x->rank);
-        b[i] = dimension(call, right.at[i], y->rank);
+        a[i] = td_dimension(call, left.at[i], x->rank);
+        b[i] = td_dimension(call, right.at[i], y->rank);
         const int64_t n = x->shape[a[i]], m = y->shape[b[i]];
         if (x->rank == 0 || y->rank == 0 || seen >> a[i] & 1
             || seen >> (b[i] + 8) & 1 || (n != m && n != 1 && m != 1))
-            return refuse(call, "a dimension is missing, named twice, "
-                          "or of another size than its partner");
+            return td_refuse(call, "a dimension is missing, named "
+                             "twice, or of another size than its "
+                             "partner");
         seen |= 1u << a[i] | 1u << (b[i] + 8);
     }
     return dotted(x, y, left.count, a, b);
 }
 
-static td_tensor *inner_arranged(const td_call *call)
+td_tensor *inner_formula(td_call *call)
 {
-    td_tensor *x = operand(call), *y = call->in[1].as.tensor;
+    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
     const int a = x->rank - 1, b = y->rank - 1;
     if (a < 0 || b < 0)
         return td_mul(x, y);
     return x->shape[a] == y->shape[b] ? dotted(x, y, 1, &a, &b)
-         : refuse(call, "the last dimensions have different sizes");
+         : td_refuse(call, "the last dimensions have different sizes");
 }
-/* arranging: kernels of all arrangements */
-static bool arranged(td_call *call, td_tensor *f(const td_call *))
-{
-    td_scope_begin();
-    td_tensor *y = f(call);
-    return td_return(call, td_scope_end_with(td_failed() ? NULL : y));
-}
-
-#define ARRANGED(name, parameters, sentence)          \
-    bool name##_kernel(td_call *call)                 \
-    {                                                 \
-        return arranged(call, name##_arranged);       \
-    }
-#include "arranged.inc"
 /* arranging: rules that arrange */
 bool flip_rule(td_backward_pass *b)
 {
-    b->grad_in[0] = CALL(flip, b->grad[0], *td_attribute(b, 0));
+    b->grad_in[0] = TD_CALL(flip, b->grad[0], *td_attribute(b, 0));
     return !td_failed();
 }
 
 bool diagonal_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
-    b->grad_in[0] = CALL(diagonal_backward, b->grad[0],
+    b->grad_in[0] = TD_CALL(diagonal_backward, b->grad[0],
         td_v_ints(&shape), *td_attribute(b, 0), *td_attribute(b, 1),
         *td_attribute(b, 2));
     return !td_failed();
@@ -1224,7 +1159,7 @@ bool diagonal_rule(td_backward_pass *b)
 
 bool diagonal_backward_rule(td_backward_pass *b)
 {
-    b->grad_in[0] = CALL(diagonal, b->grad[0], *td_attribute(b, 1),
+    b->grad_in[0] = TD_CALL(diagonal, b->grad[0], *td_attribute(b, 1),
                          *td_attribute(b, 2), *td_attribute(b, 3));
     return !td_failed();
 }
@@ -1234,7 +1169,7 @@ bool constant_pad_nd_rule(td_backward_pass *b)
     td_dims back = { td_attribute(b, 0)->as.ints.count, { 0 } };
     for (int i = 0; i < back.count; i++)
         back.at[i] = -td_attribute(b, 0)->as.ints.at[i];
-    b->grad_in[0] = CALL(constant_pad_nd, b->grad[0],
+    b->grad_in[0] = TD_CALL(constant_pad_nd, b->grad[0],
                          td_v_ints(&back), td_v_int(0));
     return !td_failed();
 }
@@ -1253,35 +1188,35 @@ bool unfold_rule(td_backward_pass *b)
 /* arranging: typed functions that arrange */
 td_tensor *td_movedim(td_tensor *x, td_dims source, td_dims destination)
 {
-    return CALL(movedim, x, td_v_ints(&source),
+    return TD_CALL(movedim, x, td_v_ints(&source),
                 td_v_ints(&destination));
 }
 
 td_tensor *td_diagonal(td_tensor *x, int64_t offset, int dim1, int dim2)
 {
-    return CALL(diagonal, x, td_v_int(offset), td_v_int(dim1),
+    return TD_CALL(diagonal, x, td_v_int(offset), td_v_int(dim1),
                 td_v_int(dim2));
 }
 
 td_tensor *td_repeat(td_tensor *x, td_dims repeats)
 {
-    return CALL(repeat, x, td_v_ints(&repeats));
+    return TD_CALL(repeat, x, td_v_ints(&repeats));
 }
 
 td_tensor *td_flip(td_tensor *x, td_dims dims)
 {
-    return CALL(flip, x, td_v_ints(&dims));
+    return TD_CALL(flip, x, td_v_ints(&dims));
 }
 
 td_tensor *td_tril(td_tensor *x, int64_t diagonal)
 {
-    return CALL(tril, x, td_v_int(diagonal));
+    return TD_CALL(tril, x, td_v_int(diagonal));
 }
 
 td_tensor *td_pad(td_tensor *x, td_dims margins, const char *mode,
                   double value)
 {
-    return CALL(pad, x, td_v_ints(&margins),
+    return TD_CALL(pad, x, td_v_ints(&margins),
                 (td_value){ .kind = TD_STRING, .as.string = mode },
                 td_v_float(value));
 }

@@ -124,6 +124,7 @@ typedef enum {
 
 bool td_record_begin(const td_call *call, td_recording *recording);
 bool td_record_end(td_call *call, td_recording recording, bool ok);
+bool td_composite_end(td_call *call, bool ok);
 bool td_record_call(td_call *call);
 bool td_wants_record(const td_call *call);
 void td_note_view(const td_call *call);

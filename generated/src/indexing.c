@@ -572,7 +572,6 @@ bool gather_kernel(td_call *call)
     int dim;
     if (!dim_of(call, &dim) || !is_index("gather", index))
         return false;
-    td_scope_begin();
     td_tensor *flat = as_vector(x), *at = as_vector(index), *y = NULL;
     if (!td_failed() && td_numel(index) == 0)
         y = zeros_as(td_shape_of(index), x);
@@ -581,7 +580,7 @@ bool gather_kernel(td_call *call)
     if (at != NULL && y == NULL)
         y = td_reshape(td_index_points(flat, at, 0, flat->rank),
                        td_shape_of(index));
-    return td_return(call, td_scope_end_with(y));
+    return td_return(call, y);
 }
 
 /* Writes into a copy of input, or into input if the operator's name
@@ -600,7 +599,7 @@ static bool put_for(td_call *call, td_tensor *x, td_tensor *place,
         y = td_share(input);
     else if (y != NULL)
         y = td_reshape(y, td_shape_of(input));
-    return td_return(call, td_scope_end_with(y));
+    return td_return(call, y);
 }
 
 static td_tensor *corner(td_tensor *source, const td_tensor *index)
@@ -628,7 +627,6 @@ static bool scatter(td_call *call, int how)
     int dim;
     if (!dim_of(call, &dim) || !is_index("scatter", index))
         return false;
-    td_scope_begin();
     td_tensor *at = as_vector(index), *flat = as_vector(x), *source;
     if (td_numel(index) == 0)
         source = zeros_as(td_shape_of(at), x);
@@ -677,7 +675,6 @@ bool take_along_dim_kernel(td_call *call)
     td_dims both = TD_RANK_0;
     if (!is_index("take_along_dim", index))
         return false;
-    td_scope_begin();
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
@@ -693,8 +690,8 @@ bool take_along_dim_kernel(td_call *call)
             index = td_expand(index, but_for(both, dim, index));
         }
     }
-    return td_return(call, td_scope_end_with(td_failed() ? NULL
-        : td_gather(x, dim, index)));
+    return td_return(call, td_failed() ? NULL
+        : td_gather(x, dim, index));
 }
 
 /* indexing: composites that write slices */
@@ -705,7 +702,7 @@ static bool write_slices(td_call *call, td_tensor *source, int how)
     const char *op = call->op->name;
     int dim;
     if (!dim_of(call, &dim) || !is_index(op, index))
-        return td_return(call, td_scope_end_with(NULL));
+        return false;
     td_tensor *flat = as_vector(x), *at = as_vector(index);
     td_dims expected = td_shape_of(flat);
     if (at && at->rank > 1)
@@ -732,7 +729,6 @@ bool index_add_kernel(td_call *call)
 {
     const td_value *alpha = &call->attr[1];
     td_tensor *source = call->in[2].as.tensor;
-    td_scope_begin();
     if (td_scalar_double(alpha->as.scalar) != 1)
         source = td_mul_scalar(source, alpha->as.scalar);
     return write_slices(call, source, ADD);
@@ -740,7 +736,6 @@ bool index_add_kernel(td_call *call)
 
 bool index_copy_kernel(td_call *call)
 {
-    td_scope_begin();
     return write_slices(call, call->in[2].as.tensor, SET);
 }
 
@@ -751,7 +746,6 @@ bool index_fill_kernel(td_call *call)
     if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "the value "
             "must have rank 0, got %d", v->as.tensor->rank);
-    td_scope_begin();
     td_tensor *value = v->kind == TD_TENSOR
         ? td_to(v->as.tensor, x->dtype)
         : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
@@ -835,17 +829,15 @@ bool masked_select_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
     td_tensor *y = NULL;
-    td_scope_begin();
     if (spread_mask("masked_select", &x, &mask))
         y = td_index_points(x, places_of(mask), 0, x->rank);
-    return td_return(call, td_scope_end_with(y));
+    return td_return(call, y);
 }
 
 bool masked_scatter_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
     td_tensor *source = call->in[2].as.tensor, *at = NULL, *y = x;
-    td_scope_begin();
     if (spread_mask(call->op->name, &y, &mask))
         at = places_of(mask);
     const int64_t n = td_numel(at);
@@ -866,10 +858,9 @@ bool take_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_tensor *index = call->in[1].as.tensor;
-    td_scope_begin();
     td_tensor *y = td_index_points(td_reshape(x, TD_DIMS(-1)), index,
                                    0, 1);
-    return td_return(call, td_scope_end_with(y));
+    return td_return(call, y);
 }
 
 /* indexing: kernel embedding */
@@ -887,7 +878,6 @@ bool embedding_kernel(td_call *call)
             "%lld is not one of %lld rows", (long long)pad,
             (long long)w->shape[0]);
     pad += pad < 0 ? w->shape[0] : 0;
-    td_scope_begin();
     td_tensor *at = td_run1(&td_ops[TD_OP_ravel_index], 2, (td_value[]){
         td_v_tensor(w), td_v_tensors(1, &index) }, 2,
         (td_value[]){ td_v_int(0), td_v_bool(false) });
@@ -895,7 +885,7 @@ bool embedding_kernel(td_call *call)
     if (pads && y && y->requires_grad)
         y = td_where(td_unsqueeze(td_eq_scalar(at, td_int(pad)), -1),
                      td_detach(y), y);
-    return td_return(call, td_scope_end_with(y));
+    return td_return(call, y);
 }
 
 /* indexing: kernel one_hot */

@@ -251,6 +251,10 @@ bool td_run(td_call *call)
     td_recording recording;
     if (!td_record_begin(call, &recording))
         return false;
+    const bool composite =
+        td_rule_of(call->op)->kind == TD_RULE_COMPOSITE;
+    if (composite)
+        td_scope_begin();
     /* in-place: prepare to record the call */
     if (recording == TD_RECORD_CHANGE)
         return td_change_by_copy(call);
@@ -259,6 +263,8 @@ bool td_run(td_call *call)
     bool ok = !td_failed() && call->op->kernel(call);
     /* graph: record the call */
     ok = td_record_end(call, recording, ok);
+    if (composite)
+        ok = td_composite_end(call, ok);
     /* in-place: record the call */
     if (ok && call->out[0] != NULL && call->n_in > 0
         && call->in[0].kind == TD_TENSOR)

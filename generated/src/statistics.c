@@ -6,56 +6,10 @@
 #include <treadle/indexing.h>
 #include <treadle/order.h>
 #include <treadle/statistics.h>
-#include "autograd.h"
-#include "error.h"
+#include "composite.h"
 #include "order.h"
 #include "reductions.h"
 
-/* statistics: function composite */
-static bool rename_error(const td_call *call)
-{
-    td_error_record e;
-    td_error_take(&e);
-    const char *words = strstr(e.message, ": ");
-    const td_error_code code = e.code;
-    if (code == TD_ERROR_MEMORY || words == NULL)
-        return td_error_restore(&e);
-    return td_fail(code, td_op_name(call->op), "%s", words + 2);
-}
-
-/* Returns the first result and puts others, if any, into more[]. */
-typedef td_tensor *formula(td_call *call, td_tensor **more);
-
-static bool composite(td_call *call, formula *compute)
-{
-    td_tensor *out[3] = { NULL };
-    td_scope_begin();
-    out[0] = compute(call, out + 1);
-    for (int k = 1; k < 3 && !td_failed(); k++)
-        td_keep(out[k]);
-    out[0] = td_scope_end_with(out[0]);
-    if (td_failed())
-        return rename_error(call);
-    memcpy(call->out, out, sizeof out);
-    call->n_out = 1 + (out[1] != NULL) + (out[2] != NULL);
-    return true;
-}
-
-static td_reduce_options over(const td_call *call, const td_value *dim,
-                              const td_value *keepdim)
-{
-    td_reduce_options o = { .keepdim = td_v_get_bool(keepdim) };
-    if (dim->kind == TD_SCALAR)
-        o.dims = TD_DIMS(td_v_get_int(dim, 0));
-    else
-        td_v_dims(call, dim, &o.dims);
-    return o;
-}
-
-static td_tensor *operand(const td_call *call, int i)
-{
-    return call->in[i].as.tensor;
-}
 /* statistics: formulas of statistics */
 static bool read_correction(const td_call *call, double *correction)
 {
@@ -66,14 +20,14 @@ static bool read_correction(const td_call *call, double *correction)
                        "'unbiased' or 'correction', not both");
     if (given->kind == TD_SCALAR)
         *correction = td_v_double(given);
-    return td_check_computes(call, operand(call, 0)->dtype, true);
+    return td_check_computes(call, td_input(call, 0)->dtype, true);
 }
 
 static td_tensor *variance(td_call *call, td_tensor **mean)
 {
-    td_tensor *x = operand(call, 0);
+    td_tensor *x = td_input(call, 0);
     double correction;
-    td_reduce_options wanted = over(call, &call->attr[0],
+    td_reduce_options wanted = td_over(call, &call->attr[0],
                                     &call->attr[2]);
     td_reduce_options kept = wanted;
     kept.keepdim = true;
@@ -97,23 +51,25 @@ static td_tensor *safe_root(td_tensor *x)
     return td_where_scalar(positive, td_sqrt(safe), td_float(0));
 }
 
-static td_tensor *deviation(td_call *call, td_tensor **mean)
-{
-    return safe_root(variance(call, mean));
-}
-
-static td_tensor *variance_alone(td_call *call, td_tensor **second)
+td_tensor *var_formula(td_call *call)
 {
     td_tensor *mean;
-    (void)second;
     return variance(call, &mean);
 }
 
-static td_tensor *deviation_alone(td_call *call, td_tensor **second)
+td_tensor *var_mean_formula(td_call *call)
 {
-    td_tensor *mean;
-    (void)second;
-    return deviation(call, &mean);
+    return variance(call, &call->out[1]);
+}
+
+td_tensor *std_formula(td_call *call)
+{
+    return safe_root(var_formula(call));
+}
+
+td_tensor *std_mean_formula(td_call *call)
+{
+    return safe_root(var_mean_formula(call));
 }
 
 static td_tensor *count_in(td_tensor *x, td_reduce_options o)
@@ -142,16 +98,15 @@ static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
                          td_float(1 / p));
 }
 
-static td_tensor *vector_norm(td_call *call, td_tensor **second)
+td_tensor *vector_norm_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0);
+    td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[3], x->dtype);
-    (void)second;
     x = dtype == x->dtype ? x : td_to(x, dtype);
     if (x == NULL || !td_check_computes(call, x->dtype, true))
         return NULL;
     return norm_of(x, td_v_double(&call->attr[0]),
-                   over(call, &call->attr[1], &call->attr[2]));
+                   td_over(call, &call->attr[1], &call->attr[2]));
 }
 
 static td_tensor *at_least(td_tensor *x, double eps)
@@ -159,27 +114,25 @@ static td_tensor *at_least(td_tensor *x, double eps)
     return td_clamp(x, (td_clamp_options){ .min = td_some(eps) });
 }
 
-static td_tensor *normalized(td_call *call, td_tensor **second)
+td_tensor *normalize_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0);
-    td_reduce_options o = over(call, &call->attr[1], &call->attr[1]);
+    td_tensor *x = td_input(call, 0);
+    td_reduce_options o = td_over(call, &call->attr[1], &call->attr[1]);
     o.keepdim = true;
-    (void)second;
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     td_tensor *length = norm_of(x, td_v_double(&call->attr[0]), o);
     return td_div(x, at_least(length, td_v_double(&call->attr[2])));
 }
 
-static td_tensor *cosine(td_call *call, td_tensor **second)
+td_tensor *cosine_similarity_formula(td_call *call)
 {
-    td_tensor *a = operand(call, 0), *b = operand(call, 1);
+    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
     const td_dtype both = td_promote(a->dtype, b->dtype);
-    const td_reduce_options o = over(call, &call->attr[0],
+    const td_reduce_options o = td_over(call, &call->attr[0],
                                      &(td_value){ .kind = TD_NONE });
     const double eps = td_v_double(&call->attr[1]);
     td_dims shape;
-    (void)second;
     if (!td_broadcast_shapes("cosine_similarity", a, b, &shape))
         return NULL;
     a = td_expand(td_to(a, both), shape);
@@ -191,41 +144,39 @@ static td_tensor *cosine(td_call *call, td_tensor **second)
                          at_least(norm_of(b, 2, o), eps)));
 }
 
-static td_tensor *nonzeros(td_call *call, td_tensor **second)
+td_tensor *count_nonzero_formula(td_call *call)
 {
-    (void)second;
     const td_value none = td_v_none();
-    return td_sum(td_ne_scalar(operand(call, 0), td_int(0)),
-                  over(call, &call->attr[0], &none));
+    return td_sum(td_ne_scalar(td_input(call, 0), td_int(0)),
+                  td_over(call, &call->attr[0], &none));
 }
 
-static td_tensor *sum_of_numbers(td_call *call, td_tensor **second)
+td_tensor *nansum_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0), *nan = td_isnan(x);
-    td_reduce_options o = over(call, &call->attr[0], &call->attr[1]);
+    td_tensor *x = td_input(call, 0), *nan = td_isnan(x);
+    td_reduce_options o = td_over(call, &call->attr[0], &call->attr[1]);
     o.dtype = td_v_get_dtype(&call->attr[2], TD_DTYPE_NONE);
-    (void)second;
     return td_sum(td_where_scalar(td_logical_not(nan), x,
                   td_dtype_is_floating(x->dtype) ? td_float(0)
                                                  : td_boolean(0)), o);
 }
 
-static td_tensor *mean_of_numbers(td_call *call, td_tensor **second)
+td_tensor *nanmean_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0);
-    td_reduce_options o = over(call, &call->attr[0], &call->attr[1]);
+    td_tensor *x = td_input(call, 0);
+    td_reduce_options o = td_over(call, &call->attr[0], &call->attr[1]);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
-    return td_div(sum_of_numbers(call, second),
+    return td_div(nansum_formula(call),
                   td_sum(td_logical_not(td_isnan(x)), o));
 }
 
-static td_tensor *both_extremes(td_call *call, td_tensor **largest)
+td_tensor *aminmax_formula(td_call *call)
 {
-    const td_reduce_options o = over(call, &call->attr[0],
+    const td_reduce_options o = td_over(call, &call->attr[0],
                                      &call->attr[1]);
-    *largest = td_amax(operand(call, 0), o);
-    return td_amin(operand(call, 0), o);
+    call->out[1] = td_amax(td_input(call, 0), o);
+    return td_amin(td_input(call, 0), o);
 }
 
 /* Zeros of n, to which each weight is added at its place. */
@@ -239,15 +190,13 @@ static td_tensor *add_at(td_tensor *weights, td_tensor *places,
     return td_failed() ? NULL : td_run1(op, 2, in, 2, attr);
 }
 
-
-static td_tensor *count_numbers(td_call *call, td_tensor **second)
+td_tensor *bincount_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0);
+    td_tensor *x = td_input(call, 0);
     const td_value *given = &call->in[1];
     td_tensor *weights = given->kind == TD_TENSOR ? given->as.tensor
         : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
     int64_t n = td_v_get_int(&call->attr[0], 0);
-    (void)second;
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
         || n < 0 || weights->rank != 1
         || weights->shape[0] != x->shape[0])
@@ -268,7 +217,7 @@ static td_tensor *count_numbers(td_call *call, td_tensor **second)
 
 static bool read_range(td_call *call, double *low, double *high)
 {
-    td_tensor *x = operand(call, 0);
+    td_tensor *x = td_input(call, 0);
     *low = td_v_double(&call->attr[1]);
     *high = td_v_double(&call->attr[2]);
     if (*low == *high && td_numel(x) > 0) {
@@ -282,13 +231,11 @@ static bool read_range(td_call *call, double *low, double *high)
                    "is no range", *low, *high);
 }
 
-
-static td_tensor *histogram(td_call *call, td_tensor **second)
+td_tensor *histc_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0);
+    td_tensor *x = td_input(call, 0);
     const int64_t bins = td_v_get_int(&call->attr[0], 100);
     double low, high;
-    (void)second;
     if (!td_check_computes(call, x->dtype, true)
         || !read_range(call, &low, &high))
         return NULL;
@@ -321,7 +268,6 @@ static bool check_weights(td_call *call, td_tensor *p, td_tensor *sum)
                    "not all zero");
 }
 
-
 static td_tensor *draw(td_tensor *p, td_tensor *sum, td_tensor *u,
                        int64_t k, bool again)
 {
@@ -339,12 +285,11 @@ static td_tensor *draw(td_tensor *p, td_tensor *sum, td_tensor *u,
     return td_run1(&td_ops[TD_OP_searchsorted], 2, in, 3, attr);
 }
 
-static td_tensor *draws(td_call *call, td_tensor **more)
+td_tensor *multinomial_formula(td_call *call)
 {
-    td_tensor *x = operand(call, 0);
+    td_tensor *x = td_input(call, 0);
     const int64_t k = td_v_get_int(&call->attr[0], 1);
     const bool again = td_v_get_bool(&call->attr[1]);
-    (void)more;
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     const int64_t n = x->rank > 0 ? x->shape[x->rank - 1] : 0;
@@ -423,9 +368,10 @@ static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
 }
 
 static td_tensor *unique_like(td_call *call, bool sorted,
-                              const td_value *attr, td_tensor **more)
+                              const td_value *attr)
 {
-    td_tensor *x = operand(call, 0), *inverse, *counts;
+    td_tensor *x = td_input(call, 0), *inverse, *counts;
+    td_tensor **more = call->out + 1;
     const bool flat = attr[2].kind == TD_NONE || x->rank == 0;
     const td_dims shape = td_shape_of(x);
     int dim = 0;
@@ -447,22 +393,15 @@ static td_tensor *unique_like(td_call *call, bool sorted,
     return td_failed() ? NULL : pick(x, dim, first);
 }
 
-
-static td_tensor *all_unique(td_call *call, td_tensor **more)
+td_tensor *unique_formula(td_call *call)
 {
-    return unique_like(call, true, call->attr + 1, more);
+    return unique_like(call, true, call->attr + 1);
 }
 
-static td_tensor *runs(td_call *call, td_tensor **more)
+td_tensor *unique_consecutive_formula(td_call *call)
 {
-    return unique_like(call, false, call->attr, more);
+    return unique_like(call, false, call->attr);
 }
-#define STATISTIC(name, formula, ...)     \
-    bool name##_kernel(td_call *call)     \
-    {                                     \
-        return composite(call, formula);  \
-    }
-#include "statistics.inc"
 /* statistics: functions of statistics */
 static td_tensor *run_moment(int op, td_tensor *input, td_var_options o)
 {
