@@ -132,6 +132,7 @@ void td_follow_base(td_tensor *x);
 bool td_may_change(const td_call *call);
 bool td_record_change(td_call *call);
 bool td_change_by_copy(td_call *call);
+bool td_changes_unseen(const td_call *call);
 
 /* x; a view whose base was changed in place learns of it first */
 static inline td_tensor *td_follow(td_tensor *x)

@@ -22,7 +22,8 @@ void td_note_view(const td_call *call)
         if (y == x || y->storage != x->storage || y->base != NULL
             || call->op == &td_ops[TD_OP_detach])
             continue;
-        y->untracked = x->untracked || !td_grad_enabled();
+        y->untracked = x->untracked
+                    || (x->requires_grad && !td_grad_enabled());
         if (td_grad_enabled()) {
             y->base = td_retain(x->base ? x->base : x);
             y->seen = y->base->rebased;
@@ -353,4 +354,10 @@ bool td_change_by_copy(td_call *call)
         td_copy_(x, plain.out[0]);
     td_scope_end();
     return !td_failed() && td_return(call, td_share(x));
+}
+
+bool td_changes_unseen(const td_call *call)
+{
+    return !td_self()->grad_off && td_self()->muted == 0
+        && strchr(call->op->signature, '!') != NULL;
 }

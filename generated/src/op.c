@@ -258,6 +258,10 @@ bool td_run(td_call *call)
     /* in-place: prepare to record the call */
     if (recording == TD_RECORD_CHANGE)
         return td_change_by_copy(call);
+    if (recording == TD_RECORD_NOTHING && !composite && call->n_in > 0
+        && call->in[0].kind == TD_TENSOR && call->in[0].as.tensor->untracked
+        && td_changes_unseen(call))
+        return td_may_change(call);
     /* tracing: prepare to record the call */
     const int trace_level = td_trace_enter(call);
     bool ok = !td_failed() && call->op->kernel(call);

@@ -45,7 +45,7 @@ struct td_tensor {
     struct td_tensor *base;         /* strong: what it is a view of */
     unsigned rebased;               /* of a base: histories so far */
     unsigned seen;                  /* of a view: base->rebased then */
-    bool untracked;                 /* a view made with recording off */
+    bool untracked;                 /* made from a graph, unrecorded */
     /* python: td_tensor fields */
     void *companion;                 /* the wrapper of another language */
     void (*drop_companion)(void *);  /* not null: this handle owns it */

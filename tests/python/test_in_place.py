@@ -158,6 +158,14 @@ def test_changes_that_are_refused():
     assert x[0].tolist() == [5, 5]
     with refused("while gradients were not recorded"):
         v.add_(x[0])
+    for write in (lambda: v.mul_(3), lambda: v.__setitem__(0, 1),
+                  lambda: v.t().zero_(), lambda: v.copy_(td.ones(2))):
+        with refused("while gradients were not recorded"):
+            write()
+    with td.no_grad():
+        v.mul_(3)
+        w = td.ones(2, 2)[0]
+    assert w.add_(x[0]).tolist() == [6, 6]
     with refused("cannot hold the broadcast shape"):
         y[:1].add_(x)
     with refused("int64"):
