@@ -229,6 +229,15 @@ static bool gather(td_tensor *y, const td_tensor *x,
     bool ok = true;
     if (x->rank > 0)
         to.shape[dim] = from.shape[dim] = 1;
+    if (dim == 0 && td_is_contiguous(x)) {
+        const size_t row = (size_t)td_numel(&to) * td_dtype_size(y->dtype);
+        char *out = td_at(y);
+        const char *rows = td_at(x);
+        for (int64_t i = 0; i < n; i++)
+            memcpy(out + (size_t)i * row,
+                   rows + (size_t)integer_at(index, i) * row, row);
+        return true;
+    }
     for (int64_t i = 0; ok && i < n; i++) {
         to.offset = y->offset + i * y->strides[dim];
         from.offset = x->offset + integer_at(index, i) * x->strides[dim];

@@ -92,16 +92,25 @@ static void *element(td_tensor *x, int64_t i)
     return (char *)td_at(x) + (size_t)i * td_dtype_size(x->dtype);
 }
 
+enum { A_FEW = 256 };
+
 static bool write_progression(td_tensor *x, bool whole, td_scalar from,
                               td_scalar by)
 {
     const uint64_t start = (uint64_t)td_scalar_int(from);
     const uint64_t step = (uint64_t)td_scalar_int(by);
     const double a = td_scalar_double(from), b = td_scalar_double(by);
-    for (int64_t i = 0; td_at(x) && i < x->shape[0]; i++)
-        store(x->dtype, element(x, i), whole
-              ? td_int((int64_t)(start + (uint64_t)i * step))
-              : td_float(a + (double)i * b));
+    union { double real[A_FEW]; uint64_t whole[A_FEW]; } v;
+    for (int64_t i = 0, n; td_at(x) && i < x->shape[0]; i += n) {
+        n = x->shape[0] - i < A_FEW ? x->shape[0] - i : A_FEW;
+        for (int64_t j = 0; j < n; j++)
+            if (whole)
+                v.whole[j] = start + (uint64_t)(i + j) * step;
+            else
+                v.real[j] = a + (double)(i + j) * b;
+        td_convert(x->dtype, element(x, i), 1,
+                   whole ? TD_INT64 : TD_FLOAT64, &v, 1, n);
+    }
     return true;
 }
 

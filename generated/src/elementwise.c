@@ -144,6 +144,12 @@ static bool refuses_power(const job *j)
                     "integers; convert to a float first");
 }
 
+static bool is_square(const job *j)
+{
+    return j->row == TD_ROW_pow && j->in[1].kind == TD_SCALAR
+        && td_v_double(&j->in[1]) == 2;
+}
+
 /* activations: further questions about a job */
 #include <treadle/reductions.h>
 
@@ -187,6 +193,8 @@ static bool describe(job *j, const td_call *call, int row, int flags)
     j->result = (flags & TO_BOOL) != 0 ? TD_BOOL : j->dtype;
     if (!settle_scalars(j) || !has_loop(j) || refuses_power(j))
         return false;
+    if (is_square(j))
+        j->row = TD_ROW_square, j->n = 1;
     /* activations: refuse further jobs */
     if (divides_by_zero(j))
         return false;

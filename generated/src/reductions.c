@@ -76,7 +76,8 @@ static void collapse(axes *a)
 static void sort_by_stride(axes *a)
 {
     for (int d = 1; d < a->rank; d++)
-        for (int e = d; e > 0 && a->stride[e] > a->stride[e - 1]; e--) {
+        for (int e = d; e > 0 && (uint64_t)a->stride[e] - 1
+                               > (uint64_t)a->stride[e - 1] - 1; e--) {
             const int64_t shape = a->shape[e], stride = a->stride[e];
             a->shape[e] = a->shape[e - 1];
             a->stride[e] = a->stride[e - 1];
