@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "reductions": edit that, not this file. */
+/* Tangled from the chapter "softmax": edit that, not this file. */
 #include <math.h>
 #include <string.h>
 #include <treadle/parallel.h>
@@ -24,7 +24,7 @@ typedef struct {
     unsigned mask;                       /* the axes, as bits */
     axes kept, reduced;
 } reduction;
-/* reductions: short helpers of the reductions */
+/* softmax: short helpers of the reductions */
 static inline int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -255,7 +255,7 @@ static bool fold_all(const reduction *r, int kind, void *out)
         memcpy(out, f.partial, row);
     return true;
 }
-/* reductions: what every reduction begins with */
+/* softmax: what every reduction begins with */
 /* reductions: function axes_to_reduce */
 /* The dimensions named by an attribute, as bits; all if it is absent or
    empty.  A scalar tensor has none, whatever is named. */
@@ -540,8 +540,8 @@ bool all_kernel(td_call *call)
 {
     return truth(call, TD_FOLD_MIN, 1);
 }
-/* reductions: operators that search a maximum */
-/* reductions: functions that find a value */
+/* softmax: operators that search a maximum */
+/* softmax: functions that find a value */
 #define FIND(name, T, IS_NAN)                                        \
     static int64_t name(const void *x_, int64_t n, const void *of)   \
     {                                                                \
@@ -557,7 +557,7 @@ FIND(find_f64, double, isnan)
 FIND(find_i64, int64_t, NEVER)
 #undef NEVER
 #undef FIND
-/* reductions: function find */
+/* softmax: function find */
 static int64_t find(td_dtype type, const void *x, int64_t n,
                     const void *value)
 {
@@ -565,7 +565,7 @@ static int64_t find(td_dtype type, const void *x, int64_t n,
          : type == TD_FLOAT64 ? find_f64(x, n, value)
          : find_i64(x, n, value);
 }
-/* reductions: function find_extreme */
+/* softmax: function find_extreme */
 /* The extreme value of one result and its index among the reduced. */
 static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
                             double *best)
@@ -588,7 +588,7 @@ static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
     }
     return index;
 }
-/* reductions: struct search */
+/* softmax: struct search */
 typedef struct {
     const reduction *r;
     int kind;
@@ -596,7 +596,7 @@ typedef struct {
     char *values;                 /* NULL: not wanted */
     td_dtype dtype;               /* of the values */
 } search;
-/* reductions: function search_some */
+/* softmax: function search_some */
 static bool search_some(void *context, int64_t begin, int64_t end,
                         int worker)
 {
@@ -612,7 +612,7 @@ static bool search_some(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
-/* reductions: function locate */
+/* softmax: function locate */
 static bool locate(td_call *call, int kind, bool with_values)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -626,7 +626,7 @@ static bool locate(td_call *call, int kind, bool with_values)
         return fail_empty(call, x, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
                                     td_v_get_bool(&call->attr[1]));
-    /* reductions: make room for values and indices */
+    /* softmax: make room for values and indices */
     td_tensor *values = NULL;
     td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
     if (with_values)
@@ -645,7 +645,7 @@ static bool locate(td_call *call, int kind, bool with_values)
         ? td_parallel_for(r.kept.count, grain, search_some, &s)
         : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
 }
-/* reductions: kernel argmax */
+/* softmax: kernel argmax */
 bool argmax_kernel(td_call *call)
 {
     return locate(call, TD_FOLD_MAX, false);
@@ -665,8 +665,8 @@ bool min_dim_kernel(td_call *call)
 {
     return locate(call, TD_FOLD_MIN, true);
 }
-/* reductions: operators that take exponentials */
-/* reductions: function fold_number */
+/* softmax: operators that take exponentials */
+/* softmax: function fold_number */
 static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
                           const void *x)
 {
@@ -674,7 +674,7 @@ static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
     fold->row(n, x, &out);
     return type == TD_FLOAT32 ? (double)out.f : out.d;
 }
-/* reductions: function log_sum_exp */
+/* softmax: function log_sum_exp */
 /* Maximum m of one result's numbers, and log sum exp(x - m). */
 static double log_sum_exp(const reduction *r, int64_t offset,
                           double *maximum)
@@ -698,7 +698,7 @@ static double log_sum_exp(const reduction *r, int64_t offset,
     }
     return isfinite(m) ? log(sum) : 0;
 }
-/* reductions: struct lse_work */
+/* softmax: struct lse_work */
 typedef struct {
     const reduction *r;
     void *out;
@@ -720,7 +720,7 @@ static bool lse_some(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
-/* reductions: kernel logsumexp */
+/* softmax: kernel logsumexp */
 bool logsumexp_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -740,14 +740,14 @@ bool logsumexp_kernel(td_call *call)
         ? td_parallel_for(r.kept.count, grain, lse_some, &work)
         : reduce_elsewhere("logsumexp", x, mask, r.type, call);
 }
-/* reductions: struct softmax_work */
+/* softmax: struct softmax_work */
 typedef struct {
     reduction r;
     bool logarithm;
     char *out;
     int64_t inner;        /* elements between neighbours in a row */
 } softmax_work;
-/* reductions: function softmax */
+/* softmax: function softmax */
 static size_t row_bytes(int64_t n)
 {
     return ((size_t)n * sizeof(double) + 63) / 64 * 64;
@@ -772,7 +772,7 @@ static void softmax(td_dtype type, int64_t n, const void *x, void *y)
     rows->exp(n, x, m, y);
     rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
 }
-/* reductions: function log_softmax */
+/* softmax: function log_softmax */
 static void log_softmax(td_dtype type, int64_t n, const void *x,
                         void *y, void *exponentials)
 {
@@ -784,7 +784,7 @@ static void log_softmax(td_dtype type, int64_t n, const void *x,
     rows->affine(n, x, m, 1, y);
     rows->affine(n, y, rest, 1, y);
 }
-/* reductions: function softmax_row */
+/* softmax: function softmax_row */
 static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
 {
     const td_dtype type = w->r.type;
@@ -802,7 +802,7 @@ static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
     for (int64_t j = 0; w->inner > 1 && j < n; j++)
         memcpy(out + j * w->inner * size, y + j * size, (size_t)size);
 }
-/* reductions: kernel softmax */
+/* softmax: kernel softmax */
 static bool softmax_some(void *context, int64_t begin, int64_t end,
                          int worker)
 {
@@ -831,7 +831,7 @@ static bool softmax_like(td_call *call, bool logarithm)
     if (!td_on_host(out))
         return reduce_elsewhere(td_op_name(call->op), x, 1u << dim,
                                 dtype, call);
-    /* reductions: run softmax over the rows */
+    /* softmax: run softmax over the rows */
     softmax_work work = { normalise(x, dtype, 1u << dim, false), logarithm,
                           td_at(out), 1 };
     for (int d = dim + 1; d < x->rank; d++)
@@ -840,7 +840,7 @@ static bool softmax_like(td_call *call, bool logarithm)
                            GRAIN / (4 * work.r.reduced.count) + 1,
                            softmax_some, &work);
 }
-/* reductions: kernels softmax and log_softmax */
+/* softmax: kernels softmax and log_softmax */
 bool softmax_kernel(td_call *call)
 {
     return softmax_like(call, false);
@@ -909,6 +909,7 @@ td_tensor *td_min(td_tensor *input)
     const td_value in[] = { td_v_tensor(input) };
     return td_run1(&td_ops[TD_OP_min], 1, in, 0, NULL);
 }
+/* softmax: typed functions that search and scale */
 static td_tensor *run_arg(int op, td_tensor *input,
                           td_arg_options options)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "reductions": edit that, not this file. */
+/* Tangled from the chapter "softmax": edit that, not this file. */
 /* Does the operator of a call compute in this type?  If not, an error
    that names it is pending. */
 #ifndef TD_SRC_REDUCTIONS_H

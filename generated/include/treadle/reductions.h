@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "reductions": edit that, not this file. */
+/* Tangled from the chapter "softmax": edit that, not this file. */
 /* Reductions: many numbers into one, over any dimensions.
 
    Dimensions may be negative, counted from the end.  Results are new
@@ -28,12 +28,12 @@ typedef struct {
     td_dtype dtype;     /* sum, mean, ...: convert to it first */
 } td_reduce_options;
 #define TD_REDUCE_DEFAULTS ((td_reduce_options){ 0 })
-/* reductions: struct td_arg_options */
+/* softmax: struct td_arg_options */
 typedef struct {
     td_opt_i64 dim;     /* none: of the flattened tensor */
     bool keepdim;
 } td_arg_options;
-/* reductions: prototypes of the reductions */
+/* softmax: prototypes of the reductions */
 TD_API td_tensor *td_sum(td_tensor *input, td_reduce_options options);
 TD_API td_tensor *td_mean(td_tensor *input, td_reduce_options options);
 TD_API td_tensor *td_prod(td_tensor *input, td_arg_options options);

@@ -16,7 +16,7 @@
 /* elementwise: umbrella includes */
 #include <treadle/isa.h>
 #include <treadle/elementwise.h>
-/* reductions: umbrella includes */
+/* softmax: umbrella includes */
 #include <treadle/reductions.h>
 /* products: umbrella includes */
 #include <treadle/matmul.h>
