@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "cuda": edit that, not this file. */
+/* Tangled from the chapter "watching": edit that, not this file. */
 /* Kernels with a bug each, and without: see the chapter "cuda". */
 #include "device.cuh"
 
 enum { BLOCK = 64 };
 
-/* cuda: kernel with a race */
+/* watching: kernel with a race */
 template <bool CURED>
 __global__ void smooth(float *out, const float *in)
 {
@@ -20,7 +20,7 @@ __global__ void smooth(float *out, const float *in)
     out[t] = tile[t];
 }
 
-/* cuda: kernel with a divergent barrier */
+/* watching: kernel with a divergent barrier */
 template <bool CURED>
 __global__ void sum_part(float *out, const float *in, int n)
 {
@@ -40,7 +40,7 @@ __global__ void sum_part(float *out, const float *in, int n)
             out[0] += tile[k];
 }
 
-/* cuda: kernel with an overrun */
+/* watching: kernel with an overrun */
 template <bool CURED>
 __global__ void differences(float *out, const float *in)
 {
@@ -54,7 +54,7 @@ __global__ void differences(float *out, const float *in)
         out[t] = tile[t + 1] - tile[t];
 }
 
-/* cuda: kernel with an uninitialised read */
+/* watching: kernel with an uninitialised read */
 template <bool CURED>
 __global__ void differences_padded(float *out, const float *in)
 {
@@ -67,7 +67,7 @@ __global__ void differences_padded(float *out, const float *in)
     out[t] = tile[t + 1] - tile[t];
 }
 
-/* cuda: kernel with a race between blocks */
+/* watching: kernel with a race between blocks */
 template <bool CURED>
 __global__ void sum_all(float *out, const float *in)
 {
@@ -78,7 +78,7 @@ __global__ void sum_all(float *out, const float *in)
         out[0] += in[i];
 }
 
-/* cuda: kernel without bounds */
+/* watching: kernel without bounds */
 template <bool CURED>
 __global__ void twice(float *out, const float *in, int n)
 {
@@ -87,7 +87,7 @@ __global__ void twice(float *out, const float *in, int n)
         out[i] = 2 * in[i];
 }
 
-/* cuda: kernel with an early count */
+/* watching: kernel with an early count */
 template <bool CURED>
 __global__ void histogram(float *out, const float *in)
 {
@@ -101,7 +101,7 @@ __global__ void histogram(float *out, const float *in)
     out[t] = (float)counts[t];
 }
 
-/* cuda: kernels that transpose */
+/* watching: kernels that transpose */
 __global__ void transpose(float *out, const float *in)
 {
     const int t = (int)threadIdx.x;
@@ -128,7 +128,7 @@ __global__ void transpose_by(float *out, const float *in, int rows,
     }
 }
 
-/* cuda: function planted */
+/* watching: function planted */
 template <bool CURED>
 static void launch(int which, float *out, float *in)
 {
@@ -149,7 +149,7 @@ static void launch(int which, float *out, float *in)
 #undef RUN
 }
 
-/* cuda: functions for the test */
+/* watching: functions for the test */
 /* Runs one of them on 0, 1, ... 63; the result goes to `result`. */
 extern "C" __attribute__((visibility("default")))
 const char *planted(int which, int cured, float *result)
