@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "arithmetic": edit that, not this file. */
 #include <stdio.h>
 #include <treadle/treadle.h>
 

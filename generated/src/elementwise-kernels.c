@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "rows": edit that, not this file. */
 #include "elementwise.h"
 #include "kernel-loops.h"
 
-/* elementwise: loops of each row */
+/* rows: loops of each row */
 #define FLOATS(LOOP, name, ...)                                       \
     LOOP(name##_loop_f32, float, float, __VA_ARGS__)                  \
     LOOP(name##_loop_f64, double, double, __VA_ARGS__)
@@ -42,7 +42,7 @@
     BOOLS(TD_LOOP_2, name, a, b, formula)
 #include "elementwise.inc"
 
-/* elementwise: loops of where and clamp */
+/* arithmetic: loops of where and clamp */
 #define WHERE_LOOP(name, type, R, formula)                            \
     TD_LOOP(name, type, R,                                            \
             const uint8_t *at_c = (const uint8_t *)data[1];           \
@@ -60,7 +60,7 @@ BOOLS(WHERE_LOOP, where, select(c, a, b))
 FLOATS(CLAMP_LOOP, clamp, select(y > high, high, y))
 INTEGERS(CLAMP_LOOP, clamp, select(y > high, high, y))
 
-/* elementwise: table of all loops */
+/* rows: table of all loops */
 #define FLOAT_LOOPS(name)                                             \
     [TD_FLOAT32] = name##_loop_f32, [TD_FLOAT64] = name##_loop_f64,
 #define INTEGER_LOOPS(name)                                           \

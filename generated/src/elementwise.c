@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "arithmetic": edit that, not this file. */
 #include "elementwise.h"
 #include "device.h"
 #include "registry.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <treadle/elementwise.h>
 
-/* elementwise: dtypes and shapes of operands */
-/* elementwise: function category */
+/* arithmetic: dtypes and shapes of operands */
+/* rows: function category */
 /* 0 for no dtype at all, then bool, whole numbers, floats. */
 static int category(td_dtype dtype)
 {
@@ -18,7 +18,7 @@ static int category(td_dtype dtype)
     return td_dtype_is_floating(dtype) ? 3 : 2;
 }
 
-/* elementwise: functions that vote on dtypes */
+/* rows: functions that vote on dtypes */
 static td_dtype outvote(td_dtype high, td_dtype low)
 {
     return category(low) > category(high) ? low : high;
@@ -32,7 +32,7 @@ static td_dtype dtype_of(const td_value *value)
          : value->as.scalar.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
 }
 
-/* elementwise: function has_shape */
+/* rows: function has_shape */
 static bool has_shape(const td_tensor *x, const td_dims *shape)
 {
     bool same = x->rank == shape->count;
@@ -41,7 +41,7 @@ static bool has_shape(const td_tensor *x, const td_dims *shape)
     return same;
 }
 
-/* elementwise: function td_result_type */
+/* rows: function td_result_type */
 td_dtype td_result_type(int n, const td_value *in)
 {
     if (n == 2 && in[0].kind == TD_TENSOR && in[1].kind == TD_TENSOR
@@ -58,7 +58,7 @@ td_dtype td_result_type(int n, const td_value *in)
     return outvote(vote[0], outvote(vote[1], vote[2]));
 }
 
-/* elementwise: struct job */
+/* rows: struct job */
 typedef struct {
     const char *op;             /* for messages */
     int row;                    /* TD_ROW_... */
@@ -67,11 +67,11 @@ typedef struct {
     const td_value *in;
 } job;
 
-/* elementwise: enumeration of row flags */
+/* rows: enumeration of row flags */
 enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2, OF_FLOAT = 4 };
 
-/* elementwise: steps from a call to a loop */
-/* elementwise: function hint_for */
+/* arithmetic: steps from a call to a loop */
+/* rows: function hint_for */
 static const char *hint_for(int row, td_dtype dtype)
 {
     if (dtype == TD_BOOL && row == TD_ROW_neg)
@@ -81,7 +81,7 @@ static const char *hint_for(int row, td_dtype dtype)
     return "";
 }
 
-/* elementwise: function has_loop */
+/* rows: function has_loop */
 static td_loop *loop_of(const job *j)
 {
     const td_elementwise_level *level = TD_ISA_PICK(td_elementwise);
@@ -104,7 +104,7 @@ static bool has_loop(const job *j)
     return true;
 }
 
-/* elementwise: function fits */
+/* rows: function fits */
 static bool fits(const td_value *value, td_dtype dtype)
 {
     const int64_t i = value->as.scalar.as.i;
@@ -116,7 +116,7 @@ static bool fits(const td_value *value, td_dtype dtype)
     return dtype != TD_INT32 || (i >= INT32_MIN && i <= INT32_MAX);
 }
 
-/* elementwise: function settle_scalars */
+/* rows: function settle_scalars */
 static bool settle_scalars(job *j)
 {
     for (int i = 0; i < j->n; i++) {
@@ -132,7 +132,7 @@ static bool settle_scalars(job *j)
     return true;
 }
 
-/* elementwise: function refuses_power */
+/* arithmetic: function refuses_power */
 static bool refuses_power(const job *j)
 {
     const td_value *b = &j->in[1];
@@ -175,7 +175,7 @@ static bool divides_by_zero(const job *j)
                     "integer is divided by zero");
 }
 
-/* elementwise: function describe */
+/* rows: function describe */
 static bool describe(job *j, const td_call *call, int row, int flags)
 {
     *j = (job){ .op = td_op_name(call->op), .row = row,
@@ -201,7 +201,7 @@ static bool describe(job *j, const td_call *call, int row, int flags)
     return true;
 }
 
-/* elementwise: function shape_of_result */
+/* rows: function shape_of_result */
 static bool shape_of_result(const job *j, td_dims *shape)
 {
     int tensors = 0;
@@ -221,7 +221,7 @@ static bool shape_of_result(const job *j, td_dims *shape)
                    "at least one operand must be a tensor");
 }
 
-/* elementwise: function device_of */
+/* rows: function device_of */
 static td_device device_of(const job *j)
 {
     td_device device = { TD_DEVICE_CPU, 0 };
@@ -231,7 +231,7 @@ static td_device device_of(const job *j)
     return device;
 }
 
-/* elementwise: function is_flat */
+/* rows: function is_flat */
 /* Do all operands lie as one line of `n` elements? */
 static bool is_flat(const job *j, const td_tensor *out, int64_t n)
 {
@@ -243,7 +243,7 @@ static bool is_flat(const job *j, const td_tensor *out, int64_t n)
     return flat;
 }
 
-/* elementwise: functions that place an operand */
+/* rows: functions that place an operand */
 static td_dtype wanted(const job *j, int i)
 {
     return j->row == TD_ROW_where && i == 0 ? TD_BOOL : j->dtype;
@@ -260,7 +260,7 @@ static bool add_operand(td_frame *f, const td_tensor *x, bool flat)
     return true;
 }
 
-/* elementwise: function runs_as_a_line */
+/* rows: function runs_as_a_line */
 static bool runs_as_a_line(const job *j, const td_tensor *out,
                            int64_t n)
 {
@@ -279,7 +279,7 @@ static bool runs_as_a_line(const job *j, const td_tensor *out,
     return true;
 }
 
-/* elementwise: function compute_elsewhere */
+/* rows: function compute_elsewhere */
 static bool compute_elsewhere(const job *j, td_tensor *out)
 {
     static const char *const names[] = {
@@ -291,7 +291,7 @@ static bool compute_elsewhere(const job *j, td_tensor *out)
     return td_compute_elsewhere(&call, names[j->row], j->dtype, true);
 }
 
-/* elementwise: function compute */
+/* rows: function compute */
 static bool compute(const job *j, td_tensor *out)
 {
     if (!td_on_host(out))
@@ -316,7 +316,7 @@ static bool compute(const job *j, td_tensor *out)
     return td_frame_run(&f, loop_of(j), as);
 }
 
-/* elementwise: function run_row */
+/* rows: function run_row */
 static bool run_job(td_call *call, const job *j)
 {
     td_dims shape;
@@ -332,8 +332,8 @@ static bool run_row(td_call *call, int row, int flags)
     return describe(&j, call, row, flags) && run_job(call, &j);
 }
 
-/* elementwise: updates in place */
-/* elementwise: functions for the extent of a view */
+/* arithmetic: updates in place */
+/* rows: functions for the extent of a view */
 static int64_t first_of(const td_tensor *x)
 {
     return x->offset;
@@ -347,7 +347,7 @@ static int64_t last_of(const td_tensor *x)
     return last;
 }
 
-/* elementwise: function overlaps */
+/* rows: function overlaps */
 /* Do x and y share bytes other than as one and the same view? */
 static bool overlaps(const td_tensor *x, const td_tensor *y)
 {
@@ -362,7 +362,7 @@ static bool overlaps(const td_tensor *x, const td_tensor *y)
                  && first_of(y) <= last_of(x);
 }
 
-/* elementwise: function repeats */
+/* rows: function repeats */
 static bool repeats(const job *j, const td_tensor *x)
 {
     for (int d = 0; d < x->rank; d++)
@@ -374,7 +374,7 @@ static bool repeats(const job *j, const td_tensor *x)
     return false;
 }
 
-/* elementwise: function separate */
+/* rows: function separate */
 static td_tensor *separate(const td_tensor *y)
 {
     td_tensor *copy = td_tensor_new(td_shape_of(y), y->dtype,
@@ -385,7 +385,7 @@ static td_tensor *separate(const td_tensor *y)
     return NULL;
 }
 
-/* elementwise: function may_update */
+/* rows: function may_update */
 static bool may_update(const job *j, const td_tensor *x)
 {
     td_dims shape;
@@ -405,7 +405,7 @@ static bool may_update(const job *j, const td_tensor *x)
     return !repeats(j, x);
 }
 
-/* elementwise: function run_in_place */
+/* rows: function run_in_place */
 static bool run_in_place(td_call *call, int row, int flags)
 {
     job j;
@@ -427,7 +427,7 @@ static bool run_in_place(td_call *call, int row, int flags)
     return done;
 }
 
-/* elementwise: kernels of all rows */
+/* rows: kernels of all rows */
 #define KERNEL(name, flags)                                           \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
@@ -445,7 +445,7 @@ static bool run_in_place(td_call *call, int row, int flags)
 #define BITWISE BINARY
 #include "elementwise.inc"
 
-/* elementwise: kernels of rows in place */
+/* rows: kernels of rows in place */
 #define UNARY(name, formula)
 #define BINARY_FLOAT(name, formula) [TD_ROW_##name] = AS_FLOAT,
 static const uint8_t flags_of[TD_ROW_COUNT] = {
@@ -459,7 +459,7 @@ static const uint8_t flags_of[TD_ROW_COUNT] = {
     }
 #include "elementwise.inc"
 
-/* elementwise: function where_kernel */
+/* arithmetic: function where_kernel */
 bool where_kernel(td_call *call)
 {
     job j = { .op = td_op_name(call->op), .row = TD_ROW_where,
@@ -472,14 +472,14 @@ bool where_kernel(td_call *call)
     return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
 }
 
-/* elementwise: function is_nan */
+/* arithmetic: function is_nan */
 static bool is_nan(const td_value *v)
 {
     return v->kind == TD_SCALAR && v->as.scalar.kind == TD_SCALAR_FLOAT
         && isnan(v->as.scalar.as.f);
 }
 
-/* elementwise: function clamp_kernel */
+/* arithmetic: function clamp_kernel */
 bool clamp_kernel(td_call *call)
 {
     const td_value *low = &call->attr[0], *high = &call->attr[1];
@@ -501,7 +501,7 @@ bool clamp_kernel(td_call *call)
     return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
 }
 
-/* elementwise: functions that run a row by number */
+/* rows: functions that run a row by number */
 static td_tensor *run_1(int op, td_tensor *x)
 {
     const td_value in[] = { td_v_tensor(x) };
@@ -514,7 +514,7 @@ static td_tensor *run_2(int op, td_value a, td_value b)
     return td_run1(&td_ops[op], 2, in, 0, NULL);
 }
 
-/* elementwise: typed functions of all rows */
+/* rows: typed functions of all rows */
 #define UNARY(name, formula)                                          \
     td_tensor *td_##name(td_tensor *x)                                \
     {                                                                 \
@@ -546,7 +546,7 @@ static td_tensor *run_2(int op, td_value a, td_value b)
     WITH_SCALAR(name##_scalar_, TD_OP_##name##_)
 #include "elementwise.inc"
 
-/* elementwise: functions with the scalar first */
+/* rows: functions with the scalar first */
 #define SCALAR_FIRST(function, name)                                  \
     td_tensor *td_##function(td_tensor *x, td_scalar s)               \
     {                                                                 \
@@ -556,7 +556,7 @@ SCALAR_FIRST(rsub_scalar, sub)
 SCALAR_FIRST(rdiv_scalar, div)
 SCALAR_FIRST(rpow_scalar, pow)
 
-/* elementwise: function td_clamp */
+/* arithmetic: function td_clamp */
 static td_value bound(const td_tensor *x, td_opt_f64 given)
 {
     const bool whole = x != NULL && !td_dtype_is_floating(x->dtype)
@@ -576,7 +576,7 @@ td_tensor *td_clamp(td_tensor *x, td_clamp_options options)
     return td_run1(&td_ops[TD_OP_clamp], 1, in, 2, attr);
 }
 
-/* elementwise: functions for where */
+/* arithmetic: functions for where */
 static td_tensor *choose(td_value c, td_value a, td_value b)
 {
     const td_value in[] = { c, a, b };

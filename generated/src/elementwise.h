@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "rows": edit that, not this file. */
 /* The loops of all rows, by row and by dtype of the operands; NULL
    where a row does not exist for a dtype. */
 #ifndef TREADLE_SRC_ELEMENTWISE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "rows": edit that, not this file. */
 #include "isa.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static const char *const level_names[]
     = { TD_ISA_LEVELS(TD_ISA_STRING, , ) NULL };
 
-/* elementwise: function td_isa_best */
+/* rows: function td_isa_best */
 int td_isa_best(void)
 {
 #ifdef TD_HAVE_ISA_v4
@@ -25,7 +25,7 @@ int td_isa_best(void)
 #endif
 }
 
-/* elementwise: function td_isa_start */
+/* rows: function td_isa_start */
 static int number_of(const char *name)
 {
     for (int i = 0; i < TD_ISA_COUNT; i++)
@@ -44,7 +44,7 @@ int td_isa_start(void)
     return asked < best ? asked : best;
 }
 
-/* elementwise: functions td_isa and td_set_isa */
+/* rows: functions td_isa and td_set_isa */
 const char *td_isa(void)
 {
     return level_names[td_process()->isa];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "rows": edit that, not this file. */
 /* Instruction set levels: which kernels this processor runs.
 
    A file NAME-kernels.c is compiled once a level and exports one
@@ -11,7 +11,7 @@
 #include <treadle/isa.h>
 #include "runtime.h"
 
-/* elementwise: macros that name the levels */
+/* rows: macros that name the levels */
 #ifdef TD_HAVE_ISA_v4
 #define TD_ISA_LEVELS(X, a, b) X(v2, a, b) X(v3, a, b) X(v4, a, b)
 #else
@@ -25,7 +25,7 @@ enum { TD_ISA_LEVELS(TD_ISA_NUMBER, , ) TD_ISA_COUNT };
 #define TD_ISA_EXPAND(name, level) TD_ISA_PASTE(name, level)
 #define TD_ISA(name) TD_ISA_EXPAND(name, TD_ISA_NAME)
 
-/* elementwise: macros that pick a level */
+/* rows: macros that pick a level */
 #define TD_ISA_DECLARE(level, type, name) \
     extern const type name##_##level;
 #define TD_ISA_ADDRESS(level, type, name) &name##_##level,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "rows": edit that, not this file. */
 /* Loops made of formulas.  TD_LOOP_2(name, T, R, a, b, formula) defines
 
        static void name(int64_t n, char *const *data)
@@ -18,13 +18,13 @@
 #define TD_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* elementwise: silence warnings about general formulas */
+/* rows: silence warnings about general formulas */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wint-in-bool-context"
 #endif
 
-/* elementwise: macros that define loops */
+/* rows: macros that define loops */
 #define TD_LOOP(name, type, R, POINTERS, LOADS, formula)              \
     static void name(int64_t n, char *const *data)                    \
     {                                                                 \

@@ -147,7 +147,7 @@ static void start(void)
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);
     pthread_mutex_init(&process->scratch_lock, NULL);
-    /* elementwise: start the runtime */
+    /* rows: start the runtime */
     process->isa = td_isa_start();
     /* backward: start the runtime */
     pthread_mutex_init(&process->leaf_lock, NULL);

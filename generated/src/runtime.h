@@ -22,7 +22,7 @@
 #include <pthread.h>
 /* parallel: runtime includes */
 #include "parallel.h"
-/* elementwise: runtime includes */
+/* rows: runtime includes */
 #include "isa-level.h"
 /* random: runtime includes */
 #include <treadle/random.h>
@@ -84,7 +84,7 @@ typedef struct td_runtime {
     atomic_int default_dtype;       /* 0: float32 */
     /* printing: td_runtime fields */
     _Atomic(int64_t) print[5];      /* options of printing, plus 2 */
-    /* elementwise: td_runtime fields */
+    /* rows: td_runtime fields */
     atomic_int isa;                 /* number of the level in use */
     /* random: td_runtime fields */
     _Atomic uint64_t threads_that_drew;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "arithmetic": edit that, not this file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <treadle/treadle.h>
 
-/* elementwise: helpers of the elementwise lessons */
+/* arithmetic: helpers of the elementwise lessons */
 static int open_scope(void **state)
 {
     (void)state;
@@ -36,7 +36,7 @@ static td_tensor *piece(td_tensor *x, int64_t start, int64_t n)
                     (td_opt_i64)td_some(start + n), 1);
 }
 
-/* elementwise: test that a value ignores its position */
+/* arithmetic: test that a value ignores its position */
 static void a_value_ignores_its_position(void **state)
 {
     td_tensor *x = ramp(97), *whole = td_sigmoid(x);
@@ -49,7 +49,7 @@ static void a_value_ignores_its_position(void **state)
     (void)state;
 }
 
-/* elementwise: test that neighbours are read before they change */
+/* arithmetic: test that neighbours are read before they change */
 static void neighbours_are_read_before_they_change(void **state)
 {
     td_tensor *x = td_ones(TD_DIMS(1000), (td_tensor_options){ 0 });
@@ -59,7 +59,7 @@ static void neighbours_are_read_before_they_change(void **state)
     (void)state;
 }
 
-/* elementwise: test that a matrix plus its transpose is symmetric */
+/* arithmetic: test that a matrix plus its transpose is symmetric */
 static void a_matrix_plus_its_transpose_is_symmetric(void **state)
 {
     td_tensor *a = td_reshape(ramp(49), TD_DIMS(7, 7));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "arithmetic": edit that, not this file. */
 /* Elementwise operators.
 
    Operands broadcast and promote as in PyTorch; a td_scalar is weak.
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* elementwise: prototypes of elementwise operators */
+/* arithmetic: prototypes of elementwise operators */
 TD_API td_tensor *td_add(td_tensor *a, td_tensor *b);
 TD_API td_tensor *td_add_scalar(td_tensor *x, td_scalar s);
 TD_API td_tensor *td_sub(td_tensor *a, td_tensor *b);

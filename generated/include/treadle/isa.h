@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "elementwise": edit that, not this file. */
+/* Tangled from the chapter "rows": edit that, not this file. */
 /* Which instruction set the kernels use: "v2", "v3", "v4" on x86-64,
    "base" elsewhere.  Results differ between levels in the last bits.
 

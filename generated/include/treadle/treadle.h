@@ -13,7 +13,7 @@
 /* printing: umbrella includes */
 #include <treadle/tensor.h>
 #include <treadle/op.h>
-/* elementwise: umbrella includes */
+/* rows: umbrella includes */
 #include <treadle/isa.h>
 #include <treadle/elementwise.h>
 /* softmax: umbrella includes */
