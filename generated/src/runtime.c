@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "memory": edit that, not this file. */
+/* Tangled from the chapter "runtime": edit that, not this file. */
 #include "runtime.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ td_thread *td_self(void)
 
 static td_runtime process_state;
 
-/* memory: function td_environment_int */
+/* runtime: function td_environment_int */
 int td_environment_int(const char *name, int low, int high,
                        int otherwise)
 {
@@ -32,7 +32,7 @@ int td_environment_int(const char *name, int low, int high,
     return otherwise;
 }
 
-/* memory: function td_environment_choice */
+/* runtime: function td_environment_choice */
 int td_environment_choice(const char *name, const char *const *words,
                           int otherwise)
 {
@@ -42,7 +42,7 @@ int td_environment_choice(const char *name, const char *const *words,
     for (int i = 0; words[i] != NULL; i++)
         if (strcmp(text, words[i]) == 0)
             return i;
-    /* memory: refuse a word nobody knows */
+    /* runtime: refuse a word nobody knows */
     char known[64] = "";
     size_t used = 0;
     for (int i = 0; words[i] != NULL && used < sizeof known; i++)
@@ -52,12 +52,12 @@ int td_environment_choice(const char *name, const char *const *words,
     return otherwise;
 }
 
-/* memory: function leave_thread */
+/* runtime: function leave_thread */
 static void leave_thread(void *state)
 {
     td_thread *self = state;
     self->enlisted = false;
-    /* memory: release the fields of td_thread */
+    /* runtime: release the fields of td_thread */
     td_scope_unwind(self);
     /* parallel: release the fields of td_thread */
     td_scratch_free(&self->scratch);
@@ -66,7 +66,7 @@ static void leave_thread(void *state)
     td_release(self->packer);
 }
 
-/* memory: functions called around a fork */
+/* runtime: functions called around a fork */
 static void before_fork(void)
 {
     td_runtime *const process = &process_state;
@@ -117,13 +117,13 @@ static void in_child(void)
     }
 }
 
-/* memory: function start */
+/* runtime: function start */
 static void start(void)
 {
     td_runtime *const process = &process_state;
     pthread_key_create(&process->key, leave_thread);
     pthread_atfork(before_fork, after_fork, in_child);
-    /* memory: read the environment */
+    /* runtime: read the environment */
     static const char *const allocators[] = { "caching", "plain", NULL };
     process->allocator = td_environment_choice("TREADLE_ALLOC",
                                                allocators, 0);
@@ -156,7 +156,7 @@ static void start(void)
     process->running = true;
 }
 
-/* memory: function td_process */
+/* runtime: function td_process */
 td_runtime *td_process(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -164,7 +164,7 @@ td_runtime *td_process(void)
     return &process_state;
 }
 
-/* memory: function td_thread_enlist */
+/* runtime: function td_thread_enlist */
 bool td_thread_enlist(void)
 {
     td_thread *self = td_self();
@@ -174,7 +174,7 @@ bool td_thread_enlist(void)
     return self->enlisted;
 }
 
-/* memory: function td_runtime_stop */
+/* runtime: function td_runtime_stop */
 __attribute__((destructor)) void td_runtime_stop(void)
 {
     td_runtime *const process = &process_state;

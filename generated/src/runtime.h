@@ -19,6 +19,7 @@
 #include "error.h"
 #include "memory.h"
 #include "object.h"
+/* runtime: runtime includes */
 #include <pthread.h>
 /* parallel: runtime includes */
 #include "parallel.h"
@@ -40,6 +41,7 @@ typedef struct td_thread {
     td_scope scope[TD_SCOPE_DEPTH];
     int depth;                      /* scopes and barriers open */
     int loans;                      /* of them in all these scopes */
+    /* runtime: td_thread fields */
     bool enlisted;                  /* its fields are released at its end */
     /* parallel: td_thread fields */
     int looping;                    /* loops this thread works in */
@@ -71,6 +73,7 @@ typedef struct td_runtime {
     _Atomic(int64_t) fail_in;       /* 0: never; n: the n-th fails */
     _Atomic(int64_t) bytes, peak_bytes, allocations;
     _Atomic(int64_t) live[TD_COUNT_KINDS];
+    /* runtime: td_runtime fields */
     pthread_key_t key;              /* calls leave_thread when one ends */
     atomic_bool running;
     int allocator;                  /* 0: caching, 1: plain */
@@ -105,6 +108,7 @@ typedef struct td_runtime {
 td_thread *td_self(void) __attribute__((const));
 td_runtime *td_process(void);
 void td_scope_unwind(td_thread *self);
+/* runtime: prototypes of starting and stopping */
 bool td_thread_enlist(void);
 void td_runtime_stop(void);
 int td_environment_int(const char *name, int low, int high,
