@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "functional": edit that, not this file. */
+/* Tangled from the chapter "inspection": edit that, not this file. */
 /* The operator that made the first NaN, and where it was called. */
 #include "autograd.h"
 #include "runtime.h"
@@ -8,7 +8,7 @@
 #include <treadle/reductions.h>
 #include <string.h>
 
-/* functional: function td_note_node */
+/* inspection: function td_note_node */
 typedef struct td_note {
     td_object object;
     char text[];
@@ -34,7 +34,7 @@ void td_note_node(td_node *node)
     memcpy(note->text, text, bytes);
     td_hang(&node->hooks, TD_SLOT_NOTE, NULL, note, td_release);
 }
-/* functional: functions of anomaly mode */
+/* inspection: functions of anomaly mode */
 void td_set_anomaly(td_anomaly mode, td_place *where)
 {
     atomic_store(&td_process()->where, where);
@@ -51,7 +51,7 @@ const char *td_anomaly_where(void)
     const td_note *note = td_self()->stopped;
     return note ? note->text : NULL;
 }
-/* functional: function td_inspect */
+/* inspection: function td_inspect */
 static bool has_nan(td_tensor *x)
 {
     const td_reduce_options all = TD_DEFAULTS;

@@ -175,7 +175,7 @@ td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
-/* functional: further prototypes of the graph */
+/* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
 void *td_pack(td_tensor *x);

@@ -293,7 +293,7 @@ static bool apply_rule(td_pass *pass, td_node *node)
             node->grad_in[i] = NULL;
         else if (node->grad_in[i] != NULL)
             ok = fit(node, i);
-    /* functional: inspect what a rule returned */
+    /* inspection: inspect what a rule returned */
     if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
         ok = td_inspect(node, ok);
     td_scope_end();

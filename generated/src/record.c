@@ -27,7 +27,7 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->attr = (td_value *)(node->out + n_out);
     node->grad = (td_tensor **)(node->attr + n_attr);
     node->grad_in = node->grad + n_out;
-    /* functional: note where a node was made */
+    /* inspection: note where a node was made */
     if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
         td_note_node(node);
     return node;
@@ -82,7 +82,7 @@ static uint32_t version_of(const td_tensor *x)
 void td_save(td_saved *saved, td_tensor *x)
 {
     saved->version = version_of(x);
-    /* functional: pack what is saved */
+    /* inspection: pack what is saved */
     if (td_self()->packer != NULL) {
         saved->tensor = td_pack(x);
         return;
@@ -122,7 +122,7 @@ static bool check_version(const td_node *node, const td_saved *saved,
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index)
 {
-    /* functional: unpack what was packed */
+    /* inspection: unpack what was packed */
     if (saved->tensor != NULL && td_is_packed(saved->tensor))
         return td_failed() ? NULL : td_unpack_by_hook(b, saved);
     if (td_failed() || !check_version(b->node, saved, role, index))

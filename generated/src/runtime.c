@@ -61,7 +61,7 @@ static void leave_thread(void *state)
     td_scope_unwind(self);
     /* parallel: release the fields of td_thread */
     td_scratch_free(&self->scratch);
-    /* functional: release the fields of td_thread */
+    /* inspection: release the fields of td_thread */
     td_release(self->stopped);
     td_release(self->packer);
 }

@@ -60,7 +60,7 @@ typedef struct td_thread {
     int muted;                      /* recorded operators running */
     /* hooks: td_thread fields */
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
-    /* functional: td_thread fields */
+    /* inspection: td_thread fields */
     struct td_note *stopped;        /* of the node where a pass stopped */
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
@@ -95,7 +95,7 @@ typedef struct td_runtime {
     pthread_mutex_t leaf_lock;      /* leaf->sink, leaf->grad in a pass */
     /* hooks: td_runtime fields */
     _Atomic(int64_t) last_hook;     /* id of the newest hook */
-    /* functional: td_runtime fields */
+    /* inspection: td_runtime fields */
     atomic_int anomaly;                         /* a td_anomaly */
     _Atomic(void (*)(char *, size_t)) where;    /* a td_place, or NULL */
     /* plugins: td_runtime fields */

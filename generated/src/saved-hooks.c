@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "functional": edit that, not this file. */
+/* Tangled from the chapter "inspection": edit that, not this file. */
 /* Saved tensors that are kept as something else. */
 #include "autograd.h"
 #include "runtime.h"
 #include <treadle/functional.h>
 
-/* functional: struct td_packer */
+/* inspection: struct td_packer */
 typedef struct td_packer {
     td_object object;
     struct td_packer *outer;    /* strong */
@@ -22,7 +22,7 @@ static void packer_destroy(void *object)
 
 static const td_class packer_class = { "saving hooks", packer_destroy,
                                        TD_COUNT_OTHERS };
-/* functional: struct td_packed */
+/* inspection: struct td_packed */
 typedef struct {
     td_object object;
     td_packer *by;              /* strong */
@@ -44,7 +44,7 @@ static void packed_destroy(void *object)
 
 static const td_class packed_class = { "packed tensor", packed_destroy,
                                        TD_COUNT_OTHERS };
-/* functional: function td_pack */
+/* inspection: function td_pack */
 void *td_pack(td_tensor *x)
 {
     td_packer *by = td_self()->packer;
@@ -73,7 +73,7 @@ bool td_is_packed(const void *saved)
 {
     return ((const td_object *)saved)->class == &packed_class;
 }
-/* functional: function td_unpack_by_hook */
+/* inspection: function td_unpack_by_hook */
 static td_tensor *call_unpack(const td_packed *p)
 {
     const td_saved_hooks *hooks = &p->by->hooks;
@@ -104,7 +104,7 @@ td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                                               : p->slot);
     return x;
 }
-/* functional: functions that open and close saving hooks */
+/* inspection: functions that open and close saving hooks */
 bool td_saved_hooks_begin(td_saved_hooks hooks)
 {
     td_packer *p = td_thread_enlist()

@@ -36,7 +36,7 @@ TD_API bool td_jacobian(td_check_function *f, void *context, int n_in,
 TD_API bool td_hessian(td_check_function *f, void *context, int n_in,
                        td_tensor *const *in, td_tensor **blocks);
 
-/* functional: prototypes of anomaly mode */
+/* inspection: prototypes of anomaly mode */
 typedef enum {
     TD_ANOMALY_OFF,
     TD_ANOMALY_NOTE,        /* nodes note where they were made */
@@ -54,7 +54,7 @@ TD_API td_anomaly td_anomaly_mode(void);
    thread stopped; NULL if that is unknown. */
 TD_API const char *td_anomaly_where(void);
 
-/* functional: prototypes of saved tensor hooks */
+/* inspection: prototypes of saved tensor hooks */
 typedef struct td_saved_hooks {
     /* What to keep for x, a detached alias; NULL after td_fail. */
     void *(*pack)(void *context, td_tensor *x);

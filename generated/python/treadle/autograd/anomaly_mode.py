@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "functional": edit that, not this file.
+# Tangled from the chapter "inspection": edit that, not this file.
 """Finding the operator that made the first NaN."""
 import contextlib
 import warnings

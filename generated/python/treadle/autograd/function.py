@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "functional": edit that, not this file.
+# Tangled from the chapter "inspection": edit that, not this file.
 """Functions of one's own: the class, its context, a decorator."""
 import functools
 from .._C import Tensor, is_grad_enabled

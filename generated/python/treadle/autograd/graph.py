@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "functional": edit that, not this file.
+# Tangled from the chapter "inspection": edit that, not this file.
 """Nodes of the graph, and what is done with saved tensors."""
 from .. import _C
 from .._tensor import Node

@@ -2,5 +2,5 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """What training loops need around the network."""
 from . import data
-# functional: further names of utils
+# inspection: further names of utils
 from . import checkpoint

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "functional": edit that, not this file.
+# Tangled from the chapter "inspection": edit that, not this file.
 """Memory against time: compute again instead of saving."""
 import weakref
 from .. import _C
@@ -12,7 +12,7 @@ class _Token:
     __slots__ = ("__weakref__",)
 
 
-# functional: class _Part of a checkpoint
+# inspection: class _Part of a checkpoint
 class _Part:
     """One call, and how to run it again."""
 
@@ -56,7 +56,7 @@ class _Part:
                 f"tensors when run again: {len(tokens)}, then {n}")
 
 
-# functional: functions checkpoint and checkpoint_sequential
+# inspection: functions checkpoint and checkpoint_sequential
 def checkpoint(function, *args, use_reentrant=None,
                preserve_rng_state=True, **named):
     """function(*args), computed again in the backward pass."""
