@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "mlir": edit that, not this file. */
+/* Tangled from the chapter "tools": edit that, not this file. */
 /* needs: networks mlir */
 /* One training step: eager, compiled by way of C, by way of MLIR.
    With an argument it only compiles a linear layer, to look at. */
@@ -18,7 +18,7 @@ static td_tensor *learn(td_module *net, td_optimiser *sgd,
     return loss;
 }
 
-/* mlir: function that looks at a linear layer */
+/* tools: function that looks at a linear layer */
 static void look(td_module *linear)
 {
     const td_device cpu = { TD_DEVICE_CPU, 0 };
@@ -30,7 +30,7 @@ static void look(td_module *linear)
         .backend = "mlir" }));
 }
 
-/* mlir: function that measures a training step */
+/* tools: function that measures a training step */
 static double now(void)
 {
     struct timespec t;
@@ -63,7 +63,7 @@ static void measure(td_module *net)
     td_tensor *loss = learn(net, sgd, x, t);
     td_program *p = td_trace_end(&loss, 1);
     for (int k = 0; k < 2 && !td_failed(); k++)
-        /* mlir: compile the step and time it */
+        /* tools: compile the step and time it */
         {
             double best = 1, began = now();
             td_executable *e = td_compile(p, (td_compile_options){

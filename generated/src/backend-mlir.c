@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "mlir": edit that, not this file. */
+/* Tangled from the chapter "tools": edit that, not this file. */
 /* The MLIR back end: four tools and a linker. */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "backend-mlir.h"
 
-/* mlir: table of the tools */
+/* tools: table of the tools */
 typedef struct {
     const char *tool, *from, *to;
     const char *flags[12];
@@ -29,7 +29,7 @@ static const command commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-/* mlir: functions that run the tools */
+/* tools: functions that run the tools */
 static bool find_in(const char *folders, const char *tool,
                     const char *ending, char *path, size_t size)
 {
@@ -111,7 +111,7 @@ static bool build_mlir(const char *base, const char *march,
     return ok;
 }
 
-/* mlir: functions of the MLIR back end */
+/* tools: functions of the MLIR back end */
 static void *compile_mlir(td_program *p)
 {
     char path[512];

@@ -6,7 +6,7 @@
 #include "ir.h"
 /* codegen: includes of back ends */
 #include "backend-c.h"
-/* mlir: includes of back ends */
+/* tools: includes of back ends */
 #include "backend-mlir.h"
 
 /* programs: back end that interprets */
@@ -29,7 +29,7 @@ static const td_backend td_interpreter_backend = {
 static const td_backend *const td_backends[] = {
     /* codegen: back ends */
     &td_c_backend,
-    /* mlir: back ends */
+    /* tools: back ends */
     &td_mlir_backend,
     &td_interpreter_backend, NULL
 };
