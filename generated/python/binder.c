@@ -68,6 +68,18 @@ static bool complain_type(const operator_object *o, int at,
     return complain(o, "argument '%U' must be %s, not %.100s",
                     o->name[at], expected, Py_TYPE(got)->tp_name);
 }
+
+static bool complain_device(const operator_object *o, int at)
+{
+    PyObject *type, *said, *trace;
+    PyErr_Fetch(&type, &said, &trace);
+    PyErr_Format(type, "%s(): argument '%U': %S", td_op_name(o->op),
+                 o->name[at], said);
+    Py_XDECREF(type);
+    Py_XDECREF(said);
+    Py_XDECREF(trace);
+    return false;
+}
 /* binder: function is_integer */
 bool is_integer(PyObject *object)
 {
@@ -250,7 +262,8 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
             || complain_type(c->operator, at, "a treadle.dtype", given);
     case TD_P_DEVICE:
         out->kind = TD_DEVICE;
-        return parse_device(given, &out->as.device);
+        return parse_device(given, &out->as.device)
+            || complain_device(c->operator, at);
     case TD_P_GENERATOR:
         out->kind = TD_GENERATOR;
         out->as.generator = generator_of(c->operator->glue, given);

@@ -75,7 +75,8 @@ td_dtype dtype_of(glue *g, PyObject *object)
 bool parse_device(PyObject *given, td_device *out)
 {
     *out = (td_device){ .kind = TD_DEVICE_CPU };
-    PyObject *text = PyObject_Str(given);
+    PyObject *text = PyLong_CheckExact(given)
+        ? PyUnicode_FromFormat("cuda:%S", given) : PyObject_Str(given);
     const char *name = text ? PyUnicode_AsUTF8(text) : NULL;
     char end = 0;
     bool good = name && (!strcmp(name, "cpu")
@@ -83,11 +84,14 @@ bool parse_device(PyObject *given, td_device *out)
     if (name && !good && strncmp(name, "cuda", 4) == 0) {
         out->kind = TD_DEVICE_CUDA;
         good = name[4] == '\0'
-            || sscanf(name + 4, ":%d%c", &out->index, &end) == 1;
+            || (sscanf(name + 4, ":%d%c", &out->index, &end) == 1
+                && out->index >= 0);
     }
     if (name && !good)
-        PyErr_Format(PyExc_ValueError, "device must be 'cpu', 'cuda' "
-                     "or 'cuda:N', not %R", given);
+        PyErr_Format(PyUnicode_Check(given) ? PyExc_RuntimeError
+                                            : PyExc_TypeError,
+                     "device must be 'cpu', 'cuda' or 'cuda:N', "
+                     "not %R", given);
     Py_XDECREF(text);
     return good;
 }

@@ -237,10 +237,10 @@ static void discard_results(td_call *call)
     call->n_out = 0;
 }
 
-/* operators: function td_run */
-bool td_run(td_call *call)
+/* operators: function pass */
+static bool pass(td_call *call)
 {
-    if (td_failed() || !fits_its_signature(call))
+    if (!fits_its_signature(call))
         return false;
     for (int i = 0; i < call->n_in; i++)
         if (!has_its_tensors(call, i))
@@ -279,6 +279,22 @@ bool td_run(td_call *call)
     if (!ok)
         discard_results(call);
     return ok;
+}
+/* operators: function td_run */
+static bool rename_error(const td_call *call)
+{
+    td_error_record e;
+    td_error_take(&e);
+    const char *words = strstr(e.message, ": ");
+    if (e.code == TD_ERROR_CALLBACK || words == NULL
+        || strncmp(e.message, "TREADLE_", 8) == 0)
+        return td_error_restore(&e);
+    return td_fail(e.code, call->op->name, "%s", words + 2);
+}
+
+bool td_run(td_call *call)
+{
+    return !td_failed() && (pass(call) || rename_error(call));
 }
 
 /* operators: function td_run1 */

@@ -361,18 +361,6 @@ bool td_record_end(td_call *call, td_recording recording, bool ok)
                        "no_grad if none is needed");
     return td_record_call(call);
 }
-/* graph: function rename_error */
-static bool rename_error(const td_call *call)
-{
-    td_error_record e;
-    td_error_take(&e);
-    const char *words = strstr(e.message, ": ");
-    const td_error_code code = e.code;
-    if (code == TD_ERROR_MEMORY || code == TD_ERROR_CALLBACK
-        || words == NULL)
-        return td_error_restore(&e);
-    return td_fail(code, td_op_name(call->op), "%s", words + 2);
-}
 /* graph: function td_composite_end */
 bool td_composite_end(td_call *call, bool ok)
 {
@@ -383,5 +371,5 @@ bool td_composite_end(td_call *call, bool ok)
         else
             call->out[k] = NULL;
     td_scope_end();
-    return ok || rename_error(call);
+    return ok;
 }

@@ -79,10 +79,33 @@ static bool add_slices_of(void *context, int64_t begin, int64_t end,
     return true;
 }
 
+static bool fits_rows(const td_call *call, const td_tensor *out,
+                      const td_tensor *g, const td_tensor *index,
+                      int dim)
+{
+    const int64_t rows = out->rank > 0 ? out->shape[dim] : 1;
+    const int64_t n = td_numel(index), *at = td_at(index);
+    td_dims taken = td_shape_of(out), got = td_shape_of(g);
+    char want[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT];
+    if (out->rank > 0)
+        taken.at[dim] = n;
+    if (!td_dims_equal(&taken, &got) || (out->rank == 0 && n != 1))
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "grad of "
+                       "shape %s does not fit %lld indices, expected "
+                       "%s", td_dims_text(&got, text), (long long)n,
+                       td_dims_text(&taken, want));
+    for (int64_t j = 0; td_on_host(index) && j < n; j++)
+        if (at[j] < 0 || at[j] >= rows)
+            return td_fail(TD_ERROR_INDEX, call->op->name, "index %lld "
+                           "is out of range for dimension %d of size "
+                           "%lld", (long long)at[j], dim,
+                           (long long)rows);
+    return true;
+}
+
 static bool add_slices(td_tensor *out, td_tensor *g, td_tensor *index,
                        int dim)
 {
-    dim += dim < 0 ? out->rank : 0;
     int64_t outer = 1, inner = 1;
     for (int d = 0; d < out->rank; d++)
         if (d < dim)
@@ -113,8 +136,12 @@ bool index_select_backward_kernel(td_call *call)
     td_tensor *g = td_contiguous(call->in[0].as.tensor);
     td_tensor *index = td_to(td_contiguous(call->in[1].as.tensor),
                              TD_INT64);
-    if (!td_failed())
-        add_slices(out, g, index, int_of(&call->attr[1]));
+    int dim;
+    if (!td_failed()
+        && td_wrap_dim(call->op->name, td_v_get_int(&call->attr[1], 0),
+                       out->rank, &dim)
+        && fits_rows(call, out, g, index, dim))
+        add_slices(out, g, index, dim);
     return td_return(call, td_scope_end_with(out));
 }
 /* rules: rules for views */

@@ -42,5 +42,7 @@ from ._jit import jit
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 from ._names import *
 from ._names import Tensor
+from ._errors import name_errors as _name_errors
 
+_name_errors()
 __version__ = "0.1.0"

@@ -14,7 +14,8 @@ class device:
             type = f"cuda:{type}"
         kind, _, number = str(type).partition(":")
         if kind not in ("cpu", "cuda"):
-            raise ValueError(f"device must be 'cpu', not {type!r}")
+            raise RuntimeError("device: expected 'cpu' or 'cuda', not "
+                               f"{type!r}")
         self.type = kind
         self.index = int(number) if number else index
 
