@@ -13,7 +13,8 @@
 
 enum {
     WORK_GRAIN = 1024 * 1024,       /* multiplications of a chunk */
-    STRIP_BYTES = 256 * 1024        /* of X; must stay in the cache */
+    STRIP_BYTES = 256 * 1024,       /* of X; must stay in the cache */
+    LINE = 16                       /* rows of X begin at multiples */
 };
 
 /* convolution: struct geometry */
@@ -165,10 +166,11 @@ typedef struct {
     const geometry *g;
     int role;
     bool direct;                /* the picture itself is X */
-    double beta;                /* 1: y has a bias already */
+    const char *bias;           /* of y's channels, or NULL */
     td_dtype dtype;
     int64_t size;               /* bytes of a number */
     int64_t taps, lines, strip; /* rows of X; lines of y, at once */
+    int64_t ld;                 /* numbers from row to row of X */
     int64_t large, places;      /* numbers of a channel of x and y */
     int64_t height[2];          /* of the buffer, with margins */
     int64_t phase, pitch, room; /* bytes: see below; the buffer */
@@ -207,80 +209,77 @@ static bool lay_out(plan *p)
     return true;
 }
 /* convolution: function carry */
-/* The picture at x into the buffer, or back. */
+/* A line of the picture into a line of the buffer, or back. */
+static void carry_line(const plan *p, char *at, char *x, bool back)
+{
+    const geometry *g = p->g;
+    const int64_t s = g->step[2], m = g->margin[2];
+    for (int64_t f = 0; f < s; f++) {
+        const int64_t first = ((f - m) % s + s) % s;
+        const int64_t n = (g->x[2] - first + s - 1) / s;
+        char *here = at + f * p->phase + (first + m) / s * p->size;
+        char *there = x + first * p->size;
+        if (n > 0 && back)
+            td_convert(p->dtype, there, s, p->dtype, here, 1, n);
+        else if (n > 0)
+            td_convert(p->dtype, here, 1, p->dtype, there, s, n);
+    }
+}
+
 static void carry(const plan *p, char *buffer, char *x, bool back)
 {
     const geometry *g = p->g;
-    const int64_t s = g->step[2], m = g->margin[2], n = g->x[2];
-    for (int64_t r = 0; r < g->c * g->x[0] * g->x[1]; r++) {
-        const int64_t j = r % g->x[1] + g->margin[1];
-        const int64_t i = r / g->x[1] % g->x[0] + g->margin[0];
-        const int64_t c = r / g->x[1] / g->x[0];
-        char *line = x + r * n * p->size, *to = buffer + p->pitch
-            * ((c * p->height[0] + i) * p->height[1] + j);
-        for (int64_t f = 0; f < s; f++) {
-            const int64_t first = ((f - m) % s + s) % s;
-            const int64_t count = (n - first + s - 1) / s;
-            char *here = to + f * p->phase + (first + m) / s * p->size;
-            char *there = line + first * p->size;
-            if (count > 0 && back)
-                td_convert(p->dtype, there, s, p->dtype, here, 1,
-                           count);
-            else if (count > 0)
-                td_convert(p->dtype, here, 1, p->dtype, there, s,
-                           count);
+    for (int64_t r = 0; r < g->c * p->height[0]; r++) {
+        const int64_t i = r % p->height[0] - g->margin[0];
+        char *at = buffer + (r * p->height[1] + g->margin[1]) * p->pitch;
+        for (int64_t j = 0; i >= 0 && i < g->x[0] && j < g->x[1]; j++) {
+            carry_line(p, at, x, back);
+            at += p->pitch;
+            x += g->x[2] * p->size;
         }
     }
 }
 /* convolution: function gather_columns */
 enum { MOUTHFUL = 32 };
 
-/* Lines [from, to) of all windows: row t of X is what tap t meets. */
+/* Lines [from, to) of all windows: row t of X is what tap t meets, and
+   rows are ld numbers apart. */
 static void gather(const plan *p, const char *buffer, int64_t from,
-                   int64_t to, char *columns)
+                   int64_t to, char *columns, int64_t ld)
 {
-    const int64_t bytes = p->g->y[2] * p->size;
-    for (int64_t t = 0; t < p->taps; t++)
-        for (int64_t l = from; l < to; l++, columns += bytes) {
-            const char *at = buffer + p->tap[t] + p->line[l];
+    const int64_t bytes = p->g->y[2] * p->size, taps = p->taps;
+    const int64_t *tap = p->tap, *line = p->line, size = p->size;
+    for (int64_t t = 0; t < taps; t++) {
+        char *out = columns + t * ld * size;
+        for (int64_t l = from; l < to; l++, out += bytes) {
+            const char *at = buffer + tap[t] + line[l];
             for (int64_t b = 0; b < bytes; b += MOUTHFUL)
-                memcpy(columns + b, at + b, MOUTHFUL);
+                memcpy(out + b, at + b, MOUTHFUL);
         }
-}
-/* convolution: function scatter_columns */
-#define ADD(name, T)                                                  \
-    static void name(void *to, const void *from, int64_t n)           \
-    {                                                                 \
-        T *a = to;                                                    \
-        const T *b = from;                                            \
-        for (int64_t i = 0; i < n; i++)                               \
-            a[i] += b[i];                                             \
     }
-ADD(add_float, float)
-ADD(add_double, double)
-
-static void add_numbers(const plan *p, void *to, const void *from,
-                        int64_t n)
-{
-    (p->dtype == TD_FLOAT32 ? add_float : add_double)(to, from, n);
 }
-
-static void scatter(const plan *p, char *buffer, int64_t from,
-                    int64_t to, const char *columns)
-{
-    const int64_t n = p->g->y[2];
-    for (int64_t t = 0; t < p->taps; t++)
-        for (int64_t l = from; l < to; l++, columns += n * p->size)
-            add_numbers(p, buffer + p->tap[t] + p->line[l], columns, n);
-}
+/* convolution: choose loops by type */
+#define T float
+#define NAME(x) x##_float
+#include "convolution-lines.inc"
+#undef T
+#undef NAME
+#define T double
+#define NAME(x) x##_double
+#include "convolution-lines.inc"
+#undef T
+#undef NAME
+#define FOR_TYPE(name, ...)                                     \
+    (p->dtype == TD_FLOAT32 ? name##_float(__VA_ARGS__)         \
+                            : name##_double(__VA_ARGS__))
 /* convolution: function multiply */
-static bool multiply(const plan *p, char *w, char *columns, char *y,
-                     int64_t wide)
+static bool multiply(const plan *p, char *w, char *columns, int64_t ld,
+                     char *y, int64_t wide)
 {
     const int64_t o = p->g->o, t = p->taps, all = p->places;
-    const int64_t ld = p->direct ? all : wide;
+    const double more = p->bias != NULL;
     const td_product roles[] = {
-        [FORWARD] = { o, wide, t, 1, p->beta, w, t, 1,
+        [FORWARD] = { o, wide, t, 1, more, w, t, 1,
                       columns, ld, 1, y, all },
         [LARGE_SIDE] = { t, wide, o, 1, p->direct, w, 1, t,
                          y, all, 1, columns, ld },
@@ -289,42 +288,53 @@ static bool multiply(const plan *p, char *w, char *columns, char *y,
     return td_gemm(p->dtype, &roles[p->role]);
 }
 /* convolution: function convolve */
-static bool convolve(const plan *p, int64_t unit, char *buffer,
-                     char *w)
+static bool convolve_strips(const plan *p, char *buffer, char *x,
+                            char *w, char *y)
 {
-    const geometry *g = p->g;
-    const bool out = p->role == LARGE_SIDE;
-    char *x = p->x + unit * g->c * p->large * p->size;
-    char *y = p->y + unit * g->o * p->places * p->size;
-    w += unit % g->groups * g->o * p->taps * p->size;
-    if (!p->direct)
-        carry(p, buffer, x, false);
     for (int64_t l = 0; l < p->lines; l += p->strip) {
         const int64_t to = l + p->strip < p->lines ? l + p->strip
                                                    : p->lines;
-        const int64_t begin = l * g->y[2] * p->size;
+        const int64_t wide = (to - l) * p->g->y[2];
+        const int64_t ld = p->direct ? p->places : p->ld;
+        const int64_t begin = l * p->g->y[2] * p->size;
         char *columns = p->direct ? x + begin : buffer + p->room;
-        if (!p->direct && !out)
-            gather(p, buffer, l, to, columns);
-        if (!multiply(p, w, columns, y + begin, (to - l) * g->y[2]))
+        if (!p->direct && p->role != LARGE_SIDE)
+            gather(p, buffer, l, to, columns, ld);
+        if (!multiply(p, w, columns, ld, y + begin, wide))
             return false;
-        if (!p->direct && out)
-            scatter(p, buffer, l, to, columns);
+        if (!p->direct && p->role == LARGE_SIDE)
+            FOR_TYPE(scatter, p, buffer, l, to, columns, ld);
     }
-    if (!p->direct && out)
-        carry(p, buffer, x, true);
     return true;
 }
-/* convolution: functions that convolve a batch */
-static int64_t strip_bytes(const plan *p)
-{
-    return p->taps * p->strip * p->g->y[2] * p->size + 2 * MOUTHFUL;
-}
 
+static bool convolve(const plan *p, int64_t unit, char *buffer, char *w)
+{
+    const geometry *g = p->g;
+    const int64_t group = unit % g->groups;
+    const bool slides = g->o == 1 && !p->direct;
+    char *x = p->x + unit * g->c * p->large * p->size;
+    char *y = p->y + unit * g->o * p->places * p->size;
+    bool ok = true;
+    w += group * g->o * p->taps * p->size;
+    if (!p->direct)
+        carry(p, buffer, x, false);
+    if (p->role == FORWARD && (slides || p->bias != NULL))
+        FOR_TYPE(begin, p, group, y);
+    if (slides)
+        FOR_TYPE(slide, p, buffer, w, y);
+    else
+        ok = convolve_strips(p, buffer, x, w, y);
+    if (!p->direct && p->role == LARGE_SIDE)
+        carry(p, buffer, x, true);
+    return ok;
+}
+/* convolution: functions that convolve a batch */
 static bool convolve_range(const plan *p, int64_t begin, int64_t end,
                            char *w)
 {
-    const size_t bytes = (size_t)(p->room + strip_bytes(p));
+    const size_t bytes = (size_t)(p->room + p->taps * p->ld * p->size)
+                       + 2 * MOUTHFUL;
     char *buffer = p->direct ? NULL : td_storage_alloc(bytes);
     bool ok = p->direct || buffer != NULL;
     if (buffer != NULL)
@@ -354,7 +364,8 @@ static bool convolve_pictures(void *context, int64_t begin, int64_t end,
 static void add_weights(void *context, void *into, const void *from)
 {
     const plan *p = context;
-    add_numbers(p, into, from, p->g->groups * p->g->o * p->taps);
+    const int64_t n = p->g->groups * p->g->o * p->taps;
+    FOR_TYPE(add, into, from, 1, n);
 }
 
 static bool convolve_batch(plan *p)
@@ -372,12 +383,13 @@ static bool convolve_batch(plan *p)
                            convolve_some, p);
 }
 
-static bool run(const geometry *g, int role, double beta, td_tensor *x,
-                td_tensor *w, td_tensor *y)
+static bool run(const geometry *g, int role, const td_tensor *bias,
+                td_tensor *x, td_tensor *w, td_tensor *y)
 {
     if (td_failed())
         return false;
-    plan p = { .g = g, .role = role, .beta = beta, .dtype = x->dtype,
+    plan p = { .g = g, .role = role, .dtype = x->dtype,
+               .bias = bias != NULL ? td_at(bias) : NULL,
                .size = (int64_t)td_dtype_size(x->dtype),
                .taps = g->c * g->k[0] * g->k[1] * g->k[2],
                .lines = g->y[0] * g->y[1], .direct = true,
@@ -391,6 +403,7 @@ static bool run(const geometry *g, int role, double beta, td_tensor *x,
     p.strip = STRIP_BYTES / (line + 1) + 1;
     if (p.strip > p.lines || p.direct)
         p.strip = p.lines;
+    p.ld = (p.strip * g->y[2] + LINE - 1) / LINE * LINE;
     const bool ok = lay_out(&p) && convolve_batch(&p);
     td_free(p.tap, (size_t)(p.taps + p.lines + 1) * sizeof(int64_t));
     return ok;
@@ -436,16 +449,17 @@ static td_tensor *compute(const geometry *g, int role, td_dims shape,
         return bias != NULL ? td_add(y, bias) : y;
     }
     td_tensor *out = td_tensor_new(shape, a->dtype, td_device_of(a));
-    if (out == NULL || td_self()->symbolic)
+    if (out == NULL || td_self()->symbolic || td_numel(out) == 0)
         return out;
     a = td_contiguous(a);
     b = td_contiguous(b);
-    const bool filled = bias != NULL ? td_copy_elements(out, bias)
-        : role == FORWARD || td_fill_all(out, td_int(0));
-    return filled && td_numel(out) > 0
-        && !run(g, role, bias != NULL, role == LARGE_SIDE ? out : a,
-                role == WEIGHT ? out : b, role == FORWARD ? out
-                : role == WEIGHT ? b : a) ? NULL : out;
+    if (role == FORWARD)
+        run(g, role, bias ? td_contiguous(bias) : NULL, a, b, out);
+    else if (bias == NULL ? td_fill_all(out, td_int(0))
+                          : td_copy_elements(out, bias))
+        run(g, role, NULL, role == WEIGHT ? a : out,
+            role == WEIGHT ? out : b, role == WEIGHT ? b : a);
+    return out;
 }
 /* convolution: function same_types */
 static bool same_types(const char *op, const td_tensor *a,
