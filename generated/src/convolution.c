@@ -190,6 +190,7 @@ static bool lay_out(plan *p)
                                p->pitch } };
     if (!td_dims_numel("convolution", &all, &p->room))
         return false;
+    p->room = (p->room + TD_ALIGNMENT - 1) / TD_ALIGNMENT * TD_ALIGNMENT;
     p->tap = td_alloc_array((size_t)(p->taps + p->lines + 1),
                             sizeof(int64_t));
     if (p->tap == NULL)
