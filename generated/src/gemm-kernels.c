@@ -12,11 +12,11 @@
 #endif
 /* matmul: constants of the register tile */
 #if defined __AVX512F__
-enum { VECTOR = 64, ROWS = 14 };
+enum { VECTOR = 64, ROWS = 14, FEW = 8 };
 #elif defined __AVX2__
-enum { VECTOR = 32, ROWS = 6 };
+enum { VECTOR = 32, ROWS = 6, FEW = 4 };
 #else
-enum { VECTOR = 16, ROWS = 6 };
+enum { VECTOR = 16, ROWS = 6, FEW = 4 };
 #endif
 enum {
     WIDTH = 2,               /* vectors in a row of the tile */

@@ -135,8 +135,10 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t i = r * kernel->rows;
     const int64_t j = g->j0 + s * kernel->columns;
+    const int64_t rows = least(kernel->rows, g->of.m - i);
+    const int64_t columns = least(kernel->columns, g->of.n - j);
     td_tile tile = {
-        .depth = g->depth, .alpha = g->of.alpha, .beta = g->beta,
+        .rows = rows, .depth = g->depth, .alpha = g->of.alpha, .beta = g->beta,
         .a = element(g, block, slot * kernel->rows * g->depth),
         .rsa = 1, .csa = kernel->rows,
         .b = element(g, g->panel, s * kernel->columns * g->depth),
@@ -156,9 +158,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
         tile.rsb = g->of.rsb;
     }
     /* matmul: store the tile or its corner */
-    const int64_t rows = least(kernel->rows, g->of.m - i);
-    const int64_t columns = least(kernel->columns, g->of.n - j);
-    if (rows == kernel->rows && columns == kernel->columns)
+    if ((rows == kernel->rows || rows == kernel->few) && columns == kernel->columns)
         kernel->tile(&tile);
     else
         multiply_corner(g, &tile, rows, columns);

@@ -42,6 +42,8 @@
 #include <treadle/losses.h>
 /* optimisers: umbrella includes */
 #include <treadle/optimisers.h>
+/* convolution: umbrella includes */
+#include <treadle/convolution.h>
 /* data: umbrella includes */
 #include <treadle/data.h>
 /* plugins: umbrella includes */

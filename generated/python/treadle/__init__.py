@@ -36,6 +36,8 @@ from . import linalg
 from . import func
 from .autograd.anomaly_mode import (is_anomaly_check_nan_enabled,
                                     is_anomaly_enabled)
+# convolution: imports of further parts of the package
+from ._convolution import *
 # jit: imports of further parts of the package
 from ._jit import jit
 # exchange: imports of further parts of the package

@@ -7,3 +7,4 @@ from .layers import (CrossEntropyLoss, Flatten, Identity, Linear,
                      MSELoss, Sequential)
 from .activation import *
 from .arranging import *
+from .convolution import *

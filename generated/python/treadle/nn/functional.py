@@ -6,6 +6,7 @@ from .._C import cosine_similarity, linear, normalize, one_hot
 from .._indexing import embedding
 from ._curves import *
 from ._arranging import *
+from .._convolution import *
 
 
 def softmax(input, dim=-1, dtype=None):
