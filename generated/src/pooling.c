@@ -25,8 +25,8 @@ typedef struct pooling {
     int64_t *at;                /* places, of a maximum */
     bool counted;               /* means divide by width */
     int64_t divisor;            /* or by this, if not 0 */
-    void (*work)(const struct pooling *, int64_t plane, span h, span v,
-                 int64_t k);
+    void (*work)(const struct pooling *, int64_t plane, span h,
+                 int64_t k);    /* k: the first of a row of windows */
 } pooling;
 
 /* pooling: function span_of */
@@ -57,93 +57,117 @@ static double share_of(const pooling *p, span h, span v)
 
 #define T float
 #define NAME(x) x##_f32
-/* pooling: walks over one window */
+/* pooling: walks over a row of windows */
 static void NAME(largest)(const pooling *p, int64_t plane, span h,
-                          span v, int64_t k)
+                          int64_t k)
 {
     const int64_t across = p->axis[1].n;
     const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    int64_t at = -1;
-    T best = -INFINITY;
-    for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-        for (int64_t j = v.from; j < v.to; j += p->axis[1].dilation) {
-            const T new = x[i * across + j];
-            if (new > best || new != new || at < 0) {
-                best = new;
-                at = i * across + j;
+    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
+        const span v = span_of(&p->axis[1], b);
+        const bool none = h.from >= h.to || v.from >= v.to;
+        int64_t at = none ? 0 : h.from * across + v.from;
+        T best = none ? -INFINITY : x[at];
+        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
+            for (int64_t j = v.from; j < v.to;
+                 j += p->axis[1].dilation) {
+                const T new = x[i * across + j];
+                const bool takes = (new > best) | (new != new);
+                best = takes ? new : best;
+                at = takes ? i * across + j : at;
             }
-        }
-    ((T *)p->y)[k] = best;
-    p->at[k] = at < 0 ? 0 : at;
+        ((T *)p->y)[k] = best;
+        p->at[k] = at;
+    }
 }
 
 static void NAME(average)(const pooling *p, int64_t plane, span h,
-                          span v, int64_t k)
+                          int64_t k)
 {
     const int64_t across = p->axis[1].n;
     const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    double sum = 0;
-    for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-        for (int64_t j = v.from; j < v.to; j += p->axis[1].dilation)
-            sum += x[i * across + j];
-    ((T *)p->y)[k] = (T)(sum / share_of(p, h, v));
+    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
+        const span v = span_of(&p->axis[1], b);
+        double sum = 0;
+        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
+            for (int64_t j = v.from; j < v.to;
+                 j += p->axis[1].dilation)
+                sum += x[i * across + j];
+        ((T *)p->y)[k] = (T)(sum / share_of(p, h, v));
+    }
 }
 
 static void NAME(spread)(const pooling *p, int64_t plane, span h,
-                         span v, int64_t k)
+                         int64_t k)
 {
     const int64_t across = p->axis[1].n;
     T *y = (T *)p->y + plane * p->axis[0].n * across;
-    const T each = (T)(((const T *)p->x)[k] / share_of(p, h, v));
-    for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-        for (int64_t j = v.from; j < v.to; j += p->axis[1].dilation)
-            y[i * across + j] += each;
+    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
+        const span v = span_of(&p->axis[1], b);
+        const T each = (T)(((const T *)p->x)[k] / share_of(p, h, v));
+        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
+            for (int64_t j = v.from; j < v.to;
+                 j += p->axis[1].dilation)
+                y[i * across + j] += each;
+    }
 }
 #undef T
 #undef NAME
 #define T double
 #define NAME(x) x##_f64
-/* pooling: walks over one window */
+/* pooling: walks over a row of windows */
 static void NAME(largest)(const pooling *p, int64_t plane, span h,
-                          span v, int64_t k)
+                          int64_t k)
 {
     const int64_t across = p->axis[1].n;
     const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    int64_t at = -1;
-    T best = -INFINITY;
-    for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-        for (int64_t j = v.from; j < v.to; j += p->axis[1].dilation) {
-            const T new = x[i * across + j];
-            if (new > best || new != new || at < 0) {
-                best = new;
-                at = i * across + j;
+    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
+        const span v = span_of(&p->axis[1], b);
+        const bool none = h.from >= h.to || v.from >= v.to;
+        int64_t at = none ? 0 : h.from * across + v.from;
+        T best = none ? -INFINITY : x[at];
+        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
+            for (int64_t j = v.from; j < v.to;
+                 j += p->axis[1].dilation) {
+                const T new = x[i * across + j];
+                const bool takes = (new > best) | (new != new);
+                best = takes ? new : best;
+                at = takes ? i * across + j : at;
             }
-        }
-    ((T *)p->y)[k] = best;
-    p->at[k] = at < 0 ? 0 : at;
+        ((T *)p->y)[k] = best;
+        p->at[k] = at;
+    }
 }
 
 static void NAME(average)(const pooling *p, int64_t plane, span h,
-                          span v, int64_t k)
+                          int64_t k)
 {
     const int64_t across = p->axis[1].n;
     const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    double sum = 0;
-    for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-        for (int64_t j = v.from; j < v.to; j += p->axis[1].dilation)
-            sum += x[i * across + j];
-    ((T *)p->y)[k] = (T)(sum / share_of(p, h, v));
+    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
+        const span v = span_of(&p->axis[1], b);
+        double sum = 0;
+        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
+            for (int64_t j = v.from; j < v.to;
+                 j += p->axis[1].dilation)
+                sum += x[i * across + j];
+        ((T *)p->y)[k] = (T)(sum / share_of(p, h, v));
+    }
 }
 
 static void NAME(spread)(const pooling *p, int64_t plane, span h,
-                         span v, int64_t k)
+                         int64_t k)
 {
     const int64_t across = p->axis[1].n;
     T *y = (T *)p->y + plane * p->axis[0].n * across;
-    const T each = (T)(((const T *)p->x)[k] / share_of(p, h, v));
-    for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-        for (int64_t j = v.from; j < v.to; j += p->axis[1].dilation)
-            y[i * across + j] += each;
+    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
+        const span v = span_of(&p->axis[1], b);
+        const T each = (T)(((const T *)p->x)[k] / share_of(p, h, v));
+        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
+            for (int64_t j = v.from; j < v.to;
+                 j += p->axis[1].dilation)
+                y[i * across + j] += each;
+    }
 }
 #undef T
 #undef NAME
@@ -153,14 +177,11 @@ static bool pool_planes(void *context, int64_t begin, int64_t end,
                         int worker)
 {
     const pooling *p = context;
-    int64_t k = begin * p->axis[0].m * p->axis[1].m;
+    const int64_t rows = p->axis[0].m;
     (void)worker;
-    for (int64_t plane = begin; plane < end; plane++)
-        for (int64_t i = 0; i < p->axis[0].m; i++) {
-            const span h = span_of(&p->axis[0], i);
-            for (int64_t j = 0; j < p->axis[1].m; j++)
-                p->work(p, plane, h, span_of(&p->axis[1], j), k++);
-        }
+    for (int64_t r = begin * rows; r < end * rows; r++)
+        p->work(p, r / rows, span_of(&p->axis[0], r % rows),
+                r * p->axis[1].m);
     return true;
 }
 
