@@ -3,7 +3,7 @@
 /* The loops of the normalisations, compiled for each instruction
    set. */
 #include "moments.h"
-enum { WAYS = 16 };
+enum { WAYS = 32 };
 #define T float
 #define NAME(x) x##_f32
 #include "moments.inc"

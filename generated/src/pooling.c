@@ -23,6 +23,7 @@ typedef struct pooling {
     const void *x;
     void *y;
     int64_t *at;                /* places, of a maximum */
+    bool back, ceil;
     bool counted;               /* means divide by width */
     int64_t divisor;            /* or by this, if not 0 */
     void (*work)(const struct pooling *, int64_t plane, span h,
@@ -185,185 +186,29 @@ static bool pool_planes(void *context, int64_t begin, int64_t end,
     return true;
 }
 
-/* pooling: function read_axes */
-/* Windows from five lists at `attr`, over the last dimensions of
-   `in`; the shape of the result in *out. */
-static bool read_axes(const td_call *call, const td_value *attr,
-                      const td_dims *in, axis a[2], td_dims *out)
-{
-    const int dims = attr[0].as.ints.count;
-    const int64_t most = INT32_MAX;
-    bool good = dims >= 1 && dims <= 2 && in->count >= dims;
-    for (int l = 1; l < 5; l++)
-        good = good && (attr[l].as.ints.count == dims
-                        || (l == 1 && attr[1].as.ints.count == 0));
-    *out = *in;
-    a[0] = (axis){ 1, 1, 1, 1, 0, 1 };
-    for (int k = 0; good && k < dims; k++) {
-        axis *to = &a[2 - dims + k];
-        int64_t *of = &out->at[in->count - dims + k];
-        /* pooling: read one dimension of the windows */
-        *to = (axis){ *of, attr[0].as.ints.at[k],
-            attr[1].as.ints.count ? attr[1].as.ints.at[k] : 0,
-            attr[2].as.ints.at[k], attr[3].as.ints.at[k],
-            attr[4].as.ints.at[k] };
-        good = to->n > 0 && to->n <= most && to->m >= 0 && to->m <= most
-            && to->size >= (attr[1].as.ints.count > 0) && to->size <= most
-            && to->step > 0 && to->step <= most && to->margin >= 0
-            && to->margin <= most && to->dilation > 0 && to->dilation <= most;
-        *of = to->m;
-    }
-    return good || td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
-        "the windows do not fit %d dimensions", in->count);
-}
-
-/* pooling: function by_way_of_the_host */
-static bool by_way_of_the_host(td_call *call)
-{
-    if (td_self()->symbolic)
-        return true;
-    td_scope_begin();
-    const td_value in = td_v_tensor(td_to_device(td_input(call, 0),
-        (td_device){ TD_DEVICE_CPU, 0 }));
-    td_call here = { .op = call->op, .n_in = 1, .in = &in,
-                     .n_attr = call->n_attr, .attr = call->attr };
-    bool ok = td_run(&here);
-    for (int k = 0; ok && k < call->n_out; k++)
-        ok = td_copy_elements(call->out[k], here.out[k]);
-    td_scope_end();
-    return ok;
-}
-
-/* pooling: function pool */
-enum { LARGEST, AVERAGE, SPREAD };
-
-static bool pool(td_call *call, int what)
-{
-    td_tensor *x = td_input(call, 0);
-    const bool back = what == SPREAD, wide = x->dtype == TD_FLOAT64;
-    const td_value *attr = call->attr + back;
-    const td_dims in = back ? td_numbers(call, 0) : td_shape_of(x);
-    const td_dims have = td_shape_of(x);
-    td_dims out;
-    pooling p = { .counted = what != LARGEST && td_v_get_bool(&attr[5]),
-                  .divisor = what == LARGEST ? 0
-                           : td_v_get_int(&attr[6], 0) };
-    if (!td_check_computes(call, x->dtype, true)
-        || !read_axes(call, attr, &in, p.axis, &out))
-        return false;
-    if (back && !td_dims_equal(&out, &have))
-        return td_refuse(call, "grad has not the shape of the windows");
-    /* pooling: make the results of a pooling */
-    const td_device device = td_device_of(x);
-    if (!td_return(call, td_tensor_new(back ? in : out, x->dtype, device))
-        || (back && !td_fill_all(call->out[0], td_int(0))))
-        return false;
-    if (what == LARGEST) {
-        call->out[1] = td_tensor_new(out, TD_INT64, device);
-        call->n_out += call->out[1] != NULL;
-        if (call->out[1] == NULL)
-            return false;
-    }
-    if (!td_on_host(call->out[0]))
-        return by_way_of_the_host(call);
-    p.work = what == LARGEST ? (wide ? largest_f64 : largest_f32)
-           : what == AVERAGE ? (wide ? average_f64 : average_f32)
-                             : (wide ? spread_f64 : spread_f32);
-    /* pooling: walk over all planes */
-    td_scope_begin();
-    td_tensor *plain = td_contiguous(x);
-    const int64_t area = p.axis[0].m * p.axis[1].m;
-    bool ok = plain != NULL;
-    if (ok && area > 0) {
-        p.x = td_at(plain);
-        p.y = td_at(call->out[0]);
-        p.at = what == LARGEST ? td_at(call->out[1]) : NULL;
-        ok = td_parallel_for(td_numel(back ? plain : call->out[0]) / area,
-                             8192 / area + 1, pool_planes, &p);
-    }
-    td_scope_end();
-    return ok;
-}
-
-/* pooling: kernels of windows */
-bool window_max_kernel(td_call *call)
-{
-    return pool(call, LARGEST);
-}
-
-bool window_mean_kernel(td_call *call)
-{
-    return pool(call, AVERAGE);
-}
-
-bool window_mean_backward_kernel(td_call *call)
-{
-    return pool(call, SPREAD);
-}
-
-/* pooling: rules of windows */
-bool window_max_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    const int dims = td_attribute(b, 0)->as.ints.count;
-    td_tensor *g = b->grad[0];
-    td_dims line = { shape.count - dims + 1, { 0 } };
-    memcpy(line.at, shape.at, sizeof line.at);
-    if (dims == 2)
-        line.at[line.count - 1] *= shape.at[shape.count - 1];
-    const td_value in[] = {
-        td_v_tensor(td_zeros(line, (td_tensor_options){
-            .dtype = td_input_dtype(b, 0), .device = td_device_of(g) })),
-        td_v_tensor(td_flatten(td_saved_output(b, 1), -dims, -1)),
-        td_v_tensor(td_flatten(g, -dims, -1)) };
-    const td_value last = td_v_int(-1);
-    if (!td_failed())
-        b->grad_in[0] = td_reshape(td_run1(&td_ops[TD_OP_scatter_add],
-                                           3, in, 1, &last), shape);
-    return !td_failed();
-}
-
-bool window_mean_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    td_value attr[8] = { td_v_ints(&shape) };
-    memcpy(attr + 1, td_attribute(b, 0), 7 * sizeof *attr);
-    const td_value g = td_v_tensor(b->grad[0]);
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_window_mean_backward], 1, &g,
-                            8, attr);
-    return !td_failed();
-}
-
-bool window_mean_backward_rule(td_backward_pass *b)
-{
-    const td_value g = td_v_tensor(b->grad[0]);
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_window_mean], 1, &g, 7,
-                            td_attribute(b, 1));
-    return !td_failed();
-}
-
-/* pooling: function places */
-static int64_t places(const td_call *call, axis a, bool ceil)
+/* pooling: function count_windows */
+static int64_t count_windows(const td_call *call, const axis *a,
+                             bool ceil)
 {
     const int64_t most = INT32_MAX;
-    if (a.size < 1 || a.step < 1 || a.dilation < 1 || a.margin < 0
-        || a.size > most || a.step > most || a.dilation > most
-        || a.margin > a.size / 2) {
+    if (a->size < 1 || a->step < 1 || a->dilation < 1 || a->margin < 0
+        || a->size > most || a->step > most || a->dilation > most
+        || a->margin > a->size / 2)
         td_refuse(call, "expected kernel_size, stride and dilation "
                   "above 0 and a padding of at most half kernel_size");
+    if (td_failed())
         return 0;
-    }
-    const int64_t left = a.n + 2 * a.margin
-                       - a.dilation * (a.size - 1) - 1;
-    const int64_t more = left + (ceil ? a.step - 1 : 0);
-    int64_t m = more < 0 ? 0 : more / a.step + 1;
-    if (ceil && (m - 1) * a.step >= a.n + a.margin)
+    const int64_t left = a->n + 2 * a->margin
+                       - a->dilation * (a->size - 1) - 1;
+    const int64_t more = left + (ceil ? a->step - 1 : 0);
+    int64_t m = more < 0 ? 0 : more / a->step + 1;
+    if (ceil && (m - 1) * a->step >= a->n + a->margin)
         m--;
     if (m < 1)
         td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "no window of "
                 "size %lld fits %lld numbers with padding %lld",
-                (long long)a.size, (long long)a.n,
-                (long long)a.margin);
+                (long long)a->size, (long long)a->n,
+                (long long)a->margin);
     return m;
 }
 
@@ -383,78 +228,175 @@ static td_dims per_dimension(const td_call *call, int k, int dims,
     return list;
 }
 
-/* pooling: function pooled */
-static td_tensor *pooled(td_call *call, int dims, bool adaptive,
-                         int maxima)
+/* pooling: function read_windows */
+static bool name_has(const td_op *op, const char *part)
+{
+    return strstr(td_op_name(op), part) != NULL;
+}
+
+/* Windows over the last dimensions of *shape, which becomes that of
+   the result. */
+static bool read_windows(const td_call *call, pooling *p,
+                         td_dims *shape)
+{
+    const bool adaptive = name_has(call->op, "adaptive");
+    const bool max = name_has(call->op, "max");
+    const int dims = name_has(call->op, "2d") ? 2 : 1;
+    const int at = p->back, first = shape->count - dims;
+    if (first < 1 || first > 2)
+        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
+                       "expected %d or %d dimensions, got %d", dims + 1,
+                       dims + 2, shape->count);
+    for (int d = 0; d < shape->count; d++)
+        if (shape->at[d] < (d >= first - !adaptive))
+            return td_refuse(call, "only the batch may be of size 0");
+    td_dims size = per_dimension(call, at, dims, TD_RANK_0), step = size;
+    td_dims margin = TD_DIMS(0, 0), dilation = TD_DIMS(1, 1);
+    /* pooling: read what only windows of a size have */
+    if (!adaptive) {
+        const td_value *more = &call->attr[at + 3 + max];
+        step = per_dimension(call, at + 1, dims, size);
+        margin = per_dimension(call, at + 2, dims, TD_DIMS(0));
+        p->ceil = td_v_get_bool(&more[0]);
+        if (max)
+            dilation = per_dimension(call, at + 3, dims, TD_DIMS(1));
+        else
+            p->counted = td_v_get_bool(&more[1]);
+        if (!max && dims == 2 && more[2].kind == TD_SCALAR
+            && (p->divisor = td_v_get_int(&more[2], 0)) == 0)
+            return td_refuse(call, "divisor_override must not be 0");
+    }
+    for (int k = 0; k < dims && !td_failed(); k++) {
+        axis *a = &p->axis[2 - dims + k];
+        *a = (axis){ shape->at[first + k], size.at[k], 0, 1, 0, 1 };
+        if (!adaptive) {
+            *a = (axis){ a->n, 0, size.at[k], step.at[k], margin.at[k],
+                         dilation.at[k] };
+            a->m = count_windows(call, a, p->ceil);
+        } else if (a->m < 0 || a->m > INT32_MAX) {
+            td_refuse(call, "expected output sizes from 0 on");
+        }
+        shape->at[first + k] = a->m;
+    }
+    return !td_failed();
+}
+
+/* pooling: function by_way_of_the_host */
+static bool by_way_of_the_host(td_call *call)
+{
+    if (td_self()->symbolic)
+        return true;
+    td_scope_begin();
+    const td_value in = td_v_tensor(td_to_device(td_input(call, 0),
+        (td_device){ TD_DEVICE_CPU, 0 }));
+    td_call here = { .op = call->op, .n_in = 1, .in = &in,
+                     .n_attr = call->n_attr, .attr = call->attr };
+    bool ok = td_run(&here);
+    for (int k = 0; ok && k < call->n_out; k++)
+        ok = td_copy_elements(call->out[k], here.out[k]);
+    td_scope_end();
+    return ok;
+}
+
+/* pooling: kernel of all poolings */
+bool pool_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    const int first = x->rank - dims;
-    const td_dims ones = TD_DIMS(1), zeros = TD_DIMS(0);
-    td_dims out = per_dimension(call, 0, dims, TD_RANK_0), size = out;
-    td_dims step = ones, margin = zeros, dilation = ones;
-    if (first < 1 || first > 2)
-        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "expected %d or "
-                "%d dimensions, got %d", dims + 1, dims + 2, x->rank);
-    for (int d = first - !adaptive; d < x->rank && !td_failed(); d++)
-        if (x->shape[d] == 0)
-            td_refuse(call, "only the batch may be of size 0");
-    /* pooling: turn the other arguments into lists */
-    step.count = margin.count = dilation.count = dims;
-    step.at[1] = dilation.at[1] = 1;
-    if (adaptive) {
-        size = TD_RANK_0;
-    } else {
-        step = per_dimension(call, 1, dims, size);
-        margin = per_dimension(call, 2, dims, zeros);
-        if (maxima > 0)
-            dilation = per_dimension(call, 3, dims, ones);
+    const bool max = name_has(call->op, "max");
+    const bool wide = x->dtype == TD_FLOAT64;
+    pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 } },
+                  .back = name_has(call->op, "backward") };
+    const td_dims have = td_shape_of(x);
+    const td_dims in = p.back ? td_numbers(call, 0) : have;
+    td_dims out = in;
+    if (!td_check_computes(call, x->dtype, true)
+        || !read_windows(call, &p, &out))
+        return false;
+    if (p.back && !td_dims_equal(&out, &have))
+        return td_refuse(call, "grad has not the shape of the result");
+    p.work = max ? (wide ? largest_f64 : largest_f32)
+           : p.back ? (wide ? spread_f64 : spread_f32)
+                    : (wide ? average_f64 : average_f32);
+    /* pooling: make the results of a pooling */
+    const td_device device = td_device_of(x);
+    td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, device);
+    if (!td_return(call, y) || (p.back && !td_fill_all(y, td_int(0))))
+        return false;
+    if (max && (call->out[1] = td_tensor_new(out, TD_INT64, device)))
+        call->n_out = 2;
+    if (max && call->n_out < 2)
+        return false;
+    if (!td_on_host(y))
+        return by_way_of_the_host(call);
+    /* pooling: walk over all planes */
+    td_scope_begin();
+    td_tensor *plain = td_contiguous(x);
+    const int64_t area = p.axis[0].m * p.axis[1].m;
+    bool ok = plain != NULL;
+    if (ok && area > 0) {
+        p.x = td_at(plain);
+        p.y = td_at(y);
+        p.at = max ? td_at(call->out[1]) : NULL;
+        ok = td_parallel_for(td_numel(p.back ? x : y) / area,
+                             8192 / area + 1, pool_planes, &p);
     }
-    for (int k = 0; k < dims && !td_failed(); k++)
-        if (!adaptive)
-            out.at[k] = places(call, (axis){ x->shape[first + k], 0,
-                size.at[k], step.at[k], margin.at[k], dilation.at[k] },
-                td_v_get_bool(&call->attr[3 + (maxima > 0)]));
-        else if (out.at[k] < 0)
-            td_refuse(call, "expected output sizes from 0 on");
-    if (td_failed())
-        return NULL;
-    /* pooling: run the operator on the windows */
-    const bool given = call->n_attr > 5;
-    const td_value in = td_v_tensor(x);
-    const td_value attr[] = { td_v_ints(&out), td_v_ints(&size),
-        td_v_ints(&step), td_v_ints(&margin), td_v_ints(&dilation),
-        td_v_bool(!adaptive && td_v_get_bool(&call->attr[4])),
-        given ? call->attr[5] : td_v_none() };
-    if (maxima == 0 && given && td_v_get_int(&attr[6], 1) == 0)
-        return td_refuse(call, "divisor_override must not be 0");
-    if (maxima == 0 && adaptive && out.at[0] * out.at[dims - 1] == 1)
-        return td_mean(x, (td_reduce_options){ .keepdim = true,
-            .dims = dims == 1 ? TD_DIMS(-1) : TD_DIMS(-2, -1) });
-    if (maxima == 0)
-        return td_run1(&td_ops[TD_OP_window_mean], 1, &in, 7, attr);
-    td_call max = { .op = &td_ops[TD_OP_window_max], .n_in = 1, .in = &in,
-                    .n_attr = 5, .attr = attr };
-    const bool ok = td_run(&max);
-    call->out[1] = maxima == 2 ? max.out[1] : NULL;
-    return ok ? max.out[0] : NULL;
+    td_scope_end();
+    return ok;
+}
+
+/* pooling: rules of poolings */
+bool max_pool_rule(td_backward_pass *b)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    const int dims = name_has(b->node->op, "2d") ? 2 : 1;
+    td_tensor *g = b->grad[0];
+    td_dims line = { shape.count - dims + 1, { 0 } };
+    memcpy(line.at, shape.at, sizeof line.at);
+    if (dims == 2)
+        line.at[line.count - 1] *= shape.at[shape.count - 1];
+    const td_value in[] = {
+        td_v_tensor(td_zeros(line, (td_tensor_options){
+            .dtype = td_input_dtype(b, 0), .device = td_device_of(g) })),
+        td_v_tensor(td_flatten(td_saved_output(b, 1), -dims, -1)),
+        td_v_tensor(td_flatten(g, -dims, -1)) };
+    const td_value last = td_v_int(-1);
+    if (!td_failed())
+        b->grad_in[0] = td_reshape(td_run1(&td_ops[TD_OP_scatter_add],
+                                           3, in, 1, &last), shape);
+    return !td_failed();
+}
+
+bool avg_pool_rule(td_backward_pass *b)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    const td_value g = td_v_tensor(b->grad[0]);
+    const int n = b->node->n_attr;
+    td_value attr[8] = { td_v_ints(&shape) };
+    memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
+    b->grad_in[0] = td_run1(b->node->op + 1, 1, &g, n + 1, attr);
+    return !td_failed();
+}
+
+bool avg_pool_backward_rule(td_backward_pass *b)
+{
+    const td_value g = td_v_tensor(b->grad[0]);
+    b->grad_in[0] = td_run1(b->node->op - 1, 1, &g,
+                            b->node->n_attr - 1, td_attribute(b, 1));
+    return !td_failed();
 }
 
 /* pooling: formulas of poolings */
-#define POOLING(name, dims, adaptive, maxima)           \
-    td_tensor *name##_formula(td_call *call)            \
-    {                                                   \
-        return pooled(call, dims, adaptive, maxima);    \
-    }
-POOLING(max_pool1d, 1, false, 1)
-POOLING(max_pool2d, 2, false, 1)
-POOLING(max_pool1d_with_indices, 1, false, 2)
-POOLING(max_pool2d_with_indices, 2, false, 2)
-POOLING(adaptive_max_pool1d, 1, true, 2)
-POOLING(adaptive_max_pool2d, 2, true, 2)
-POOLING(avg_pool1d, 1, false, 0)
-POOLING(avg_pool2d, 2, false, 0)
-POOLING(adaptive_avg_pool1d, 1, true, 0)
-POOLING(adaptive_avg_pool2d, 2, true, 0)
+td_tensor *max_pool1d_formula(td_call *call)
+{
+    return td_run1(&td_ops[TD_OP_max_pool1d_with_indices], 1, call->in,
+                   call->n_attr, call->attr);
+}
+
+td_tensor *max_pool2d_formula(td_call *call)
+{
+    return td_run1(&td_ops[TD_OP_max_pool2d_with_indices], 1, call->in,
+                   call->n_attr, call->attr);
+}
 
 /* pooling: function dropped */
 enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };

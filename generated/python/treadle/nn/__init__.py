@@ -7,3 +7,5 @@ from .layers import (CrossEntropyLoss, Flatten, Identity, Linear,
                      MSELoss, Sequential)
 from .activation import *
 from .arranging import *
+from .normalisation import *
+from .pooling import *

@@ -6,6 +6,8 @@ from .._C import cosine_similarity, linear, normalize, one_hot
 from .._indexing import embedding
 from ._curves import *
 from ._arranging import *
+from ._normalising import *
+from ._pooling import *
 
 
 def softmax(input, dim=-1, dtype=None):
