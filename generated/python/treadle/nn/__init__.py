@@ -8,3 +8,5 @@ from .layers import (CrossEntropyLoss, Flatten, Identity, Linear,
 from .activation import *
 from .arranging import *
 from .convolution import *
+from .normalisation import *
+from .pooling import *

@@ -7,6 +7,8 @@ from .._indexing import embedding
 from ._curves import *
 from ._arranging import *
 from .._convolution import *
+from ._normalising import *
+from ._pooling import *
 
 
 def softmax(input, dim=-1, dtype=None):
