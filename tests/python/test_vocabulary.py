@@ -236,7 +236,7 @@ def test_functions_of_analysis_at_their_edges():
                               rel=1e-14, nan_ok=True)
     assert math.copysign(1, y[1]) == -1
     z = td.zeta(td.tensor([2.0, 2, 3, 1, 0.5, 2, 2.5], dtype=td.float64), td.tensor([1.0, 0.25, -1.5, 1, 1, -1, -0.5], dtype=td.float64))
-    assert z.tolist() == pytest.approx([math.pi ** 2 / 6, 17.197329154507, 0.1181020226, inf, nan, inf, nan], rel=1e-9, nan_ok=True)
+    assert z.tolist() == pytest.approx([math.pi ** 2 / 6, 17.197329154507, 0.118102025820864, inf, nan, inf, nan], rel=1e-9, nan_ok=True)
     assert td.zeta(2.0, td.tensor(-1e9 + 0.5, dtype=td.float64)).item() == pytest.approx(math.pi ** 2)
     assert td.gcd(td.tensor([-2 ** 63, 0, 12]), td.tensor([-1, 0, -18])).tolist() == [1, 0, 6]
     assert td.lcm(td.tensor([0, 4]), td.tensor([0, -6])).tolist() == [0, 12]
