@@ -492,4 +492,101 @@ NUMBER_2(p_floor_divide, floor_divide_f32, floor_divide_f64,
            (int64_t)((uint64_t)(a) << ((b) & 63)))
 #define p_bitwise_right_shift(a, b) \
     ((int64_t)(a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
+/* vocabulary: further primitives */
+#define PI 3.14159265358979323846
+
+static inline double digamma_f64(double x)
+{
+    const double r = x - floor(x);
+    if (x <= 0 && r == 0)
+        return x == 0 ? copysign(INFINITY, -x) : NAN;
+    if (x < 0)
+        return digamma_f64(1 - x) - PI / tan(PI * r);
+    double y = 0;
+    for (; x < 10; x++)
+        y -= 1 / x;
+    const double z = 1 / (x * x);
+    const double series = z * (1.0 / 12 - z * (1.0 / 120
+        - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132
+        - z * (691.0 / 32760))))));
+    return y + log(x) - 0.5 / x - series;
+}
+
+static inline double zeta_tail(double s, double x)
+{
+    const double b[] = { 1.0 / 12, -1.0 / 720, 1.0 / 30240,
+        -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000,
+        1.0 / 74724249600, -3617.0 / 10670622842880000 };
+    double y = 0, t = pow(x, -s);
+    for (; x < 10 + s && t > y * 1e-17; t = pow(++x, -s))
+        y += t;
+    y += t * x / (s - 1) + t / 2;
+    t *= s / x;
+    for (int j = 0; j < 8; j++) {
+        y += b[j] * t;
+        t *= (s + 2 * j + 1) * (s + 2 * j + 2) / (x * x);
+    }
+    return y;
+}
+
+static inline double zeta_f64(double s, double x)
+{
+    const double r = x - floor(x);
+    if (s == 1 || (x <= 0 && r == 0))
+        return INFINITY;
+    if (!(s > 1) || (x <= 0 && s != floor(s)))
+        return NAN;
+    if (x > 0)
+        return zeta_tail(s, x);
+    const double below = zeta_tail(s, 1 - r) - zeta_tail(s, 1 - x);
+    return zeta_tail(s, r) + (fmod(s, 2) == 0 ? below : -below);
+}
+static inline double erfinv_f64(double x)
+{
+    const double a = fabs(x), l = log((1 - a) * (1 + a));
+    const double t = 2 / (PI * 0.147) + l / 2;
+    double y = sqrt(sqrt(t * t - l / 0.147) - t);
+    for (int step = 0; step < 2; step++) {
+        double d = a > 0.5 ? (1 - a) - erfc(y) : erf(y) - a;
+        d *= 0.88622692545275801 * exp(y * y);
+        y -= d / (1 + y * d);
+    }
+    return copysign(a == 1 ? INFINITY : y, x);
+}
+#define IN_DOUBLE(name)                                               \
+    static inline float name##_f32(float x)                           \
+    { return (float)name##_f64(x); }
+IN_DOUBLE(digamma)
+IN_DOUBLE(erfinv)
+#define p_digamma(x) BY_TYPE(x, digamma_f32, digamma_f64)
+#define p_erfinv(x)  BY_TYPE(x, erfinv_f32, erfinv_f64)
+#define p_lgamma(x)  BY_TYPE(x, lgammaf, lgamma)
+
+static inline float zeta_f32(float s, float x)
+{
+    return (float)zeta_f64(s, x);
+}
+
+static inline int64_t p_gcd(int64_t a, int64_t b)
+{
+    for (int64_t r; b != 0; a = b, b = r)
+        r = fmod_i64(a, b);
+    return a < 0 ? -a : a;
+}
+#ifndef __cplusplus
+#define TWO_FLOATS(a, single, twice) \
+    _Generic((a), float: single, double: twice)
+#define p_copysign(a, b)  TWO_FLOATS(a, copysignf, copysign)(a, b)
+#define p_nextafter(a, b) TWO_FLOATS(a, nextafterf, nextafter)(a, b)
+#define p_zeta(a, b)      TWO_FLOATS(a, zeta_f32, zeta_f64)(a, b)
+#else
+#define TWO_FLOATS(name, single, twice)                               \
+    static inline float name(float a, float b)                        \
+    { return single(a, b); }                                          \
+    static inline double name(double a, double b)                     \
+    { return twice(a, b); }
+TWO_FLOATS(p_copysign, copysignf, copysign)
+TWO_FLOATS(p_nextafter, nextafterf, nextafter)
+TWO_FLOATS(p_zeta, zeta_f32, zeta_f64)
+#endif
 #endif

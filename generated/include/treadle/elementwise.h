@@ -107,6 +107,11 @@ TD_API td_with_scalar td_logical_and_scalar, td_logical_or_scalar,
 TD_API td_of_one td_silu, td_mish, td_gelu_erf, td_gelu_tanh, td_selu,
     td_logsigmoid, td_hardsigmoid, td_hardswish, td_softsign, td_relu6;
 TD_API td_with_scalar td_leaky_relu, td_elu, td_softplus_curve;
+/* vocabulary: prototypes of elementwise operators */
+TD_API td_of_one td_lgamma, td_digamma, td_erfinv;
+TD_API td_of_two td_zeta, td_copysign, td_nextafter, td_gcd;
+TD_API td_with_scalar td_zeta_scalar, td_copysign_scalar,
+    td_nextafter_scalar, td_gcd_scalar;
 
 #ifdef __cplusplus
 }

@@ -32,6 +32,8 @@ from ._arranging import *
 # statistics: imports of further parts of the package
 from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg
+# vocabulary: imports of further parts of the package
+from ._vocabulary import *
 # functional: imports of further parts of the package
 from . import func
 from .autograd.anomaly_mode import (is_anomaly_check_nan_enabled,

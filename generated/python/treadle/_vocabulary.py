@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "vocabulary": edit that, not this file.
+# needs: layers
+"""Names that are formulas of operators."""
+import builtins
+import math
+from collections import namedtuple
+from functools import reduce
+from itertools import (accumulate, combinations as _chosen,
+                       combinations_with_replacement as _repeated)
+from . import _C
+from ._C import *
+from ._C import Tensor
+from ._arranging import _many, broadcast_tensors, split, tensor_split
+from ._elementwise import div
+from ._formulas import define
+from ._indexing import index_put
+from ._tensor import _give_methods, as_tensor
+from .nn import functional as _F
+
+_before = set(globals())
+# vocabulary: functions that need a few lines
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """Covariances of the rows, each column an observation."""
+    x = input if input.ndim > 1 else input.reshape(1, -1)
+    a = ones(x.shape[1], dtype=x.dtype) if aweights is None \
+        else aweights
+    w = a if fweights is None else a * fweights
+    total = w.sum()
+    d = x - (x * w).sum(1, True) / total
+    lost = correction if aweights is None \
+        else correction * (w * a).sum() / total
+    c = (d * w) @ d.t() / (total - lost).clamp(min=0)
+    return c if input.ndim > 1 else c.reshape(())
+
+
+def _correlation(c):
+    s = c.sqrt() if c.ndim == 0 else c.diagonal().sqrt()
+    return (c / s / s.unsqueeze(-1)).clamp(-1, 1) if c.ndim else c / c
+
+
+def cross(input, other, dim=None):
+    """Vector product along dim, or the first dimension of size 3."""
+    a, b = broadcast_tensors(input, other)
+    if dim is None and 3 in a.shape:
+        dim = list(a.shape).index(3)
+    if dim is None or a.shape[dim] != 3:
+        raise RuntimeError("cross: expected a dimension of size 3, got "
+                           f"shape {list(a.shape)} and dim={dim}")
+    return roll(a, -1, dim) * roll(b, -2, dim) \
+        - roll(a, -2, dim) * roll(b, -1, dim)
+
+
+def _written(src, copy, view):
+    view(copy).copy_(src)
+    return copy
+
+
+def _cut(name, input, at, dim, least):
+    if input.ndim < least or isinstance(at, int) and (
+            at < 1 or input.shape[dim] % at):
+        raise RuntimeError(f"{name}: cannot cut shape "
+                           f"{list(input.shape)} into {at}")
+    return tensor_split(input, at, dim)
+
+
+def block_diag(*tensors):
+    """A matrix with the given ones along its diagonal."""
+    blocks = [x.reshape(1, -1) if x.ndim < 2 else x
+              for x in _many(tensors)]
+    ends = list(accumulate(b.shape[1] for b in blocks))
+    return cat([pad(b, (end - b.shape[1], ends[-1] - end))
+                for b, end in zip(blocks, ends)], 0)
+
+
+def _trapezia(y, x, dx, dim):
+    if x is not None:
+        dx = x.diff(dim=dim if x.ndim == y.ndim else -1)
+        if x.ndim == 1:
+            dx = dx.reshape([-1] + [1] * (y.ndim - 1 - dim % y.ndim))
+    return (slice(y, dim, 1) + slice(y, dim, 0, -1)) * dx / 2
+
+
+def isin(elements, test_elements, *, assume_unique=False,
+         invert=False):
+    """True where an element occurs among test_elements, or does not."""
+    x, tests = as_tensor(elements), as_tensor(test_elements).flatten()
+    if tests.numel() == 0:
+        return full_like(x, invert, dtype=_C.bool)
+    both = _C._promote(x.dtype, tests.dtype)
+    both = _C.uint8 if both is _C.bool else both
+    x, tests = x.to(both), tests.to(both).sort()[0]
+    at = searchsorted(tests, x).clamp(max=len(tests) - 1)
+    return (tests[at] == x) != invert
+
+
+_Median = namedtuple("nanmedian", "values indices")
+
+
+def nanmedian(input, dim=None, keepdim=False):
+    """The median of what is not NaN: of all, or (values, indices)."""
+    x, d = (input.flatten(), 0) if dim is None else (input, dim)
+    values, places = x.sort(d)
+    left = (values == values).sum(d, True)
+    middle = floor_divide((left - 1).clamp(min=0), 2)
+    found = _Median(values.gather(d, middle), places.gather(d, middle))
+    if dim is None:
+        return found.values.reshape(())
+    return found if keepdim else _Median(*(f.squeeze(d) for f in found))
+
+
+def scatter_reduce(input, dim, index, src, reduce, *,
+                   include_self=True):
+    """Elements of src reduced where index says, and those of input.
+
+    reduce is "sum", "prod" (which has no gradient), "mean", "amax"
+    or "amin".
+    """
+    src = src[tuple(builtins.slice(n) for n in index.shape)]
+    old = include_self | scatter(zeros_like(input, dtype=_C.bool), dim,
+                                 index, True).logical_not()
+    x = where(old, input, full_like(input, int(reduce == "prod")))
+    new = ones_like(src)
+    if reduce == "prod":
+        return scatter(x, dim, index, src, reduce="multiply")
+    if reduce in ("amax", "amin"):
+        last, order = src.detach().sort(dim, reduce == "amin")
+        y = scatter(input.detach(), dim, index.gather(dim, order), last)
+        if include_self:
+            y = getattr(_C, reduce[1:] + "imum")(y, input.detach())
+        if not input.is_floating_point():
+            return y
+        old = old & ((input == y) | (input != input))
+        new = (src == y.gather(dim, index)) | (src != src)
+        x, src = where(old, input, 0), where(new, src, 0)
+    elif reduce not in ("sum", "mean"):
+        raise RuntimeError("scatter_reduce: reduce must be sum, prod, "
+                           f"mean, amax or amin, not {reduce!r}")
+    total = x.scatter_add(dim, index, src)
+    if reduce == "sum":
+        return total
+    count = old.to(x.dtype).scatter_add(dim, index, new.to(x.dtype))
+    return div(total, count, rounding_mode=None
+               if x.is_floating_point() else "floor")
+
+
+def index_reduce(input, dim, index, source, reduce, *,
+                 include_self=True):
+    """Slices of source reduced into those of input that index names."""
+    at = index.reshape([-1] + [1] * (input.ndim - 1 - dim % input.ndim))
+    return scatter_reduce(input, dim, at.expand(source.shape), source,
+                          reduce, include_self=include_self)
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A random choice along dim, soft; or hard with soft gradients."""
+    noise = empty_like(logits).exponential_().log()
+    soft = softmax((logits - noise) / tau, dim)
+    if not hard:
+        return soft
+    choice = scatter(zeros_like(logits), dim, soft.argmax(dim, True),
+                     1.0)
+    return choice - soft.detach() + soft
+
+
+def _fill_diagonal_(self, fill_value, wrap=False):
+    """Set the elements whose indices are all equal."""
+    if self.ndim < 2 or self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("fill_diagonal_: expected equal dimensions, "
+                           f"got shape {list(self.shape)}")
+    (self.diagonal() if self.ndim == 2 and not wrap else
+     self.view(-1)[::builtins.sum(self.stride())]).fill_(fill_value)
+    return self
+define(globals(), """
+addbmm(input, batch1, batch2, *, beta=1, alpha=1) =
+    (input * beta if beta else 0) + alpha * bmm(batch1, batch2).sum(0)
+chain_matmul(*matrices) = reduce(mm, _many(matrices))
+bilinear(input1, input2, weight, bias=None) =
+    einsum("...i,oij,...j->...o", (input1, weight, input2))
+    + (0 if bias is None else bias)
+dist(input, other, p=2) = (input - other).norm(p)
+pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) =
+    (x1 - x2 + eps).norm(p, -1, keepdim)
+cdist(x1, x2, p=2.0, compute_mode=None) =
+    (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+pdist(input, p=2.0) = sub(
+    *input[combinations(arange(0, len(input))).t()]).norm(p, 1)
+corrcoef(input) = _correlation(cov(input))
+slice_scatter(input, src, dim=0, start=None, end=None, step=1) =
+    _written(src, input.clone(), lambda x: slice(x, dim, start or 0,
+        x.shape[dim] if end is None else end, step))
+select_scatter(input, src, dim, index) =
+    _written(src, input.clone(), lambda x: select(x, dim, index))
+diagonal_scatter(input, src, offset=0, dim1=0, dim2=1) = _written(
+    src, input.clone(), lambda x: diagonal(x, offset, dim1, dim2))
+diagflat(input, offset=0) = input.flatten().diag(offset)
+put(input, index, source, accumulate=False) = index_put(
+    input.flatten(), (index,), source, accumulate).reshape(input.shape)
+fill(input, value) = input.clone().fill_(value)
+msort(input) = input.sort(0)[0]
+narrow_copy(input, dim, start, length) =
+    input.narrow(dim, start, length).clone()
+channel_shuffle(input, groups) =
+    input.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2)
+combinations(input, r=2, with_replacement=False) = input[tensor(list(
+    (_repeated if with_replacement else _chosen)(range(len(input)), r)),
+    dtype=int64).reshape(-1, r)]
+vander(x, N=None, increasing=False) = x.unsqueeze(-1) ** (
+    lambda n: n if increasing else n.flip(0))(
+    arange(0, len(x) if N is None else N))
+unravel_index(indices, shape) = tuple(
+    floor_divide(indices, math.prod(shape[d + 1:])) % shape[d]
+    for d in range(len(shape)))
+hsplit(input, indices_or_sections) = _cut(
+    "hsplit", input, indices_or_sections, int(input.ndim > 1), 1)
+vsplit(input, indices_or_sections) =
+    _cut("vsplit", input, indices_or_sections, 0, 2)
+dsplit(input, indices_or_sections) =
+    _cut("dsplit", input, indices_or_sections, 2, 3)
+float_power(input, exponent) = pow(*(x.double()
+    if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
+rsub(input, other, *, alpha=1) = other - alpha * input
+polygamma(n, input) = digamma(input) if n == 0 else (
+    (-1) ** (n + 1) * math.factorial(n) * zeta(float(n + 1), input))
+mvlgamma(input, p) = lgamma(
+    input.unsqueeze(-1) - arange(0, p) / 2).sum(-1)
+    + p * (p - 1) / 4 * math.log(math.pi)
+trapezoid(y, x=None, *, dx=1, dim=-1) =
+    _trapezia(y, x, dx, dim).sum(dim)
+cumulative_trapezoid(y, x=None, *, dx=1, dim=-1) =
+    _trapezia(y, x, dx, dim).cumsum(dim)
+softmin(input, dim=-1, _stacklevel=3, dtype=None) =
+    softmax(-input, dim, dtype=dtype)
+adjoint(input) = input.mT
+conj(input) = input
+conj_physical(input) = input
+positive(input) = input
+resolve_conj(input) = input
+resolve_neg(input) = input
+""")
+# vocabulary: make methods of functions
+trapz, sgn, split_with_sizes = trapezoid, sign, split
+__all__ = [name for name in set(globals()) - _before if name[0] != "_"]
+
+
+def _updating(name):
+    def update(self, *args, **named):
+        y = getattr(self.clone(), name)(*args, **named)
+        if y.is_floating_point() and not self.is_floating_point():
+            raise RuntimeError(f"{name}_: the result is {y.dtype} and "
+                               f"cannot be stored in {self.dtype}")
+        return self.copy_(y)
+    return update
+
+
+_give_methods(type("_Methods", (), dict(
+    cov=cov, cross=cross, nanmedian=nanmedian,
+    sgn=Tensor.sign, sgn_=Tensor.sign_,
+    scatter_reduce=scatter_reduce, index_reduce=index_reduce,
+    split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
+    polygamma=lambda self, n: polygamma(n, self),
+    swapaxes_=Tensor.transpose_, swapdims_=Tensor.transpose_,
+    clamp_min_=lambda self, min: self.clamp_(min),
+    clamp_max_=lambda self, max: self.clamp_(None, max))))
+for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
+        put scatter_reduce""".split():
+    setattr(Tensor, _name + "_", _updating(_name))
+for _name in """bilinear channel_shuffle gumbel_softmax pdist
+        pairwise_distance softmin""".split():
+    setattr(_F, _name, globals()[_name])
