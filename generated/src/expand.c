@@ -5,6 +5,7 @@
 #include <string.h>
 #include <treadle/treadle.h>
 #include "lower.h"
+#include "optimisers.h"
 
 /* fusion: kernel check_labels_kernel */
 bool check_labels_kernel(td_call *call)
@@ -99,6 +100,21 @@ static bool expand_sgd(const td_ir_step *s, td_tensor **at)
     at[s->out[0]] = td_sub(p, td_mul_scalar(d, td_float(rate)));
     return at[s->out[0]] != NULL;
 }
+static bool expand_adaptive(const td_ir_step *s, td_tensor **at)
+{
+    td_value in[6];
+    td_tensor *out[6] = { NULL };
+    int n = 0;
+    for (int i = 0; i < s->n_in; i++)
+        in[i] = td_v_optional(s->in[i].kind == TD_TENSOR
+                              ? at[s->in[i].value] : NULL);
+    if (!td_step_parts(s->op, in, s->n_in, s->attr, out))
+        return false;
+    for (int i = 0; i < 6; i++)
+        if (out[i])
+            at[s->out[n++]] = out[i];
+    return true;
+}
 typedef struct {
     td_tensor *x, *at_label, *counts;   /* [n, c], bool [n, c], [n] */
     double samples;
@@ -187,6 +203,9 @@ static bool expand_step(const td_ir_step *s, td_tensor **at)
     case TD_OP_cross_entropy_backward:
         return expand_entropy_backward(s, at);
     case TD_OP_sgd_step_: return expand_sgd(s, at);
+    case TD_OP_adam_step_:
+    case TD_OP_rmsprop_step_:
+    case TD_OP_adagrad_step_: return expand_adaptive(s, at);
     default: return false;
     }
 }

@@ -2,17 +2,22 @@
 /* Tangled from the chapter "optimisers": edit that, not this file. */
 #include "autograd.h"
 #include "device.h"
+#include "optimisers.h"
 #include "registry.h"
 #include "require.h"
+#include <math.h>
 #include <treadle/treadle.h>
 
-/* optimisers: struct sgd */
+/* optimisers: struct step */
 typedef struct {
-    void *theta, *m;             /* m is NULL without momentum */
+    void *theta, *state[3];      /* NULL: none; state[0] is m */
     const void *g;
     double rate, mu, take, decay, sign;
     bool nesterov;
-} sgd;
+    /* optimisers: numbers of a step that adapts */
+    double keep, follow, scale, eps, shrink, later;
+    bool leads;                  /* the mean takes the gradient's place */
+} step;
 /* optimisers: kernels that take one step */
 #define T float
 #define NAME sgd_float32
@@ -20,60 +25,169 @@ typedef struct {
 #define T double
 #define NAME sgd_float64
 #include "optimisers-sgd.inc"
-/* optimisers: function sgd_part */
-typedef struct { sgd s; bool single; } sgd_job;
+#define T float
+#define NAME adaptive_float32
+#define ROOT sqrtf
+#include "optimisers-adaptive.inc"
+#define T double
+#define NAME adaptive_float64
+#define ROOT sqrt
+#include "optimisers-adaptive.inc"
+/* optimisers: function step_part */
+typedef void step_loop(const step *s, int64_t begin, int64_t end);
+typedef struct { const step *s; step_loop *loop; } step_job;
 
-static bool sgd_part(void *context, int64_t begin, int64_t end,
-                     int worker)
+static bool step_part(void *context, int64_t begin, int64_t end,
+                      int worker)
 {
     (void)worker;
-    const sgd_job *job = context;
-    (job->single ? sgd_float32 : sgd_float64)(&job->s, begin, end);
+    const step_job *job = context;
+    job->loop(job->s, begin, end);
     return true;
 }
 /* optimisers: function matches */
-static bool matches(const td_tensor *theta, const td_tensor *x,
-                    const char *role)
+/* Whether input i is like the parameter, or absent. */
+static bool matches(const td_call *call, int i)
 {
+    const char *op = call->op->name;
+    const td_tensor *theta = call->in[0].as.tensor;
+    const td_tensor *x = call->in[i].as.tensor;
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    td_signature s;
+    if (call->in[i].kind != TD_TENSOR
+        || !td_signature_parse(call->op->signature, &s))
+        return !td_failed();
+    const char *role = td_signature_input(&s, i);
     if (theta->dtype != TD_FLOAT32 && theta->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, "sgd_step_", "param must be "
-            "float32 or float64, not %s", td_dtype_name(theta->dtype));
+        return td_fail(TD_ERROR_TYPE, op, "param must be float32 or "
+                       "float64, not %s", td_dtype_name(theta->dtype));
     if (x->dtype != theta->dtype)
-        return td_fail(TD_ERROR_TYPE, "sgd_step_", "%s is %s, param %s",
-            role, td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
+        return td_fail(TD_ERROR_TYPE, op, "%s is %s, param %s", role,
+            td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
     bool same = x->rank == theta->rank;
     for (int d = 0; same && d < x->rank; d++)
         same = x->shape[d] == theta->shape[d];
-    return same || td_fail(TD_ERROR_RUNTIME, "sgd_step_",
-        "%s %s, param %s", role, td_shape_text(x, a),
-        td_shape_text(theta, b));
+    if (!same)
+        return td_fail(TD_ERROR_RUNTIME, op, "%s %s, param %s", role,
+                       td_shape_text(x, a), td_shape_text(theta, b));
+    return i == 1 || td_is_contiguous(x) || td_fail(TD_ERROR_RUNTIME,
+        op, "%s must be contiguous", role);
+}
+/* optimisers: functions of a step that adapts */
+static step settings_of(const td_op *op, const td_value *at)
+{
+    const bool adam = op == &td_ops[TD_OP_adam_step_];
+    const bool sums = op == &td_ops[TD_OP_adagrad_step_];
+    const double second = td_v_double(&at[1]);
+    step s = { .rate = td_v_double(&at[0]), .eps = td_v_double(&at[2]),
+        .decay = td_v_double(&at[3]), .shrink = 1, .scale = 1,
+        .sign = td_v_get_bool(&at[4]) ? -1 : 1,
+        .keep = sums ? 1 : second, .take = sums ? 1 : 1 - second,
+        .follow = second, .later = sums ? second : 0, .leads = adam };
+    if (adam)
+        s.follow = td_v_double(&at[5]);
+    else if (!sums)
+        s.mu = td_v_double(&at[5]);
+    if (adam && td_v_get_bool(&at[6])) {
+        s.shrink = 1 - s.rate * s.decay;
+        s.decay = 0;
+    }
+    return s;
+}
+/* 1 - beta^t. */
+static td_tensor *correction(td_tensor *t, double beta)
+{
+    return td_neg(td_expm1(td_mul_scalar(t, td_float(log(beta)))));
+}
+/* a * x + b * y */
+static td_tensor *blend(double a, td_tensor *x, double b, td_tensor *y)
+{
+    return td_add(td_mul_scalar(x, td_float(a)),
+                  b == 1 ? y : td_mul_scalar(y, td_float(b)));
+}
+
+bool td_step_parts(const td_op *op, const td_value *in, int n_in,
+                   const td_value *at, td_tensor *out[6])
+{
+    const step s = settings_of(op, at);
+    td_tensor *p = in[0].as.tensor, *d = in[1].as.tensor;
+    td_tensor *extra = n_in > 5 && in[5].kind == TD_TENSOR
+                     ? in[5].as.tensor : NULL;
+    out[2] = td_add_scalar(in[2].as.tensor, td_float(1));
+    td_tensor *t = td_to(out[2], p->dtype);
+    d = s.sign < 0 ? td_neg(d) : d;
+    if (s.decay != 0)
+        d = blend(s.decay, p, 1, d);
+    td_tensor *below = out[3] = blend(s.keep, in[3].as.tensor, s.take,
+                                      td_square(d));
+    if (n_in > 4 && in[4].kind == TD_TENSOR) {
+        out[4] = blend(s.follow, in[4].as.tensor, 1 - s.follow, d);
+        if (s.leads)
+            d = out[4];
+        else
+            below = td_sub(below, td_square(out[4]));
+    }
+    if (extra && s.leads)
+        below = out[5] = td_maximum(extra, below);
+    td_tensor *root = td_sqrt(below);
+    if (s.leads)
+        root = td_div(root, td_sqrt(correction(t, s.keep)));
+    /* optimisers: shorten the step and take it */
+    d = td_div(d, td_add_scalar(root, td_float(s.eps)));
+    if (extra && !s.leads)
+        d = out[5] = blend(s.mu, extra, 1, d);
+    if (s.leads)
+        d = td_div(d, correction(t, s.follow));
+    if (s.later != 0)
+        d = td_div(d, td_add_scalar(td_mul_scalar(td_add_scalar(t,
+            td_float(-1)), td_float(s.later)), td_float(1)));
+    out[0] = blend(s.shrink, p, -s.rate, d);
+    return !td_failed();
+}
+
+static bool step_in_parts(const td_call *call, const td_value *in)
+{
+    td_tensor *out[6] = { NULL };
+    bool ok = td_step_parts(call->op, in, call->n_in, call->attr, out);
+    for (int i = 0; ok && i < 6; i++)
+        if (i != 2 && out[i])
+            ok = td_copy_(in[i].as.tensor, out[i]) != NULL;
+    return ok;
 }
 /* optimisers: function step_elsewhere */
 static bool step_elsewhere(const td_call *call, td_tensor *p,
                            td_tensor *slope)
 {
-    const td_value in[] = { td_v_tensor(p), td_v_tensor(slope),
-                            call->in[2] };
+    td_value in[6] = { td_v_tensor(p), td_v_tensor(slope) };
+    for (int i = 2; i < call->n_in; i++)
+        in[i] = call->in[i];
+    if (call->op != &td_ops[TD_OP_sgd_step_])
+        return step_in_parts(call, in);
     return td_compute_elsewhere(
         &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
                     .attr = call->attr, .out = { p } },
         "sgd_step_", p->dtype, false);
 }
 /* optimisers: function run_step */
-static td_tensor *run_step(const td_call *call, sgd_job *job,
-                           td_tensor *theta, td_tensor *g, td_tensor *m)
+/* The states are the inputs from number `first` on. */
+static td_tensor *run_step(const td_call *call, step *s,
+                           step_loop *const loops[2], int first)
 {
+    td_tensor *theta = call->in[0].as.tensor;
+    td_tensor *g = call->in[1].as.tensor;
     const bool direct = td_is_contiguous(theta);
     td_no_grad_begin();
     td_scope_begin();
     td_tensor *p = direct ? theta : td_contiguous(theta);
     td_tensor *slope = td_is_contiguous(g) ? g : td_contiguous(g);
     if (p && slope) {
-        job->s.theta = td_at(p), job->s.g = td_at(slope);
-        job->s.m = m ? td_at(m) : NULL;
+        step_job job = { s, loops[p->dtype == TD_FLOAT32] };
+        s->theta = td_at(p), s->g = td_at(slope);
+        for (int i = first; i < call->n_in; i++)
+            if (call->in[i].kind == TD_TENSOR)
+                s->state[i - first] = td_at(call->in[i].as.tensor);
         if (td_on_host(p))
-            td_parallel_for(td_numel(p), 8192, sgd_part, job);
+            td_parallel_for(td_numel(p), 8192, step_part, &job);
         else
             step_elsewhere(call, p, slope);
         /* optimisers: let the step be seen in the versions */
@@ -81,8 +195,9 @@ static td_tensor *run_step(const td_call *call, sgd_job *job,
             td_bump_version(theta);
         else
             td_copy_(theta, p);
-        if (m)
-            td_bump_version(m);
+        for (int i = first; i < call->n_in; i++)
+            if (call->in[i].kind == TD_TENSOR)
+                td_bump_version(call->in[i].as.tensor);
     }
     td_scope_end();
     td_no_grad_end();
@@ -91,99 +206,119 @@ static td_tensor *run_step(const td_call *call, sgd_job *job,
 /* optimisers: kernel sgd_step_kernel */
 bool sgd_step_kernel(td_call *call)
 {
-    td_tensor *theta = call->in[0].as.tensor;
-    td_tensor *g = call->in[1].as.tensor;
-    td_tensor *m = call->in[2].kind == TD_TENSOR
-                 ? call->in[2].as.tensor : NULL;
+    static step_loop *const loops[] = { sgd_float64, sgd_float32 };
     const td_value *at = call->attr;
     const bool first = td_v_get_bool(&at[6]);
-    sgd_job job = { .single = theta->dtype == TD_FLOAT32, .s = {
+    step s = {
         .rate = td_v_double(&at[0]), .mu = td_v_double(&at[1]),
         .take = first ? 1 : 1 - td_v_double(&at[2]),
         .decay = td_v_double(&at[3]),
         .sign = td_v_get_bool(&at[5]) ? -1 : 1,
-        .nesterov = td_v_get_bool(&at[4]) } };
-    if (!matches(theta, g, "grad")
-        || (m && !matches(theta, m, "buffer")))
-        return false;
-    if (m && !td_is_contiguous(m))
-        return td_fail(TD_ERROR_RUNTIME, "sgd_step_",
-                       "buffer must be contiguous");
-    return td_return(call, run_step(call, &job, theta, g, m));
+        .nesterov = td_v_get_bool(&at[4]) };
+    return matches(call, 1) && matches(call, 2)
+        && td_return(call, run_step(call, &s, loops, 2));
+}
+/* optimisers: kernel adaptive_kernel */
+bool adaptive_kernel(td_call *call)
+{
+    static step_loop *const loops[] = { adaptive_float64,
+                                        adaptive_float32 };
+    td_tensor *count = call->in[2].as.tensor;
+    step s = settings_of(call->op, call->attr);
+    double t = 1;
+    if (td_numel(count) != 1 || !td_dtype_is_floating(count->dtype)
+        || count->storage->device.kind != TD_DEVICE_CPU)
+        return td_fail(TD_ERROR_TYPE, call->op->name,
+                       "step must be one float on the CPU");
+    for (int i = 1; i < call->n_in; i++)
+        if (i != 2 && !matches(call, i))
+            return false;
+    if (td_on_host(count))
+        t = td_item_double(count) + 1;
+    if (s.leads) {
+        s.rate /= 1 - pow(s.follow, t);
+        s.scale = 1 / sqrt(1 - pow(s.keep, t));
+    }
+    s.rate /= 1 + (t - 1) * s.later;
+    return td_return(call, run_step(call, &s, loops, 3))
+        && td_fill_(count, td_float(t));
 }
 /* optimisers: struct td_optimiser */
+enum { STATES = 4 };             /* at most, a parameter */
+
 struct td_optimiser {
     td_object object;
-    int count;
+    int count, n_in, n_attr;
     td_tensor **parameters;
-    td_tensor **buffers;         /* NULL before the first step */
-    double rate;
-    td_sgd_options options;
+    td_tensor **states;          /* [count, STATES]; NULL: not yet */
+    const td_op *op;
+    unsigned uses;               /* the states it has, as bits */
+    td_value attr[7];            /* attr[0] is the learning rate */
 };
 /* optimisers: class of the optimiser */
-static void sgd_destroy(void *object)
+static void optimiser_destroy(void *object)
 {
     td_optimiser *o = object;
     const size_t n = (size_t)o->count;
-    for (int i = 0; i < o->count; i++) {
-        td_release(o->parameters ? o->parameters[i] : NULL);
-        td_release(o->buffers ? o->buffers[i] : NULL);
-    }
+    for (int i = 0; o->parameters && i < o->count; i++)
+        td_release(o->parameters[i]);
+    for (int i = 0; o->states && i < o->count * STATES; i++)
+        td_release(o->states[i]);
     td_free(o->parameters, n * sizeof *o->parameters);
-    td_free(o->buffers, n * sizeof *o->buffers);
+    td_free(o->states, n * STATES * sizeof *o->states);
 }
-static const td_class sgd_class = {
-    .name = "sgd", .destroy = sgd_destroy };
-/* optimisers: function check_options */
-static bool check_options(double rate, const td_sgd_options *o)
+static const td_class optimiser_class = {
+    .name = "optimiser", .destroy = optimiser_destroy };
+/* optimisers: function check_settings */
+typedef struct {
+    const char *name;
+    double value;
+    bool below_one;
+} setting;
+
+static bool check_settings(const char *op, const setting *s, int n)
 {
-    const struct { const char *name; double value; } least_zero[] = {
-        { "learning rate", rate }, { "momentum", o->momentum },
-        { "weight_decay", o->weight_decay } };
-    for (int i = 0; i < 3; i++)
-        if (!(least_zero[i].value >= 0))
-            return td_fail(TD_ERROR_VALUE, "sgd",
-                "%s %g must be a number >= 0", least_zero[i].name,
-                least_zero[i].value);
-    if (o->nesterov && !(o->momentum > 0 && o->dampening == 0))
-        return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a "
-                       "momentum above 0 and a dampening of 0");
+    for (int i = 0; i < n; i++)
+        if (!(s[i].value >= 0) || (s[i].below_one && s[i].value >= 1))
+            return td_fail(TD_ERROR_VALUE, op, "%s %g must be a number "
+                ">= 0%s", s[i].name, s[i].value,
+                s[i].below_one ? " and < 1" : "");
     return true;
 }
 /* optimisers: function check_parameters */
-static bool check_parameters(td_tensor *const *parameters, int count)
+static bool check_parameters(const char *op,
+                             td_tensor *const *parameters, int count)
 {
     if (count <= 0 || !parameters)
-        return td_fail(TD_ERROR_VALUE, "sgd",
-                       "there are no parameters");
+        return td_fail(TD_ERROR_VALUE, op, "there are no parameters");
     for (int i = 0; i < count; i++) {
         if (!parameters[i])
-            return td_fail(TD_ERROR_VALUE, "sgd",
+            return td_fail(TD_ERROR_VALUE, op,
                            "parameter %d is NULL", i);
         if (!td_is_leaf(parameters[i]))
-            return td_fail(TD_ERROR_VALUE, "sgd", "parameter %d is the "
+            return td_fail(TD_ERROR_VALUE, op, "parameter %d is the "
                            "result of an operator, not a leaf", i);
         for (int j = 0; j < i; j++)
             if (parameters[i] == parameters[j])
-                return td_fail(TD_ERROR_VALUE, "sgd",
+                return td_fail(TD_ERROR_VALUE, op,
                     "parameter %d is parameter %d again", i, j);
     }
     return true;
 }
-/* optimisers: function td_sgd */
-td_optimiser *td_sgd(td_tensor *const *parameters, int count,
-                     double rate, td_sgd_options options)
+/* optimisers: function new_optimiser */
+static td_optimiser *new_optimiser(const td_optimiser *like,
+                                   td_tensor *const *parameters,
+                                   int count)
 {
-    if (td_failed() || !check_options(rate, &options)
-        || !check_parameters(parameters, count))
-        return NULL;
-    td_optimiser *o = td_object_new(&sgd_class, sizeof *o);
+    td_optimiser *o = td_object_new(&optimiser_class, sizeof *o);
     if (!o)
         return NULL;
-    o->rate = rate, o->options = options, o->count = count;
+    const td_object head = o->object;
     const size_t n = (size_t)count;
+    *o = *like;
+    o->object = head, o->count = count;
     o->parameters = td_alloc_array(n, sizeof *o->parameters);
-    o->buffers = td_alloc_array(n, sizeof *o->buffers);
+    o->states = td_alloc_array(n * STATES, sizeof *o->states);
     if (td_failed()) {
         td_release(o);
         return NULL;
@@ -192,24 +327,126 @@ td_optimiser *td_sgd(td_tensor *const *parameters, int count,
         o->parameters[i] = td_retain(parameters[i]);
     return o;
 }
+/* optimisers: functions that make optimisers */
+td_optimiser *td_sgd(td_tensor *const *parameters, int count,
+                     double rate, td_sgd_options s)
+{
+    const setting settings[] = { { "learning rate", rate, false },
+        { "momentum", s.momentum, false },
+        { "weight_decay", s.weight_decay, false } };
+    if (td_failed() || !check_settings("sgd", settings, 3)
+        || !check_parameters("sgd", parameters, count))
+        return NULL;
+    if (s.nesterov && !(s.momentum > 0 && s.dampening == 0))
+        return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a "
+            "momentum above 0 and a dampening of 0"), NULL;
+    return new_optimiser(&(td_optimiser){
+        .op = &td_ops[TD_OP_sgd_step_], .n_in = 3, .n_attr = 7,
+        .uses = s.momentum > 0, .attr = { td_v_float(rate),
+            td_v_float(s.momentum), td_v_float(s.dampening),
+            td_v_float(s.weight_decay), td_v_bool(s.nesterov),
+            td_v_bool(s.maximize) } }, parameters, count);
+}
+
+static double either(td_opt_f64 given, double otherwise)
+{
+    return given.given ? given.value : otherwise;
+}
+static td_optimiser *adam(const char *name,
+                          td_tensor *const *parameters, int count,
+                          double rate, td_adam_options o,
+                          bool decoupled)
+{
+    const setting settings[] = { { "learning rate", rate, false },
+        { "beta2", either(o.beta2, 0.999), true },
+        { "eps", either(o.eps, 1e-8), false },
+        { "weight_decay", either(o.weight_decay,
+                                 decoupled ? 0.01 : 0), false },
+        { "beta1", either(o.beta1, 0.9), true } };
+    if (td_failed() || !check_settings(name, settings, 5)
+        || !check_parameters(name, parameters, count))
+        return NULL;
+    return new_optimiser(&(td_optimiser){
+        .op = &td_ops[TD_OP_adam_step_], .n_in = 6, .n_attr = 7,
+        .uses = o.amsgrad ? 15 : 7, .attr = { td_v_float(rate),
+            td_v_float(settings[1].value),
+            td_v_float(settings[2].value),
+            td_v_float(settings[3].value), td_v_bool(o.maximize),
+            td_v_float(settings[4].value), td_v_bool(decoupled) } },
+        parameters, count);
+}
+td_optimiser *td_adam(td_tensor *const *parameters, int count,
+                      double rate, td_adam_options options)
+{
+    return adam("adam", parameters, count, rate, options, false);
+}
+td_optimiser *td_adamw(td_tensor *const *parameters, int count,
+                       double rate, td_adam_options options)
+{
+    return adam("adamw", parameters, count, rate, options, true);
+}
+td_optimiser *td_rmsprop(td_tensor *const *parameters, int count,
+                         double rate, td_rmsprop_options o)
+{
+    const setting settings[] = { { "learning rate", rate, false },
+        { "alpha", either(o.alpha, 0.99), false },
+        { "eps", either(o.eps, 1e-8), false },
+        { "weight_decay", o.weight_decay, false },
+        { "momentum", o.momentum, false } };
+    if (td_failed() || !check_settings("rmsprop", settings, 5)
+        || !check_parameters("rmsprop", parameters, count))
+        return NULL;
+    return new_optimiser(&(td_optimiser){
+        .op = &td_ops[TD_OP_rmsprop_step_], .n_in = 6, .n_attr = 6,
+        .uses = 3 | (unsigned)o.centered << 2
+              | (unsigned)(o.momentum > 0) << 3,
+        .attr = { td_v_float(rate), td_v_float(settings[1].value),
+            td_v_float(settings[2].value), td_v_float(o.weight_decay),
+            td_v_bool(o.maximize), td_v_float(o.momentum) } },
+        parameters, count);
+}
+td_optimiser *td_adagrad(td_tensor *const *parameters, int count,
+                         double rate, td_adagrad_options o)
+{
+    const setting settings[] = { { "learning rate", rate, false },
+        { "lr_decay", o.lr_decay, false },
+        { "eps", either(o.eps, 1e-10), false },
+        { "weight_decay", o.weight_decay, false } };
+    if (td_failed() || !check_settings("adagrad", settings, 4)
+        || !check_parameters("adagrad", parameters, count))
+        return NULL;
+    return new_optimiser(&(td_optimiser){
+        .op = &td_ops[TD_OP_adagrad_step_], .n_in = 4, .n_attr = 5,
+        .uses = 3, .attr = { td_v_float(rate), td_v_float(o.lr_decay),
+            td_v_float(settings[2].value), td_v_float(o.weight_decay),
+            td_v_bool(o.maximize) } }, parameters, count);
+}
 /* optimisers: function step_parameter */
 static void step_parameter(td_optimiser *o, int i)
 {
-    td_tensor *theta = o->parameters[i], *m = o->buffers[i];
-    const bool first = m == NULL && o->options.momentum > 0;
-    if (first)
-        m = td_zeros(td_shape_of(theta), (td_tensor_options){
-            .dtype = theta->dtype, .device = td_device_of(theta) });
-    const td_value in[] = { td_v_tensor(theta),
-        td_v_tensor(td_grad_of(theta)),
-        td_v_optional(m) };
-    const td_sgd_options *s = &o->options;
-    const td_value attr[] = { td_v_float(o->rate),
-        td_v_float(s->momentum), td_v_float(s->dampening),
-        td_v_float(s->weight_decay), td_v_bool(s->nesterov),
-        td_v_bool(s->maximize), td_v_bool(first) };
-    if (td_run1(&td_ops[TD_OP_sgd_step_], 3, in, 7, attr) && first)
-        o->buffers[i] = td_retain(m);
+    td_tensor *theta = o->parameters[i];
+    td_tensor **state = o->states + i * STATES;
+    td_value in[2 + STATES] = { td_v_tensor(theta),
+                                td_v_tensor(td_grad_of(theta)) };
+    const bool sgd = o->op == &td_ops[TD_OP_sgd_step_];
+    const bool first = o->uses & 1 && !state[0];
+    for (int k = 0; k < STATES; k++) {
+        td_tensor *x = state[k];
+        if (first && o->uses >> k & 1)
+            x = k == 0 && !sgd
+              ? td_zeros(TD_RANK_0, (td_tensor_options){ 0 })
+              : td_zeros(td_shape_of(theta), (td_tensor_options){
+                    .dtype = theta->dtype,
+                    .device = td_device_of(theta) });
+        in[2 + k] = td_v_optional(x);
+    }
+    if (sgd)
+        o->attr[6] = td_v_bool(first);
+    if (!td_run1(o->op, o->n_in, in, o->n_attr, o->attr) || !first)
+        return;
+    for (int k = 0; k < STATES; k++)
+        if (o->uses >> k & 1)
+            state[k] = td_retain(in[2 + k].as.tensor);
 }
 /* optimisers: function td_step */
 bool td_step(td_optimiser *o)
@@ -236,14 +473,15 @@ bool td_zero_grad(td_optimiser *o)
 }
 double td_learning_rate(const td_optimiser *o)
 {
-    return o ? o->rate : 0;
+    return o ? td_v_double(&o->attr[0]) : 0;
 }
 bool td_set_learning_rate(td_optimiser *o, double rate)
 {
     if (td_failed() || !td_require(o, "set_learning_rate", "optimiser"))
         return false;
-    if (!check_options(rate, &o->options))
+    const setting wanted = { "learning rate", rate, false };
+    if (!check_settings("set_learning_rate", &wanted, 1))
         return false;
-    o->rate = rate;
+    o->attr[0] = td_v_float(rate);
     return true;
 }

@@ -1,7 +1,8 @@
 /* needs: optimisers */
-/* SGD against PyTorch's trajectories, types and layouts, what it refuses,
-   and parameters that are never half updated. */
+/* Optimisers against PyTorch's trajectories, types and layouts, what they
+   refuse, and parameters that are never half updated. */
 #include "treadle_test.h"
+#include <math.h>
 
 /* The four gradients of PyTorch's golden trajectories. */
 static const double slopes[4][2] = { { 1, -.5 }, { .1, 2 }, { -.3, .7 },
@@ -52,6 +53,89 @@ static void golden_trajectories(void **state)
                         single ? 1e-6 : 6e-10);
             expect_right(c, "row %zu form %d", k, form);
         }
+}
+
+typedef td_optimiser *maker(td_tensor *const *p);
+
+#define MAKER(name, kind, rate, ...)                              \
+    static td_optimiser *name(td_tensor *const *p)                \
+    {                                                             \
+        return td_##kind(p, 1, rate,                              \
+                         (td_##kind##_options){ __VA_ARGS__ });   \
+    }
+typedef td_adam_options td_adamw_options;
+MAKER(plain_adam, adam, .1, .maximize = false)
+MAKER(decaying_adam, adam, .1, .weight_decay = td_some(.1))
+MAKER(amsgrad, adam, .1, .beta1 = td_some(.9), .beta2 = td_some(.5),
+      .amsgrad = true)
+MAKER(climbing_adam, adam, .1, .beta1 = td_some(0), .beta2 = td_some(.9),
+      .maximize = true)
+MAKER(plain_adamw, adamw, .1, .maximize = false)
+MAKER(plain_rmsprop, rmsprop, .1, .maximize = false)
+MAKER(centred_rmsprop, rmsprop, .1, .centered = true, .momentum = .5,
+      .weight_decay = .1)
+MAKER(plain_adagrad, adagrad, .1, .maximize = false)
+MAKER(slowing_adagrad, adagrad, .1, .lr_decay = .1, .weight_decay = .1)
+
+/* Ten steps; the numbers are those of tests/python/test_optim.py. */
+static void steps_that_adapt_follow_pytorch(void **state)
+{
+    const double g[10][2] = { { 1, -.5 }, { .1, 2 }, { -.3, .7 },
+        { 4, -.01 }, { .2, .3 }, { -1, -2 }, { .05, .5 }, { 0, -.4 },
+        { -.7, 1.5 }, { .6, -.25 } };
+    const struct { maker *make; double p[2]; } golden[] = {
+        { plain_adam, { .538100192519, -2.15093156297 } },
+        { decaying_adam, { .496301358545, -2.00674804965 } },
+        { amsgrad, { .65333812331, -2.09491080337 } },
+        { climbing_adam, { 1.19614123743, -1.92596437504 } },
+        { plain_adamw, { .530855958139, -2.13047901249 } },
+        { plain_rmsprop, { -.578310976943, -2.15738139422 } },
+        { centred_rmsprop, { -1.59841858089, -1.30745213325 } },
+        { plain_adagrad, { .841846737142, -2.01538272952 } },
+        { slowing_adagrad, { .831902568042, -1.96170611975 } } };
+    for (size_t k = 0; k < sizeof golden / sizeof golden[0]; k++)
+        for (int single = 0; single < 2; single++) {
+            const td_dtype type = single ? TD_FLOAT32 : TD_FLOAT64;
+            const double start[] = { 1, -2 };
+            td_tensor *p = td_set_requires_grad(td_to(
+                td_from_data(start, TD_DIMS(2), wide), type), true);
+            td_optimiser *o = golden[k].make(&p);
+            assert_non_null(o);
+            for (int t = 0; t < 10; t++) {
+                td_set_grad(p, td_to(td_from_data(g[t], TD_DIMS(2),
+                                                  wide), type));
+                assert_true(td_step(o));
+            }
+            comparison c = { 0 };
+            for (int i = 0; i < 2; i++)
+                compare(&c, at(p, i), golden[k].p[i],
+                        single ? 2e-6 : 1e-10);
+            expect_right(c, "row %zu single %d", k, single);
+            td_zero_grad(o);
+        }
+}
+
+/* Threads share a long parameter; each element moves as a lone one does. */
+static void adam_treats_every_element_alike(void **state)
+{
+    enum { N = 30011 };
+    td_tensor *p[2] = { td_ones(TD_DIMS(N), plain),
+                        td_ones(TD_DIMS(1), plain) };
+    td_set_threads(3);
+    td_optimiser *o[2];
+    for (int k = 0; k < 2; k++) {
+        td_set_requires_grad(p[k], true);
+        o[k] = td_adam(&p[k], 1, .1, (td_adam_options){ .amsgrad = true,
+            .weight_decay = td_some(.1) });
+        for (int t = 0; t < 3; t++) {
+            td_set_grad(p[k], td_full(td_shape_of(p[k]),
+                                      td_float(.3 * t - .2), plain));
+            assert_true(td_step(o[k]));
+        }
+        td_zero_grad(o[k]);
+    }
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(at(p[0], i) - at(p[1], 0)) < 2e-7);
 }
 
 /* One step of each kind on many elements, against a loop in the type. */
@@ -183,6 +267,15 @@ static void wrong_settings_are_refused(void **state)
     refused(td_sgd(missing, 1, .1, none),
             TD_ERROR_VALUE, "parameter 0 is NULL");
     refused(td_sgd(result, 1, .1, none), TD_ERROR_VALUE, "not a leaf");
+    refused(td_adam(&p, 1, .1, (td_adam_options){
+        .beta1 = td_some(1) }), TD_ERROR_VALUE, "beta1 1 must be a number "
+        ">= 0 and < 1");
+    refused(td_adamw(&p, 1, -1, (td_adam_options)TD_DEFAULTS),
+            TD_ERROR_VALUE, "adamw: learning rate -1");
+    refused(td_rmsprop(&p, 1, .1, (td_rmsprop_options){ .momentum = NAN }),
+            TD_ERROR_VALUE, "momentum");
+    refused(td_adagrad(result, 1, .1, (td_adagrad_options)TD_DEFAULTS),
+            TD_ERROR_VALUE, "not a leaf");
     refused(td_step(NULL), TD_ERROR_VALUE, "optimiser is NULL");
     refused(td_zero_grad(NULL), TD_ERROR_VALUE, "optimiser is NULL");
 }
@@ -249,6 +342,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(golden_trajectories),
+        CASE(steps_that_adapt_follow_pytorch),
+        CASE(adam_treats_every_element_alike),
         CASE(a_long_parameter_takes_the_same_step),
         CASE(a_strided_gradient_is_read_in_order),
         CASE(a_parameter_without_gradient_stays),

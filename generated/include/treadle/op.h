@@ -64,7 +64,7 @@ typedef struct {
     bool is_input;          /* goes to call.in, else to call.attr */
 } td_parameter;
 
-#define TD_MAX_PARAMETERS 12
+#define TD_MAX_PARAMETERS 16
 typedef struct {
     char name[32];
     int n_parameters, n_results;

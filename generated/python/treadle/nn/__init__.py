@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "layers": edit that, not this file.
 """Networks: modules, layers, losses."""
-from . import functional, init
+from . import functional, init, utils
 from .module import Module, Parameter
 from .layers import (CrossEntropyLoss, Flatten, Identity, Linear,
                      MSELoss, Sequential)

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "layers": edit that, not this file.
-"""Optimisers."""
-from . import _C
-from ._assumed import assume
-from ._C import Tensor
-from ._grad_mode import enable_grad, no_grad
+"""Optimizer, the base of every optimiser, and SGD."""
+from collections import defaultdict
+from .. import _C
+from .._assumed import assume
+from .._C import Tensor
+from .._grad_mode import enable_grad, no_grad
 
 
 class Optimizer:
-    """Groups of parameters with options, and a state for each."""
+    """Groups of parameters with options, and a state for each.
+
+    A subclass calls super().__init__(params, defaults) and defines
+    step(), or _update(p, group), which step() calls for each parameter
+    that has a gradient.  self.state[p] is a dict of its own for each.
+    """
+    _least_zero, _below_one = ("lr", "weight_decay"), ()
 
     def __init__(self, params, defaults):
-        self.defaults, self.state, self.param_groups = defaults, {}, []
+        self.defaults, self.param_groups = defaults, []
+        self.state = defaultdict(dict)
+        if defaults.get("differentiable"):
+            raise NotImplementedError(f"{type(self).__name__}: "
+                                      "differentiable must be False")
         if isinstance(params, Tensor):
             raise TypeError("params must be an iterable of Tensors or "
                             "dicts, not a Tensor")
@@ -24,9 +35,13 @@ class Optimizer:
             self.add_param_group(group)
 
     # layers: methods of an optimiser
-    def add_param_group(self, group):
+    def add_param_group(self, param_group):
         """Add a dict with "params" and options of its own."""
+        group = param_group
         params = group["params"]
+        if isinstance(params, set):
+            raise TypeError("optimizer parameters need an order, and a set "
+                            "has none; use a list")
         params = [params] if isinstance(params, Tensor) else list(params)
         known = {id(p) for g in self.param_groups for p in g["params"]}
         for p in params:
@@ -44,6 +59,16 @@ class Optimizer:
 
     def check(self, group):
         """Raise ValueError for options that make no sense."""
+        for name, value in group.items():
+            several = value if isinstance(value, tuple) else (value,)
+            if name in self._least_zero and not all(
+                    v >= 0 for v in several):
+                raise ValueError(f"{type(self).__name__}: {name} must be a "
+                                 f"number >= 0, got {value}")
+            if name in self._below_one and not all(
+                    0 <= v < 1 for v in several):
+                raise ValueError(f"{type(self).__name__}: {name} must be "
+                                 f"numbers >= 0 and < 1, got {value}")
 
     def _options(self):
         return [{k: v for k, v in group.items() if k != "params"}
@@ -65,7 +90,7 @@ class Optimizer:
                 number[id(p)] = len(number)
             groups.append({**group, "params": [number[id(p)]
                                                for p in group["params"]]})
-        return {"state": {number[id(p)]: dict(s)
+        return {"state": {number.get(id(p), p): dict(s)
                           for p, s in self.state.items()},
                 "param_groups": groups}
 
@@ -80,32 +105,19 @@ class Optimizer:
         every = [p for g in self.param_groups for p in g["params"]]
         for mine, group in zip(self.param_groups, theirs):
             mine.update((k, v) for k, v in group.items() if k != "params")
-        self.state = {every[i]: {
-            k: v.clone() if isinstance(v, Tensor) else v
-            for k, v in s.items()} for i, s in state["state"].items()}
+        self.state = defaultdict(dict)
+        for i, values in state["state"].items():
+            p = every[i] if isinstance(i, int) else i
+            self.state[p] = {k: _like(p, k, v) for k, v in values.items()}
 
-# layers: class SGD
+    def __repr__(self):
+        lines = [f"    {k}: {v}" if k != "params" else f"Group {i}"
+                 for i, group in enumerate(self.param_groups)
+                 for k, v in sorted(group.items(),
+                                    key=lambda kv: kv[0] != "params")]
+        return "\n".join([type(self).__name__ + " (", *lines, ")"])
 
-class SGD(Optimizer):
-    """Stochastic gradient descent with momentum."""
-
-    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0,
-                 weight_decay=0.0, nesterov=False, *, maximize=False):
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "dampening": dampening,
-            "weight_decay": weight_decay, "nesterov": nesterov,
-            "maximize": maximize})
-
-    def check(self, group):
-        for name in ("lr", "momentum", "weight_decay"):
-            if not group[name] >= 0:
-                raise ValueError(f"SGD: {name} must be a number "
-                                 f">= 0, got {group[name]}")
-        if group["nesterov"] and not (
-                group["momentum"] > 0 and group["dampening"] == 0):
-            raise ValueError("SGD: nesterov needs momentum > 0 and "
-                             "dampening = 0")
-
+    # layers: step of an optimiser
     @no_grad
     def step(self, closure=None):
         """Update every parameter that has a gradient."""
@@ -120,11 +132,48 @@ class SGD(Optimizer):
                     self._update(p, group)
         return loss
 
+    def _update(self, p, group):
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define step")
+
+# layers: class SGD
+
+
+def _like(p, name, value):
+    if not isinstance(value, Tensor):
+        return value
+    moves = name != "step" and value.is_floating_point()
+    return value.detach().to(dtype=p.dtype, device=p.device).clone() \
+        if moves else value.clone()
+
+
+def options_of(given):
+    """The arguments of a constructor, but for the parameters."""
+    return {k: v for k, v in given.items()
+            if k not in ("self", "params", "__class__")}
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum."""
+    _least_zero = ("lr", "momentum", "weight_decay")
+
+    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0,
+                 weight_decay=0.0, nesterov=False, *, maximize=False,
+                 foreach=None, differentiable=False, fused=None):
+        super().__init__(params, options_of(locals()))
+
+    def check(self, group):
+        super().check(group)
+        if group["nesterov"] and not (
+                group["momentum"] > 0 and group["dampening"] == 0):
+            raise ValueError("SGD: nesterov needs momentum > 0 and "
+                             "dampening = 0")
+
     # layers: one step of a parameter
     def _update(self, p, group):
         buffer, first = None, False
         if group["momentum"]:
-            state = self.state.setdefault(p, {})
+            state = self.state[p]
             first = state.get("momentum_buffer") is None
             if first:
                 state["momentum_buffer"] = _C.zeros_like(p.detach())

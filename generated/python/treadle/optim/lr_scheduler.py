@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "schedules": edit that, not this file.
+# needs: layers
+"""Schedules: learning rates that follow the epochs."""
+from bisect import bisect_right
+from inspect import Parameter, Signature, signature
+from math import ceil, cos, inf, pi
+from .optimizer import Optimizer
+
+
+class LRScheduler:
+    """Sets the rates of an optimiser, epoch by epoch.
+
+    A subclass defines get_lr(), which returns the rates of all groups
+    for epoch self.last_epoch.
+    """
+    _hidden = ("optimizer",)
+
+    def __init__(self, optimizer, last_epoch=-1, verbose=False):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an "
+                            "Optimizer")
+        for group in optimizer.param_groups:
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise KeyError("initial_lr is missing in a group of an "
+                               "optimizer that is resumed")
+        self.optimizer, self.verbose = optimizer, verbose
+        self.base_lrs = [group["initial_lr"]
+                         for group in optimizer.param_groups]
+        self.last_epoch, self._step_count = last_epoch, 0
+        self.step()
+
+    # schedules: epochs of a schedule
+    def get_lr(self):
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define get_lr")
+
+    def get_last_lr(self):
+        """The rates that were set last."""
+        return self._last_lr
+
+    def step(self, epoch=None):
+        """Begin the next epoch, or the given one."""
+        self._step_count += 1
+        rates = self.get_lr
+        if epoch is not None:
+            rates = getattr(self, "_get_closed_form_lr", rates)
+        self.last_epoch = self.last_epoch + 1 if epoch is None \
+            else epoch
+        groups = self.optimizer.param_groups
+        for i, (group, rate) in enumerate(zip(groups, rates())):
+            group["lr"] = rate
+            if self.verbose:
+                print(f"Adjusting learning rate of group {i} to "
+                      f"{rate:.4e}.")
+        self._last_lr = [group["lr"] for group in groups]
+
+    def state_dict(self):
+        """What is needed to go on later; functions are left out."""
+        return {k: v for k, v in self.__dict__.items()
+                if k not in self._hidden}
+
+    def load_state_dict(self, state):
+        """Go on from what state_dict returned."""
+        self.__dict__.update(state)
+
+
+_LRScheduler = LRScheduler
+
+
+class _Ruled(LRScheduler):
+    def get_lr(self):
+        return [self._rate(group["lr"], base, self.last_epoch)
+                for group, base in zip(self.optimizer.param_groups,
+                                       self.base_lrs)]
+
+    def _get_closed_form_lr(self):
+        rates = self.base_lrs
+        for t in [*range(ceil(self.last_epoch)), self.last_epoch]:
+            rates = [self._rate(lr, base, t)
+                     for lr, base in zip(rates, self.base_lrs)]
+        return rates
+
+
+def _schedule(rule):
+    """The class of schedules of rule(lr, base, t, *options).
+
+    lr is the rate before epoch t, base the rate at the beginning.
+    """
+    plain = Parameter.POSITIONAL_OR_KEYWORD
+    own = list(signature(rule).parameters.values())[3:]
+    names = [p.name for p in own]
+    form = Signature([
+        Parameter("self", plain), Parameter("optimizer", plain), *own,
+        Parameter("last_epoch", plain, default=-1),
+        Parameter("verbose", plain, default=False)])
+
+    def __init__(self, *args, **named):
+        given = form.bind(self, *args, **named)
+        given.apply_defaults()
+        given = given.arguments
+        self.__dict__.update((name, given[name]) for name in names)
+        LRScheduler.__init__(self, given["optimizer"],
+                             given["last_epoch"], given["verbose"])
+
+    def _rate(self, lr, base, t):
+        return rule(lr, base, t, *(getattr(self, n) for n in names))
+    __init__.__signature__ = form
+    return type(rule.__name__, (_Ruled,), {
+        "__init__": __init__, "_rate": _rate, "__doc__": rule.__doc__,
+        "__module__": __name__})
+
+
+@_schedule
+def StepLR(lr, base, t, step_size, gamma=0.1):
+    """The rates are multiplied by gamma every step_size epochs."""
+    return lr * gamma if t and t % step_size == 0 else lr
+
+
+@_schedule
+def MultiStepLR(lr, base, t, milestones, gamma=0.1):
+    """The rates are multiplied by gamma at each milestone."""
+    return lr * gamma ** list(milestones).count(t)
+
+
+@_schedule
+def ExponentialLR(lr, base, t, gamma):
+    """The rates are multiplied by gamma every epoch."""
+    return lr * gamma if t else lr
+
+
+@_schedule
+def ConstantLR(lr, base, t, factor=1 / 3, total_iters=5):
+    """The rates times factor, until epoch total_iters."""
+    return lr * factor if t == 0 else \
+        lr / factor if t == total_iters else lr
+
+
+@_schedule
+def LinearLR(lr, base, t, start_factor=1 / 3, end_factor=1.0,
+             total_iters=5):
+    """From start_factor to end_factor in total_iters equal steps."""
+    if t == 0:
+        return lr * start_factor
+    gain = end_factor - start_factor
+    return lr if t > total_iters else \
+        lr * (1 + gain / (total_iters * start_factor + (t - 1) * gain))
+
+
+@_schedule
+def PolynomialLR(lr, base, t, total_iters=5, power=1.0):
+    """base * (1 - t / total_iters) ** power, and 0 after that."""
+    return lr if t == 0 or t > total_iters else \
+        lr * ((total_iters - t) / (total_iters - t + 1)) ** power
+
+
+@_schedule
+def CosineAnnealingLR(lr, base, t, T_max, eta_min=0):
+    """Half a cosine down to eta_min at epoch T_max, and up again."""
+    if t == 0:
+        return lr
+    if (t - 1 - T_max) % (2 * T_max) == 0:
+        return lr + (base - eta_min) * (1 - cos(pi / T_max)) / 2
+    return eta_min + (lr - eta_min) * (1 + cos(pi * t / T_max)) \
+        / (1 + cos(pi * (t - 1) / T_max))
+
+
+@_schedule
+def CosineAnnealingWarmRestarts(lr, base, t, T_0, T_mult=1, eta_min=0):
+    """Half cosines of T_0, T_0 * T_mult, ... epochs."""
+    if T_0 < 1 or T_mult < 1:
+        raise ValueError("CosineAnnealingWarmRestarts: T_0 and T_mult "
+                         f"must be at least 1, got {T_0} and {T_mult}")
+    while t >= T_0:
+        t, T_0 = t - T_0, T_0 * T_mult
+    return eta_min + (base - eta_min) * (1 + cos(pi * t / T_0)) / 2
+
+
+@_schedule
+def LinearWarmup(lr, base, t, warmup_steps, total_steps):
+    """Up to base in warmup_steps, then down to 0 at total_steps.
+
+    With w = warmup_steps and n = total_steps, the rate of step t is
+    base * (t + 1) / w for t < w, and base * max(0, n - t) / (n - w)
+    after that.
+    """
+    if t < warmup_steps:
+        return base * (t + 1) / warmup_steps
+    return base * max(0, total_steps - t) \
+        / max(1, total_steps - warmup_steps)
+
+
+class LambdaLR(LRScheduler):
+    """The initial rates times lr_lambda(epoch)."""
+    _hidden = ("optimizer", "lr_lambdas")
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1,
+                 verbose=False):
+        n = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(
+            lr_lambda, (list, tuple)) else [lr_lambda] * n
+        if len(self.lr_lambdas) != n:
+            raise ValueError(f"expected {n} functions lr_lambda, got "
+                             f"{len(self.lr_lambdas)}")
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self):
+        return [base * f(self.last_epoch)
+                for base, f in zip(self.base_lrs, self.lr_lambdas)]
+
+
+class MultiplicativeLR(LambdaLR):
+    """The rates times lr_lambda(epoch), from the second epoch on."""
+
+    def get_lr(self):
+        return [g["lr"] * f(self.last_epoch) if self.last_epoch > 0
+                else g["lr"] for g, f in
+                zip(self.optimizer.param_groups, self.lr_lambdas)]
+
+
+class OneCycleLR(LRScheduler):
+    """Up to max_lr and down to almost nothing, batch by batch."""
+
+    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None,
+                 steps_per_epoch=None, pct_start=0.3,
+                 anneal_strategy="cos", cycle_momentum=True,
+                 base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
+                 final_div_factor=1e4, three_phase=False, last_epoch=-1,
+                 verbose=False):
+        if total_steps is None and None in (epochs, steps_per_epoch):
+            raise ValueError("OneCycleLR: give total_steps, or epochs "
+                             "and steps_per_epoch")
+        n = self.total_steps = total_steps or epochs * steps_per_epoch
+        if n < 1 or not 0 <= pct_start <= 1 \
+                or anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                "OneCycleLR: expected a positive number of steps, a "
+                "pct_start between 0 and 1, and 'cos' or 'linear', got "
+                f"{n}, {pct_start} and {anneal_strategy!r}")
+        self.anneal_strategy = anneal_strategy
+        # schedules: prepare the groups for one cycle
+        groups, kind = optimizer.param_groups, None
+        if cycle_momentum:
+            kind = next((k for k in ("betas", "momentum")
+                         if k in optimizer.defaults), None)
+            if kind is None:
+                raise ValueError("OneCycleLR: the optimizer has no momentum; "
+                                 "pass cycle_momentum=False")
+        self._momentum = kind
+        up, down = ("max_momentum", "base_momentum"), \
+                   ("base_momentum", "max_momentum")
+        self._phases = [(pct_start * n - 1, "initial_lr", "max_lr", *up)]
+        if three_phase:
+            self._phases += [(2 * pct_start * n - 2, "max_lr", "initial_lr",
+                              *down),
+                             (n - 1, "initial_lr", "min_lr", *up[:1] * 2)]
+        else:
+            self._phases += [(n - 1, "max_lr", "min_lr", *down)]
+        several = [x if isinstance(x, (list, tuple)) else [x] * len(groups)
+                   for x in (max_lr, max_momentum, base_momentum)]
+        for group, top, most, least in zip(groups, *several):
+            if last_epoch == -1:
+                group.update(initial_lr=top / div_factor, max_lr=top,
+                             min_lr=top / div_factor / final_div_factor,
+                             max_momentum=most, base_momentum=least)
+        super().__init__(optimizer, last_epoch, verbose)
+
+    def get_lr(self):
+        t, start = self.last_epoch, 0
+        if t > self.total_steps:
+            raise ValueError(f"OneCycleLR: step {t} of "
+                             f"{self.total_steps}")
+        for end, *names in self._phases:
+            if t <= end:
+                break
+            start = end if end < self._phases[-1][0] else start
+        part = (t - start) / (end - start)
+        return [self._between(group, part, *names)
+                for group in self.optimizer.param_groups]
+    # schedules: anneal the values of a group
+
+    def _between(self, group, part, lr, to_lr, momentum, to_momentum):
+        far = part if self.anneal_strategy == "linear" \
+            else (1 - cos(pi * part)) / 2
+
+        def value(a, b):
+            return group[a] + (group[b] - group[a]) * far
+        if self._momentum == "betas":
+            group["betas"] = (value(momentum, to_momentum),
+                              *group["betas"][1:])
+        elif self._momentum:
+            group["momentum"] = value(momentum, to_momentum)
+        return value(lr, to_lr)
+
+
+class ChainedScheduler:
+    """All schedules at once; their factors multiply."""
+
+    def __init__(self, schedulers):
+        self._schedulers = list(schedulers)
+        self.optimizer = self._schedulers[0].optimizer
+        if any(s.optimizer is not self.optimizer
+               for s in self._schedulers):
+            raise ValueError(f"{type(self).__name__}: all schedulers "
+                             "must belong to one optimizer")
+        self._remember()
+
+    def _remember(self):
+        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+
+    def get_last_lr(self):
+        """The rates that were set last."""
+        return self._last_lr
+
+    def step(self):
+        """Begin the next epoch."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._remember()
+
+    def state_dict(self):
+        """What is needed to go on later, for each schedule."""
+        return {**{k: v for k, v in self.__dict__.items()
+                   if k not in ("optimizer", "_schedulers")},
+                "_schedulers": [s.state_dict()
+                                for s in self._schedulers]}
+
+    def load_state_dict(self, state):
+        """Go on from what state_dict returned."""
+        state = dict(state)
+        for mine, theirs in zip(self._schedulers,
+                                state.pop("_schedulers")):
+            mine.load_state_dict(theirs)
+        self.__dict__.update(state)
+
+
+class SequentialLR(ChainedScheduler):
+    """Each schedule in turn; the next begins at a milestone."""
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1,
+                 verbose=False):
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("SequentialLR: expected "
+                             f"{len(schedulers) - 1} milestones, got "
+                             f"{len(milestones)}")
+        super().__init__([*schedulers])
+        if optimizer is not self.optimizer:
+            raise ValueError("SequentialLR: the schedulers belong to "
+                             "another optimizer")
+        self._milestones, self.last_epoch = milestones, last_epoch + 1
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for scheduler in self._schedulers:
+            scheduler.last_epoch -= 1
+        self._schedulers[0].step()
+        self._remember()
+
+    def step(self):
+        """Begin the next epoch."""
+        self.last_epoch += 1
+        i = bisect_right(self._milestones, self.last_epoch)
+        first = i > 0 and self._milestones[i - 1] == self.last_epoch
+        self._schedulers[i].step(*[0] * first)
+        self._remember()
+
+
+class ReduceLROnPlateau:
+    """Lowers the rates when a number stops improving."""
+
+    def __init__(self, optimizer, mode="min", factor=0.1, patience=10,
+                 threshold=1e-4, threshold_mode="rel", cooldown=0,
+                 min_lr=0, eps=1e-8, verbose=False):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an "
+                            "Optimizer")
+        if factor >= 1 or mode not in ("min", "max") \
+                or threshold_mode not in ("rel", "abs"):
+            raise ValueError(
+                "ReduceLROnPlateau: expected a factor below 1, 'min' "
+                f"or 'max', and 'rel' or 'abs', got {factor}, {mode!r} "
+                f"and {threshold_mode!r}")
+        groups = optimizer.param_groups
+        self.min_lrs = list(min_lr) if isinstance(
+            min_lr, (list, tuple)) else [min_lr] * len(groups)
+        if len(self.min_lrs) != len(groups):
+            raise ValueError(f"expected {len(groups)} values min_lr, "
+                             f"got {len(self.min_lrs)}")
+        self.optimizer, self.mode, self.factor = optimizer, mode, factor
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
+        self.threshold, self.threshold_mode = threshold, threshold_mode
+        self.best = inf if mode == "min" else -inf
+        self.num_bad_epochs = self.cooldown_counter = 0
+        self.last_epoch, self.verbose = 0, verbose
+        self._last_lr = [group["lr"] for group in groups]
+
+    get_last_lr = LRScheduler.get_last_lr
+    state_dict = LRScheduler.state_dict
+    load_state_dict = LRScheduler.load_state_dict
+    _hidden = ("optimizer",)
+    # schedules: look at the number of an epoch
+
+    def is_better(self, a, best):
+        """Whether a improves on best by more than the threshold."""
+        sign = 1 if self.mode == "min" else -1
+        room = self.threshold
+        if self.threshold_mode == "rel" and abs(best) < inf:
+            room *= sign * best
+        return sign * a < sign * best - room
+
+    def step(self, metrics, epoch=None):
+        """End an epoch with this number."""
+        value = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value, self.best):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+
+    def _reduce(self):
+        for i, (group, least) in enumerate(
+                zip(self.optimizer.param_groups, self.min_lrs)):
+            rate = max(group["lr"] * self.factor, least)
+            if group["lr"] - rate > self.eps:
+                group["lr"] = rate
+                if self.verbose:
+                    print(f"Epoch {self.last_epoch}: reducing learning "
+                          f"rate of group {i} to {rate:.4e}.")
