@@ -42,5 +42,9 @@ from ._jit import jit
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 from ._names import *
 from ._names import Tensor
+# programs: imports of further parts of the package
+from ._stand import stand_for
+from . import _places
+from ._files import save, load
 
 __version__ = "0.1.0"
