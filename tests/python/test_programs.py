@@ -323,3 +323,22 @@ def test_variables_are_leaves():
     assert not isinstance(1, td.autograd.Variable)
     with pytest.raises(TypeError, match="list"):
         td.autograd.Variable([1.0])
+
+
+def test_data_writes_behind_the_back_of_a_graph():
+    x, buffer = td.ones(3, requires_grad=True), td.zeros(3)
+    y = x * buffer
+    buffer.data[0] = 5
+    buffer.data[1:].fill_(2)
+    y.sum().backward()
+    assert x.grad.tolist() == [5, 2, 2] and buffer._version == 0
+    for changed in buffer, buffer.detach(), buffer[1:]:
+        y = x * buffer
+        changed.add_(1)
+        with pytest.raises(RuntimeError, match="modified in place"):
+            y.sum().backward()
+    lent = buffer.data
+    y = x * lent
+    lent.add_(1)
+    with pytest.raises(RuntimeError, match="modified in place"):
+        y.sum().backward()
