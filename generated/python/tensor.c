@@ -229,7 +229,7 @@ static PyObject *get_data(PyObject *self, void *unused)
 {
     td_error_clear();
     return wrap(((tensor_object *)self)->glue,
-                td_detach(handle_of(self)));
+                td_data_of(handle_of(self)));
 }
 
 static int set_data(PyObject *self, PyObject *value, void *unused)

@@ -19,8 +19,10 @@ void td_note_view(const td_call *call)
     td_tensor *x = call->in[0].as.tensor;
     for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++) {
         td_tensor *y = call->out[k];
-        if (y == x || y->storage != x->storage || y->base != NULL
-            || call->op == &td_ops[TD_OP_detach])
+        if (y == x || y->storage != x->storage || y->base != NULL)
+            continue;
+        y->quiet = x->quiet;
+        if (call->op == &td_ops[TD_OP_detach])
             continue;
         y->untracked = x->untracked
                     || (x->requires_grad && !td_grad_enabled());
@@ -29,6 +31,14 @@ void td_note_view(const td_call *call)
             y->seen = y->base->rebased;
         }
     }
+}
+
+td_tensor *td_data_of(td_tensor *x)
+{
+    td_tensor *y = td_detach(x);
+    if (y != NULL)
+        y->quiet = true;
+    return y;
 }
 
 /* in-place: kernel strided_view */

@@ -82,6 +82,8 @@ static uint32_t version_of(const td_tensor *x)
 void td_save(td_saved *saved, td_tensor *x)
 {
     saved->version = version_of(x);
+    /* in-place: pack what is saved */
+    x->quiet = false;
     /* inspection: pack what is saved */
     if (td_self()->packer != NULL) {
         saved->tensor = td_pack(x);

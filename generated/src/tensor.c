@@ -249,5 +249,8 @@ const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT])
 
 void td_bump_version(td_tensor *x)
 {
+    /* in-place: leave versions as they are */
+    if (x->quiet)
+        return;
     atomic_fetch_add(&x->storage->version, 1);
 }

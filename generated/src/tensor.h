@@ -46,6 +46,7 @@ struct td_tensor {
     unsigned rebased;               /* of a base: histories so far */
     unsigned seen;                  /* of a view: base->rebased then */
     bool untracked;                 /* made from a graph, unrecorded */
+    bool quiet;                     /* its changes are not counted */
     /* python: td_tensor fields */
     void *companion;                 /* the wrapper of another language */
     void (*drop_companion)(void *);  /* not null: this handle owns it */

@@ -46,6 +46,10 @@ from ._jit import jit
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 from ._names import *
 from ._names import Tensor
+# programs: imports of further parts of the package
+from ._stand import stand_for
+from . import _places
+from ._files import save, load
 from ._errors import name_errors as _name_errors
 
 _name_errors()

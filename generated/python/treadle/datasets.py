@@ -29,7 +29,7 @@ class MNIST(Dataset):
         """A batch: images [n, 784] and classes [n]."""
         if self.transform or self.target_transform:
             return default_collate([self[i] for i in indices.tolist()])
-        return _C._batch(self._dataset, indices)
+        return list(_C._batch(self._dataset, indices))
 
     def __getitem__(self, index):
         if not -len(self) <= index < len(self):

@@ -287,3 +287,19 @@ def _expect_close(ours, theirs, o, k, atol, rtol):
 from . import anomaly_mode, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .._grad_mode import inference_mode
+# programs: further names of autograd
+
+
+class _Boxes(type):
+    def __instancecheck__(cls, x):
+        return isinstance(x, Tensor)
+
+    def __call__(cls, data, requires_grad=False, volatile=False):
+        if not isinstance(data, Tensor):
+            raise TypeError("Variable data has to be a tensor, but got "
+                            f"{type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)
+
+
+class Variable(metaclass=_Boxes):
+    """A leaf over the memory of a tensor."""

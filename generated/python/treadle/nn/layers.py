@@ -63,8 +63,9 @@ class Sequential(Module):
         return iter(self._modules.values())
 
     def __getitem__(self, i):
-        items = list(self._modules.values())[i]
-        return Sequential(*items) if isinstance(i, slice) else items
+        if isinstance(i, slice):
+            return type(self)(dict(list(self._modules.items())[i]))
+        return list(self._modules.values())[i]
 
     def append(self, module):
         """Add a module at the end."""

@@ -6,6 +6,8 @@ from .._assumed import assume
 from .._grad_mode import no_grad
 from .. import _C
 from .._C import Tensor
+# programs: imports of modules
+from ._hooks import Handle, call
 
 
 class Parameter(Tensor):
@@ -25,7 +27,9 @@ class Module:
     """Base class: assign parameters and modules, define forward."""
 
     def __init__(self):
-        for name in ("_parameters", "_buffers", "_modules"):
+        for name in ("_parameters", "_buffers", "_modules",
+                     "_forward_pre_hooks", "_forward_hooks",
+                     "_backward_hooks"):
             object.__setattr__(self, name, OrderedDict())
         object.__setattr__(self, "_transient", set())
         object.__setattr__(self, "training", True)
@@ -36,6 +40,10 @@ class Module:
 
     def __call__(self, *args, **named):
         assume(lambda: self.training)
+        # programs: further ways to call a module
+        if self._forward_pre_hooks or self._forward_hooks \
+                or self._backward_hooks:
+            return call(self, args, named)
         return self.forward(*args, **named)
 
     # layers: attributes of a module
@@ -56,16 +64,17 @@ class Module:
                 raise TypeError(f"cannot assign {type(value).__name__} as "
                                 f"parameter {name!r}; expected a Parameter "
                                 "or None")
-        self.__forget(name)
+        self.__forget(name, None if home is None else kinds[home])
         if home is None:
             object.__setattr__(self, name, value)
         else:
             kinds[home][name] = value
 
-    def __forget(self, name):
+    def __forget(self, name, but=None):
         self.__dict__.pop(name, None)
         for kind in ("_parameters", "_modules", "_buffers"):
-            self.__dict__.get(kind, {}).pop(name, None)
+            if self.__dict__.get(kind, but) is not but:
+                self.__dict__[kind].pop(name, None)
     def __getattr__(self, name):
         for kind in ("_parameters", "_modules", "_buffers"):
             if name in self.__dict__.get(kind, ()):
@@ -154,16 +163,17 @@ class Module:
         """The modules directly below."""
         return (m for _, m in self.named_children())
     # layers: state of a module
-    def state_dict(self, prefix=""):
+    def state_dict(self, destination=None, prefix="", keep_vars=False):
         """An OrderedDict of dotted names and (shared) tensors."""
-        state = OrderedDict()
+        state = OrderedDict() if destination is None else destination
         for path, module in self.named_modules(remove_duplicate=False):
             path = prefix + path + "." if path else prefix
             for kind in (module._parameters, module._buffers):
                 for name, value in kind.items():
                     if value is not None and \
                             name not in module._transient:
-                        state[path + name] = value.detach()
+                        state[path + name] = value if keep_vars \
+                            else value.detach()
         return state
     def load_state_dict(self, state, strict=True):
         """Copy tensors of `state` into the parameters and buffers."""
@@ -216,7 +226,7 @@ class Module:
             child.apply(function)
         function(self)
         return self
-    def _replace(self, change):
+    def _apply(self, change):
         for kind in (self.parameters(), self.buffers()):
             for tensor in kind:
                 tensor.data = change(tensor.data)
@@ -224,13 +234,21 @@ class Module:
                     tensor.grad.data = change(tensor.grad.data)
         return self
 
-    def to(self, *what, dtype=None, device=None):
+    def to(self, *what, dtype=None, device=None, non_blocking=False,
+           memory_format=None):
         """Floating tensors in another dtype, all on another device."""
-        kinds = [w for w in what if isinstance(w, _C.dtype)] + [dtype]
-        places = [w for w in what if not isinstance(w, _C.dtype)] + [device]
-        return self._replace(lambda x: x.to(
-            dtype=kinds[0] if x.is_floating_point() else None,
-            device=places[0]))
+        for w in what:
+            if isinstance(w, Tensor):
+                dtype, device = w.dtype, w.device
+            elif isinstance(w, _C.dtype):
+                dtype = w
+            elif w is not None and not isinstance(w, bool):
+                device = w
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError("to: a module can only have a floating dtype, "
+                            f"not {dtype}")
+        return self._apply(lambda x: x.to(
+            dtype=dtype if x.is_floating_point() else None, device=device))
 
     def cuda(self, device=None):
         """Everything on a CUDA device."""
@@ -262,7 +280,72 @@ class Module:
             return f"{type(self).__name__}({extra})"
         lines = ([extra] if extra else []) + children
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+    # programs: further methods of Module
+    def register_forward_pre_hook(self, hook, *, prepend=False,
+                                  with_kwargs=False):
+        """Call hook(module, args) first; it may return other args."""
+        return Handle(self._forward_pre_hooks, hook, prepend, with_kwargs)
+
+    def register_forward_hook(self, hook, *, prepend=False,
+                              with_kwargs=False):
+        """Call hook(module, args, result); it may return another."""
+        return Handle(self._forward_hooks, hook, prepend, with_kwargs)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Call hook(module, grad_input, grad_output) in backward.
+
+        It may return other gradients for the arguments.
+        """
+        return Handle(self._backward_hooks, hook, prepend)
+
+    register_backward_hook = register_full_backward_hook
+    def get_submodule(self, target):
+        """The module below, by its dotted path."""
+        module = self
+        for name in target.split(".") if target else ():
+            if module._modules.get(name) is None:
+                raise AttributeError(f"{type(module).__name__} has no "
+                                     f"attribute `{name}`")
+            module = module._modules[name]
+        return module
+
+    def _get(self, kind, target):
+        path, _, name = target.rpartition(".")
+        found = getattr(self.get_submodule(path), kind).get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__}: nothing in "
+                                 f"{kind} is called {target!r}")
+        return found
+
+    def get_parameter(self, target):
+        """The parameter with this dotted path."""
+        return self._get("_parameters", target)
+
+    def get_buffer(self, target):
+        """The buffer with this dotted path."""
+        return self._get("_buffers", target)
+
+    def _get_name(self):
+        return type(self).__name__
+    def half(self):
+        """All floating tensors in float16."""
+        return self.to(_C.float16)
+
+    def bfloat16(self):
+        """All floating tensors in bfloat16."""
+        return self.to(_C.bfloat16)
+
+    def type(self, dst_type):
+        """Every tensor in another type."""
+        return self._apply(lambda x: x.type(dst_type))
+
+    def share_memory(self):
+        """Nothing changes: threads share everything anyway."""
+        return self
 
 
-IncompatibleKeys = namedtuple("IncompatibleKeys",
-                              ["missing_keys", "unexpected_keys"])
+class IncompatibleKeys(namedtuple(
+        "IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    def __repr__(self):
+        return super().__repr__() if any(self) \
+            else "<All keys matched successfully>"

@@ -30,8 +30,7 @@ class TensorDataset(Dataset):
 
     def _batch(self, indices):
         """A batch at once, already collated."""
-        return tuple(_C.index_select(t, 0, indices)
-                     for t in self.tensors)
+        return [_C.index_select(t, 0, indices) for t in self.tensors]
 
 
 class Subset(Dataset):
@@ -61,13 +60,24 @@ def default_collate(items):
         if any(len(item) != len(first) for item in items):
             raise RuntimeError("default_collate: the items of a batch "
                                "differ in length")
-        columns = [default_collate(list(c)) for c in zip(*items)]
+        columns = [default_collate(c) for c in zip(*items)]
         return type(first)(*columns) if hasattr(first, "_fields") \
-            else type(first)(columns)
+            else columns
     if isinstance(first, (str, bytes)):
         return items
     return _C.tensor(items, dtype=_C.float64
                      if isinstance(first, float) else None)
+
+
+def default_convert(item):
+    """An item with its NumPy arrays made tensors."""
+    if hasattr(item, "__array__") and not isinstance(item, Tensor):
+        return _C.tensor(item)
+    if isinstance(item, dict):
+        return {k: default_convert(v) for k, v in item.items()}
+    if isinstance(item, (tuple, list)) and not hasattr(item, "_fields"):
+        return [default_convert(v) for v in item]
+    return item
 
 
 def _maker_of_batches(dataset):
@@ -80,41 +90,207 @@ def _maker_of_batches(dataset):
     return None
 
 
-class DataLoader:
-    """Batches of a dataset, in order or shuffled."""
+class Sampler:
+    """Something that is iterated for indices; has a length."""
 
-    def __init__(self, dataset, batch_size=1, shuffle=False,
-                 drop_last=False, collate_fn=None, generator=None,
-                 num_workers=0):
+    def __init__(self, data_source=None):
+        self.data_source = data_source
+
+    def __len__(self):
+        return len(self.data_source)
+
+
+class SequentialSampler(Sampler):
+    """0, 1, 2, ..."""
+
+    def __iter__(self):
+        return iter(range(len(self.data_source)))
+
+
+class RandomSampler(Sampler):
+    """A new order for each epoch, or draws with replacement."""
+
+    def __init__(self, data_source, replacement=False,
+                 num_samples=None, generator=None):
+        self.data_source, self.replacement = data_source, replacement
+        self.num_samples, self.generator = num_samples, generator
+
+    def __len__(self):
+        return len(self.data_source) if self.num_samples is None \
+            else self.num_samples
+
+    def __iter__(self):
+        n = len(self.data_source)
+        if self.replacement:
+            return iter(_C.randint(0, n, (len(self),),
+                        generator=self.generator).tolist())
+        order = []
+        while len(order) < len(self):
+            order += _C.randperm(n, generator=self.generator).tolist()
+        return iter(order[:len(self)])
+
+
+def _cut(items, size, drop_last):
+    batch = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch and not drop_last:
+        yield batch
+
+
+class BatchSampler(Sampler):
+    """Lists of batch_size indices of another sampler."""
+
+    def __init__(self, sampler, batch_size, drop_last):
         if not isinstance(batch_size, int) or batch_size < 1:
             raise ValueError("DataLoader: batch_size must be a "
                              f"positive integer, got {batch_size!r}")
-        if num_workers:
-            raise NotImplementedError("DataLoader: num_workers must "
-                                      "be 0")
-        self.dataset, self.batch_size = dataset, batch_size
-        self.shuffle, self.drop_last = shuffle, drop_last
-        self.collate_fn, self.generator = collate_fn, generator
+        self.sampler, self.batch_size = sampler, batch_size
+        self.drop_last = drop_last
 
     def __len__(self):
-        n = len(self.dataset)
+        n = len(self.sampler)
         return n // self.batch_size if self.drop_last \
             else -(-n // self.batch_size)
 
     def __iter__(self):
-        n = len(self.dataset)
-        order = _C.randperm(n, generator=self.generator) \
-            if self.shuffle else _C.arange(0, n)
-        return (self._batch(order[i * self.batch_size:
-                                  (i + 1) * self.batch_size])
-                for i in range(len(self)))
+        return _cut(iter(self.sampler), self.batch_size, self.drop_last)
+
+
+class IterableDataset(Dataset):
+    """A dataset that is iterated, not indexed."""
+
+    def __iter__(self):
+        raise NotImplementedError
+
+
+class DataLoader:
+    """Batches of a dataset, in order, shuffled or sampled."""
+
+    def __init__(self, dataset, batch_size=1, shuffle=None,
+                 sampler=None, batch_sampler=None, num_workers=0,
+                 collate_fn=None, pin_memory=False, drop_last=False,
+                 timeout=0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, *,
+                 prefetch_factor=None, persistent_workers=False,
+                 pin_memory_device=""):
+        stream = isinstance(dataset, IterableDataset)
+        given = sampler is not None or batch_sampler is not None
+        if given + bool(shuffle) + stream > 1:
+            raise ValueError("DataLoader: expected at most one of "
+                             "shuffle, a sampler, and a dataset that "
+                             "is only iterated")
+        if sampler is None and not stream:
+            sampler = RandomSampler(dataset, generator=generator) \
+                if shuffle else SequentialSampler(dataset)
+        if batch_sampler is None and batch_size is not None:
+            batch_sampler = BatchSampler(dataset if stream else sampler,
+                                         batch_size, drop_last)
+        self.dataset, self.batch_size = dataset, batch_size
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self.drop_last, self.num_workers = drop_last, num_workers
+        self.collate_fn, self.generator = collate_fn, generator
+        self._stream = stream
+    # layers: methods of a loader
+
+    def __len__(self):
+        parts = self.batch_sampler, self.sampler, self.dataset
+        return len(next(p for p in parts if p is not None))
+
+    def __iter__(self):
+        if self.batch_sampler is not None:
+            return map(self._batch, iter(self.batch_sampler))
+        items = iter(self.dataset) if self._stream else \
+            map(self.dataset.__getitem__, iter(self.sampler))
+        return map(self.collate_fn or default_convert, items)
 
     def _batch(self, indices):
+        if self._stream:
+            return (self.collate_fn or default_collate)(indices)
         batch = _maker_of_batches(self.dataset)
         if batch is not None and self.collate_fn is None:
-            return batch(indices)
+            return batch(_C.tensor(indices))
         several = getattr(self.dataset, "__getitems__", None)
-        indices = indices.tolist()
         items = several(indices) if several else \
             [self.dataset[i] for i in indices]
         return (self.collate_fn or default_collate)(items)
+# programs: further datasets
+import bisect
+import itertools
+
+
+class ConcatDataset(Dataset):
+    """Several datasets, one behind the other."""
+
+    def __init__(self, datasets):
+        self.datasets, self.cumulative_sizes = list(datasets), []
+        for data in self.datasets:
+            self.cumulative_sizes.append(
+                len(data) + (self.cumulative_sizes or [0])[-1])
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"ConcatDataset: index {index} is out of "
+                             f"range for {len(self)} items")
+        index %= len(self)
+        part = bisect.bisect_right(self.cumulative_sizes, index)
+        first = self.cumulative_sizes[part - 1] if part else 0
+        return self.datasets[part][index - first]
+
+
+Dataset.__add__ = lambda self, other: ConcatDataset([self, other])
+
+
+def random_split(dataset, lengths, generator=None):
+    """Subsets of these lengths, or fractions, in random order."""
+    n = len(dataset)
+    if sum(lengths) <= 1 + 1e-9 and sum(lengths) != n:
+        lengths = [int(n * share) for share in lengths]
+        for i in range(n - sum(lengths)):
+            lengths[i % len(lengths)] += 1
+    if sum(lengths) != n:
+        raise ValueError("random_split: the lengths sum to "
+                         f"{sum(lengths)}, not to {n}")
+    order = iter(_C.randperm(n, generator=generator).tolist())
+    return [Subset(dataset, itertools.islice(order, k))
+            for k in lengths]
+
+
+class SubsetRandomSampler(Sampler):
+    """Given indices in random order."""
+
+    def __init__(self, indices, generator=None):
+        self.data_source = self.indices = indices
+        self.generator = generator
+
+    def __iter__(self):
+        order = _C.randperm(len(self), generator=self.generator)
+        return iter([self.indices[i] for i in order.tolist()])
+
+
+class WeightedRandomSampler(Sampler):
+    """num_samples indices, drawn in proportion to weights."""
+
+    def __init__(self, weights, num_samples, replacement=True,
+                 generator=None):
+        self.weights = _C.tensor(weights, dtype=_C.float64)
+        self.num_samples, self.replacement = num_samples, replacement
+        self.generator = generator
+
+    def __len__(self):
+        return self.num_samples
+
+    def __iter__(self):
+        return iter(_C.multinomial(
+            self.weights, self.num_samples, self.replacement,
+            generator=self.generator).tolist())
+
+
+def get_worker_info():
+    """None: batches are made where they are asked for."""

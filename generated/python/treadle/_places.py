@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "programs": edit that, not this file.
+"""Paths under which PyTorch keeps what is elsewhere here."""
+import sys
+from . import _grad_mode, _tensor, autograd, nn, optim, utils
+
+_PLACES = {
+    nn: "nn.modules nn.modules.linear nn.modules.container "
+        "nn.modules.activation nn.modules.loss nn.modules.conv "
+        "nn.modules.batchnorm nn.modules.normalization "
+        "nn.modules.dropout nn.modules.sparse nn.modules.rnn "
+        "nn.modules.pooling nn.modules.flatten nn.modules.padding "
+        "nn.modules.transformer",
+    nn.module: "nn.parameter nn.modules.module",
+    optim: "optim.optimizer optim.sgd optim.adam optim.adamw",
+    utils.data: "utils.data.dataset utils.data.dataloader "
+                "utils.data.sampler",
+    autograd: "autograd.variable autograd.gradcheck",
+    _grad_mode: "autograd.grad_mode", _tensor: "tensor"}
+for _module, _paths in _PLACES.items():
+    for _path in _paths.split():
+        _home, _, _name = f"treadle.{_path}".rpartition(".")
+        sys.modules[f"treadle.{_path}"] = _module
+        _home = sys.modules[_home]
+        vars(_home).setdefault("__path__", [])
+        if not hasattr(_home, _name):
+            setattr(_home, _name, _module)

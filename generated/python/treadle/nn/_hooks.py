@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "programs": edit that, not this file.
+"""Hooks around the call of a module."""
+from .._C import Tensor
+from ..autograd import Function
+
+
+class Handle:
+    """Removes a hook: h.remove(), or at the end of `with h:`."""
+
+    def __init__(self, hooks, hook, prepend=False, named=False):
+        self.hooks, self.named = hooks, named
+        hooks[self] = hook
+        if prepend:
+            hooks.move_to_end(self, last=False)
+
+    def remove(self):
+        self.hooks.pop(self, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+def call(module, args, named):
+    """module.forward(*args, **named) with its hooks around it."""
+    for handle, hook in list(module._forward_pre_hooks.items()):
+        if handle.named:
+            args, named = hook(module, args, named) or (args, named)
+        else:
+            other = hook(module, args)
+            if other is not None:
+                args = other if isinstance(other, tuple) else (other,)
+    crossing = Crossing(module) if module._backward_hooks else None
+    if crossing:
+        args = crossing.enter(args)
+    result = module.forward(*args, **named)
+    for handle, hook in list(module._forward_hooks.items()):
+        other = hook(module, args, named, result) if handle.named \
+            else hook(module, args, result)
+        result = result if other is None else other
+    return crossing.leave(result) if crossing else result
+
+
+class _Gate(Function):
+    @staticmethod
+    def forward(ctx, show, *tensors):
+        ctx.show = show
+        ctx.set_materialize_grads(False)
+        return tensors
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None, *ctx.show(grads))
+
+
+def _gated(show, values):
+    at = [i for i, v in enumerate(values)
+          if isinstance(v, Tensor) and v.requires_grad]
+
+    def pick(grads):
+        every = [None] * len(values)
+        for i, g in zip(at, grads):
+            every[i] = g
+        every = show(tuple(every))
+        return [every[i] for i in at]
+
+    values = list(values)
+    if at:
+        gated = _Gate.apply(pick, *(values[i] for i in at))
+        for i, v in zip(at, gated):
+            values[i] = v
+    return tuple(values)
+
+
+class Crossing:
+    """One call of a module that has backward hooks."""
+
+    def __init__(self, module):
+        self.module, self.inner = module, False
+
+    def enter(self, args):
+        self.nothing = (None,) * len(args)
+        made = _gated(self.arrive, args)
+        self.inner = any(a is not b for a, b in zip(args, made))
+        return made
+
+    def leave(self, result):
+        if isinstance(result, tuple):
+            return _gated(self.depart, result)
+        return _gated(self.depart, (result,))[0]
+
+    def depart(self, grads):
+        self.outer = grads
+        if not self.inner:
+            self.arrive(self.nothing)
+        return grads
+
+    def arrive(self, grads):
+        for hook in list(self.module._backward_hooks.values()):
+            other = hook(self.module, grads, self.outer)
+            if other is not None:
+                grads = other if isinstance(other, tuple) else (other,)
+        return grads
