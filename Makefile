@@ -317,6 +317,12 @@ test-cuda: test-programs python $(PLUGINS)
 	  case $$plugin in *_cuda.so) nvidia-smi -L || continue;; esac; \
 	  TREADLE_PLUGIN=$$plugin $(BUILD)/tests/c/test_cuda 2>&1 | grep -v '^.  *\(RUN\|OK\)' || status=1; done; exit $$status
 
+# Every operator beside PyTorch's (chapter "loom"); GOLDEN=1 keeps its numbers.
+.PHONY: conformance
+conformance: python
+	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PYTHON) tests/conformance/report.py \
+	  --write $(BUILD)/conformance.txt $(if $(GOLDEN),--golden tests/conformance/golden.json) $(OPS)
+
 # Only once, only plain: what the chapter prefixes run.
 quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \

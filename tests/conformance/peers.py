@@ -1,0 +1,104 @@
+# needs: layers
+# SPDX-License-Identifier: MIT
+"""How PyTorch spells an operator of ours, and where the two differ on purpose."""
+import functools
+
+
+# Called on both sides by this, with the module first.
+SPELT = {
+    "tensordot": lambda m, a, b, dims_self, dims_other: m.tensordot(a, b, (dims_self, dims_other)),
+    "max_dim": lambda m, x, dim, **k: m.max(x, dim, **k),
+    "min_dim": lambda m, x, dim, **k: m.min(x, dim, **k),
+    "median_dim": lambda m, x, dim=-1, **k: m.median(x, dim, **k),
+    "gelu_erf": lambda m, x: m.nn.functional.gelu(x),
+    "gelu_tanh": lambda m, x: m.nn.functional.gelu(x, approximate="tanh"),
+    "slice": lambda m, x, dim=0, start=None, end=None, step=1: x[(slice(None),) * dim + (slice(start, end, step),)],
+    "vector_norm": lambda m, x, ord=2, dim=None, keepdim=False, dtype=None: m.linalg.vector_norm(x, ord, dim, keepdim, dtype=dtype),
+    "repeat": lambda m, x, repeats: x.repeat(repeats),
+    "im2col": lambda m, x, kernel_size, dilation, padding, stride: m.nn.functional.unfold(x, kernel_size, dilation, padding, stride),
+    "to_device": lambda m, x, device: x.to(device),
+    "col2im": lambda m, x, output_size, kernel_size, dilation, padding, stride:
+        m.nn.functional.fold(x, output_size, kernel_size, dilation, padding, stride),
+}
+
+
+def backward(name):
+    """PyTorch's own name for a rule's operator; nothing finds it in treadle."""
+    return lambda m: getattr(m.ops.aten, name)
+
+
+# Found on PyTorch's side by this: operators that only we have a name for.
+PEERS = {name: backward(name) for name in ("slice_backward", "select_backward", "diagonal_backward", "index_select_backward")}
+PEERS |= {name + "_": (lambda name: lambda m: functools.partial(getattr(m.nn.functional, name), inplace=True))(name)
+          for name in ("relu6", "silu", "mish", "hardsigmoid", "hardswish")}
+
+
+def find(module, name):
+    """The function that users of the module call; ours is at least in _C."""
+    ours = getattr(getattr(module, "_C", None), name, None)
+    if name in SPELT:
+        return functools.partial(SPELT[name], module)
+    if name in PEERS:
+        return PEERS[name](module) if hasattr(module, "ops") else ours
+    places = (module.nn.functional, module, module.Tensor)
+    for place in places[::-1] if name == "unfold" else places:
+        if hasattr(place, name):
+            return getattr(place, name)
+    return ours if module.__name__ == "treadle" else None
+
+
+# Operators that add and subtract: a unit in the last place is that of the
+# largest number that goes in or comes out, since small results cancel.
+SUMS = set("""sum mean prod nansum nanmean cumsum matmul mm mv bmm dot vdot inner outer addmm addmv addr baddbmm linear einsum
+    tensordot matrix_power kron trace var std var_mean std_mean cosine_similarity logaddexp logsumexp logcumsumexp log_softmax
+    cross_entropy lerp addcmul addcdiv index_add scatter_add scatter interpolate sum_to_size tanhshrink hardsigmoid hardswish
+    col2im mse_loss normalize celu elu selu vector_norm recurrence put_points sgd_step gelu gelu_erf gelu_tanh""".split())
+# Largest difference in ulp: float32, float64, gradients.
+LIMITS = {"*": (4, 4, 64)}
+
+# Refusals of PyTorch 1.13 where we return a result, by its words.
+REFUSALS = [
+    (r"not implemented for|not supported for|is not implemented|not yet implemented", "PyTorch 1.13 has no kernel for the dtype"),
+    (r"must be (Tensor|Number), not|got \((Tensor|float|int|bool), (float|int|bool|Tensor)\)",
+     "we take a number where PyTorch wants a tensor, or the reverse"),
+    (r"dim=list", "we take several dimensions, as PyTorch 2 does"),
+    (r"did not match|expected dtype|must have the same|Found dtype|expected scalar type|Integer division with addcdiv",
+     "we promote operands of unlike dtypes, PyTorch 1.13 refuses them"),
+    (r"INTERNAL ASSERT|returned an invalid gradient|view size is not compatible|multiplication overflow|size mismatch, got 3, 3x0",
+     "PyTorch 1.13 fails by a mistake of its own"),
+    (r"unexpected keyword", "an argument of ours"),
+    (r"but tensor has no dimensions", "dimension 0 of a number is refused by one old function of PyTorch"),
+    (r"[Nn]on-?(empty|zero)|but got: \[ torch|negative output size|exceeds dimension size|step must be nonzero|doesn't match the broadcast",
+     "PyTorch refuses empty operands that have an obvious result"),
+    (r"without overflow", "numbers that a dtype cannot hold are clipped (chapter views)"),
+]
+# (patterns of cases, kinds of difference, reason)
+EXPLAINED = [
+    ("*:expanded:", "raises", "writing through an expanded tensor is always refused; PyTorch lets some operators do it"),
+    ("all:uint8:|any:uint8:", "dtype", "all and any of uint8 are bool, as of every other dtype"),
+    ("*:int*=0.5|*:uint8*=0.5|*:bool*=0.5|*:int*=2.5|*:uint8*=2.5|hardtanh*:int*0.7|hardtanh*:uint8*0.7|*:bool*=2.5|hardtanh*:bool",
+     "raises dtype", "a fraction for whole numbers promotes or is refused; PyTorch drops the fraction"),
+    ("addmv:int*=2.0|baddbmm:*=2.0|addmv:*int*=2.0|addmv:uint8*|addmv:bool*|addmv:*mixed", "raises dtype",
+     "a fraction for whole numbers promotes or is refused; PyTorch drops the fraction"),
+    ("*:bool:*:zero:|*:bool:*:one:", "raises", "an operator that has no kernel for bool refuses empty ones too"),
+    ("softmax:*:zero:|log_softmax:*:zero:", "raises", "an operator of floating-point numbers refuses empty integers too"),
+    ("bincount:*:zero:", "dtype", "weights give their dtype, of no elements too"),
+    ("bitwise_*_shift*", "value", "a shift by less than 0 or more than the width is undefined in C, 0 here"),
+    ("copy_:uint8x|linspace:", "value", "numbers that a dtype cannot hold are clipped (chapter views)"),
+    ("clamp*:uint8:*max=-1", "raises", "a bound that the dtype cannot hold is refused; PyTorch wraps -1 to 255"),
+    ("hardsigmoid:", "gradient", "PyTorch's sixth is a float32 in its float64 rule"),
+    ("hardswish:|hardshrink:*special|hardtanh:*special|softsign:*special", "gradient",
+     "the slope at NaN or infinity is a convention"),
+    ("softshrink:*special", "value gradient", "PyTorch 1.13 shrinks NaN to 0"),
+    ("logical_*_:", "gradient", "PyTorch passes gradients through logical in-place operators, whose slope is 0"),
+    ("pow*:*special:[[]2,3] 0.5", "value gradient", "(-inf)^0.5 is inf (C99); PyTorch takes the square root, NaN"),
+    ("masked_select:*:transposed|masked_scatter_:*:transposed", "value gradient",
+     "PyTorch 1.13 goes through a transposed tensor in the order of memory"),
+    ("pixel_unshuffle:*:zero", "shape", "PyTorch 1.13 returns an empty input unchanged"),
+    ("max:*special|min:*special|median:*special", "gradient", "the gradient of a NaN maximum is NaN"),
+    ("median:*zero", "value", "the median of no integers is 0; PyTorch's is the least integer"),
+    ("searchsorted:*special", "value", "NaN is the largest number of a sequence, as sort has it"),
+    ("topk:*|kthvalue:*|mode:*|median_dim:*", "value gradient", "which of equal elements is found is not promised"),
+    ("sub*:*xbool|sub*:boolx|tanhshrink:bool", "returns", "a bool is subtracted from a number as 0 or 1"),
+    ("unique*:*special", "value shape", "equal and unordered numbers: PyTorch 1.13 sorts NaN nowhere"),
+]
