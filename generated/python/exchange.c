@@ -95,7 +95,7 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
     return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
                                    shape, strides, offset));
 }
-/* exchange: functions on types and settings */
+/* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */
 PyObject *py_promote(PyObject *module, PyObject *args)
 {

@@ -282,6 +282,7 @@ PyObject *py_to_dlpack(PyObject *module, PyObject *args);
 PyObject *py_from_dlpack(PyObject *module, PyObject *args);
 PyObject *py_storage(PyObject *module, PyObject *x);
 PyObject *py_over_storage(PyObject *module, PyObject *args);
+/* dialect: prototypes of further functions */
 PyObject *py_promote(PyObject *module, PyObject *args);
 PyObject *py_default_dtype(PyObject *module, PyObject *chosen);
 PyObject *py_print_option(PyObject *module, PyObject *args);
@@ -334,6 +335,7 @@ static PyMethodDef functions[] = {
     { "_from_dlpack", py_from_dlpack, METH_VARARGS, NULL },
     { "_storage", py_storage, METH_O, NULL },
     { "_over_storage", py_over_storage, METH_VARARGS, NULL },
+    /* dialect: further functions of the extension */
     { "_promote", py_promote, METH_VARARGS, NULL },
     { "_default_dtype", py_default_dtype, METH_O, NULL },
     { "_print_option", py_print_option, METH_VARARGS, NULL },

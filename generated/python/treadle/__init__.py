@@ -44,6 +44,7 @@ from ._convolution import *
 from ._jit import jit
 # exchange: imports of further parts of the package
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
+# dialect: imports of further parts of the package
 from ._names import *
 from ._names import Tensor
 # programs: imports of further parts of the package

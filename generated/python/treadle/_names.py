@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "exchange": edit that, not this file.
+# Tangled from the chapter "dialect": edit that, not this file.
 """Names and spellings that programs written for PyTorch use."""
 import sys as _sys
 from contextlib import (ContextDecorator as _Decorator,
@@ -11,7 +11,7 @@ from . import _C, cuda
 from ._C import Generator, Tensor, dtype
 from ._tensor import _give_methods, as_tensor
 from ._exchange import from_dlpack
-# exchange: names for types
+# dialect: names for types
 def _category(dtype):
     return 2 if dtype.is_floating_point else int(dtype is not _C.bool)
 
@@ -167,7 +167,7 @@ def _new(cls, *args, device=None):
 Tensor.__new__ = _new
 
 
-# exchange: names that ask about tensors
+# dialect: names that ask about tensors
 def logit(input, eps=None):
     """log(p / (1 - p)), of p clamped to [eps, 1 - eps]."""
     if eps is not None:
@@ -225,7 +225,7 @@ contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 
 
-# exchange: names that make tensors
+# dialect: names that make tensors
 def asarray(obj, *, dtype=None, device=None, copy=None,
             requires_grad=False):
     """obj as a tensor; shares its memory unless it must not or cannot.
@@ -305,7 +305,7 @@ def scalar_tensor(s, **named):
     return _C.tensor(s, **named)
 
 
-# exchange: names of settings
+# dialect: names of settings
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input",
              "x1": "input", "x2": "other"}
 _WITHOUT_EFFECT = {"layout", "memory_format", "pin_memory",
@@ -520,7 +520,7 @@ cuda.current_device = lambda: 0
 
 
 class _Methods:
-    # exchange: methods under second names
+    # dialect: methods under second names
     def type(self, dtype=None, non_blocking=False):
         """The name of the tensor's type, or the tensor as another."""
         if dtype is None:
@@ -618,7 +618,7 @@ class _Methods:
 
 
 _give_methods(_Methods)
-# exchange: fill the class from tables
+# dialect: fill the class from tables
 def _like(make):
     def method(self, *args, dtype=None, device=None, **named):
         return make(*args, dtype=dtype or self.dtype,
