@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "extension": edit that, not this file. */
+/* Tangled from the chapter "gradients": edit that, not this file. */
 #include "glue.h"
 
-/* extension: function py_leads_beyond */
+/* gradients: function py_leads_beyond */
 /* _leads_beyond(outputs, inputs) -> bool */
 PyObject *py_leads_beyond(PyObject *module, PyObject *args)
 {
@@ -23,7 +23,7 @@ PyObject *py_leads_beyond(PyObject *module, PyObject *args)
     return good ? PyBool_FromLong(beyond)
                 : PyErr_Occurred() ? NULL : fail();
 }
-/* extension: functions that show nodes */
+/* gradients: functions that show nodes */
 #define NODE "treadle.node"
 
 static void release_node(PyObject *capsule)
@@ -67,7 +67,7 @@ PyObject *py_node_edges(PyObject *module, PyObject *capsule)
     }
     return edges;
 }
-/* extension: functions that set anomaly mode */
+/* gradients: functions that set anomaly mode */
 static void where_in_python(char *text, size_t room)
 {
     const int lock = take_lock();
@@ -121,7 +121,7 @@ PyObject *pass_failed(void)
     PyErr_Restore(type, value, trace);
     return NULL;
 }
-/* extension: functions that save something else */
+/* gradients: functions that save something else */
 static void *pack_in_python(void *pair, td_tensor *x)
 {
     const int lock = take_lock();

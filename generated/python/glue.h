@@ -53,7 +53,7 @@ typedef struct {
     PyObject *hooks;                /* {id: callable}, or NULL */
     bool owner;                     /* we own the handle, not it us */
 } tensor_object;
-/* extension: struct handles */
+/* gradients: struct handles */
 typedef struct {
     int n;
     td_tensor **at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "extension": edit that, not this file. */
+/* Tangled from the chapter "gradients": edit that, not this file. */
 #include "glue.h"
-/* extension: functions of handles */
+/* gradients: functions of handles */
 /* Retains the tensors of a tuple; None is NULL if that is allowed. */
 bool take_handles(PyObject *tuple, bool none, handles *out)
 {
@@ -33,7 +33,7 @@ void drop_handles(handles *h)
         td_release(h->at[i]);
     PyMem_Free(h->at);
 }
-/* extension: functions that find the state */
+/* gradients: functions that find the state */
 #define STATE_KEY "treadle._C"
 
 static PyObject *shelf(void)
@@ -56,7 +56,7 @@ glue *published_state(void)
     PyObject *capsule = PyDict_GetItemString(shelf(), STATE_KEY);
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
-/* extension: function only_inputs */
+/* gradients: function only_inputs */
 /* None, a Tensor or a sequence of them, as a new tuple. */
 static PyObject *only_inputs(PyObject *inputs)
 {
@@ -73,7 +73,7 @@ static PyObject *only_inputs(PyObject *inputs)
     Py_XDECREF(tuple);
     return NULL;
 }
-/* extension: function py_backward */
+/* gradients: function py_backward */
 /* _backward(roots, gradients or Nones, retain, create, inputs) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
@@ -104,7 +104,7 @@ PyObject *py_backward(PyObject *module, PyObject *args)
         return pass_failed();
     Py_RETURN_NONE;
 }
-/* extension: function py_grad */
+/* gradients: function py_grad */
 /* _grad(outputs, inputs, grad_outputs, retain, create, unused) */
 PyObject *py_grad(PyObject *module, PyObject *args)
 {
@@ -137,7 +137,7 @@ PyObject *py_grad(PyObject *module, PyObject *args)
     PyMem_Free(g);
     return result;
 }
-/* extension: function call_python_hook */
+/* gradients: function call_python_hook */
 static td_tensor *call_python_hook(void *context, td_tensor *grad)
 {
     const int lock = take_lock();
@@ -170,7 +170,7 @@ void drop_object(void *context)
     PyErr_Restore(type, value, trace);
     give_lock(lock);
 }
-/* extension: function py_register_hook */
+/* gradients: function py_register_hook */
 /* _register_hook(tensor, callable, post) -> number of the hook */
 PyObject *py_register_hook(PyObject *module, PyObject *args)
 {
@@ -195,7 +195,7 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
         Py_CLEAR(number);
     return number;
 }
-/* extension: function py_remove_hook */
+/* gradients: function py_remove_hook */
 /* _remove_hook(tensor, number) -> whether it was there */
 PyObject *py_remove_hook(PyObject *module, PyObject *args)
 {
@@ -215,7 +215,7 @@ PyObject *py_remove_hook(PyObject *module, PyObject *args)
         PyErr_Clear();
     return td_failed() ? fail() : PyBool_FromLong(there);
 }
-/* extension: function function_backward */
+/* gradients: function function_backward */
 static PyObject *tuple_of(td_tensor *const *x, int n)
 {
     glue *g = published_state();
@@ -267,7 +267,7 @@ bool function_backward(void *context, td_custom_call *call)
     give_lock(lock);
     return good || callback_failed("backward");
 }
-/* extension: function py_record */
+/* gradients: function py_record */
 /* _record(name, inputs, outputs, saved, backward) */
 PyObject *py_record(PyObject *module, PyObject *args)
 {

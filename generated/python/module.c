@@ -260,9 +260,9 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
-/* values: prototypes of further functions */
+/* subscripts: prototypes of further functions */
 PyObject *py_put(PyObject *module, PyObject *args);
-/* extension: prototypes of further functions */
+/* gradients: prototypes of further functions */
 PyObject *py_leads_beyond(PyObject *module, PyObject *args);
 PyObject *py_node_of(PyObject *module, PyObject *tensor);
 PyObject *py_node_edges(PyObject *module, PyObject *capsule);
@@ -313,9 +313,9 @@ static PyMethodDef functions[] = {
     { "_record", py_record, METH_VARARGS, NULL },
     { "_device_count", py_device_count, METH_NOARGS, NULL },
     { "_synchronise", py_synchronise, METH_O, NULL },
-    /* values: further functions of the extension */
+    /* subscripts: further functions of the extension */
     { "_put", py_put, METH_VARARGS, NULL },
-    /* extension: further functions of the extension */
+    /* gradients: further functions of the extension */
     { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
     { "_node_of", py_node_of, METH_O, NULL },
     { "_node_edges", py_node_edges, METH_O, NULL },

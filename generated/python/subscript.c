@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "values": edit that, not this file. */
+/* Tangled from the chapter "subscripts": edit that, not this file. */
 #include "glue.h"
-/* values: struct subscript */
+/* subscripts: struct subscript */
 typedef struct {
     enum { AT, RANGE, NEW_AXIS, REST, PICK } kind;
     Py_ssize_t start, stop, step;   /* AT: start; RANGE: all three */
@@ -14,7 +14,7 @@ typedef struct {
     int count, consumed;            /* dimensions of x they stand for */
     subscript at[MAX_SUBSCRIPTS];
 } subscript_list;
-/* values: struct view_walk */
+/* subscripts: struct view_walk */
 typedef struct {
     td_tensor *view;
     int dim, n;
@@ -24,7 +24,7 @@ typedef struct {
 static bool positive_step(Py_ssize_t step);
 static bool read_pick(glue *g, PyObject *key, subscript *s,
                       subscript_list *list);
-/* values: function read_subscript */
+/* subscripts: function read_subscript */
 static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
 {
     if (list->count == MAX_SUBSCRIPTS) {
@@ -52,7 +52,7 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
     }
     return read_pick(g, key, s, list);
 }
-/* values: function read_pick */
+/* subscripts: function read_pick */
 static bool read_pick(glue *g, PyObject *key, subscript *s,
                       subscript_list *list)
 {
@@ -89,7 +89,7 @@ static bool positive_step(Py_ssize_t step)
                         "slice: the step must be greater than zero");
     return step > 0;
 }
-/* values: function read_subscripts */
+/* subscripts: function read_subscripts */
 static bool read_subscripts(glue *g, PyObject *key,
                             subscript_list *list)
 {
@@ -107,7 +107,7 @@ static void free_subscripts(subscript_list *list)
     for (int i = 0; i < list->count; i++)
         td_release(list->at[i].pick);
 }
-/* values: function known_places */
+/* subscripts: function known_places */
 static td_tensor *known_places(td_tensor *mask)
 {
     const td_suspended trace = td_trace_suspend();
@@ -115,7 +115,7 @@ static td_tensor *known_places(td_tensor *mask)
     td_trace_resume(trace);
     return places;
 }
-/* values: function apply_pick */
+/* subscripts: function apply_pick */
 static bool add_pick(view_walk *w, td_tensor *pick)
 {
     pick = td_to_device(pick, td_device_of(w->view));
@@ -147,7 +147,7 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
             return false;
     return true;
 }
-/* values: function apply_range */
+/* subscripts: function apply_range */
 static td_tensor *apply_range(td_tensor *x, int dim, const subscript *s)
 {
     Py_ssize_t start = s->start, stop = s->stop;
@@ -158,7 +158,7 @@ static td_tensor *apply_range(td_tensor *x, int dim, const subscript *s)
     return td_slice(x, dim, (td_opt_i64)td_some(start),
                     (td_opt_i64)td_some(stop), s->step);
 }
-/* values: function apply_subscript */
+/* subscripts: function apply_subscript */
 static bool apply_subscript(view_walk *w, const subscript *s, int rest)
 {
     switch (s->kind) {
@@ -179,7 +179,7 @@ static bool apply_subscript(view_walk *w, const subscript *s, int rest)
     }
     return w->view != NULL;
 }
-/* values: function walk_view */
+/* subscripts: function walk_view */
 static bool walk_view(view_walk *w, td_tensor *x,
                       const subscript_list *list)
 {
@@ -200,7 +200,7 @@ static bool walk_view(view_walk *w, td_tensor *x,
             return false;
     return w->view != NULL;
 }
-/* values: function gather_picks */
+/* subscripts: function gather_picks */
 /* The places picked; the view becomes such that they cover the
    dimensions from w->at[0] on. */
 static td_tensor *gather_picks(view_walk *w)
@@ -223,7 +223,7 @@ static td_tensor *gather_picks(view_walk *w)
         return w->view ? w->pick[0] : NULL;
     return td_ravel_index(w->view, w->n, w->pick, w->at[0]);
 }
-/* values: function take_picks */
+/* subscripts: function take_picks */
 static td_tensor *take_picks(view_walk *w, td_tensor *x)
 {
     if (w->n == 0)
@@ -231,7 +231,7 @@ static td_tensor *take_picks(view_walk *w, td_tensor *x)
     td_tensor *places = gather_picks(w);
     return td_index_points(w->view, places, w->at[0], w->n);
 }
-/* values: function tensor_subscript */
+/* subscripts: function tensor_subscript */
 PyObject *tensor_subscript(PyObject *self, PyObject *key)
 {
     glue *g = ((tensor_object *)self)->glue;
@@ -248,7 +248,7 @@ PyObject *tensor_subscript(PyObject *self, PyObject *key)
     free_subscripts(&list);
     return wrap(g, result);
 }
-/* values: function same_place */
+/* subscripts: function same_place */
 static bool same_place(const td_tensor *a, const td_tensor *b)
 {
     bool same = a && b && td_data(a) == td_data(b)
@@ -259,7 +259,7 @@ static bool same_place(const td_tensor *a, const td_tensor *b)
             && td_strides(a)[d] == td_strides(b)[d];
     return same;
 }
-/* values: function assign_view */
+/* subscripts: function assign_view */
 static bool assign_view(view_walk *w, td_tensor *value, int how)
 {
     td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
@@ -276,7 +276,7 @@ static bool assign_view(view_walk *w, td_tensor *value, int how)
     return td_put_points_(w->view, places, value, w->at[0], w->n,
                           how) != NULL;
 }
-/* values: function tensor_assign */
+/* subscripts: function tensor_assign */
 static int assign(PyObject *self, PyObject *key, PyObject *object,
                   int how)
 {
@@ -328,7 +328,7 @@ PyObject *py_put(PyObject *module, PyObject *args)
     const int how = add ? TD_PUT_ADD : TD_PUT_REPLACE;
     return assign(self, key, object, how) < 0 ? NULL : Py_NewRef(self);
 }
-/* values: sequence functions of a tensor */
+/* subscripts: sequence functions of a tensor */
 Py_ssize_t tensor_length(PyObject *self)
 {
     if (td_rank(handle_of(self)) > 0)
