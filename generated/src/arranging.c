@@ -34,7 +34,7 @@ static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
 {
     return td_index_select(x, d, vector_like(x, n, at));
 }
-/* arranging: function margins */
+/* pictures: function margins */
 static td_dims margins(const td_call *call)
 {
     const td_dims pad = td_numbers(call, 0);
@@ -112,59 +112,6 @@ bool diagonal_backward_kernel(td_call *call)
     const td_dims shape = td_shape_of(&view);
     return td_dims_equal(&shape, &have) ? td_copy_elements(&view, g)
          : td_refuse(call, "grad has not the diagonal's shape") != NULL;
-}
-
-bool constant_pad_nd_kernel(td_call *call)
-{
-    td_tensor *x = td_input(call, 0), from = td_look(x), to;
-    const td_dims pad = margins(call);
-    td_dims shape = td_shape_of(x);
-    for (int i = 0; i < pad.count / 2; i++)
-        shape.at[x->rank - 1 - i] += pad.at[2 * i] + pad.at[2 * i + 1];
-    if (td_failed()
-        || !td_return(call, td_tensor_new(shape, x->dtype,
-                                          td_device_of(x)))
-        || !td_fill_all(call->out[0], td_scalar_at(call, 1, td_int(0))))
-        return false;
-    to = td_look(call->out[0]);
-    bool empty = td_numel(&to) == 0;
-    for (int i = 0; i < pad.count / 2; i++) {
-        /* arranging: fit both descriptions to the margins */
-        const int d = x->rank - 1 - i;
-        const int64_t low = pad.at[2 * i], high = pad.at[2 * i + 1];
-        to.offset += low > 0 ? low * to.strides[d] : 0;
-        from.offset += low < 0 ? -low * from.strides[d] : 0;
-        from.shape[d] += (low < 0 ? low : 0) + (high < 0 ? high : 0);
-        to.shape[d] = from.shape[d];
-        empty = empty || from.shape[d] <= 0;
-    }
-    return empty || td_copy_elements(&to, &from);
-}
-
-bool unfold_kernel(td_call *call)
-{
-    td_tensor *x = td_input(call, 0), y = td_look(x);
-    const int64_t size = td_number(call, 1, 0);
-    const int64_t step = td_number(call, 2, 0);
-    const int64_t dilation = td_number(call, 3, 1);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
-    if (x->rank == 0 || x->rank == TD_MAX_RANK)
-        td_refuse(call, "expected 1 to 7 dimensions");
-    const int64_t n = x->shape[d];
-    if (size < 0 || step <= 0 || dilation <= 0 || size > n
-        || (size > 1 && dilation > (n - 1) / (size - 1)))
-        td_fail(TD_ERROR_RUNTIME, "unfold", "a window of size %lld "
-                "with step %lld and dilation %lld does not fit "
-                "dimension %d with size %lld", (long long)size,
-                (long long)step, (long long)dilation, d, (long long)n);
-    if (td_failed())
-        return false;
-    const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
-    y.shape[d] = (n - span) / step + 1;
-    y.strides[d] = x->strides[d] * (y.shape[d] > 1 ? step : 1);
-    y.shape[y.rank] = size;
-    y.strides[y.rank++] = x->strides[d] * (size > 1 ? dilation : 1);
-    return td_return(call, td_tensor_alias(&y));
 }
 /* arranging: functions that arrange */
 td_tensor *narrow_formula(td_call *call)
@@ -433,6 +380,61 @@ td_tensor *trace_formula(td_call *call)
          ? td_sum(td_diagonal(x, 0, 0, 1), TD_REDUCE_DEFAULTS)
          : td_refuse(call, "expected a matrix");
 }
+/* pictures: kernels on pictures */
+
+bool constant_pad_nd_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), from = td_look(x), to;
+    const td_dims pad = margins(call);
+    td_dims shape = td_shape_of(x);
+    for (int i = 0; i < pad.count / 2; i++)
+        shape.at[x->rank - 1 - i] += pad.at[2 * i] + pad.at[2 * i + 1];
+    if (td_failed()
+        || !td_return(call, td_tensor_new(shape, x->dtype,
+                                          td_device_of(x)))
+        || !td_fill_all(call->out[0], td_scalar_at(call, 1, td_int(0))))
+        return false;
+    to = td_look(call->out[0]);
+    bool empty = td_numel(&to) == 0;
+    for (int i = 0; i < pad.count / 2; i++) {
+        /* pictures: fit both descriptions to the margins */
+        const int d = x->rank - 1 - i;
+        const int64_t low = pad.at[2 * i], high = pad.at[2 * i + 1];
+        to.offset += low > 0 ? low * to.strides[d] : 0;
+        from.offset += low < 0 ? -low * from.strides[d] : 0;
+        from.shape[d] += (low < 0 ? low : 0) + (high < 0 ? high : 0);
+        to.shape[d] = from.shape[d];
+        empty = empty || from.shape[d] <= 0;
+    }
+    return empty || td_copy_elements(&to, &from);
+}
+
+bool unfold_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    const int64_t size = td_number(call, 1, 0);
+    const int64_t step = td_number(call, 2, 0);
+    const int64_t dilation = td_number(call, 3, 1);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    if (x->rank == 0 || x->rank == TD_MAX_RANK)
+        td_refuse(call, "expected 1 to 7 dimensions");
+    const int64_t n = x->shape[d];
+    if (size < 0 || step <= 0 || dilation <= 0 || size > n
+        || (size > 1 && dilation > (n - 1) / (size - 1)))
+        td_fail(TD_ERROR_RUNTIME, "unfold", "a window of size %lld "
+                "with step %lld and dilation %lld does not fit "
+                "dimension %d with size %lld", (long long)size,
+                (long long)step, (long long)dilation, d, (long long)n);
+    if (td_failed())
+        return false;
+    const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
+    y.shape[d] = (n - span) / step + 1;
+    y.strides[d] = x->strides[d] * (y.shape[d] > 1 ? step : 1);
+    y.shape[y.rank] = size;
+    y.strides[y.rank++] = x->strides[d] * (size > 1 ? dilation : 1);
+    return td_return(call, td_tensor_alias(&y));
+}
+/* pictures: functions on pictures */
 
 enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR, MODES };
 
@@ -444,7 +446,7 @@ static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
                        : mode == REFLECT ? n - 1 : n;
     const int64_t first = low < 0 ? -low : 0;
     const int64_t left = n - first + (high < 0 ? high : 0);
-    /* arranging: refuse margins that are too large */
+    /* pictures: refuse margins that are too large */
     if (low > most || high > most || to < 1 || -low >= n || -high >= n) {
         td_fail(TD_ERROR_RUNTIME, "pad", "margins %lld and %lld do not go "
                 "with the size %lld of dimension %d in this mode",
@@ -693,7 +695,7 @@ td_tensor *interpolate_formula(td_call *call)
     const td_dims size = td_numbers(call, 0);
     sampling s = { td_choice(call, 1, FILTERS, filters),
                    td_v_get_bool(&call->attr[2]), 0, 0, 0 };
-    /* arranging: refuse what cannot be resized */
+    /* pictures: refuse what cannot be resized */
     const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4, -1 };
     if (x->rank < 3 || x->rank > 5 || size.count != x->rank - 2
         || x->rank != rank_for[s.filter]
@@ -717,7 +719,7 @@ td_tensor *interpolate_formula(td_call *call)
     }
     return apart(y, x);
 }
-/* arranging: functions that multiply */
+/* einsum: functions that multiply */
 static td_tensor *ranked(const td_call *call, int left, int right,
                          int op)
 {
@@ -1067,7 +1069,7 @@ td_tensor *einsum_formula(td_call *call)
     if (n < 1 || n > MOST_TERMS)
         return td_refuse(call, "expected 1 to 16 operands");
     for (int i = 0; i < n; i++) {
-        /* arranging: read the subscript of an operand */
+        /* einsum: read the subscript of an operand */
         t[i].x = call->in[0].as.tensors.at[i];
         const int wide = t[i].x->rank - letters_in(at);
         dots = wide > dots ? wide : dots;
@@ -1163,6 +1165,7 @@ bool diagonal_backward_rule(td_backward_pass *b)
                          *td_attribute(b, 2), *td_attribute(b, 3));
     return !td_failed();
 }
+/* pictures: rules on pictures */
 
 bool constant_pad_nd_rule(td_backward_pass *b)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "arranging": edit that, not this file.
+# Tangled from the chapter "pictures": edit that, not this file.
 # needs: layers
 """Borders, windows and sizes of pictures."""
 from math import floor as _floor
