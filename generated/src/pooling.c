@@ -411,8 +411,12 @@ static td_tensor *dropped(td_call *call, int kind)
                 "has to be between 0 and 1, but got %g", p);
         return NULL;
     }
+    if (kind & DROP_FEATURES && x->rank < 2)
+        return td_refuse(call, "expected at least 2 dimensions");
     if (!td_v_get_bool(&call->attr[1]) || p == 0)
         return td_share(x);
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
     for (int d = 2; d < shape.count && kind & DROP_FEATURES; d++)
         shape.at[d] = 1;
     td_tensor *keep = td_bernoulli_(td_empty(shape,

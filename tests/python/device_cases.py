@@ -75,6 +75,26 @@ def binary(name):
     return run
 
 
+@case
+def normalisation_and_pooling():
+    td.manual_seed(11)
+    x, g = td.randn(3, 4, 6, 5), td.randn(3, 4, 6, 5)
+    for f in (lambda x: F.batch_norm(x, None, None, training=True),
+              lambda x: F.batch_norm(x, x[0, :, 0, 0].detach(), x[1, :, 0, 0].detach() ** 2),
+              lambda x: F.group_norm(x, 2), lambda x: F.layer_norm(x, (6, 5)),
+              lambda x: F.rms_norm(x, (5,)), lambda x: F.max_pool2d(x, 2, 1, 1)[..., :6, :5],
+              lambda x: F.avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, 1) + x):
+        here, there = x.clone().requires_grad_(), x.cuda().requires_grad_()
+        y, z = f(here), f(there)
+        same(z.detach(), y.detach(), 1e-5)
+        y.backward(g), z.backward(g.cuda())
+        same(there.grad, here.grad, 1e-4)
+    td.manual_seed(2)
+    there = F.dropout(x.cuda(), 0.5)
+    td.manual_seed(2)
+    same(there, F.dropout(x, 0.5))
+
+
 for _name in UNARY:
     CASES[f"unary_{_name}"] = unary(_name)
 for _name in BINARY:
