@@ -409,6 +409,20 @@ static bool run(const geometry *g, int role, const td_tensor *bias,
     td_free(p.tap, (size_t)(p.taps + p.lines + 1) * sizeof(int64_t));
     return ok;
 }
+/* convolution: function fitted */
+/* The small side with a number for each place, or as it was. */
+static td_tensor *fitted(const geometry *g, td_tensor *y, bool full)
+{
+    td_dims pad = { 2 * g->dims, { 0 } };
+    bool same = true;
+    for (int d = 0; y != NULL && d < g->dims; d++) {
+        const int64_t to = full ? places(g, 2 - d) : g->y[2 - d];
+        pad.at[2 * d + 1] = to - y->shape[y->rank - 1 - d];
+        same = same && pad.at[2 * d + 1] == 0;
+    }
+    return same ? y : TD_CALL(constant_pad_nd, y, td_v_ints(&pad),
+                              td_v_int(0));
+}
 /* convolution: function by_columns */
 static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
                              td_tensor *b)
@@ -418,8 +432,13 @@ static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
     const int64_t *from[] = { g->k, g->gap, g->margin, g->step, g->x };
     for (int i = 0; i < 10; i++)
         v[i / 2].at[i % 2] = from[i / 2][1 + i % 2];
-    const int64_t t = g->c * g->k[1] * g->k[2], l = g->y[1] * g->y[2];
-    td_tensor *x = a, *y = role == WEIGHT ? b : a, *w = b;
+    const int64_t t = g->c * g->k[1] * g->k[2];
+    const int64_t l = places(g, 1) * places(g, 2);
+    td_tensor *x = a, *w = b;
+    td_tensor *y = role == LARGE_SIDE ? fitted(g, a, true) : b;
+    if (g->dims > 2)
+        td_fail(TD_ERROR_UNSUPPORTED, "convolution", "three directions "
+                "are computed on the CPU only");
     if (role != LARGE_SIDE) {
         x = td_reshape(x, TD_DIMS(g->n, g->groups * g->c, g->x[1],
                                   g->x[2]));
@@ -445,7 +464,7 @@ static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
 static td_tensor *compute(const geometry *g, int role, td_dims shape,
                           td_tensor *a, td_tensor *b, td_tensor *bias)
 {
-    if (!td_on_host(a) && !td_self()->symbolic) {
+    if (!td_on_host(a) && !td_self()->symbolic && td_numel(a) > 0) {
         td_tensor *y = td_reshape(by_columns(g, role, a, b), shape);
         return bias != NULL ? td_add(y, bias) : y;
     }
@@ -454,10 +473,11 @@ static td_tensor *compute(const geometry *g, int role, td_dims shape,
         return out;
     a = td_contiguous(a);
     b = td_contiguous(b);
-    if (role == FORWARD)
+    if (role == FORWARD && td_numel(a) > 0)
         run(g, role, bias ? td_contiguous(bias) : NULL, a, b, out);
-    else if (bias == NULL ? td_fill_all(out, td_int(0))
-                          : td_copy_elements(out, bias))
+    else if ((bias == NULL ? td_fill_all(out, td_int(0))
+                           : td_copy_elements(out, bias))
+             && td_numel(a) > 0)
         run(g, role, NULL, role == WEIGHT ? a : out,
             role == WEIGHT ? out : b, role == WEIGHT ? b : a);
     return out;
@@ -578,20 +598,6 @@ static td_tensor *weighed(const geometry *g, td_tensor *x, td_tensor *y)
     return td_run1(&td_ops[TD_OP_convolution_weight], 2, in, 5, attr);
 }
 
-/* The small side y with so many numbers in each direction. */
-static td_tensor *fitted(const geometry *g, td_tensor *y,
-                         const int64_t to[3])
-{
-    td_dims pad = { 2 * g->dims, { 0 } };
-    bool same = true;
-    for (int d = 0; y != NULL && d < g->dims; d++) {
-        pad.at[2 * d + 1] = to[2 - d] - y->shape[y->rank - 1 - d];
-        same = same && pad.at[2 * d + 1] == 0;
-    }
-    return same ? y : TD_CALL(constant_pad_nd, y, td_v_ints(&pad),
-                              td_v_int(0));
-}
-
 bool convolution_rule(td_backward_pass *b)
 {
     const bool back = td_v_get_bool(td_attribute(b, 3));
@@ -604,14 +610,11 @@ bool convolution_rule(td_backward_pass *b)
         return false;
     if (td_needs(b, 0)) {
         td_tensor *y = convolved(&g, grad, td_saved_input(b, 1), !back);
-        b->grad_in[0] = back ? fitted(&g, y, g.y) : y;
+        b->grad_in[0] = back ? fitted(&g, y, false) : y;
     }
     if (td_needs(b, 1)) {
-        int64_t full[3];
-        for (int i = 0; i < 3; i++)
-            full[i] = places(&g, i);
         td_tensor *a = td_saved_input(b, 0);
-        b->grad_in[1] = back ? weighed(&g, grad, fitted(&g, a, full))
+        b->grad_in[1] = back ? weighed(&g, grad, fitted(&g, a, true))
                              : weighed(&g, a, grad);
     }
     for (int d = 0; d < grad->rank; d++)
