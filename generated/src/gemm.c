@@ -158,7 +158,8 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
         tile.rsb = g->of.rsb;
     }
     /* matmul: store the tile or its corner */
-    if ((rows == kernel->rows || rows == kernel->few) && columns == kernel->columns)
+    if ((rows == kernel->rows || rows == kernel->few)
+        && columns == kernel->columns)
         kernel->tile(&tile);
     else
         multiply_corner(g, &tile, rows, columns);

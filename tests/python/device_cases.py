@@ -300,6 +300,26 @@ def bad_input_is_named():
 
 
 @case
+def convolutions_and_their_gradients():
+    if not hasattr(F, "conv2d"):        # an edition of the library without them
+        return
+    td.manual_seed(3)
+    for call, *shapes in (
+            (lambda x, w, b: F.conv2d(x, w, b, 2, 1, 1, 2), (3, 4, 7, 6), (6, 2, 3, 2), (6,)),
+            (lambda x, w: F.conv1d(x, w, None, 1, "same", 3), (4, 9), (6, 4, 4)),
+            (lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1, 2), (3, 4, 5, 6), (4, 3, 3, 3),
+             (6,)),
+            (lambda x, w: F.conv_transpose1d(x, w, None, 1, 1, 1, 2, 3), (4, 6), (4, 3, 3))):
+        here = [td.randn(*s).requires_grad_() for s in shapes]
+        there = [t.detach().cuda().requires_grad_() for t in here]
+        y, z = call(*here), call(*there)
+        g = td.randn(*y.shape)
+        same(z.detach(), y.detach(), 1e-5)
+        for a, b in zip(td.autograd.grad(z, there, g.cuda()), td.autograd.grad(y, here, g)):
+            same(a, b, 1e-5)
+
+
+@case
 def printing_names_the_device():
     assert repr(td.ones(2).cuda()) == "tensor([1., 1.], device='cuda:0')"
     assert str(td.ones(1).cuda().device) == "cuda:0" and td.cuda.is_available()
