@@ -8,7 +8,7 @@ from collections import namedtuple
 from functools import reduce
 from itertools import (accumulate, combinations as _chosen,
                        combinations_with_replacement as _repeated)
-from . import _C
+from . import _C, linalg
 from ._C import *
 from ._C import Tensor
 from ._arranging import _many, broadcast_tensors, split, tensor_split
@@ -268,3 +268,9 @@ for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
 for _name in """bilinear channel_shuffle gumbel_softmax pdist
         pairwise_distance softmin""".split():
     setattr(_F, _name, globals()[_name])
+vars(linalg).update(
+    matmul=matmul, matrix_power=matrix_power, diagonal=lambda A, *,
+    offset=0, dim1=-2, dim2=-1: diagonal(A, offset, dim1, dim2),
+    multi_dot=lambda tensors: chain_matmul(*tensors),
+    cross=lambda input, other, *, dim=-1: cross(input, other, dim),
+    vecdot=lambda x, y, *, dim=-1: (x * y).sum(dim))
