@@ -387,7 +387,7 @@ def test_meshes_and_triangles_and_counts():
     (RuntimeError, "negative|numel|size", lambda x: F.pad(x, [-9, 0])),
     (RuntimeError, "unfold.*size 4", lambda x: x.unfold(1, 4, 1)),
     (RuntimeError, "fold.*go with", lambda x: F.fold(x, (2, 2), 1)),
-    (RuntimeError, "im2col.*window", lambda x: F.unfold(x[None], 4)),
+    (RuntimeError, "unfold.*window", lambda x: F.unfold(x[None], 4)),
     (RuntimeError, "pixel_shuffle.*factor", lambda x: F.pixel_shuffle(x[None], 2)),
     (ValueError, "either size", lambda x: F.interpolate(x[None])),
     (NotImplementedError, "rank 2", lambda x: F.interpolate(x, size=())),

@@ -177,7 +177,7 @@ def logit(input, eps=None):
 
 def diff(input, n=1, dim=-1):
     """Differences of neighbours along dim, n times."""
-    for _ in range(min(n, input.shape[dim])):
+    for _ in range(n if n < input.shape[dim] else input.shape[dim]):
         input = _C.slice(input, dim, 1) - _C.slice(input, dim, 0, -1)
     return input
 
