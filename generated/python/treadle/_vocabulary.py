@@ -221,7 +221,7 @@ float_power(input, exponent) = pow(*(x.double()
     if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
 rsub(input, other, *, alpha=1) = other - alpha * input
 polygamma(n, input) = digamma(input) if n == 0 else (
-    (-1) ** (n + 1) * math.factorial(n) * zeta(float(n + 1), input))
+    (-1) ** (n + 1) * math.gamma(n + 1.0) * zeta(n + 1.0, input))
 mvlgamma(input, p) = lgamma(
     input.unsqueeze(-1) - arange(0, p) / 2).sum(-1)
     + p * (p - 1) / 4 * math.log(math.pi)
