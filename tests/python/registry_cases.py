@@ -39,7 +39,7 @@ def make_call(row, call):
     for p in row.parameters:
         if p.operand:
             x = next(operands, None)
-            if x is not None:
+            if x is not None or p.default is None:
                 made[p.name] = maker(x, call)
         elif p.name in call.attributes:
             value = call.attributes[p.name]
@@ -67,10 +67,22 @@ def works(op, call):
         return False
 
 
-def integral(call):
-    """The same call with whole numbers, for operators of integers only."""
-    return {name: (lambda make=make: (lambda x: x.long() if isinstance(x, td.Tensor) and x.is_floating_point() else x)(make()))
+def changed(call, change):
+    """The same call with its floats changed."""
+    return {name: (lambda make=make: (lambda x: change(x) if isinstance(x, td.Tensor) and x.is_floating_point() else x)(make()))
             for name, make in call.items()}
+
+
+def variants(op, call):
+    """The call; with whole numbers; with probabilities; with an input in place that has the result's shape."""
+    yield from (call, changed(call, lambda x: x.long()), changed(call, lambda x: x.abs().clamp(0, 1)))
+    args, named = arguments(op, call)
+    try:
+        shape = getattr(td._C, op.name[:-1])(*args, **named).shape if op.mutates else None
+    except (AttributeError, *REFUSALS):
+        shape = None
+    if shape is not None:
+        yield {**call, op.parameters[0].name: lambda: tensor(shape)}
 
 
 def read_operator(name, row):
@@ -78,8 +90,8 @@ def read_operator(name, row):
     parameters = [SimpleNamespace(kind=p.kind + "[]" * p.many, name=p.name, mutated=p.mutated, default=p.default, named=p.keyword,
                                   optional=p.optional, required=p.default is None, takes_tensor=p.operand) for p in row.parameters]
     op = SimpleNamespace(name=name, function=getattr(td._C, name), parameters=parameters, results=row.results, mutates=row.mutates)
-    calls = [make_call(row, call) for call in row.calls]
-    op.calls = [c for c in calls if works(op, c)] or [c for c in map(integral, calls) if works(op, c)]
+    found = [[c for c in variants(op, make_call(row, call)) if works(op, c)] for call in row.calls]
+    op.calls = [some[0] for some in found if some]
     return op
 
 
