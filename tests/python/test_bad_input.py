@@ -168,7 +168,7 @@ def wrong_arguments(report, op, function, call):
 def leaves_in_place(report, op, function, call):
     args, named = arguments(op, call)
     x = (args or [*named.values()])[0]
-    if op.mutates and isinstance(x, td.Tensor) and x.dtype.is_floating_point:
+    if op.mutates and op.name != "detach_" and isinstance(x, td.Tensor) and x.dtype.is_floating_point:
         report.call(op.name, function, [x.detach().requires_grad_(), *args[1:]], named, (RuntimeError,))
 
 
