@@ -73,6 +73,14 @@ def block_diag(*tensors):
                 for b, end in zip(blocks, ends)], 0)
 
 
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Differences of neighbours along dim, n times."""
+    x = cat([x for x in (prepend, input, append) if x is not None], dim)
+    for _ in range(builtins.min(n, x.shape[dim])):
+        x = slice(x, dim, 1) - slice(x, dim, 0, -1)
+    return x
+
+
 def _trapezia(y, x, dx, dim):
     if x is not None:
         dx = x.diff(dim=dim if x.ndim == y.ndim else -1)
@@ -217,6 +225,8 @@ vsplit(input, indices_or_sections) =
     _cut("vsplit", input, indices_or_sections, 0, 2)
 dsplit(input, indices_or_sections) =
     _cut("dsplit", input, indices_or_sections, 2, 3)
+logit(input, eps=None) = (lambda p: (p / (1 - p)).log())(
+    input if eps is None else input.clamp(eps, 1 - eps))
 float_power(input, exponent) = pow(*(x.double()
     if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
 rsub(input, other, *, alpha=1) = other - alpha * input
@@ -254,7 +264,7 @@ def _updating(name):
 
 
 _give_methods(type("_Methods", (), dict(
-    cov=cov, cross=cross, nanmedian=nanmedian,
+    cov=cov, cross=cross, diff=diff, nanmedian=nanmedian,
     sgn=Tensor.sign, sgn_=Tensor.sign_,
     scatter_reduce=scatter_reduce, index_reduce=index_reduce,
     split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
