@@ -131,8 +131,9 @@ static bool read_windows(const td_call *call, pooling *p,
     for (int d = 0; d < shape->count; d++)
         if (shape->at[d] < (d >= first - !adaptive))
             return td_refuse(call, "only the batch may be of size 0");
-    td_dims size = per_dimension(call, at, dims, TD_RANK_0), step = size;
-    td_dims margin = TD_DIMS(0, 0), dilation = TD_DIMS(1, 1);
+    td_dims size = per_dimension(call, at, dims, TD_RANK_0);
+    td_dims step = size, margin = TD_DIMS(0, 0);
+    td_dims dilation = TD_DIMS(1, 1);
     bool ceil = false;
     /* pooling: read what only windows of a size have */
     if (!adaptive) {
@@ -231,13 +232,14 @@ bool max_pool_rule(td_backward_pass *b)
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->node->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0];
+    const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
+                                     .device = td_device_of(g) };
     td_dims line = { shape.count - dims + 1, { 0 } };
     memcpy(line.at, shape.at, sizeof line.at);
     if (dims == 2)
         line.at[line.count - 1] *= shape.at[shape.count - 1];
     const td_value in[] = {
-        td_v_tensor(td_zeros(line, (td_tensor_options){
-            .dtype = td_input_dtype(b, 0), .device = td_device_of(g) })),
+        td_v_tensor(td_zeros(line, like)),
         td_v_tensor(td_flatten(td_saved_output(b, 1), -dims, -1)),
         td_v_tensor(td_flatten(g, -dims, -1)) };
     const td_value last = td_v_int(-1);
