@@ -21,7 +21,8 @@ def train(norm, lr, steps=200):
         opt.step()
     return f"{loss.item():.4f}"
 
+norms = nn.Identity, nn.BatchNorm1d, nn.LayerNorm
 for lr in (0.003, 0.03):
-    print(lr, *(train(n, lr) for n in (nn.Identity, nn.BatchNorm1d, nn.LayerNorm)))
+    print(lr, *(train(norm, lr) for norm in norms))
 
 
