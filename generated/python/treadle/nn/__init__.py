@@ -10,3 +10,4 @@ from .arranging import *
 from .convolution import *
 from .normalisation import *
 from .pooling import *
+from .recurrence import *
