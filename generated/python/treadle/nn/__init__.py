@@ -11,3 +11,4 @@ from .convolution import *
 from .normalisation import *
 from .pooling import *
 from .recurrence import *
+from .attention import *
