@@ -379,7 +379,7 @@ prove-exercises: lib $(PLANTED)
 bench: $(BUILD)/bench
 	@$(BUILD)/bench $(CASES)
 
-figures: lib examples $(BUILD)/bench
+figures: lib examples python $(BUILD)/bench
 	@for script in $(sort $(wildcard figures/data/*.sh)); do BUILD=$(BUILD) PYTHON=$(PYTHON) loom/figure $$script; done
 
 transcripts: lib examples python $(BUILD)/bench $(PLANTED)

@@ -170,6 +170,9 @@ td_tensor *td_saved_input(const td_backward_pass *b, int i);
 td_tensor *td_saved_output(const td_backward_pass *b, int k);
 td_value td_operand(const td_backward_pass *b, int i);
 const td_value *td_attribute(const td_backward_pass *b, int i);
+/* What arrived for operand i so far, if a rule may add to it in place;
+   such a rule leaves grad_in[i] NULL. */
+td_tensor *td_sum_so_far(const td_backward_pass *b, int i);
 td_dims td_input_dims(const td_backward_pass *b, int i);
 td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);

@@ -208,6 +208,16 @@ static bool is_ours(const td_tensor *x)
         && atomic_load(&x->storage->count) == 1
         && x->node == NULL && td_is_contiguous(x);
 }
+/* backward: function td_sum_so_far */
+td_tensor *td_sum_so_far(const td_backward_pass *b, int i)
+{
+    const td_edge *edge = &b->node->in[i];
+    if (b->create_graph || !edge->needed)
+        return NULL;
+    td_tensor *sum = edge->leaf ? edge->sink->grad
+                                : edge->node->grad[edge->slot];
+    return sum != NULL && is_ours(sum) ? sum : NULL;
+}
 /* backward: function add_to */
 static bool add_to(const td_pass *pass, td_tensor **sum,
                    td_tensor *grad)

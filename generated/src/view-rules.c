@@ -3,6 +3,7 @@
 /* Rules of views, parts, joins and selections, and their kernels. */
 #include "autograd.h"
 #include "device.h"
+#include <treadle/elementwise.h>
 #include <treadle/parallel.h>
 
 /* rules: kernels that put back */
@@ -185,6 +186,14 @@ bool identity_rule(td_backward_pass *b)
 /* rules: rules for parts */
 static td_tensor *put_back(td_backward_pass *b, int op, int n)
 {
+    /* rules: add to a sum that has begun */
+    td_tensor *sum = td_sum_so_far(b, 0);
+    if (sum != NULL) {
+        const td_value whole = td_v_tensor(sum);
+        td_add_(td_run1(b->node->op, 1, &whole, n, td_attribute(b, 0)),
+                b->grad[0]);
+        return NULL;
+    }
     const td_dims shape = td_input_dims(b, 0);
     const td_value in = td_v_tensor(b->grad[0]);
     td_value attr[6] = { td_v_ints(&shape) };

@@ -133,9 +133,11 @@ static td_value sample_operand(sample_call *s)
         return v;
     if (sample_takes(s, "{")) {
         v.kind = TD_TENSORS;
-        v.as.tensors.at = s->listed;
-        while (!s->bad && !sample_takes(s, "}"))
-            s->listed[v.as.tensors.count++] = sample_tensor(s);
+        v.as.tensors.at = s->listed + s->n_listed;
+        while (!s->bad && !sample_takes(s, "}")) {
+            s->listed[s->n_listed++] = sample_tensor(s);
+            v.as.tensors.count++;
+        }
         return v;
     }
     if (*s->at == '[')

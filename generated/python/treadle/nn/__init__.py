@@ -10,3 +10,5 @@ from .arranging import *
 from .convolution import *
 from .normalisation import *
 from .pooling import *
+from .recurrence import *
+from .attention import *

@@ -2,7 +2,8 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Layers and losses as functions."""
 from .. import _C
-from .._C import cosine_similarity, linear, normalize, one_hot
+from .._C import (cosine_similarity, linear, normalize, one_hot,
+                  rotary_embedding, scaled_dot_product_attention)
 from .._indexing import embedding
 from ._curves import *
 from ._arranging import *

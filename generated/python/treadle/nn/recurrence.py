@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "recurrence": edit that, not this file.
+# needs: layers
+"""Recurrent networks and their cells as modules."""
+import warnings
+from .. import _C
+from .._C import Tensor
+from . import init
+from .module import Module, Parameter
+
+
+class _Recurrent(Module):
+    """Weights, their names and first values; a state that may lack."""
+    _options = {"bias": True}       # shown when they are not this
+
+    def __init__(self, mode, input_size, hidden_size, bias):
+        super().__init__()
+        if hidden_size <= 0:
+            raise ValueError(f"{type(self).__name__}: hidden_size must "
+                             f"be positive, got {hidden_size}")
+        self.mode, self.bias = mode, bias
+        self.input_size, self.hidden_size = input_size, hidden_size
+
+    # recurrence: make the weights of cells
+    def _make_weights(self, ends, device, dtype):
+        """Four parameters for each of {end of the name: inputs}."""
+        m = self.hidden_size
+        rows = m * {"LSTM": 4, "GRU": 3}.get(self.mode, 1)
+        for end, n in ends.items():
+            shapes = {"weight_ih": (rows, n), "weight_hh": (rows, m),
+                      "bias_ih": (rows,), "bias_hh": (rows,)}
+            for name, shape in shapes.items():
+                wanted = self.bias or len(shape) == 2
+                self.register_parameter(name + end, Parameter(_C.empty(
+                    shape, device=device, dtype=dtype)) if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw all uniformly from +-1/sqrt(hidden_size)."""
+        bound = self.hidden_size ** -0.5
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    # recurrence: run a module without batch
+    def _run(self, input, hx, at, shape, call):
+        """call(input, state) with a batch at dimension `at`."""
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{type(self).__name__}: expected a Tensor, "
+                            f"got {type(input).__name__}; there are no "
+                            "packed sequences: pad, and mask the loss")
+        alone, pair = input.ndim == at + 1, self.mode == "LSTM"
+        if alone:
+            input = input.unsqueeze(at)
+        if hx is None:
+            state = [_C.zeros(shape(input), dtype=input.dtype,
+                              device=input.device)] * 2
+        else:
+            state = [x.unsqueeze(at) if alone else x
+                     for x in (hx if pair else [hx])]
+        out = call(input, state if pair else state[0])
+        out = [out] if isinstance(out, Tensor) else out
+        return [x.squeeze(at) for x in out] if alone else out
+
+    def extra_repr(self):
+        shown = [f"{name}={getattr(self, name)}" for name, usual
+                 in self._options.items()
+                 if getattr(self, name, usual) != usual]
+        return ", ".join([str(self.input_size), str(self.hidden_size),
+                          *shown])
+
+
+class RNNBase(_Recurrent):
+    """A recurrence over sequences; see RNN, LSTM and GRU."""
+    _options = {"num_layers": 1, "bias": True, "batch_first": False,
+                "dropout": 0.0, "bidirectional": False}
+
+    def __init__(self, mode, input_size, hidden_size, num_layers=1,
+                 bias=True, batch_first=False, dropout=0.0,
+                 bidirectional=False, proj_size=0, device=None,
+                 dtype=None):
+        super().__init__(mode, input_size, hidden_size, bias)
+        # recurrence: refuse layers that cannot be
+        name = type(self).__name__
+        if proj_size:
+            raise NotImplementedError(f"{name}: proj_size must be 0, got "
+                                      f"{proj_size}: there are no projections")
+        if num_layers <= 0:
+            raise ValueError(f"{name}: num_layers must be positive, got "
+                             f"{num_layers}")
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(f"{name}: dropout must be a number between 0 and "
+                             f"1, got {dropout!r}")
+        if dropout and num_layers == 1:
+            warnings.warn(f"{name}: dropout acts between layers, and "
+                          "num_layers is 1")
+        self.num_layers, self.batch_first = num_layers, batch_first
+        self.dropout, self.proj_size = float(dropout), proj_size
+        self.bidirectional = bool(bidirectional)
+        sides = ("", "_reverse")[:1 + self.bidirectional]
+        self._ends = {f"_l{layer}{side}": hidden_size * len(sides)
+                      if layer else input_size
+                      for layer in range(num_layers) for side in sides}
+        self._make_weights(self._ends, device, dtype)
+
+    # recurrence: run a module over a sequence
+    @property
+    def all_weights(self):
+        """The parameters of each layer and direction, in lists."""
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        return [[getattr(self, name + end)
+                 for name in names[:4 if self.bias else 2]]
+                for end in self._ends]
+
+    def flatten_parameters(self):
+        """Does nothing: there is no other layout."""
+
+    def forward(self, input, hx=None):
+        """input: [T, N, n], with batch_first [N, T, n], or [T, n].
+
+        Returns the states of the last layer, [T, N, m] (twice m if
+        bidirectional), and the last state of each layer and side.
+        """
+        turned = self.batch_first and input.ndim == 3
+        weights = [w for cell in self.all_weights for w in cell]
+        output, *last = self._run(
+            input, hx, 1, lambda x: (len(self._ends), x.shape[not turned],
+                                     self.hidden_size),
+            lambda x, state: getattr(_C, self.mode.lower())(
+                x, state, weights, self.bias, self.num_layers, self.dropout,
+                self.training, self.bidirectional, turned))
+        return output, tuple(last) if self.mode == "LSTM" else last[0]
+
+
+class RNNCellBase(_Recurrent):
+    """One step of a recurrence."""
+    _options = {"bias": True, "nonlinearity": "tanh"}
+
+    def __init__(self, mode, input_size, hidden_size, bias=True,
+                 device=None, dtype=None):
+        super().__init__(mode, input_size, hidden_size, bias)
+        self._make_weights({"": input_size}, device, dtype)
+
+    def forward(self, input, hx=None):
+        """input [N, n] or [n] and a state to the next state."""
+        after = self._run(
+            input, hx, 0, lambda x: (x.shape[0], self.hidden_size),
+            lambda x, state: getattr(_C, self.mode.lower() + "_cell")(
+                x, state, self.weight_ih, self.weight_hh, self.bias_ih,
+                self.bias_hh))
+        return tuple(after) if self.mode == "LSTM" else after[0]
+
+
+def _plain(nonlinearity):
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f"Unknown nonlinearity {nonlinearity!r}: "
+                         "expected 'tanh' or 'relu'")
+    return "RNN_" + nonlinearity.upper()
+
+
+class RNN(RNNBase):
+    """h = tanh(w_ih x + b_ih + w_hh h + b_hh) over a sequence.
+
+    Weights: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, with
+    the number of the layer, and _reverse for the second direction.
+    """
+
+    def __init__(self, input_size, hidden_size, num_layers=1,
+                 nonlinearity="tanh", *args, **named):
+        super().__init__(_plain(nonlinearity), input_size, hidden_size,
+                         num_layers, *args, **named)
+        self.nonlinearity = nonlinearity
+
+
+class RNNCell(RNNCellBase):
+    """tanh(w_ih x + b_ih + w_hh h + b_hh), or relu of it."""
+
+    def __init__(self, input_size, hidden_size, bias=True,
+                 nonlinearity="tanh", *args, **named):
+        super().__init__(_plain(nonlinearity), input_size, hidden_size,
+                         bias, *args, **named)
+        self.nonlinearity = nonlinearity
+
+
+def _gated(name, base, mode, doc):
+    def __init__(self, *args, **named):
+        base.__init__(self, mode, *args, **named)
+    return type(name, (base,), {"__module__": __name__, "__doc__": doc,
+                                "__init__": __init__})
+
+
+LSTM = _gated("LSTM", RNNBase, "LSTM", """A long short-term memory.
+
+    lstm(x, (h, c)) returns the outputs and the last (h, c).""")
+GRU = _gated("GRU", RNNBase, "GRU", "A gated recurrent unit.")
+LSTMCell = _gated("LSTMCell", RNNCellBase, "LSTM",
+                  "One step of an LSTM: x, (h, c) to (h, c).")
+GRUCell = _gated("GRUCell", RNNCellBase, "GRU", "One step of a GRU.")
+__all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell",
+           "LSTMCell", "GRUCell"]
