@@ -319,7 +319,7 @@ static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
 static td_tensor *computed(const geometry *g, int role, td_dims shape,
                            td_tensor *a, td_tensor *b, td_tensor *bias)
 {
-    if (!td_on_host(a) && !td_self()->symbolic && td_numel(a) > 0) {
+    if (!td_on_host(a) && !td_self()->symbolic && g->n > 0) {
         td_tensor *y = td_reshape(by_columns(g, role, a, b), shape);
         return bias == NULL ? y
              : td_add(y, td_reshape(bias, TD_DIMS(-1, 1, 1)));
@@ -327,11 +327,11 @@ static td_tensor *computed(const geometry *g, int role, td_dims shape,
     td_tensor *out = td_tensor_new(shape, a->dtype, td_device_of(a));
     if (td_failed() || td_self()->symbolic || td_numel(out) == 0)
         return out;
-    if (role == WEIGHT || !td_on_host(a))
+    if (role == WEIGHT || !td_on_host(out))
         td_fill_all(out, td_int(0));
     a = td_contiguous(a);
     b = td_contiguous(b);
-    if (td_on_host(a))
+    if (td_on_host(out))
         run(g, role, bias != NULL ? td_contiguous(bias) : NULL,
             role == LARGE_SIDE ? out : a, role == WEIGHT ? out : b,
             role == FORWARD ? out : role == WEIGHT ? b : a);
