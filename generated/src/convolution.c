@@ -40,7 +40,7 @@ static bool measure(const char *op, td_dims a, td_dims w,
         || a.at[1] != (back ? w.at[0] : w.at[1] * groups))
         return td_fail(TD_ERROR_RUNTIME, op, "input %s does not go "
             "with weight %s and groups=%lld: expected [N, C, H, W] and "
-            "[O, C / groups, h, w], or transposed [C, O / groups, h, w]",
+            "[O, C / groups, h, w], transposed [C, O / groups, h, w]",
             td_dims_text(&a, input), td_dims_text(&w, weight),
             (long long)groups);
     *g = (geometry){ .n = a.at[0], .groups = groups, .c = w.at[1],
@@ -96,7 +96,7 @@ static bool lay_out(plan *p)
     const td_dims all = { 3, { g->c, p->height, p->pitch } };
     if (!td_dims_numel("convolution", &all, &p->room))
         return false;
-    p->room = (p->room + TD_ALIGNMENT - 1) / TD_ALIGNMENT * TD_ALIGNMENT;
+    p->room += TD_ALIGNMENT - p->room % TD_ALIGNMENT;
     p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
     for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
         const int64_t k = t % g->k[1] * g->gap[1], j = t / g->k[1];
@@ -319,7 +319,7 @@ static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
 static td_tensor *computed(const geometry *g, int role, td_dims shape,
                            td_tensor *a, td_tensor *b, td_tensor *bias)
 {
-    if (!td_on_host(a) && !td_self()->symbolic && td_numel(a) > 0) {
+    if (!td_on_host(a) && !td_self()->symbolic && g->n > 0) {
         td_tensor *y = td_reshape(by_columns(g, role, a, b), shape);
         return bias == NULL ? y
              : td_add(y, td_reshape(bias, TD_DIMS(-1, 1, 1)));
@@ -327,11 +327,11 @@ static td_tensor *computed(const geometry *g, int role, td_dims shape,
     td_tensor *out = td_tensor_new(shape, a->dtype, td_device_of(a));
     if (td_failed() || td_self()->symbolic || td_numel(out) == 0)
         return out;
-    if (role == WEIGHT || !td_on_host(a))
+    if (role == WEIGHT || !td_on_host(out))
         td_fill_all(out, td_int(0));
     a = td_contiguous(a);
     b = td_contiguous(b);
-    if (td_on_host(a))
+    if (td_on_host(out))
         run(g, role, bias != NULL ? td_contiguous(bias) : NULL,
             role == LARGE_SIDE ? out : a, role == WEIGHT ? out : b,
             role == FORWARD ? out : role == WEIGHT ? b : a);
@@ -426,7 +426,8 @@ bool convolution_rule(td_backward_pass *b)
                  td_v_get_int(td_attribute(b, 5), 1), back, &g))
         return false;
     if (td_needs(b, 0))
-        b->grad_in[0] = convolved(&g, grad, td_saved_input(b, 1), !back);
+        b->grad_in[0] = convolved(&g, grad, td_saved_input(b, 1),
+                                  !back);
     if (td_needs(b, 1)) {
         td_tensor *a = td_saved_input(b, 0);
         b->grad_in[1] = weighed(&g, back ? grad : a, back ? a : grad);

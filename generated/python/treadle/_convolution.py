@@ -14,9 +14,10 @@ def _convolve(name, n, input, weight, bias, lists, transposed, groups):
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2) or \
             any(len(v) not in (1, n) for v in lists):
         raise RuntimeError(
-            f"{name}: expected an input of {n + 2} dimensions (or {n + 1}"
-            f", without batch), a weight of {n + 2} and options of {n}; "
-            f"got {list(input.shape)}, {list(weight.shape)}, {lists}")
+            f"{name}: expected an input of {n + 2} dimensions (or "
+            f"{n + 1}, without batch), a weight of {n + 2} and options "
+            f"of {n}; got {list(input.shape)}, {list(weight.shape)}, "
+            f"{lists}")
     alone = input.ndim == n + 1
     input = input.unsqueeze(0) if alone else input
     if n == 1:

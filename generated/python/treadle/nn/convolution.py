@@ -31,13 +31,13 @@ class _Conv(Module):
         kind = type(self).__name__
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(f"{kind}: in_channels {in_channels} and "
-                             f"out_channels {out_channels} must be divisible by "
-                             f"groups {groups}")
+                             f"out_channels {out_channels} must be divisible "
+                             f"by groups {groups}")
         if isinstance(padding, str) and padding != "valid" and (
                 padding != "same" or set(self.stride) != {1}):
-            raise ValueError(f"{kind}: padding must be 'same' (with stride 1), "
-                             f"'valid' or integers, got {padding!r} with stride "
-                             f"{self.stride}")
+            raise ValueError(f"{kind}: padding must be 'same' (with stride 1),"
+                             f" 'valid' or integers, got {padding!r} with "
+                             f"stride {self.stride}")
         if padding_mode not in self._modes:
             raise ValueError(f"{kind}: padding_mode must be one of "
                              f"{self._modes}, got {padding_mode!r}")
@@ -80,8 +80,9 @@ class _Conv(Module):
             input = F.pad(input, [m for p in pairs[::-1] for m in p],
                           self.padding_mode)
             padding = 0
-        return self._function(input, self.weight, self.bias, self.stride,
-                              padding, self.dilation, self.groups)
+        return self._function(input, self.weight, self.bias,
+                              self.stride, padding, self.dilation,
+                              self.groups)
 
 
 class _Transposed(_Conv):
@@ -98,7 +99,7 @@ class _Transposed(_Conv):
 
     def _padding_for(self, input, size):
         n = self._dims
-        size = list(size)[-n:] if len(size) == input.ndim else list(size)
+        size = list(size[-n:] if len(size) == input.ndim else size)
         least = [(x - 1) * s - 2 * p + d * (k - 1) + 1
                  for x, s, p, d, k in
                  zip(input.shape[-n:], self.stride, self.padding,
@@ -114,9 +115,9 @@ class _Transposed(_Conv):
     def forward(self, input, output_size=None):
         extra = self.output_padding if output_size is None \
             else self._padding_for(input, output_size)
-        return self._function(input, self.weight, self.bias, self.stride,
-                              self.padding, extra, self.groups,
-                              self.dilation)
+        return self._function(input, self.weight, self.bias,
+                              self.stride, self.padding, extra,
+                              self.groups, self.dilation)
 
 
 def _make(base, function):
