@@ -181,7 +181,8 @@ bool td_formula_parse(const char *text, td_formula *out)
     return !r.bad && *r.at == '\0' && result == out->count - 1;
 }
 /* rules: function run_term */
-static td_value run_term(const td_term *t, const td_value *value)
+static td_value run_term(const td_term *t, const td_value *value,
+                         td_dtype dtype)
 {
     td_value in[3];
     bool tensors = false;
@@ -191,7 +192,7 @@ static td_value run_term(const td_term *t, const td_value *value)
     }
     if (!tensors)
         in[0] = td_v_tensor(td_full(TD_RANK_0, in[0].as.scalar,
-            (td_tensor_options){ .dtype = TD_FLOAT64 }));
+            (td_tensor_options){ .dtype = dtype }));
     return td_v_tensor(td_failed() ? NULL
         : td_run1(&td_ops[t->op], t->n, in, 0, NULL));
 }
@@ -200,14 +201,21 @@ bool td_formula_run(const td_formula *f, const char *names,
                     const td_value *bound, td_value *result)
 {
     td_value value[TD_TERMS];
+    td_dtype dtype = TD_FLOAT64;
+    for (int i = f->count - 1; i >= 0; i--) {
+        if (f->term[i].kind != TD_TERM_NAME)
+            continue;
+        value[i] = bound[strchr(names, f->term[i].name) - names];
+        if (value[i].kind == TD_TENSOR
+            && td_dtype_is_floating(td_dtype_of(value[i].as.tensor)))
+            dtype = td_dtype_of(value[i].as.tensor);
+    }
     for (int i = 0; i < f->count; i++) {
         const td_term *t = &f->term[i];
         if (t->kind == TD_TERM_CONSTANT)
             value[i] = td_v_float(t->constant);
-        else if (t->kind == TD_TERM_NAME)
-            value[i] = bound[strchr(names, t->name) - names];
-        else
-            value[i] = run_term(t, value);
+        else if (t->kind == TD_TERM_CALL)
+            value[i] = run_term(t, value, dtype);
         if (td_failed())
             return false;
     }

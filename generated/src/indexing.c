@@ -695,10 +695,10 @@ bool take_along_dim_kernel(td_call *call)
 }
 
 /* indexing: composites that write slices */
-static bool write_slices(td_call *call, td_tensor *source, int how)
+static bool write_slices(td_call *call, td_tensor *index,
+                         td_tensor *source, int how)
 {
     td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
     const char *op = call->op->name;
     int dim;
     if (!dim_of(call, &dim) || !is_index(op, index))
@@ -731,12 +731,13 @@ bool index_add_kernel(td_call *call)
     td_tensor *source = call->in[2].as.tensor;
     if (td_scalar_double(alpha->as.scalar) != 1)
         source = td_mul_scalar(source, alpha->as.scalar);
-    return write_slices(call, source, ADD);
+    return write_slices(call, call->in[1].as.tensor, source, ADD);
 }
 
 bool index_copy_kernel(td_call *call)
 {
-    return write_slices(call, call->in[2].as.tensor, SET);
+    return write_slices(call, call->in[1].as.tensor,
+                        call->in[2].as.tensor, SET);
 }
 
 bool index_fill_kernel(td_call *call)
@@ -750,7 +751,13 @@ bool index_fill_kernel(td_call *call)
         ? td_to(v->as.tensor, x->dtype)
         : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
               .dtype = x->dtype, .device = td_device_of(x) });
-    return write_slices(call, value, SET);
+    td_tensor *index = call->in[1].as.tensor;
+    if (value && td_requires_grad(value))
+        index = td_run1(&td_ops[TD_OP_unique], 1,
+            (td_value[]){ td_v_tensor(index) }, 4, (td_value[]){
+            td_v_bool(true), td_v_bool(false), td_v_bool(false),
+            td_v_none() });
+    return index && write_slices(call, index, value, SET);
 }
 
 /* indexing: kernel nonzero */
