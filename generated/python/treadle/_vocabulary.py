@@ -11,8 +11,9 @@ from itertools import (accumulate, combinations as _chosen,
 from . import _C, linalg
 from ._C import *
 from ._C import Tensor
-from ._arranging import _many, broadcast_tensors, split, tensor_split
-from ._elementwise import div
+from ._arranging import (_at, _deep, _many, broadcast_tensors, split,
+                         tensor_split)
+from ._elementwise import clamp, div
 from ._formulas import define
 from ._indexing import index_put
 from ._tensor import _give_methods, as_tensor
@@ -194,6 +195,17 @@ cdist(x1, x2, p=2.0, compute_mode=None) =
 pdist(input, p=2.0) = sub(
     *input[combinations(arange(0, len(input))).t()]).norm(p, 1)
 corrcoef(input) = _correlation(cov(input))
+hstack(tensors) =
+    cat([_deep(x, 1) for x in tensors], int(tensors[0].ndim > 1))
+vstack(tensors) = cat([_deep(x, 2) for x in tensors], 0)
+row_stack(tensors) = vstack(tensors)
+dstack(tensors) = cat([_deep(x, 3) for x in tensors], 2)
+column_stack(tensors) = cat(
+    [x if x.ndim > 1 else x.reshape(-1, 1) for x in tensors], 1)
+broadcast_to(input, size) = expand(input, size)
+fliplr(input) = flip(input, (_at("fliplr", _deep(input, 1), 1),))
+flipud(input) = flip(input, (_at("flipud", input, 0),))
+argwhere(input) = nonzero(input)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1) =
     _written(src, input.clone(), lambda x: slice(x, dim, start or 0,
         x.shape[dim] if end is None else end, step))
@@ -227,6 +239,12 @@ dsplit(input, indices_or_sections) =
     _cut("dsplit", input, indices_or_sections, 2, 3)
 logit(input, eps=None) = (lambda p: (p / (1 - p)).log())(
     input if eps is None else input.clamp(eps, 1 - eps))
+equal(input, other) = (
+    input.shape == other.shape and (input == other).all().item())
+allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) =
+    isclose(input, other, rtol, atol, equal_nan).all().item()
+clamp_min(input, min) = clamp(input, min)
+clamp_max(input, max) = clamp(input, None, max)
 float_power(input, exponent) = pow(*(x.double()
     if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
 rsub(input, other, *, alpha=1) = other - alpha * input
