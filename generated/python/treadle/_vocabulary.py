@@ -188,8 +188,6 @@ bilinear(input1, input2, weight, bias=None) =
     einsum("...i,oij,...j->...o", (input1, weight, input2))
     + (0 if bias is None else bias)
 dist(input, other, p=2) = (input - other).norm(p)
-pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) =
-    (x1 - x2 + eps).norm(p, -1, keepdim)
 cdist(x1, x2, p=2.0, compute_mode=None) =
     (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
 pdist(input, p=2.0) = sub(
@@ -260,6 +258,16 @@ cumulative_trapezoid(y, x=None, *, dx=1, dim=-1) =
 softmin(input, dim=-1, _stacklevel=3, dtype=None) =
     softmax(-input, dim, dtype=dtype)
 adjoint(input) = input.mT
+get_device(input) = input.device.index if input.is_cuda else -1
+is_complex(input) = False
+is_conj(input) = False
+is_neg(input) = False
+is_nonzero(input) = builtins.bool(input)
+is_pinned(input, device=None) = False
+is_same_size(input, other) = input.shape == other.shape
+is_signed(input) = input.dtype.is_signed
+pin_memory(input, device=None) = input
+real(input) = input
 conj(input) = input
 conj_physical(input) = input
 positive(input) = input
@@ -268,6 +276,7 @@ resolve_neg(input) = input
 """)
 # vocabulary: make methods of functions
 trapz, sgn, split_with_sizes = trapezoid, sign, split
+pairwise_distance = _F.pairwise_distance
 __all__ = [name for name in set(globals()) - _before if name[0] != "_"]
 
 
@@ -293,8 +302,8 @@ _give_methods(type("_Methods", (), dict(
 for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
         put scatter_reduce""".split():
     setattr(Tensor, _name + "_", _updating(_name))
-for _name in """bilinear channel_shuffle gumbel_softmax pdist
-        pairwise_distance softmin""".split():
+for _name in ("bilinear", "channel_shuffle", "gumbel_softmax", "pdist",
+              "softmin"):
     setattr(_F, _name, globals()[_name])
 vars(linalg).update(
     matmul=matmul, matrix_power=matrix_power, diagonal=lambda A, *,
