@@ -88,11 +88,6 @@ def broadcast_shapes(*shapes):
     return _C.Size(out)
 
 
-def broadcast_to(input, size):
-    """A view of the input, repeated to the size."""
-    return _C.expand(input, size)
-
-
 def broadcast_tensors(*tensors):
     """Views of all tensors in one shape."""
     tensors = _many(tensors)
@@ -137,28 +132,6 @@ def _deep(x, rank):
 atleast_1d = _at_least(1, "atleast_1d")
 atleast_2d = _at_least(2, "atleast_2d")
 atleast_3d = _at_least(3, "atleast_3d")
-
-
-def hstack(tensors):
-    """Joined along columns; vectors end to end."""
-    wide = [_deep(x, 1) for x in tensors]
-    return _C.cat(wide, 0 if wide and wide[0].ndim == 1 else 1)
-
-
-def vstack(tensors):
-    """Joined along rows; a vector is a row."""
-    return _C.cat([_deep(x, 2) for x in tensors], 0)
-
-
-def dstack(tensors):
-    """Joined along the third dimension."""
-    return _C.cat([_deep(x, 3) for x in tensors], 2)
-
-
-def column_stack(tensors):
-    """Joined along columns; a vector is a column."""
-    return _C.cat([x.reshape(x.numel(), 1) if x.ndim < 2 else x
-                   for x in tensors], 1)
 
 
 def cartesian_prod(*tensors):
@@ -224,16 +197,6 @@ def repeat_interleave(input, repeats=None, dim=None, *,
                                 output_size=output_size)
 
 
-def fliplr(input):
-    """Columns in backward order."""
-    return _C.flip(input, (_at("fliplr", _deep(input, 1), 1),))
-
-
-def flipud(input):
-    """Rows in backward order."""
-    return _C.flip(input, (_at("flipud", input, 0),))
-
-
 def _repeat(self, *repeats):
     return _C.repeat(self, _many(repeats))
 
@@ -246,12 +209,11 @@ def _as(op):
     return method
 
 
-row_stack = vstack
 moveaxis, swapaxes, swapdims = _C.movedim, _C.transpose, _C.transpose
 ger, pixel_shuffle = _C.outer, _C.pixel_shuffle
 __all__ = [name for name in globals() if name[0] not in "_T"]
-for _name in """split chunk tensor_split unbind
-        broadcast_to repeat_interleave fliplr flipud""".split():
+for _name in ("split", "chunk", "tensor_split", "unbind",
+              "repeat_interleave"):
     setattr(Tensor, _name, globals()[_name])
 Tensor.moveaxis = Tensor.movedim
 Tensor.swapaxes = Tensor.swapdims = Tensor.transpose

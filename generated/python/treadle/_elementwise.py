@@ -39,18 +39,6 @@ def round(input, *, decimals=0):
     return _C.round(input * scale) / scale
 
 
-def equal(input, other):
-    """Whether two tensors have the same shape and elements."""
-    return (input.shape == other.shape
-            and (input == other).all().item())
-
-
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close; see isclose."""
-    close = _C.isclose(input, other, rtol, atol, equal_nan)
-    return close.all().item()
-
-
 @_wraps(_C.clamp)
 def clamp(input, min=None, max=None):
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
@@ -59,16 +47,6 @@ def clamp(input, min=None, max=None):
         if bound is not None:
             input = _C.where(outside(input, bound), bound, input)
     return input
-
-
-def clamp_min(input, min):
-    """Each element, or min where that is greater."""
-    return clamp(input, min)
-
-
-def clamp_max(input, max):
-    """Each element, or max where that is smaller."""
-    return clamp(input, None, max)
 
 
 for _name, _op in list(globals().items()):

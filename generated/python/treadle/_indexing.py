@@ -15,11 +15,6 @@ def nonzero(input, *, as_tuple=False):
     return tuple(_C.select(rows, 1, d) for d in range(rows.shape[1]))
 
 
-def argwhere(input):
-    """Coordinates of the elements that are not zero, a row each."""
-    return _C.nonzero(input)
-
-
 def where(condition, input=None, other=None):
     """input where condition holds, else other; alone: its places."""
     if input is None and other is None:

@@ -549,34 +549,6 @@ class _Methods:
     def real(self):
         """The tensor itself."""
         return self
-
-    def get_device(self):
-        """The number of the CUDA device, or -1."""
-        return self.device.index if self.is_cuda else -1
-
-    def is_signed(self):
-        """Whether the dtype holds negative numbers."""
-        return self.dtype.is_signed
-
-    def is_nonzero(self):
-        """Whether the only element is not zero."""
-        return bool(self)
-
-    def is_complex(self):
-        """False: there are no complex tensors."""
-        return False
-
-    def is_same_size(self, other):
-        """Whether two tensors have the same shape."""
-        return self.shape == other.shape
-
-    def is_pinned(self, device=None):
-        """False: no memory is pinned."""
-        return False
-
-    def pin_memory(self, device=None):
-        """The tensor itself: no memory is pinned."""
-        return self
     def __reversed__(self):
         n = len(self) if self.ndim else 0
         return self.index_select(0, _C.arange(n - 1, -1, -1)) if n else self
@@ -600,8 +572,7 @@ def _like(make):
 
 for _name in "empty", "zeros", "ones", "full":
     setattr(Tensor, "new_" + _name, _like(getattr(_C, _name)))
-for _name in ("is_floating_point", "is_nonzero", "is_complex", "numel",
-              "is_same_size"):
+for _name in "is_floating_point", "numel":
     globals()[_name] = getattr(Tensor, _name)
 for _second, _first in {"ndimension": "dim", "H": "T", "mH": "mT",
                         "ravel": "flatten", "concat": "cat",

@@ -237,7 +237,7 @@ _ABSENT = {
         solve_triangular svd svd_lowrank svdvals symeig
         triangular_solve""",
     "there are no complex tensors": """angle cdouble cfloat chalf
-        complex complex64 complex128 fft ifft imag is_conj istft polar
+        complex complex64 complex128 fft ifft imag istft polar
         rfft stft view_as_complex view_as_real""",
     "there are no sparse tensors": """coalesce col_indices
         crow_indices hspmm indices smm sparse sparse_coo_tensor

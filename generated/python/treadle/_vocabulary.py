@@ -11,8 +11,9 @@ from itertools import (accumulate, combinations as _chosen,
 from . import _C, linalg
 from ._C import *
 from ._C import Tensor
-from ._arranging import _many, broadcast_tensors, split, tensor_split
-from ._elementwise import div
+from ._arranging import (_at, _deep, _many, broadcast_tensors, split,
+                         tensor_split)
+from ._elementwise import clamp, div
 from ._formulas import define
 from ._indexing import index_put
 from ._tensor import _give_methods, as_tensor
@@ -187,13 +188,22 @@ bilinear(input1, input2, weight, bias=None) =
     einsum("...i,oij,...j->...o", (input1, weight, input2))
     + (0 if bias is None else bias)
 dist(input, other, p=2) = (input - other).norm(p)
-pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) =
-    (x1 - x2 + eps).norm(p, -1, keepdim)
 cdist(x1, x2, p=2.0, compute_mode=None) =
     (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
 pdist(input, p=2.0) = sub(
     *input[combinations(arange(0, len(input))).t()]).norm(p, 1)
 corrcoef(input) = _correlation(cov(input))
+hstack(tensors) =
+    cat([_deep(x, 1) for x in tensors], int(tensors[0].ndim > 1))
+vstack(tensors) = cat([_deep(x, 2) for x in tensors], 0)
+row_stack(tensors) = vstack(tensors)
+dstack(tensors) = cat([_deep(x, 3) for x in tensors], 2)
+column_stack(tensors) = cat(
+    [x if x.ndim > 1 else x.reshape(-1, 1) for x in tensors], 1)
+broadcast_to(input, size) = expand(input, size)
+fliplr(input) = flip(input, (_at("fliplr", _deep(input, 1), 1),))
+flipud(input) = flip(input, (_at("flipud", input, 0),))
+argwhere(input) = nonzero(input)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1) =
     _written(src, input.clone(), lambda x: slice(x, dim, start or 0,
         x.shape[dim] if end is None else end, step))
@@ -227,6 +237,12 @@ dsplit(input, indices_or_sections) =
     _cut("dsplit", input, indices_or_sections, 2, 3)
 logit(input, eps=None) = (lambda p: (p / (1 - p)).log())(
     input if eps is None else input.clamp(eps, 1 - eps))
+equal(input, other) = (
+    input.shape == other.shape and (input == other).all().item())
+allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) =
+    isclose(input, other, rtol, atol, equal_nan).all().item()
+clamp_min(input, min) = clamp(input, min)
+clamp_max(input, max) = clamp(input, None, max)
 float_power(input, exponent) = pow(*(x.double()
     if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
 rsub(input, other, *, alpha=1) = other - alpha * input
@@ -242,6 +258,16 @@ cumulative_trapezoid(y, x=None, *, dx=1, dim=-1) =
 softmin(input, dim=-1, _stacklevel=3, dtype=None) =
     softmax(-input, dim, dtype=dtype)
 adjoint(input) = input.mT
+get_device(input) = input.device.index if input.is_cuda else -1
+is_complex(input) = False
+is_conj(input) = False
+is_neg(input) = False
+is_nonzero(input) = builtins.bool(input)
+is_pinned(input, device=None) = False
+is_same_size(input, other) = input.shape == other.shape
+is_signed(input) = input.dtype.is_signed
+pin_memory(input, device=None) = input
+real(input) = input
 conj(input) = input
 conj_physical(input) = input
 positive(input) = input
@@ -250,6 +276,7 @@ resolve_neg(input) = input
 """)
 # vocabulary: make methods of functions
 trapz, sgn, split_with_sizes = trapezoid, sign, split
+pairwise_distance = _F.pairwise_distance
 __all__ = [name for name in set(globals()) - _before if name[0] != "_"]
 
 
@@ -275,8 +302,8 @@ _give_methods(type("_Methods", (), dict(
 for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
         put scatter_reduce""".split():
     setattr(Tensor, _name + "_", _updating(_name))
-for _name in """bilinear channel_shuffle gumbel_softmax pdist
-        pairwise_distance softmin""".split():
+for _name in ("bilinear", "channel_shuffle", "gumbel_softmax", "pdist",
+              "softmin"):
     setattr(_F, _name, globals()[_name])
 vars(linalg).update(
     matmul=matmul, matrix_power=matrix_power, diagonal=lambda A, *,
