@@ -355,74 +355,48 @@ static double either(td_opt_f64 given, double otherwise)
 {
     return given.given ? given.value : otherwise;
 }
-static td_optimiser *adam(const char *name,
-                          td_tensor *const *parameters, int count,
-                          double rate, td_adam_options o,
-                          bool decoupled)
+static const struct {
+    const char *name, *second, *third;
+    int op, n_in, n_attr;
+    unsigned uses;
+    double eps, decay;
+} adapting[] = {
+    [TD_ADAM] = { "adam", "beta2", "beta1", TD_OP_adam_step_,
+                  6, 7, 7, 1e-8, 0 },
+    [TD_ADAMW] = { "adamw", "beta2", "beta1", TD_OP_adam_step_,
+                   6, 7, 7, 1e-8, 0.01 },
+    [TD_RMSPROP] = { "rmsprop", "alpha", "momentum",
+                     TD_OP_rmsprop_step_, 6, 6, 3, 1e-8, 0 },
+    [TD_ADAGRAD] = { "adagrad", "lr_decay", "momentum",
+                     TD_OP_adagrad_step_, 4, 5, 3, 1e-10, 0 },
+};
+td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
+                       int count, double rate, td_adapt_options o)
 {
-    const setting settings[] = { { "learning rate", rate, false },
-        { "beta2", either(o.beta2, 0.999), true },
-        { "eps", either(o.eps, 1e-8), false },
-        { "weight_decay", either(o.weight_decay,
-                                 decoupled ? 0.01 : 0), false },
-        { "beta1", either(o.beta1, 0.9), true } };
-    if (td_failed() || !check_settings(name, settings, 5)
-        || !check_parameters(name, parameters, count))
+    const bool adam = rule == TD_ADAM || rule == TD_ADAMW;
+    const setting s[] = { { "learning rate", rate, false },
+        { adapting[rule].second, adam ? either(o.beta2, 0.999)
+          : rule == TD_ADAGRAD ? o.lr_decay : either(o.alpha, 0.99),
+          adam },
+        { "eps", either(o.eps, adapting[rule].eps), false },
+        { "weight_decay", either(o.weight_decay, adapting[rule].decay),
+          false },
+        { adapting[rule].third, adam ? either(o.beta1, 0.9)
+                                     : o.momentum, adam } };
+    if (td_failed() || !check_settings(adapting[rule].name, s, 5)
+        || !check_parameters(adapting[rule].name, parameters, count))
         return NULL;
+    const unsigned more = adam ? (unsigned)o.amsgrad << 3
+        : rule != TD_RMSPROP ? 0
+        : (unsigned)o.centered << 2 | (unsigned)(o.momentum > 0) << 3;
     return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_adam_step_], .n_in = 6, .n_attr = 7,
-        .uses = o.amsgrad ? 15 : 7, .attr = { td_v_float(rate),
-            td_v_float(settings[1].value),
-            td_v_float(settings[2].value),
-            td_v_float(settings[3].value), td_v_bool(o.maximize),
-            td_v_float(settings[4].value), td_v_bool(decoupled) } },
-        parameters, count);
-}
-td_optimiser *td_adam(td_tensor *const *parameters, int count,
-                      double rate, td_adam_options options)
-{
-    return adam("adam", parameters, count, rate, options, false);
-}
-td_optimiser *td_adamw(td_tensor *const *parameters, int count,
-                       double rate, td_adam_options options)
-{
-    return adam("adamw", parameters, count, rate, options, true);
-}
-td_optimiser *td_rmsprop(td_tensor *const *parameters, int count,
-                         double rate, td_rmsprop_options o)
-{
-    const setting settings[] = { { "learning rate", rate, false },
-        { "alpha", either(o.alpha, 0.99), false },
-        { "eps", either(o.eps, 1e-8), false },
-        { "weight_decay", o.weight_decay, false },
-        { "momentum", o.momentum, false } };
-    if (td_failed() || !check_settings("rmsprop", settings, 5)
-        || !check_parameters("rmsprop", parameters, count))
-        return NULL;
-    return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_rmsprop_step_], .n_in = 6, .n_attr = 6,
-        .uses = 3 | (unsigned)o.centered << 2
-              | (unsigned)(o.momentum > 0) << 3,
-        .attr = { td_v_float(rate), td_v_float(settings[1].value),
-            td_v_float(settings[2].value), td_v_float(o.weight_decay),
-            td_v_bool(o.maximize), td_v_float(o.momentum) } },
-        parameters, count);
-}
-td_optimiser *td_adagrad(td_tensor *const *parameters, int count,
-                         double rate, td_adagrad_options o)
-{
-    const setting settings[] = { { "learning rate", rate, false },
-        { "lr_decay", o.lr_decay, false },
-        { "eps", either(o.eps, 1e-10), false },
-        { "weight_decay", o.weight_decay, false } };
-    if (td_failed() || !check_settings("adagrad", settings, 4)
-        || !check_parameters("adagrad", parameters, count))
-        return NULL;
-    return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_adagrad_step_], .n_in = 4, .n_attr = 5,
-        .uses = 3, .attr = { td_v_float(rate), td_v_float(o.lr_decay),
-            td_v_float(settings[2].value), td_v_float(o.weight_decay),
-            td_v_bool(o.maximize) } }, parameters, count);
+        .op = &td_ops[adapting[rule].op], .n_in = adapting[rule].n_in,
+        .n_attr = adapting[rule].n_attr,
+        .uses = adapting[rule].uses | more,
+        .attr = { td_v_float(rate), td_v_float(s[1].value),
+            td_v_float(s[2].value), td_v_float(s[3].value),
+            td_v_bool(o.maximize), td_v_float(s[4].value),
+            td_v_bool(rule == TD_ADAMW) } }, parameters, count);
 }
 /* optimisers: function step_parameter */
 static void step_parameter(td_optimiser *o, int i)
