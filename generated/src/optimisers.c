@@ -3,38 +3,13 @@
 #include "autograd.h"
 #include "device.h"
 #include "optimisers.h"
+#include "optimisers-kernels.h"
 #include "registry.h"
 #include "require.h"
 #include <math.h>
 #include <treadle/treadle.h>
 
-/* optimisers: struct step */
-typedef struct {
-    void *theta, *state[3];      /* NULL: none; state[0] is m */
-    const void *g;
-    double rate, mu, take, decay, sign;
-    bool nesterov;
-    /* optimisers: numbers of a step that adapts */
-    double keep, follow, scale, eps, shrink, later;
-    bool leads;                  /* the mean takes the gradient's place */
-} step;
-/* optimisers: kernels that take one step */
-#define T float
-#define NAME sgd_float32
-#include "optimisers-sgd.inc"
-#define T double
-#define NAME sgd_float64
-#include "optimisers-sgd.inc"
-#define T float
-#define NAME adaptive_float32
-#define ROOT sqrtf
-#include "optimisers-adaptive.inc"
-#define T double
-#define NAME adaptive_float64
-#define ROOT sqrt
-#include "optimisers-adaptive.inc"
 /* optimisers: function step_part */
-typedef void step_loop(const step *s, int64_t begin, int64_t end);
 typedef struct { const step *s; step_loop *loop; } step_job;
 
 static bool step_part(void *context, int64_t begin, int64_t end,
@@ -171,7 +146,7 @@ static bool step_elsewhere(const td_call *call, td_tensor *p,
 /* optimisers: function run_step */
 /* The states are the inputs from number `first` on. */
 static td_tensor *run_step(const td_call *call, step *s,
-                           step_loop *const loops[2], int first)
+                           step_loop *const *loops, int first)
 {
     td_tensor *theta = call->in[0].as.tensor;
     td_tensor *g = call->in[1].as.tensor;
@@ -206,7 +181,6 @@ static td_tensor *run_step(const td_call *call, step *s,
 /* optimisers: kernel sgd_step_kernel */
 bool sgd_step_kernel(td_call *call)
 {
-    static step_loop *const loops[] = { sgd_float64, sgd_float32 };
     const td_value *at = call->attr;
     const bool first = td_v_get_bool(&at[6]);
     step s = {
@@ -216,13 +190,12 @@ bool sgd_step_kernel(td_call *call)
         .sign = td_v_get_bool(&at[5]) ? -1 : 1,
         .nesterov = td_v_get_bool(&at[4]) };
     return matches(call, 1) && matches(call, 2)
-        && td_return(call, run_step(call, &s, loops, 2));
+        && td_return(call, run_step(call, &s,
+            TD_ISA_PICK(td_step_level)->sgd, 2));
 }
 /* optimisers: kernel adaptive_kernel */
 bool adaptive_kernel(td_call *call)
 {
-    static step_loop *const loops[] = { adaptive_float64,
-                                        adaptive_float32 };
     td_tensor *count = call->in[2].as.tensor;
     step s = settings_of(call->op, call->attr);
     double t = 1;
@@ -240,7 +213,8 @@ bool adaptive_kernel(td_call *call)
         s.scale = 1 / sqrt(1 - pow(s.keep, t));
     }
     s.rate /= 1 + (t - 1) * s.later;
-    td_tensor *theta = run_step(call, &s, loops, 3);
+    td_tensor *theta = run_step(call, &s,
+        TD_ISA_PICK(td_step_level)->adaptive, 3);
     td_scope_begin();               /* for what td_fill_ returns */
     td_fill_(count, td_float(t));
     td_scope_end();
