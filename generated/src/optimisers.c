@@ -3,38 +3,13 @@
 #include "autograd.h"
 #include "device.h"
 #include "optimisers.h"
+#include "optimisers-kernels.h"
 #include "registry.h"
 #include "require.h"
 #include <math.h>
 #include <treadle/treadle.h>
 
-/* optimisers: struct step */
-typedef struct {
-    void *theta, *state[3];      /* NULL: none; state[0] is m */
-    const void *g;
-    double rate, mu, take, decay, sign;
-    bool nesterov;
-    /* optimisers: numbers of a step that adapts */
-    double keep, follow, scale, eps, shrink, later;
-    bool leads;                  /* the mean takes the gradient's place */
-} step;
-/* optimisers: kernels that take one step */
-#define T float
-#define NAME sgd_float32
-#include "optimisers-sgd.inc"
-#define T double
-#define NAME sgd_float64
-#include "optimisers-sgd.inc"
-#define T float
-#define NAME adaptive_float32
-#define ROOT sqrtf
-#include "optimisers-adaptive.inc"
-#define T double
-#define NAME adaptive_float64
-#define ROOT sqrt
-#include "optimisers-adaptive.inc"
 /* optimisers: function step_part */
-typedef void step_loop(const step *s, int64_t begin, int64_t end);
 typedef struct { const step *s; step_loop *loop; } step_job;
 
 static bool step_part(void *context, int64_t begin, int64_t end,
@@ -171,7 +146,7 @@ static bool step_elsewhere(const td_call *call, td_tensor *p,
 /* optimisers: function run_step */
 /* The states are the inputs from number `first` on. */
 static td_tensor *run_step(const td_call *call, step *s,
-                           step_loop *const loops[2], int first)
+                           step_loop *const *loops, int first)
 {
     td_tensor *theta = call->in[0].as.tensor;
     td_tensor *g = call->in[1].as.tensor;
@@ -206,7 +181,6 @@ static td_tensor *run_step(const td_call *call, step *s,
 /* optimisers: kernel sgd_step_kernel */
 bool sgd_step_kernel(td_call *call)
 {
-    static step_loop *const loops[] = { sgd_float64, sgd_float32 };
     const td_value *at = call->attr;
     const bool first = td_v_get_bool(&at[6]);
     step s = {
@@ -216,13 +190,12 @@ bool sgd_step_kernel(td_call *call)
         .sign = td_v_get_bool(&at[5]) ? -1 : 1,
         .nesterov = td_v_get_bool(&at[4]) };
     return matches(call, 1) && matches(call, 2)
-        && td_return(call, run_step(call, &s, loops, 2));
+        && td_return(call, run_step(call, &s,
+            TD_ISA_PICK(td_step_level)->sgd, 2));
 }
 /* optimisers: kernel adaptive_kernel */
 bool adaptive_kernel(td_call *call)
 {
-    static step_loop *const loops[] = { adaptive_float64,
-                                        adaptive_float32 };
     td_tensor *count = call->in[2].as.tensor;
     step s = settings_of(call->op, call->attr);
     double t = 1;
@@ -240,7 +213,8 @@ bool adaptive_kernel(td_call *call)
         s.scale = 1 / sqrt(1 - pow(s.keep, t));
     }
     s.rate /= 1 + (t - 1) * s.later;
-    td_tensor *theta = run_step(call, &s, loops, 3);
+    td_tensor *theta = run_step(call, &s,
+        TD_ISA_PICK(td_step_level)->adaptive, 3);
     td_scope_begin();               /* for what td_fill_ returns */
     td_fill_(count, td_float(t));
     td_scope_end();
@@ -355,74 +329,48 @@ static double either(td_opt_f64 given, double otherwise)
 {
     return given.given ? given.value : otherwise;
 }
-static td_optimiser *adam(const char *name,
-                          td_tensor *const *parameters, int count,
-                          double rate, td_adam_options o,
-                          bool decoupled)
+static const struct {
+    const char *name, *second, *third;
+    int op, n_in, n_attr;
+    unsigned uses;
+    double eps, decay;
+} adapting[] = {
+    [TD_ADAM] = { "adam", "beta2", "beta1", TD_OP_adam_step_,
+                  6, 7, 7, 1e-8, 0 },
+    [TD_ADAMW] = { "adamw", "beta2", "beta1", TD_OP_adam_step_,
+                   6, 7, 7, 1e-8, 0.01 },
+    [TD_RMSPROP] = { "rmsprop", "alpha", "momentum",
+                     TD_OP_rmsprop_step_, 6, 6, 3, 1e-8, 0 },
+    [TD_ADAGRAD] = { "adagrad", "lr_decay", "momentum",
+                     TD_OP_adagrad_step_, 4, 5, 3, 1e-10, 0 },
+};
+td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
+                       int count, double rate, td_adapt_options o)
 {
-    const setting settings[] = { { "learning rate", rate, false },
-        { "beta2", either(o.beta2, 0.999), true },
-        { "eps", either(o.eps, 1e-8), false },
-        { "weight_decay", either(o.weight_decay,
-                                 decoupled ? 0.01 : 0), false },
-        { "beta1", either(o.beta1, 0.9), true } };
-    if (td_failed() || !check_settings(name, settings, 5)
-        || !check_parameters(name, parameters, count))
+    const bool adam = rule == TD_ADAM || rule == TD_ADAMW;
+    const setting s[] = { { "learning rate", rate, false },
+        { adapting[rule].second, adam ? either(o.beta2, 0.999)
+          : rule == TD_ADAGRAD ? o.lr_decay : either(o.alpha, 0.99),
+          adam },
+        { "eps", either(o.eps, adapting[rule].eps), false },
+        { "weight_decay", either(o.weight_decay, adapting[rule].decay),
+          false },
+        { adapting[rule].third, adam ? either(o.beta1, 0.9)
+                                     : o.momentum, adam } };
+    if (td_failed() || !check_settings(adapting[rule].name, s, 5)
+        || !check_parameters(adapting[rule].name, parameters, count))
         return NULL;
+    const unsigned more = adam ? (unsigned)o.amsgrad << 3
+        : rule != TD_RMSPROP ? 0
+        : (unsigned)o.centered << 2 | (unsigned)(o.momentum > 0) << 3;
     return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_adam_step_], .n_in = 6, .n_attr = 7,
-        .uses = o.amsgrad ? 15 : 7, .attr = { td_v_float(rate),
-            td_v_float(settings[1].value),
-            td_v_float(settings[2].value),
-            td_v_float(settings[3].value), td_v_bool(o.maximize),
-            td_v_float(settings[4].value), td_v_bool(decoupled) } },
-        parameters, count);
-}
-td_optimiser *td_adam(td_tensor *const *parameters, int count,
-                      double rate, td_adam_options options)
-{
-    return adam("adam", parameters, count, rate, options, false);
-}
-td_optimiser *td_adamw(td_tensor *const *parameters, int count,
-                       double rate, td_adam_options options)
-{
-    return adam("adamw", parameters, count, rate, options, true);
-}
-td_optimiser *td_rmsprop(td_tensor *const *parameters, int count,
-                         double rate, td_rmsprop_options o)
-{
-    const setting settings[] = { { "learning rate", rate, false },
-        { "alpha", either(o.alpha, 0.99), false },
-        { "eps", either(o.eps, 1e-8), false },
-        { "weight_decay", o.weight_decay, false },
-        { "momentum", o.momentum, false } };
-    if (td_failed() || !check_settings("rmsprop", settings, 5)
-        || !check_parameters("rmsprop", parameters, count))
-        return NULL;
-    return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_rmsprop_step_], .n_in = 6, .n_attr = 6,
-        .uses = 3 | (unsigned)o.centered << 2
-              | (unsigned)(o.momentum > 0) << 3,
-        .attr = { td_v_float(rate), td_v_float(settings[1].value),
-            td_v_float(settings[2].value), td_v_float(o.weight_decay),
-            td_v_bool(o.maximize), td_v_float(o.momentum) } },
-        parameters, count);
-}
-td_optimiser *td_adagrad(td_tensor *const *parameters, int count,
-                         double rate, td_adagrad_options o)
-{
-    const setting settings[] = { { "learning rate", rate, false },
-        { "lr_decay", o.lr_decay, false },
-        { "eps", either(o.eps, 1e-10), false },
-        { "weight_decay", o.weight_decay, false } };
-    if (td_failed() || !check_settings("adagrad", settings, 4)
-        || !check_parameters("adagrad", parameters, count))
-        return NULL;
-    return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_adagrad_step_], .n_in = 4, .n_attr = 5,
-        .uses = 3, .attr = { td_v_float(rate), td_v_float(o.lr_decay),
-            td_v_float(settings[2].value), td_v_float(o.weight_decay),
-            td_v_bool(o.maximize) } }, parameters, count);
+        .op = &td_ops[adapting[rule].op], .n_in = adapting[rule].n_in,
+        .n_attr = adapting[rule].n_attr,
+        .uses = adapting[rule].uses | more,
+        .attr = { td_v_float(rate), td_v_float(s[1].value),
+            td_v_float(s[2].value), td_v_float(s[3].value),
+            td_v_bool(o.maximize), td_v_float(s[4].value),
+            td_v_bool(rule == TD_ADAMW) } }, parameters, count);
 }
 /* optimisers: function step_parameter */
 static void step_parameter(td_optimiser *o, int i)

@@ -57,25 +57,24 @@ static void golden_trajectories(void **state)
 
 typedef td_optimiser *maker(td_tensor *const *p);
 
-#define MAKER(name, kind, rate, ...)                              \
+#define MAKER(name, rule, ...)                                    \
     static td_optimiser *name(td_tensor *const *p)                \
     {                                                             \
-        return td_##kind(p, 1, rate,                              \
-                         (td_##kind##_options){ __VA_ARGS__ });   \
+        return td_adapt(rule, p, 1, .1,                           \
+                        (td_adapt_options){ __VA_ARGS__ });       \
     }
-typedef td_adam_options td_adamw_options;
-MAKER(plain_adam, adam, .1, .maximize = false)
-MAKER(decaying_adam, adam, .1, .weight_decay = td_some(.1))
-MAKER(amsgrad, adam, .1, .beta1 = td_some(.9), .beta2 = td_some(.5),
+MAKER(plain_adam, TD_ADAM, .maximize = false)
+MAKER(decaying_adam, TD_ADAM, .weight_decay = td_some(.1))
+MAKER(amsgrad, TD_ADAM, .beta1 = td_some(.9), .beta2 = td_some(.5),
       .amsgrad = true)
-MAKER(climbing_adam, adam, .1, .beta1 = td_some(0), .beta2 = td_some(.9),
+MAKER(climbing_adam, TD_ADAM, .beta1 = td_some(0), .beta2 = td_some(.9),
       .maximize = true)
-MAKER(plain_adamw, adamw, .1, .maximize = false)
-MAKER(plain_rmsprop, rmsprop, .1, .maximize = false)
-MAKER(centred_rmsprop, rmsprop, .1, .centered = true, .momentum = .5,
-      .weight_decay = .1)
-MAKER(plain_adagrad, adagrad, .1, .maximize = false)
-MAKER(slowing_adagrad, adagrad, .1, .lr_decay = .1, .weight_decay = .1)
+MAKER(plain_adamw, TD_ADAMW, .maximize = false)
+MAKER(plain_rmsprop, TD_RMSPROP, .maximize = false)
+MAKER(centred_rmsprop, TD_RMSPROP, .centered = true, .momentum = .5,
+      .weight_decay = td_some(.1))
+MAKER(plain_adagrad, TD_ADAGRAD, .maximize = false)
+MAKER(slowing_adagrad, TD_ADAGRAD, .lr_decay = .1, .weight_decay = td_some(.1))
 
 /* Ten steps; the numbers are those of tests/python/test_optim.py. */
 static void steps_that_adapt_follow_pytorch(void **state)
@@ -125,7 +124,8 @@ static void adam_treats_every_element_alike(void **state)
     td_optimiser *o[2];
     for (int k = 0; k < 2; k++) {
         td_set_requires_grad(p[k], true);
-        o[k] = td_adam(&p[k], 1, .1, (td_adam_options){ .amsgrad = true,
+        o[k] = td_adapt(TD_ADAM, &p[k], 1, .1, (td_adapt_options){
+            .amsgrad = true,
             .weight_decay = td_some(.1) });
         for (int t = 0; t < 3; t++) {
             td_set_grad(p[k], td_full(td_shape_of(p[k]),
@@ -267,14 +267,16 @@ static void wrong_settings_are_refused(void **state)
     refused(td_sgd(missing, 1, .1, none),
             TD_ERROR_VALUE, "parameter 0 is NULL");
     refused(td_sgd(result, 1, .1, none), TD_ERROR_VALUE, "not a leaf");
-    refused(td_adam(&p, 1, .1, (td_adam_options){
+    refused(td_adapt(TD_ADAM, &p, 1, .1, (td_adapt_options){
         .beta1 = td_some(1) }), TD_ERROR_VALUE, "beta1 1 must be a number "
         ">= 0 and < 1");
-    refused(td_adamw(&p, 1, -1, (td_adam_options)TD_DEFAULTS),
+    refused(td_adapt(TD_ADAMW, &p, 1, -1, (td_adapt_options)TD_DEFAULTS),
             TD_ERROR_VALUE, "adamw: learning rate -1");
-    refused(td_rmsprop(&p, 1, .1, (td_rmsprop_options){ .momentum = NAN }),
+    refused(td_adapt(TD_RMSPROP, &p, 1, .1, (td_adapt_options){
+        .momentum = NAN }),
             TD_ERROR_VALUE, "momentum");
-    refused(td_adagrad(result, 1, .1, (td_adagrad_options)TD_DEFAULTS),
+    refused(td_adapt(TD_ADAGRAD, result, 1, .1,
+                     (td_adapt_options)TD_DEFAULTS),
             TD_ERROR_VALUE, "not a leaf");
     refused(td_step(NULL), TD_ERROR_VALUE, "optimiser is NULL");
     refused(td_zero_grad(NULL), TD_ERROR_VALUE, "optimiser is NULL");

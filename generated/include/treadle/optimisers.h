@@ -24,32 +24,21 @@ typedef struct {
 TD_API td_optimiser *td_sgd(td_tensor *const *parameters, int count,
                             double rate, td_sgd_options options);
 /* optimisers: prototypes of optimisers that adapt */
+typedef enum { TD_ADAM, TD_ADAMW, TD_RMSPROP, TD_ADAGRAD } td_adapting;
 typedef struct {
-    td_opt_f64 beta1, beta2, eps;    /* 0.9, 0.999, 1e-8 */
-    td_opt_f64 weight_decay;         /* 0; 0.01 for adamw */
+    td_opt_f64 beta1, beta2;     /* 0.9, 0.999; of Adam and AdamW */
+    td_opt_f64 alpha;            /* 0.99; of RMSprop, as are ... */
+    double momentum;
+    bool centered;               /* ... these two */
+    double lr_decay;             /* of Adagrad */
+    td_opt_f64 eps;              /* 1e-8; 1e-10 for Adagrad */
+    td_opt_f64 weight_decay;     /* 0; 0.01 for AdamW */
     bool amsgrad, maximize;
-} td_adam_options;
-typedef struct {
-    td_opt_f64 alpha, eps;           /* 0.99, 1e-8 */
-    double weight_decay, momentum;
-    bool centered, maximize;
-} td_rmsprop_options;
-typedef struct {
-    td_opt_f64 eps;                  /* 1e-10 */
-    double weight_decay, lr_decay;
-    bool maximize;
-} td_adagrad_options;
+} td_adapt_options;
 
-TD_API td_optimiser *td_adam(td_tensor *const *parameters, int count,
-                             double rate, td_adam_options options);
-TD_API td_optimiser *td_adamw(td_tensor *const *parameters, int count,
-                              double rate, td_adam_options options);
-TD_API td_optimiser *td_rmsprop(td_tensor *const *parameters,
-                                int count, double rate,
-                                td_rmsprop_options options);
-TD_API td_optimiser *td_adagrad(td_tensor *const *parameters,
-                                int count, double rate,
-                                td_adagrad_options options);
+TD_API td_optimiser *td_adapt(td_adapting rule,
+                              td_tensor *const *parameters, int count,
+                              double rate, td_adapt_options options);
 /* Updates each parameter that has a gradient; the others stay. */
 TD_API bool td_step(td_optimiser *optimiser);
 /* Makes every gradient absent. */

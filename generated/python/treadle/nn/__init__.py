@@ -3,7 +3,8 @@
 """Networks: modules, layers, losses."""
 from . import functional, init, utils
 from .module import Module, Parameter
-from .layers import Flatten, Identity, Linear, Sequential
+from .layers import Identity, Linear
+from .containers import *
 from .loss import *
 from .activation import *
 from .arranging import *

@@ -23,8 +23,8 @@ class Activation(Module):
     def _options(self):
         return {name: getattr(self, name) for name in self._defaults}
 
-    def forward(self, input):
-        return self._function(input, **self._options())
+    def forward(self, *input):
+        return self._function(*input, **self._options())
 
     def extra_repr(self):
         return ", ".join(f"{name}={value!r}" for name, value

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "layers": edit that, not this file.
+# Tangled from the chapter "containers": edit that, not this file.
+# needs: layers
 """Initialisers: fill a tensor in place and return it."""
 import math
+from .. import _C
 from .._grad_mode import no_grad
 
 
@@ -13,7 +15,8 @@ def calculate_gain(nonlinearity, param=None):
              "selu": 3 / 4}
     if nonlinearity in gains:
         return gains[nonlinearity]
-    if nonlinearity in ("linear", "sigmoid", "conv1d", "conv2d"):
+    if nonlinearity in ("linear", "sigmoid") or \
+            nonlinearity.startswith("conv"):
         return 1.0
     raise ValueError(f"calculate_gain: unknown nonlinearity "
                      f"{nonlinearity!r}")
@@ -86,3 +89,72 @@ def kaiming_normal_(tensor, a=0, mode="fan_in",
                     nonlinearity="leaky_relu"):
     """Normal, deviation gain / sqrt(fan)."""
     return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity))
+
+
+@no_grad
+def orthogonal_(tensor, gain=1):
+    """Orthonormal rows or columns, whichever are fewer, times gain."""
+    if tensor.ndim < 2:
+        raise ValueError("orthogonal_: expected at least 2 dimensions, "
+                         f"got {tensor.ndim}")
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    few, many = sorted((rows, columns))
+    drawn = _C.empty((few, many), dtype=_C.float64).normal_()
+    q = _C.zeros((few, many), dtype=_C.float64)
+    for i in range(few):
+        v = drawn[i]
+        for _ in range(2):
+            v = v - (q @ v) @ q
+        q[i] = v / _C.vector_norm(v)
+    q = q if rows == few else q.T
+    return tensor.copy_(gain * q.reshape(tensor.shape))
+
+
+@no_grad
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0):
+    """Normal numbers, none outside [a, b]."""
+    low, high = (math.erf((x - mean) / std / math.sqrt(2))
+                 for x in (a, b))
+    tensor.uniform_(low, high).erfinv_()
+    return tensor.mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
+
+
+@no_grad
+def eye_(tensor):
+    """The identity, for a matrix."""
+    if tensor.ndim != 2:
+        raise ValueError("eye_: expected 2 dimensions, "
+                         f"got {tensor.ndim}")
+    return tensor.copy_(_C.eye(*tensor.shape))
+
+
+@no_grad
+def dirac_(tensor, groups=1):
+    """Kernels of a convolution that changes nothing."""
+    if not 3 <= tensor.ndim <= 5 or tensor.shape[0] % groups:
+        raise ValueError(
+            "dirac_: expected 3 to 5 dimensions, the first divisible "
+            f"by {groups} groups, got {tuple(tensor.shape)}")
+    tensor.zero_()
+    each = tensor.shape[0] // groups
+    centre = tuple(n // 2 for n in tensor.shape[2:])
+    for c in range(tensor.shape[0]):
+        if c % each < tensor.shape[1]:
+            tensor[(c, c % each, *centre)] = 1.0
+    return tensor
+
+
+@no_grad
+def sparse_(tensor, sparsity, std=0.01):
+    """Normal numbers; a share of each column is zero."""
+    if tensor.ndim != 2:
+        raise ValueError("sparse_: expected 2 dimensions, "
+                         f"got {tensor.ndim}")
+    tensor.normal_(0.0, std)
+    none = math.ceil(sparsity * tensor.shape[0])
+    for j in range(tensor.shape[1]):
+        tensor[_C.randperm(tensor.shape[0])[:none], j] = 0.0
+    return tensor
+
+
+_calculate_fan_in_and_fan_out = _fans

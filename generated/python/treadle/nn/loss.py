@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "losses": edit that, not this file.
+# Tangled from the chapter "containers": edit that, not this file.
 # needs: layers
 """Losses as modules."""
 from inspect import signature

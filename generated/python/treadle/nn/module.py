@@ -92,19 +92,22 @@ class Module:
 
     def register_parameter(self, name, parameter):
         """Register a Parameter, or None as a place for one."""
-        self.__forget(name)
+        self.__forget(name, self._parameters)
         self._parameters[name] = parameter
 
     def register_buffer(self, name, tensor, persistent=True):
         """Register a tensor that is saved but not trained."""
-        self.__forget(name)
+        self.__forget(name, self._buffers)
         self._buffers[name] = tensor
         if not persistent:
             self._transient.add(name)
 
     def add_module(self, name, module):
         """Register a child under a name that need not be an attribute."""
-        self.__forget(name)
+        if not isinstance(module, (Module, type(None))):
+            raise TypeError(f"{type(self).__name__}: expected a Module, "
+                            f"got {type(module).__name__}")
+        self.__forget(name, self._modules)
         self._modules[name] = module
 
     register_module = add_module

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "containers": edit that, not this file.
+# needs: layers
+"""Modules that hold modules or parameters, and small layers."""
+from collections.abc import MutableMapping, MutableSequence
+from operator import index
+from .. import _C
+from .._grad_mode import no_grad
+from . import functional as F, init
+from .activation import Activation
+from .module import Module, Parameter
+
+
+class _Container(Module):
+    _home = "_modules"
+
+    def __len__(self):
+        return len(self._kept())
+
+    def _kept(self):
+        return getattr(self, self._home)
+
+    def _keep(self, name, value):
+        if self._home == "_modules":
+            self.add_module(name, value)
+        else:
+            self.register_parameter(name, value if isinstance(
+                value, (Parameter, type(None))) else Parameter(value))
+
+    def extra_repr(self):
+        return "" if self._home == "_modules" else "\n  ".join(
+            f"({name}): Parameter of shape {tuple(p.shape)}"
+            for name, p in self._parameters.items())
+
+
+class _List(_Container, MutableSequence):
+    __hash__ = Module.__hash__
+
+    def __init__(self, values=None):
+        super().__init__()
+        self.extend(values or ())
+
+    def _name(self, i):
+        return list(self._kept())[index(i)]
+
+    def _again(self, values):
+        self._kept().clear()
+        for i, value in enumerate(values):
+            self._keep(str(i), value)
+
+    def _made(self, items):
+        return type(self)([value for _, value in items])
+
+    def __iter__(self):
+        return iter(self._kept().values())
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return self._made(list(self._kept().items())[i])
+        return self._kept()[self._name(i)]
+    # containers: ways to change a list
+
+    def __setitem__(self, i, value):
+        self._keep(self._name(i), value)
+
+    def __delitem__(self, i):
+        values = list(self)
+        del values[i]
+        self._again(values)
+
+    def insert(self, i, value):
+        """Put a value before place i; those behind move up."""
+        values = list(self)
+        values.insert(i, value)
+        self._again(values)
+        return self
+
+    def append(self, value):
+        """Put a value at the end; returns the container."""
+        self._keep(str(len(self)), value)
+        return self
+
+    def extend(self, values):
+        """Put several at the end; returns the container."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def __add__(self, other):
+        return self._made([*self._kept().items()]).extend(other)
+
+
+class _Dict(_Container, MutableMapping):
+    __hash__, __eq__ = Module.__hash__, Module.__eq__
+
+    def __init__(self, values=None):
+        super().__init__()
+        self.update(values or {})
+
+    def __iter__(self):
+        return iter(self._kept())
+
+    def __getitem__(self, name):
+        return self._kept()[name]
+
+    def __setitem__(self, name, value):
+        self._keep(name, value)
+
+    def __delitem__(self, name):
+        del self._kept()[name]
+
+
+class ModuleList(_List):
+    """A list of modules, each registered under its number."""
+
+
+class ModuleDict(_Dict):
+    """Modules by names."""
+
+
+class ParameterList(_List):
+    """A list of parameters; plain tensors become parameters."""
+    _home = "_parameters"
+
+
+class ParameterDict(_Dict):
+    """Parameters by names; plain tensors become parameters."""
+    _home = "_parameters"
+
+
+class Sequential(_List):
+    """Modules called one after another."""
+
+    def __init__(self, *modules):
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            super().__init__()
+            for name, module in modules[0].items():
+                self.add_module(name, module)
+        else:
+            super().__init__(modules)
+
+    def _made(self, items):
+        return type(self)(dict(items))
+
+    def forward(self, x):
+        for module in self._modules.values():
+            x = module(x)
+        return x
+
+
+_classes = {
+    "Flatten": (_C.flatten, {"start_dim": 1, "end_dim": -1}),
+    "Unflatten": (lambda x, dim, unflattened_size: x.unflatten(
+        dim, unflattened_size), {"dim": 1, "unflattened_size": ()}),
+    "CosineSimilarity": (F.cosine_similarity, {"dim": 1, "eps": 1e-8}),
+    "PairwiseDistance": (F.pairwise_distance, {
+        "p": 2.0, "eps": 1e-6, "keepdim": False})}
+globals().update((name, type(name, (Activation,), {
+    "__module__": __name__, "__doc__": "The function, as a module.",
+    "_function": staticmethod(f), "_defaults": defaults}))
+    for name, (f, defaults) in _classes.items())
+
+
+class Embedding(Module):
+    """Rows of a table, by number; padding_idx stays zero."""
+
+    def __init__(self, num_embeddings, embedding_dim, padding_idx=None,
+                 max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
+                 sparse=False, _weight=None, device=None, dtype=None):
+        super().__init__()
+        if padding_idx is not None and not \
+                -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"Embedding: padding_idx {padding_idx} is "
+                             f"not one of {num_embeddings} rows")
+        self.num_embeddings, self.embedding_dim = \
+            num_embeddings, embedding_dim
+        self.padding_idx = None if padding_idx is None \
+            else padding_idx % num_embeddings
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        self.weight = Parameter(_C.empty(
+            (num_embeddings, embedding_dim), dtype=dtype,
+            device=device) if _weight is None else _weight)
+        if _weight is None:
+            self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze=True, **options):
+        """An embedding with the given table, frozen or not."""
+        made = cls(*embeddings.shape, _weight=embeddings, **options)
+        return made.requires_grad_(not freeze)
+
+    def reset_parameters(self):
+        """Draw all rows normally; the row of padding is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            init.zeros_(self.weight.data[self.padding_idx])
+
+    def forward(self, input):
+        return F.embedding(input, self.weight, self.padding_idx,
+                           self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq, self.sparse)
+
+    def extra_repr(self):
+        more = f", padding_idx={self.padding_idx}" \
+            if self.padding_idx is not None else ""
+        return f"{self.num_embeddings}, {self.embedding_dim}{more}"
+
+
+class Bilinear(Module):
+    """x, z -> x W z + b, with a matrix W for each output."""
+
+    def __init__(self, in1_features, in2_features, out_features,
+                 bias=True, device=None, dtype=None):
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        like = {"dtype": dtype, "device": device}
+        self.weight = Parameter(_C.empty(
+            (out_features, in1_features, in2_features), **like))
+        self.bias = Parameter(_C.empty((out_features,), **like)) \
+            if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw both uniformly from +-1/sqrt(in1_features)."""
+        bound = self.in1_features ** -0.5
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    def forward(self, input1, input2):
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self):
+        return f"in1_features={self.in1_features}, in2_features=" \
+            f"{self.in2_features}, out_features={self.out_features}, " \
+            f"bias={self.bias is not None}"
+
+
+__all__ = [*_classes, "ModuleList", "ModuleDict", "ParameterList",
+           "ParameterDict", "Sequential", "Embedding", "Bilinear"]
