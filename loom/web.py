@@ -1,4 +1,5 @@
 """The web of chunks in the noweb chapters: what tangle, lint and needs share."""
+import ast
 import os
 import re
 import subprocess
@@ -142,6 +143,32 @@ class Web:
 
     def error(self, where, name, text):
         self.errors.append((f"{where}: {text}", name))
+
+
+OPERATOR_TABLES = """
+#include "registry.h"
+#define OP(name, signature, kernel) ROW(name, signature)
+#include "registry.inc"
+#define DOC(name, text) SENTENCE(name, text)
+#include "documentation.inc"
+#include "rules.inc"
+#define UNARY_RULE(name, gradient, saves) RULE(name, gradient, saves)
+#define BINARY_RULE(name, first, second, saves) RULE(name, first, saves)
+#include "elementwise.inc"
+#include "samples.inc"
+"""
+
+
+def operator_tables():
+    """{table: {operator: its text}} of the tangled rows, sentences, rules and samples; {} where there are none."""
+    folder = os.environ.get("GENERATED", "generated")
+    tables = {table: {} for table in ("ROW", "SENTENCE", "RULE", "NO_RULE", "COMPOSITE", "SAMPLE")}
+    if not Path(folder, "src/samples.inc").exists():
+        return tables
+    listed = run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{folder}/src", f"-I{folder}/include", "-"], OPERATOR_TABLES)
+    for table, name, text in re.findall(rf'\b({"|".join(tables)})\((\w+)\b(?:,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\))?', listed):
+        tables[table][name] = ast.literal_eval(f"({text})") if text else ""
+    return tables
 
 
 def needs_of(line):

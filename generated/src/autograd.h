@@ -178,10 +178,6 @@ td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
-/* in-place: further prototypes of the graph */
-/* Like detach, but changes of the result are not noticed by graphs
-   that saved `x`: the caller answers for them. */
-TD_API td_tensor *td_data_of(td_tensor *x);
 /* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);

@@ -159,7 +159,7 @@ static bool is_old_empty(const td_tensor *x)
 static bool joins(const char *op, const td_tensor *a,
                   const td_tensor *b, int dim, int number)
 {
-    bool same = a->rank == b->rank || is_old_empty(b);
+    bool same = a->rank == b->rank || (dim >= 0 && is_old_empty(b));
     for (int d = 0; same && b->rank == a->rank && d < a->rank; d++)
         same = d == dim || a->shape[d] == b->shape[d];
     if (same)

@@ -138,7 +138,8 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
     const int64_t rows = least(kernel->rows, g->of.m - i);
     const int64_t columns = least(kernel->columns, g->of.n - j);
     td_tile tile = {
-        .rows = rows, .depth = g->depth, .alpha = g->of.alpha, .beta = g->beta,
+        .rows = rows, .depth = g->depth,
+        .alpha = g->of.alpha, .beta = g->beta,
         .a = element(g, block, slot * kernel->rows * g->depth),
         .rsa = 1, .csa = kernel->rows,
         .b = element(g, g->panel, s * kernel->columns * g->depth),
@@ -158,7 +159,8 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
         tile.rsb = g->of.rsb;
     }
     /* matmul: store the tile or its corner */
-    if ((rows == kernel->rows || rows == kernel->few) && columns == kernel->columns)
+    if ((rows == kernel->rows || rows == kernel->few)
+        && columns == kernel->columns)
         kernel->tile(&tile);
     else
         multiply_corner(g, &tile, rows, columns);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "losses": edit that, not this file. */
 #include "autograd.h"
+#include "composite.h"
 #include "device.h"
+#include "formula.h"
 #include "parallel.h"
-#include "registry.h"
+#include "reductions.h"
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* losses: struct entropy */
 typedef struct {
@@ -357,42 +358,6 @@ bool cross_entropy_backward_kernel(td_call *call)
     free_weight(&e);
     return ok;
 }
-/* losses: function same_floating */
-static bool same_floating(const td_tensor *x, const td_tensor *t)
-{
-    bool same = x->rank == t->rank;
-    for (int d = 0; same && d < x->rank; d++)
-        same = x->shape[d] == t->shape[d];
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-    if (!same)
-        return td_fail(TD_ERROR_RUNTIME, "mse_loss",
-                       "input %s and target %s differ in shape",
-                       td_shape_text(x, a), td_shape_text(t, b));
-    return (x->dtype == t->dtype
-            && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64))
-        || td_fail(TD_ERROR_TYPE, "mse_loss", "input is %s and target "
-            "%s; both must be float32 or both float64",
-            td_dtype_name(x->dtype), td_dtype_name(t->dtype));
-}
-/* losses: kernel mse_loss_kernel */
-bool mse_loss_kernel(td_call *call)
-{
-    td_loss_reduction reduction = TD_LOSS_MEAN;
-    td_tensor *x = call->in[0].as.tensor, *t = call->in[1].as.tensor;
-    if (!read_reduction("mse_loss", &call->attr[0], &reduction)
-        || !same_floating(x, t))
-        return false;
-    td_no_grad_begin();
-    td_scope_begin();
-    td_tensor *square = td_square(td_sub(x, t));
-    if (reduction == TD_LOSS_SUM)
-        square = td_sum(square, (td_reduce_options){ 0 });
-    if (reduction == TD_LOSS_MEAN)
-        square = td_mean(square, (td_reduce_options){ 0 });
-    square = td_scope_end_with(square);
-    td_no_grad_end();
-    return td_return(call, square);
-}
 /* losses: rules of losses */
 /* losses: function loss_of */
 /* The call whose scores are input `first` of the node of b. */
@@ -466,31 +431,39 @@ static td_tensor *masses_of_probabilities(const loss_call *l)
     const double samples = (double)td_numel(q);
     return l->mean ? td_div_scalar(q, td_float(samples)) : q;
 }
+/* losses: function label_weights */
+/* The labels, with 0 in place of one whose k is 0. */
+static td_tensor *safe_labels(td_tensor *target, td_tensor *k)
+{
+    return td_mul(td_to(target, TD_INT64), td_to(k, TD_INT64));
+}
+static td_tensor *label_weights(td_tensor *weight, td_tensor *target,
+                                td_tensor *k)
+{
+    if (!weight || td_failed())
+        return k;
+    td_tensor *found = td_index_select(td_to(weight, k->dtype), 0,
+        td_reshape(safe_labels(target, k), TD_DIMS(-1)));
+    return td_mul(k, td_reshape(found, td_shape_of(target)));
+}
 /* losses: function masses */
 static td_tensor *masses(const loss_call *l)
 {
     if (l->soft)
         return masses_of_probabilities(l);
     const int64_t ignored = td_v_get_int(&l->attr[0], -100);
+    const td_reduce_options all = { 0 };
     td_tensor *counts = td_ne_scalar(l->target, td_int(ignored));
     td_tensor *k = td_to(counts, l->x->dtype);
-    td_tensor *w = k;
+    td_tensor *w = label_weights(l->weight, l->target, k);
     double spread = l->smoothing;
     if (l->weight)
-        /* losses: look up the weight of each label */
-        {
-            td_tensor *safe = td_mul(td_to(l->target, TD_INT64),
-                                     td_to(counts, TD_INT64));
-            td_tensor *flat = td_reshape(safe, TD_DIMS(-1));
-            td_tensor *weight = td_to(l->weight, l->x->dtype);
-            td_tensor *found = td_index_select(weight, 0, flat);
-            w = td_mul(k, td_reshape(found, td_shape_of(l->target)));
-            spread *= td_item_double(td_mean(weight, (td_reduce_options){ 0 }));
-        }
+        spread *= td_item_double(td_mean(td_to(l->weight, l->x->dtype),
+                                         all));
     td_tensor *q = td_mul_scalar(w, td_float(1 - l->smoothing));
     q = td_add(q, td_mul_scalar(k, td_float(spread)));
     if (l->mean)
-        q = td_div(q, td_sum(w, (td_reduce_options){ 0 }));
+        q = td_div(q, td_sum(w, all));
     return td_unsqueeze(q, l->dim);
 }
 /* losses: function through_seed */
@@ -548,24 +521,114 @@ bool cross_entropy_backward_rule(td_backward_pass *b)
                                scaled(&l, g));
     return !td_failed();
 }
-/* losses: rule mse_loss_rule */
-bool mse_loss_rule(td_backward_pass *b)
-{
-    td_tensor *x = td_saved_input(b, 0), *t = td_saved_input(b, 1);
-    if (td_failed())
-        return false;
-    td_loss_reduction how = TD_LOSS_MEAN;
-    read_reduction("mse_loss", td_attribute(b, 0), &how);
-    const double n = how == TD_LOSS_MEAN ? (double)td_numel(x) : 1;
-    td_tensor *g = td_mul_scalar(b->grad[0], td_float(2 / n));
-    td_tensor *slope = td_mul(g, td_sub(x, t));
-    if (td_needs(b, 0))
-        b->grad_in[0] = slope;
-    if (td_needs(b, 1))
-        b->grad_in[1] = td_neg(slope);
-    return !td_failed();
-}
 /* losses: typed functions of losses */
+/* losses: function pointwise */
+static td_tensor *pointwise(td_call *call, const char *text)
+{
+    td_value bound[8], y = td_v_none();
+    td_loss_reduction how = TD_LOSS_MEAN;
+    const td_reduce_options all = { 0 };
+    td_formula f;
+    int n = 0;
+    if (!read_reduction(call->op->name, &call->attr[0], &how)
+        || !td_check_computes(call, td_input(call, 0)->dtype, true))
+        return NULL;
+    for (int i = 0; i < call->n_in; i++)
+        bound[n++] = call->in[i].kind == TD_TENSOR ? call->in[i]
+                                                   : td_v_float(1);
+    for (int k = 1; k < call->n_attr; k++)
+        bound[n++] = call->attr[k];
+    if (!td_formula_parse(text, &f)
+        || !td_formula_run(&f, "xabgy", bound, &y))
+        return NULL;
+    return how == TD_LOSS_NONE ? y.as.tensor
+         : (how == TD_LOSS_SUM ? td_sum : td_mean)(y.as.tensor, all);
+}
+/* losses: formulas of losses */
+static bool alike(const td_call *call)
+{
+    const td_tensor *x = td_input(call, 0), *t = td_input(call, 1);
+    bool same = x->rank == t->rank;
+    for (int d = 0; same && d < x->rank; d++)
+        same = x->shape[d] == t->shape[d];
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    return same || td_fail(TD_ERROR_VALUE, call->op->name,
+        "input %s and target %s differ in shape", td_shape_text(x, a),
+        td_shape_text(t, b));
+}
+static bool any(const td_call *call)
+{
+    (void)call;
+    return true;
+}
+static bool bends(const td_call *call)
+{
+    const bool huber = call->op == &td_ops[TD_OP_huber_loss];
+    const double at = td_v_double(&call->attr[1]);
+    return alike(call) && (at > 0 || (at == 0 && !huber)
+        || td_fail(TD_ERROR_RUNTIME, call->op->name,
+                   "the bend must not be at %g", at));
+}
+static bool unit(const td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    if (!alike(call) || !td_on_host(x))
+        return !td_failed();
+    td_no_grad_begin();
+    td_tensor *above = td_ge_scalar(x, td_float(0));
+    td_tensor *below = td_le_scalar(x, td_float(1));
+    const double good = td_item_double(td_all(
+        td_mul(above, below), (td_reduce_options){ 0 }));
+    td_no_grad_end();
+    return good != 0 || td_fail(TD_ERROR_RUNTIME, call->op->name,
+        "input must be probabilities between 0 and 1");
+}
+td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)
+{
+    return !alike(call) ? NULL
+        : pointwise(call, call->in[3].kind != TD_TENSOR
+            ? "b * ((1 - a) * x - p_logsigmoid(x))"
+            : "b * ((1 - a) * x"
+              " - (1 + (g - 1) * a) * p_logsigmoid(x))");
+}
+td_tensor *kl_div_formula(td_call *call)
+{
+    return pointwise(call, td_v_get_bool(&call->attr[1])
+        ? "p_exp(a) * (a - x)"
+        : "a * (p_log(select(a == 0, 1, a)) - x)");
+}
+td_tensor *nll_loss_formula(td_call *call)
+{
+    entropy e;
+    const td_reduce_options all = { 0 };
+    td_tensor *x = td_input(call, 0), *t = td_input(call, 1);
+    td_tensor *weight = call->in[2].kind == TD_TENSOR
+                      ? td_input(call, 2) : NULL;
+    const td_value attr[] = { call->attr[0], call->attr[1],
+                              td_v_float(0) };
+    const bool good = prepare(&e, call->op->name, call->in, attr);
+    free_weight(&e);
+    if (!good || e.soft)
+        return good ? td_refuse(call, "target must be int64 labels")
+                    : NULL;
+    td_tensor *counts = td_ne_scalar(t, td_int(e.ignored));
+    td_tensor *k = td_to(counts, x->dtype);
+    td_tensor *w = label_weights(weight, t, k);
+    td_tensor *at = td_unsqueeze(safe_labels(t, k), e.dim);
+    td_tensor *picked = td_squeeze(td_gather(x, e.dim, at),
+                                   TD_DIMS(e.dim));
+    td_tensor *y = td_where_scalar(counts, td_neg(td_mul(picked, w)),
+                                   td_float(0));
+    return e.reduction == TD_LOSS_NONE ? y
+         : e.reduction == TD_LOSS_SUM ? td_sum(y, all)
+         : td_div(td_sum(y, all), td_sum(w, all));
+}
+#define LOSS(name, check, operands, options, text, sentence)    \
+    td_tensor *name##_formula(td_call *call)                    \
+    {                                                           \
+        return check(call) ? pointwise(call, text) : NULL;      \
+    }
+#include "losses.inc"
 /* losses: function reduction_value */
 static td_value reduction_value(td_loss_reduction r)
 {
@@ -586,11 +649,58 @@ td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
         td_v_float(options.label_smoothing) };
     return td_run1(&td_ops[TD_OP_cross_entropy], 3, in, 3, attr);
 }
-/* losses: function td_mse_loss */
-td_tensor *td_mse_loss(td_tensor *input, td_tensor *target,
-                       td_loss_reduction reduction)
+/* losses: functions of two tensors */
+static td_tensor *run_loss(const td_op *op, int n, td_tensor *const x[],
+                           td_value first, td_value second, int n_attr)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(target) };
-    const td_value attr[] = { reduction_value(reduction) };
-    return td_run1(&td_ops[TD_OP_mse_loss], 2, in, 1, attr);
+    td_value in[4];
+    for (int i = 0; i < n; i++)
+        in[i] = td_v_optional(x[i]);
+    return td_run1(op, n, in, n_attr, (td_value[]){ first, second });
+}
+#define LOSS_OF(n, n_attr, name, first, second, ...)                 \
+    run_loss(&td_ops[TD_OP_##name], n,                               \
+             (td_tensor *[]){ input, target, __VA_ARGS__ },          \
+             first, second, n_attr)
+#define PLAIN(name, n_attr)                                          \
+    td_tensor *td_##name(td_tensor *input, td_tensor *target,        \
+                         td_loss_reduction reduction)                \
+    {                                                                \
+        return LOSS_OF(2, n_attr, name, reduction_value(reduction),  \
+                       td_v_bool(false), NULL);                      \
+    }
+PLAIN(mse_loss, 1)
+PLAIN(l1_loss, 1)
+PLAIN(kl_div, 2)
+td_tensor *td_smooth_l1_loss(td_tensor *input, td_tensor *target,
+                             double bend, td_loss_reduction reduction)
+{
+    return LOSS_OF(2, 2, smooth_l1_loss, reduction_value(reduction),
+                   td_v_float(bend), NULL);
+}
+td_tensor *td_huber_loss(td_tensor *input, td_tensor *target,
+                         double bend, td_loss_reduction reduction)
+{
+    return LOSS_OF(2, 2, huber_loss, reduction_value(reduction),
+                   td_v_float(bend), NULL);
+}
+td_tensor *td_binary_cross_entropy(td_tensor *input, td_tensor *target,
+                                   td_bit_options o)
+{
+    return LOSS_OF(3, 1, binary_cross_entropy,
+        reduction_value(o.reduction), td_v_none(), o.weight);
+}
+td_tensor *td_binary_cross_entropy_with_logits(td_tensor *input,
+    td_tensor *target, td_bit_options o)
+{
+    return LOSS_OF(4, 1, binary_cross_entropy_with_logits,
+        reduction_value(o.reduction), td_v_none(), o.weight,
+        o.pos_weight);
+}
+td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
+                       td_cross_entropy_options o)
+{
+    return LOSS_OF(3, 2, nll_loss, td_v_int(o.ignore_index.given
+        ? o.ignore_index.value : -100), reduction_value(o.reduction),
+        o.weight);
 }

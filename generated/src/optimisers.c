@@ -240,8 +240,11 @@ bool adaptive_kernel(td_call *call)
         s.scale = 1 / sqrt(1 - pow(s.keep, t));
     }
     s.rate /= 1 + (t - 1) * s.later;
-    return td_return(call, run_step(call, &s, loops, 3))
-        && td_fill_(count, td_float(t));
+    td_tensor *theta = run_step(call, &s, loops, 3);
+    td_scope_begin();               /* for what td_fill_ returns */
+    td_fill_(count, td_float(t));
+    td_scope_end();
+    return td_return(call, theta) && !td_failed();
 }
 /* optimisers: struct td_optimiser */
 enum { STATES = 4 };             /* at most, a parameter */

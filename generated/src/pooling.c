@@ -20,11 +20,9 @@ typedef struct { int64_t from, to, width; } span;
 
 typedef struct pooling {
     axis axis[2];               /* down, across */
-    const void *x;
-    void *y;
+    void *many, *one;           /* planes; a number a window */
     int64_t *at;                /* places, of a maximum */
-    bool back, ceil;
-    bool counted;               /* means divide by width */
+    bool back, counted;         /* means divide by width */
     int64_t divisor;            /* or by this, if not 0 */
     void (*work)(const struct pooling *, int64_t plane, span h,
                  int64_t k);    /* k: the first of a row of windows */
@@ -49,129 +47,12 @@ static inline span span_of(const axis *a, int64_t i)
 }
 
 /* pooling: walks of both types */
-static double share_of(const pooling *p, span h, span v)
-{
-    return (double)(p->divisor ? p->divisor
-                    : p->counted ? h.width * v.width
-                    : (h.to - h.from) * (v.to - v.from));
-}
-
 #define T float
 #define NAME(x) x##_f32
-/* pooling: walks over a row of windows */
-static void NAME(largest)(const pooling *p, int64_t plane, span h,
-                          int64_t k)
-{
-    const int64_t across = p->axis[1].n;
-    const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
-        const span v = span_of(&p->axis[1], b);
-        const bool none = h.from >= h.to || v.from >= v.to;
-        int64_t at = none ? 0 : h.from * across + v.from;
-        T best = none ? -INFINITY : x[at];
-        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-            for (int64_t j = v.from; j < v.to;
-                 j += p->axis[1].dilation) {
-                const T new = x[i * across + j];
-                const bool takes = (new > best) | (new != new);
-                best = takes ? new : best;
-                at = takes ? i * across + j : at;
-            }
-        ((T *)p->y)[k] = best;
-        p->at[k] = at;
-    }
-}
-
-static void NAME(average)(const pooling *p, int64_t plane, span h,
-                          int64_t k)
-{
-    const int64_t across = p->axis[1].n;
-    const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
-        const span v = span_of(&p->axis[1], b);
-        double sum = 0;
-        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-            for (int64_t j = v.from; j < v.to;
-                 j += p->axis[1].dilation)
-                sum += x[i * across + j];
-        ((T *)p->y)[k] = (T)(sum / share_of(p, h, v));
-    }
-}
-
-static void NAME(spread)(const pooling *p, int64_t plane, span h,
-                         int64_t k)
-{
-    const int64_t across = p->axis[1].n;
-    T *y = (T *)p->y + plane * p->axis[0].n * across;
-    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
-        const span v = span_of(&p->axis[1], b);
-        const T each = (T)(((const T *)p->x)[k] / share_of(p, h, v));
-        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-            for (int64_t j = v.from; j < v.to;
-                 j += p->axis[1].dilation)
-                y[i * across + j] += each;
-    }
-}
-#undef T
-#undef NAME
+#include "pooling.inc"
 #define T double
 #define NAME(x) x##_f64
-/* pooling: walks over a row of windows */
-static void NAME(largest)(const pooling *p, int64_t plane, span h,
-                          int64_t k)
-{
-    const int64_t across = p->axis[1].n;
-    const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
-        const span v = span_of(&p->axis[1], b);
-        const bool none = h.from >= h.to || v.from >= v.to;
-        int64_t at = none ? 0 : h.from * across + v.from;
-        T best = none ? -INFINITY : x[at];
-        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-            for (int64_t j = v.from; j < v.to;
-                 j += p->axis[1].dilation) {
-                const T new = x[i * across + j];
-                const bool takes = (new > best) | (new != new);
-                best = takes ? new : best;
-                at = takes ? i * across + j : at;
-            }
-        ((T *)p->y)[k] = best;
-        p->at[k] = at;
-    }
-}
-
-static void NAME(average)(const pooling *p, int64_t plane, span h,
-                          int64_t k)
-{
-    const int64_t across = p->axis[1].n;
-    const T *x = (const T *)p->x + plane * p->axis[0].n * across;
-    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
-        const span v = span_of(&p->axis[1], b);
-        double sum = 0;
-        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-            for (int64_t j = v.from; j < v.to;
-                 j += p->axis[1].dilation)
-                sum += x[i * across + j];
-        ((T *)p->y)[k] = (T)(sum / share_of(p, h, v));
-    }
-}
-
-static void NAME(spread)(const pooling *p, int64_t plane, span h,
-                         int64_t k)
-{
-    const int64_t across = p->axis[1].n;
-    T *y = (T *)p->y + plane * p->axis[0].n * across;
-    for (int64_t b = 0; b < p->axis[1].m; b++, k++) {
-        const span v = span_of(&p->axis[1], b);
-        const T each = (T)(((const T *)p->x)[k] / share_of(p, h, v));
-        for (int64_t i = h.from; i < h.to; i += p->axis[0].dilation)
-            for (int64_t j = v.from; j < v.to;
-                 j += p->axis[1].dilation)
-                y[i * across + j] += each;
-    }
-}
-#undef T
-#undef NAME
+#include "pooling.inc"
 
 /* pooling: function pool_planes */
 static bool pool_planes(void *context, int64_t begin, int64_t end,
@@ -250,14 +131,16 @@ static bool read_windows(const td_call *call, pooling *p,
     for (int d = 0; d < shape->count; d++)
         if (shape->at[d] < (d >= first - !adaptive))
             return td_refuse(call, "only the batch may be of size 0");
-    td_dims size = per_dimension(call, at, dims, TD_RANK_0), step = size;
-    td_dims margin = TD_DIMS(0, 0), dilation = TD_DIMS(1, 1);
+    td_dims size = per_dimension(call, at, dims, TD_RANK_0);
+    td_dims step = size, margin = TD_DIMS(0, 0);
+    td_dims dilation = TD_DIMS(1, 1);
+    bool ceil = false;
     /* pooling: read what only windows of a size have */
     if (!adaptive) {
         const td_value *more = &call->attr[at + 3 + max];
         step = per_dimension(call, at + 1, dims, size);
         margin = per_dimension(call, at + 2, dims, TD_DIMS(0));
-        p->ceil = td_v_get_bool(&more[0]);
+        ceil = td_v_get_bool(&more[0]);
         if (max)
             dilation = per_dimension(call, at + 3, dims, TD_DIMS(1));
         else
@@ -272,7 +155,7 @@ static bool read_windows(const td_call *call, pooling *p,
         if (!adaptive) {
             *a = (axis){ a->n, 0, size.at[k], step.at[k], margin.at[k],
                          dilation.at[k] };
-            a->m = count_windows(call, a, p->ceil);
+            a->m = count_windows(call, a, ceil);
         } else if (a->m < 0 || a->m > INT32_MAX) {
             td_refuse(call, "expected output sizes from 0 on");
         }
@@ -315,8 +198,7 @@ bool pool_kernel(td_call *call)
     if (p.back && !td_dims_equal(&out, &have))
         return td_refuse(call, "grad has not the shape of the result");
     p.work = max ? (wide ? largest_f64 : largest_f32)
-           : p.back ? (wide ? spread_f64 : spread_f32)
-                    : (wide ? average_f64 : average_f32);
+                 : (wide ? mean_f64 : mean_f32);
     /* pooling: make the results of a pooling */
     const td_device device = td_device_of(x);
     td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, device);
@@ -334,8 +216,8 @@ bool pool_kernel(td_call *call)
     const int64_t area = p.axis[0].m * p.axis[1].m;
     bool ok = plain != NULL;
     if (ok && area > 0) {
-        p.x = td_at(plain);
-        p.y = td_at(y);
+        p.many = td_at(p.back ? y : plain);
+        p.one = td_at(p.back ? plain : y);
         p.at = max ? td_at(call->out[1]) : NULL;
         ok = td_parallel_for(td_numel(p.back ? x : y) / area,
                              8192 / area + 1, pool_planes, &p);
@@ -350,13 +232,14 @@ bool max_pool_rule(td_backward_pass *b)
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->node->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0];
+    const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
+                                     .device = td_device_of(g) };
     td_dims line = { shape.count - dims + 1, { 0 } };
     memcpy(line.at, shape.at, sizeof line.at);
     if (dims == 2)
         line.at[line.count - 1] *= shape.at[shape.count - 1];
     const td_value in[] = {
-        td_v_tensor(td_zeros(line, (td_tensor_options){
-            .dtype = td_input_dtype(b, 0), .device = td_device_of(g) })),
+        td_v_tensor(td_zeros(line, like)),
         td_v_tensor(td_flatten(td_saved_output(b, 1), -dims, -1)),
         td_v_tensor(td_flatten(g, -dims, -1)) };
     const td_value last = td_v_int(-1);
@@ -411,8 +294,12 @@ static td_tensor *dropped(td_call *call, int kind)
                 "has to be between 0 and 1, but got %g", p);
         return NULL;
     }
+    if (kind & DROP_FEATURES && x->rank < 2)
+        return td_refuse(call, "expected at least 2 dimensions");
     if (!td_v_get_bool(&call->attr[1]) || p == 0)
         return td_share(x);
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
     for (int d = 2; d < shape.count && kind & DROP_FEATURES; d++)
         shape.at[d] = 1;
     td_tensor *keep = td_bernoulli_(td_empty(shape,

@@ -177,7 +177,8 @@ td_value td_operand(const td_backward_pass *b, int i)
 /* hooks: function td_rule_of */
 const td_rule_entry *td_rule_of(const td_op *op)
 {
-    return &td_rules[op - td_ops];
+    const bool ours = op >= td_ops && op < td_ops + TD_OP_COUNT;
+    return &td_rules[ours ? op - td_ops : TD_OP_COUNT];
 }
 
 bool td_op_differentiable(const td_op *op)

@@ -51,7 +51,7 @@ CHANGES_SHAPE(t)
 bool detach__kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
-    if (td_base(x) != NULL)
+    if (td_base(x) != NULL && td_base(x)->requires_grad)
         return td_fail(TD_ERROR_RUNTIME, "detach_", "a view cannot be "
                        "detached in place; use detach()");
     if (x->node != NULL && x->node->out[x->slot].watcher == x)

@@ -163,7 +163,7 @@ static inline bool had_memory(bool done)
     if (done)
         assert_false(td_failed());
     else
-        expect_error(TD_ERROR_MEMORY, "memory");
+        expect_error(TD_ERROR_MEMORY, "cannot allocate");
     return done;
 }
 

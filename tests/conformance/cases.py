@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 import re
+import subprocess
 import zlib
 from pathlib import Path
 
@@ -48,6 +49,9 @@ CALLS = {
     "randint": ["low=2 high=7 size=[2,3]"], "randperm": ["n=5", "n=0"],
     "ravel_index": ["[3,4] {[2]i3 [2]i4}"], "check_labels": ["[4]i3 classes=3 ignore_index=-100"],
     "sgd_step_": ["[2,3] [2,3] _ lr=0.1", "[2,3] [2,3] [2,3] lr=0.1 momentum=0.9"],
+    "adam_step_": ["[2,3] [2,3] [] [2,3] [2,3] _ lr=0.1", "[4] [4] [] [4] [4] [4] lr=0.1 weight_decay=0.1 decoupled=true"],
+    "rmsprop_step_": ["[2,3] [2,3] [] [2,3] _ _ lr=0.1", "[4] [4] [] [4] [4] [4] lr=0.1 momentum=0.9"],
+    "adagrad_step_": ["[2,3] [2,3] [] [2,3] lr=0.1 lr_decay=0.1"],
     "sum": ["[2,3,4]", "[2,3,4] dim=[1]", "[17,29]", "[2,3,4] dim=[0,2] keepdim=true"],
     "mean": ["[2,3,4] dim=[1]", "[17,29]"], "clamp": ["[3,4] min=2 max=-1", "[3,4] min=0"],
     "pow": ["[2,3] 2", "[2,3] 0.5", "[2,3] -1", "2 [2,3]", "[2,3] 0"],
@@ -64,6 +68,7 @@ UNARY = ["[2,3]", "[3,37]", "[]"]
 BINARY = ["[2,3] [2,3]", "[2,1,3] [4,1]", "[3,37] [37]", "[] [2]", "[2,3] [4]", "[2,3] 1.5", "[2,3] 2", "[2,3] true", "1.5 [2,3]",
           "3 [2,3]", "[] 1.5"]
 INPLACE = ["[2,3] [2,3]", "[2,3] [3]", "[3] [2,3]", "[2,3] []", "[2,3] 1.5", "[2,3] 2"]
+CALLS |= {"count_nonzero": UNARY, "signbit": UNARY, "lcm": BINARY}      # composites with nothing to derive
 # Operators of random results: only facts are compared.
 FACTS_ONLY = {"empty", "empty_like", "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "uniform_", "normal_",
               "bernoulli_", "bernoulli", "multinomial", "dropout", "randint_like"}
@@ -179,8 +184,8 @@ def read_value(parameter, text):
 def read_samples():
     """{name: [(kind, call, low, high)]} of the registry's samples."""
     built = Path(os.environ.get("TREADLE_BUILD", HOME / "build")) / "generated/src/samples.inc"
-    text = (built if built.exists() else HOME / "generated/src/samples.inc").read_text()
-    text = re.sub(r"(?s)/\*.*?\*/", "", text)
+    text = subprocess.run([*os.environ.get("CC", "cc").split(), "-E", "-P", "-x", "c", built if built.exists() else
+                           HOME / "generated/src/samples.inc"], check=True, capture_output=True, text=True).stdout
     samples = {}
     for name, kind, rest in re.findall(r"SAMPLE\((\w+),\s*(\w+)((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*)\)", text):
         call = "".join(re.findall(r'"([^"]*)"', rest))

@@ -209,3 +209,44 @@ def test_lint_finds_what_it_promises(web):
                      "words of prose a code line", "unfinished", "no `needs:`"):
         assert expected in done.stdout, expected
     assert done.returncode == 1
+
+
+OPERATORS = r"""
+The files of a registry, and an operator of our own.
+<<src/registry.h>>=
+int no_row;
+@ The rows of each file follow one after another.
+<<src/registry.inc>>=
+OP(spin, "spin(tensor input) -> tensor", spin_kernel)
+<<src/documentation.inc>>=
+DOC(spin, "Turned about (once); \"so\" to speak.")
+<<src/rules.inc>>=
+RULE(spin, spin_rule, 0)
+<<src/elementwise.inc>>=
+UNARY_RULE(card, g * (1 - y), 0)
+<<src/samples.inc>>=
+#define OF(size) "[" size "]"
+SAMPLE(spin, CALL, .call = OF("2,3") " dim=1", .gradient = { 1, 2 })
+@
+"""
+RULE = r"RULE\(spin, spin_rule, 0\)"
+LACKS = {
+    "nothing": (RULE, "COMPOSITE(spin)", None),
+    "rule, which is said": (RULE, "NO_RULE(spin)", None),
+    "doc": (r"DOC\(spin, .*", "", "has no sentence (DOC)"),
+    "rule": (RULE, "", "has no rule (RULE"),
+    "sample": (r"SAMPLE\(spin, .*", "", "has no sample (SAMPLE)"),
+    "reference": (r"\n(\w+\(spin)", r"\n \1", "has no row in the reference"),
+}
+
+
+@pytest.mark.parametrize("lacks", LACKS)
+def test_lint_names_an_operator_and_what_it_lacks(web, lacks):
+    pattern, new, message = LACKS[lacks]
+    web(_03_spin=re.sub(pattern, new, OPERATORS))
+    done = subprocess.run([sys.executable, LOOM / "lint", "chapters/02-cloth.nw", "chapters/03-spin.nw"],
+                          cwd=web.root, capture_output=True, text=True)
+    said = [line for line in done.stdout.splitlines() if line.startswith("operator")]
+    assert len(said) == (message is not None), done.stdout + done.stderr
+    if message:
+        assert f"operator spin: {message}" in said[0] and done.returncode == 1

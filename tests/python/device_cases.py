@@ -75,6 +75,26 @@ def binary(name):
     return run
 
 
+@case
+def normalisation_and_pooling():
+    td.manual_seed(11)
+    x, g = td.randn(3, 4, 6, 5), td.randn(3, 4, 6, 5)
+    for f in (lambda x: F.batch_norm(x, None, None, training=True),
+              lambda x: F.batch_norm(x, x[0, :, 0, 0].detach(), x[1, :, 0, 0].detach() ** 2),
+              lambda x: F.group_norm(x, 2), lambda x: F.layer_norm(x, (6, 5)),
+              lambda x: F.rms_norm(x, (5,)), lambda x: F.max_pool2d(x, 2, 1, 1)[..., :6, :5],
+              lambda x: F.avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, 1) + x):
+        here, there = x.clone().requires_grad_(), x.cuda().requires_grad_()
+        y, z = f(here), f(there)
+        same(z.detach(), y.detach(), 1e-5)
+        y.backward(g), z.backward(g.cuda())
+        same(there.grad, here.grad, 1e-4)
+    td.manual_seed(2)
+    there = F.dropout(x.cuda(), 0.5)
+    td.manual_seed(2)
+    same(there, F.dropout(x, 0.5))
+
+
 for _name in UNARY:
     CASES[f"unary_{_name}"] = unary(_name)
 for _name in BINARY:
@@ -277,6 +297,26 @@ def bad_input_is_named():
     assert (x + 1).sum().item() == 12
     refused(MemoryError, "", lambda: td.empty(1 << 34, device="cuda"))
     assert (x + 1).sum().item() == 12
+
+
+@case
+def convolutions_and_their_gradients():
+    if not hasattr(F, "conv2d"):        # an edition of the library without them
+        return
+    td.manual_seed(3)
+    for call, *shapes in (
+            (lambda x, w, b: F.conv2d(x, w, b, 2, 1, 1, 2), (3, 4, 7, 6), (6, 2, 3, 2), (6,)),
+            (lambda x, w: F.conv1d(x, w, None, 1, "same", 3), (4, 9), (6, 4, 4)),
+            (lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1, 2), (3, 4, 5, 6), (4, 3, 3, 3),
+             (6,)),
+            (lambda x, w: F.conv_transpose1d(x, w, None, 1, 1, 1, 2, 3), (4, 6), (4, 3, 3))):
+        here = [td.randn(*s).requires_grad_() for s in shapes]
+        there = [t.detach().cuda().requires_grad_() for t in here]
+        y, z = call(*here), call(*there)
+        g = td.randn(*y.shape)
+        same(z.detach(), y.detach(), 1e-5)
+        for a, b in zip(td.autograd.grad(z, there, g.cuda()), td.autograd.grad(y, here, g)):
+            same(a, b, 1e-5)
 
 
 @case

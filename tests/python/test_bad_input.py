@@ -2,7 +2,7 @@
 """Every operator, every argument wrong in every way: the right exception, or a sane result.
 
 The calls are made in a process of its own, so that a crash is a failure and
-not the end:    python test_bad_input.py every|fuzz  prints {operator: offences}
+not the end:    python test_bad_input.py every|mixed|fuzz|NAME LOG  prints {operator: offences}
 """
 import faulthandler
 import gc
@@ -13,8 +13,8 @@ import random
 import re
 import resource
 import subprocess
+import types
 import sys
-from pathlib import Path
 
 import pytest
 import treadle as td
@@ -42,31 +42,31 @@ ODD = {
 }
 ODD["scalar"] = ODD["float"] + ODD["int"]
 SHAPES = [(), (0,), (1,), (5,), (2, 0, 3), (7, 11), (2,) * 5, (1,) * 8]
+MODULES = {f"treadle.{name}" for name in ("_tensor", "_elementwise", "_arranging", "_indexing", "_order")}
 AXES = ("dim", "dim0", "dim1", "dim2", "dims", "start_dim", "end_dim", "dimension", "source", "destination")
 
 
-def tensors(good):
+def tensors(good, mutated):
     """Tensors of every dtype, of other shapes and layouts, with other numbers."""
     if not isinstance(good, td.Tensor):
         good = tensor((2, 3))
-    yield from (good.detach().to(dtype) for dtype in DTYPES)
-    yield from (td.zeros(shape, dtype=good.dtype) for shape in SHAPES)
+    yield from (good.to(dtype) for dtype in DTYPES)
+    shapes = [td.zeros(shape, dtype=good.dtype) for shape in SHAPES]
     if good.ndim:
-        yield from (good[:0], good.expand(2, *good.shape), good.reshape(-1), good.transpose(0, -1))
+        shapes += [good[:0], good.expand(2, *good.shape), good.reshape(-1), good.transpose(0, -1)]
     if good.dtype.is_floating_point:
-        yield good.detach() * float("nan")
-        yield good.detach() / 0
-        yield good.detach().requires_grad_()
+        yield from (good * float("nan"), good / 0)
+        yield from (x.detach().requires_grad_(not mutated) for x in shapes)
     else:
-        yield from (td.full_like(good, n) for n in (-1, 99, 127))
+        yield from (*shapes, *(td.full_like(good, n) for n in (-1, 99, 127)))
 
 
 def odd_values(p, good):
     if p.kind == "tensor[]":
-        yield from ([], [good[0], *tensors(good[0])], [tensor(())], good * 70)
-        yield from ([good[0], other] for other in tensors(good[0]))
+        yield from ([], [good[0], *tensors(good[0], False)], [tensor(())], good * 70)
+        yield from ([good[0], other] for other in tensors(good[0], False))
     elif p.takes_tensor:
-        yield from tensors(good)
+        yield from tensors(good, p.mutated)
     if p.kind in ODD or p.kind == "operand":
         yield from ODD.get(p.kind, ODD["scalar"])
 
@@ -74,29 +74,35 @@ def odd_values(p, good):
 def shown(value):
     if isinstance(value, td.Tensor):
         return f"{value.dtype}{list(value.shape)}"
-    return "[" + ", ".join(map(shown, value)) + "]" if isinstance(value, list) else repr(value)[:60]
+    return "[" + ", ".join(map(shown, value)) + "]" if isinstance(value, list) else repr(value)[:40]
 
 
 class Report:
     """Makes calls, each noted before in a file, and collects what is wrong with them."""
 
     def __init__(self, log):
-        self.log, self.offences, self.calls, self.messages = open(log, "wb", 0), {}, 0, []
+        self.log, self.offences, self.calls, self.messages, self.good = open(log, "wb", 0), {}, 0, 0, 0
 
     def offend(self, name, call, what):
         self.offences.setdefault(name, []).append(f"{call}: {what}")
 
-    def call(self, name, function, args, named, expected=ALLOWED, words=()):
+    def note(self, name, args, named):
         text = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in named.items())])
-        text = f"{name}({text})"
+        self.text = f"{name}({text})"
         self.log.seek(0)
-        self.log.write(text.encode(errors="replace").ljust(400)[:400])
+        self.log.write(self.text.encode(errors="replace").ljust(400)[:400])
         self.calls += 1
+        return self.text
+
+    def call(self, name, function, args, named, expected=ALLOWED, words=()):
+        text = self.note(name, args, named)
         try:
             result = function(*args, **named)
         except expected as error:
             said = str(error)
-            self.messages.append(f"{text}\n\t{type(error).__name__}: {said}")
+            self.messages += 1
+            if "MESSAGES" in os.environ:
+                sys.stderr.write(f"{text}\n\t{type(error).__name__}: {said}\n")
             if not re.match(rf"{re.escape(name)}(\(\))?:? ", said):
                 self.offend(name, text, f"the message does not begin with the operator: {said}")
             for word in words:
@@ -108,16 +114,16 @@ class Report:
             return None
         if expected is not ALLOWED:
             self.offend(name, text, "no error")
-        self.sane(name, text, args, named, result)
+        try:
+            self.sane(name, text, args, named, result)
+        except Exception as error:
+            self.offend(name, text, f"afterwards {type(error).__name__}: {error}")
         return result
 
     def sane(self, name, text, args, named, result):
-        results = result if isinstance(result, tuple) else (result,)
-        for x in results:
-            if not isinstance(x, td.Tensor):
-                continue
+        for x in result if isinstance(result, tuple) else (result,):
             repr(x)
-            if not x.requires_grad or x.is_leaf:
+            if not isinstance(x, td.Tensor) or not x.requires_grad or x.is_leaf:
                 continue
             x.sum().backward()
             for leaf in [*args, *named.values()]:
@@ -162,7 +168,7 @@ def wrong_arguments(report, op, function, call):
 def leaves_in_place(report, op, function, call):
     args, named = arguments(op, call)
     x = (args or [*named.values()])[0]
-    if op.mutates and isinstance(x, td.Tensor) and x.dtype.is_floating_point:
+    if op.mutates and op.name != "detach_" and isinstance(x, td.Tensor) and x.dtype.is_floating_point:
         report.call(op.name, function, [x.detach().requires_grad_(), *args[1:]], named, (RuntimeError,))
 
 
@@ -183,23 +189,124 @@ def check_operator(report, op):
             leaves_in_place(report, op, function, call)
 
 
+def check_mixed_devices(report, op):
+    """One tensor on the device and the others not."""
+    for call in CALLS[op.name][:1]:
+        args, named = arguments(op, call)
+        at = [i for i, x in enumerate(args) if isinstance(x, td.Tensor) and x.ndim]
+        for i in at if len(at) > 1 and op.name != "copy_" else []:
+            args, named = arguments(op, call)
+            args[i] = args[i].detach().cuda()
+            report.call(op.name, op.function, args, named, (RuntimeError,), ["cpu", "cuda"])
+
+
+def pool():
+    """What a careless program may pass."""
+    x = td.rand(2, 3)
+    return [None, True, False, 0, 1, 2, 3, -1, 7, 99, 2 ** 33, 2 ** 62, -2 ** 63, 2 ** 70, 0.5, -1.5, float("nan"), float("inf"),
+            1e308, "", "mean", "sum", "none", "ij,jk->ik", "reflect", "bilinear", "nonsense", "\udc80", b"bytes", 1j, OBJECT, int,
+            [], [0], [1, 0], [2, 3], (3,), (-1,), [0, 0], [1] * 9, [2 ** 62], ["a"], [1.5], {}, {"a": 1}, range(2), slice(1), ...,
+            td.float32, td.float64, td.int64, td.bool, td.float16, td.device("cpu"), "cpu", td.Generator(),
+            x, x.t(), x[:, :0], x[0], x[0, 0], td.rand(4, 2, 3), td.rand(2, 2, 5, 5), x.double(), x.half(), x > 0.5,
+            td.arange(6).reshape(2, 3), td.tensor([1, 0]), td.tensor(1), td.tensor([-1, 99]), x.expand(4, 2, 3),
+            td.rand(2, 3, requires_grad=True), td.zeros(0), td.ones(1) * float("nan"), [x, x], [x, td.rand(3)], (x,), [x, None]]
+
+
+def fuzz(report, calls=60000):
+    """Random arguments for operators, functions and methods: any exception, but no crash, no hang, no SystemError."""
+    names = [(f"{where}.{name}", f) for where, holder in (("td", td), ("F", td.nn.functional), ("linalg", td.linalg), ("Tensor", td.Tensor))
+             for name, f in sorted(vars(holder).items()) if name[0] != "_" and callable(f)
+             and isinstance(f, (types.FunctionType, types.BuiltinFunctionType, type(OPERATORS["add"].function.__self__)))
+             and (where != "td" or name in OPERATORS or f.__module__ in MODULES)]
+    rng, values = random.Random(20), pool()
+    fits = {"tensor": lambda v: isinstance(v, td.Tensor), "tensor[]": lambda v: isinstance(v, (list, tuple)) and v and
+            isinstance(v[0], td.Tensor), "int": lambda v: isinstance(v, int), "int[]": lambda v: isinstance(v, (list, tuple, int)),
+            "bool": lambda v: isinstance(v, bool), "string": lambda v: isinstance(v, str), "dtype": lambda v: isinstance(v, td.dtype)}
+    for i in range(calls):
+        name, function = rng.choice(names)
+        if i % 500 == 0:
+            values = pool()
+            fitting = {kind: [v for v in values if fit(v)] for kind, fit in fits.items()}
+        op = OPERATORS.get(name.partition(".")[2])
+        kinds = [p.kind for p in op.parameters if not p.named] if op else ["tensor"]
+        args = [rng.choice(values if rng.random() < 0.2 or k >= len(kinds) else fitting.get(kinds[k], values))
+                for k in range(rng.choice([len(kinds), len(kinds), 1, 1, 2, 2, 3, 4, 9]))]
+        words = [p.name for p in op.parameters] if op else ["dim", "other", "dtype"]
+        named = {rng.choice(words): rng.choice(values) for _ in range(rng.choice([0, 0, 0, 1, 2]))} if words else {}
+        report.note(name, args, named)
+        try:
+            repr(function(*args, **named))
+            report.good += 1
+        except SystemError as error:
+            report.offend(name, report.text, f"SystemError: {error}")
+        except Exception:
+            pass
+
+
+def no_leak(report, name, check):
+    before = td.memory_stats()
+    check()
+    gc.collect()
+    after = td.memory_stats()
+    for kind in ("live_tensors", "live_nodes", "live_objects", "bytes"):
+        if after[kind] > before[kind]:
+            report.offend(name, kind, f"{before[kind]} before, {after[kind]} after")
+
+
 def run_child(what, log):
     faulthandler.enable()
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    if what != "mixed":
+        resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
     report = Report(log)
     gc.disable()
-    for op in OPERATORS.values():
-        if what in ("every", op.name):
-            before = td.memory_stats()
-            check_operator(report, op)
-            gc.collect()
-            after = td.memory_stats()
-            for kind in ("live_tensors", "live_nodes", "bytes"):
-                if after[kind] > before[kind]:
-                    report.offend(op.name, kind, f"{before[kind]} before, {after[kind]} after")
-    if os.environ.get("MESSAGES"):
-        Path(os.environ["MESSAGES"]).write_text("\n".join(report.messages))
-    print(json.dumps({"calls": report.calls, "offences": report.offences}))
+    if what == "fuzz":
+        no_leak(report, "fuzz", lambda: fuzz(report))
+    else:
+        for op in OPERATORS.values():
+            if what in ("every", "mixed", op.name):
+                no_leak(report, op.name, lambda: (check_mixed_devices if what == "mixed" else check_operator)(report, op))
+    print(json.dumps({"calls": report.calls, "messages": report.messages, "good": report.good, "offences": report.offences}))
+
+
+# What pytest runs ------------------------------------------------------------
+
+def run(what, folder, **environment):
+    log = folder / what
+    done = subprocess.run([sys.executable, __file__, what, log], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **environment})
+    last = log.read_text(errors="replace").rstrip() if log.exists() else "nothing"
+    assert done.returncode == 0, f"ended with {done.returncode} in {last}\n{done.stderr[-3000:]}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory):
+    return run("every", tmp_path_factory.mktemp("every"))
+
+
+@pytest.mark.parametrize("name", list(OPERATORS))
+def test_wrong_arguments_are_refused_by_name(every, name):
+    offences = every["offences"].get(name, [])
+    assert not offences, f"{len(offences)} offences:\n" + "\n".join(offences[:20])
+
+
+def test_enough_was_asked(every):
+    assert every["calls"] > 100 * len(OPERATORS)
+    assert [name for name in OPERATORS if not CALLS[name]] == [], "no call of these is known: give them a sample"
+
+
+def test_random_arguments_crash_nothing(tmp_path):
+    report = run("fuzz", tmp_path)
+    assert report["offences"] == {} and report["good"] > 0.03 * report["calls"]
+
+
+def test_tensors_on_two_devices_are_refused_by_name(tmp_path):
+    done = subprocess.run([sys.executable, "-c", "import treadle as td; td.ones(2).cuda()"], capture_output=True,
+                          env={**os.environ, "TREADLE_CUDA": "emulate"})
+    if done.returncode:
+        pytest.skip("the plug-in is not built")
+    report = run("mixed", tmp_path, TREADLE_CUDA="emulate")
+    assert report["offences"] == {} and report["calls"] > 100
 
 
 if __name__ == "__main__":

@@ -326,6 +326,7 @@ def test_the_rest_of_the_corners():
     assert [i.tolist() for i in td.unravel_index(td.tensor([5, 11]), (2, 3, 2))] == [[0, 1], [2, 2], [1, 1]]
     assert td.vander(td.tensor([2, 3]), 0).shape == (2, 0) and td.combinations(td.ones(2), 3).shape == (0, 3)
     assert td.cov(td.ones(2, 1)).isnan().all() and td.block_diag(td.ones(1, 2), td.ones(0, 1)).shape == (1, 3)
+    assert td.diff(td.tensor([1, 4, 9]), prepend=td.tensor([0])).tolist() == [1, 3, 5] and td.ones(3).diff(9).shape == (0,)
     td.manual_seed(3)
     logits = td.zeros(500, 4, requires_grad=True)
     choice = F.gumbel_softmax(logits + td.tensor([0.0, 0, 0, math.log(7)]), hard=True)

@@ -31,6 +31,10 @@ TD_API td_tensor *td_grad_of(const td_tensor *x);
 TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
 TD_API td_tensor *td_detach(td_tensor *x);
 TD_API td_tensor *td_base(const td_tensor *x);
+
+/* Like td_detach, but changes of the result are not noticed by graphs
+   that saved `x`: the caller answers for them. */
+TD_API td_tensor *td_data_of(td_tensor *x);
 TD_API const char *td_grad_fn_name(const td_tensor *x);
 TD_API int td_output_nr(const td_tensor *x);
 

@@ -112,6 +112,9 @@ TD_API td_of_one td_lgamma, td_digamma, td_erfinv;
 TD_API td_of_two td_zeta, td_copysign, td_nextafter, td_gcd;
 TD_API td_with_scalar td_zeta_scalar, td_copysign_scalar,
     td_nextafter_scalar, td_gcd_scalar;
+/* losses: prototypes of elementwise operators */
+TD_API td_of_two td_bce_curve;
+TD_API td_with_scalar td_bce_curve_scalar;
 
 #ifdef __cplusplus
 }

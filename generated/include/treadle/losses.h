@@ -25,8 +25,24 @@ typedef struct {
 
 TD_API td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
                                    td_cross_entropy_options options);
-TD_API td_tensor *td_mse_loss(td_tensor *input, td_tensor *target,
-                              td_loss_reduction reduction);
+typedef td_tensor *td_loss_of_two(td_tensor *input, td_tensor *target,
+                                  td_loss_reduction reduction);
+TD_API td_loss_of_two td_mse_loss, td_l1_loss, td_kl_div;
+typedef td_tensor *td_loss_that_bends(td_tensor *input,
+    td_tensor *target, double bend, td_loss_reduction reduction);
+TD_API td_loss_that_bends td_smooth_l1_loss, td_huber_loss;
+
+typedef struct {
+    td_tensor *weight, *pos_weight;
+    td_loss_reduction reduction;
+} td_bit_options;
+typedef td_tensor *td_loss_of_bits(td_tensor *input, td_tensor *target,
+                                   td_bit_options options);
+/* Probabilities have no pos_weight. */
+TD_API td_loss_of_bits td_binary_cross_entropy,
+                       td_binary_cross_entropy_with_logits;
+TD_API td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
+                              td_cross_entropy_options options);
 #ifdef __cplusplus
 }
 #endif

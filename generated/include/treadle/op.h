@@ -66,7 +66,7 @@ typedef struct {
 
 #define TD_MAX_PARAMETERS 16
 typedef struct {
-    char name[32];
+    char name[40];
     int n_parameters, n_results;
     td_parameter at[TD_MAX_PARAMETERS];
     char result[TD_MAX_RESULTS][16];    /* names; "": just a tensor */

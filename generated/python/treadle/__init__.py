@@ -8,6 +8,7 @@
 >>> x.grad
 tensor([2., 4.])
 """
+__version__ = "0.1.0"
 from ._C import *
 from ._C import Tensor, Size, Generator, dtype
 from ._tensor import arange, as_tensor, device, is_tensor, max, min
@@ -50,8 +51,10 @@ from ._names import Tensor
 # programs: imports of further parts of the package
 from ._stand import stand_for
 from . import _places
-from ._files import save, load
+# porting: imports of further parts of the package
+from ._porting import (__getattr__, compile, load, save,
+                       set_default_device, special, testing, version,
+                       vmap)
 from ._errors import name_errors as _name_errors
 
 _name_errors()
-__version__ = "0.1.0"

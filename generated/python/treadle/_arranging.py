@@ -57,8 +57,8 @@ def tensor_split(input, indices_or_sections, dim=0):
     if at <= 0:
         raise RuntimeError("tensor_split: expected sections > 0, got "
                            f"{at}")
-    return _cuts(input, [0, *_accumulate(n // at + (i < n % at)
-                                         for i in range(at))], dim)
+    sizes = [n // at + 1] * (n % at) + [n // at] * (at - n % at)
+    return _cuts(input, [0, *_accumulate(sizes)], dim)
 
 
 def unbind(input, dim=0):

@@ -11,7 +11,7 @@ from ._C import Tensor
 _OURS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError,
          NotImplementedError)
 _FILES = """_tensor _elementwise _arranging _indexing _order _names
-    linalg nn.functional nn._curves nn._arranging""".split()
+    linalg _vocabulary nn.functional nn._curves nn._arranging""".split()
 # package: functions that name errors
 def _no_tensor(function, name, args, named, error):
     wrong = getattr(error, "obj", args[0] if args else None)

@@ -168,35 +168,6 @@ Tensor.__new__ = _new
 
 
 # dialect: names that ask about tensors
-def logit(input, eps=None):
-    """log(p / (1 - p)), of p clamped to [eps, 1 - eps]."""
-    if eps is not None:
-        input = input.clamp(eps, 1 - eps)
-    return (input / (1 - input)).log()
-
-
-def diff(input, n=1, dim=-1):
-    """Differences of neighbours along dim, n times."""
-    for _ in range(n):
-        input = _C.slice(input, dim, 1) - _C.slice(input, dim, 0, -1)
-    return input
-
-
-def atleast_1d(input):
-    """The tensor, or a vector of a number."""
-    return input if input.ndim else input.reshape(1)
-
-
-def atleast_2d(input):
-    """The tensor, or a matrix with a row."""
-    return input if input.ndim > 1 else atleast_1d(input).unsqueeze(0)
-
-
-def atleast_3d(input):
-    """The tensor, or one with a last dimension of 1."""
-    return input if input.ndim > 2 else atleast_2d(input).unsqueeze(-1)
-
-
 def logspace(start, end, steps, base=10.0, **named):
     """Powers of base whose exponents are evenly spaced."""
     wide = _C.linspace(start, end, steps, dtype=_C.float64)
@@ -632,8 +603,6 @@ for _name in "empty", "zeros", "ones", "full":
 for _name in ("is_floating_point", "is_nonzero", "is_complex", "numel",
               "is_same_size"):
     globals()[_name] = getattr(Tensor, _name)
-for _function in logit, diff:
-    setattr(Tensor, _function.__name__, _function)
 for _second, _first in {"ndimension": "dim", "H": "T", "mH": "mT",
                         "ravel": "flatten", "concat": "cat",
                         "concatenate": "cat"}.items():

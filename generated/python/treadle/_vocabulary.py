@@ -8,7 +8,7 @@ from collections import namedtuple
 from functools import reduce
 from itertools import (accumulate, combinations as _chosen,
                        combinations_with_replacement as _repeated)
-from . import _C
+from . import _C, linalg
 from ._C import *
 from ._C import Tensor
 from ._arranging import _many, broadcast_tensors, split, tensor_split
@@ -71,6 +71,14 @@ def block_diag(*tensors):
     ends = list(accumulate(b.shape[1] for b in blocks))
     return cat([pad(b, (end - b.shape[1], ends[-1] - end))
                 for b, end in zip(blocks, ends)], 0)
+
+
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Differences of neighbours along dim, n times."""
+    x = cat([x for x in (prepend, input, append) if x is not None], dim)
+    for _ in range(builtins.min(n, x.shape[dim])):
+        x = slice(x, dim, 1) - slice(x, dim, 0, -1)
+    return x
 
 
 def _trapezia(y, x, dx, dim):
@@ -217,11 +225,13 @@ vsplit(input, indices_or_sections) =
     _cut("vsplit", input, indices_or_sections, 0, 2)
 dsplit(input, indices_or_sections) =
     _cut("dsplit", input, indices_or_sections, 2, 3)
+logit(input, eps=None) = (lambda p: (p / (1 - p)).log())(
+    input if eps is None else input.clamp(eps, 1 - eps))
 float_power(input, exponent) = pow(*(x.double()
     if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
 rsub(input, other, *, alpha=1) = other - alpha * input
 polygamma(n, input) = digamma(input) if n == 0 else (
-    (-1) ** (n + 1) * math.factorial(n) * zeta(float(n + 1), input))
+    (-1) ** (n + 1) * math.gamma(n + 1.0) * zeta(n + 1.0, input))
 mvlgamma(input, p) = lgamma(
     input.unsqueeze(-1) - arange(0, p) / 2).sum(-1)
     + p * (p - 1) / 4 * math.log(math.pi)
@@ -254,7 +264,7 @@ def _updating(name):
 
 
 _give_methods(type("_Methods", (), dict(
-    cov=cov, cross=cross, nanmedian=nanmedian,
+    cov=cov, cross=cross, diff=diff, nanmedian=nanmedian,
     sgn=Tensor.sign, sgn_=Tensor.sign_,
     scatter_reduce=scatter_reduce, index_reduce=index_reduce,
     split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
@@ -268,3 +278,9 @@ for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
 for _name in """bilinear channel_shuffle gumbel_softmax pdist
         pairwise_distance softmin""".split():
     setattr(_F, _name, globals()[_name])
+vars(linalg).update(
+    matmul=matmul, matrix_power=matrix_power, diagonal=lambda A, *,
+    offset=0, dim1=-2, dim2=-1: diagonal(A, offset, dim1, dim2),
+    multi_dot=lambda tensors: chain_matmul(*tensors),
+    cross=lambda input, other, *, dim=-1: cross(input, other, dim),
+    vecdot=lambda x, y, *, dim=-1: (x * y).sum(dim))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "layers": edit that, not this file.
-"""Layers and losses as modules."""
+"""Layers as modules."""
 from .. import _C
 from .._grad_mode import no_grad
 from . import functional as F
@@ -95,30 +95,3 @@ class Flatten(Module):
 
     def extra_repr(self):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
-
-class MSELoss(Module):
-    """The squared difference; see functional.mse_loss."""
-
-    def __init__(self, reduction="mean"):
-        super().__init__()
-        self.reduction = reduction
-
-    def forward(self, input, target):
-        return F.mse_loss(input, target, self.reduction)
-
-
-class CrossEntropyLoss(Module):
-    """Softmax and negative logarithm; see functional.cross_entropy."""
-
-    def __init__(self, weight=None, ignore_index=-100,
-                 reduction="mean", label_smoothing=0.0):
-        super().__init__()
-        self.register_buffer("weight", weight)
-        self.ignore_index, self.reduction = ignore_index, reduction
-        self.label_smoothing = label_smoothing
-
-    def forward(self, input, target):
-        return F.cross_entropy(input, target, self.weight,
-                               self.ignore_index, self.reduction,
-                               self.label_smoothing)

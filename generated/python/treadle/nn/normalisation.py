@@ -9,13 +9,15 @@ from .module import Module, Parameter
 
 
 class _Affine(Module):
-    _printed = ()
+    _bare = 1                   # options printed without their names
 
-    def _make(self, shape, affine, device, dtype, bias=True):
-        for name, wanted in (("weight", affine), ("bias", bias)):
+    def __init__(self, shape, weight, bias, device, dtype, **options):
+        super().__init__()
+        self.__dict__.update(options, _options=list(options))
+        for name, wanted in (("weight", weight), ("bias", bias)):
             self.register_parameter(name, Parameter(_C.empty(
                 shape, device=device, dtype=dtype))
-                if affine and wanted else None)
+                if weight and wanted else None)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -26,26 +28,22 @@ class _Affine(Module):
                     parameter.fill_(value)
 
     def extra_repr(self):
-        return ", ".join(
-            str(getattr(self, name)) if i < self._bare
-            else f"{name}={getattr(self, name)}"
-            for i, name in enumerate(self._printed))
+        return ", ".join(("" if i < self._bare else f"{name}=")
+                         + str(getattr(self, name))
+                         for i, name in enumerate(self._options))
 
 
 class LayerNorm(_Affine):
     """See functional.layer_norm."""
-    _printed = "normalized_shape", "eps", "elementwise_affine"
-    _bare = 1
 
     def __init__(self, normalized_shape, eps=1e-05,
                  elementwise_affine=True, bias=True, device=None,
                  dtype=None):
-        super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(
+        shape = (normalized_shape,) if isinstance(
             normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self._make(self.normalized_shape, elementwise_affine, device,
-                   dtype, bias)
+        super().__init__(shape, elementwise_affine, bias, device, dtype,
+                         normalized_shape=shape, eps=eps,
+                         elementwise_affine=elementwise_affine)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight,
@@ -67,42 +65,38 @@ class RMSNorm(LayerNorm):
 
 class GroupNorm(_Affine):
     """See functional.group_norm."""
-    _printed, _bare = ("num_groups", "num_channels", "eps", "affine"), 2
+    _bare = 2
 
     def __init__(self, num_groups, num_channels, eps=1e-05, affine=True,
                  device=None, dtype=None):
-        super().__init__()
         if num_channels % num_groups:
             raise ValueError("num_channels must be divisible by "
                              "num_groups")
-        self.num_groups, self.num_channels = num_groups, num_channels
-        self.eps, self.affine = eps, affine
-        self._make((num_channels,), affine, device, dtype)
+        super().__init__((num_channels,), affine, True, device, dtype,
+                         num_groups=num_groups,
+                         num_channels=num_channels, eps=eps,
+                         affine=affine)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight,
                             self.bias, self.eps)
 
 
-class _Running(_Affine):
-    _printed = ("num_features", "eps", "momentum", "affine",
-                "track_running_stats")
-    _bare = 1
-
+class _BatchNorm(_Affine):
     def __init__(self, num_features, eps=1e-05, momentum=0.1,
                  affine=True, track_running_stats=True, device=None,
                  dtype=None):
-        super().__init__()
-        for name in self._printed:
-            setattr(self, name, locals()[name])
+        track, at = track_running_stats, {"device": device}
+        super().__init__((num_features,), affine, True, device, dtype,
+                         num_features=num_features, eps=eps,
+                         momentum=momentum, affine=affine,
+                         track_running_stats=track)
         for name in ("running_mean", "running_var"):
             self.register_buffer(name, _C.empty(
-                (num_features,), device=device, dtype=dtype)
-                if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", _C.tensor(
-            0, device=device) if track_running_stats else None)
+                num_features, dtype=dtype, **at) if track else None)
+        self.register_buffer("num_batches_tracked",
+                             _C.tensor(0, **at) if track else None)
         self.reset_running_stats()
-        self._make((num_features,), affine, device, dtype)
 
     def reset_running_stats(self):
         """Mean 0, variance 1, no batch seen."""
@@ -111,28 +105,26 @@ class _Running(_Affine):
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
-    def _check(self, input):
+    def _normalise(self, function, input, part):
         if input.ndim not in self._ranks:
             raise ValueError(f"{type(self).__name__}: expected " +
                              " or ".join(f"{r}D" for r in self._ranks) +
                              f" input (got {input.ndim}D input)")
+        return function(input, self.running_mean, self.running_var,
+                        self.weight, self.bias,
+                        self.training or self.running_mean is None,
+                        part or 0.0, self.eps)
 
-
-class _BatchNorm(_Running):
     def forward(self, input):
-        self._check(input)
         part = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
             if part is None:
                 part = 1 / self.num_batches_tracked.item()
-        return F.batch_norm(
-            input, self.running_mean, self.running_var, self.weight,
-            self.bias, self.training or self.running_mean is None,
-            part or 0.0, self.eps)
+        return self._normalise(F.batch_norm, input, part)
 
 
-class _InstanceNorm(_Running):
+class _InstanceNorm(_BatchNorm):
     def __init__(self, num_features, eps=1e-05, momentum=0.1,
                  affine=False, track_running_stats=False, device=None,
                  dtype=None):
@@ -140,25 +132,18 @@ class _InstanceNorm(_Running):
                          track_running_stats, device, dtype)
 
     def forward(self, input):
-        self._check(input)
-        batched = input.ndim == self._ranks[1]
-        y = F.instance_norm(
-            input if batched else input.unsqueeze(0), self.running_mean,
-            self.running_var, self.weight, self.bias,
-            self.training or self.running_mean is None,
-            self.momentum or 0.0, self.eps)
-        return y if batched else y.squeeze(0)
+        if input.ndim == self._ranks[0]:
+            return self.forward(input.unsqueeze(0)).squeeze(0)
+        return self._normalise(F.instance_norm, input, self.momentum)
 
 
-def _make(base, n, ranks):
-    name = f"{base.__name__[1:]}{n}d"
-    globals()[name] = type(name, (base,), {
-        "__module__": __name__, "_ranks": ranks,
-        "__doc__": f"{base.__name__[1:]} of {ranks} dimensions."})
-    return name
-
-
-__all__ = ["LayerNorm", "RMSNorm", "GroupNorm",
-           *(_make(_BatchNorm, n, (2, 3) if n == 1 else (n + 2,))
-             for n in (1, 2, 3)),
-           *(_make(_InstanceNorm, n, (n + 1, n + 2)) for n in (1, 2, 3))]
+__all__ = ["LayerNorm", "RMSNorm", "GroupNorm"]
+for _n in (1, 2, 3):
+    for _base, _ranks in (
+            (_BatchNorm, (2, 3) if _n == 1 else (_n + 2,)),
+            (_InstanceNorm, (_n + 1, _n + 2))):
+        _name = f"{_base.__name__[1:]}{_n}d"
+        globals()[_name] = type(_name, (_base,), {
+            "__module__": __name__, "_ranks": _ranks, "__doc__":
+            f"{_base.__name__[1:]} of so many dimensions: {_ranks}."})
+        __all__.append(_name)

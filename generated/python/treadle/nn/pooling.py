@@ -24,7 +24,8 @@ class _Windows(Activation):
     def extra_repr(self):
         return ", ".join(
             ("" if name == "size" else f"{name}=")
-            + repr(getattr(self, name)) for name in self._printed.split())
+            + repr(getattr(self, name))
+            for name in self._printed.split())
 
 
 class _Dropout(Activation):
