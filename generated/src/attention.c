@@ -26,7 +26,6 @@ static td_tensor *masked(td_tensor *scores, td_tensor *mask,
     *alive = td_any(td_ne_scalar(mask, never), keys);
     return td_add(scores, td_where_scalar(*alive, mask, td_float(0)));
 }
-
 /* attention: function weights */
 /* The weights [..., L, S] of the keys k for the questions q. */
 static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
@@ -51,7 +50,6 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
         x = td_where_scalar(alive, x, td_float(0));
     return TD_CALL(dropout, x, call->attr[0], td_v_bool(true));
 }
-
 /* attention: function is_attentive */
 static bool is_attentive(const td_call *call, const td_tensor *q,
                          const td_tensor *k, const td_tensor *mask)
@@ -74,7 +72,6 @@ static bool is_attentive(const td_call *call, const td_tensor *q,
             td_shape_text(mask, a));
     return td_check_computes(call, q->dtype, true);
 }
-
 /* attention: function per_head */
 /* k with as many heads (dimension -3) as q. */
 static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
@@ -88,7 +85,6 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
     const td_value attr[] = { td_v_int(-3), td_v_none() };
     return td_run1(&td_ops[TD_OP_repeat_interleave], 2, in, 2, attr);
 }
-
 /* attention: formulas of attention */
 static td_tensor *optional_input(const td_call *call, int i)
 {

@@ -17,7 +17,6 @@ typedef struct {
     cell_kind kind;
     td_tensor *w_ih, *w_hh, *b_ih, *b_hh;   /* b: or NULL */
 } cell;
-
 /* recurrence: function from_input */
 /* What the input adds to the gates: [..., in] to [..., blocks h]. */
 static td_tensor *from_input(const cell *c, td_tensor *x)
@@ -27,7 +26,6 @@ static td_tensor *from_input(const cell *c, td_tensor *x)
         b = b == NULL ? c->b_hh : td_add(b, c->b_hh);
     return td_linear(x, c->w_ih, b);
 }
-
 /* recurrence: function block */
 /* Block k of n equal ones along the last dimension. */
 static td_tensor *block(td_tensor *x, int k, int n)
@@ -36,7 +34,6 @@ static td_tensor *block(td_tensor *x, int k, int n)
     return td_slice(x, -1, (td_opt_i64)td_some(k * m),
                     (td_opt_i64)td_some((k + 1) * m), 1);
 }
-
 /* recurrence: function step */
 static void step(const cell *c, td_tensor *x, td_tensor *state[2])
 {
@@ -68,7 +65,6 @@ static void step(const cell *c, td_tensor *x, td_tensor *state[2])
         break;
     }
 }
-
 /* recurrence: function is_shaped */
 /* Is `x` of this shape?  A size of -1 stands for any. */
 static bool is_shaped(const td_call *call, const char *name,
@@ -83,7 +79,6 @@ static bool is_shaped(const td_call *call, const char *name,
                          td_dims_text(&want, expected),
                          td_shape_text(x, got));
 }
-
 /* recurrence: function is_sound */
 /* Do the weights fit each other and an input of so many numbers? */
 static bool is_sound(const td_call *call, const cell *c, int64_t inputs)
@@ -96,7 +91,6 @@ static bool is_sound(const td_call *call, const cell *c, int64_t inputs)
         && (!c->b_ih || is_shaped(call, "b_ih", c->b_ih, bias))
         && (!c->b_hh || is_shaped(call, "b_hh", c->b_hh, bias));
 }
-
 /* recurrence: function read_state */
 static bool read_state(const td_call *call, cell_kind kind,
                        td_dims shape, td_tensor *state[2])
@@ -112,7 +106,6 @@ static bool read_state(const td_call *call, cell_kind kind,
     return is_shaped(call, "hx", state[0], shape)
         && (!pair || is_shaped(call, "cx", state[1], shape));
 }
-
 /* recurrence: function one_step */
 static td_tensor *one_step(td_call *call, cell_kind kind)
 {
@@ -131,7 +124,6 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
     call->out[1] = state[1];
     return state[0];
 }
-
 /* recurrence: function over_time */
 /* [T, N, n] to [T, N, h]; state becomes that after the last step. */
 static td_tensor *over_time(const cell *c, td_tensor *x, bool backward,
@@ -154,7 +146,6 @@ static td_tensor *over_time(const cell *c, td_tensor *x, bool backward,
     td_free(h, (size_t)n * sizeof *h);
     return all;
 }
-
 /* recurrence: struct stack */
 typedef struct {
     cell_kind kind;
@@ -170,7 +161,6 @@ static cell cell_at(const stack *s, int64_t k)
     return (cell){ s->kind, w[0], w[1], s->weights == 4 ? w[2] : NULL,
                    s->weights == 4 ? w[3] : NULL };
 }
-
 /* recurrence: function through_cells */
 /* The last layer's states; each cell's last h and c in last[0], [1]. */
 static td_tensor *through_cells(const td_call *call, const stack *s,
@@ -196,7 +186,6 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
     }
     return x;
 }
-
 /* recurrence: function sequence */
 static td_tensor *sequence(td_call *call, cell_kind kind)
 {
@@ -238,7 +227,6 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
     td_free(room, 2 * n * sizeof *room);
     return turn ? td_transpose(y, 0, 1) : y;
 }
-
 /* recurrence: formulas of cells and sequences */
 #define RECURRENT(name, kind)                       \
     td_tensor *name##_cell_formula(td_call *call)   \

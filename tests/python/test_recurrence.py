@@ -357,3 +357,23 @@ def test_an_lstm_learns_to_remember():
         loss.backward()
         opt.step()
     assert loss.item() < 0.12       # who does not remember has 0.25
+
+
+def test_a_compiled_training_step_equals_an_eager_one():
+    losses = []
+    for wrap in (lambda f: f, td.jit):
+        td.manual_seed(0)
+        net, out = nn.LSTM(3, 4, 2, bidirectional=True), nn.Linear(8, 1)
+        x, y = td.randn(6, 2, 3), td.randn(6, 2, 1)
+        opt = td.optim.SGD([*net.parameters(), *out.parameters()], lr=0.1)
+
+        def step(x, y):
+            opt.zero_grad()
+            loss = nn.functional.mse_loss(out(net(x)[0]), y)
+            loss.backward()
+            opt.step()
+            return loss
+        step = wrap(step)
+        losses.append([step(x, y).item() for _ in range(4)])
+    np.testing.assert_allclose(*losses, 1e-5)
+    assert losses[0][3] < losses[0][0]
