@@ -342,3 +342,44 @@ def test_data_writes_behind_the_back_of_a_graph():
     lent.add_(1)
     with pytest.raises(RuntimeError, match="modified in place"):
         y.sum().backward()
+
+
+def test_what_follows_the_numbers_of_a_tensor():
+    x = td.full((2, 8), 0.5, dtype=td.float64, requires_grad=True)
+    row = "[" + ", ".join(["0.5000"] * 8) + "]"
+    body = f"tensor([{row},\n        {row}]"
+    assert repr(x) == body + ",\n       dtype=treadle.float64, " \
+        "requires_grad=True)"
+    y = (x * 1)[:, :1]
+    assert repr(y) == "tensor([[0.5000],\n        [0.5000]], " \
+        "dtype=treadle.float64, grad_fn=<SliceBackward0>)"
+    assert repr(td.zeros(2, 0, dtype=td.int32)) == \
+        "tensor([], size=(2, 0), dtype=treadle.int32)"
+    td.set_printoptions(linewidth=40)
+    try:
+        assert repr(y).endswith("]],\n       dtype=treadle.float64,\n"
+                                "       grad_fn=<SliceBackward0>)")
+    finally:
+        td.set_printoptions(profile="default")
+    assert repr(td.tensor(2.0, requires_grad=True) * 1) == \
+        "tensor(2., grad_fn=<MulBackward0>)"
+
+
+def test_the_class_of_a_node_is_named_after_its_operator():
+    class Twice(td.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g
+    x = td.ones(2, requires_grad=True)
+    node = (x.exp() + 1).grad_fn
+    assert type(node).__name__ == node.name() == "AddBackward0"
+    inner = node.next_functions[0][0]
+    assert type(inner).__name__ == "ExpBackward0"
+    assert type(inner) is type(x.exp().grad_fn)
+    leaf = inner.next_functions[0][0]
+    assert type(leaf).__name__ == "AccumulateGrad" and leaf.variable is x
+    assert type(Twice.apply(x).grad_fn).__name__ == "TwiceBackward"

@@ -7,7 +7,7 @@ from contextlib import (ContextDecorator as _Decorator,
 from functools import wraps as _wraps
 from math import floor as _floor, inf, nan, pi, e
 from types import ModuleType as _Module, SimpleNamespace as _Namespace
-from . import _C, cuda
+from . import _C, _tensor, cuda
 from ._C import Generator, Tensor, dtype
 from ._tensor import _give_methods, as_tensor
 from ._exchange import from_dlpack
@@ -357,6 +357,7 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None,
         _C._print_option(4, -1)
     if threshold == inf:
         threshold = 2 ** 62
+    _tensor._LINE[0] = linewidth or _tensor._LINE[0]
     for which, value in enumerate((precision, threshold, edgeitems,
                                    linewidth, sci_mode)):
         if value is not None:

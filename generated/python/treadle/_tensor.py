@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
 """Methods of Tensor that need no C."""
+import re as _re
 from collections import namedtuple as _namedtuple
+from functools import lru_cache as _lru_cache
 from . import _C
 from ._C import Tensor
 # package: class device
@@ -57,6 +59,9 @@ def arange(start, end=None, step=1, *, dtype=None, device=None,
                      requires_grad=requires_grad)
 
 
+_LINE = [80]
+
+
 # package: functions max and min
 def _extreme(name, whole, along, of_two):
     kind = _namedtuple(name, "values indices")
@@ -78,9 +83,17 @@ def _extreme(name, whole, along, of_two):
 max = _extreme("max", _C.max, _C.max_dim, _C.maximum)
 min = _extreme("min", _C.min, _C.min_dim, _C.minimum)
 # package: class Node
+@_lru_cache(None)
+def _kind(base, name):
+    return type(name, (base,), {"__slots__": ()})
+
+
 class Node:
     """The operator that made a tensor, and where gradients go."""
     __slots__ = ("_box", "_key", "_name")
+
+    def __new__(cls, *of):
+        return object.__new__(_kind(cls, of[2]) if of[2:] else cls)
 
     def __init__(self, box, key, name):
         self._box, self._key, self._name = box, key, name
@@ -286,12 +299,18 @@ class _Methods:
         return (self == value).any().item()
     # package: methods about printing
     def __repr__(self):
-        text = self._text()
+        text, *notes = _re.split(", (?=[a-z]+=)", self._text()[:-1])
         if self._grad_fn_name is not None:
-            return f"{text[:-1]}, grad_fn=<{self._grad_fn_name}>)"
-        if self.requires_grad:
-            return f"{text[:-1]}, requires_grad=True)"
-        return text
+            notes.append(f"grad_fn=<{self._grad_fn_name}>")
+        elif self.requires_grad:
+            notes.append("requires_grad=True")
+        length = len(text) - text.rfind("\n") + 1
+        for note in notes:
+            note = note.replace("dtype=", "dtype=treadle.")
+            long = length + len(note) + 2 > _LINE[0]
+            text += (",\n       " if long else ", ") + note
+            length = (7 if long else length + 2) + len(note)
+        return text + ")"
 
     def __format__(self, form):
         if self.ndim == 0:

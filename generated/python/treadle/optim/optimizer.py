@@ -111,10 +111,9 @@ class Optimizer:
             self.state[p] = {k: _like(p, k, v) for k, v in values.items()}
 
     def __repr__(self):
-        lines = [f"    {k}: {v}" if k != "params" else f"Group {i}"
+        lines = [f"    {k}: {group[k]}" if k else f"Parameter Group {i}"
                  for i, group in enumerate(self.param_groups)
-                 for k, v in sorted(group.items(),
-                                    key=lambda kv: kv[0] != "params")]
+                 for k in ("", *sorted(group)) if k != "params"]
         return "\n".join([type(self).__name__ + " (", *lines, ")"])
 
     # layers: step of an optimiser
