@@ -759,7 +759,8 @@ static td_tensor *add_product(const td_call *call, int op)
     const td_scalar alpha = td_scalar_at(call, 1, td_int(1));
     td_tensor *x = td_input(call, 0);
     td_tensor *y = td_run1(&td_ops[op], 2, &call->in[1], 0, NULL);
-    if (!td_dtype_is_floating(x->dtype)
+    const td_dtype type = y ? td_promote(x->dtype, y->dtype) : x->dtype;
+    if (!td_dtype_is_floating(type)
         && (beta.kind == TD_SCALAR_FLOAT
             || alpha.kind == TD_SCALAR_FLOAT))
         return td_refuse(call, "integers need whole factors");
@@ -770,7 +771,8 @@ static td_tensor *add_product(const td_call *call, int op)
         y = td_mul_scalar(y, alpha);
     if (td_scalar_double(beta) != 1)
         x = td_mul_scalar(x, beta);
-    return td_scalar_double(beta) == 0 ? y : td_add(x, y);
+    return td_scalar_double(beta) != 0 ? td_add(x, y)
+         : y->dtype == type ? y : td_to(y, type);
 }
 
 td_tensor *baddbmm_formula(td_call *call)

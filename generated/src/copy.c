@@ -245,10 +245,10 @@ static bool gather(td_tensor *y, const td_tensor *x,
     }
     return ok;
 }
-static bool writes_alone(const char *op, const td_tensor *x)
+bool td_writes_alone(const char *op, const td_tensor *x)
 {
     for (int d = 0; d < x->rank; d++)
-        if (x->strides[d] == 0 && x->shape[d] > 1)
+        if (x->strides[d] == 0 && x->shape[d] > 1 && td_numel(x) > 0)
             return td_fail(TD_ERROR_RUNTIME, op, "dimension %d of the "
                            "tensor is expanded, several elements share "
                            "one place; clone it before writing", d);
@@ -360,7 +360,7 @@ bool index_select_kernel(td_call *call)
 static bool fill_with(td_call *call, td_scalar value)
 {
     td_tensor *x = call->in[0].as.tensor;
-    return writes_alone(call->op->name, x) && td_fill_all(x, value)
+    return td_writes_alone(call->op->name, x) && td_fill_all(x, value)
         && changed(call, x);
 }
 
@@ -374,7 +374,7 @@ bool copy__kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor, *from = call->in[1].as.tensor;
     td_dims both;
-    if (!writes_alone("copy_", x)
+    if (!td_writes_alone("copy_", x)
         || !td_broadcast_shapes("copy_", x, from, &both))
         return false;
     const td_dims shape = td_shape_of(x);

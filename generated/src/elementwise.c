@@ -362,18 +362,6 @@ static bool overlaps(const td_tensor *x, const td_tensor *y)
                  && first_of(y) <= last_of(x);
 }
 
-/* rows: function repeats */
-static bool repeats(const job *j, const td_tensor *x)
-{
-    for (int d = 0; d < x->rank; d++)
-        if (x->shape[d] > 1 && x->strides[d] == 0)
-            return !td_fail(TD_ERROR_RUNTIME, j->op,
-                            "more than one element of the updated "
-                            "tensor refers to a single memory "
-                            "location; clone() it first");
-    return false;
-}
-
 /* rows: function separate */
 static td_tensor *separate(const td_tensor *y)
 {
@@ -402,7 +390,7 @@ static bool may_update(const job *j, const td_tensor *x)
                        "cannot hold the broadcast shape %s",
                        td_shape_text(x, own),
                        td_dims_text(&shape, other));
-    return !repeats(j, x);
+    return td_writes_alone(j->op, x);
 }
 
 /* rows: function run_in_place */

@@ -317,13 +317,8 @@ static td_tensor *new_like(const char *op, const td_call *call)
 static bool fill_in_place(td_call *call, fill f,
                           const td_value *generator)
 {
-    const td_tensor *x = f.x;
-    for (int d = 0; d < x->rank; d++)
-        if (x->strides[d] == 0 && x->shape[d] > 1)
-            return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
-                "dimension %d of the tensor is expanded, several "
-                "elements share one place; clone it first", d);
-    if (!fill_tensor(f, generator))
+    if (!td_writes_alone(td_op_name(call->op), f.x)
+        || !fill_tensor(f, generator))
         return false;
     td_bump_version(f.x);
     return td_return(call, td_share(f.x));

@@ -397,9 +397,10 @@ static bool sum_like(td_call *call, int kind, int64_t empty_value)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
     const bool keepdim = td_v_get_bool(&call->attr[1]);
+    reduction r = normalise(x, folding_type(dtype), mask, false);
+    r.truth = dtype == TD_BOOL;
     return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
-        normalise(x, folding_type(dtype), mask, false), kind,
-        dtype, empty_value));
+                                  r, kind, dtype, empty_value));
 }
 
 bool sum_kernel(td_call *call)

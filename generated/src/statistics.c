@@ -258,9 +258,9 @@ td_tensor *histc_formula(td_call *call)
 
 static bool check_weights(td_call *call, td_tensor *p, td_tensor *sum)
 {
-    if (td_failed() || td_numel(p) == 0)
+    if (td_failed() || td_numel(sum) == 0)
         return !td_failed();
-    return (td_item_double(td_min(p)) >= 0
+    return (td_numel(p) > 0 && td_item_double(td_min(p)) >= 0
             && isfinite(td_item_double(td_max(sum)))
             && td_item_double(td_min(sum)) > 0)
         || td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "the "

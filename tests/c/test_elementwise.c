@@ -652,7 +652,7 @@ static void errors_name_the_operator_and_what_was_wrong(void **state)
     one->strides[0] = 0;
     one->shape[0] = 5;
     refused(td_add_scalar_(one, td_int(1)), TD_ERROR_RUNTIME,
-            "single memory location");
+            "several elements share one place");
     one->shape[0] = 1;
     refused(td_where(f, f, f), TD_ERROR_RUNTIME, "where: the condition");
     refused(td_clamp(f, (td_clamp_options){ .min = { false, 0 } }),

@@ -71,7 +71,8 @@ INPLACE = ["[2,3] [2,3]", "[2,3] [3]", "[3] [2,3]", "[2,3] []", "[2,3] 1.5", "[2
 CALLS |= {"count_nonzero": UNARY, "signbit": UNARY, "lcm": BINARY}      # composites with nothing to derive
 # Operators of random results: only facts are compared.
 FACTS_ONLY = {"empty", "empty_like", "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "uniform_", "normal_",
-              "bernoulli_", "bernoulli", "multinomial", "dropout", "randint_like"}
+              "bernoulli_", "bernoulli", "multinomial", "randint_like", "dropout", "dropout_", "alpha_dropout", "alpha_dropout_",
+              "feature_dropout", "feature_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
 
 
 # --- signatures and samples ---------------------------------------------------
@@ -324,7 +325,7 @@ class Case:
                 v = attributes.pop(p.name)
                 values[p.name] = getattr(module, v) if p.kind == "dtype" and v else v
         needed = [i for i, p in enumerate(parameters) if not p.keyword
-                  and (p.operand and values.get(p.name) is not None or p.default is None)]
+                  and (p.operand and values.get(p.name) is not None and not p.optional or p.default is None)]
         upto = max(needed, default=-1) + 1
         for p in parameters[:upto]:
             given.append(values.pop(p.name, default_of(p)))
