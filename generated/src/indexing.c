@@ -694,10 +694,10 @@ bool take_along_dim_kernel(td_call *call)
 }
 
 /* indexing: composites that write slices */
-static bool write_slices(td_call *call, td_tensor *source, int how)
+static bool write_slices(td_call *call, td_tensor *index,
+                         td_tensor *source, int how)
 {
     td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
     const char *op = call->op->name;
     int dim;
     if (!dim_of(call, &dim) || !is_index(op, index))
@@ -730,49 +730,33 @@ bool index_add_kernel(td_call *call)
     td_tensor *source = call->in[2].as.tensor;
     if (td_scalar_double(alpha->as.scalar) != 1)
         source = td_mul_scalar(source, alpha->as.scalar);
-    return write_slices(call, source, ADD);
+    return write_slices(call, call->in[1].as.tensor, source, ADD);
 }
 
 bool index_copy_kernel(td_call *call)
 {
-    return write_slices(call, call->in[2].as.tensor, SET);
+    return write_slices(call, call->in[1].as.tensor,
+                        call->in[2].as.tensor, SET);
 }
 
-/* indexing: fill by a mask of slices */
-static bool fill_by_mask(td_call *call, td_tensor *x, td_tensor *value)
-{
-    const char *name = call->op->name;
-    int dim;
-    if (value->rank > 0)
-        return td_fail(TD_ERROR_RUNTIME, name, "the value must have "
-                       "rank 0, got %d", value->rank);
-    if (!dim_of(call, &dim))
-        return false;
-    td_dims line = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
-    line.at[dim] = x->rank ? x->shape[dim] : 1;
-    td_tensor *mask = td_zeros(TD_DIMS(line.at[dim]),
-        (td_tensor_options){ .dtype = TD_BOOL,
-                             .device = td_device_of(x) });
-    const td_value in[] = { td_v_tensor(mask), call->in[1],
-                            td_v_int(1) };
-    const td_value along = td_v_int(0);
-    mask = td_run1(&td_ops[TD_OP_index_fill], 3, in, 1, &along);
-    return td_return(call, td_failed() ? NULL : td_run1(
-        &td_ops[name[strlen(name) - 1] == '_' ? TD_OP_masked_fill_
-                                              : TD_OP_masked_fill],
-        3, (td_value[]){ call->in[0],
-            td_v_tensor(td_view(mask, line)),
-            td_v_tensor(td_to(value, x->dtype)) }, 0, NULL));
-}
 bool index_fill_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     const td_value *v = &call->in[2];
-    if (v->kind == TD_TENSOR)
-        return fill_by_mask(call, x, v->as.tensor);
-    return write_slices(call, td_full(TD_RANK_0, v->as.scalar,
-        (td_tensor_options){ .dtype = x->dtype,
-                             .device = td_device_of(x) }), SET);
+    if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the value "
+            "must have rank 0, got %d", v->as.tensor->rank);
+    td_tensor *value = v->kind == TD_TENSOR
+        ? td_to(v->as.tensor, x->dtype)
+        : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
+              .dtype = x->dtype, .device = td_device_of(x) });
+    td_tensor *index = call->in[1].as.tensor;
+    if (value && td_requires_grad(value))
+        index = td_run1(&td_ops[TD_OP_unique], 1,
+            (td_value[]){ td_v_tensor(index) }, 4, (td_value[]){
+            td_v_bool(true), td_v_bool(false), td_v_bool(false),
+            td_v_none() });
+    return index && write_slices(call, index, value, SET);
 }
 
 /* indexing: kernel nonzero */
