@@ -60,8 +60,6 @@ def arange(start, end=None, step=1, *, dtype=None, device=None,
 
 
 _LINE = [80]
-
-
 # package: functions max and min
 def _extreme(name, whole, along, of_two):
     kind = _namedtuple(name, "values indices")
