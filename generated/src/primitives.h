@@ -539,7 +539,7 @@ static inline double zeta_f64(double s, double x)
     if (x > 0)
         return zeta_tail(s, x);
     const double below = zeta_tail(s, 1 - r) - zeta_tail(s, 1 - x);
-    return zeta_tail(s, r) + (fmod(s, 2) == 0 ? below : -below);
+    return zeta_tail(s, r) + (fmod(s, 2.0) == 0 ? below : -below);
 }
 static inline double erfinv_f64(double x)
 {
