@@ -194,6 +194,9 @@ def test_labels_of_pictures_and_of_one_example():
     gone = td.full((2, 3, 4), -100)
     assert math.isnan(F.nll_loss(logp, gone).item())
     assert F.nll_loss(logp, gone, reduction="sum").item() == 0
+    none = td.zeros(0, 4, requires_grad=True)
+    F.nll_loss(none, td.zeros(0, dtype=td.int64)).backward()
+    assert none.grad.shape == (0, 4)
     with pytest.raises(IndexError, match="target 5 at position 0"):
         F.nll_loss(logp[:, :, 0, 0], td.tensor([5, 0]))
     with pytest.raises(RuntimeError):
