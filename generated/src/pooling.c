@@ -252,7 +252,8 @@ bool max_pool_rule(td_backward_pass *b)
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->node->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
-    if (at && !b->create_graph && !td_self()->watched && td_on_host(g)) {
+    if (at && !b->create_graph && !td_self()->watched
+        && td_on_host(g)) {
         b->grad_in[0] = scatter_by_loop(g, at, &shape, dims);
         return !td_failed();
     }
@@ -293,17 +294,14 @@ bool avg_pool_backward_rule(td_backward_pass *b)
 }
 
 /* pooling: formulas of poolings */
-td_tensor *max_pool1d_formula(td_call *call)
-{
-    return td_run1(&td_ops[TD_OP_max_pool1d_with_indices], 1, call->in,
-                   call->n_attr, call->attr);
-}
-
-td_tensor *max_pool2d_formula(td_call *call)
-{
-    return td_run1(&td_ops[TD_OP_max_pool2d_with_indices], 1, call->in,
-                   call->n_attr, call->attr);
-}
+#define ALONE(name)                                                   \
+    td_tensor *name##_formula(td_call *call)                          \
+    {                                                                 \
+        return td_run1(&td_ops[TD_OP_##name##_with_indices], 1,       \
+                       call->in, call->n_attr, call->attr);           \
+    }
+ALONE(max_pool1d)
+ALONE(max_pool2d)
 
 /* pooling: function dropped */
 enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };
