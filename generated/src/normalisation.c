@@ -182,6 +182,7 @@ bool standardise_rule(td_backward_pass *b)
 static td_tensor *standard(td_tensor *x, double eps, td_tensor **mean,
                            td_tensor **var)
 {
+    x = td_contiguous(x);
     if (td_failed())
         return NULL;
     if (td_on_host(x) && !td_self()->watched

@@ -3,7 +3,6 @@
 /* Windows, poolings and dropout. */
 #include <math.h>
 #include <string.h>
-#include <treadle/device.h>
 #include <treadle/elementwise.h>
 #include <treadle/random.h>
 #include "composite.h"
@@ -170,13 +169,15 @@ static bool by_way_of_the_host(td_call *call)
     if (td_self()->symbolic)
         return true;
     td_scope_begin();
-    const td_value in = td_v_tensor(td_to_device(td_input(call, 0),
-        (td_device){ TD_DEVICE_CPU, 0 }));
-    td_call here = { .op = call->op, .n_in = 1, .in = &in,
-                     .n_attr = call->n_attr, .attr = call->attr };
-    bool ok = td_run(&here);
+    const td_tensor *x = td_input(call, 0);
+    td_tensor *here = td_tensor_new(td_shape_of(x), x->dtype,
+                                    (td_device){ TD_DEVICE_CPU, 0 });
+    const td_value in = td_v_tensor(here);
+    td_call again = { .op = call->op, .n_in = 1, .in = &in,
+                      .n_attr = call->n_attr, .attr = call->attr };
+    bool ok = here && td_copy_elements(here, x) && td_run(&again);
     for (int k = 0; ok && k < call->n_out; k++)
-        ok = td_copy_elements(call->out[k], here.out[k]);
+        ok = td_copy_elements(call->out[k], again.out[k]);
     td_scope_end();
     return ok;
 }
@@ -227,11 +228,36 @@ bool pool_kernel(td_call *call)
 }
 
 /* pooling: rules of poolings */
+static td_tensor *scatter_by_loop(td_tensor *g, td_tensor *at,
+                                  const td_dims *shape, int dims)
+{
+    pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 } } };
+    td_tensor *x = td_zeros(*shape, (td_tensor_options){
+        .dtype = g->dtype });
+    g = td_contiguous(g);
+    if (td_failed() || td_numel(g) == 0)
+        return x;
+    for (int k = 1; k <= dims; k++) {
+        p.axis[2 - k].n = x->shape[x->rank - k];
+        p.axis[2 - k].m = g->shape[x->rank - k];
+    }
+    const int64_t area = p.axis[0].m * p.axis[1].m;
+    p.many = td_at(x), p.one = td_at(g), p.at = td_at(at);
+    p.work = g->dtype == TD_FLOAT64 ? scatter_f64 : scatter_f32;
+    return td_parallel_for(td_numel(g) / area, 8192 / area + 1,
+                           pool_planes, &p) ? x : NULL;
+}
+
 bool max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->node->op, "2d") ? 2 : 1;
-    td_tensor *g = b->grad[0];
+    td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
+    if (at && !b->create_graph && !td_self()->watched
+        && td_on_host(g)) {
+        b->grad_in[0] = scatter_by_loop(g, at, &shape, dims);
+        return !td_failed();
+    }
     const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
                                      .device = td_device_of(g) };
     td_dims line = { shape.count - dims + 1, { 0 } };
@@ -240,7 +266,7 @@ bool max_pool_rule(td_backward_pass *b)
         line.at[line.count - 1] *= shape.at[shape.count - 1];
     const td_value in[] = {
         td_v_tensor(td_zeros(line, like)),
-        td_v_tensor(td_flatten(td_saved_output(b, 1), -dims, -1)),
+        td_v_tensor(td_flatten(at, -dims, -1)),
         td_v_tensor(td_flatten(g, -dims, -1)) };
     const td_value last = td_v_int(-1);
     if (!td_failed())
@@ -269,17 +295,14 @@ bool avg_pool_backward_rule(td_backward_pass *b)
 }
 
 /* pooling: formulas of poolings */
-td_tensor *max_pool1d_formula(td_call *call)
-{
-    return td_run1(&td_ops[TD_OP_max_pool1d_with_indices], 1, call->in,
-                   call->n_attr, call->attr);
-}
-
-td_tensor *max_pool2d_formula(td_call *call)
-{
-    return td_run1(&td_ops[TD_OP_max_pool2d_with_indices], 1, call->in,
-                   call->n_attr, call->attr);
-}
+#define ALONE(name)                                                   \
+    td_tensor *name##_formula(td_call *call)                          \
+    {                                                                 \
+        return td_run1(&td_ops[TD_OP_##name##_with_indices], 1,       \
+                       call->in, call->n_attr, call->attr);           \
+    }
+ALONE(max_pool1d)
+ALONE(max_pool2d)
 
 /* pooling: function dropped */
 enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };

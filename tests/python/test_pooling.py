@@ -326,3 +326,21 @@ def test_poolings_are_compiled_as_they_run():
         y = F.avg_pool2d(F.max_pool2d(x, 2, 1), 2)
         return F.dropout(F.adaptive_avg_pool2d(y, 1) + F.adaptive_max_pool2d(y, 1), 0.5, False)
     np.testing.assert_allclose(td.jit(f)(x).numpy(), f(x).numpy(), 1e-6)
+
+
+def test_a_training_step_is_compiled():
+    nets = [nn.Linear(64, 64) for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    optimisers = [td.optim.SGD(n.parameters(), lr=0.1) for n in nets]
+    x, y = td.randn(5, 64), td.randn(5, 1, 2, 2)
+
+    def step(net, opt):
+        opt.zero_grad()
+        picture = net(x).reshape(5, 1, 8, 8)
+        loss = F.mse_loss(F.avg_pool2d(F.max_pool2d(picture, 2), 2), y)
+        loss.backward()
+        opt.step()
+        return loss
+    compiled = td.jit(lambda x, y: step(nets[0], optimisers[0]))
+    for _ in range(3):
+        assert compiled(x, y).item() == pytest.approx(step(nets[1], optimisers[1]).item(), rel=1e-4)
