@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "programs": edit that, not this file.
+# Tangled from the chapter "strangers": edit that, not this file.
 """Paths under which PyTorch keeps what is elsewhere here."""
 import sys
 from . import _grad_mode, _tensor, autograd, nn, optim, utils

@@ -1,4 +1,4 @@
-# needs: programs
+# needs: strangers
 """What programs of others touch: names, calls, paths, data."""
 import copy
 import io
