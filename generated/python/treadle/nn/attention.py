@@ -6,7 +6,8 @@ import copy
 import math
 from .. import _C
 from . import functional as F, init
-from .layers import Linear, Sequential
+from .containers import Sequential
+from .layers import Linear
 from .module import Module, Parameter
 from .normalisation import LayerNorm
 from .pooling import Dropout
