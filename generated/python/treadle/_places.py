@@ -12,7 +12,7 @@ _PLACES = {
         "nn.modules.pooling nn.modules.flatten nn.modules.padding "
         "nn.modules.transformer",
     nn.module: "nn.parameter nn.modules.module",
-    optim: "optim.optimizer optim.sgd optim.adam optim.adamw",
+    optim: "optim.sgd optim.adam optim.adamw",
     utils.data: "utils.data.dataset utils.data.dataloader "
                 "utils.data.sampler",
     autograd: "autograd.variable autograd.gradcheck",
@@ -20,7 +20,7 @@ _PLACES = {
 for _module, _paths in _PLACES.items():
     for _path in _paths.split():
         _home, _, _name = f"treadle.{_path}".rpartition(".")
-        sys.modules[f"treadle.{_path}"] = _module
+        sys.modules.setdefault(f"treadle.{_path}", _module)
         _home = sys.modules[_home]
         vars(_home).setdefault("__path__", [])
         if not hasattr(_home, _name):
