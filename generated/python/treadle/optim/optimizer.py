@@ -17,7 +17,7 @@ class Optimizer:
     step(), or _update(p, group), which step() calls for each parameter
     that has a gradient.  self.state[p] is a dict of its own for each.
     """
-    _least_zero, _below_one = ("lr", "weight_decay"), ()
+    _least_zero = _below_one = ()
 
     def __init__(self, params, defaults):
         self.defaults, self.param_groups = defaults, []
