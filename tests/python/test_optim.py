@@ -1,4 +1,4 @@
-# needs: python
+# needs: dialect exchange python
 """Optimisers against the numbers of PyTorch, and their books."""
 import copy
 import pickle

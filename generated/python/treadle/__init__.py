@@ -48,7 +48,7 @@ from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 # dialect: imports of further parts of the package
 from ._names import *
 from ._names import Tensor
-# programs: imports of further parts of the package
+# strangers: imports of further parts of the package
 from ._stand import stand_for
 from . import _places
 # porting: imports of further parts of the package

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "programs": edit that, not this file.
+# Tangled from the chapter "strangers": edit that, not this file.
 """python3 -m treadle FILE ...: run a program written for PyTorch."""
 import os
 import runpy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "programs": edit that, not this file.
+# Tangled from the chapter "strangers": edit that, not this file.
 """Paths under which PyTorch keeps what is elsewhere here."""
 import sys
 from . import _grad_mode, _tensor, autograd, nn, optim, utils
@@ -12,7 +12,7 @@ _PLACES = {
         "nn.modules.pooling nn.modules.flatten nn.modules.padding "
         "nn.modules.transformer",
     nn.module: "nn.parameter nn.modules.module",
-    optim: "optim.optimizer optim.sgd optim.adam optim.adamw",
+    optim: "optim.sgd optim.adam optim.adamw",
     utils.data: "utils.data.dataset utils.data.dataloader "
                 "utils.data.sampler",
     autograd: "autograd.variable autograd.gradcheck",
@@ -20,7 +20,7 @@ _PLACES = {
 for _module, _paths in _PLACES.items():
     for _path in _paths.split():
         _home, _, _name = f"treadle.{_path}".rpartition(".")
-        sys.modules[f"treadle.{_path}"] = _module
+        sys.modules.setdefault(f"treadle.{_path}", _module)
         _home = sys.modules[_home]
         vars(_home).setdefault("__path__", [])
         if not hasattr(_home, _name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "programs": edit that, not this file.
+# Tangled from the chapter "strangers": edit that, not this file.
 """treadle under another name, for programs that import that."""
 import importlib
 import importlib.machinery

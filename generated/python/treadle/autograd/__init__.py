@@ -287,7 +287,7 @@ def _expect_close(ours, theirs, o, k, atol, rtol):
 from . import anomaly_mode, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .._grad_mode import inference_mode
-# programs: further names of autograd
+# strangers: further names of autograd
 
 
 class _Boxes(type):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "programs": edit that, not this file.
+# Tangled from the chapter "strangers": edit that, not this file.
 """Hooks around the call of a module."""
 from .._C import Tensor
 from ..autograd import Function

@@ -2,7 +2,7 @@
 # Tangled from the chapter "containers": edit that, not this file.
 # needs: layers
 """Modules that hold modules or parameters, and small layers."""
-from collections.abc import MutableMapping, MutableSequence
+from collections.abc import MutableMapping
 from operator import index
 from .. import _C
 from .._grad_mode import no_grad
@@ -33,8 +33,7 @@ class _Container(Module):
             for name, p in self._parameters.items())
 
 
-class _List(_Container, MutableSequence):
-    __hash__ = Module.__hash__
+class _List(_Container):
 
     def __init__(self, values=None):
         super().__init__()
@@ -85,6 +84,14 @@ class _List(_Container, MutableSequence):
         for value in values:
             self.append(value)
         return self
+
+    __iadd__ = extend
+
+    def pop(self, i=-1):
+        """Take one out, the last unless another is named."""
+        value = self[i]
+        del self[i]
+        return value
 
     def __add__(self, other):
         return self._made([*self._kept().items()]).extend(other)

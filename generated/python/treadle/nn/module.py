@@ -6,7 +6,7 @@ from .._assumed import assume
 from .._grad_mode import no_grad
 from .. import _C
 from .._C import Tensor
-# programs: imports of modules
+# strangers: imports of modules
 from ._hooks import Handle, call
 
 
@@ -40,7 +40,7 @@ class Module:
 
     def __call__(self, *args, **named):
         assume(lambda: self.training)
-        # programs: further ways to call a module
+        # strangers: further ways to call a module
         if self._forward_pre_hooks or self._forward_hooks \
                 or self._backward_hooks:
             return call(self, args, named)
@@ -283,7 +283,7 @@ class Module:
             return f"{type(self).__name__}({extra})"
         lines = ([extra] if extra else []) + children
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
-    # programs: further methods of Module
+    # strangers: further methods of Module
     def register_forward_pre_hook(self, hook, *, prepend=False,
                                   with_kwargs=False):
         """Call hook(module, args) first; it may return other args."""

@@ -7,6 +7,8 @@ from .._assumed import assume
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
 
+required = type("required", (), {})()
+
 
 class Optimizer:
     """Groups of parameters with options, and a state for each.
@@ -15,7 +17,7 @@ class Optimizer:
     step(), or _update(p, group), which step() calls for each parameter
     that has a gradient.  self.state[p] is a dict of its own for each.
     """
-    _least_zero, _below_one = ("lr", "weight_decay"), ()
+    _least_zero = _below_one = ()
 
     def __init__(self, params, defaults):
         self.defaults, self.param_groups = defaults, []
@@ -54,6 +56,9 @@ class Optimizer:
                 raise ValueError("a parameter appears in two groups")
             known.add(id(p))
         group = {**self.defaults, **group, "params": params}
+        if any(value is required for value in group.values()):
+            missing = [k for k, v in group.items() if v is required]
+            raise ValueError(f"a group has no value for {missing}")
         self.check(group)
         self.param_groups.append(group)
 

@@ -217,7 +217,7 @@ class DataLoader:
         items = several(indices) if several else \
             [self.dataset[i] for i in indices]
         return (self.collate_fn or default_collate)(items)
-# programs: further datasets
+# strangers: further datasets
 import bisect
 import itertools
 

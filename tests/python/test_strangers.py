@@ -1,4 +1,4 @@
-# needs: programs
+# needs: strangers
 """What programs of others touch: names, calls, paths, data."""
 import copy
 import io
@@ -383,3 +383,21 @@ def test_the_class_of_a_node_is_named_after_its_operator():
     leaf = inner.next_functions[0][0]
     assert type(leaf).__name__ == "AccumulateGrad" and leaf.variable is x
     assert type(Twice.apply(x).grad_fn).__name__ == "TwiceBackward"
+
+
+def test_an_option_can_be_required():
+    from treadle.optim.optimizer import Optimizer, required
+    p = td.zeros(1, requires_grad=True)
+    with pytest.raises(ValueError, match="rate"):
+        Optimizer([p], {"rate": required, "other": 1})
+    opt = Optimizer([{"params": [p], "rate": 2}], {"rate": required})
+    assert opt.param_groups[0]["rate"] == 2
+
+
+def test_a_buffer_of_a_sequential_is_found_under_any_name():
+    net = nn.Sequential(nn.Linear(2, 2))
+    for name in "count", "index", "remove", "reverse":
+        net.register_buffer(name, td.tensor(3))
+        assert getattr(net, name) is net.get_buffer(name)
+    net += [nn.Tanh()]
+    assert isinstance(net.pop(), nn.Tanh) and len(net) == 1
