@@ -115,8 +115,16 @@ class Operator:
         for kind, text, low, high in samples.get(self.name) or samples.get(plain, []):
             for call in {"UNARY": UNARY, "BINARY": INPLACE if self.mutates else BINARY}.get(kind, [text]):
                 yield call, low, high
-        for call in CALLS.get(self.name) or CALLS.get(plain) or ([] if samples.get(plain) else self.usual() or []):
+        known = samples.get(self.name) or samples.get(plain)
+        for call in CALLS.get(self.name) or CALLS.get(plain) or ([] if known else self.usual() or [self.plainest()]):
             yield call, -2, 2
+
+    def plainest(self):
+        """A call that gives every argument that has no default, or is changed."""
+        simple = {"int": "1", "float": "0.1", "scalar": "0.5", "bool": "false", "int[]": "[1]", "dtype": "float64", "device": "cpu"}
+        words = [("{[2,3] [2,3]}" if p.many else "[2,3]") if p.default is None or p.mutated else "_" for p in self.parameters if p.operand]
+        return " ".join(words + [f"{p.name}={simple.get(p.kind + '[]' * p.many, 'none')}" for p in self.parameters
+                                 if not p.operand and p.default is None])
 
 
 class Shape:
@@ -315,18 +323,15 @@ class Case:
     def arguments(self, module, laid):
         """Positional and named arguments; `laid` makes a tensor of an array."""
         parameters, operands = self.call.op.parameters, iter(self.arrays())
-        given, attributes = [], dict(self.call.attributes)
-        values = {}
+        given, values = [], {}
         for p in parameters:
             if p.operand:
                 x = next(operands, None)
                 values[p.name] = [laid(y) for y in x] if isinstance(x, list) else laid(x) if isinstance(x, np.ndarray) else x
-            elif p.name in attributes:
-                v = attributes.pop(p.name)
+            elif p.name in self.call.attributes:
+                v = self.call.attributes[p.name]
                 values[p.name] = getattr(module, v) if p.kind == "dtype" and v else v
-        needed = [i for i, p in enumerate(parameters) if not p.keyword
-                  and (p.operand and values.get(p.name) is not None and not p.optional or p.default is None)]
-        upto = max(needed, default=-1) + 1
+        upto = next((i for i, p in enumerate(parameters) if p.keyword or p.optional or p.default is not None), len(parameters))
         for p in parameters[:upto]:
             given.append(values.pop(p.name, default_of(p)))
         return given, {k: v for k, v in values.items() if v is not None or k in self.call.attributes}
@@ -453,8 +458,8 @@ def summary(got):
     def digits(x, most):
         return [float(f"{v:.{9 if x.dtype == 'float32' else 14}g}") if x.dtype.kind == "f" else v.item() for v in x.reshape(-1)[:most]]
     return "raises" if got[0] == "raises" else \
-        [[kind, list(a.shape), digits(a, 5)] for kind, a in zip(got[2], got[1])] \
-        + [None if g is None else digits(g, 3) for g in got[3] or () if "float32" not in got[2]]
+        [[kind, list(a.shape), digits(a, 4)] for kind, a in zip(got[2], got[1])] \
+        + [None if g is None else digits(g, 2) for g in got[3] or () if "float32" not in got[2]]
 
 
 def magnitude(case, results):

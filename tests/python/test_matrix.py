@@ -31,7 +31,7 @@ NUMPY |= {"sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.ne
           "logical_not": np.logical_not, "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
           "relu": lambda x: np.where(x <= 0, 0, x), "sign": lambda x: np.where(x != x, 0, np.sign(x)),
           "mm": np.matmul, "bmm": np.matmul, "mv": np.matmul}
-ASKS_FOR_A_LAYOUT = {"view", "strided_view", "sgd_step_", "adam_step_", "rmsprop_step_", "adagrad_step_"}
+ASKS_FOR_A_LAYOUT = {"view", "strided_view", "sgd_step_", "adam_step_", "rmsprop_step_", "adagrad_step_", "detach_"}
 np.seterr(all="ignore")
 
 
