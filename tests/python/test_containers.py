@@ -130,6 +130,9 @@ def test_sequential_is_a_list_too():
     both = nn.Sequential(a) + nn.Sequential(c)
     assert list(both) == [a, c]
     assert nn.Sequential()(3) == 3
+    for name in ("count", "index", "remove", "reverse"):
+        net.register_buffer(name, td.ones(1))
+        assert getattr(net, name) is net.get_buffer(name)
 
 
 def test_embedding():

@@ -34,7 +34,6 @@ class _Container(Module):
 
 
 class _List(_Container):
-
     def __init__(self, values=None):
         super().__init__()
         self.extend(values or ())
@@ -88,7 +87,7 @@ class _List(_Container):
     __iadd__ = extend
 
     def pop(self, i=-1):
-        """Take one out, the last unless another is named."""
+        """Take the value at place i out and return it."""
         value = self[i]
         del self[i]
         return value
