@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "attention": edit that, not this file.
-# needs: layers
+# needs: layers containers
 """Attention, transformers, and codes for positions."""
 import copy
 import math
 from .. import _C
 from . import functional as F, init
-from .layers import Linear, Sequential
+from .containers import Sequential
+from .layers import Linear
 from .module import Module, Parameter
 from .normalisation import LayerNorm
 from .pooling import Dropout
