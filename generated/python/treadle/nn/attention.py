@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "attention": edit that, not this file.
-# needs: layers
+# needs: layers containers
 """Attention, transformers, and codes for positions."""
 import copy
 import math
