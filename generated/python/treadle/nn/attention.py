@@ -6,7 +6,7 @@ import copy
 import math
 from .. import _C
 from . import functional as F, init
-from .containers import Sequential
+from .containers import ModuleList
 from .layers import Linear
 from .module import Module, Parameter
 from .normalisation import LayerNorm
@@ -196,8 +196,8 @@ class TransformerDecoderLayer(_Layer):
 class _Stack(Module):
     def __init__(self, layer, num_layers, norm=None, *unused, **hints):
         super().__init__()
-        self.layers = Sequential(*(copy.deepcopy(layer)
-                                   for _ in range(num_layers)))
+        self.layers = ModuleList(copy.deepcopy(layer)
+                                 for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 
     def _through(self, x, *args):
