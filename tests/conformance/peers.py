@@ -57,9 +57,12 @@ SUMS = set("""sum mean prod nansum nanmean cumsum matmul mm mv bmm dot vdot inne
     tensordot matrix_power kron trace var std var_mean std_mean cosine_similarity logaddexp logsumexp logcumsumexp log_softmax
     cross_entropy lerp addcmul addcdiv index_add scatter_add scatter interpolate sum_to_size tanhshrink hardsigmoid hardswish
     col2im mse_loss normalize celu elu selu vector_norm recurrence put_points sgd_step gelu gelu_erf gelu_tanh
-    digamma lgamma zeta convolution batch_norm layer_norm group_norm instance_norm rms_norm avg_pool1d avg_pool2d""".split())
+    digamma lgamma zeta binary_cross_entropy_with_logits kl_div gru lstm rnn_tanh rnn_relu lstm_cell gru_cell
+    rnn_tanh_cell rnn_relu_cell convolution batch_norm layer_norm group_norm instance_norm rms_norm avg_pool1d avg_pool2d""".split())
+# PyTorch 1.13 ends the process if their weights do not fit.
+CRASHES = ("gru", "lstm", "rnn_")
 # Largest difference in ulp: float32, float64, gradients.
-LIMITS = {"*": (4, 4, 64), "sums": (16, 16, 64), "erfinv": (4, 8, 64), "digamma": (4, 16, 64)}
+LIMITS = {"*": (4, 4, 64), "lstm_cell": (16, 64, 64), "sums": (16, 16, 64), "erfinv": (4, 8, 64), "digamma": (4, 16, 64)}
 
 # Refusals of PyTorch 1.13 where we return a result, by its words.
 REFUSALS = [
@@ -73,6 +76,8 @@ REFUSALS = [
      "PyTorch 1.13 fails by a mistake of its own"),
     (r"unexpected keyword", "an argument of ours"),
     (r"but tensor has no dimensions", "dimension 0 of a number is refused by one old function of PyTorch"),
+    (r"Can't detach views|Integral inputs", "what PyTorch refuses to detach in place, or as whole numbers, is taken"),
+    (r"with a bool tensor", "a bool is subtracted from a number as 0 or 1"),
     (r"is not differentiable with respect|view of a leaf|functions with out=|expects its input's", "PyTorch 1.13 has no gradient here"),
     (r"output_size must be 2", "one size serves all dimensions"),
     (r"tensor expected for input|[Nn]on-?(empty|zero)|to be at least 1|but got: \[ torch|negative output size|exceeds dimension size|step must be nonzero|doesn't match the broadcast",
@@ -130,6 +135,10 @@ EXPLAINED = [
     ("pad:*one:*replicate", "raises", "more is cut from an end than is there"),
     ("index_select_backward:", "raises returns shape value", "shapes that no forward call has are refused"),
     ("batch_norm:*special", "value", "infinity less a mean, scaled: PyTorch scales first"),
+    ("*_loss*:*mixed|binary_cross_entropy*:*mixed", "dtype", "operands of unlike widths promote; PyTorch keeps the narrower of some losses"),
+    ("kl_div:*mixed", "value", "parts that need only the narrower of two widths are computed in it, on one side or the other"),
+    ("l1_loss:*int*|smooth_l1_loss:*int*|margin_ranking_loss:*|rnn_relu*:int*|rnn_tanh*:int*", "raises",
+     "losses and recurrence of whole numbers are refused"),
     ("mse_loss:*mixed", "raises", "a loss wants operands of one dtype and shape"),
     ("unique*:*special", "value shape", "equal and unordered numbers: PyTorch 1.13 sorts NaN nowhere"),
 ]
