@@ -401,3 +401,35 @@ def test_a_buffer_of_a_sequential_is_found_under_any_name():
         assert getattr(net, name) is net.get_buffer(name)
     net += [nn.Tanh()]
     assert isinstance(net.pop(), nn.Tanh) and len(net) == 1
+
+
+def test_a_normalised_weight_learns_length_and_direction():
+    td.manual_seed(3)
+    layer = nn.Linear(3, 2).double()
+    before, x = layer.weight.detach().clone(), td.randn(4, 3).double()
+    plain = layer(x)
+    assert nn.utils.weight_norm(layer) is layer
+    assert [n for n, _ in layer.named_parameters()] == \
+        ["bias", "weight_g", "weight_v"]
+    assert layer.weight_g.shape == (2, 1)
+    assert td.allclose(layer(x), plain) and td.allclose(layer.weight, before)
+    layer(x).square().sum().backward()
+    g, v = layer.weight_g.grad, layer.weight_v.grad
+    assert td.allclose((v * layer.weight_v).sum(1), td.zeros(2).double())
+    w = before.requires_grad_()
+    td.nn.functional.linear(x, w, layer.bias.detach()).square().sum() \
+        .backward()
+    unit = before.detach() / before.detach().norm(dim=1, keepdim=True)
+    assert td.allclose(g, (w.grad * unit).sum(1, keepdim=True))
+
+
+def test_sequences_are_padded():
+    from treadle.nn.utils.rnn import pad_sequence
+    parts = [td.ones(2, 3), td.ones(4, 3, requires_grad=True)]
+    batch = pad_sequence(parts, batch_first=True, padding_value=-1)
+    assert batch.shape == (2, 4, 3) and batch[0, 2:].eq(-1).all()
+    assert pad_sequence(parts).shape == (4, 2, 3)
+    batch.sum().backward()
+    assert parts[1].grad.eq(1).all()
+    words = [td.tensor([5]), td.tensor([7, 8])]
+    assert pad_sequence(words, True).tolist() == [[5, 0], [7, 8]]

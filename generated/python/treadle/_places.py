@@ -3,6 +3,7 @@
 """Paths under which PyTorch keeps what is elsewhere here."""
 import sys
 from . import _grad_mode, _tensor, autograd, nn, optim, utils
+from .nn import _reparametrise, _sequences
 
 _PLACES = {
     nn: "nn.modules nn.modules.linear nn.modules.container "
@@ -12,11 +13,13 @@ _PLACES = {
         "nn.modules.pooling nn.modules.flatten nn.modules.padding "
         "nn.modules.transformer",
     nn.module: "nn.parameter nn.modules.module",
+    nn._sequences: "nn.utils.rnn",
     optim: "optim.sgd optim.adam optim.adamw",
     utils.data: "utils.data.dataset utils.data.dataloader "
                 "utils.data.sampler",
     autograd: "autograd.variable autograd.gradcheck",
     _grad_mode: "autograd.grad_mode", _tensor: "tensor"}
+nn.utils.weight_norm = nn._reparametrise.weight_norm
 for _module, _paths in _PLACES.items():
     for _path in _paths.split():
         _home, _, _name = f"treadle.{_path}".rpartition(".")
