@@ -190,12 +190,9 @@ static td_value run_term(const td_term *t, const td_value *value,
         in[i] = value[t->arg[i]];
         tensors = tensors || in[i].kind == TD_TENSOR;
     }
-    if (!tensors && t->n == 2) {
-        const double a = td_scalar_double(in[0].as.scalar);
-        const double b = td_scalar_double(in[1].as.scalar);
-        if (t->op == TD_OP_sub || t->op == TD_OP_mul)
-            return td_v_float(t->op == TD_OP_sub ? a - b : a * b);
-    }
+    if (!tensors && t->op == TD_OP_sub)
+        return td_v_float(td_scalar_double(in[0].as.scalar)
+                          - td_scalar_double(in[1].as.scalar));
     if (!tensors)
         in[0] = td_v_tensor(td_full(TD_RANK_0, in[0].as.scalar,
             (td_tensor_options){ .dtype = dtype }));
