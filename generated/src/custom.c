@@ -44,10 +44,10 @@ static const td_class custom_class = {
 /* hooks: functions that check a custom function */
 static bool some_require_grad(int n_in, td_tensor *const *in)
 {
+    bool some = false;
     for (int i = 0; i < n_in; i++)
-        if (in[i] != NULL && td_follow(in[i])->requires_grad)
-            return true;
-    return false;
+        some |= in[i] != NULL && td_follow(in[i])->requires_grad;
+    return some;
 }
 
 static bool may_change(const td_tensor *x)

@@ -282,13 +282,13 @@ bool td_record_call(td_call *call)
 /* graph: function td_wants_record */
 static bool any_requires_grad(const td_value *value)
 {
+    bool any = false;
     if (value->kind == TD_TENSOR)
         return td_follow(value->as.tensor)->requires_grad;
     if (value->kind == TD_TENSORS)
         for (int i = 0; i < value->as.tensors.count; i++)
-            if (td_follow(value->as.tensors.at[i])->requires_grad)
-                return true;
-    return false;
+            any |= td_follow(value->as.tensors.at[i])->requires_grad;
+    return any;
 }
 
 bool td_wants_record(const td_call *call)
@@ -296,10 +296,10 @@ bool td_wants_record(const td_call *call)
     const td_thread *self = td_self();
     if (self->grad_off || self->muted > 0)
         return false;
+    bool any = false;
     for (int i = 0; i < call->n_in; i++)
-        if (any_requires_grad(&call->in[i]))
-            return true;
-    return false;
+        any |= any_requires_grad(&call->in[i]);
+    return any;
 }
 /* graph: functions that look at results */
 static bool returns_operand(const td_call *call)

@@ -227,3 +227,33 @@ def test_a_long_chain_of_changes_is_linear():
         y[i % 4] *= 1.0
     y.sum().backward()
     assert x.grad.tolist() == [1, 1, 1, 1]
+
+
+class Product(td.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+
+@pytest.mark.parametrize("use", [
+    lambda new, old: new * old, lambda new, old: old * new,
+    lambda new, old: td.cat([new, old]), Product.apply,
+    lambda new, old: td.where(td.tensor([True]), new, old),
+    lambda new, old: new.clone().mul_(old)])
+@pytest.mark.parametrize("change", [
+    lambda base: base.fill_(0.3), lambda base: base.copy_(td.ones(4)),
+    lambda base: base.mul_(0)])
+def test_every_operand_is_brought_up_to_date(use, change):
+    x = td.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    base = x * 1
+    old = base[:1]
+    old.add_(1)
+    change(base)
+    use(base[:1], old).sum().backward()
+    assert x.grad.tolist() == [0, 0, 0, 0]
