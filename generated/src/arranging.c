@@ -39,7 +39,8 @@ static td_dims margins(const td_call *call)
 {
     const td_dims pad = td_numbers(call, 0);
     for (int i = 0; i < pad.count; i++)
-        if (llabs(pad.at[i]) > INT64_C(1) << 60)
+        if (pad.at[i] > INT64_C(1) << 60
+            || pad.at[i] < -(INT64_C(1) << 60))
             td_refuse(call, "a margin is out of range");
     if (pad.count % 2 != 0 || pad.count / 2 > td_input(call, 0)->rank)
         td_refuse(call, "expected two margins for each of the last "
@@ -127,8 +128,9 @@ td_tensor *narrow_formula(td_call *call)
                 "start %lld and length %lld do not fit dimension %d "
                 "with size %lld", (long long)start, (long long)length,
                 d, (long long)n);
-    return td_slice(x, d, (td_opt_i64)td_some(from),
-                    (td_opt_i64)td_some(from + length), 1);
+    return td_failed() ? NULL
+        : td_slice(x, d, (td_opt_i64)td_some(from),
+                   (td_opt_i64)td_some(from + length), 1);
 }
 
 td_tensor *unflatten_formula(td_call *call)
@@ -348,6 +350,8 @@ static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
     td_tensor *x = td_input(call, 0);
     if (x->rank == 0 || x->rank == TD_MAX_RANK)
         return td_refuse(call, "expected 1 to 7 dimensions");
+    if (k > INT64_C(1) << 60 || k < -(INT64_C(1) << 60))
+        return td_refuse(call, "the diagonal is out of range");
     const int64_t n = x->shape[x->rank - 1] + (k < 0 ? -k : k);
     const int a = td_dimension(call, dim1, x->rank + 1);
     const int b = td_dimension(call, dim2, x->rank + 1);

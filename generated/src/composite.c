@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "graph": edit that, not this file. */
 /* Operators made of operators: kernels, and how they read calls. */
+#include <string.h>
 #include "composite.h"
 
 static inline bool hand_out(td_call *call, td_tensor *first)
@@ -76,6 +77,11 @@ td_reduce_options td_over(const td_call *call, const td_value *dim,
 
 td_tensor *td_refuse(const td_call *call, const char *why)
 {
-    td_fail(TD_ERROR_RUNTIME, call->op->name, "%s", why);
+    char got[4 * TD_SHAPE_TEXT] = "";
+    for (int i = 0; i < call->n_in && i < 3; i++)
+        if (call->in[i].kind == TD_TENSOR)
+            td_shape_text(call->in[i].as.tensor, got + strlen(
+                strcat(got, *got != '\0' ? " and " : "; got ")));
+    td_fail(TD_ERROR_RUNTIME, call->op->name, "%s%s", why, got);
     return NULL;
 }

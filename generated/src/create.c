@@ -191,7 +191,7 @@ bool eye_kernel(td_call *call)
     td_tensor diagonal = *x;
     diagonal.rank = 1;
     diagonal.shape[0] = n < m ? n : m;
-    diagonal.strides[0] = m + 1;
+    diagonal.strides[0] = m + (m < INT64_MAX);
     return td_fill_all(&diagonal, td_int(1));
 }
 

@@ -239,7 +239,7 @@ td_tensor *histc_formula(td_call *call)
     if (!td_check_computes(call, x->dtype, true)
         || !read_range(call, &low, &high))
         return NULL;
-    if (bins <= 0)
+    if (bins <= 0 || bins == INT64_MAX)
         return td_fail(TD_ERROR_RUNTIME, "histc", "bins must be > 0, "
                        "got %lld", (long long)bins), NULL;
     x = td_reshape(x, TD_DIMS(-1));
