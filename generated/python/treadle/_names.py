@@ -430,7 +430,7 @@ def set_float32_matmul_precision(precision):
 
 def _module(name, **content):
     made = _sys.modules[f"treadle.{name}"] = _Module(f"treadle.{name}")
-    vars(made).update(content)
+    vars(made).update(content, __path__=[])
     return made
 
 
