@@ -73,6 +73,8 @@ static bool complain_device(const operator_object *o, int at)
 {
     PyObject *type, *said, *trace;
     PyErr_Fetch(&type, &said, &trace);
+    if (PyErr_GivenExceptionMatches(type, PyExc_UnicodeError))
+        Py_SETREF(type, Py_NewRef(PyExc_ValueError));
     PyErr_Format(type, "%s(): argument '%U': %S", td_op_name(o->op),
                  o->name[at], said);
     Py_XDECREF(type);
@@ -136,6 +138,18 @@ bool to_scalar(PyObject *given, td_value *out)
         return false;
     return PyIndex_Check(given) ? to_int(given, out)
                                 : to_float(given, out);
+}
+
+static bool tensor_scalar(PyObject *given, td_value *out)
+{
+    tensor_object *w = tensor_cast(given);
+    if (w == NULL || td_rank(w->handle) != 0
+        || td_requires_grad(w->handle))
+        return false;
+    out->as.scalar = td_item(w->handle);
+    if (td_failed())
+        fail();
+    return !PyErr_Occurred();
 }
 /* binder: function convert_tensor */
 static bool convert_tensor(call_state *c, int at, PyObject *given,
@@ -235,7 +249,7 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
     case TD_P_TENSOR:
         return convert_tensor(c, at, given, out);
     case TD_P_SCALAR:
-        return to_scalar(given, out)
+        return to_scalar(given, out) || tensor_scalar(given, out)
             || complain_type(c->operator, at, "a number", given);
     case TD_P_FLOAT:
         return to_float(given, out)

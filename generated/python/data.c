@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "values": edit that, not this file. */
 #include "glue.h"
+#include <math.h>
 /* values: struct builder */
 typedef struct {
     td_dims shape;
     td_scalar_kind kind;        /* the widest leaf so far */
     td_dtype dtype;             /* second pass: of the elements */
+    td_dtype wanted;            /* second pass: of the result */
     char *at;                   /* second pass: the next element */
 } builder;
 /* values: struct exported */
@@ -96,11 +98,25 @@ static bool measure_nested(builder *b, PyObject *data, int depth)
     return good;
 }
 /* values: function write_element */
+static bool holds(td_dtype wanted, td_scalar s)
+{
+    const int bits = 8 * (int)td_dtype_size(wanted);
+    const double v = td_scalar_double(s);
+    if (wanted == TD_UINT8)
+        return v > -256 && v < 256;
+    return wanted == TD_BOOL || td_dtype_is_floating(wanted)
+        || (wanted == TD_INT64 && s.kind != TD_SCALAR_FLOAT)
+        || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
+}
+
 static bool write_element(builder *b, PyObject *data)
 {
     td_scalar s;
     if (!leaf_value(data, &s))
         return false;
+    if (!holds(b->wanted, s))
+        return PyErr_Format(PyExc_RuntimeError, "tensor: %S does not "
+                            "fit %s", data, td_dtype_name(b->wanted));
     if (b->dtype == TD_BOOL)
         *b->at = td_scalar_double(s) != 0;
     else if (b->dtype == TD_INT64)
@@ -151,7 +167,7 @@ static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
     td_tensor *wide = room_for(b.shape, b.dtype);
     if (wide == NULL)
         return NULL;
-    b.at = td_data(wide);
+    b.at = td_data(wide), b.wanted = dtype;
     if (write_elements(&b, data, 0) && dtype == b.dtype)
         return wide;
     td_tensor *out = PyErr_Occurred() ? NULL : td_to(wide, dtype);

@@ -380,9 +380,14 @@ static PyObject *make_subclass(PyObject *cls, PyObject *args)
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args,
                             PyObject *names)
 {
-    return PyErr_Format(PyExc_TypeError, "%s is made by "
-                        "treadle.tensor() and by operators",
-                        type->tp_name);
+    PyObject *make = PyObject_GetAttrString((PyObject *)type, "_new");
+    if (make == NULL)
+        return PyErr_Format(PyExc_TypeError, "%s is made by "
+                            "treadle.tensor() and by operators",
+                            type->tp_name);
+    PyObject *x = PyObject_Call(make, args, names);
+    Py_DECREF(make);
+    return x;
 }
 /* extension: tables of the tensor type */
 static PyMethodDef tensor_methods[] = {

@@ -206,7 +206,8 @@ static td_tensor *repeated(const td_call *call, td_tensor *x, int d,
 
 static td_tensor *apart(td_tensor *y, const td_tensor *x)
 {
-    return y && y->storage == x->storage ? td_clone(y) : y;
+    return y && (y->storage == x->storage || !td_is_contiguous(y))
+         ? td_clone(y) : y;
 }
 
 td_tensor *tile_formula(td_call *call)

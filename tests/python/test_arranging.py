@@ -445,3 +445,11 @@ def test_a_trace_keeps_parts_and_constants():
     first, second = f(x).item(), f(x * 1).item()
     assert abs(first - second) < 1e-12
     assert plain is None or abs(first - plain.item()) < 1e-9
+
+
+def test_repeated_rows_have_places_of_their_own():
+    for name in ("repeat", "tile"):
+        y = getattr(td.arange(3), name)(2, 2)
+        assert y.is_contiguous()
+        y[0] += 10
+        assert y.tolist() == [[10, 11, 12] * 2, [0, 1, 2] * 2]

@@ -640,3 +640,20 @@ def test_a_sum_scales_what_it_adds():
     assert x.grad.tolist() == [-5.0, 13.0]
     with pytest.raises(TypeError, match="alpha"):
         td.mul(x, x, alpha=2)
+
+
+def test_no_wrapper_without_a_tensor():
+    with pytest.raises(TypeError, match="not safe"):
+        object.__new__(td.Tensor)
+
+    class Mine(td.Tensor):
+        def __new__(cls, data):
+            return super().__new__(cls, data)
+    assert type(Mine([1.0])) is Mine
+    assert td.Tensor.__new__(td.Tensor).shape == (0,)
+
+
+def test_broadcast_to_takes_sizes_one_by_one():
+    assert td.ones(2).broadcast_to(3, 2).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="std = -1"):
+        td.normal(0.0, -1, (2,))

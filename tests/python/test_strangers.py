@@ -40,7 +40,17 @@ from torch.nn.parameter import Parameter
 from torch.nn.modules.module import Module
 from torch.optim.optimizer import Optimizer
 from torch.utils.data.dataloader import DataLoader
+from torch.cuda.amp import GradScaler, autocast
+from torch.nn.modules.utils import _pair
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.utils.hooks import RemovableHandle
+import torch.backends.cudnn as cudnn
 import treadle, treadle.nn, beside
+assert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2)
+assert issubclass(nn.BatchNorm2d, _BatchNorm) and not cudnn.benchmark
+assert issubclass(nn.Conv2d, _ConvNd)
+assert isinstance(nn.ReLU().register_forward_hook(id), RemovableHandle)
 assert torch is treadle and nn is treadle.nn and Variable is Again
 assert treadle.__spec__.name == "treadle" == treadle.__name__
 assert nn.__spec__.name == "treadle.nn" and Parameter is nn.Parameter

@@ -349,3 +349,43 @@ def test_size_names_its_dimension():
     assert (x.size(-1), x.size(0), tuple(x.size())) == (3, 2, (2, 3))
     with pytest.raises(IndexError, match=r"size: dimension 2 is not one of the 2 of shape \[2, 3\]"):
         x.size(2)
+
+
+def test_contiguous_is_the_tensor_itself_where_nothing_is_to_do():
+    x = td.ones(2, 3)
+    assert x.contiguous() is x
+    x.contiguous().add_(1)
+    assert x.tolist() == [[2.0] * 3] * 2
+    assert x.transpose(0, 1).contiguous().data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("value, dtype", [
+    (300, td.uint8), (-256, td.uint8), (2**31, td.int32),
+    (-2**31 - 1, td.int32), (128, td.int8), (1e19, td.int64),
+    (float("nan"), td.int64), (float("inf"), td.uint8)])
+def test_a_number_beyond_the_dtype_is_refused(value, dtype):
+    with pytest.raises(RuntimeError, match="does not fit"):
+        td.tensor([0, value], dtype=dtype)
+
+
+def test_numbers_at_the_edges_of_a_dtype():
+    assert td.tensor([-1, 255], dtype=td.uint8).tolist() == [255, 255]
+    assert td.tensor([127, -128], dtype=td.int8).tolist() == [127, -128]
+    big = [2**63 - 1, -2**63]
+    assert td.tensor(big, dtype=td.int64).tolist() == big
+    assert td.tensor([1.9, -1.9], dtype=td.int64).tolist() == [1, -1]
+    assert td.tensor([2, 0.5], dtype=td.bool).tolist() == [True, True]
+
+
+def test_a_tensor_of_rank_0_is_a_number():
+    assert td.full((2,), td.tensor(3.0)).tolist() == [3.0, 3.0]
+    for wrong in (td.ones(1), td.tensor(3.0, requires_grad=True)):
+        with pytest.raises(TypeError, match="must be a number"):
+            td.full((2,), wrong)
+
+
+def test_a_word_is_not_searched_for():
+    with pytest.raises(RuntimeError, match="searched for str"):
+        "a" in td.ones(2)
+    with pytest.raises(ValueError, match="'device'"):
+        td.ones(2, device="\udc80")

@@ -164,7 +164,7 @@ def _new(cls, *args, device=None):
     return x if cls is Tensor else Tensor._make_subclass(cls, x)
 
 
-Tensor.__new__ = _new
+Tensor._new = classmethod(_new)
 
 
 # dialect: names that ask about tensors
@@ -264,6 +264,8 @@ def randint_like(input, low, high=None, **named):
 
 def normal(mean, std=1.0, size=None, *, generator=None, **named):
     """Normal numbers, of given size or in the shape of mean and std."""
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal: std = {std} is negative")
     if size is not None:
         return _C.randn(size, generator=generator, **named) * std + mean
     shape = (mean + std if isinstance(mean, Tensor) else std + mean)
@@ -428,7 +430,7 @@ def set_float32_matmul_precision(precision):
 
 def _module(name, **content):
     made = _sys.modules[f"treadle.{name}"] = _Module(f"treadle.{name}")
-    vars(made).update(content)
+    vars(made).update(content, __path__=[])
     return made
 
 
@@ -529,6 +531,7 @@ class _Methods:
         u = _C.rand_like(self, generator=generator)
         return self.copy_((1 - u).log() / -lambd)
     layout = strided
+    broadcast_to = _C.Tensor.expand
     is_sparse = is_quantized = is_mkldnn = is_meta = is_nested = False
 
     @property

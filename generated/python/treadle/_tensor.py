@@ -235,6 +235,10 @@ class _Methods:
     def cpu(self):
         """On the CPU."""
         return self.to("cpu")
+    def contiguous(self, memory_format=None):
+        """The tensor itself if it is row-major, else such a copy."""
+        return self if self.is_contiguous() else _C.contiguous(self)
+
     def to(self, *what, dtype=None, device=None, non_blocking=False,
            copy=False, memory_format=None):
         """In another dtype or on another device: x.to(td.float64)."""
@@ -294,7 +298,11 @@ class _Methods:
         return array.astype(dtype)
 
     def __contains__(self, value):
-        return (self == value).any().item()
+        equal = self == value
+        if not isinstance(equal, Tensor):
+            raise RuntimeError("in: a Tensor holds numbers, and is not "
+                               f"searched for {value.__class__.__name__}")
+        return equal.any().item()
     # package: methods about printing
     def __repr__(self):
         text, *notes = _re.split(", (?=[a-z]+=)", self._text()[:-1])
