@@ -275,7 +275,7 @@ def run_child(what, log):
 
 def run(what, folder, **environment):
     log = folder / what
-    done = subprocess.run([sys.executable, __file__, what, log], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, __file__, what, log], capture_output=True, text=True, timeout=900,
                           env={**os.environ, **environment})
     last = log.read_text(errors="replace").rstrip() if log.exists() else "nothing"
     assert done.returncode == 0, f"ended with {done.returncode} in {last}\n{done.stderr[-3000:]}"
