@@ -83,7 +83,8 @@ void td_save(td_saved *saved, td_tensor *x)
 {
     saved->version = version_of(x);
     /* in-place: pack what is saved */
-    x->quiet = false;
+    if (x->quiet)
+        x->quiet = false;
     /* inspection: pack what is saved */
     if (td_self()->packer != NULL) {
         saved->tensor = td_pack(x);

@@ -103,7 +103,8 @@ static int capture(td_trace *t, const td_op *op, td_tensor *x)
 }
 static int value_of(td_trace *t, const td_op *op, td_tensor *x)
 {
-    x->quiet = false;
+    if (x->quiet)
+        x->quiet = false;
     const td_seen *s = find_seen(t, x);
     if (s != NULL && s->version == version_of(x))
         return s->value;
