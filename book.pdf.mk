@@ -23,7 +23,7 @@ define weave_book
   TEXINPUTS=.:../../chapters: BIBINPUTS=../../chapters: max_print_line=1000 \
   latexmk -lualatex -interaction=nonstopmode -halt-on-error \
     -file-line-error -silent -e '$$max_repeat=6' ../../chapters/book.tex > latexmk.out 2>&1 \
-  || { grep -nE '^[^ ]*:[0-9]+: |^! |^l\.[0-9]+' book.log | head -20; \
+  || { grep -nE '^[^ ]*:[0-9]+: |^! |^l\.[0-9]+' book.log | head -20; grep -h ERROR book.blg; \
        tail -5 latexmk.out; rm -f *.aux *.out *.toc *.bcf *.fdb_latexmk; exit 1; }
 @cp $(2)/book.pdf $(1).new && mv $(1).new $(1)
 endef
