@@ -51,14 +51,17 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     const int64_t n = td_numel(y);
     int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
     int64_t numel;
-    bool fits = size.count == stride.count && low >= 0 && low <= n
-             && td_is_contiguous(y);
     if (!td_dims_numel(call->op->name, &size, &numel))
         return false;
+    if (numel == 0 && low > n)
+        low = n;
+    bool fits = size.count == stride.count && low >= 0 && low <= n
+             && td_is_contiguous(y);
     for (int d = 0; fits && d < size.count; d++) {
         fits = size.at[d] >= 0 && stride.at[d] >= 0
-            && (size.at[d] < 2 || stride.at[d] <= n / (size.at[d] - 1));
-        high += size.at[d] > 1 && fits
+            && (size.at[d] < 2 || numel == 0
+                || stride.at[d] <= n / (size.at[d] - 1));
+        high += size.at[d] > 1 && numel > 0 && fits
               ? (size.at[d] - 1) * stride.at[d] : 0;
         y->shape[d] = size.at[d];
         y->strides[d] = stride.at[d];

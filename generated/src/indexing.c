@@ -627,8 +627,10 @@ static bool scatter(td_call *call, int how)
     if (!dim_of(call, &dim) || !is_index("scatter", index))
         return false;
     td_tensor *at = as_vector(index), *flat = as_vector(x), *source;
-    if (td_numel(index) == 0)
-        source = zeros_as(td_shape_of(at), x);
+    if (td_numel(index) == 0 && v->kind == TD_TENSOR)
+        source = td_slice(td_flatten(v->as.tensor, 0, -1), 0,
+                          (td_opt_i64)td_some(0),
+                          (td_opt_i64)td_some(0), 1);
     else if (v->kind == TD_TENSOR)
         source = corner(as_vector(v->as.tensor), at);
     else
@@ -638,7 +640,7 @@ static bool scatter(td_call *call, int how)
         : places_along("scatter", flat, dim, at, true);
     return td_numel(index) == 0
         ? put_for(call, flat, td_reshape(at, TD_DIMS(0)),
-                  zeros_as(TD_RANK_0, x), 0, flat->rank, SET)
+                  source, 0, flat->rank, SET)
         : put_for(call, flat, place, source, 0, flat->rank, how);
 }
 

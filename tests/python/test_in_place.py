@@ -257,3 +257,14 @@ def test_every_operand_is_brought_up_to_date(use, change):
     change(base)
     use(base[:1], old).sum().backward()
     assert x.grad.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 0), (0, 3, 3), (3, 0, 3)])
+def test_views_without_elements_are_written_and_differentiated(shape):
+    x = td.zeros(*shape, requires_grad=True)
+    y = x.transpose(0, 1).clone()
+    y[..., 0:1] *= 2
+    y.transpose(0, 1)[:, :1].exp_()
+    y.sum().backward()
+    assert x.grad.shape == shape
+    assert td.zeros(4).as_strided((0, 2), (9, 9), 7).numel() == 0

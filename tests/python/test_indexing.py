@@ -290,3 +290,14 @@ def test_embedding_and_one_hot():
 def test_arguments_that_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call(td.ones(2, 3))
+
+
+def test_scattering_nothing_keeps_the_graph():
+    x = td.zeros(0, 3, requires_grad=True)
+    index = td.zeros(0, 3, dtype=td.int64)
+    for name in ("scatter", "scatter_add"):
+        y = getattr(td.zeros(0, 3), name)(0, index, x)
+        grad, = td.autograd.grad(y.sum(), x)
+        assert grad.shape == (0, 3)
+    y = td.ones(2).scatter(0, td.zeros(0, dtype=td.int64), td.ones(2))
+    assert y.tolist() == [1.0, 1.0]
