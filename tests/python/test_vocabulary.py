@@ -334,3 +334,19 @@ def test_the_rest_of_the_corners():
     (choice * td.arange(4.0)).sum().backward()
     assert logits.grad.abs().sum() > 0
     assert "= (input - other).norm(p)" in td.dist.__doc__
+
+
+def test_a_bound_that_is_nan_shows():
+    nan, x = float("nan"), td.tensor([1.0, 2.0])
+    for bounds in ({"min": td.tensor([nan, 0.0])},
+                   {"max": td.tensor([nan, 3.0])},
+                   {"min": td.tensor([nan, 0.0]), "max": 5}):
+        y = x.clamp(**bounds).tolist()
+        assert y[0] != y[0] and y[1] == 2
+    y = td.tensor([nan, 4.0]).clamp(td.tensor(0.0), td.tensor(3.0)).tolist()
+    assert y[0] != y[0] and y[1] == 3
+
+
+def test_logit_of_bytes_does_not_wrap_around():
+    y = td.logit(td.tensor([1, 2], dtype=td.uint8)).tolist()
+    assert y[0] == float("inf") and y[1] != y[1]

@@ -43,9 +43,10 @@ def round(input, *, decimals=0):
 def clamp(input, min=None, max=None):
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return _C.clamp(input, min, max)
-    for bound, outside in ((min, _C.lt), (max, _C.gt)):
+    for bound, inside in ((min, _C.ge), (max, _C.le)):
         if bound is not None:
-            input = _C.where(outside(input, bound), bound, input)
+            kept = inside(input, bound) | (input != input)
+            input = _C.where(kept, input, bound)
     return input
 
 

@@ -235,7 +235,7 @@ vsplit(input, indices_or_sections) =
     _cut("vsplit", input, indices_or_sections, 0, 2)
 dsplit(input, indices_or_sections) =
     _cut("dsplit", input, indices_or_sections, 2, 3)
-logit(input, eps=None) = (lambda p: (p / (1 - p)).log())(
+logit(input, eps=None) = (lambda p: (p / (1.0 - p)).log())(
     input if eps is None else input.clamp(eps, 1 - eps))
 equal(input, other) = (
     input.shape == other.shape and (input == other).all().item())
