@@ -453,3 +453,12 @@ def test_repeated_rows_have_places_of_their_own():
         assert y.is_contiguous()
         y[0] += 10
         assert y.tolist() == [[10, 11, 12] * 2, [0, 1, 2] * 2]
+
+
+def test_words_that_a_method_and_a_function_spell_differently():
+    assert [len(x) for x in td.arange(5).split(split_size=2)] == [2, 2, 1]
+    assert td.arange(end=3).tolist() == [0, 1, 2]
+    assert nn.Parameter().shape == (0,)
+    for call in (td.arange, td.arange(5).split):
+        with pytest.raises(TypeError):
+            call()

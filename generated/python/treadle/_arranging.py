@@ -19,9 +19,12 @@ def _cuts(input, edges, dim):
                  for a, b in zip(edges, edges[1:]))
 
 
-def split(tensor, split_size_or_sections, dim=0):
+def split(tensor, split_size_or_sections=None, dim=0, *,
+          split_size=None):
     """Views of so many positions of dim each, or of the given sizes."""
     dim, sizes = _at("split", tensor, dim), split_size_or_sections
+    if sizes is None:
+        sizes = split_size
     n = tensor.shape[dim]
     if isinstance(sizes, int):
         if sizes < 0 or sizes == 0 and n:

@@ -50,11 +50,12 @@ def as_tensor(data, dtype=None, device=None):
     return data.to(dtype=dtype, device=device)
 
 
-def arange(start, end=None, step=1, *, dtype=None, device=None,
+def arange(start=None, end=None, step=1, *, dtype=None, device=None,
            requires_grad=False):
     """start, start + step, ... before end; arange(n) starts at 0."""
     if end is None:
         start, end = 0, start
+    start = 0 if start is None else start
     return _C.arange(start, end, step, dtype=dtype, device=device,
                      requires_grad=requires_grad)
 

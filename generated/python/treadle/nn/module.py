@@ -13,7 +13,7 @@ from ._hooks import Handle, call
 class Parameter(Tensor):
     """A tensor that a Module registers and an optimiser updates."""
 
-    def __new__(cls, data, requires_grad=True):
+    def __new__(cls, data=(), requires_grad=True):
         if not isinstance(data, Tensor):
             data = _C.tensor(data)
         return Tensor._make_subclass(cls, data, requires_grad)
