@@ -207,3 +207,10 @@ def test_gradgradcheck_of_a_scalar_and_gradcheck_of_nothing():
     assert td.autograd.gradgradcheck(lambda v: (v * v * v).sum(), (x,))
     with pytest.raises(ValueError, match="no input requires a gradient"):
         td.autograd.gradcheck(lambda v: v * 2, (x.detach(),))
+
+
+def test_functions_are_pickled_by_name():
+    for f in (td.tanh, td.nn.functional.gelu, td.Tensor.add):
+        assert pickle.loads(pickle.dumps(f)) is f
+        assert copy.deepcopy(f) is f
+    assert not hasattr(td.Tensor.add, "mul")

@@ -309,7 +309,23 @@ def _spare(op, *args, **named):
     return result if out is None else _into(out, result)
 
 
-type(_C.add.__self__)._spare = _spare
+_Operator = type(_C.add.__self__)
+_Operator._spare = _spare
+
+
+def _operator_named(name):
+    return getattr(_C, name).__self__
+
+
+def _own_function(op, name):
+    if name != op.__name__:
+        raise AttributeError(f"'Operator' object has no attribute "
+                             f"{name!r}")
+    return getattr(_C, name)
+
+
+_Operator.__reduce__ = lambda op: (_operator_named, (op.__name__,))
+_Operator.__getattr__ = _own_function
 
 
 def _renaming(function):
