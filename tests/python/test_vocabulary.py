@@ -7,6 +7,8 @@ the operands are sines (see operands()), so that the table can be computed anew 
 import math
 import re
 
+import numpy as np
+
 import pytest
 import treadle as td
 
@@ -350,3 +352,32 @@ def test_a_bound_that_is_nan_shows():
 def test_logit_of_bytes_does_not_wrap_around():
     y = td.logit(td.tensor([1, 2], dtype=td.uint8)).tolist()
     assert y[0] == float("inf") and y[1] != y[1]
+
+
+@pytest.mark.parametrize("way", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles(way):
+    a = np.random.RandomState(3).randn(4, 7, 3)
+    q = np.array([0, 0.1, 0.25, 0.5, 0.83, 1])
+    x, levels = td.tensor(a, requires_grad=True), td.tensor(q)
+    for dim in (None, 0, 1, -1):
+        for keep in (False, True):
+            want = np.quantile(a, q, axis=dim, keepdims=keep, method=way)
+            np.testing.assert_allclose(td.quantile(x, levels, dim, keep, interpolation=way).detach().numpy(), want, 1e-12)
+            one = x.quantile(0.25, dim, keep, interpolation=way)
+            np.testing.assert_allclose(one.detach().numpy(), want[2], 1e-12)
+    assert td.autograd.gradcheck(lambda x: x.quantile(levels[1:5], 1, interpolation=way), (x,))
+    a[1, 2, 0] = math.nan
+    np.testing.assert_allclose(td.tensor(a).nanquantile(levels, 1, interpolation=way).numpy(),
+                               np.nanquantile(a, q, axis=1, method=way), 1e-12)
+    assert td.tensor(a).quantile(0.5).isnan() and td.tensor(a).quantile(0.5, 1).isnan().sum() == 1
+    assert td.tensor(2.0).quantile(0.3).item() == 2
+
+
+def test_what_is_no_quantile():
+    x = td.ones(3)
+    for call, words in ((lambda: x.quantile(1.5), "quantile: argument 'q'"), (lambda: x.quantile(td.ones(1, 1)), "argument 'q'"),
+                        (lambda: td.ones(3, dtype=td.int64).quantile(0.5), "argument 'input'.*int64"),
+                        (lambda: td.ones(0).nanquantile(0.5), "nanquantile: argument 'input'"),
+                        (lambda: x.quantile(0.5, interpolation="cubic"), "argument 'interpolation'.*cubic")):
+        with pytest.raises(RuntimeError, match=words):
+            call()

@@ -118,6 +118,51 @@ def nanmedian(input, dim=None, keepdim=False):
     return found if keepdim else _Median(*(f.squeeze(d) for f in found))
 
 
+def _quantile(name, input, q, dim, keepdim, interpolation, skip):
+    ways = {"linear": lambda at: at, "lower": floor, "higher": ceil,
+            "nearest": round, "midpoint": lambda at: floor(at) / 2
+            + ceil(at) / 2}
+    q = as_tensor(q, dtype=input.dtype, device=input.device)
+    if not input.is_floating_point() or not input.numel():
+        raise RuntimeError(f"{name}: argument 'input' must be floats, "
+                           f"got {input.dtype} {list(input.shape)}")
+    if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
+        raise RuntimeError(f"{name}: argument 'q' must be one number or"
+                           " a vector of numbers, from 0 to 1")
+    if interpolation not in ways:
+        raise RuntimeError(f"{name}: argument 'interpolation' is not "
+                           f"in {list(ways)}: {interpolation!r}")
+    x = input.flatten() if dim is None else input.movedim(dim, -1)
+    x = x.reshape(1) if x.ndim == 0 else x.sort(-1)[0]
+    known = (x == x).sum(-1, True)
+    last = (known if skip else full_like(known, x.shape[-1])) - 1
+    at = ways[interpolation](q.reshape(-1) * last.clamp(min=0))
+    low, high = (x.gather(-1, f(at).long()) for f in (floor, ceil))
+    y = low.lerp(high, at - floor(at))
+    if not skip:
+        y = where(known < x.shape[-1], x[..., -1:], y)
+    y = y.movedim(-1, 0) if q.ndim else y.squeeze(-1)
+    if not keepdim or not input.ndim:
+        return y
+    d = dim if dim is None else dim % input.ndim
+    return y.reshape([*q.shape, *(1 if d in (None, k) else n
+                                  for k, n in enumerate(input.shape))])
+
+
+def quantile(input, q, dim=None, keepdim=False, *,
+             interpolation="linear"):
+    """The q-quantiles of all elements or along dim; NaN if any is."""
+    return _quantile("quantile", input, q, dim, keepdim, interpolation,
+                     False)
+
+
+def nanquantile(input, q, dim=None, keepdim=False, *,
+                interpolation="linear"):
+    """As quantile, of what is not NaN."""
+    return _quantile("nanquantile", input, q, dim, keepdim,
+                     interpolation, True)
+
+
 def scatter_reduce(input, dim, index, src, reduce, *,
                    include_self=True):
     """Elements of src reduced where index says, and those of input.
@@ -292,6 +337,7 @@ def _updating(name):
 
 _give_methods(type("_Methods", (), dict(
     cov=cov, cross=cross, diff=diff, nanmedian=nanmedian,
+    quantile=quantile, nanquantile=nanquantile,
     sgn=Tensor.sign, sgn_=Tensor.sign_,
     scatter_reduce=scatter_reduce, index_reduce=index_reduce,
     split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
