@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "rules": edit that, not this file. */
+/* Tangled from the chapter "parts": edit that, not this file. */
 /* Rules of choices, reductions and products of matrices. */
 #include "autograd.h"
 #include <math.h>
@@ -49,7 +49,7 @@ bool clamp_rule(td_backward_pass *b)
     b->grad_in[0] = g;
     return !td_failed();
 }
-/* rules: rules for reductions */
+/* parts: rules for reductions */
 static td_value axes_of(const td_backward_pass *b)
 {
     return b->node->n_attr > 0 ? *td_attribute(b, 0) : td_v_none();
@@ -147,7 +147,7 @@ bool log_softmax_rule(td_backward_pass *b)
     b->grad_in[0] = td_sub(g, td_mul(y, sum_along(b, g)));
     return !td_failed();
 }
-/* rules: rules for products of matrices */
+/* parts: rules for products of matrices */
 static td_tensor *swap(td_tensor *x)
 {
     return td_transpose(x, -2, -1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "rules": edit that, not this file. */
+/* Tangled from the chapter "parts": edit that, not this file. */
 /* Rules of views, parts, joins and selections, and their kernels. */
 #include "autograd.h"
 #include "device.h"
 #include <treadle/elementwise.h>
 #include <treadle/parallel.h>
 
-/* rules: kernels that put back */
+/* parts: kernels that put back */
 static td_tensor *zeros_for(const td_call *call)
 {
     td_dims shape;
@@ -49,7 +49,7 @@ bool select_backward_kernel(td_call *call)
     return td_return(call, td_scope_end_with(out));
 }
 
-/* rules: loops of index_select_backward */
+/* parts: loops of index_select_backward */
 typedef struct {
     char *out;
     const char *grad;
@@ -145,7 +145,7 @@ bool index_select_backward_kernel(td_call *call)
         add_slices(out, g, index, dim);
     return td_return(call, td_scope_end_with(out));
 }
-/* rules: rules for views */
+/* parts: rules for views */
 bool reshape_rule(td_backward_pass *b)
 {
     b->grad_in[0] = td_reshape(b->grad[0], td_input_dims(b, 0));
@@ -183,10 +183,10 @@ bool identity_rule(td_backward_pass *b)
     b->grad_in[0] = b->grad[0];
     return true;
 }
-/* rules: rules for parts */
+/* parts: rules for parts */
 static td_tensor *put_back(td_backward_pass *b, int op, int n)
 {
-    /* rules: add to a sum that has begun */
+    /* parts: add to a sum that has begun */
     td_tensor *sum = td_sum_so_far(b, 0);
     if (sum != NULL) {
         const td_value whole = td_v_tensor(sum);
@@ -231,7 +231,7 @@ bool select_backward_rule(td_backward_pass *b)
     b->grad_in[0] = take_again(b, TD_OP_select, 2);
     return !td_failed();
 }
-/* rules: rules for joins */
+/* parts: rules for joins */
 bool cat_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
@@ -258,7 +258,7 @@ bool stack_rule(td_backward_pass *b)
             b->grad_in[i] = td_select(b->grad[0], dim, i);
     return !td_failed();
 }
-/* rules: rules for selections */
+/* parts: rules for selections */
 bool index_select_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
