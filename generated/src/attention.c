@@ -3,7 +3,6 @@
 /* Attention, and positions by rotation. */
 #include <math.h>
 #include <treadle/arranging.h>
-#include <treadle/device.h>
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
 #include "composite.h"
