@@ -378,6 +378,7 @@ static td_tensor *over_channels(const td_call *call, bool instance)
     static const char *const names[] = { "running_mean",
                                          "running_var" };
     const bool own = td_v_get_bool(&call->attr[0]);
+    char got[TD_SHAPE_TEXT];
     td_tensor *running[2] = { NULL, NULL };
     const int64_t n = in_a_channel(call);
     for (int i = 0; i < 2 && !td_failed(); i++) {
@@ -386,8 +387,11 @@ static td_tensor *over_channels(const td_call *call, bool instance)
         if (running[i] ? running[i]->rank != 1 || running[i]->shape[0]
                          != td_input(call, 0)->shape[1] : !own)
             td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s must "
-                    "have one number for each channel%s", names[i],
-                    own ? "" : " in evaluation");
+                    "have one number for each of %lld channels%s, got "
+                    "%s", names[i],
+                    (long long)td_input(call, 0)->shape[1],
+                    own ? "" : " in evaluation", running[i]
+                    ? td_shape_text(running[i], got) : "none");
     }
     return td_failed() ? NULL : own ? with_own(call, running, instance,
                                                n)

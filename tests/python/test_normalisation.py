@@ -298,3 +298,11 @@ def test_a_training_step_is_compiled():
         assert compiled(x, y).item() == pytest.approx(step(twin, optimisers[1]).item(), rel=1e-4)
     for name, value in net.state_dict().items():
         close(value, twin.state_dict()[name].numpy(), 1e-4)
+
+
+def test_running_statistics_of_another_size_are_refused():
+    x = td.ones(2, 3, 4)
+    with pytest.raises(RuntimeError, match=r"batch_norm: running_mean must have one number for each of 3 channels, got \[4\]"):
+        td.nn.BatchNorm1d(4)(x)
+    with pytest.raises(RuntimeError, match="of 3 channels in evaluation, got none"):
+        td.nn.functional.batch_norm(x, None, None)
