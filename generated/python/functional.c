@@ -33,7 +33,7 @@ static void release_node(PyObject *capsule)
 
 static PyObject *show_node(td_node *node)
 {
-    PyObject *box = PyCapsule_New(td_retain(node), NODE, release_node);
+    PyObject *box = PyCapsule_New(node, NODE, release_node);
     return Py_BuildValue("NKs", box,
                          (unsigned long long)(uintptr_t)node,
                          td_node_text(node));
@@ -56,8 +56,7 @@ PyObject *py_node_edges(PyObject *module, PyObject *capsule)
     for (int i = 0; i < n && edges; i++) {
         const td_next next = td_node_next(node, i);
         PyObject *end = next.node ? show_node(next.node)
-            : next.leaf ? wrap(PyModule_GetState(module),
-                               td_retain(next.leaf))
+            : next.leaf ? wrap(PyModule_GetState(module), next.leaf)
             : Py_NewRef(Py_None);
         PyObject *edge = Py_BuildValue("Ni", end, next.slot);
         if (edge == NULL)

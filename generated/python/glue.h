@@ -71,6 +71,7 @@ void leave_python(void);
 void enter_python(void);
 int take_lock(void);
 void give_lock(int how);
+int threads_away(void);
 PyObject *fail(void);
 bool callback_failed(const char *operation);
 /* binder.c */

@@ -2,12 +2,16 @@
 /* Tangled from the chapter "extension": edit that, not this file. */
 #include "glue.h"
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 /* python: functions of the lock */
 static _Thread_local PyThreadState *parked;
+static atomic_int away;
 
 /* Between these two the lock is free, Python objects out of reach. */
 void leave_python(void)
 {
+    away++;
     parked = PyEval_SaveThread();
 }
 
@@ -16,6 +20,21 @@ void enter_python(void)
     PyThreadState *thread = parked;
     parked = NULL;
     PyEval_RestoreThread(thread);
+    away--;
+}
+
+int threads_away(void)
+{
+    return away;
+}
+static void stay_alone(void)
+{
+    away = parked != NULL;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, stay_alone);
 }
 enum { HELD = 10, PARKED };
 

@@ -14,7 +14,10 @@ static void give_handle(tensor_object *w, td_tensor *x)
 /* Makes a wrapper that was found by a weak reference the owner. */
 void wake(tensor_object *w)
 {
-    td_retain(w->handle);
+    if (td_retain_alive(w->handle) == NULL) {
+        give_handle(w, td_rescue(w->handle));
+        return;
+    }
     w->owner = true;
     td_lend_companion(w->handle, NULL);
     Py_DECREF((PyObject *)w);
@@ -29,9 +32,10 @@ static void wrapper_dropped(void *companion)
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     tensor_object *w = companion;
-    td_tensor *dying = w->handle;
-    w->handle = NULL;
-    if (Py_REFCNT(w) > 1)
+    td_tensor *dying = w->owner ? NULL : w->handle;
+    if (dying != NULL)
+        w->handle = NULL;
+    if (dying != NULL && Py_REFCNT(w) > 1)
         give_handle(w, td_rescue(dying));
     Py_DECREF((PyObject *)w);
     PyErr_Restore(type, value, trace);
@@ -75,23 +79,31 @@ static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
 {
     tensor_object *w = (tensor_object *)self;
     Py_VISIT(Py_TYPE(self));
-    if (!w->owner || w->handle == NULL || !td_is_sole_owner(w->handle))
+    if (w->handle == NULL || threads_away() > 0
+        || (w->owner && !td_is_sole_owner(w->handle)))
         return 0;
     Py_VISIT(w->dict);
     Py_VISIT(w->hooks);
+    if (!w->owner)
+        return 0;
     PyObject *id, *hook;
     Py_ssize_t at = 0;
     while (w->hooks && PyDict_Next(w->hooks, &at, &id, &hook))
         if (td_has_hook(w->handle, PyLong_AsLongLong(id)))
             Py_VISIT(hook);
     Py_VISIT((PyObject *)td_sole_context(w->handle, function_backward));
+    Py_VISIT((PyObject *)td_sole_grad_companion(w->handle));
     return 0;
 }
 /* python: function tensor_clear */
 static int tensor_clear(PyObject *self)
 {
     tensor_object *w = (tensor_object *)self;
+    if (w->handle && w->owner && !td_is_sole_owner(w->handle))
+        return 0;
     Py_CLEAR(w->dict);
+    if (w->handle && td_sole_grad_companion(w->handle))
+        td_forget_grad(w->handle);
     PyObject *hooks = w->hooks, *id, *hook;
     w->hooks = NULL;
     Py_ssize_t at = 0;
@@ -176,7 +188,7 @@ static PyObject *get_grad(PyObject *self, void *unused)
     td_tensor *grad = td_grad_of(handle_of(self));
     if (grad == NULL)
         Py_RETURN_NONE;
-    return wrap(((tensor_object *)self)->glue, td_retain(grad));
+    return wrap(((tensor_object *)self)->glue, grad);
 }
 
 static int set_grad(PyObject *self, PyObject *value, void *unused)

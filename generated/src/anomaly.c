@@ -74,6 +74,6 @@ bool td_inspect(td_node *node, bool ok)
                          td_node_text(node), i);
     td_release(self->stopped);
     self->stopped = ok || !td_thread_enlist() ? NULL
-        : td_retain(td_note_of(node->hooks));
+        : td_note_of(&node->hooks);
     return ok && !td_failed();
 }

@@ -21,7 +21,7 @@ static bool is_tensor(const char *operation, const td_tensor *x)
 /* hooks: struct td_hook_entry */
 typedef struct td_hook_entry {
     td_object object;
-    struct td_hook_entry *next; /* strong */
+    _Atomic(struct td_hook_entry *) next;   /* strong */
     int64_t id;
     int slot;
     td_hook *call;
@@ -42,8 +42,9 @@ static const td_class hook_class = { "hook", hook_destroy,
 /* graph: function td_forget_graph */
 void td_forget_graph(td_tensor *x)
 {
-    if (x->node != NULL && x->node->out[x->slot].watcher == x)
-        x->node->out[x->slot].watcher = NULL;
+    if (x->watched)
+        td_watch(x, NULL, 0);
+    td_count_leaf_view(x, false);
     td_release(x->node);
     td_release(x->grad);
     td_release(x->hooks);
@@ -87,29 +88,43 @@ td_tensor *td_set_requires_grad(td_tensor *x, bool on)
         td_fail(TD_ERROR_RUNTIME, "requires_grad_",
                 "only a leaf can stop requiring a gradient; use "
                 "detach for the result of a recorded operator");
-    else
+    else {
+        td_count_leaf_view(x, on && x->node == NULL);
         x->requires_grad = on;
+    }
     return td_failed() ? NULL : x;
 }
 /* graph: functions that read gradient properties */
+static bool may_look(const char *operation, const td_tensor *x)
+{
+    if (x == NULL)
+        return td_fail(TD_ERROR_TYPE, operation,
+                       "expected a tensor, got NULL");
+    const bool pending = td_failed();
+    td_follow((td_tensor *)x);
+    if (!pending)
+        td_error_clear();
+    return true;
+}
+
 bool td_requires_grad(const td_tensor *x)
 {
-    return is_tensor("requires_grad", x) && x->requires_grad;
+    return may_look("requires_grad", x) && x->requires_grad;
 }
 
 bool td_is_leaf(const td_tensor *x)
 {
-    return is_tensor("is_leaf", x) && x->node == NULL;
+    return may_look("is_leaf", x) && x->node == NULL;
 }
 
 int td_output_nr(const td_tensor *x)
 {
-    return is_tensor("output_nr", x) ? x->slot : 0;
+    return may_look("output_nr", x) ? x->slot : 0;
 }
 
 td_tensor *td_grad_of(const td_tensor *x)
 {
-    return is_tensor("grad", x) ? x->grad : NULL;
+    return may_look("grad", x) ? td_adopt(td_hold_grad(x)) : NULL;
 }
 /* graph: function td_set_grad */
 bool td_set_grad(td_tensor *x, td_tensor *grad)
@@ -121,9 +136,11 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
     if (grad == x)
         return td_fail(TD_ERROR_RUNTIME, "set_grad",
                        "a tensor cannot be its own gradient");
-    td_retain(grad);
-    td_release(x->grad);
-    x->grad = grad;
+    pthread_mutex_t *lock = td_lock(x);
+    td_tensor *old = x->grad;
+    x->grad = td_retain(grad);
+    pthread_mutex_unlock(lock);
+    td_release(old);
     return true;
 }
 /* hooks: function td_detach */
@@ -184,7 +201,7 @@ void td_no_grad_end(void) { mode_end("no_grad_end"); }
 void td_enable_grad_begin(void) { td_grad_mode_push(false); }
 void td_enable_grad_end(void) { mode_end("enable_grad_end"); }
 /* hooks: function td_hang */
-int64_t td_hang(td_hook_entry **end, int slot, td_hook *call,
+int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
                 void *context, void (*free_context)(void *))
 {
     td_hook_entry *hook = td_failed() ? NULL
@@ -199,25 +216,27 @@ int64_t td_hang(td_hook_entry **end, int slot, td_hook *call,
     hook->call = call;
     hook->context = context;
     hook->free_context = free_context;
+    pthread_mutex_lock(&td_process()->leaf_lock);
     while (*end != NULL)
         end = &(*end)->next;
     *end = hook;
+    pthread_mutex_unlock(&td_process()->leaf_lock);
     return hook->id;
 }
 /* hooks: functions td_register_hook and td_remove_hook */
-static td_hook_entry **hooks_of(td_tensor *x)
-{
-    return x->node != NULL ? &x->node->hooks : &x->hooks;
-}
-
 int64_t td_register_hook(td_tensor *x, td_hook *call, void *context,
                          void (*free_context)(void *))
 {
+    int slot = 0;
     if (is_tensor("register_hook", x) && !x->requires_grad)
         td_fail(TD_ERROR_RUNTIME, "register_hook", "a tensor that does "
                 "not require a gradient cannot have a hook");
-    return td_hang(x ? hooks_of(x) : NULL, x ? x->slot : 0, call,
-                   context, free_context);
+    td_node *node = x ? td_hold_node(x, &slot) : NULL;
+    const int64_t id = td_hang(node ? &node->hooks : x ? &x->hooks
+                               : NULL, slot, call, context,
+                               free_context);
+    td_release(node);
+    return id;
 }
 
 int64_t td_register_post_hook(td_tensor *x, td_hook *call,
@@ -235,27 +254,43 @@ int64_t td_register_post_hook(td_tensor *x, td_hook *call,
                    free_context);
 }
 
+static td_hook_list *find_hook(td_hook_list *at, int64_t id)
+{
+    while (*at != NULL && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
 bool td_remove_hook(td_tensor *x, int64_t id)
 {
-    if (x == NULL)
-        return false;
-    for (td_hook_entry **at = hooks_of(x); *at; at = &(*at)->next)
-        if ((*at)->id == id) {
-            td_hook_entry *gone = *at;
+    int slot;
+    td_node *node = x != NULL ? td_hold_node(x, &slot) : NULL;
+    td_hook_entry *gone = NULL;
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    if (x != NULL) {
+        td_hook_list *at = find_hook(node ? &node->hooks : &x->hooks,
+                                     id);
+        gone = *at;
+        if (gone != NULL)
             *at = td_retain(gone->next);
-            td_release(gone);
-            return true;
-        }
-    return false;
+    }
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    td_release(node);
+    td_release(gone);
+    return gone != NULL;
 }
 
 bool td_has_hook(const td_tensor *x, int64_t id)
 {
-    const td_hook_entry *hook = x->node != NULL ? x->node->hooks
-                                                : x->hooks;
-    while (hook != NULL && hook->id != id)
-        hook = hook->next;
-    return hook != NULL;
+    int slot;
+    td_node *node = td_hold_node(x, &slot);
+    td_tensor *own = (td_tensor *)x;
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    const bool there = *find_hook(node ? &node->hooks : &own->hooks,
+                                  id) != NULL;
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    td_release(node);
+    return there;
 }
 /* hooks: function call_hook */
 static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
@@ -277,32 +312,79 @@ static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
     return true;
 }
 /* hooks: functions that call hooks */
-bool td_call_hooks(td_hook_entry *first, int slot, td_tensor **grad)
+static td_hook_entry *follow(td_hook_list *link)
+{
+    if (*link == NULL)
+        return NULL;
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    td_hook_entry *hook = td_retain(*link);
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    return hook;
+}
+
+bool td_call_hooks(td_hook_list *list, int slot, td_tensor **grad)
 {
     bool ok = true;
-    for (td_hook_entry *hook = td_retain(first); hook != NULL; ) {
+    for (td_hook_entry *hook = follow(list); hook != NULL; ) {
         if (hook->slot == slot)
             ok = call_hook(hook, grad);
-        td_hook_entry *next = ok ? td_retain(hook->next) : NULL;
+        td_hook_entry *next = ok ? follow(&hook->next) : NULL;
         td_release(hook);
         hook = next;
     }
     return ok;
 }
 
-void *td_note_of(const td_hook_entry *hook)
-{
-    while (hook != NULL && hook->slot != TD_SLOT_NOTE)
-        hook = hook->next;
-    return hook ? hook->context : NULL;
-}
-
 bool td_call_post_hooks(td_tensor *leaf)
 {
     td_tensor *same = td_retain(leaf);
-    const bool ok = td_call_hooks(leaf->hooks, TD_SLOT_POST, &same);
+    const bool ok = td_call_hooks(&leaf->hooks, TD_SLOT_POST, &same);
     td_release(same);
     return ok;
+}
+
+void td_drop_hooks(td_hook_list *list)
+{
+    if (*list == NULL)
+        return;
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    td_hook_entry *first = *list;
+    *list = NULL;
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    td_release(first);
+}
+
+void *td_note_of(td_hook_list *list)
+{
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    const td_hook_entry *hook = *list;
+    while (hook != NULL && hook->slot != TD_SLOT_NOTE)
+        hook = hook->next;
+    void *note = hook ? td_retain(hook->context) : NULL;
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    return note;
+}
+/* hooks: function td_watch */
+void td_watch(td_tensor *x, td_node *old, int slot)
+{
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    if (old != NULL && old->out[slot].watcher == x)
+        old->out[slot].watcher = NULL;
+    pthread_mutex_t *lock = td_lock(x);
+    if (x->watched && x->node != NULL)
+        x->node->out[x->slot].watcher = x;
+    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+}
+/* hooks: function td_hold_watcher */
+td_tensor *td_hold_watcher(td_node *node, int slot)
+{
+    if (node->out[slot].watcher == NULL)
+        return NULL;
+    pthread_mutex_lock(&td_process()->leaf_lock);
+    td_tensor *x = td_retain_alive(node->out[slot].watcher);
+    pthread_mutex_unlock(&td_process()->leaf_lock);
+    return x;
 }
 /* hooks: function td_retain_grad */
 bool td_retain_grad(td_tensor *x)
@@ -312,13 +394,13 @@ bool td_retain_grad(td_tensor *x)
     if (!x->requires_grad)
         return td_fail(TD_ERROR_RUNTIME, "retain_grad", "the tensor "
                        "does not require a gradient");
-    if (x->node != NULL)
-        x->node->out[x->slot].watcher = x;
+    x->watched = x->node != NULL;
+    if (x->watched)
+        td_watch(x, NULL, 0);
     return true;
 }
 
 bool td_retains_grad(const td_tensor *x)
 {
-    return is_tensor("retains_grad", x) && x->node != NULL
-        && x->node->out[x->slot].watcher == x;
+    return may_look("retains_grad", x) && x->watched;
 }

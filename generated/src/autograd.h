@@ -17,6 +17,7 @@
    converts it to the operand's dtype, and ignores those not needed. */
 #ifndef TREADLE_SRC_AUTOGRAD_H
 #define TREADLE_SRC_AUTOGRAD_H
+#include <pthread.h>
 #include <treadle/autograd.h>
 #include "object.h"
 #include "registry.h"
@@ -24,6 +25,7 @@
 
 #define TD_TEXT 240
 enum { TD_SLOT_POST = -1, TD_SLOT_NOTE = -2 };  /* of no result */
+typedef _Atomic(struct td_hook_entry *) td_hook_list;
 
 struct td_backward_pass;
 
@@ -48,7 +50,7 @@ typedef struct td_edge {
 /* graph: struct td_result */
 typedef struct td_result {
     td_saved saved;             /* the result, if the rule needs it */
-    td_tensor *watcher;         /* weak: keeps its gradient */
+    _Atomic(td_tensor *) watcher;   /* weak: keeps its gradient */
 } td_result;
 /* graph: struct td_node */
 struct td_node {
@@ -62,7 +64,7 @@ struct td_node {
     td_value *attr;             /* [n_attr] copies */
     td_tensor **grad;           /* [n_out] during a pass: arrived */
     td_tensor **grad_in;        /* [n_in]  during a pass: to send */
-    struct td_hook_entry *hooks;
+    _Atomic(struct td_hook_entry *) hooks;
     /* backward: fields of td_node for one pass */
     _Atomic(struct td_pass *) pass; /* who has claimed this node */
     td_node *previous, *next;       /* neighbours among the claimed */
@@ -125,10 +127,12 @@ typedef enum {
 bool td_record_begin(const td_call *call, td_recording *recording);
 bool td_record_end(td_call *call, td_recording recording, bool ok);
 bool td_composite_end(td_call *call, bool ok);
+td_node *td_node_for(const td_call *call);  /* the caller's, or NULL */
 bool td_record_call(td_call *call);
 bool td_wants_record(const td_call *call);
 void td_note_view(const td_call *call);
 void td_follow_base(td_tensor *x);
+void td_count_leaf_view(td_tensor *x, bool on);
 bool td_may_change(const td_call *call);
 bool td_record_change(td_call *call);
 bool td_change_by_copy(td_call *call);
@@ -148,7 +152,7 @@ void td_forget_graph(td_tensor *x);
 void td_grad_mode_push(bool off);
 void td_grad_mode_restore(int depth);
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room);
-void td_node_drop(void *node);
+void td_node_drop(td_node *node);
 void td_node_attach(td_tensor *x, td_node *node, int slot);
 const char *td_node_name(const td_node *node);
 void td_edge_connect(td_edge *edge, const td_tensor *x);
@@ -156,13 +160,20 @@ void td_save(td_saved *saved, td_tensor *x);
 bool td_save_result(td_saved *saved, td_tensor *result, int slot);
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index);
-bool td_call_hooks(struct td_hook_entry *first, int slot,
-                   td_tensor **grad);
+bool td_call_hooks(td_hook_list *list, int slot, td_tensor **grad);
 bool td_call_post_hooks(td_tensor *leaf);
-void *td_note_of(const struct td_hook_entry *first);
-int64_t td_hang(struct td_hook_entry **end, int slot, td_hook *call,
+void td_drop_hooks(td_hook_list *list);
+void *td_note_of(td_hook_list *list);   /* a new reference, or NULL */
+int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
                 void *context, void (*free_context)(void *));
 bool td_custom_apply(td_backward_pass *b);
+void td_custom_drop(void *custom);
+pthread_mutex_t *td_lock(const void *object);   /* its lock, locked */
+td_node *td_hold_node(const td_tensor *x, int *slot);
+td_tensor *td_hold_grad(const td_tensor *x);
+bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new);
+void td_watch(td_tensor *x, td_node *old, int slot);
+td_tensor *td_hold_watcher(td_node *node, int slot);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
 bool td_needs(const td_backward_pass *b, int i);

@@ -14,19 +14,21 @@ typedef struct td_sink {
     int pending;                /* gradients still to come */
     struct td_sink *next;
 } td_sink;
-/* backward: struct capture */
-typedef struct capture {
-    td_tensor *of;              /* borrowed: the tensor asked about */
-    td_tensor *grad;            /* strong: its gradient, or NULL */
-} capture;
+/* backward: struct port */
+typedef struct port {           /* where gradients enter, or leave */
+    td_tensor *of;              /* borrowed: a root, or asked about */
+    td_node *node;              /* strong: what made it; NULL: a leaf */
+    int slot;
+    td_tensor *grad;            /* strong: captured here, or NULL */
+} port;
 /* backward: struct td_pass */
 typedef struct td_pass {
     td_node *claimed;           /* all nodes of this pass */
     td_node *path;              /* the walk's stack */
     td_node *ready;             /* nodes with nothing pending */
     td_sink *sinks;             /* leaves of this pass */
-    capture *captures;          /* what td_grad asks for, or NULL */
-    int n_captures;
+    port *roots, *captures;     /* captures: of td_grad, or NULL */
+    int n_roots, n_captures;
     bool retain, create;
     bool pour;                  /* captured gradients go to .grad */
     bool beyond;                /* it met a leaf not asked for */
@@ -41,6 +43,29 @@ static bool is_tensor(const char *operation, const td_tensor *x)
                        "expected a tensor, got NULL");
     td_follow((td_tensor *)x);
     return !td_failed();
+}
+/* backward: functions on ports */
+static port *open_ports(const char *operation, int n,
+                        td_tensor *const *tensors)
+{
+    port *ports = td_alloc_array((size_t)n + 1, sizeof *ports);
+    bool ok = ports != NULL;
+    for (int i = 0; ok && i < n; i++) {
+        ok = is_tensor(operation, tensors[i]);
+        ports[i].of = tensors[i];
+        if (ok)
+            ports[i].node = td_hold_node(tensors[i], &ports[i].slot);
+    }
+    return ports;
+}
+
+static void close_ports(port *ports, int n)
+{
+    for (int i = 0; ports != NULL && i < n; i++) {
+        td_release(ports[i].node);
+        td_release(ports[i].grad);
+    }
+    td_free(ports, ((size_t)n + 1) * sizeof *ports);
 }
 /* backward: function replace */
 static void replace(td_tensor **old, td_tensor *new)
@@ -174,37 +199,39 @@ static bool walk(td_pass *pass, td_node *root)
 static bool prepare_captures(td_pass *pass)
 {
     for (int i = 0; i < pass->n_captures; i++) {
-        td_tensor *x = pass->captures[i].of;
-        if (x->node == NULL && !make_sink(pass, x))
+        const port *c = &pass->captures[i];
+        if (c->node == NULL && !make_sink(pass, c->of))
             return false;
-        if (x->node != NULL && !claim(pass, x->node))
+        if (c->node != NULL && !claim(pass, c->node))
             return false;
-        if (x->node != NULL)
-            x->node->captured = true;
+        if (c->node != NULL)
+            c->node->captured = true;
     }
     return true;
 }
 /* backward: function discover */
-static bool discover(td_pass *pass, int n, td_tensor *const *roots)
+static bool discover(td_pass *pass)
 {
     pthread_mutex_t *lock = &td_process()->leaf_lock;
     pthread_mutex_lock(lock);
     bool ok = prepare_captures(pass);
-    for (int i = 0; ok && i < n; i++)
-        if (roots[i]->node == NULL)
-            ok = !roots[i]->requires_grad
-              || find_sink(pass, roots[i], &(td_sink *){ NULL });
-        else if (is_new(pass, roots[i]->node))
-            ok = walk(pass, roots[i]->node);
+    for (int i = 0; ok && i < pass->n_roots; i++) {
+        const port *root = &pass->roots[i];
+        if (root->node == NULL)
+            ok = !root->of->requires_grad
+              || find_sink(pass, root->of, &(td_sink *){ NULL });
+        else if (is_new(pass, root->node))
+            ok = walk(pass, root->node);
+    }
     for (td_sink *sink = pass->sinks; sink; sink = sink->next)
         sink->leaf->sink = NULL;
     pthread_mutex_unlock(lock);
     return ok;
 }
 /* backward: function is_ours */
-static bool is_ours(const td_tensor *x)
+static bool is_ours(const td_tensor *x, int shares)
 {
-    return td_object_count(x) == 1
+    return td_object_count(x) == shares
         && atomic_load(&x->storage->count) == 1
         && x->node == NULL && td_is_contiguous(x);
 }
@@ -216,7 +243,7 @@ td_tensor *td_sum_so_far(const td_backward_pass *b, int i)
         return NULL;
     td_tensor *sum = edge->leaf ? edge->sink->grad
                                 : edge->node->grad[edge->slot];
-    return sum != NULL && is_ours(sum) ? sum : NULL;
+    return sum != NULL && is_ours(sum, 1) ? sum : NULL;
 }
 /* backward: function add_to */
 static bool add_to(const td_pass *pass, td_tensor **sum,
@@ -229,7 +256,7 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
         return true;
     }
     td_scope_begin();
-    td_tensor *both = !pass->create && is_ours(*sum)
+    td_tensor *both = !pass->create && is_ours(*sum, 1)
         ? td_add_(*sum, grad) : td_add(*sum, grad);
     if (both != NULL)
         replace(sum, td_retain(both));
@@ -237,22 +264,49 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
     td_release(grad);
     return !td_failed();
 }
-/* backward: function add_to_leaf */
+/* backward: function add_in_place */
+static td_tensor *add_in_place(const td_pass *pass, td_tensor *x,
+                               td_tensor *grad, bool *done)
+{
+    pthread_mutex_t *lock = &td_process()->leaf_lock;
+    pthread_mutex_lock(lock);
+    td_tensor *old = td_hold_grad(x);
+    if (old != NULL && !pass->create && is_ours(old, 2)) {
+        td_scope_begin();
+        *done = td_add_(old, grad) != NULL;
+        td_scope_end();
+    }
+    pthread_mutex_unlock(lock);
+    return old;
+}
+/* backward: functions that add to a leaf */
+static td_tensor *sum_for_leaf(td_tensor *old, td_tensor *grad)
+{
+    if (old == NULL && is_ours(grad, 1))
+        return td_retain(grad);
+    td_scope_begin();
+    td_tensor *sum = td_retain(old ? td_add(old, grad)
+                                   : td_clone(grad));
+    td_scope_end();
+    return sum;
+}
+
 static bool add_to_leaf(const td_pass *pass, td_tensor *x,
                         td_tensor *grad)
 {
-    if (x->grad != NULL || is_ours(grad))
-        return add_to(pass, &x->grad, grad);
-    td_scope_begin();
-    x->grad = td_retain(td_clone(grad));
-    td_scope_end();
+    bool done = false;
+    while (!done && !td_failed()) {
+        td_tensor *old = add_in_place(pass, x, grad, &done);
+        td_tensor *sum = done || td_failed() ? NULL
+                       : sum_for_leaf(old, grad);
+        if (sum != NULL)
+            done = td_swap_grad(x, old, sum);
+        if (!done)
+            td_release(sum);
+        td_release(old);
+    }
     td_release(grad);
-    return x->grad != NULL;
-}
-/* backward: function with_past */
-static td_tensor *with_past(td_tensor *grad)
-{
-    return grad && grad->node ? td_retain(grad) : NULL;
+    return done;
 }
 /* backward: function fill_leaf */
 static bool fill_leaf(td_pass *pass, td_sink *sink)
@@ -261,20 +315,13 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
     sink->pending = -1;
     if (sink->grad == NULL)
         return true;
-    if (!td_call_hooks(leaf->hooks, 0, &sink->grad))
+    if (!td_call_hooks(&leaf->hooks, 0, &sink->grad))
         return false;
     if (pass->captures != NULL && !pass->pour)
         return true;
     td_tensor *grad = sink->grad;
     sink->grad = NULL;
-    pthread_mutex_lock(&td_process()->leaf_lock);
-    td_tensor *const held[] = { with_past(leaf->grad),
-                                with_past(grad) };
-    const bool ok = add_to_leaf(pass, leaf, grad);
-    pthread_mutex_unlock(&td_process()->leaf_lock);
-    td_release(held[0]);
-    td_release(held[1]);
-    return ok && td_call_post_hooks(leaf);
+    return add_to_leaf(pass, leaf, grad) && td_call_post_hooks(leaf);
 }
 /* backward: function fit */
 static bool fit(td_node *node, int i)
@@ -315,20 +362,22 @@ static bool show_gradient(td_pass *pass, td_node *node, int k)
     td_tensor **grad = &node->grad[k];
     if (*grad == NULL)
         return true;
-    if (!td_call_hooks(node->hooks, k, grad))
+    if (!td_call_hooks(&node->hooks, k, grad))
         return false;
     for (int i = 0; node->captured && i < pass->n_captures; i++) {
-        capture *c = &pass->captures[i];
-        if (c->of->node == node && c->of->slot == k)
+        port *c = &pass->captures[i];
+        if (c->node == node && c->slot == k)
             replace(&c->grad, td_retain(*grad));
         if (pass->pour && c->grad == *grad
             && c->of != node->out[k].watcher
             && !add_to_leaf(pass, c->of, td_retain(*grad)))
             return false;
     }
-    td_tensor *watcher = node->out[k].watcher;
-    return watcher == NULL
+    td_tensor *watcher = td_hold_watcher(node, k);
+    const bool ok = watcher == NULL
         || add_to_leaf(pass, watcher, td_retain(*grad));
+    td_release(watcher);
+    return ok;
 }
 /* backward: further steps of the sweep */
 static void make_ready(td_pass *pass, td_node *node);
@@ -408,24 +457,24 @@ static td_tensor *seed_of(const char *operation, td_tensor *root,
 }
 /* backward: function plant */
 static bool plant(td_pass *pass, const char *operation,
-                  td_tensor *root, td_tensor *given)
+                  const port *root, td_tensor *given)
 {
-    td_tensor *seed = seed_of(operation, root, given);
+    td_tensor *seed = seed_of(operation, root->of, given);
     if (seed == NULL)
         return false;
     if (root->node != NULL)
         return add_to(pass, &root->node->grad[root->slot],
                       td_retain(seed));
     for (td_sink *sink = pass->sinks; sink; sink = sink->next)
-        if (sink->leaf == root)
+        if (sink->leaf == root->of)
             return add_to(pass, &sink->grad, td_retain(seed));
     return true;
 }
 /* backward: function start of a pass */
-static bool start(td_pass *pass, int n, td_tensor *const *roots)
+static bool start(td_pass *pass)
 {
-    for (int i = 0; i < n; i++) {
-        td_node *node = roots[i]->node;
+    for (int i = 0; i < pass->n_roots; i++) {
+        td_node *node = pass->roots[i].node;
         if (node != NULL && wanted(node) && node->pending == 0)
             make_ready(pass, node);
     }
@@ -441,14 +490,14 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
     const int depth = td_self()->grad_depth;
     td_grad_mode_push(!pass->create);
     td_scope_begin();
-    bool ok = !td_failed();
+    pass->n_roots = n;
+    pass->roots = open_ports(operation, n, roots);
+    bool ok = !td_failed() && discover(pass);
     for (int i = 0; ok && i < n; i++)
-        ok = is_tensor(operation, roots[i]);
-    ok = ok && discover(pass, n, roots);
-    for (int i = 0; ok && i < n; i++)
-        ok = plant(pass, operation, roots[i], seeds ? seeds[i] : NULL);
+        ok = plant(pass, operation, &pass->roots[i],
+                   seeds ? seeds[i] : NULL);
     if (ok) {
-        ok = start(pass, n, roots) && sweep(pass);
+        ok = start(pass) && sweep(pass);
         if (!ok)
             /* backward: empty every node still claimed */
             for (td_node *node = pass->claimed; node; node = node->next) {
@@ -472,28 +521,20 @@ static void end_pass(td_pass *pass)
         td_release(sink->grad);
         td_free(sink, sizeof *sink);
     }
-    for (int i = 0; i < pass->n_captures; i++)
-        td_release(pass->captures[i].grad);
-    td_free(pass->captures,
-            (size_t)pass->n_captures * sizeof(capture));
+    close_ports(pass->roots, pass->n_roots);
+    close_ports(pass->captures, pass->n_captures);
 }
 /* backward: function ask */
 static bool ask(td_pass *pass, const char *operation,
                 td_tensor *const *inputs, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (!is_tensor(operation, inputs[i])
-            || (!inputs[i]->requires_grad
-                && !td_fail(TD_ERROR_RUNTIME, operation,
-                        "input %d does not require a gradient", i)))
-            return false;
-    pass->captures = td_alloc_array((size_t)n, sizeof(capture));
-    if (td_failed() || pass->captures == NULL)
-        return false;
     pass->n_captures = n;
-    for (int i = 0; i < n; i++)
-        pass->captures[i].of = inputs[i];
-    return true;
+    pass->captures = open_ports(operation, n, inputs);
+    for (int i = 0; i < n && !td_failed(); i++)
+        if (!inputs[i]->requires_grad)
+            td_fail(TD_ERROR_RUNTIME, operation,
+                    "input %d does not require a gradient", i);
+    return !td_failed();
 }
 /* backward: function td_backward */
 bool td_backward_all(td_tensor *const *roots, int n,
@@ -549,9 +590,10 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
 bool td_leads_beyond(td_tensor *const *outputs, int n_outputs,
                      td_tensor *const *inputs, int n_inputs)
 {
-    td_pass pass = { .beyond = false };
+    td_pass pass = { .n_roots = n_outputs };
+    pass.roots = open_ports("leads_beyond", n_outputs, outputs);
     const bool ok = ask(&pass, "leads_beyond", inputs, n_inputs)
-        && discover(&pass, n_outputs, outputs);
+        && discover(&pass);
     end_pass(&pass);
     return ok && pass.beyond;
 }

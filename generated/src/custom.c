@@ -30,16 +30,21 @@ static void drop_saved(td_custom *custom)
     custom->n_saved = 0;
 }
 
-static void custom_destroy(void *object)
+void td_custom_drop(void *object)
 {
     td_custom *custom = object;
+    void *context = custom ? custom->context : NULL;
+    if (custom == NULL)
+        return;
     drop_saved(custom);
+    custom->context = NULL;
     if (custom->free_context != NULL)
-        custom->free_context(custom->context);
+        custom->free_context(context);
+    custom->free_context = NULL;
 }
 
 static const td_class custom_class = {
-    "custom function", custom_destroy, TD_COUNT_OTHERS
+    "custom function", td_custom_drop, TD_COUNT_OTHERS
 };
 /* hooks: functions that check a custom function */
 static bool some_require_grad(int n_in, td_tensor *const *in)
@@ -123,7 +128,8 @@ bool td_save_for_backward(td_tensor *output, int n,
 {
     if (!is_tensor("save_for_backward", output))
         return false;
-    td_custom *custom = output->node ? output->node->custom : NULL;
+    const td_node *node = output->node;     /* new, and ours alone */
+    td_custom *custom = node ? node->custom : NULL;
     if (custom == NULL)
         return true;            /* was not recorded: nothing to save */
     drop_saved(custom);
@@ -134,7 +140,7 @@ bool td_save_for_backward(td_tensor *output, int n,
     custom->shown = (td_tensor **)(custom->saved + n);
     bool ok = true;
     for (int i = 0; ok && i < n; i++)
-        if (tensors[i] != NULL && tensors[i]->node == output->node)
+        if (tensors[i] != NULL && tensors[i]->node == node)
             ok = td_save_result(&custom->saved[i], tensors[i],
                                 tensors[i]->slot);
         else if (tensors[i] != NULL)
@@ -196,24 +202,40 @@ const char *td_node_text(const td_node *node)
     return text;
 }
 
+
 const char *td_grad_fn_name(const td_tensor *x)
 {
-    return is_tensor("grad_fn", x) && x->node ? td_node_text(x->node)
-                                              : NULL;
+    int slot;
+    td_node *node = td_requires_grad(x) ? td_hold_node(x, &slot) : NULL;
+    const char *name = node != NULL ? td_node_text(node) : NULL;
+    td_release(node);
+    return name;
 }
 
 td_node *td_grad_fn(const td_tensor *x)
 {
-    return is_tensor("grad_fn", x) ? x->node : NULL;
+    int slot;
+    return td_requires_grad(x) ? td_adopt(td_hold_node(x, &slot)) : NULL;
 }
 
 int td_node_count(const td_node *node)
 {
-    return node->n_in;
+    pthread_mutex_t *lock = td_lock(node);
+    const int n = node->n_in;
+    pthread_mutex_unlock(lock);
+    return n;
 }
 
 td_next td_node_next(const td_node *node, int i)
 {
-    const td_edge *edge = &node->in[i];
-    return (td_next){ edge->node, edge->leaf, edge->slot };
+    td_next next = { NULL, NULL, 0 };
+    pthread_mutex_t *lock = td_lock(node);
+    if (i >= 0 && i < node->n_in)
+        next = (td_next){ td_retain(node->in[i].node),
+                          td_retain(node->in[i].leaf),
+                          node->in[i].slot };
+    pthread_mutex_unlock(lock);
+    next.node = td_adopt(next.node);
+    next.leaf = td_adopt(next.leaf);
+    return next;
 }

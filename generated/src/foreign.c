@@ -46,8 +46,11 @@ int64_t td_version(const td_tensor *x)
 }
 bool td_is_sole_owner(const td_tensor *x)
 {
-    return td_object_count(x) == 1
+    pthread_mutex_t *lock = td_lock(x);
+    const bool sole = td_object_count(x) == 1
         && (x->node == NULL || td_object_count(x->node) == 1);
+    pthread_mutex_unlock(lock);
+    return sole;
 }
 /* python: function td_set_data */
 bool td_set_data(td_tensor *x, td_tensor *source)
@@ -95,4 +98,24 @@ void *td_sole_context(const td_tensor *x, td_custom_backward *backward)
         || td_object_count(node->custom) != 1)
         return NULL;
     return node->custom->context;
+}
+
+/* The companion that the gradient of `x` owns, if `x` alone holds that
+   gradient; otherwise NULL. */
+void *td_sole_grad_companion(const td_tensor *x)
+{
+    pthread_mutex_t *lock = td_lock(x);
+    const td_tensor *grad = x->grad;
+    void *companion = grad && td_object_count(grad) == 1
+                    && grad->release_companion ? grad->companion : NULL;
+    pthread_mutex_unlock(lock);
+    return companion;
+}
+
+void td_forget_grad(td_tensor *x)
+{
+    td_tensor *grad = td_hold_grad(x);
+    if (grad != NULL)
+        td_swap_grad(x, grad, NULL);
+    td_release(grad);
 }

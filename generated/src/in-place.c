@@ -28,7 +28,7 @@ void td_note_view(const td_call *call)
                     || (x->requires_grad && !td_grad_enabled());
         if (td_grad_enabled()) {
             y->base = td_retain(x->base ? x->base : x);
-            y->seen = y->base->rebased;
+            y->seen = (unsigned)y->base->rebased;
         }
     }
 }
@@ -39,6 +39,12 @@ td_tensor *td_data_of(td_tensor *x)
     if (y != NULL)
         y->quiet = true;
     return y;
+}
+
+void td_count_leaf_view(td_tensor *x, bool on)
+{
+    if (x->base != NULL && atomic_exchange(&x->leaf_view, on) != on)
+        atomic_fetch_add(&x->base->leaf_views, on ? 1 : -1);
 }
 
 /* in-place: kernel strided_view */
@@ -199,30 +205,41 @@ static bool place_in_base(const td_tensor *x, geometry *g)
                    "base are not contiguous; clone it");
 }
 
-static bool rewrite(td_tensor *x, td_call *as)
+/* in-place: function catch_up */
+static void catch_up(td_tensor *x, unsigned then, unsigned now,
+                     td_node *node)
 {
-    const bool watched = x->node != NULL
-                      && x->node->out[x->slot].watcher == x;
-    if (watched)
-        x->node->out[x->slot].watcher = NULL;
-    as->n_out = 1;
-    as->out[0] = x;
-    const bool ok = td_record_call(as);
-    if (watched && x->node != NULL)
-        x->node->out[x->slot].watcher = x;
-    return ok;
+    pthread_mutex_t *lock = td_lock(x);
+    const bool first = x->seen == then && node != NULL;
+    td_node *old = first ? x->node : NULL;
+    const int old_slot = x->slot;
+    if (first) {
+        x->node = td_retain(node);
+        x->slot = 0;
+        x->requires_grad = true;
+    }
+    x->seen = now;
+    pthread_mutex_unlock(lock);
+    if (first && x->watched)
+        td_watch(x, old, old_slot);
+    td_release(old);
 }
 
 void td_follow_base(td_tensor *x)
 {
     geometry g;
+    const unsigned then = x->seen, now = x->base->rebased;
     const td_value in = td_v_tensor(x->base);
-    td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
-                   .in = &in, .n_attr = 3, .attr = g.attr };
-    x->seen = x->base->rebased;
-    if (td_base(x) && x->base->requires_grad
-        && td_dtype_is_floating(x->dtype) && place_in_base(x, &g))
-        rewrite(x, &as);
+    const td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
+                         .in = &in, .n_attr = 3, .attr = g.attr,
+                         .n_out = 1, .out = { x } };
+    const bool derives = td_base(x) && x->base->requires_grad
+                      && td_dtype_is_floating(x->dtype);
+    td_node *node = derives && place_in_base(x, &g) ? td_node_for(&as)
+                                                    : NULL;
+    if (!derives || node != NULL)
+        catch_up(x, then, now, node);
+    td_release(node);
 }
 
 bool td_record_change(td_call *call)
@@ -240,7 +257,9 @@ bool td_record_change(td_call *call)
         if (!place_in_base(x, &g))
             return false;
     }
-    if (!rewrite(base, &as))
+    as.n_out = 1;
+    as.out[0] = base;
+    if (!td_record_call(&as))
         return false;
     base->rebased++;
     if (base != x)
@@ -251,6 +270,7 @@ bool td_record_change(td_call *call)
 bool td_may_change(const td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor, *base = td_base(x);
+    const td_tensor *whole = base ? base : x;
     const char *op = td_op_name(call->op);
     if (x->requires_grad && x->node == NULL)
         return td_fail(TD_ERROR_RUNTIME, op,
@@ -264,6 +284,10 @@ bool td_may_change(const td_call *call)
         return td_fail(TD_ERROR_RUNTIME, op,
             "a view that was made while gradients were not recorded "
             "cannot be changed in place while they are; clone it");
+    if (whole->leaf_views > 0)
+        return td_fail(TD_ERROR_RUNTIME, op,
+            "a tensor of which a leaf is a view cannot be changed in "
+            "place while gradients are recorded; clone that leaf");
     return true;
 }
 

@@ -6,8 +6,79 @@
 #include <stdio.h>
 #include <string.h>
 
+/* graph: functions that take pointers from a handle */
+pthread_mutex_t *td_lock(const void *object)
+{
+    const uintptr_t at = (uintptr_t)object / 64;
+    pthread_mutex_t *lock = &td_process()->handle_locks
+        [(at ^ at / TD_HANDLE_LOCKS) % TD_HANDLE_LOCKS];
+    pthread_mutex_lock(lock);
+    return lock;
+}
+
+td_node *td_hold_node(const td_tensor *x, int *slot)
+{
+    if (x->node == NULL)
+        return NULL;
+    pthread_mutex_t *lock = td_lock(x);
+    td_node *node = td_retain(x->node);
+    *slot = x->slot;
+    pthread_mutex_unlock(lock);
+    return node;
+}
+
+td_tensor *td_hold_grad(const td_tensor *x)
+{
+    if (x->grad == NULL)
+        return NULL;
+    pthread_mutex_t *lock = td_lock(x);
+    td_tensor *grad = td_retain(x->grad);
+    pthread_mutex_unlock(lock);
+    return grad;
+}
+
+/* Puts `new` in the place of `old`, if that is still there, and takes
+   the reference over; otherwise false, and nothing has happened. */
+bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new)
+{
+    pthread_mutex_t *lock = td_lock(x);
+    const bool still = x->grad == old;
+    if (still)
+        x->grad = new;
+    pthread_mutex_unlock(lock);
+    if (still)
+        td_release(old);
+    return still;
+}
+/* graph: function td_node_drop */
+void td_node_drop(td_node *node)
+{
+    pthread_mutex_t *lock = td_lock(node);
+    const int n_in = node->n_in;
+    node->n_in = 0;
+    node->released = true;
+    pthread_mutex_unlock(lock);
+    for (int i = 0; i < n_in; i++) {
+        td_release(node->in[i].node);
+        td_release(node->in[i].leaf);
+        td_release(node->in[i].saved.tensor);
+    }
+    for (int k = 0; k < node->n_out; k++) {
+        td_release(node->out[k].saved.tensor);
+        node->out[k].saved.tensor = NULL;
+    }
+    td_custom_drop(node->custom);
+    td_drop_hooks(&node->hooks);
+}
 /* graph: class of a node */
-static const td_class node_class = { "node", td_node_drop,
+static void node_destroy(void *object)
+{
+    td_node *node = object;
+    td_node_drop(node);
+    td_release(node->custom);
+}
+
+static const td_class node_class = { "node", node_destroy,
                                      TD_COUNT_NODES };
 /* graph: function td_node_new */
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
@@ -32,45 +103,30 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
         td_note_node(node);
     return node;
 }
-/* graph: function td_node_drop */
-void td_node_drop(void *object)
-{
-    td_node *node = object;
-    for (int i = 0; i < node->n_in; i++) {
-        td_release(node->in[i].node);
-        td_release(node->in[i].leaf);
-        td_release(node->in[i].saved.tensor);
-    }
-    for (int k = 0; k < node->n_out; k++) {
-        td_release(node->out[k].saved.tensor);
-        node->out[k].saved.tensor = NULL;
-    }
-    td_release(node->custom);
-    td_release(node->hooks);
-    node->custom = NULL;
-    node->hooks = NULL;
-    node->n_in = 0;
-    node->released = true;
-}
 /* graph: function td_node_attach */
 void td_node_attach(td_tensor *x, td_node *node, int slot)
 {
-    td_release(x->node);
-    x->node = td_retain(node);
+    pthread_mutex_t *lock = td_lock(x);
+    td_node *old = x->node;
+    const int old_slot = x->slot;
     x->slot = slot;
-    x->requires_grad = true;
+    x->requires_grad = node != NULL;
+    x->node = td_retain(node);
+    pthread_mutex_unlock(lock);
+    if (x->watched)
+        td_watch(x, old, old_slot);
+    td_release(old);
 }
 /* graph: function td_edge_connect */
 void td_edge_connect(td_edge *edge, const td_tensor *x)
 {
     edge->dtype = x->dtype;
     edge->shape = td_shape_of(x);
-    if (x->node != NULL) {
-        edge->node = td_retain(x->node);
-        edge->slot = x->slot;
-    } else if (x->requires_grad) {
+    if (!x->requires_grad)
+        return;
+    edge->node = td_hold_node(x, &edge->slot);
+    if (edge->node == NULL)
         edge->leaf = td_retain((td_tensor *)x);
-    }
 }
 /* graph: function td_save */
 static uint32_t version_of(const td_tensor *x)
@@ -259,7 +315,7 @@ static bool save_for_rule(td_node *node, const td_call *call)
     return !td_failed();
 }
 /* graph: function td_record_call */
-bool td_record_call(td_call *call)
+td_node *td_node_for(const td_call *call)
 {
     int n_in = 0;
     for (int i = 0; i < call->n_in; i++)
@@ -268,17 +324,25 @@ bool td_record_call(td_call *call)
     td_node *node = td_node_new(n_in, call->n_out, call->n_attr,
                                 room_for_attributes(call));
     if (node == NULL)
-        return false;
+        return NULL;
     node->op = call->op;
     copy_attributes(node, call);
     connect_operands(node, call);
-    const bool ok = save_for_rule(node, call);
+    if (save_for_rule(node, call))
+        return node;
+    td_release(node);
+    return NULL;
+}
+
+bool td_record_call(td_call *call)
+{
+    td_node *node = td_node_for(call);
     /* graph: give the results their node */
-    for (int k = 0; ok && k < call->n_out; k++)
+    for (int k = 0; node != NULL && k < call->n_out; k++)
         if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype))
             td_node_attach(call->out[k], node, k);
     td_release(node);
-    return ok;
+    return node != NULL;
 }
 /* graph: function td_wants_record */
 static bool any_requires_grad(const td_value *value)

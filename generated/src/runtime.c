@@ -71,6 +71,8 @@ static void before_fork(void)
 {
     td_runtime *const process = &process_state;
     (void)process;
+    /* backward: take the outer locks for a fork */
+    pthread_mutex_lock(&process->leaf_lock);
     /* parallel: take the locks for a fork */
     process->pool.forking = td_self()->looping == 0;
     if (process->pool.forking) {
@@ -78,8 +80,9 @@ static void before_fork(void)
         pthread_mutex_lock(&process->pool.lock);
     }
     pthread_mutex_lock(&process->scratch_lock);
-    /* backward: take the locks for a fork */
-    pthread_mutex_lock(&process->leaf_lock);
+    /* graph: take the locks for a fork */
+    for (int i = 0; i < TD_HANDLE_LOCKS; i++)
+        pthread_mutex_lock(&process->handle_locks[i]);
     /* plugins: take the locks for a fork */
     pthread_mutex_lock(&process->cuda_lock);
 }
@@ -94,6 +97,9 @@ static void after_fork(void)
         pthread_mutex_unlock(&process->pool.owner);
     }
     pthread_mutex_unlock(&process->scratch_lock);
+    /* graph: give the locks back after a fork */
+    for (int i = 0; i < TD_HANDLE_LOCKS; i++)
+        pthread_mutex_unlock(&process->handle_locks[i]);
     /* backward: give the locks back after a fork */
     pthread_mutex_unlock(&process->leaf_lock);
     /* plugins: give the locks back after a fork */
@@ -149,6 +155,9 @@ static void start(void)
     pthread_mutex_init(&process->scratch_lock, NULL);
     /* rows: start the runtime */
     process->isa = td_isa_start();
+    /* graph: start the runtime */
+    for (int i = 0; i < TD_HANDLE_LOCKS; i++)
+        pthread_mutex_init(&process->handle_locks[i], NULL);
     /* backward: start the runtime */
     pthread_mutex_init(&process->leaf_lock, NULL);
     /* plugins: start the runtime */

@@ -28,6 +28,7 @@
 /* random: runtime includes */
 #include <treadle/random.h>
 /* graph: runtime includes */
+enum { TD_HANDLE_LOCKS = 64 };
 #define TD_GRAD_DEPTH 1024      /* grad modes nest so deep */
 /* plugins: runtime includes */
 #include <treadle/plugin.h>
@@ -91,8 +92,10 @@ typedef struct td_runtime {
     atomic_int isa;                 /* number of the level in use */
     /* random: td_runtime fields */
     _Atomic uint64_t threads_that_drew;
+    /* graph: td_runtime fields */
+    pthread_mutex_t handle_locks[TD_HANDLE_LOCKS];
     /* backward: td_runtime fields */
-    pthread_mutex_t leaf_lock;      /* leaf->sink, leaf->grad in a pass */
+    pthread_mutex_t leaf_lock;      /* sinks, sums of leaves, hooks */
     /* hooks: td_runtime fields */
     _Atomic(int64_t) last_hook;     /* id of the newest hook */
     /* inspection: td_runtime fields */

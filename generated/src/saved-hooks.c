@@ -52,9 +52,8 @@ void *td_pack(td_tensor *x)
     if (p == NULL)
         return NULL;
     p->by = td_retain(by);
-    p->node = td_retain(x->node);
-    p->leaf = x->node == NULL && x->requires_grad ? td_retain(x) : NULL;
-    p->slot = x->slot;
+    p->node = td_hold_node(x, &p->slot);
+    p->leaf = p->node == NULL && x->requires_grad ? td_retain(x) : NULL;
     const int depth = td_self()->grad_depth;
     td_scope_begin();
     td_no_grad_begin();

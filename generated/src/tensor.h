@@ -35,18 +35,21 @@ struct td_tensor {
     int64_t strides[TD_MAX_RANK];   /* in elements */
     int64_t offset;                 /* in elements */
     /* graph: td_tensor fields */
-    struct td_node *node;           /* what made it; NULL: a leaf */
+    _Atomic(struct td_node *) node; /* what made it; NULL: a leaf */
     int slot;                       /* which of the node's results it is */
-    bool requires_grad;
-    struct td_tensor *grad;         /* collected so far; NULL: absent */
-    struct td_hook_entry *hooks;    /* of a leaf; others: in the node */
+    atomic_bool requires_grad;
+    atomic_bool watched;            /* its node keeps a gradient for it */
+    _Atomic(struct td_tensor *) grad;   /* so far; NULL: absent */
+    _Atomic(struct td_hook_entry *) hooks;  /* of a leaf; or: in the node */
     struct td_sink *sink;           /* a leaf's, while a pass starts */
     /* in-place: td_tensor fields */
     struct td_tensor *base;         /* strong: what it is a view of */
-    unsigned rebased;               /* of a base: histories so far */
-    unsigned seen;                  /* of a view: base->rebased then */
+    atomic_uint rebased;            /* of a base: histories so far */
+    atomic_uint seen;               /* of a view: base->rebased then */
+    atomic_int leaf_views;          /* of a base: leaves that look at it */
+    atomic_bool leaf_view;          /* of such a leaf: it is counted */
     bool untracked;                 /* made from a graph, unrecorded */
-    bool quiet;                     /* its changes are not counted */
+    atomic_bool quiet;              /* its changes are not counted */
     /* python: td_tensor fields */
     void *companion;                 /* the wrapper of another language */
     void (*drop_companion)(void *);  /* not null: this handle owns it */

@@ -98,7 +98,7 @@ static int capture(td_trace *t, const td_op *op, td_tensor *x)
     if (!remember(t, x, v))
         return -1;
     t->program->value[v].tensor = td_retain(x);
-    t->program->value[v].grad = x->grad ? td_retain(x->grad) : NULL;
+    t->program->value[v].grad = td_hold_grad(x);
     return v;
 }
 static int value_of(td_trace *t, const td_op *op, td_tensor *x)
@@ -302,13 +302,12 @@ static void find_updates(td_trace *t)
 static void put_gradients_back(td_program *p)
 {
     for (int v = 0; v < p->n_values; v++) {
-        td_tensor *x = p->value[v].tensor;
-        if (x == NULL || x->grad == p->value[v].grad
-            || x->grad == NULL || x->grad->storage->data != NULL)
-            continue;
-        td_release(x->grad);
-        x->grad = p->value[v].grad;
-        p->value[v].grad = NULL;
+        td_tensor *x = p->value[v].tensor, *old = p->value[v].grad;
+        td_tensor *grad = x ? td_hold_grad(x) : NULL;
+        if (grad != NULL && grad != old && grad->storage->data == NULL
+            && td_swap_grad(x, grad, old))
+            p->value[v].grad = NULL;
+        td_release(grad);
     }
 }
 

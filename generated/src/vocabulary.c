@@ -8,17 +8,11 @@
 /* vocabulary: functions that change a shape */
 static void become(td_tensor *x, const td_tensor *y)
 {
-    const bool watched = x->node != NULL
-                      && x->node->out[x->slot].watcher == x;
-    if (watched)
-        x->node->out[x->slot].watcher = NULL;
     x->rank = y->rank;
     memcpy(x->shape, y->shape, sizeof x->shape);
     memcpy(x->strides, y->strides, sizeof x->strides);
     if (y->node != NULL)
         td_node_attach(x, y->node, y->slot);
-    if (watched)
-        x->node->out[x->slot].watcher = x;
     td_bump_version(x);
 }
 
@@ -54,10 +48,8 @@ bool detach__kernel(td_call *call)
     if (td_base(x) != NULL && td_base(x)->requires_grad)
         return td_fail(TD_ERROR_RUNTIME, "detach_", "a view cannot be "
                        "detached in place; use detach()");
-    if (x->node != NULL && x->node->out[x->slot].watcher == x)
-        x->node->out[x->slot].watcher = NULL;
-    td_release(x->node);
-    x->node = NULL;
-    x->requires_grad = false;
+    td_node_attach(x, NULL, 0);
+    td_count_leaf_view(x, false);
+    x->watched = false;
     return td_return(call, td_share(x));
 }

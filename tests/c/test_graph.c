@@ -29,7 +29,10 @@ static bool backward(td_tensor *root)
 
 static double grad(td_tensor *x)
 {
-    return td_item_double(td_grad_of(x));
+    td_scope_begin();
+    const double value = td_item_double(td_grad_of(x));
+    td_scope_end();
+    return value;
 }
 
 /* leaves and flags ------------------------------------------------------- */
@@ -312,7 +315,9 @@ static void a_held_gradient_is_left_alone(void **state)
     assert_true(backward(td_sum(x, all)));
     td_tensor *held = td_retain(td_grad_of(x));
     assert_true(backward(td_sum(x, all)));
+    td_scope_begin();
     td_tensor *mine = td_grad_of(x);
+    td_scope_end();                             /* x alone holds it */
     assert_ptr_not_equal(mine, held);
     assert_true(backward(td_sum(x, all)));
     assert_ptr_equal(td_grad_of(x), mine);      /* in place now */

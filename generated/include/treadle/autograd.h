@@ -7,12 +7,21 @@
    record of a pass is freed while the pass runs, unless retain_graph or
    create_graph is set.  Grad mode belongs to a thread.
 
+   Threads: any number may record and run passes over graphs of their
+   own that share leaves; each gradient is added once.  Two passes over
+   one graph at once are an error.  Gradients, hooks and requires_grad
+   of one tensor may be read, set and cleared by several threads: who
+   comes last wins, and every reference stays valid.  What is not
+   promised are the elements of a tensor that one thread writes while
+   another reads it, and a tensor whose shape or data is exchanged
+   while another thread uses it.
+
        td_tensor *x = td_full(TD_DIMS(2), td_float(3),
                       (td_tensor_options){ .requires_grad = true });
        td_tensor *y = td_sum(td_mul(x, x),
                              (td_reduce_options)TD_DEFAULTS);
        td_backward(y, (td_backward_options)TD_DEFAULTS);
-       td_tensor *g = td_grad_of(x);       (6, 6: borrowed from x)
+       td_tensor *g = td_grad_of(x);       (6, 6)
 */
 #ifndef TREADLE_AUTOGRAD_H
 #define TREADLE_AUTOGRAD_H
@@ -27,10 +36,13 @@ extern "C" {
 TD_API bool td_requires_grad(const td_tensor *x);
 TD_API td_tensor *td_set_requires_grad(td_tensor *x, bool on);
 TD_API bool td_is_leaf(const td_tensor *x);
+
+/* The gradient collected so far, or NULL: a new reference, which the
+   scope or the caller owns. */
 TD_API td_tensor *td_grad_of(const td_tensor *x);
 TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
 TD_API td_tensor *td_detach(td_tensor *x);
-TD_API td_tensor *td_base(const td_tensor *x);
+TD_API td_tensor *td_base(const td_tensor *x);      /* borrowed of x */
 
 /* Like td_detach, but changes of the result are not noticed by graphs
    that saved `x`: the caller answers for them. */
@@ -92,12 +104,12 @@ TD_API bool td_retains_grad(const td_tensor *x);
 /* graph: prototypes of nodes */
 typedef struct td_node td_node;
 typedef struct td_next {        /* where one gradient of a node goes */
-    td_node *node;              /* borrowed, or NULL */
-    td_tensor *leaf;            /* borrowed, or NULL */
+    td_node *node;              /* a new reference, or NULL */
+    td_tensor *leaf;            /* a new reference, or NULL */
     int slot;                   /* which result of `node` */
 } td_next;
 
-TD_API td_node *td_grad_fn(const td_tensor *x);
+TD_API td_node *td_grad_fn(const td_tensor *x); /* a new reference */
 TD_API const char *td_node_text(const td_node *node);
 TD_API int td_node_count(const td_node *node);
 TD_API td_next td_node_next(const td_node *node, int i);

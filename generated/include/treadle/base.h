@@ -61,6 +61,10 @@ TD_API void td_error_clear(void);
 TD_API void *td_retain(void *object);
 TD_API void td_release(void *object);
 
+/* Retains an object that may be dying: NULL if its count was zero.
+   The caller knows that its memory is still there. */
+TD_API void *td_retain_alive(void *object);
+
 /* end_with hands its result to the next owner and ends the scope; keep
    saves one object of the innermost scope from its end; adopt gives it
    a reference the caller holds; share gives out an existing object as

@@ -28,6 +28,8 @@ TD_API void td_set_grad_enabled(bool on);
 TD_API bool td_is_sole_owner(const td_tensor *x);
 TD_API void *td_sole_context(const td_tensor *x,
                              td_custom_backward *backward);
+TD_API void *td_sole_grad_companion(const td_tensor *x);
+TD_API void td_forget_grad(td_tensor *x);   /* error pending or not */
 /* python: end of the C linkage for foreign languages */
 #ifdef __cplusplus
 }
