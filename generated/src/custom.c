@@ -34,8 +34,7 @@ static void custom_destroy(void *object)
 {
     td_custom *custom = object;
     drop_saved(custom);
-    if (custom->free_context != NULL)
-        custom->free_context(custom->context);
+    td_free_context(custom->free_context, custom->context);
 }
 
 static const td_class custom_class = {
@@ -101,8 +100,7 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
     td_custom *custom = td_object_new_unscoped(&custom_class,
                                                sizeof *custom);
     if (custom == NULL) {
-        if (free_context != NULL)
-            free_context(context);
+        td_free_context(free_context, context);
         return false;
     }
     /* hooks: fill the fields of custom */
