@@ -86,6 +86,8 @@ static bool changes_in_place_without_a_scope(void *context)
                              td_fill_(row, td_float(2)), td_copy_(row, row), td_zero_(x) };
     td_tensor *sum = td_sum(x, (td_reduce_options){ 0 });
     const bool good = td_backward(sum, (td_backward_options){ 0 });
+    assert_true(x == NULL || td_object_count(x) > 0);
+    assert_true(row == NULL || td_object_count(row) > 0);
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
         td_release(changed[i]);
     td_release(sum);
