@@ -288,12 +288,29 @@ $(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)
 # The same web in another build directory, with other flags.
 again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
 
-.PHONY: test test-cuda test-programs asan-programs tsan-programs quick-test
+asan  = $(call again,asan) OPT=-O1 SANITIZE=address,undefined
+tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)'
+
+.PHONY: test test-cuda test-programs asan-programs tsan-programs asan-python tsan-python test-sanitized quick-test
 test-programs: $(PROGRAMS)
 asan-programs: lib
-	@$(call again,asan) OPT=-O1 SANITIZE=address,undefined test-programs
+	@$(asan) test-programs
 tsan-programs: lib
-	@$(if $(RACED),$(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)' test-programs)
+	@$(if $(RACED),$(tsan) test-programs)
+
+# The package in the same two directories, after the programs if both are asked for.
+asan-python: lib | $(filter asan-programs,$(MAKECMDGOALS))
+	@$(asan) python
+tsan-python: lib | $(filter tsan-programs,$(MAKECMDGOALS))
+	@$(tsan) python
+
+# Files of tests/python that are run with each; TESTS="autograd" runs others.
+ASAN_PYTHON ?= stress threads memory_ends
+TSAN_PYTHON ?= stress threads
+test-sanitized: asan-python tsan-python
+	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	  --asan-python $(call selected,$(or $(TESTS),$(ASAN_PYTHON)),$(PY_TESTS)) \
+	  --tsan-python $(call selected,$(or $(TESTS),$(TSAN_PYTHON)),$(PY_TESTS))
 
 # The library with one more chapter, in which test_row.py looks for its rows.
 .PHONY: row row-programs

@@ -242,10 +242,10 @@ static void release_buffer(void *context)
 {
     if (!Py_IsInitialized())
         return;
-    const int lock = take_lock();
+    const errand e = begin_errand();
     PyBuffer_Release(context);
     PyMem_Free(context);
-    give_lock(lock);
+    end_errand(e);
 }
 
 static bool element_strides(const Py_buffer *view, td_dims *strides)
@@ -280,14 +280,15 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
         PyMem_Free(view);
         return NULL;
     }
-    td_tensor *x = NULL;
-    if (!element_strides(view, &strides))
+    td_tensor *x = element_strides(view, &strides)
+        ? td_from_memory(view->buf, shape, strides,
+                         (td_tensor_options){ .dtype = dtype },
+                         release_buffer, view)
+        : NULL;
+    PyObject *result = wrap(PyModule_GetState(module), x);
+    if (x == NULL)
         release_buffer(view);
-    else
-        x = td_from_memory(view->buf, shape, strides,
-                           (td_tensor_options){ .dtype = dtype },
-                           release_buffer, view);
-    return wrap(PyModule_GetState(module), x);
+    return result;
 }
 /* values: function new_tensor */
 /* A new reference to a tensor made of `data`; NULL raises. */

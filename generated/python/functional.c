@@ -20,8 +20,7 @@ PyObject *py_leads_beyond(PyObject *module, PyObject *args)
     }
     drop_handles(&y);
     drop_handles(&x);
-    return good ? PyBool_FromLong(beyond)
-                : PyErr_Occurred() ? NULL : fail();
+    return good ? PyBool_FromLong(beyond) : fail();
 }
 /* gradients: functions that show nodes */
 #define NODE "treadle.node"
@@ -69,7 +68,7 @@ PyObject *py_node_edges(PyObject *module, PyObject *capsule)
 /* gradients: functions that set anomaly mode */
 static void where_in_python(char *text, size_t room)
 {
-    const int lock = take_lock();
+    const errand e = begin_errand();
     PyObject *module = PyImport_ImportModule("traceback");
     PyObject *lines = module ? PyObject_CallMethod(module,
         "format_stack", NULL) : NULL;
@@ -84,8 +83,10 @@ static void where_in_python(char *text, size_t room)
     Py_XDECREF(none);
     Py_XDECREF(lines);
     Py_XDECREF(module);
-    PyErr_Clear();
-    give_lock(lock);
+    if (PyErr_Occurred()
+        && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        PyErr_SetInterrupt();
+    end_errand(e);
 }
 
 PyObject *py_set_anomaly(PyObject *module, PyObject *mode)
@@ -106,8 +107,7 @@ PyObject *py_anomaly(PyObject *module, PyObject *unused)
 
 PyObject *pass_failed(void)
 {
-    if (!PyErr_Occurred())
-        fail();
+    fail();
     const char *where = td_anomaly_mode() ? td_anomaly_where() : NULL;
     if (where == NULL)
         return NULL;

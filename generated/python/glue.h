@@ -58,6 +58,11 @@ typedef struct {
     int n;
     td_tensor **at;
 } handles;
+/* python: struct errand */
+typedef struct {
+    int lock;
+    PyObject *type, *value, *trace;
+} errand;
 /* extension: prototypes of the extension */
 /* tensor.c */
 void tensor_dealloc(PyObject *self);
@@ -72,6 +77,8 @@ void enter_python(void);
 int take_lock(void);
 void give_lock(int how);
 int threads_away(void);
+errand begin_errand(void);
+void end_errand(errand e);
 PyObject *fail(void);
 bool callback_failed(const char *operation);
 /* binder.c */

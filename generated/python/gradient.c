@@ -33,6 +33,21 @@ void drop_handles(handles *h)
         td_release(h->at[i]);
     PyMem_Free(h->at);
 }
+
+/* gradients: function take_seeds */
+static bool take_seeds(PyObject *tuple, int expected, handles *out)
+{
+    if (!take_handles(tuple, true, out))
+        return false;
+    if (out->n == 0) {
+        PyMem_Free(out->at);
+        out->at = NULL;
+    } else if (out->n != expected) {
+        PyErr_Format(PyExc_RuntimeError, "got %d tensors and %d "
+                     "gradients", expected, out->n);
+    }
+    return out->n == 0 || out->n == expected;
+}
 /* gradients: functions that find the state */
 #define STATE_KEY "treadle._C"
 
@@ -86,7 +101,7 @@ PyObject *py_backward(PyObject *module, PyObject *args)
         return NULL;
     handles y = { 0, NULL }, v = { 0, NULL }, x = { 0, NULL };
     bool good = take_handles(roots, false, &y)
-             && take_handles(gradients, true, &v)
+             && take_seeds(gradients, y.n, &v)
              && take_handles(inputs, false, &x);
     if (good) {
         td_error_clear();
@@ -118,14 +133,15 @@ PyObject *py_grad(PyObject *module, PyObject *args)
     PyObject *result = NULL;
     td_tensor **g = PyMem_Calloc((size_t)PyTuple_GET_SIZE(ins) + 1,
                                  sizeof *g);
-    if (g && take_handles(outs, false, &y)
-        && take_handles(ins, false, &x)
-        && take_handles(seeds, true, &v)) {
+    if (g == NULL)
+        return PyErr_NoMemory();
+    if (take_handles(outs, false, &y) && take_handles(ins, false, &x)
+        && take_seeds(seeds, y.n, &v)) {
         bool good;
         td_error_clear();
         leave_python();
         good = td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
-            .grad_outputs = v.n ? v.at : NULL, .retain_graph = retain,
+            .grad_outputs = v.at, .retain_graph = retain,
             .create_graph = create, .allow_unused = unused });
         enter_python();
         result = good ? wrap_many(PyModule_GetState(module), g, x.n)
@@ -163,12 +179,9 @@ void drop_object(void *context)
 {
     if (!Py_IsInitialized())
         return;
-    const int lock = take_lock();
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const errand e = begin_errand();
     Py_DECREF((PyObject *)context);
-    PyErr_Restore(type, value, trace);
-    give_lock(lock);
+    end_errand(e);
 }
 /* gradients: function py_register_hook */
 /* _register_hook(tensor, callable, post) -> number of the hook */

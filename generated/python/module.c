@@ -61,6 +61,19 @@ void give_lock(int how)
     else if (how != HELD)
         PyGILState_Release((PyGILState_STATE)how);
 }
+/* Around Python code in which no exception may be lost or left. */
+errand begin_errand(void)
+{
+    errand e = { .lock = take_lock() };
+    PyErr_Fetch(&e.type, &e.value, &e.trace);
+    return e;
+}
+
+void end_errand(errand e)
+{
+    PyErr_Restore(e.type, e.value, e.trace);
+    give_lock(e.lock);
+}
 /* python: function exception_of */
 static PyObject *exception_of(td_error_code code)
 {
@@ -188,8 +201,10 @@ static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 static PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
 {
     tensor_object *w = tensor_cast(tensor);
+    if (w == NULL)
+        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
     td_error_clear();
-    return done(w != NULL && td_retain_grad(w->handle));
+    return done(td_retain_grad(w->handle));
 }
 static PyObject *py_fail_after(PyObject *module, PyObject *number)
 {

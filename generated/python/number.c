@@ -42,8 +42,8 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
     if (op == NULL || !to_operand(g, a, &in[0], &left)
         || (n == 2 && !to_operand(g, b, &in[1], &right))) {
         td_release(left);
-        if (PyErr_Occurred())
-            return NULL;
+        if (PyErr_Occurred() || td_failed())
+            return fail();
         Py_RETURN_NOTIMPLEMENTED;
     }
     if (in[0].kind == TD_SCALAR) {
@@ -55,7 +55,7 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
         result = run_call(g, &call, td_numel(tensor->handle));
     td_release(left);
     td_release(right);
-    return result != NULL || PyErr_Occurred() ? result : fail();
+    return result != NULL ? result : fail();
 }
 /* binder: functions of the number slots */
 #define BINARY_SLOT(name) \

@@ -28,9 +28,7 @@ static void wrapper_dropped(void *companion)
 {
     if (!Py_IsInitialized())
         return;
-    const int lock = take_lock();
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const errand e = begin_errand();
     tensor_object *w = companion;
     td_tensor *dying = w->owner ? NULL : w->handle;
     if (dying != NULL)
@@ -38,8 +36,7 @@ static void wrapper_dropped(void *companion)
     if (dying != NULL && Py_REFCNT(w) > 1)
         give_handle(w, td_rescue(dying));
     Py_DECREF((PyObject *)w);
-    PyErr_Restore(type, value, trace);
-    give_lock(lock);
+    end_errand(e);
 }
 /* python: function flip */
 /* Leaves the wrapper to its handle, if anyone in C still holds that. */

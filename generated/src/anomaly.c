@@ -37,6 +37,8 @@ void td_note_node(td_node *node)
 /* inspection: functions of anomaly mode */
 void td_set_anomaly(td_anomaly mode, td_place *where)
 {
+    td_release(td_self()->stopped);
+    td_self()->stopped = NULL;
     atomic_store(&td_process()->where, where);
     atomic_store(&td_process()->anomaly, mode);
 }

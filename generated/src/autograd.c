@@ -33,8 +33,7 @@ static void hook_destroy(void *object)
 {
     td_hook_entry *hook = object;
     td_release(hook->next);
-    if (hook->free_context != NULL)
-        hook->free_context(hook->context);
+    td_free_context(hook->free_context, hook->context);
 }
 
 static const td_class hook_class = { "hook", hook_destroy,
@@ -207,8 +206,7 @@ int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
     td_hook_entry *hook = td_failed() ? NULL
         : td_object_new_unscoped(&hook_class, sizeof *hook);
     if (hook == NULL) {
-        if (free_context != NULL)
-            free_context(context);
+        td_free_context(free_context, context);
         return 0;
     }
     hook->id = 1 + atomic_fetch_add(&td_process()->last_hook, 1);

@@ -86,9 +86,16 @@ bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
                        "the executable is NULL");
     if (td_failed() || !td_program_check_inputs(e->program, inputs, n))
         return false;
-    return td_self()->trace != NULL
+    for (int k = 0; k < e->program->n_outputs; k++)
+        outputs[k] = NULL;
+    const bool ok = td_self()->trace != NULL
          ? td_program_run(e->program, inputs, n, outputs)
          : e->backend->run(e->code, e->program, inputs, n, outputs);
+    for (int k = 0; !ok && k < e->program->n_outputs; k++) {
+        td_discard(outputs[k]);
+        outputs[k] = NULL;
+    }
+    return ok;
 }
 
 const char *td_executable_backend(const td_executable *e)

@@ -38,8 +38,7 @@ void td_custom_drop(void *object)
         return;
     drop_saved(custom);
     custom->context = NULL;
-    if (custom->free_context != NULL)
-        custom->free_context(context);
+    td_free_context(custom->free_context, context);
     custom->free_context = NULL;
 }
 
@@ -106,8 +105,7 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
     td_custom *custom = td_object_new_unscoped(&custom_class,
                                                sizeof *custom);
     if (custom == NULL) {
-        if (free_context != NULL)
-            free_context(context);
+        td_free_context(free_context, context);
         return false;
     }
     /* hooks: fill the fields of custom */

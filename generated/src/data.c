@@ -43,8 +43,7 @@ static const collection fashion_mnist = {
 static void dataset_destroy(void *object)
 {
     td_dataset *d = object;
-    if (d->free_context)
-        d->free_context(d->context);
+    td_free_context(d->free_context, d->context);
     td_release(d->images);
     td_release(d->labels);
 }

@@ -3,7 +3,6 @@
 #include <treadle/foreign.h>
 #include <string.h>
 #include "autograd.h"
-#include "error.h"
 #include "runtime.h"
 #include "tensor.h"
 /* python: functions on companions */
@@ -16,23 +15,9 @@ void td_set_companion(td_tensor *x, void *companion)
 {
     x->companion = companion;
 }
-static void release_companion(td_tensor *x)
-{
-    td_error_record pending = { .code = TD_OK };
-    if (td_failed())
-        td_error_take(&pending);
-    td_scope_barrier_begin();
-    x->drop_companion(x->companion);
-    td_scope_barrier_end();
-    td_error_clear();
-    if (pending.code != TD_OK)
-        td_error_restore(&pending);
-}
-
 void td_lend_companion(td_tensor *x, void (*drop)(void *))
 {
     x->drop_companion = drop;
-    x->release_companion = drop ? release_companion : NULL;
 }
 /* python: functions that inspect a handle */
 int64_t td_reference_count(const void *object)
@@ -107,7 +92,7 @@ void *td_sole_grad_companion(const td_tensor *x)
     pthread_mutex_t *lock = td_lock(x);
     const td_tensor *grad = x->grad;
     void *companion = grad && td_object_count(grad) == 1
-                    && grad->release_companion ? grad->companion : NULL;
+                    && grad->drop_companion ? grad->companion : NULL;
     pthread_mutex_unlock(lock);
     return companion;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "memory": edit that, not this file. */
 #include "object.h"
+#include "error.h"
 #include "memory.h"
 #include "runtime.h"
 
@@ -203,6 +204,20 @@ void td_scope_barrier_end(void)
                 "no barrier is open");
 }
 
+/* memory: function td_free_context */
+void td_free_context(void (*release)(void *), void *context)
+{
+    td_error_record pending;
+    if (release == NULL)
+        return;
+    td_error_take(&pending);
+    td_scope_barrier_begin();
+    release(context);
+    td_scope_barrier_end();
+    td_error_clear();
+    td_error_restore(&pending);
+}
+
 /* memory: function td_scope_unwind */
 void td_scope_unwind(td_thread *self)
 {
@@ -309,6 +324,14 @@ void *td_share(void *object)
     if (scope_at(self, self->depth) && is_at_home(self, object))
         return object;
     return td_adopt(td_retain(object));
+}
+
+/* memory: function td_discard */
+void td_discard(void *object)
+{
+    td_thread *self = td_self();
+    if (scope_at(self, self->depth) == NULL)
+        td_release(object);
 }
 
 /* memory: function td_scope_end_with */

@@ -50,4 +50,6 @@ struct td_object {
 void *td_object_new(const td_class *class, size_t bytes);
 void *td_object_new_unscoped(const td_class *class, size_t bytes);
 int64_t td_object_count(const void *object);
+void td_discard(void *object);  /* a result that nobody will get */
+void td_free_context(void (*release)(void *), void *context);
 #endif

@@ -16,8 +16,7 @@ static void packer_destroy(void *object)
 {
     td_packer *p = object;
     td_release(p->outer);
-    if (p->hooks.free_context != NULL)
-        p->hooks.free_context(p->hooks.context);
+    td_free_context(p->hooks.free_context, p->hooks.context);
 }
 
 static const td_class packer_class = { "saving hooks", packer_destroy,
@@ -36,7 +35,7 @@ static void packed_destroy(void *object)
 {
     td_packed *p = object;
     if (p->value != NULL)
-        p->by->hooks.free_packed(p->value);
+        td_free_context(p->by->hooks.free_packed, p->value);
     td_release(p->by);
     td_release(p->node);
     td_release(p->leaf);
@@ -109,8 +108,7 @@ bool td_saved_hooks_begin(td_saved_hooks hooks)
     td_packer *p = td_thread_enlist()
         ? td_object_new_unscoped(&packer_class, sizeof *p) : NULL;
     if (p == NULL) {
-        if (hooks.free_context != NULL)
-            hooks.free_context(hooks.context);
+        td_free_context(hooks.free_context, hooks.context);
         return false;
     }
     p->hooks = hooks;

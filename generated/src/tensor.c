@@ -47,7 +47,7 @@ void td_storage_release(td_storage *s)
     if (s == NULL || atomic_fetch_sub(&s->count, 1) > 1)
         return;
     if (s->release != NULL)
-        s->release(s->context);
+        td_free_context(s->release, s->context);
     else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU)
         td_storage_free(s->data, room(s));
     else if (s->data != NULL)
@@ -66,8 +66,7 @@ static void tensor_destroy(void *object)
     /* in-place: release the fields of td_tensor */
     td_release(x->base);
     /* python: release the fields of td_tensor */
-    if (x->release_companion)
-        x->release_companion(x);
+    td_free_context(x->drop_companion, x->companion);
     td_storage_release(x->storage);
 }
 
@@ -75,13 +74,6 @@ static const td_class tensor_class = {
     "tensor", tensor_destroy, TD_COUNT_TENSORS
 };
 
-/* tensors: function td_discard */
-void td_discard(void *object)
-{
-    const td_object *o = object;
-    if (o != NULL && atomic_load(&o->scope) == NULL)
-        td_release(object);
-}
 
 /* tensors: function td_tensor_new */
 static bool is_dtype(const char *operation, td_dtype dtype)
@@ -176,7 +168,7 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     /* tensors: describe the memory of another */
     atomic_init(&x->storage->count, 1);
     x->storage->data = data != NULL ? data : x->storage;
-    x->storage->release = release != NULL ? release : release_nothing;
+    x->storage->release = release_nothing;      /* until all is well */
     x->storage->context = context;
     x->dtype = options.dtype ? options.dtype : td_default_dtype();
     x->rank = shape.count;
@@ -187,7 +179,11 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
         reach += (x->shape[d] - 1) * x->strides[d];
     x->storage->bytes = td_numel(x) > 0
         ? reach * (int64_t)td_dtype_size(x->dtype) : 0;
-    return td_with_options(x, options);
+    if (td_with_options(x, options) == NULL)
+        return NULL;
+    if (release != NULL)
+        x->storage->release = release;
+    return x;
 }
 
 /* tensors: function td_is_contiguous */

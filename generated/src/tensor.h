@@ -53,7 +53,6 @@ struct td_tensor {
     /* python: td_tensor fields */
     void *companion;                 /* the wrapper of another language */
     void (*drop_companion)(void *);  /* not null: this handle owns it */
-    void (*release_companion)(struct td_tensor *);
 };
 
 #define TD_SHAPE_TEXT 192
@@ -78,7 +77,6 @@ static inline td_tensor td_look(const td_tensor *x)
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
-void td_discard(void *object);  /* a result that nobody will get */
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */

@@ -76,6 +76,28 @@ static bool hooks_and_retained_gradients(void *context)
         && td_grad_of(y);
 }
 
+/* With no scope open the caller owns everything, as Python does: what an
+   operator lends to its own scope must not be released twice. */
+static bool changes_in_place_without_a_scope(void *context)
+{
+    td_scope_barrier_begin();
+    td_tensor *w = leaf(3, 2), *x = td_mul(w, w), *row = td_select(x, 0, 1);
+    td_tensor *changed[] = { td_mul_(x, w), td_mul_scalar_(x, td_float(2)), td_sub_(row, row),
+                             td_fill_(row, td_float(2)), td_copy_(row, row), td_zero_(x) };
+    td_tensor *sum = td_sum(x, (td_reduce_options){ 0 });
+    const bool good = td_backward(sum, (td_backward_options){ 0 });
+    assert_true(x == NULL || td_object_count(x) > 0);
+    assert_true(row == NULL || td_object_count(row) > 0);
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
+        td_release(changed[i]);
+    td_release(sum);
+    td_release(row);
+    td_release(x);
+    td_release(w);
+    td_scope_barrier_end();
+    return good;
+}
+
 static td_module *network(void)
 {
     td_module *layers[] = { td_linear_module(6, 5, (td_linear_options){ 0 }), td_relu_module(),
@@ -146,6 +168,7 @@ SWEEP(a_large_product, 3)
 SWEEP(backward, 20)
 SWEEP(second_derivative, 20)
 SWEEP(hooks_and_retained_gradients, 5)
+SWEEP(changes_in_place_without_a_scope, 40)
 SWEEP(a_training_step, 40)
 SWEEP(loading_batches, 10)
 
@@ -215,6 +238,7 @@ int main(void)
         ALONE(backward_survives),
         ALONE(second_derivative_survives),
         ALONE(hooks_and_retained_gradients_survives),
+        ALONE(changes_in_place_without_a_scope_survives),
         ALONE(a_training_step_survives),
         ALONE(loading_batches_survives),
         ALONE(every_sample_survives),

@@ -92,7 +92,7 @@ def test_backward_from_several_roots_is_one_pass():
 
 def test_backward_names_a_wrong_number_of_gradients():
     x = td.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match="2 tensors but 1 gradients"):
+    with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
         td.autograd.backward([x.sum(), x.sum()], [td.tensor(1.0)])
     with pytest.raises(TypeError, match="expected a Tensor"):
         td.autograd.backward([x.sum(), 3])

@@ -31,14 +31,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
     """
     if grad_tensors is None:
         grad_tensors = grad_variables
-    tensors, seeds = _tuple(tensors), _tuple(grad_tensors)
-    seeds = seeds or (None,) * len(tensors)
-    if len(seeds) != len(tensors):
-        raise RuntimeError(f"backward: {len(tensors)} tensors but "
-                           f"{len(seeds)} gradients")
     if retain_graph is None:
         retain_graph = create_graph
-    _C._backward(tensors, seeds, retain_graph, create_graph, inputs)
+    _C._backward(_tuple(tensors), _tuple(grad_tensors), retain_graph,
+                 create_graph, inputs)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None,

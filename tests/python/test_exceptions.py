@@ -1,0 +1,340 @@
+# needs: package layers functional
+"""What raises inside the library leaves nothing behind.
+
+Each raiser ends in an exception that came from a callback, or in the middle of
+a pass.  Each probe then asks one thing, first of all things, since an operator
+that runs would hide what was left pending.
+"""
+import os
+import signal
+import warnings
+
+import pytest
+
+import treadle as td
+import treadle.utils.checkpoint
+from treadle.autograd.graph import saved_tensors_hooks
+from treadle.utils.data import DataLoader, Dataset
+
+ours = pytest.mark.usefixtures("no_leaks")
+
+
+class Ours(Exception):
+    pass
+
+
+def raises(*args):
+    raise Ours
+
+
+def leaf():
+    return td.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+
+class Double(td.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def function(**methods):
+    """A function like Double, but for these methods."""
+    return type("Odd", (Double,), {k: staticmethod(f) for k, f in methods.items()})
+
+
+# ---- raisers ----------------------------------------------------------------
+
+def hook():
+    x = leaf()
+    x.register_hook(raises)
+    (x * 2).sum().backward()
+
+
+def hook_on_a_result():
+    y = leaf() * 2
+    y.register_hook(raises)
+    y.sum().backward(retain_graph=True)
+
+
+def hook_when_the_graph_is_recorded():
+    y = leaf() * 2
+    y.register_hook(raises)
+    td.autograd.grad(y.exp().sum(), y, create_graph=True)
+
+
+def hook_after_accumulation():
+    x = leaf()
+    x.register_post_accumulate_grad_hook(raises)
+    (x * 2).sum().backward()
+
+
+def hook_returns_a_string():
+    x = leaf()
+    x.register_hook(lambda g: "g")
+    (x * 2).sum().backward()
+
+
+def hook_returns_another_shape():
+    x = leaf()
+    x.register_hook(lambda g: g[:1])
+    (x * 2).sum().backward()
+
+
+def forward():
+    function(forward=raises).apply(leaf())
+
+
+def forward_in_forward():
+    function(forward=lambda ctx, x: function(forward=raises).apply(x)).apply(leaf())
+
+
+def setup_context():
+    function(forward=lambda x: x * 2, setup_context=raises).apply(leaf())
+
+
+def backward():
+    function(backward=raises).apply(leaf()).sum().backward()
+
+
+def backward_for_grad():
+    x = leaf()
+    td.autograd.grad(function(backward=raises).apply(x).sum(), x)
+
+
+def backward_returns_too_many():
+    function(backward=lambda ctx, g: (g, g)).apply(leaf()).sum().backward()
+
+
+def pass_in_a_backward():
+    def again(ctx, g):
+        with td.enable_grad():
+            hook()
+    function(backward=again).apply(leaf()).sum().backward()
+
+
+def pack():
+    with saved_tensors_hooks(raises, lambda x: x):
+        leaf().exp()
+
+
+def unpack():
+    with saved_tensors_hooks(lambda x: x, raises):
+        y = leaf().exp()
+    y.sum().backward()
+
+
+def unpack_returns_none():
+    with saved_tensors_hooks(lambda x: x, lambda x: None):
+        y = leaf().exp()
+    y.sum().backward()
+
+
+def interrupt_in_a_hook():
+    x = leaf()
+    x.register_hook(lambda g: os.kill(os.getpid(), signal.SIGINT))
+    (x * 2).sum().backward()
+
+
+def no_memory():
+    y = leaf().exp().sum()
+    td._C._memory_fail_after(2)
+    try:
+        y.backward()
+    finally:
+        td._C._memory_fail_after(-1)
+
+
+def anomaly():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with td.autograd.detect_anomaly():
+            (leaf() * 0).sqrt().sqrt().sum().backward()
+
+
+def hook_under_anomaly():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with td.autograd.detect_anomaly():
+            hook()
+
+
+def checkpoint():
+    def f(x):
+        if later:
+            raise Ours
+        later.append(1)
+        return x.exp()
+    later = []
+    treadle.utils.checkpoint.checkpoint(f, leaf(), use_reentrant=False).sum().backward()
+
+
+def functional_grad():
+    td.func.grad(lambda x: raises(x.sum()))(leaf())
+
+
+def functional_backward():
+    td.func.grad(lambda x: function(backward=raises).apply(x).sum())(leaf())
+
+
+def functional_jvp():
+    td.func.jvp(lambda x: function(backward=raises).apply(x), (leaf(),), (td.ones(3),))
+
+
+def functional_vjp():
+    td.func.vjp(lambda x: function(backward=raises).apply(x), leaf())[1](td.ones(3))
+
+
+def wrong_arguments():
+    td.autograd.grad([leaf().sum()], [leaf()], [td.ones(()), td.ones(())])
+
+
+def no_tensor():
+    td.autograd.grad(leaf().sum(), ["x"])
+
+
+def second_pass():
+    y = leaf().exp().sum()
+    y.backward()
+    y.backward()
+
+
+def item_of_a_dataset():
+    class Bad(Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            backward()
+    list(DataLoader(Bad()))
+
+
+def array_that_does_not_become_one():
+    class Bad:
+        __array__ = raises
+    leaf() + Bad()
+
+
+RAISERS = [hook, hook_on_a_result, hook_when_the_graph_is_recorded, hook_after_accumulation, hook_returns_a_string,
+           hook_returns_another_shape, forward, forward_in_forward, setup_context, backward, backward_for_grad,
+           backward_returns_too_many, pass_in_a_backward, pack, unpack, unpack_returns_none, interrupt_in_a_hook,
+           no_memory, anomaly, hook_under_anomaly, checkpoint, functional_grad, functional_backward, functional_jvp,
+           functional_vjp, wrong_arguments, no_tensor, second_pass, item_of_a_dataset, array_that_does_not_become_one]
+
+
+# ---- probes -----------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def known():
+    x = td.tensor([1.0, 2.0], requires_grad=True)
+    y, z = function(forward=lambda ctx, x: (x[0] * 3, x[1] * 3),
+                    backward=lambda ctx, g, h: td.stack([g, h]) * 3).apply(x)
+    z.retain_grad()
+    (y + z).sum().backward(retain_graph=True)
+    return x, z
+
+
+PROBES = {
+    "requires_grad": lambda x, z: x.requires_grad and z.requires_grad,
+    "grad": lambda x, z: x.grad.tolist() == [3, 3],
+    "grad_fn": lambda x, z: z.grad_fn is not None,
+    "is_leaf": lambda x, z: x.is_leaf and not z.is_leaf,
+    "output_nr": lambda x, z: z.output_nr == 1,
+    "retains_grad": lambda x, z: z.retains_grad,
+    "apply": lambda x, z: Double.apply(x).requires_grad,
+    "requires_grad_": lambda x, z: td.zeros(2).requires_grad_().requires_grad,
+    "creation": lambda x, z: td.zeros(2, requires_grad=True).requires_grad,
+    "backward": lambda x, z: td.autograd.grad(Double.apply(x).exp().sum(), x)[0].tolist()
+    == (2 * (2 * x).exp()).tolist(),
+    "subscript": lambda x, z: x[1].item() == 2,
+    "item": lambda x, z: z.item() == 6,
+    "recording": lambda x, z: td.is_grad_enabled() and (x + 1).requires_grad,
+    "text": lambda x, z: repr(x) == "tensor([1., 2.], requires_grad=True)",
+    "seed": lambda x, z: td.Generator().manual_seed(1) is not None,
+    "data": lambda x, z: x.data.tolist() == [1, 2],
+}
+
+
+@ours
+@pytest.mark.parametrize("raiser", RAISERS, ids=lambda f: f.__name__)
+def test_nothing_is_pending_after(raiser, known):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for name, probe in PROBES.items():
+            with pytest.raises((Ours, TypeError, RuntimeError, MemoryError, KeyboardInterrupt)):
+                raiser()
+            assert probe(*known), name
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# ---- what runs when something is freed --------------------------------------
+
+class Last:
+    """Computes when it is dropped, and keeps the result."""
+    kept = []
+
+    def __del__(self):
+        try:
+            td.zeros(2).view(7)
+        except RuntimeError:
+            Last.kept.append(td.ones(3) + 1)
+
+
+def dropped_with_a_function():
+    def forward(ctx, x):
+        ctx.last = Last()
+        return x * 2
+    return function(forward=forward).apply(leaf())
+
+
+def dropped_with_a_hook():
+    y = leaf() * 2
+    y.register_hook(lambda g, last=Last(): None)
+    return y
+
+
+def dropped_with_saved():
+    def pack(x):
+        last = Last()
+        last.x = x
+        return last
+    with saved_tensors_hooks(pack, lambda last: last.x):
+        return leaf().exp()
+
+
+def dropped_with_a_tensor():
+    y = leaf() * 2
+    y.last = Last()         # y saves itself, and its wrapper sleeps
+    return y * y
+
+
+def dropped_with_memory():
+    np = pytest.importorskip("numpy")
+
+    class Array(np.ndarray):
+        pass
+    array = np.ones(3, np.float32).view(Array)
+    array.last = Last()
+    return leaf() * td.from_numpy(array)
+
+
+@ours
+@pytest.mark.parametrize("make", [dropped_with_a_function, dropped_with_a_hook, dropped_with_saved,
+                                  dropped_with_a_tensor, dropped_with_memory], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_destructor_may_compute(make, fails):
+    y = make().sum()
+    if fails:
+        y.register_hook(raises)
+    try:
+        y.backward()
+    except Ours:
+        assert fails
+    del y
+    made = [td.ones(3) * i for i in range(5)]
+    assert Last.kept and all(x.tolist() == [2, 2, 2] for x in Last.kept)
+    del Last.kept[:], made
