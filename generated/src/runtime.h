@@ -28,7 +28,7 @@
 /* random: runtime includes */
 #include <treadle/random.h>
 /* graph: runtime includes */
-enum { TD_HANDLE_LOCKS = 64 };
+enum { TD_HANDLE_LOCKS = 32 };
 #define TD_GRAD_DEPTH 1024      /* grad modes nest so deep */
 /* plugins: runtime includes */
 #include <treadle/plugin.h>
