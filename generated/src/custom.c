@@ -213,7 +213,8 @@ const char *td_grad_fn_name(const td_tensor *x)
 td_node *td_grad_fn(const td_tensor *x)
 {
     int slot;
-    return td_requires_grad(x) ? td_adopt(td_hold_node(x, &slot)) : NULL;
+    return td_requires_grad(x) ? td_adopt(td_hold_node(x, &slot))
+                               : NULL;
 }
 
 int td_node_count(const td_node *node)
