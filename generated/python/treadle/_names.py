@@ -528,7 +528,7 @@ class GradScaler:
 def pin_memory(input, device=None):
     """The tensor itself, and a warning: no memory is pinned."""
     _warnings.warn("pin_memory has no effect: no memory is pinned",
-                   stacklevel=2)
+                   stacklevel=3)
     return input
 
 
