@@ -270,7 +270,10 @@ class DataLoader:
             return (self.collate_fn or default_collate)(indices)
         batch = _maker_of_batches(self.dataset)
         if batch is not None and self.collate_fn is None:
-            return batch(_C.tensor(list(indices)))
+            try:
+                return batch(_C.tensor(list(indices)))
+            except IndexError:
+                pass            # an item may be counted from the end
         several = getattr(self.dataset, "__getitems__", None)
         items = several(indices) if several else \
             [self.dataset[i] for i in indices]
