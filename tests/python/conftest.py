@@ -23,6 +23,13 @@ def seeded():
     assert td.is_grad_enabled(), "the test left recording off"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def settled():
+    """What was imported stays, so the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def live():
     """What is alive when all garbage is gone: some goes only after some."""
     import treadle as td

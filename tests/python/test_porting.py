@@ -177,7 +177,7 @@ def test_vmap_heeds_its_randomness():
     assert a.tolist() == b.tolist() == c.tolist()
     a, b, c = td.vmap(draw, randomness="different")(x)
     assert a.tolist() != b.tolist() != c.tolist()
-    with pytest.raises(RuntimeError, match="random operation while in randomness error mode"):
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
         td.vmap(draw, randomness="error")(x)
     assert td.vmap(lambda row: row + 1, randomness="error")(x).tolist() == [[1, 1]] * 3
     with pytest.raises(ValueError, match="Only allowed values for randomness"):

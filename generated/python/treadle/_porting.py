@@ -171,8 +171,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
     """
     if randomness not in ("different", "same", "error"):
         raise ValueError("Only allowed values for randomness are "
-                         "'error', 'different', or 'same'. Got "
-                         f"{randomness}")
+            f"'error', 'different', or 'same'. Got {randomness}")
 
     @functools.wraps(func)
     def each(*args, **named):
@@ -192,13 +191,12 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
         for i in range(*sizes):
             if randomness == "same":
                 _C._random_state(None, *state)
-            results.append(func(*(x if d is None else x.select(d, i)
-                                  for x, d in zip(args, dims)), **named))
+            results.append(func(*(
+                x if d is None else x.select(d, i)
+                for x, d in zip(args, dims)), **named))
         if randomness == "error" and state != _C._random_state(None):
-            raise RuntimeError(
-                "vmap: called random operation while in randomness "
-                "error mode; use the 'same' or 'different' randomness, "
-                "or draw the numbers outside of vmap")
+            raise RuntimeError("vmap: called random operation while in "
+                               "randomness error mode")
         if not isinstance(results[0], tuple):
             return _C.stack(results, out_dims)
         out = out_dims if isinstance(out_dims, (tuple, list)) \

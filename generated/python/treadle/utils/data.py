@@ -192,10 +192,10 @@ def _warn_of(workers, pin_memory, given, timeout, prefetch):
             raise ValueError(f"DataLoader: {name} option needs "
                              "num_workers > 0")
     if workers:
-        warnings.warn(f"DataLoader: num_workers={workers} has no effect "
-                      "yet, nor have the options of workers: batches "
-                      "are made in this process when they are asked "
-                      "for", stacklevel=3)
+        warnings.warn(f"DataLoader: num_workers={workers} has no "
+                      "effect yet, nor have the options of workers: "
+                      "batches are made in this process when they are "
+                      "asked for", stacklevel=3)
     if pin_memory:
         warnings.warn("DataLoader: pin_memory has no effect: no memory "
                       "is pinned", stacklevel=3)
@@ -212,6 +212,7 @@ class DataLoader:
     What a dataset, a sampler or collate_fn raises is raised where the
     batch was asked for, and the next batch may be asked for afterwards.
     """
+    # layers: method that makes a loader
 
     def __init__(self, dataset, batch_size=1, shuffle=None,
                  sampler=None, batch_sampler=None, num_workers=0,
