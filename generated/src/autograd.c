@@ -299,7 +299,8 @@ static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
     td_scope_barrier_end();
     td_grad_mode_restore(depth);
     if (td_failed() || (changed != NULL
-                        && !td_same_kind("hook", changed, *grad))) {
+                        && !td_same_kind("result of a hook", changed,
+                                         *grad))) {
         td_release(changed);
         return false;
     }

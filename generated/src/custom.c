@@ -69,6 +69,8 @@ static bool check_results(const char *name,
         for (int i = 0; out[k] != NULL && i < n_in; i++)
             if (out[k] == in[i])
                 good = may_change(out[k]);
+        for (int i = 0; out[k] != NULL && i < k; i++)
+            good = good && out[i] != out[k];
         if (!good)
             return td_fail(TD_ERROR_RUNTIME, name, "result %d was "
                 "recorded already, or is a leaf or a view that cannot "

@@ -130,9 +130,8 @@ static void start(void)
     pthread_key_create(&process->key, leave_thread);
     pthread_atfork(before_fork, after_fork, in_child);
     /* runtime: read the environment */
-    static const char *const allocators[] = { "caching", "plain", NULL };
-    process->allocator = td_environment_choice("TREADLE_ALLOC",
-                                               allocators, 0);
+    static const char *const allocators[] = { "plain", NULL };
+    td_environment_choice("TREADLE_ALLOC", allocators, 0);
     /* parallel: read the environment */
     process->threads = td_environment_int(
         getenv("TREADLE_THREADS") ? "TREADLE_THREADS"

@@ -77,7 +77,6 @@ typedef struct td_runtime {
     /* runtime: td_runtime fields */
     pthread_key_t key;              /* calls leave_thread when one ends */
     atomic_bool running;
-    int allocator;                  /* 0: caching, 1: plain */
     /* parallel: td_runtime fields */
     td_pool pool;
     atomic_int executor, threads;

@@ -29,6 +29,8 @@ typedef struct {
     td_node *node;              /* strong: who made the operand */
     td_tensor *leaf;            /* strong: or the leaf that it is */
     int slot;
+    td_dims shape;
+    td_dtype dtype;
 } td_packed;
 
 static void packed_destroy(void *object)
@@ -53,7 +55,10 @@ void *td_pack(td_tensor *x)
     p->by = td_retain(by);
     p->node = td_hold_node(x, &p->slot);
     p->leaf = p->node == NULL && x->requires_grad ? td_retain(x) : NULL;
+    p->shape = td_shape_of(x);
+    p->dtype = x->dtype;
     const int depth = td_self()->grad_depth;
+    const unsigned version = atomic_load(&x->storage->version);
     td_scope_begin();
     td_no_grad_begin();
     td_tensor *plain = td_tensor_alias(x);
@@ -62,6 +67,9 @@ void *td_pack(td_tensor *x)
     td_scope_barrier_end();
     if (p->value == NULL)
         td_fail(TD_ERROR_CALLBACK, "pack", "the hook kept nothing");
+    if (version != atomic_load(&x->storage->version))
+        td_fail(TD_ERROR_RUNTIME, "pack", "A saved tensor pack hook "
+                "is modifying its input in place.");
     td_scope_end();
     td_grad_mode_restore(depth);
     return p;
@@ -72,6 +80,20 @@ bool td_is_packed(const void *saved)
     return ((const td_object *)saved)->class == &packed_class;
 }
 /* inspection: function td_unpack_by_hook */
+static bool looks_as_packed(const td_packed *p, const td_tensor *x)
+{
+    char got[TD_SHAPE_TEXT], expected[TD_SHAPE_TEXT];
+    const td_dims shape = td_shape_of(x);
+    if (x == NULL)
+        return td_fail(TD_ERROR_CALLBACK, "unpack",
+                       "the hook returned no tensor");
+    return (x->dtype == p->dtype && td_dims_equal(&shape, &p->shape))
+        || td_fail(TD_ERROR_RUNTIME, "unpack hook", "it returned %s "
+                   "%s, but what was packed is %s %s",
+                   td_dtype_name(x->dtype), td_dims_text(&shape, got),
+                   td_dtype_name(p->dtype),
+                   td_dims_text(&p->shape, expected));
+}
 static td_tensor *call_unpack(const td_packed *p)
 {
     const td_saved_hooks *hooks = &p->by->hooks;
@@ -80,10 +102,8 @@ static td_tensor *call_unpack(const td_packed *p)
     td_tensor *x = hooks->unpack(hooks->context, p->value);
     td_scope_barrier_end();
     td_grad_mode_restore(depth);
-    if (x == NULL)
-        td_fail(TD_ERROR_CALLBACK, "unpack",
-                "the hook returned no tensor");
-    return td_adopt(x);
+    x = td_adopt(x);
+    return looks_as_packed(p, x) ? x : NULL;
 }
 
 td_tensor *td_unpack_by_hook(const td_backward_pass *b,

@@ -693,6 +693,62 @@ static void custom_functions_that_fail(void **state)
     refused(backward(y), TD_ERROR_RUNTIME, "gradient of Square was modified in place: saved tensor 0");
 }
 
+/* What a rule of a stranger may do wrong, one bit each. */
+typedef enum { OTHER_SHAPE = 1, OTHER_DTYPE = 2, UNASKED = 4, SAME_TWICE = 8, FALSE_SILENTLY = 16, TRUE_FAILING = 32,
+               NOTHING = 64 } nonsense;
+
+static bool nonsensical_backward(void *context, td_custom_call *call)
+{
+    const int how = *(int *)context;
+    td_tensor *g = how & OTHER_SHAPE ? td_ones(TD_DIMS(7), wide)
+                 : how & OTHER_DTYPE ? td_to(call->grad_out[0], TD_FLOAT32) : td_clone(call->grad_out[0]);
+    for (int i = 0; i < call->n_in && !(how & NOTHING); i++)
+        if (call->needs[i] || how & UNASKED)
+            call->grad_in[i] = how & SAME_TWICE ? td_retain(g) : td_clone(g);
+    td_release(g);
+    if (how & TRUE_FAILING)
+        td_fail(TD_ERROR_INDEX, "mine", "my own words");
+    return !(how & FALSE_SILENTLY);
+}
+
+static bool run_nonsense(int how, td_tensor *a, td_tensor *b)
+{
+    td_tensor *in[] = { a, b };
+    td_no_grad_begin();
+    td_tensor *y = td_mul(a, b);
+    td_no_grad_end();
+    return td_record_custom("Odd", 2, in, 1, &y, nonsensical_backward, &how, NULL)
+        && backward(td_sum(y, all));
+}
+
+static void custom_functions_that_return_nonsense(void **state)
+{
+    const struct { int how; td_error_code code; const char *words; } wrong[] = {
+        { OTHER_SHAPE, TD_ERROR_RUNTIME, "sum" }, { OTHER_SHAPE | UNASKED, TD_ERROR_RUNTIME, "sum" },
+        { FALSE_SILENTLY, TD_ERROR_CALLBACK, "Odd: the backward function failed" },
+        { FALSE_SILENTLY | UNASKED | SAME_TWICE, TD_ERROR_CALLBACK, "without saying why" },
+        { TRUE_FAILING, TD_ERROR_INDEX, "mine: my own words" },
+        { TRUE_FAILING | FALSE_SILENTLY, TD_ERROR_INDEX, "mine: my own words" } };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        td_tensor *a = vector(3, 1), *b = vector(3, 1);
+        refused(run_nonsense(wrong[i].how, a, b), wrong[i].code, wrong[i].words);
+        assert_null(td_grad_of(a));
+    }
+    const int fine[] = { 0, OTHER_DTYPE, UNASKED, SAME_TWICE, SAME_TWICE | UNASKED | OTHER_DTYPE, NOTHING };
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        td_tensor *a = vector(3, 1), *b = td_ones(TD_DIMS(3), wide);
+        assert_true(run_nonsense(fine[i], a, b));
+        assert_null(td_grad_of(b));
+        if (fine[i] & NOTHING)
+            assert_null(td_grad_of(a));
+        else
+            assert_true(td_dtype_of(td_grad_of(a)) == TD_FLOAT64 && td_numel(td_grad_of(a)) == 3);
+    }
+    td_tensor *a = vector(3, 1);
+    td_tensor *y = td_detach(a), *twice[] = { y, y };
+    refused(td_record_custom("Odd", 1, &a, 2, twice, nonsensical_backward, NULL, NULL), TD_ERROR_RUNTIME, "result 1");
+}
+
 static void custom_functions_without_record(void **state)
 {
     custom_notes n = { 0 };
@@ -945,6 +1001,7 @@ int main(void)
         CASE(a_dead_watcher_is_forgotten),
         CASE(custom_functions_have_rules),
         CASE(custom_functions_that_fail),
+        CASE(custom_functions_that_return_nonsense),
         CASE(custom_functions_without_record),
         CASE(absent_gradients_are_null),
         CASE(absent_gradients_still_count),

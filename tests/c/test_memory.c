@@ -892,6 +892,8 @@ static void misspelt_setting_is_reported_once(void **state)
 {
     assert_int_equal(again(program, "misspelt", "TREADLE_ALLOC", "palin"),
                      0);
+    assert_int_equal(again(program, "misspelt", "TREADLE_ALLOC", "caching"),
+                     0);            /* not yet, so it is no silent plain */
 }
 
 /* The other process: the first producer reports, the next one works. */

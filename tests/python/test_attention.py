@@ -446,3 +446,18 @@ def test_a_compiled_step_equals_an_eager_one():
     for _ in range(2):
         np.testing.assert_allclose(fast(x).detach().numpy(),
                                    net(x).detach().numpy(), 1e-4, 1e-5)
+
+
+def test_causal_hints_need_a_mask():
+    x, mask = td.randn(3, 1, 4), nn.Transformer.generate_square_subsequent_mask(3)
+    layer = nn.TransformerEncoderLayer(4, 2, 5, 0.0)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    assert td.equal(encoder(x, mask, is_causal=True), encoder(x, mask))
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5, 0.0), 1)
+    assert td.equal(decoder(x, x, mask, tgt_is_causal=True), decoder(x, x, mask))
+    for refused in (lambda: layer(x, is_causal=True), lambda: encoder(x, is_causal=True),
+                    lambda: decoder(x, x, tgt_is_causal=True), lambda: decoder(x, x, memory_is_causal=True)):
+        with pytest.raises(RuntimeError, match="is_causal"):
+            refused()
+    with pytest.raises(TypeError):
+        nn.TransformerEncoder(layer, 1, nrom=None)

@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 import treadle as td
-from treadle.utils.data import (DataLoader, Dataset, Subset, TensorDataset,
+from treadle.utils.data import (DataLoader, Dataset, RandomSampler, Subset, TensorDataset,
                                 default_collate)
 
 
@@ -182,3 +182,158 @@ def test_arrays_and_named_tuples_are_collated():
     assert isinstance(batch, Pair) and batch.x.shape == (3, 2) and batch.y.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="equal length"):
         TensorDataset(td.ones(()))
+
+
+def test_options_of_workers_warn_and_change_nothing():
+    data = TensorDataset(td.arange(7))
+    plain = [b[0].tolist() for b in DataLoader(data, 3)]
+    with pytest.warns(UserWarning, match="num_workers=2 has no effect yet, nor have the options of workers"):
+        loader = DataLoader(data, 3, num_workers=2, prefetch_factor=2, persistent_workers=True, timeout=3,
+                            worker_init_fn=print)
+    assert [b[0].tolist() for b in loader] == plain
+    assert loader.num_workers == 2
+    for options, words in [({"num_workers": -1}, "non-negative"), ({"timeout": -1}, "non-negative"),
+                           ({"num_workers": 1, "prefetch_factor": -1}, "non-negative"),
+                           ({"prefetch_factor": 2}, "prefetch_factor option needs num_workers > 0"),
+                           ({"persistent_workers": True}, "persistent_workers option needs num_workers > 0"),
+                           ({"multiprocessing_context": "fork"}, "multiprocessing_context option needs"),
+                           ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler option is mutually exclusive"),
+                           ({"batch_sampler": [[1]], "drop_last": True}, "mutually exclusive"),
+                           ({"batch_sampler": [[1]], "shuffle": True}, "mutually exclusive"),
+                           ({"batch_sampler": [[1]], "sampler": [1]}, "mutually exclusive"),
+                           ({"batch_size": None, "drop_last": True}, "mutually exclusive with drop_last"),
+                           ({"batch_size": True}, "positive integer"), ({"batch_size": 2.0}, "positive integer")]:
+        with pytest.raises(ValueError, match=words):
+            DataLoader(data, **options)
+
+
+class Ours(Exception):
+    pass
+
+
+class Items(Dataset):
+    """As long as it says, with items as it says."""
+
+    def __init__(self, item, length=4):
+        self.item, self.length = item, length
+
+    def __len__(self):
+        return self.length() if callable(self.length) else self.length
+
+    def __getitem__(self, i):
+        return self.item(i) if callable(self.item) else self.item
+
+
+def raises(*args):
+    raise Ours
+
+
+def infinite(x):
+    x.append(x)
+    return x
+
+
+HOSTILE = {
+    "length raises": (Items(1.0, raises), Ours, ""),
+    "negative length": (Items(1.0, -1), ValueError, "len"),
+    "length is no number": (Items(1.0, "4"), TypeError, "str"),
+    "immense length": (Items(1.0, 2 ** 70), OverflowError, ""),
+    "item raises": (Items(raises), Ours, ""),
+    "items end early": (Items([1, 2].__getitem__), IndexError, "out of range"),
+    "item ends the iteration": (Items(lambda i: next(iter(()))), RuntimeError, "raised StopIteration"),
+    "None": (Items(None), TypeError, "batch must contain tensors, numpy arrays.*NoneType"),
+    "an object": (Items(object()), TypeError, "batch must contain"),
+    "a set": (Items({1, 2}), TypeError, "batch must contain"),
+    "a type": (Items(lambda i: int), TypeError, "batch must contain"),
+    "ragged tensors": (Items(lambda i: td.ones(i + 1)), RuntimeError, "stack"),
+    "ragged lists": (Items(lambda i: [1] * (i + 1)), RuntimeError, "differ in length"),
+    "ragged arrays": (Items(lambda i: np.ones(i + 1)), RuntimeError, "stack"),
+    "tensors and numbers": (Items(lambda i: i if i % 2 else td.ones(2)), TypeError, "Tensor"),
+    "numbers and tensors": (Items(lambda i: td.ones(2) if i % 2 else i), RuntimeError, ""),
+    "numbers and strings": (Items(lambda i: "a" if i % 2 else i), TypeError, "str"),
+    "lists and numbers": (Items(lambda i: i if i % 2 else [i]), TypeError, ""),
+    "other keys": (Items(lambda i: {i: 1}), KeyError, ""),
+    "arrays of words": (Items(np.array(["a"])), TypeError, ""),
+    "integers beyond 64 bits": (Items(2 ** 80), OverflowError, ""),
+    "a list that holds itself": (Items(infinite([])), RecursionError, ""),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_hostile_datasets_end_in_one_exception(name, shuffle, no_leaks):
+    data, error, words = HOSTILE[name]
+    if shuffle and " and " in name:
+        pytest.skip("which comes first decides what is wrong with the other")
+    with pytest.raises(error, match=words):
+        for _ in DataLoader(data, 2, shuffle=shuffle):
+            pass
+    assert next(iter(DataLoader(Items(1.0), 2))).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("data", [Items(1.0), TensorDataset(td.ones(4, 2))], ids=["items", "tensors"])
+@pytest.mark.parametrize("sampler, error", [
+    (["a", "b"], (TypeError, ValueError)), ([None], (TypeError, ValueError)), ([1.5], (TypeError, IndexError, RuntimeError)),
+    ([2 ** 70], (OverflowError, IndexError)),
+    ([10], IndexError), ([-10], IndexError), (3, TypeError), (Items(raises), Ours)])
+def test_samplers_that_yield_nonsense(data, sampler, error, no_leaks):
+    if isinstance(data, Items):
+        data = Items([1.0, 2.0, 3.0, 4.0].__getitem__)
+    with pytest.raises(error):
+        for _ in DataLoader(data, 2, sampler=sampler):
+            pass
+    with pytest.raises((*(error if isinstance(error, tuple) else (error,)), TypeError)):
+        for _ in DataLoader(data, batch_sampler=[sampler]):
+            pass
+
+
+def test_samplers_may_count_from_the_end():
+    data = TensorDataset(td.arange(4))
+    assert [b[0].tolist() for b in DataLoader(data, 2, sampler=[-1, 0, 2])] == [[3, 0], [2]]
+    with pytest.raises(IndexError, match="the batch has no items"):
+        list(DataLoader(Items(1.0), batch_sampler=[[]]))
+    with pytest.raises(TypeError):
+        list(DataLoader(data, batch_sampler=[3]))
+
+
+def test_nothing_is_drawn_from_nothing():
+    assert list(DataLoader([], shuffle=True)) == []
+    with pytest.raises(ValueError, match="5 samples cannot be drawn from no items"):
+        list(RandomSampler([], num_samples=5))
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="num_samples must be a positive integer"):
+            RandomSampler([1], num_samples=n)
+
+
+@pytest.mark.parametrize("collate", [raises, lambda items: next(iter(())), 3, lambda: None])
+def test_collate_that_fails(collate, no_leaks):
+    with pytest.raises((Ours, RuntimeError, TypeError)):
+        list(DataLoader(Items(td.ones(2)), 2, collate_fn=collate))
+    assert list(DataLoader(Items(td.ones(2)), 2, collate_fn=lambda items: None)) == [None, None]
+
+
+def test_the_loop_may_go_on_after_a_broken_item(no_leaks):
+    batches = iter(DataLoader(Items(lambda i: raises() if i == 1 else i, 6), 2))
+    with pytest.raises(Ours):
+        next(batches)
+    assert [b.tolist() for b in batches] == [[2, 3], [4, 5]]
+
+
+def test_datasets_that_change_under_the_loop(no_leaks):
+    shrinking, growing = [1.0, 2.0, 3.0, 4.0], [1.0]
+    with pytest.raises(IndexError):
+        for _ in DataLoader(shrinking, 1):
+            shrinking.pop()
+    seen = []
+    for batch in DataLoader(growing, 1):
+        growing.append(2.0)
+        seen.append(batch.item())
+    assert seen == [1.0]
+    data = TensorDataset(td.ones(4, 2))
+    with pytest.raises((IndexError, RuntimeError)):
+        for _ in DataLoader(data, 2):
+            data.tensors = (td.ones(1, 2),)
+    lists = [[1, 2], [3, 4]]
+    data = Items(lambda i: lists[i].clear() or lists[i] if i else lists[0], 2)
+    with pytest.raises(RuntimeError, match="differ in length"):
+        list(DataLoader(data, 2))

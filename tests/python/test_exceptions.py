@@ -338,3 +338,160 @@ def test_a_destructor_may_compute(make, fails):
     made = [td.ones(3) * i for i in range(5)]
     assert Last.kept and all(x.tolist() == [2, 2, 2] for x in Last.kept)
     del Last.kept[:], made
+
+
+# ---- what returns nonsense --------------------------------------------------
+
+class Product(td.autograd.Function):
+    """x * y, whose backward wants to be told what to return."""
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        return Product.answer(g)
+
+
+def slopes(answer):
+    x, y = leaf().reshape(1, 3).detach().requires_grad_(), leaf()
+    Product.answer = staticmethod(answer)
+    Product.apply(x, y).sum().backward()
+    return [None if t.grad is None else (t.grad.dtype, t.grad.tolist()) for t in (x, y)]
+
+
+@ours
+@pytest.mark.parametrize("answer, error, words", [
+    (lambda g: g, RuntimeError, "Product.backward returned 1 gradients, expected 2, one for each argument"),
+    (lambda g: (g, g, g), RuntimeError, "returned 3 gradients, expected 2"),
+    (lambda g: (), RuntimeError, "returned 0 gradients, expected 2"),
+    (lambda g: None, RuntimeError, "returned 1 gradients"),
+    (lambda g: 3, RuntimeError, "returned 1 gradients"),
+    (lambda g: {"x": g}, RuntimeError, "returned 1 gradients"),
+    (lambda g: (3, g), TypeError, "Product.backward must return Tensors or None, not int"),
+    (lambda g: ((g,), g), TypeError, "must return Tensors or None, not tuple"),
+    (lambda g: (Product, g), TypeError, "must return Tensors or None, not type"),
+    (lambda g: (td.ones(4), g), RuntimeError, r"invalid gradient at index 0 - got \[4\] but expected shape .* \[1, 3\]"),
+    (lambda g: (g, td.ones(2)), RuntimeError, r"at index 1 - got \[2\] but expected shape compatible with \[3\]"),
+    (lambda g: (g, td.ones(())), RuntimeError, r"at index 1 - got \[\]"),
+    (lambda g: (g, td.ones(0)), RuntimeError, r"at index 1 - got \[0\]"),
+    (lambda g: (g, g.clone().add_(g).view(7)), RuntimeError, r"shape \[7\] is invalid")])
+def test_backward_of_a_function_that_returns_nonsense(answer, error, words):
+    with pytest.raises(error, match=words):
+        slopes(answer)
+    assert slopes(lambda g: (g, None))[0] == (td.float32, [[1, 1, 1]])
+
+
+@ours
+@pytest.mark.parametrize("answer, expected", [
+    (lambda g: (None, None), [None, None]), (lambda g: [g, g], [[[1, 1, 1]], [1, 1, 1]]),
+    (lambda g: (g, g, None, None), [[[1, 1, 1]], [1, 1, 1]]),
+    (lambda g: (g.double(), g.double()), [[[1, 1, 1]], [1, 1, 1]]),
+    (lambda g: (g.to(td.int64), g > 0), [[[1, 1, 1]], [1, 1, 1]]),
+    (lambda g: (td.ones(2, 1, 3), td.ones(4, 5, 3)), [[[2, 2, 2]], [20, 20, 20]]),
+    (lambda g: (g.expand(1, 3), td.ones(1, 1).expand(1, 3)), [[[1, 1, 1]], [1, 1, 1]]),
+    (lambda g: (td.arange(6.0)[::2][None], td.arange(3.0, requires_grad=True)), [[[0, 2, 4]], [0, 1, 2]])])
+def test_backward_of_a_function_may_return_what_can_be_made_to_fit(answer, expected):
+    assert slopes(answer) == [None if e is None else (td.float32, e) for e in expected]
+
+
+def marked(method, *what):
+    def forward(ctx, x):
+        getattr(ctx, method)(*what)
+        return x * 2
+    return function(forward=forward)
+
+
+@ours
+@pytest.mark.parametrize("odd, error, words", [
+    (function(forward=lambda ctx, x: None), TypeError, "Odd.forward must return Tensors, not NoneType"),
+    (function(forward=lambda ctx, x: 3), TypeError, "must return Tensors, not int"),
+    (function(forward=lambda ctx, x: (x * 2, None)), TypeError, "must return Tensors, not NoneType"),
+    (function(forward=lambda ctx, x: {"y": x}), TypeError, "must return Tensors, not dict"),
+    (function(forward=lambda ctx, x: leaf()), RuntimeError, "result 0 was recorded already, or is a leaf"),
+    (function(forward=lambda ctx: 3), TypeError, "argument"),
+    (marked("save_for_backward", 3), TypeError, "save_for_backward can only take tensors, but argument 0 is of type int"),
+    (marked("mark_dirty", "x"), TypeError, "mark_dirty can only take tensors, but argument 0 is of type str"),
+    (marked("mark_non_differentiable", None, []), TypeError, "mark_non_differentiable .* argument 1 is of type list"),
+    (marked("mark_dirty", td.ones(1)), RuntimeError, "marked as dirty during the forward method were not returned")],
+    ids=str)
+def test_forward_of_a_function_that_returns_nonsense(odd, error, words):
+    with pytest.raises(error, match=words):
+        odd.apply(leaf())
+    assert Double.apply(leaf()).requires_grad
+
+
+@ours
+def test_forward_of_a_function_may_return_the_same_twice():
+    def twice(ctx, x):
+        y = x * 2
+        return y, y, x, x
+    f = function(forward=twice, backward=lambda ctx, a, b, c, d: a + 10 * b + 100 * c + 1000 * d)
+    for k, weight in enumerate([1, 10, 100, 1000]):
+        x = leaf()
+        results = f.apply(x)
+        assert len({id(y) for y in results}) == 4 and x.is_leaf
+        results[k].sum().backward()
+        assert x.grad.tolist() == [weight] * 3
+    x = leaf()
+    y = function(forward=lambda ctx, x: ()).apply(x)
+    assert y == () and function(forward=lambda ctx, x: x[1:]).apply(x).requires_grad
+    whole = function(forward=lambda ctx, x: x.to(td.int64)).apply(x)
+    assert not whole.requires_grad and whole.tolist() == [1, 2, 3]
+
+
+@ours
+@pytest.mark.parametrize("answer, error, words", [
+    (lambda g: g[:1], RuntimeError, r"result of a hook: the gradient is float32 \[1\], but the tensor is float32 \[3\]"),
+    (lambda g: g.double(), RuntimeError, "result of a hook: the gradient is float64"),
+    (lambda g: g.to(td.int64), RuntimeError, "result of a hook: the gradient is int64"),
+    (lambda g: g.sum(), RuntimeError, "result of a hook"), (lambda g: td.ones(0), RuntimeError, "result of a hook"),
+    (lambda g: 3, TypeError, "a hook must return a Tensor or None, not int"),
+    (lambda g: [g], TypeError, "a hook must return a Tensor or None, not list"),
+    (lambda g: slopes, TypeError, "not function"), (lambda: None, TypeError, "argument"), (int, Exception, "")])
+@pytest.mark.parametrize("on_leaf", [False, True])
+def test_hooks_that_return_nonsense(answer, error, words, on_leaf):
+    x = leaf()
+    y = x * 2
+    (x if on_leaf else y).register_hook(answer)
+    with pytest.raises(error, match=words):
+        y.sum().backward()
+    assert x.grad is None
+
+
+@ours
+@pytest.mark.parametrize("unpack, words", [
+    (lambda x: x[:1], r"unpack hook: it returned float32 \[1\], but what was packed is float32 \[3\]"),
+    (lambda x: x.double(), "unpack hook: it returned float64"), (lambda x: x.sum(), "unpack hook: it returned"),
+    (lambda x: td.ones(7, 9), "unpack hook: it returned"), (lambda x: None, "expected to be a Tensor but got .* NoneType"),
+    (lambda x: 3, "expected to be a Tensor but got .* int"), (lambda: 3, "argument")])
+def test_unpack_hooks_that_return_nonsense(unpack, words):
+    x = leaf()
+    with saved_tensors_hooks(lambda x: x, unpack):
+        y = x.exp()
+    with pytest.raises((RuntimeError, TypeError), match=words):
+        y.sum().backward()
+    assert x.grad is None
+
+
+@ours
+def test_pack_hooks_may_not_change_what_is_saved():
+    x = leaf()
+    with saved_tensors_hooks(lambda x: x.mul_(2), lambda x: x):
+        with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
+            x.exp()
+    with saved_tensors_hooks(lambda x: x.tolist(), lambda x: td.tensor(x)):
+        y = x.exp()
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+
+
+def test_seeds_are_counted():
+    x = leaf()
+    y = x * 2, x * 3, x * 4
+    for seeds in [(td.ones(3),), (td.ones(3),) * 2, (td.ones(3),) * 9]:
+        with pytest.raises(RuntimeError, match=f"got 3 tensors and {len(seeds)} gradients"):
+            td.autograd.grad(y, x, seeds)
+        with pytest.raises(RuntimeError, match=f"got 3 tensors and {len(seeds)} gradients"):
+            td.autograd.backward(y, seeds)
+    assert td.autograd.grad(y, x, (td.ones(3),) * 3)[0].tolist() == [9, 9, 9]

@@ -7,10 +7,12 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import treadle as td
+from treadle.utils.data import DataLoader
 
 DTYPES = [td.float32, td.float64, td.int64, td.int32, td.uint8, td.bool,
           td.float16, td.bfloat16, td.int8, td.int16]
@@ -472,7 +474,9 @@ def test_small_questions():
     assert x.layout is td.strided and repr(td.strided) == "treadle.strided"
     assert x.is_cpu and not x.is_cuda and x.get_device() == -1
     assert not (x.is_sparse or x.is_quantized or x.is_complex())
-    assert x.is_signed() and x.pin_memory() is x and not x.is_pinned()
+    assert x.is_signed() and not x.is_pinned()
+    with pytest.warns(UserWarning, match="pinned"):
+        assert x.pin_memory() is x
     assert td.is_nonzero(td.tensor(2)) and not td.tensor(0.0).is_nonzero()
     assert x.is_same_size(td.ones(2, 3)) and not td.is_complex(x)
     assert x.real is x and x.H.shape == (3, 2)
@@ -606,8 +610,11 @@ def test_switches_that_change_nothing():
     import treadle.backends.cudnn as cudnn
     assert cudnn is td.backends.cudnn and cudnn.benchmark
     from treadle.cuda.amp import GradScaler, autocast
-    scaler, x = GradScaler(enabled=True), td.ones(2, requires_grad=True)
-    with td.autocast("cpu", dtype=td.bfloat16):
+    with pytest.warns(UserWarning, match="GradScaler has no effect yet"):
+        scaler, x = GradScaler(enabled=True), td.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="autocast has no effect yet: float32"):
+        block = td.autocast("cpu", dtype=td.bfloat16)
+    with block:
         loss = scaler.scale((x * x).sum())
     loss.backward()
     sgd = td.optim.SGD([x], lr=0.5)
@@ -615,8 +622,32 @@ def test_switches_that_change_nothing():
     scaler.step(sgd)
     scaler.update()
     assert x.tolist() == [0, 0] and scaler.state_dict() == {}
-    assert autocast()(lambda: 3)() == 3
+    with pytest.warns(UserWarning, match="autocast has no effect"):
+        assert autocast()(lambda: 3)() == 3
     td.cuda.manual_seed_all(1)
+    with pytest.raises(ValueError, match="'highest', 'high' or 'medium', got 'low'"):
+        td.set_float32_matmul_precision("low")
+
+
+def test_switches_that_are_off_are_silent():
+    from treadle.cuda.amp import GradScaler, autocast
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GradScaler(enabled=False)
+        autocast(False)
+        td.autocast("cuda", td.float16, False)
+        td.autocast("cuda", dtype=td.float16, enabled=False)
+        td.ones(2, pin_memory=False)
+        DataLoader([1, 2], pin_memory=False)
+
+
+def test_memory_that_is_not_pinned_warns():
+    x = td.ones(2)
+    for ask in (lambda: x.pin_memory(), lambda: td.ones(2, pin_memory=True),
+                lambda: td.empty((2,), pin_memory=True), lambda: td.autograd.graph.save_on_cpu(pin_memory=True),
+                lambda: DataLoader([1, 2], pin_memory=True)):
+        with pytest.warns(UserWarning, match="pin_memory has no effect: no memory is pinned"):
+            ask()
 
 
 def test_arrays_on_request():

@@ -538,3 +538,18 @@ def test_once_differentiable():
     with pytest.raises(RuntimeError, match="differentiate twice"):
         g.sum().backward()
     x.grad = None
+
+
+def test_functional_call_heeds_tied_weights_and_strict():
+    m = td.nn.Module()
+    m.first = m.second = td.nn.Parameter(td.ones(2))
+    m.forward = lambda: m.first + 10 * m.second
+    new = {"first": td.tensor([2.0, 3.0])}
+    assert func.functional_call(m, new).tolist() == [22.0, 33.0]
+    assert func.functional_call(m, new, tie_weights=False).tolist() == [12.0, 13.0]
+    both = {**new, "second": td.zeros(2)}
+    assert func.functional_call(m, both).tolist() == [2.0, 3.0]
+    assert m.first.tolist() == m.second.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="missing keys: second"):
+        func.functional_call(m, new, tie_weights=False, strict=True)
+    assert func.functional_call(m, new, strict=True).tolist() == [22.0, 33.0]

@@ -60,7 +60,7 @@ def test_assignments():
     class Early(nn.Module):
         def __init__(self):
             self.p = nn.Parameter(td.ones(1))
-    with pytest.raises(AttributeError, match="super"):
+    with pytest.raises(AttributeError, match=r"before Module.__init__\(\) call"):
         Early()
     with pytest.raises(NotImplementedError, match="forward"):
         nn.Module()(1)
@@ -222,3 +222,125 @@ def test_softmax():
                                e / e.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(F.log_softmax(x, 0).numpy(),
                                np.log(e / e.sum(0)), rtol=1e-4, atol=1e-5)
+
+
+class Holder(nn.Module):
+    fixed = 1
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(td.ones(2))
+        self.plain = td.ones(2)
+        self.register_buffer("mean", td.zeros(2))
+        self.child = nn.Linear(2, 2)
+
+
+REGISTERED = [("register_parameter", "parameter", lambda: nn.Parameter(td.ones(1))),
+              ("register_buffer", "buffer", lambda: td.ones(1)),
+              ("add_module", "module", lambda: nn.Linear(1, 1)),
+              ("register_module", "module", lambda: nn.Linear(1, 1))]
+
+
+@pytest.mark.parametrize("method, what, make", REGISTERED)
+def test_registering_refuses_names_under_which_a_state_loses_something(method, what, make):
+    m = Holder()
+    before = list(m.state_dict())
+    register = getattr(m, method)
+    for name, error, words in [
+            ("a.b", KeyError, f"{what} name can't contain \".\""), ("", KeyError, f"{what} name can't be empty"),
+            (3, TypeError, f"{what} name should be a string. Got int"), (None, TypeError, "should be a string"),
+            ("forward", KeyError, "attribute 'forward' already exists"), ("fixed", KeyError, "'fixed' already exists"),
+            ("plain", KeyError, "'plain' already exists"), ("training", KeyError, "'training' already exists")]:
+        with pytest.raises(error) as caught:
+            register(name, make())
+        assert words in caught.value.args[0]
+    others = {"parameter": ["mean", "child"], "buffer": ["weight", "child"], "module": ["weight", "mean"]}[what]
+    for name in others:
+        with pytest.raises(KeyError, match=f"attribute '{name}' already exists"):
+            register(name, make())
+    with pytest.raises(AttributeError, match=r"before Module.__init__\(\) call"):
+        getattr(nn.Module, method)(Holder.__new__(Holder), "x", make())
+    assert list(m.state_dict()) == before
+    register("fresh", make())
+    register("fresh", make())
+    register("none", None)
+    assert len(m.state_dict()) > len(before)
+
+
+@pytest.mark.parametrize("method, wrong, words", [
+    ("register_parameter", lambda: td.ones(2), r"Tensor' object to parameter 'x' \(nn.Parameter or None required\)"),
+    ("register_parameter", lambda: 3, "cannot assign 'int' object to parameter 'x'"),
+    ("register_buffer", lambda: [1.0], r"cannot assign 'list' object to buffer 'x' \(Tensor or None required\)"),
+    ("register_buffer", lambda: nn.Linear(1, 1), "Linear' object to buffer 'x'"),
+    ("add_module", lambda: td.ones(2), "Tensor is not a Module subclass"),
+    ("add_module", lambda: nn.Linear, "type is not a Module subclass"),
+    ("register_module", lambda: nn.Parameter(td.ones(2)), "Parameter is not a Module subclass")])
+def test_registering_refuses_what_is_of_another_kind(method, wrong, words):
+    m = Holder()
+    with pytest.raises(TypeError, match=words):
+        getattr(m, method)("x", wrong())
+    assert not hasattr(m, "x")
+
+
+def test_assigning_does_not_replace_what_is_registered_by_something_else():
+    m = Holder()
+    for name, wrong, words in [
+            ("weight", td.ones(2), r"Tensor' as parameter 'weight' \(nn.Parameter or None expected\)"),
+            ("weight", 3, "cannot assign 'int' as parameter 'weight'"),
+            ("child", 3, r"cannot assign 'int' as module 'child' \(nn.Module or None expected\)"),
+            ("child", td.ones(2), "Tensor' as module 'child'"),
+            ("mean", 3, r"cannot assign 'int' as buffer 'mean' \(Tensor or None expected\)")]:
+        with pytest.raises(TypeError, match=words):
+            setattr(m, name, wrong)
+    assert sorted(m.state_dict()) == ["child.bias", "child.weight", "mean", "weight"]
+    with pytest.raises(KeyError, match="attribute 'forward' already exists"):
+        m.forward = nn.Parameter(td.ones(1))
+    with pytest.raises(KeyError, match="name can.*contain"):
+        setattr(m, "a.b", nn.Parameter(td.ones(1)))
+    m.plain = nn.Parameter(td.ones(1))      # assigning may change the kind
+    m.mean = nn.Parameter(td.ones(1))
+    m.weight = nn.Linear(1, 1, bias=False)
+    assert sorted(m.state_dict()) == ["child.bias", "child.weight", "mean", "plain", "weight.weight"]
+    m.weight = None
+    m.mean = None
+    assert sorted(m.state_dict()) == ["child.bias", "child.weight", "plain"]
+
+
+def test_a_parameter_with_the_name_of_a_transient_buffer_is_saved():
+    m = nn.Module()
+    m.register_buffer("x", td.ones(1), persistent=False)
+    assert list(m.state_dict()) == []
+    m.x = nn.Parameter(td.ones(1))
+    assert list(m.state_dict()) == ["x"]
+    m.register_buffer("y", td.ones(1), persistent=False)
+    m.register_buffer("y", td.ones(1))
+    assert list(m.state_dict()) == ["x", "y"]
+
+
+def test_containers_keep_what_they_have_when_they_refuse():
+    modules = nn.ModuleList([nn.Linear(1, 1), nn.ReLU()])
+    for change in (lambda: modules.insert(0, 3), lambda: modules.append(td.ones(1)),
+                   lambda: modules.__setitem__(0, "x")):
+        with pytest.raises(TypeError, match="is not a Module subclass"):
+            change()
+    assert len(modules) == 2 and list(modules.state_dict()) == ["0.weight", "0.bias"]
+    named = nn.ModuleDict({"a": nn.ReLU()})
+    for name, error in [("keys", KeyError), ("", KeyError), ("a.b", KeyError), (3, TypeError)]:
+        with pytest.raises(error):
+            named[name] = nn.ReLU()
+    parameters = nn.ParameterDict({"a": td.ones(1)})
+    for name, error in [("keys", KeyError), ("", KeyError), ("a.b", KeyError), (3, TypeError)]:
+        with pytest.raises(error):
+            parameters[name] = nn.Parameter(td.ones(1))
+    assert list(named) == ["a"] and list(parameters) == ["a"]
+    with pytest.raises(KeyError):
+        nn.Sequential({"a.b": nn.ReLU()})
+
+
+def test_loading_refuses_what_is_no_tensor_before_it_copies():
+    m = nn.Linear(2, 1)
+    before = m.weight.tolist()
+    state = {"weight": td.zeros(1, 2), "bias": [0.0]}
+    with pytest.raises(RuntimeError, match="no tensor for bias: got list"):
+        m.load_state_dict(state)
+    assert m.weight.tolist() == before

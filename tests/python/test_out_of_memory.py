@@ -297,14 +297,11 @@ def fail_each(work, at_least=5, again=3):
 
 
 @pytest.fixture(autouse=True)
-def quick():
-    """One thread, so that allocations are counted; little to collect."""
+def alone():
+    """One thread, so that allocations are counted."""
     threads = td.get_num_threads()
     td.set_num_threads(1)
-    gc.collect()
-    gc.freeze()
     yield
-    gc.unfreeze()
     td.set_num_threads(threads)
 
 

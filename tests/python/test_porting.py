@@ -162,6 +162,23 @@ def test_second_homes():
     assert td.special.expit(td.tensor(0.0)).item() == 0.5 and td.special.psi(td.tensor(1.0)).item() == pytest.approx(-0.5772157)
     assert td.version.__version__ == td.__version__ and td.version.cuda is None
     model = td.nn.Linear(2, 2)
-    assert td.compile(model) is model and td.compile(mode="max-autotune")(model) is model
+    with pytest.warns(UserWarning, match="compile has no effect: the model runs as it is"):
+        assert td.compile(model) is model and td.compile(mode="max-autotune")(model) is model
     g = td.Generator()
     assert g.seed() == g.initial_seed() and g.seed() != g.seed()
+
+
+def test_vmap_heeds_its_randomness():
+    x = td.zeros(3, 2)
+
+    def draw(row):
+        return row + td.rand(2)
+    a, b, c = td.vmap(draw, randomness="same")(x)
+    assert a.tolist() == b.tolist() == c.tolist()
+    a, b, c = td.vmap(draw, randomness="different")(x)
+    assert a.tolist() != b.tolist() != c.tolist()
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+        td.vmap(draw, randomness="error")(x)
+    assert td.vmap(lambda row: row + 1, randomness="error")(x).tolist() == [[1, 1]] * 3
+    with pytest.raises(ValueError, match="Only allowed values for randomness"):
+        td.vmap(draw, randomness="some")

@@ -240,3 +240,8 @@ def test_gradients(name):
     CHECKED[name](x).sum().backward()
     CHECKED[name](y.T).sum().backward()
     close(y.grad.T, array(x.grad))
+
+
+def test_norm_writes_where_it_is_told():
+    x, out = td.tensor([3.0, 4.0]), td.zeros(())
+    assert td.norm(x, out=out) is out and out.item() == 5

@@ -125,8 +125,17 @@ typedef struct td_custom_call {
     td_tensor *const *saved;    /* as given to td_save_for_backward */
 } td_custom_call;
 
+/* May fill any of grad_in; what is not needed is released.  A gradient
+   must sum to the shape of its operand and is brought to its dtype; any
+   other is the error of the pass.  So is false, with the error that is
+   pending or, if none is, one that names the function.  An error left
+   pending counts as false. */
 typedef bool td_custom_backward(void *context, td_custom_call *call);
 
+/* The results (NULL: without gradient) must be new: computed with
+   recording off, each given once, none of them recorded already.  An
+   operand may be a result if it was changed in place and may be.  The
+   context is taken over, also by a call that fails. */
 TD_API bool td_record_custom(const char *name,
                              int n_in, td_tensor *const *in,
                              int n_out, td_tensor *const *out,

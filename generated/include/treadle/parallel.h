@@ -49,6 +49,11 @@ TD_API bool td_set_threads(int threads);
 TD_API int td_threads(void);
 TD_API void td_serial_begin(void);
 TD_API void td_serial_end(void);
+
+/* Whether operators whose results may differ from run to run are
+   refused, by name.  No operator is like that: results depend on
+   neither the number of threads, nor who runs a loop, nor the order in
+   which a device runs its blocks.  So both settings are the same. */
 TD_API bool td_set_deterministic(bool deterministic);
 TD_API bool td_is_deterministic(void);
 

@@ -2,6 +2,7 @@
 # Tangled from the chapter "dialect": edit that, not this file.
 """Names and spellings that programs written for PyTorch use."""
 import sys as _sys
+import warnings as _warnings
 from contextlib import (ContextDecorator as _Decorator,
                         contextmanager as _contextmanager)
 from functools import wraps as _wraps
@@ -289,6 +290,8 @@ _SUMS = {"add", "add_", "sub", "sub_"}
 def _spare(op, *args, **named):
     """A call of op with keywords that its row does not have."""
     rest = {k: v for k, v in named.items() if k not in _WITHOUT_EFFECT}
+    if named.get("pin_memory"):
+        pin_memory(None)
     out, wants_grad = rest.pop("out", None), False
     for second, first in _SYNONYMS.items():
         if second in rest and first not in rest:
@@ -437,11 +440,15 @@ def _fork_rng(devices=None, enabled=True):
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Nothing changes: what runs on the CPU always is."""
+    """Nothing changes: all operators are, on every device."""
 
 
 def set_float32_matmul_precision(precision):
     """Nothing changes: products of float32 keep its precision."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError("set_float32_matmul_precision: expected "
+                         "'highest', 'high' or 'medium', got "
+                         f"{precision!r}")
 
 
 def _module(name, **content):
@@ -469,10 +476,15 @@ backends = _module(
 
 
 class autocast(_Decorator):
-    """A block that may compute in fewer bits, and does not."""
+    """A block that may compute in fewer bits, and does not.
+
+    Unless enabled=False it warns that everything stays as it is.
+    """
 
     def __init__(self, *args, **named):
-        pass
+        if _is_on(args, named):
+            _warnings.warn("autocast has no effect yet: float32 stays "
+                           "float32", stacklevel=2)
 
     def __enter__(self):
         return self
@@ -481,11 +493,22 @@ class autocast(_Decorator):
         pass
 
 
+def _is_on(args, named):
+    return named.get("enabled", next(
+        (a for a in args if isinstance(a, bool)), True))
+
+
 class GradScaler:
-    """Scales by one: gradients of float32 need no more."""
+    """Scales by one: gradients of float32 need no more.
+
+    Unless enabled=False it warns that nothing is scaled.
+    """
 
     def __init__(self, *args, **named):
-        pass
+        if _is_on(args, named):
+            _warnings.warn("GradScaler has no effect yet: gradients "
+                           "are float32 and are not scaled",
+                           stacklevel=2)
 
     def scale(self, outputs):
         return outputs
@@ -502,6 +525,14 @@ class GradScaler:
     is_enabled = lambda self: False
 
 
+def pin_memory(input, device=None):
+    """The tensor itself, and a warning: no memory is pinned."""
+    _warnings.warn("pin_memory has no effect: no memory is pinned",
+                   stacklevel=3)
+    return input
+
+
+Tensor.pin_memory = pin_memory
 amp = _module("amp", autocast=autocast, GradScaler=GradScaler)
 cuda.amp = _module("cuda.amp", autocast=autocast, GradScaler=GradScaler)
 cuda.manual_seed = cuda.manual_seed_all = lambda seed: None

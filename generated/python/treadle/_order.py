@@ -40,7 +40,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         raise RuntimeError(
             f"norm: p must be a number or 'fro', not {p!r}")
     p = 2 if p is None or p == "fro" else p
-    return _C.vector_norm(input, p, dim, keepdim, dtype=dtype)
+    out = {} if out is None else {"out": out}
+    return _C.vector_norm(input, p, dim, keepdim, dtype=dtype, **out)
 
 
 for _method in (var, std, median, norm):

@@ -9,6 +9,7 @@ import os
 import pickle
 import secrets
 import sys
+import warnings
 from . import _C, func, linalg
 from ._C import Generator, Tensor
 from ._exchange import _storage_of_bytes
@@ -164,8 +165,14 @@ def assert_close(actual, expected, *, rtol=None, atol=None,
 def vmap(func, in_dims=0, out_dims=0, randomness="different"):
     """func for every slice of its arguments, the results stacked.
 
-    This is a loop, one call for each slice.
+    This is a loop, one call for each slice.  Random numbers differ from
+    slice to slice, or not, if randomness is "same", and are refused if
+    it is "error".
     """
+    if randomness not in ("different", "same", "error"):
+        raise ValueError("Only allowed values for randomness are "
+            f"'error', 'different', or 'same'. Got {randomness}")
+
     @functools.wraps(func)
     def each(*args, **named):
         dims = in_dims if isinstance(in_dims, (tuple, list)) \
@@ -180,9 +187,16 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
         if len(sizes) != 1 or sizes == {0}:
             raise ValueError("vmap: expected one size above 0 to map "
                              f"over, got {sorted(sizes)}")
-        results = [func(*(x if d is None else x.select(d, i)
-                          for x, d in zip(args, dims)), **named)
-                   for i in range(*sizes)]
+        state, results = _C._random_state(None), []
+        for i in range(*sizes):
+            if randomness == "same":
+                _C._random_state(None, *state)
+            results.append(func(*(
+                x if d is None else x.select(d, i)
+                for x, d in zip(args, dims)), **named))
+        if randomness == "error" and state != _C._random_state(None):
+            raise RuntimeError("vmap: called random operation while in "
+                               "randomness error mode")
         if not isinstance(results[0], tuple):
             return _C.stack(results, out_dims)
         out = out_dims if isinstance(out_dims, (tuple, list)) \
@@ -195,6 +209,8 @@ func.vmap = vmap
 # porting: names without a machine
 def compile(model=None, **options):
     """The model itself, which runs as it is; see also td.jit."""
+    warnings.warn("compile has no effect: the model runs as it is; "
+                  "td.jit compiles functions", stacklevel=2)
     return (lambda model: model) if model is None else model
 
 

@@ -311,7 +311,6 @@ is_nonzero(input) = builtins.bool(input)
 is_pinned(input, device=None) = False
 is_same_size(input, other) = input.shape == other.shape
 is_signed(input) = input.dtype.is_signed
-pin_memory(input, device=None) = input
 real(input) = input
 conj(input) = input
 conj_physical(input) = input

@@ -189,10 +189,24 @@ def hessian(func, argnums=0):
 
 def functional_call(module, parameter_and_buffer_dicts, args=None,
                     kwargs=None, *, tie_weights=True, strict=False):
-    """module(*args) with the tensors of a dictionary as its own."""
+    """module(*args) with the tensors of a dictionary as its own.
+
+    A tensor that the module has under several names is replaced under
+    all of them if tie_weights; strict wants one for each of its names.
+    """
     given = parameter_and_buffer_dicts
     if not isinstance(given, dict):
         given = {k: x for part in given for k, x in part.items()}
+    own = dict(p for kind in ("_parameters", "_buffers")
+               for p in module._named(kind, "", True, once=False))
+    if tie_weights:
+        new = {id(own[k]): x for k, x in given.items() if k in own}
+        given = {**{k: new[id(x)] for k, x in own.items()
+                    if id(x) in new}, **given}
+    missing = [k for k in own if k not in given]
+    if strict and missing:
+        raise RuntimeError("functional_call: missing keys: "
+                           + ", ".join(missing))
     args = args if isinstance(args, tuple) else \
         () if args is None else (args,)
     kept = []

@@ -116,10 +116,25 @@ class Function:
             constant = getattr(ctx, "_constant", ())
             fixed = [any(o is c for c in constant) for o in outputs]
             dirty = ctx.__dict__.pop("_dirty", ())
+            # package: refuse marks that make no sense
+            for what, marked in (("save_for_backward", ctx._saved),
+                                 ("mark_non_differentiable", constant),
+                                 ("mark_dirty", dirty)):
+                for i, x in enumerate(marked):
+                    if not isinstance(x, (Tensor, type(None))):
+                        raise TypeError(f"{what} can only take tensors, but "
+                                        f"argument {i} is of type "
+                                        f"{type(x).__name__}")
+            if not all(any(d is o for o in outputs) for d in dirty):
+                raise RuntimeError(
+                    "Some elements marked as dirty during the forward method were "
+                    "not returned as output. The inputs that are modified inplace "
+                    "must all be outputs of the Function.")
             outputs = tuple(
                 o.detach() if any(o is a for a in tensors)
-                and not any(o is d for d in dirty) else o
-                for o in outputs)
+                and not any(o is d for d in dirty)
+                or any(o is p for p in outputs[:k]) else o
+                for k, o in enumerate(outputs))
             # package: record the function over its results
             kinds = [(o.shape, o.dtype, o.device) for o in outputs]
             shapes = [None if a is None else a.shape for a in tensors]

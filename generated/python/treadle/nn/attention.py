@@ -162,8 +162,9 @@ class _Layer(Module):
             self.linear1(x))))
 
 
-def _look(attention, x, memory, mask, padding):
-    return attention(x, memory, memory, padding, False, mask)[0]
+def _look(attention, x, memory, mask, padding, causal):
+    return attention(x, memory, memory, padding, False, mask,
+                     is_causal=bool(causal))[0]
 
 
 class TransformerEncoderLayer(_Layer):
@@ -173,7 +174,8 @@ class TransformerEncoderLayer(_Layer):
                 is_causal=False):
         """src: [S, N, E], or with batch_first [N, S, E], or [S, E]."""
         x = self._around(1, src, lambda x: _look(
-            self.self_attn, x, x, src_mask, src_key_padding_mask))
+            self.self_attn, x, x, src_mask, src_key_padding_mask,
+            is_causal))
         return self._around(2, x, self._think)
 
 
@@ -186,15 +188,17 @@ class TransformerDecoderLayer(_Layer):
                 tgt_is_causal=False, memory_is_causal=False):
         """tgt: [T, N, E] and memory: [S, N, E]; see the encoder's."""
         x = self._around(1, tgt, lambda x: _look(
-            self.self_attn, x, x, tgt_mask, tgt_key_padding_mask))
+            self.self_attn, x, x, tgt_mask, tgt_key_padding_mask,
+            tgt_is_causal))
         x = self._around(2, x, lambda x: _look(
             self.multihead_attn, x, memory, memory_mask,
-            memory_key_padding_mask))
+            memory_key_padding_mask, memory_is_causal))
         return self._around(3, x, self._think)
 
 
 class _Stack(Module):
-    def __init__(self, layer, num_layers, norm=None, *unused, **hints):
+    def __init__(self, layer, num_layers, norm=None,
+                 enable_nested_tensor=True, mask_check=True):
         super().__init__()
         self.layers = ModuleList(copy.deepcopy(layer)
                                  for _ in range(num_layers))
@@ -211,7 +215,7 @@ class TransformerEncoder(_Stack):
 
     def forward(self, src, mask=None, src_key_padding_mask=None,
                 is_causal=None):
-        return self._through(src, mask, src_key_padding_mask)
+        return self._through(src, mask, src_key_padding_mask, is_causal)
 
 
 class TransformerDecoder(_Stack):
@@ -222,7 +226,8 @@ class TransformerDecoder(_Stack):
                 tgt_is_causal=None, memory_is_causal=False):
         return self._through(tgt, memory, tgt_mask, memory_mask,
                              tgt_key_padding_mask,
-                             memory_key_padding_mask)
+                             memory_key_padding_mask, tgt_is_causal,
+                             memory_is_causal)
 
 
 class Transformer(Module):
@@ -265,10 +270,12 @@ class Transformer(Module):
                 src_is_causal=None, tgt_is_causal=None,
                 memory_is_causal=False):
         """src: [S, N, E], tgt: [T, N, E]; returns [T, N, E]."""
-        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        memory = self.encoder(src, src_mask, src_key_padding_mask,
+                              src_is_causal)
         return self.decoder(tgt, memory, tgt_mask, memory_mask,
                             tgt_key_padding_mask,
-                            memory_key_padding_mask)
+                            memory_key_padding_mask, tgt_is_causal,
+                            memory_is_causal)
 
 
 class PositionalEncoding(Module):

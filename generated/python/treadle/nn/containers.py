@@ -68,8 +68,9 @@ class _List(_Container):
 
     def insert(self, i, value):
         """Put a value before place i; those behind move up."""
+        self.append(value)      # which refuses what cannot be kept
         values = list(self)
-        values.insert(i, value)
+        values.insert(i, values.pop())
         self._again(values)
         return self
 

@@ -48,33 +48,53 @@ class Module:
 
     # layers: attributes of a module
     def __setattr__(self, name, value):
-        kinds = (self.__dict__.get("_parameters"),
-                 self.__dict__.get("_modules"),
-                 self.__dict__.get("_buffers"))
-        if kinds[0] is None and isinstance(value, (Parameter, Module)):
-            raise AttributeError(f"{type(self).__name__}: call "
-                                 "super().__init__() before assigning "
-                                 f"{name!r}")
-        home = 0 if isinstance(value, Parameter) else \
-            1 if isinstance(value, Module) else None
-        if home is None and (value is None or isinstance(value, Tensor)):
-            home = next((i for i, kind in enumerate(kinds)
-                         if kind and name in kind), None)
-            if home == 0 and value is not None:
-                raise TypeError(f"cannot assign {type(value).__name__} as "
-                                f"parameter {name!r}; expected a Parameter "
-                                "or None")
-        self.__forget(name, None if home is None else kinds[home])
-        if home is None:
-            object.__setattr__(self, name, value)
-        else:
-            kinds[home][name] = value
+        kind = "_parameters" if isinstance(value, Parameter) else \
+            "_modules" if isinstance(value, Module) else \
+            next((kind for kind in _KINDS
+                  if name in self.__dict__.get(kind, ())), None)
+        if kind is None:
+            return object.__setattr__(self, name, value)
+        what, wanted, words = _KINDS[kind]
+        if value is not None and not isinstance(value, wanted):
+            raise TypeError(f"cannot assign {_typename(value)!r} as {what} "
+                            f"{name!r} ({words} or None expected)")
+        home = self.__home(kind, None if kind == "_modules" else name,
+                           type(self))
+        self.__forget(name, home)
+        home[name] = value
 
     def __forget(self, name, but=None):
         self.__dict__.pop(name, None)
-        for kind in ("_parameters", "_modules", "_buffers"):
+        for kind in _KINDS:
             if self.__dict__.get(kind, but) is not but:
                 self.__dict__[kind].pop(name, None)
+                if kind == "_buffers":
+                    self._transient.discard(name)
+    def __home(self, kind, name, seen):
+        what, home = _KINDS[kind][0], self.__dict__.get(kind)
+        if home is None:
+            raise AttributeError(f"cannot assign {what} before "
+                                 "Module.__init__() call")
+        if name is None:
+            return home
+        if "." in name:
+            raise KeyError(f'{what} name can\'t contain ".", got: {name}')
+        if not name:
+            raise KeyError(f'{what} name can\'t be empty string ""')
+        if hasattr(seen, name) and name not in home:
+            raise KeyError(f"attribute {name!r} already exists")
+        return home
+
+    def __register(self, kind, name, value):
+        what, wanted, words = _KINDS[kind]
+        if not isinstance(name, str):
+            raise TypeError(f"{what} name should be a string. "
+                            f"Got {_typename(name)}")
+        home = self.__home(kind, name, self)
+        if value is not None and not isinstance(value, wanted):
+            raise TypeError(f"cannot assign {_typename(value)!r} object to "
+                            f"{what} {name!r} ({words} or None required)")
+        home[name] = value
     def __getattr__(self, name):
         for kind in ("_parameters", "_modules", "_buffers"):
             if name in self.__dict__.get(kind, ()):
@@ -90,25 +110,21 @@ class Module:
         return [*super().__dir__(), *self._parameters, *self._modules,
                 *self._buffers]
 
-    def register_parameter(self, name, parameter):
+    def register_parameter(self, name, param):
         """Register a Parameter, or None as a place for one."""
-        self.__forget(name, self._parameters)
-        self._parameters[name] = parameter
+        self.__register("_parameters", name, param)
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Register a tensor that is saved but not trained."""
-        self.__forget(name, self._buffers)
-        self._buffers[name] = tensor
-        if not persistent:
-            self._transient.add(name)
+        """Register a tensor that is saved (if persistent), not trained."""
+        self.__register("_buffers", name, tensor)
+        (self._transient.discard if persistent
+         else self._transient.add)(name)
 
     def add_module(self, name, module):
-        """Register a child under a name that need not be an attribute."""
+        """Register a child under a name that need not be an identifier."""
         if not isinstance(module, (Module, type(None))):
-            raise TypeError(f"{type(self).__name__}: expected a Module, "
-                            f"got {type(module).__name__}")
-        self.__forget(name, self._modules)
-        self._modules[name] = module
+            raise TypeError(f"{_typename(module)} is not a Module subclass")
+        self.__register("_modules", name, module)
 
     register_module = add_module
     # layers: walks over a module
@@ -183,9 +199,14 @@ class Module:
         own = self.state_dict()
         missing = [n for n in own if n not in state]
         unexpected = [n for n in state if n not in own]
+        strange = {n: _typename(state[n]) for n in own
+                   if n in state and not isinstance(state[n], Tensor)}
         wrong = [f"size mismatch for {n}: expected {list(own[n].shape)}, "
                  f"got {list(state[n].shape)}" for n in own
-                 if n in state and own[n].shape != state[n].shape]
+                 if n in state and n not in strange
+                 and own[n].shape != state[n].shape]
+        wrong += [f"no tensor for {n}: got {kind}"
+                  for n, kind in strange.items()]
         if strict and missing:
             wrong.append("missing keys: " + ", ".join(missing))
         if strict and unexpected:
@@ -345,6 +366,17 @@ class Module:
     def share_memory(self):
         """Nothing changes: threads share everything anyway."""
         return self
+
+
+_KINDS = {"_parameters": ("parameter", Parameter, "nn.Parameter"),
+          "_modules": ("module", Module, "nn.Module"),
+          "_buffers": ("buffer", Tensor, "Tensor")}
+
+
+def _typename(x):
+    kind = type(x)
+    return kind.__qualname__ if kind.__module__ == "builtins" \
+        else f"{kind.__module__}.{kind.__qualname__}"
 
 
 class IncompatibleKeys(namedtuple(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "layers": edit that, not this file.
 """Dataset, DataLoader and what lies between."""
+import warnings
 from .. import _C
 from .._C import Tensor
 
@@ -48,6 +49,8 @@ class Subset(Dataset):
 
 def default_collate(items):
     """One batch of a list of items of equal structure."""
+    if len(items) == 0:
+        raise IndexError("default_collate: the batch has no items")
     first = items[0]
     if isinstance(first, Tensor):
         return _C.stack(items, 0)
@@ -65,6 +68,10 @@ def default_collate(items):
             else columns
     if isinstance(first, (str, bytes)):
         return items
+    if not isinstance(first, (int, float)):
+        raise TypeError("default_collate: batch must contain tensors, "
+                        "numpy arrays, numbers, dicts or lists; found "
+                        f"{type(first)}")
     return _C.tensor(items, dtype=_C.float64
                      if isinstance(first, float) else None)
 
@@ -88,6 +95,12 @@ def _maker_of_batches(dataset):
         if "__getitem__" in vars(kind):
             return None
     return None
+
+
+def _expect_positive(name, n):
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"DataLoader: {name} must be a positive "
+                         f"integer, got {n!r}")
 
 
 class Sampler:
@@ -114,6 +127,8 @@ class RandomSampler(Sampler):
                  num_samples=None, generator=None):
         self.data_source, self.replacement = data_source, replacement
         self.num_samples, self.generator = num_samples, generator
+        if num_samples is not None:
+            _expect_positive("num_samples", num_samples)
 
     def __len__(self):
         return len(self.data_source) if self.num_samples is None \
@@ -121,6 +136,9 @@ class RandomSampler(Sampler):
 
     def __iter__(self):
         n = len(self.data_source)
+        if n == 0 and len(self) > 0:
+            raise ValueError(f"RandomSampler: {len(self)} samples "
+                             "cannot be drawn from no items")
         if self.replacement:
             return iter(_C.randint(0, n, (len(self),),
                         generator=self.generator).tolist())
@@ -145,9 +163,7 @@ class BatchSampler(Sampler):
     """Lists of batch_size indices of another sampler."""
 
     def __init__(self, sampler, batch_size, drop_last):
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise ValueError("DataLoader: batch_size must be a "
-                             f"positive integer, got {batch_size!r}")
+        _expect_positive("batch_size", batch_size)
         self.sampler, self.batch_size = sampler, batch_size
         self.drop_last = drop_last
 
@@ -167,8 +183,36 @@ class IterableDataset(Dataset):
         raise NotImplementedError
 
 
+def _warn_of(workers, pin_memory, given, timeout, prefetch):
+    if workers < 0 or timeout < 0 or (prefetch or 0) < 0:
+        raise ValueError("DataLoader: num_workers, timeout and "
+                         "prefetch_factor should be non-negative")
+    for name, value in given.items():
+        if value and not workers:
+            raise ValueError(f"DataLoader: {name} option needs "
+                             "num_workers > 0")
+    if workers:
+        warnings.warn(f"DataLoader: num_workers={workers} has no "
+                      "effect yet, nor have the options of workers: "
+                      "batches are made in this process when they are "
+                      "asked for", stacklevel=3)
+    if pin_memory:
+        warnings.warn("DataLoader: pin_memory has no effect: no memory "
+                      "is pinned", stacklevel=3)
+
+
 class DataLoader:
-    """Batches of a dataset, in order, shuffled or sampled."""
+    """Batches of a dataset, in order, shuffled or sampled.
+
+    Batches are made when they are asked for, in the thread that asks.
+    With num_workers > 0 or pin_memory it is so too, and a warning says
+    it; worker_init_fn, prefetch_factor, persistent_workers, timeout and
+    multiprocessing_context are for workers, and there are none.
+
+    What a dataset, a sampler or collate_fn raises is raised where the
+    batch was asked for, and the next batch may be asked for afterwards.
+    """
+    # layers: method that makes a loader
 
     def __init__(self, dataset, batch_size=1, shuffle=None,
                  sampler=None, batch_sampler=None, num_workers=0,
@@ -177,6 +221,21 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *,
                  prefetch_factor=None, persistent_workers=False,
                  pin_memory_device=""):
+        _warn_of(num_workers, pin_memory, {
+            "prefetch_factor": prefetch_factor is not None,
+            "persistent_workers": persistent_workers,
+            "multiprocessing_context": multiprocessing_context},
+            timeout, prefetch_factor)
+        if batch_sampler is not None and (
+                batch_size != 1 or shuffle or drop_last
+                or sampler is not None):
+            raise ValueError("DataLoader: batch_sampler option is "
+                             "mutually exclusive with batch_size, "
+                             "shuffle, sampler, and drop_last")
+        if batch_size is None and drop_last:
+            raise ValueError("DataLoader: batch_size=None makes no "
+                             "batches and is mutually exclusive with "
+                             "drop_last")
         stream = isinstance(dataset, IterableDataset)
         given = sampler is not None or batch_sampler is not None
         if given + bool(shuffle) + stream > 1:
@@ -202,21 +261,42 @@ class DataLoader:
 
     def __iter__(self):
         if self.batch_sampler is not None:
-            return map(self._batch, iter(self.batch_sampler))
+            return _Each(self._batch, iter(self.batch_sampler))
         items = iter(self.dataset) if self._stream else \
-            map(self.dataset.__getitem__, iter(self.sampler))
-        return map(self.collate_fn or default_convert, items)
+            _Each(self.dataset.__getitem__, iter(self.sampler))
+        return _Each(self.collate_fn or default_convert, items)
 
     def _batch(self, indices):
         if self._stream:
             return (self.collate_fn or default_collate)(indices)
         batch = _maker_of_batches(self.dataset)
         if batch is not None and self.collate_fn is None:
-            return batch(_C.tensor(indices))
+            try:
+                return batch(_C.tensor(list(indices)))
+            except IndexError:
+                pass            # an item may be counted from the end
         several = getattr(self.dataset, "__getitems__", None)
         items = several(indices) if several else \
             [self.dataset[i] for i in indices]
         return (self.collate_fn or default_collate)(items)
+
+
+class _Each:
+    """function(item) for each item, also after one that raised."""
+
+    def __init__(self, function, items):
+        self.function, self.items = function, items
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        item = next(self.items)
+        try:
+            return self.function(item)
+        except StopIteration as error:
+            raise RuntimeError("DataLoader: the dataset or collate_fn "
+                               "raised StopIteration") from error
 # strangers: further datasets
 import bisect
 import itertools
