@@ -98,23 +98,12 @@ static bool measure_nested(builder *b, PyObject *data, int depth)
     return good;
 }
 /* values: function write_element */
-static bool holds(td_dtype wanted, td_scalar s)
-{
-    const int bits = 8 * (int)td_dtype_size(wanted);
-    const double v = td_scalar_double(s);
-    if (wanted == TD_UINT8)
-        return v > -256 && v < 256;
-    return wanted == TD_BOOL || td_dtype_is_floating(wanted)
-        || (wanted == TD_INT64 && s.kind != TD_SCALAR_FLOAT)
-        || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
-}
-
 static bool write_element(builder *b, PyObject *data)
 {
     td_scalar s;
     if (!leaf_value(data, &s))
         return false;
-    if (!holds(b->wanted, s))
+    if (!td_scalar_fits(s, b->wanted))
         return PyErr_Format(PyExc_RuntimeError, "tensor: %S does not "
                             "fit %s", data, td_dtype_name(b->wanted));
     if (b->dtype == TD_BOOL)

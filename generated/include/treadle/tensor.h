@@ -119,6 +119,7 @@ TD_API bool td_set_default_dtype(td_dtype dtype);
 
 TD_API double td_scalar_double(td_scalar s);
 TD_API int64_t td_scalar_int(td_scalar s);         /* truncates */
+TD_API bool td_scalar_fits(td_scalar value, td_dtype dtype);
 
 /* printing: prototypes of tensors */
 TD_API int td_rank(const td_tensor *x);
