@@ -219,6 +219,8 @@ static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
         td_release(x);
         x = NULL;
     }
+    for (Py_ssize_t i = 0; x && from == TD_BOOL && i < view.len; i++)
+        ((bool *)td_data(x))[i] = ((unsigned char *)td_data(x))[i] != 0;
     PyBuffer_Release(&view);
     if (x == NULL || dtype == TD_DTYPE_NONE || dtype == from)
         return x;
@@ -256,6 +258,17 @@ static bool element_strides(const Py_buffer *view, td_dims *strides)
             "are not aligned cannot be shared; pass a copy");
     return aligned;
 }
+
+static bool shares_truths(const Py_buffer *view, td_dtype dtype,
+                          const td_dims *shape, const td_dims *strides)
+{
+    if (dtype != TD_BOOL
+        || td_holds_truths(view->buf, shape, strides->at))
+        return true;
+    PyErr_SetString(PyExc_ValueError, "from_numpy: bools of other "
+        "bytes than 0 and 1 cannot be shared; pass a copy");
+    return false;
+}
 PyObject *from_numpy(PyObject *module, PyObject *data)
 {
     td_dims shape, strides;
@@ -270,12 +283,13 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
         return NULL;
     }
     td_tensor *x = NULL;
-    if (!element_strides(view, &strides))
-        release_buffer(view);
-    else
+    if (element_strides(view, &strides)
+        && shares_truths(view, dtype, &shape, &strides))
         x = td_from_memory(view->buf, shape, strides,
                            (td_tensor_options){ .dtype = dtype },
                            release_buffer, view);
+    if (x == NULL)
+        release_buffer(view);
     return wrap(PyModule_GetState(module), x);
 }
 /* values: function new_tensor */

@@ -106,18 +106,21 @@ static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
 }
 
 /* operators: function holds_ends */
-static bool holds_ends(const td_call *call, const td_tensor *x,
-                       double first, double last)
+static bool holds_ends(const td_call *call, td_tensor *x, double first,
+                       double last)
 {
+    const char *op = call->op->name;
     const double least = first < last ? first : last;
-    const double most = first < last ? last : first;
-    if (td_numel(x) == 0)
-        return true;
+    if (x == NULL || td_numel(x) == 0)
+        return x != NULL;
     if (x->dtype == TD_UINT8 && least < 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "%.17g does "
-                       "not fit uint8", least);
-    return td_check_fits(call->op->name, td_float(least), x->dtype)
-        && td_check_fits(call->op->name, td_float(most), x->dtype);
+        td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit uint8",
+                least);
+    else if (td_check_fits(op, td_float(first), x->dtype))
+        td_check_fits(op, td_float(last), x->dtype);
+    if (td_failed())
+        td_discard(x);
+    return !td_failed();
 }
 
 /* operators: function write_progression */
@@ -195,9 +198,10 @@ bool arange_kernel(td_call *call)
                               : td_default_dtype(), cpu);
     const double last = td_scalar_double(from)
                       + (double)(n - 1) * td_scalar_double(by);
-    return x && ((whole && x->dtype == TD_INT64)
-                 || holds_ends(call, x, td_scalar_double(from), last))
-        && write_progression(x, whole, from, by)
+    const bool exact = x && whole && x->dtype == TD_INT64;
+    if (!exact && !holds_ends(call, x, td_scalar_double(from), last))
+        return false;
+    return write_progression(x, whole, from, by)
         && td_return(call, td_sent(x, device_wanted(call)));
 }
 bool linspace_kernel(td_call *call)
@@ -210,7 +214,7 @@ bool linspace_kernel(td_call *call)
                        "%lld is negative", (long long)n);
     td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
                               cpu);
-    if (x == NULL || !holds_ends(call, x, from, n > 1 ? to : from))
+    if (!holds_ends(call, x, from, n > 1 ? to : from))
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */

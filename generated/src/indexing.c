@@ -914,7 +914,7 @@ static int64_t count_classes(td_tensor *input, int64_t given)
     const int64_t most = td_item_int(td_max(input));
     if (!td_failed() && least < 0)
         td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
-                "hold no negative class, got %lld", (long long)least);
+                "hold classes from 0 on, got %lld", (long long)least);
     if (!td_failed() && given > 0 && most >= given)
         td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
                 "hold classes below num_classes = %lld, got %lld",

@@ -198,8 +198,13 @@ TD_API td_tensor *td_full_like(td_tensor *x, td_scalar value,
 TD_API td_tensor *td_from_data(const void *data, td_dims shape,
                                td_tensor_options o);
 
-/* Shares `data`; strides in elements.  `release(context)` is called
-   once when the last handle goes, and not at all if this fails. */
+/* Is every byte of these bools 0 or 1, as a tensor's are? */
+TD_API bool td_holds_truths(const void *data, const td_dims *shape,
+                            const int64_t *strides);
+
+/* Shares `data`; strides in elements.  Bools must hold truths.
+   `release(context)` is called once when the last handle goes, and not
+   at all if this fails. */
 TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
                                  void (*release)(void *),

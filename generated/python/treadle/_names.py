@@ -242,6 +242,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
     data = data[offset:offset + n * size]
     x = _C.tensor(data) if data.readonly else _C.from_numpy(data)
     x = x if x.data_ptr() % size == 0 else x.clone()
+    if dtype is _C.bool and x.max() > 1:
+        x = x.clamp(max=1)
     return _C._over_storage(x, dtype, (n,), (1,), 0) \
         .requires_grad_(requires_grad)
 
