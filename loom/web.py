@@ -153,7 +153,7 @@ OPERATOR_TABLES = """
 #include "documentation.inc"
 #include "rules.inc"
 #define UNARY_RULE(name, gradient, saves) RULE(name, gradient, saves)
-#define BINARY_RULE(name, first, second, saves) RULE(name, first, saves)
+#define BINARY_RULE(name, first, second, ...) RULE(name, first, 0)
 #include "elementwise.inc"
 #include "samples.inc"
 """

@@ -36,7 +36,7 @@
 #define GRADIENT_2(name, gradient)                                    \
     AS_TYPE(name, 4, NAME(g, 0) NAME(a, 1) NAME(b, 2) NAME(y, 3),     \
             gradient)
-#define BINARY_RULE(name, gradient_a, gradient_b, saves)              \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...)                \
     GRADIENT_2(name##_gradient_a, gradient_a)                         \
     GRADIENT_2(name##_gradient_b, gradient_b)
 #include "../src/elementwise.inc"

@@ -98,23 +98,12 @@ static bool measure_nested(builder *b, PyObject *data, int depth)
     return good;
 }
 /* values: function write_element */
-static bool holds(td_dtype wanted, td_scalar s)
-{
-    const int bits = 8 * (int)td_dtype_size(wanted);
-    const double v = td_scalar_double(s);
-    if (wanted == TD_UINT8)
-        return v > -256 && v < 256;
-    return wanted == TD_BOOL || td_dtype_is_floating(wanted)
-        || (wanted == TD_INT64 && s.kind != TD_SCALAR_FLOAT)
-        || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
-}
-
 static bool write_element(builder *b, PyObject *data)
 {
     td_scalar s;
     if (!leaf_value(data, &s))
         return false;
-    if (!holds(b->wanted, s))
+    if (!td_scalar_fits(s, b->wanted))
         return PyErr_Format(PyExc_RuntimeError, "tensor: %S does not "
                             "fit %s", data, td_dtype_name(b->wanted));
     if (b->dtype == TD_BOOL)
@@ -230,6 +219,8 @@ static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
         td_release(x);
         x = NULL;
     }
+    for (Py_ssize_t i = 0; x && from == TD_BOOL && i < view.len; i++)
+        ((bool *)td_data(x))[i] = ((unsigned char *)td_data(x))[i] != 0;
     PyBuffer_Release(&view);
     if (x == NULL || dtype == TD_DTYPE_NONE || dtype == from)
         return x;
@@ -267,6 +258,17 @@ static bool element_strides(const Py_buffer *view, td_dims *strides)
             "are not aligned cannot be shared; pass a copy");
     return aligned;
 }
+
+static bool shares_truths(const Py_buffer *view, td_dtype dtype,
+                          const td_dims *shape, const td_dims *strides)
+{
+    if (dtype != TD_BOOL
+        || td_holds_truths(view->buf, shape, strides->at))
+        return true;
+    PyErr_SetString(PyExc_ValueError, "from_numpy: bools of other "
+        "bytes than 0 and 1 cannot be shared; pass a copy");
+    return false;
+}
 PyObject *from_numpy(PyObject *module, PyObject *data)
 {
     td_dims shape, strides;
@@ -280,11 +282,12 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
         PyMem_Free(view);
         return NULL;
     }
-    td_tensor *x = element_strides(view, &strides)
-        ? td_from_memory(view->buf, shape, strides,
-                         (td_tensor_options){ .dtype = dtype },
-                         release_buffer, view)
-        : NULL;
+    td_tensor *x = NULL;
+    if (element_strides(view, &strides)
+        && shares_truths(view, dtype, &shape, &strides))
+        x = td_from_memory(view->buf, shape, strides,
+                           (td_tensor_options){ .dtype = dtype },
+                           release_buffer, view);
     PyObject *result = wrap(PyModule_GetState(module), x);
     if (x == NULL)
         release_buffer(view);

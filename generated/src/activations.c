@@ -9,11 +9,6 @@
 #include <string.h>
 #include <treadle/elementwise.h>
 
-static int category(td_dtype dtype)
-{
-    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
-}
-
 /* activations: functions that run a formula */
 enum {
 #define FORMULA(name, parameters, text, doc) FORMULA_##name,
@@ -122,9 +117,8 @@ bool masked_fill_kernel(td_call *call)
     if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
         return td_fail(TD_ERROR_RUNTIME, "masked_fill", "the value "
             "must have rank 0, got %d", v->as.tensor->rank);
-    if (category(x->dtype) == 1 && !(fabs(value) < 0x1p63))
-        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "%g does not "
-                       "fit %s", value, td_dtype_name(x->dtype));
+    if (!td_check_fits("masked_fill", td_float(value), x->dtype))
+        return false;
     td_tensor *fill = v->kind == TD_TENSOR
         ? td_to(v->as.tensor, x->dtype)
         : td_full(TD_RANK_0, v->as.scalar, same);

@@ -962,8 +962,10 @@ static int letters_in(const char *at)
 static bool read_subscript(const char **at, int rank, term *t)
 {
     int dots = rank - letters_in(*at);
-    bool ok = dots >= 0 && rank <= TD_MAX_RANK;
+    bool ok = dots >= 0;
     t->n = 0;
+    if (rank > TD_MAX_RANK)
+        return too_many(rank);
     for (; ok && **at && **at != ',' && **at != '-'; ++*at) {
         if (is_letter(**at)) {
             t->letter[t->n++] = **at;

@@ -41,6 +41,7 @@ typedef struct td_edge {
     td_tensor *leaf;            /* strong: or the leaf that it is */
     int slot;                   /* which result of `node` it is */
     td_dtype dtype;
+    td_device device;
     td_dims shape;
     td_scalar scalar;           /* the operand, if it was a number */
     td_saved saved;             /* the operand, if the rule needs it */
@@ -104,16 +105,17 @@ typedef enum {
 /* graph: struct td_rule_entry */
 #define SAVES_INPUT(i) (UINT32_C(1) << (i))
 #define SAVES_OUTPUT(k) (UINT32_C(1) << (16 + (k)))
-#define MUTATES (UINT32_C(1) << 30)
-#define SAVES_CROSSED (UINT32_C(1) << 31)
-#define SAVES_OTHER (SAVES_CROSSED | SAVES_INPUT(0) | SAVES_INPUT(1))
+#define SAVES_OTHER SAVES_INPUT(1), SAVES_INPUT(0)
+#define MUTATES (UINT32_C(1) << 31)
+
+enum { TD_MASKS = 4 };
 
 typedef bool td_rule(struct td_backward_pass *b);
 
 typedef struct td_rule_entry {
     td_rule_kind kind;
     td_rule *apply;
-    uint32_t saves;
+    uint32_t saves[TD_MASKS];   /* for the gradient of each operand */
 } td_rule_entry;
 /* hooks: prototypes of the graph */
 typedef enum {
@@ -176,6 +178,7 @@ void td_watch(td_tensor *x, td_node *old, int slot);
 td_tensor *td_hold_watcher(td_node *node, int slot);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
+uint32_t td_saves(const td_op *op, const td_call *call);
 bool td_needs(const td_backward_pass *b, int i);
 td_tensor *td_saved_input(const td_backward_pass *b, int i);
 td_tensor *td_saved_output(const td_backward_pass *b, int k);
@@ -197,7 +200,7 @@ bool td_is_packed(const void *saved);
 td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                              const td_saved *saved);
 /* graph: prototypes of all rules */
-#define RULE(name, function, saves) td_rule function;
+#define RULE(name, function, ...) td_rule function;
 #define NO_RULE(name)
 #define COMPOSITE(name)
 #include "rules.inc"

@@ -451,7 +451,9 @@ static td_tensor *seed_of(const char *operation, td_tensor *root,
                 (long long)td_numel(root));
     else if (seed == NULL)
         return td_ones_like(root, (td_tensor_options)TD_DEFAULTS);
-    else
+    else if (seed->dtype != root->dtype)
+        seed = td_to(seed, root->dtype);
+    if (!td_failed())
         td_same_kind(operation, seed, root);
     return td_failed() ? NULL : seed;
 }

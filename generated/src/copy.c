@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "views": edit that, not this file. */
+#include <stdio.h>
 #include <string.h>
 #include "device.h"
 #include "parallel.h"
@@ -164,11 +165,13 @@ static bool joins(const char *op, const td_tensor *a,
         same = d == dim || a->shape[d] == b->shape[d];
     if (same)
         return true;
-    char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
+    char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT], along[40] = "";
+    if (dim >= 0)
+        snprintf(along, sizeof along, " but for dimension %d", dim);
     return td_fail(TD_ERROR_RUNTIME, op, "tensor %d has shape %s, "
-                   "which does not join %s along dimension %d", number,
+                   "expected %s as the first%s", number,
                    td_shape_text(b, left), td_shape_text(a, right),
-                   dim);
+                   along);
 }
 static bool first_of_list(td_call *call, int more, td_tensor **first,
                           int *dim)
@@ -185,8 +188,9 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     const int rank = (*first)->rank + more;
     /* views: refuse ranks that cannot be joined */
     if (rank > TD_MAX_RANK || rank == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "tensors of "
-                       "rank %d cannot be joined", (*first)->rank);
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the result would "
+                       "have %d dimensions, expected 1 to %d", rank,
+                       TD_MAX_RANK);
     return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
                        rank, dim);
 }
@@ -360,8 +364,9 @@ bool index_select_kernel(td_call *call)
 static bool fill_with(td_call *call, td_scalar value)
 {
     td_tensor *x = call->in[0].as.tensor;
-    return td_writes_alone(call->op->name, x) && td_fill_all(x, value)
-        && changed(call, x);
+    return td_writes_alone(call->op->name, x)
+        && td_check_fits(call->op->name, value, x->dtype)
+        && td_fill_all(x, value) && changed(call, x);
 }
 
 bool fill__kernel(td_call *call)

@@ -15,6 +15,25 @@ static void store(td_dtype dtype, void *at, td_scalar value)
                floating ? (const void *)&real : &whole, 1, 1);
 }
 
+/* operators: function td_scalar_fits */
+bool td_scalar_fits(td_scalar value, td_dtype dtype)
+{
+    const int bits = 8 * (int)td_dtype_size(dtype);
+    const double v = td_scalar_double(value);
+    if (dtype == TD_UINT8)
+        return v > -256 && v < 256;
+    return dtype == TD_BOOL || td_dtype_is_floating(dtype)
+        || (dtype == TD_INT64 && value.kind != TD_SCALAR_FLOAT)
+        || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
+}
+
+bool td_check_fits(const char *op, td_scalar value, td_dtype dtype)
+{
+    return td_scalar_fits(value, dtype)
+        || td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit %s",
+                   td_scalar_double(value), td_dtype_name(dtype));
+}
+
 /* operators: function td_fill_all */
 bool td_fill_all(td_tensor *x, td_scalar value)
 {
@@ -86,6 +105,24 @@ static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
     return (int64_t)(way / step + (way % step != 0));
 }
 
+/* operators: function holds_ends */
+static bool holds_ends(const td_call *call, td_tensor *x, double first,
+                       double last)
+{
+    const char *op = call->op->name;
+    const double least = first < last ? first : last;
+    if (x == NULL || td_numel(x) == 0)
+        return x != NULL;
+    if (x->dtype == TD_UINT8 && least < 0)
+        td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit uint8",
+                least);
+    else if (td_check_fits(op, td_float(first), x->dtype))
+        td_check_fits(op, td_float(last), x->dtype);
+    if (td_failed())
+        td_discard(x);
+    return !td_failed();
+}
+
 /* operators: function write_progression */
 static void *element(td_tensor *x, int64_t i)
 {
@@ -118,7 +155,9 @@ static bool write_progression(td_tensor *x, bool whole, td_scalar from,
 static bool constant(td_call *call, td_dtype dtype, td_scalar value)
 {
     td_tensor *x = new_sized(call, dtype);
-    return td_return(call, x) && td_fill_all(x, value);
+    return td_return(call, x)
+        && td_check_fits(call->op->name, value, x->dtype)
+        && td_fill_all(x, value);
 }
 
 bool empty_kernel(td_call *call)
@@ -157,7 +196,12 @@ bool arange_kernel(td_call *call)
                               td_scalar_int(by));
     td_tensor *x = new_tensor(call, TD_DIMS(n), whole ? TD_INT64
                               : td_default_dtype(), cpu);
-    return x && write_progression(x, whole, from, by)
+    const double last = td_scalar_double(from)
+                      + (double)(n - 1) * td_scalar_double(by);
+    const bool exact = x && whole && x->dtype == TD_INT64;
+    if (!exact && !holds_ends(call, x, td_scalar_double(from), last))
+        return false;
+    return write_progression(x, whole, from, by)
         && td_return(call, td_sent(x, device_wanted(call)));
 }
 bool linspace_kernel(td_call *call)
@@ -170,7 +214,7 @@ bool linspace_kernel(td_call *call)
                        "%lld is negative", (long long)n);
     td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
                               cpu);
-    if (x == NULL)
+    if (!holds_ends(call, x, from, n > 1 ? to : from))
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */

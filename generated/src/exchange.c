@@ -3,6 +3,7 @@
 #include <treadle/exchange.h>
 #include <string.h>
 #include <treadle/compile.h>
+#include "device.h"
 #include "tensor.h"
 /* exchange: structures of DLPack */
 typedef struct {
@@ -150,7 +151,7 @@ typedef struct {
     char *data;
     td_dtype dtype;
     td_dims shape, strides;
-    bool shareable;         /* aligned, no stride runs backwards */
+    bool shareable;         /* aligned, forwards, truths are ones */
 } borrowed;
 
 static bool read_borrowed(const dl_tensor *t, borrowed *b)
@@ -171,6 +172,8 @@ static bool read_borrowed(const dl_tensor *t, borrowed *b)
     b->shareable = (uintptr_t)b->data % td_dtype_size(b->dtype) == 0;
     for (int d = 0; d < t->rank; d++)
         b->shareable &= b->strides.at[d] >= 0;
+    if (b->dtype == TD_BOOL)
+        b->shareable &= td_holds_truths(b->data, &b->shape, b->strides.at);
     b->shareable |= numel == 0;
     return true;
 }
@@ -189,8 +192,9 @@ static td_tensor *copy_borrowed(const borrowed *b)
         int64_t from = 0;
         for (int d = 0; d < b->shape.count; d++)
             from += index[d] * b->strides.at[d];
-        memcpy((char *)td_at(x) + i * (int64_t)size,
-               b->data + from * (int64_t)size, size);
+        char *to = (char *)td_at(x) + i * (int64_t)size;
+        memcpy(to, b->data + from * (int64_t)size, size);
+        *to = b->dtype == TD_BOOL ? *to != 0 : *to;
     }
     return x;
 }
@@ -212,8 +216,9 @@ td_tensor *td_from_dlpack(void *managed, bool versioned,
         return NULL;
     }
     if (!b.shareable && copy.given && !copy.value) {
-        td_fail(TD_ERROR_VALUE, "from_dlpack", "memory that is misaligned "
-                "or runs backwards can only be copied");
+        td_fail(TD_ERROR_VALUE, "from_dlpack", "memory that is "
+                "misaligned, runs backwards or has other bools than 0 and "
+                "1 can only be copied");
         return NULL;
     }
     if (b.shareable && !forced)
@@ -270,6 +275,10 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
     if (td_failed() || !td_dims_numel("storage", &shape, &numel)
         || !inside(bytes, td_dtype_size(dtype), shape, strides, offset))
         return NULL;
+    if (dtype == TD_BOOL && td_on_host(bytes) && !td_holds_truths(
+            (char *)bytes->storage->data + offset, &shape, strides.at))
+        return td_fail(TD_ERROR_VALUE, "storage", "bools of other "
+                       "bytes than 0 and 1"), NULL;
     td_tensor *y = td_tensor_alias(bytes);
     if (y == NULL)
         return NULL;

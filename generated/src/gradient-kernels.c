@@ -11,7 +11,7 @@
     TD_LOOP_4(f##_f64, double, double, g, a, b, y, gradient)
 #define UNARY_RULE(name, gradient, saves)                             \
     LOOPS_1(name##_gradient, gradient)
-#define BINARY_RULE(name, gradient_a, gradient_b, saves)              \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...)                \
     LOOPS_2(name##_gradient_a, gradient_a)                            \
     LOOPS_2(name##_gradient_b, gradient_b)
 #include "elementwise.inc"
@@ -23,7 +23,7 @@
 const td_gradient_level TD_ISA(td_gradients) = { {
 #define UNARY_RULE(name, gradient, saves) \
     [TD_GRADIENT_##name] = { LOOPS(name##_gradient) },
-#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...) \
     [TD_GRADIENT_##name] = { LOOPS(name##_gradient_a), \
                              LOOPS(name##_gradient_b) },
 #include "elementwise.inc"

@@ -14,7 +14,7 @@ enum { BIND_G, BIND_X, BIND_A = BIND_X, BIND_B, BIND_Y, TD_BINDINGS };
 const td_gradient_row td_gradient_rows[TD_OP_COUNT + 1] = {
 #define UNARY_RULE(name, gradient, saves) \
     [TD_OP_##name] = { TD_GRADIENT_##name, { #gradient, NULL } },
-#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...) \
     [TD_OP_##name] = { TD_GRADIENT_##name, \
                        { #gradient_a, #gradient_b } },
 #include "elementwise.inc"
@@ -25,9 +25,10 @@ static const td_gradient_row *row_of(const td_op *op)
     return &td_gradient_rows[op - td_ops];
 }
 /* rules: function bind */
-static void bind(td_backward_pass *b, int operands, td_value *value)
+static void bind(td_backward_pass *b, int operands, int wanted,
+                 td_value *value)
 {
-    const uint32_t saves = td_rule_of(b->node->op)->saves;
+    const uint32_t saves = td_rule_of(b->node->op)->saves[wanted];
     value[BIND_G] = td_v_tensor(b->grad[0]);
     for (int i = 0; i < 2; i++)
         if (i < operands && saves & SAVES_INPUT(i))
@@ -127,10 +128,10 @@ static bool elementwise_rule(td_backward_pass *b, int operands)
     td_value value[TD_BINDINGS];
     const bool as_loop = !b->create_graph && !td_self()->watched
                       && !td_self()->symbolic;
-    bind(b, operands, value);
     for (int i = 0; i < operands && !td_failed(); i++) {
         if (!td_needs(b, i))
             continue;
+        bind(b, operands, i, value);
         b->grad_in[i] = as_loop
             ? run_gradient(b, row, i, operands, value)
             : evaluate_gradient(b, row, i, value);

@@ -9,7 +9,7 @@
 
 enum {
 #define UNARY_RULE(name, gradient, saves) TD_GRADIENT_##name,
-#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...) \
     TD_GRADIENT_##name,
 #include "elementwise.inc"
     TD_GRADIENT_COUNT

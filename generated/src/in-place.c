@@ -338,11 +338,10 @@ static const td_op *plain_form(const td_op *op)
     return at > 0 ? &td_ops[at - 1] : NULL;
 }
 
-static bool saves_first(const td_op *op)
+static bool saves_first(const td_op *op, const td_call *call)
 {
-    const td_rule_entry *rule = td_rule_of(op);
-    return rule->kind != TD_RULE_FUNCTION
-        || rule->saves & (SAVES_INPUT(0) | SAVES_INPUT(1));
+    return td_rule_of(op)->kind != TD_RULE_FUNCTION
+        || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
 }
 
 static int category(td_dtype dtype)
@@ -378,7 +377,8 @@ bool td_change_by_copy(td_call *call)
     if (records && !td_may_change(call))
         return false;
     td_scope_begin();
-    td_tensor *old = records && saves_first(op) ? td_clone(x) : x;
+    td_tensor *old = records && saves_first(op, call) ? td_clone(x)
+                                                    : x;
     for (int i = 0; i < call->n_in; i++) {
         in[i] = call->in[i];
         if (in[i].kind == TD_TENSOR && in[i].as.tensor == x)

@@ -301,11 +301,14 @@ static bool read_places(const td_call *call, place_list *l)
     const char *op = call->op->name;
     if (!is_index(op, index) || !dim_of(call, &l->dim))
         return false;
-    if (covers < 1 || covers > x->rank - l->dim
-        || x->rank - covers + index->rank > TD_MAX_RANK)
+    if (covers < 1 || covers > x->rank - l->dim)
         return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d "
-            "on, replaced by %d, do not fit rank %d",
-            (long long)covers, l->dim, index->rank, x->rank);
+            "on do not fit rank %d", (long long)covers, l->dim,
+            x->rank);
+    if (x->rank - covers + index->rank > TD_MAX_RANK)
+        return td_fail(TD_ERROR_RUNTIME, op, "the result would have "
+            "%d dimensions, at most %d are possible",
+            x->rank - (int)covers + index->rank, TD_MAX_RANK);
     l->covers = (int)covers;
     l->shape = TD_RANK_0;
     for (int d = 0; d < l->dim; d++)
@@ -899,20 +902,23 @@ bool embedding_kernel(td_call *call)
 /* indexing: kernel one_hot */
 static int64_t count_classes(td_tensor *input, int64_t given)
 {
-    if (td_self()->symbolic || (td_numel(input) == 0 && given > 0))
+    const bool none = td_numel(input) == 0;
+    if (given == 0 || given < -1 || (none && given < 0))
+        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'num_classes' "
+                "must be above 0, or -1 to infer it from elements of "
+                "'input'; got %lld and %lld elements",
+                (long long)given, (long long)td_numel(input));
+    if (td_failed() || td_self()->symbolic || none)
         return given;
-    if (td_numel(input) == 0 || given == 0 || given < -1) {
-        td_fail(TD_ERROR_RUNTIME, "one_hot", "the number of classes of "
-            "%lld elements cannot be %lld", (long long)td_numel(input),
-            (long long)given);
-        return 0;
-    }
     const int64_t least = td_item_int(td_min(input));
     const int64_t most = td_item_int(td_max(input));
-    if (!td_failed() && (least < 0 || (given > 0 && most >= given)))
-        td_fail(TD_ERROR_RUNTIME, "one_hot", "the classes go from %lld "
-                "to %lld, expected 0 to %lld", (long long)least,
-                (long long)most, (long long)given - 1);
+    if (!td_failed() && least < 0)
+        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
+                "hold classes from 0 on, got %lld", (long long)least);
+    if (!td_failed() && given > 0 && most >= given)
+        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
+                "hold classes below num_classes = %lld, got %lld",
+                (long long)given, (long long)most);
     return given > 0 ? given : most + 1;
 }
 

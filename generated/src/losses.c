@@ -360,20 +360,23 @@ bool cross_entropy_backward_kernel(td_call *call)
 }
 /* losses: rules of losses */
 /* losses: function loss_of */
+static td_tensor *if_saved(const td_backward_pass *b, int i)
+{
+    return b->node->in[i].saved.tensor ? td_saved_input(b, i) : NULL;
+}
+
 /* The call whose scores are input `first` of the node of b. */
 static loss_call loss_of(td_backward_pass *b, int first)
 {
-    const bool weighs = b->node->in[first + 2].saved.tensor;
     loss_call l = { .x = td_saved_input(b, first),
-        .target = td_saved_input(b, first + 1),
-        .weight = weighs ? td_saved_input(b, first + 2) : NULL,
+        .target = if_saved(b, first + 1),
+        .weight = if_saved(b, first + 2),
         .attr = td_attribute(b, 0) };
     if (td_failed())
         return l;
     td_loss_reduction reduction = TD_LOSS_MEAN;
     read_reduction("cross_entropy", &l.attr[1], &reduction);
-    l.soft = l.target->dtype == TD_FLOAT32
-          || l.target->dtype == TD_FLOAT64;
+    l.soft = td_dtype_is_floating(td_input_dtype(b, first + 1));
     l.mean = reduction == TD_LOSS_MEAN;
     l.each = reduction == TD_LOSS_NONE;
     l.dim = l.x->rank == 1 ? 0 : 1;
@@ -467,16 +470,15 @@ static td_tensor *masses(const loss_call *l)
     return td_unsqueeze(q, l->dim);
 }
 /* losses: function through_seed */
-static td_tensor *through_seed(const loss_call *l, td_tensor *g,
+static td_tensor *through_seed(const loss_call *l, td_dims shape,
                                td_tensor *v)
 {
-    const td_tensor_options alike = { 0 };
-    td_tensor *one = run_backward(td_ones_like(g, alike), l);
+    td_tensor *one = run_backward(td_ones(shape, (td_tensor_options){
+        .dtype = v->dtype, .device = td_device_of(v) }), l);
     td_tensor *all = td_mul(v, one);
     return l->each
         ? td_squeeze(sum_classes(l, all), TD_DIMS(l->dim))
-        : td_reshape(td_sum(all, (td_reduce_options){ 0 }),
-                     td_shape_of(g));
+        : td_reshape(td_sum(all, (td_reduce_options){ 0 }), shape);
 }
 static td_tensor *sum_classes(const loss_call *l, td_tensor *x)
 {
@@ -486,10 +488,10 @@ static td_tensor *sum_classes(const loss_call *l, td_tensor *x)
 /* losses: rule cross_entropy_rule */
 bool cross_entropy_rule(td_backward_pass *b)
 {
-    const loss_call l = loss_of(b, 0);
-    td_tensor *g = b->grad[0];
     if (td_needs(b, 2))
         return no_weight_gradient("cross_entropy");
+    const loss_call l = loss_of(b, 0);
+    td_tensor *g = b->grad[0];
     if (td_needs(b, 0))
         b->grad_in[0] = run_backward(g, &l);
     if (td_needs(b, 1)) {
@@ -501,16 +503,16 @@ bool cross_entropy_rule(td_backward_pass *b)
 /* losses: rule cross_entropy_backward_rule */
 bool cross_entropy_backward_rule(td_backward_pass *b)
 {
-    const loss_call l = loss_of(b, 1);
-    td_tensor *g = td_saved_input(b, 0), *v = b->grad[0];
     if (td_needs(b, 3))
-        no_weight_gradient("cross_entropy_backward");
+        return no_weight_gradient("cross_entropy_backward");
+    const loss_call l = loss_of(b, 1);
+    td_tensor *g = if_saved(b, 0), *v = b->grad[0];
     if (td_failed())
         return false;
     td_tensor *p = td_softmax(l.x, l.dim);
     td_tensor *centred = td_sub(v, sum_classes(&l, td_mul(p, v)));
     if (td_needs(b, 0))
-        b->grad_in[0] = through_seed(&l, g, v);
+        b->grad_in[0] = through_seed(&l, td_input_dims(b, 0), v);
     if (td_needs(b, 1)) {
         td_tensor *s = td_mul(l.each ? td_unsqueeze(g, l.dim) : g,
                               masses(&l));

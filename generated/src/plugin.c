@@ -143,8 +143,6 @@ bool td_synchronise(td_device device)
 /* plugins: function to_device_rule */
 bool to_device_rule(td_backward_pass *b)
 {
-    const td_tensor *x = td_saved_input(b, 0);
-    b->grad_in[0] = x == NULL ? NULL
-                  : td_to_device(b->grad[0], td_device_of(x));
+    b->grad_in[0] = td_to_device(b->grad[0], b->node->in[0].device);
     return !td_failed();
 }

@@ -462,30 +462,37 @@ bool normal_kernel(td_call *call)
                          &call->attr[2]);
 }
 /* random: kernel bernoulli_in_place_kernel */
+static bool is_chance(const char *op, double p)
+{
+    return (p >= 0 && p <= 1)
+        || td_fail(TD_ERROR_VALUE, op,
+                   "p = %g is not between 0 and 1", p);
+}
+
 bool bernoulli_in_place_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     const double p = td_v_double(&call->attr[0]);
-    if (!(p >= 0 && p <= 1))
-        return td_fail(TD_ERROR_VALUE, "bernoulli_",
-                       "p = %g is not between 0 and 1", p);
-    return fill_in_place(call, (fill){ .x = x, .block = coins, .a = p },
-                         &call->attr[1]);
+    return is_chance("bernoulli_", p) && fill_in_place(call,
+        (fill){ .x = x, .block = coins, .a = p }, &call->attr[1]);
 }
 /* random: kernel bernoulli_kernel */
 bool bernoulli_kernel(td_call *call)
 {
     const td_tensor *p = call->in[0].as.tensor;
-    if (!td_on_host(p))
+    const bool given = call->attr[0].kind == TD_SCALAR;
+    fill f = { .block = given ? coins : coins_of, .probabilities = p,
+               .a = td_v_double(&call->attr[0]) };
+    if (given && !is_chance("bernoulli", f.a))
+        return false;
+    if (!given && !td_on_host(p))
         return td_fail(TD_ERROR_UNSUPPORTED, "bernoulli", "the "
                        "probabilities must be values on the cpu");
-    if (!check_floating("bernoulli", p->dtype) || !check_chances(p))
+    if (!given && (!check_floating("bernoulli", p->dtype)
+                   || !check_chances(p)))
         return false;
-    td_tensor *x = td_tensor_new(td_shape_of(p), p->dtype,
-                                 td_device_of(p));
-    return td_return(call, x)
-        && fill_tensor((fill){ .x = x, .block = coins_of,
-                               .probabilities = p }, &call->attr[0]);
+    f.x = td_tensor_new(td_shape_of(p), p->dtype, td_device_of(p));
+    return td_return(call, f.x) && fill_tensor(f, &call->attr[1]);
 }
 /* random: typed functions of random numbers */
 /* random: function td_rand */
@@ -562,6 +569,6 @@ td_tensor *td_bernoulli_(td_tensor *x, double p)
 td_tensor *td_bernoulli(td_tensor *probabilities)
 {
     const td_value in[] = { td_v_tensor(probabilities) };
-    const td_value attr[] = { td_v_none() };
-    return td_run1(&td_ops[TD_OP_bernoulli], 1, in, 1, attr);
+    const td_value attr[] = { td_v_none(), td_v_none() };
+    return td_run1(&td_ops[TD_OP_bernoulli], 1, in, 2, attr);
 }

@@ -121,6 +121,7 @@ void td_node_attach(td_tensor *x, td_node *node, int slot)
 void td_edge_connect(td_edge *edge, const td_tensor *x)
 {
     edge->dtype = x->dtype;
+    edge->device = td_device_of(x);
     edge->shape = td_shape_of(x);
     if (!x->requires_grad)
         return;
@@ -241,7 +242,7 @@ const td_rule_entry *td_rule_of(const td_op *op)
 bool td_op_differentiable(const td_op *op)
 {
     return op != NULL && td_rule_of(op)->kind == TD_RULE_FUNCTION
-        && !(td_rule_of(op)->saves & MUTATES);
+        && !(td_rule_of(op)->saves[0] & MUTATES);
 }
 /* graph: functions that copy attributes */
 static size_t bytes_behind(const td_value *value)
@@ -294,19 +295,43 @@ static void connect_operands(td_node *node, const td_call *call)
                 ? in->as.scalar : (td_scalar){ TD_SCALAR_NONE, { 0 } };
     }
 }
-/* graph: function leads_on */
-static bool leads_on(const td_edge *edge)
+/* graph: function td_wants_record */
+static bool any_requires_grad(const td_value *value)
 {
-    return edge->node != NULL || edge->leaf != NULL;
+    bool any = false;
+    if (value->kind == TD_TENSOR)
+        return td_follow(value->as.tensor)->requires_grad;
+    if (value->kind == TD_TENSORS)
+        for (int i = 0; i < value->as.tensors.count; i++)
+            any |= td_follow(value->as.tensors.at[i])->requires_grad;
+    return any;
+}
+
+bool td_wants_record(const td_call *call)
+{
+    const td_thread *self = td_self();
+    if (self->grad_off || self->muted > 0)
+        return false;
+    bool any = false;
+    for (int i = 0; i < call->n_in; i++)
+        any |= any_requires_grad(&call->in[i]);
+    return any;
+}
+/* graph: function td_saves */
+uint32_t td_saves(const td_op *op, const td_call *call)
+{
+    uint32_t saves = 0;
+    for (int i = 0; i < call->n_in && i < TD_MASKS; i++)
+        if (any_requires_grad(&call->in[i]))
+            saves |= td_rule_of(op)->saves[i];
+    return saves;
 }
 /* graph: function save_for_rule */
 static bool save_for_rule(td_node *node, const td_call *call)
 {
-    const uint32_t saves = td_rule_of(call->op)->saves;
-    const bool crossed = saves & SAVES_CROSSED;
+    const uint32_t saves = td_saves(call->op, call);
     for (int i = 0; i < call->n_in && i < 16; i++)
-        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR
-            && (!crossed || leads_on(&node->in[1 - i])))
+        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR)
             td_save(&node->in[i].saved, call->in[i].as.tensor);
     for (int k = 0; k < call->n_out; k++)
         if (saves & SAVES_OUTPUT(k) && call->out[k]
@@ -344,28 +369,6 @@ bool td_record_call(td_call *call)
     td_release(node);
     return node != NULL;
 }
-/* graph: function td_wants_record */
-static bool any_requires_grad(const td_value *value)
-{
-    bool any = false;
-    if (value->kind == TD_TENSOR)
-        return td_follow(value->as.tensor)->requires_grad;
-    if (value->kind == TD_TENSORS)
-        for (int i = 0; i < value->as.tensors.count; i++)
-            any |= td_follow(value->as.tensors.at[i])->requires_grad;
-    return any;
-}
-
-bool td_wants_record(const td_call *call)
-{
-    const td_thread *self = td_self();
-    if (self->grad_off || self->muted > 0)
-        return false;
-    bool any = false;
-    for (int i = 0; i < call->n_in; i++)
-        any |= any_requires_grad(&call->in[i]);
-    return any;
-}
 /* graph: functions that look at results */
 static bool returns_operand(const td_call *call)
 {
@@ -393,7 +396,7 @@ bool td_record_begin(const td_call *call, td_recording *recording)
         return !td_failed();
     switch (rule->kind) {
     case TD_RULE_FUNCTION:
-        if (rule->saves & MUTATES && !td_may_change(call))
+        if (rule->saves[0] & MUTATES && !td_may_change(call))
             return false;
         *recording = TD_RECORD_NODE;
         break;
@@ -417,7 +420,7 @@ bool td_record_end(td_call *call, td_recording recording, bool ok)
     td_self()->muted--;
     while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
         call->n_out++;
-    if (ok && td_rule_of(call->op)->saves & MUTATES)
+    if (ok && td_rule_of(call->op)->saves[0] & MUTATES)
         return !has_differentiable_result(call)
             || td_record_change(call);
     if (!ok || recording == TD_RECORD_MUTED || returns_operand(call)

@@ -7,6 +7,7 @@
 #include <treadle/order.h>
 #include <treadle/statistics.h>
 #include "composite.h"
+#include "device.h"
 #include "order.h"
 #include "reductions.h"
 
@@ -367,6 +368,13 @@ static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
         td_sub(td_cumsum(*counts, 0), *counts));
 }
 
+static td_tensor *copy_to_host(td_tensor *x)
+{
+    td_tensor *y = td_failed() ? NULL : td_tensor_new(td_shape_of(x),
+        x->dtype, (td_device){ TD_DEVICE_CPU, 0 });
+    return y != NULL && td_copy_elements(y, x) ? y : NULL;
+}
+
 static td_tensor *unique_like(td_call *call, bool sorted,
                               const td_value *attr)
 {
@@ -379,7 +387,9 @@ static td_tensor *unique_like(td_call *call, bool sorted,
     if (x == NULL || !td_wrap_dim("unique", td_v_get_int(&attr[2], 0),
                                   x->rank, &dim))
         return NULL;
-    td_tensor *rows = as_rows_of(x, dim);
+    const td_device home = td_device_of(x);
+    td_tensor *here = td_on_host(x) ? x : copy_to_host(x);
+    td_tensor *rows = here ? as_rows_of(here, dim) : NULL;
     if (!td_failed() && td_numel(rows) == 0 && td_size(rows, 0) > 0)
         return td_fail(TD_ERROR_RUNTIME, "unique", "the slices along "
                        "dimension %d are empty", dim), NULL;
@@ -387,10 +397,11 @@ static td_tensor *unique_like(td_call *call, bool sorted,
                      : td_count_up(td_size(rows, 0));
     td_tensor *first = find_groups(rows, order, &inverse, &counts);
     if (td_v_get_bool(&attr[0]))
-        *more++ = flat ? td_reshape(inverse, shape) : inverse;
+        *more++ = td_sent(flat ? td_reshape(inverse, shape) : inverse,
+                          home);
     if (td_v_get_bool(&attr[1]))
-        *more++ = counts;
-    return td_failed() ? NULL : pick(x, dim, first);
+        *more++ = td_sent(counts, home);
+    return td_failed() ? NULL : pick(x, dim, td_sent(first, home));
 }
 
 td_tensor *unique_formula(td_call *call)

@@ -186,6 +186,28 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     return x;
 }
 
+/* tensors: function td_holds_truths */
+bool td_holds_truths(const void *data, const td_dims *shape,
+                     const int64_t *strides)
+{
+    const td_dims lines = { shape->count > 0 ? shape->count - 1 : 0,
+                            { 0 } };
+    const int64_t n = shape->count > 0 ? shape->at[lines.count] : 1;
+    const int64_t step = shape->count > 0 ? strides[lines.count] : 0;
+    int64_t index[TD_MAX_RANK], numel = 0;
+    unsigned char all = 0;
+    if (!td_dims_numel("holds_truths", shape, &numel))
+        return false;
+    for (int64_t i = 0; i < numel; i += n) {
+        td_unravel(i, shape, index);
+        const unsigned char *line = (const unsigned char *)data
+            + td_ravel(index, &lines, strides);
+        for (int64_t j = 0; j < n; j++)
+            all |= line[j * step];
+    }
+    return all <= 1;
+}
+
 /* tensors: function td_is_contiguous */
 bool td_is_contiguous(const td_tensor *x)
 {

@@ -100,6 +100,7 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride,
    Shapes must broadcast, memory must not overlap. */
 bool td_copy_elements(td_tensor *out, const td_tensor *in);
 bool td_fill_all(td_tensor *x, td_scalar value);
+bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
 
 /* Whether no two elements of `x` have one place; fails if two have. */
 bool td_writes_alone(const char *op, const td_tensor *x);

@@ -10,6 +10,7 @@
 #include <treadle/treadle.h>
 #include "formula.h"
 #include "registry.h"
+#include "rules.h"
 
 /* rules: functions that make test operands */
 static td_tensor *numbers(td_dtype dtype, int which)
@@ -66,7 +67,7 @@ static void both_readings_of_a_row_agree(void **state)
     for (int d = 0; d < 2; d++) {
 #define UNARY_RULE(name, gradient, saves) \
         compare_readings(&td_ops[TD_OP_##name], 1, dtypes[d]);
-#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...) \
         compare_readings(&td_ops[TD_OP_##name], 2, dtypes[d]);
 #include "elementwise.inc"
     }
@@ -89,9 +90,32 @@ static void every_formula_can_be_read(void **state)
 #define BITWISE UNARY
 #define UNARY_RULE(name, gradient, saves) \
     assert_true(td_formula_parse(#gradient, &f));
-#define BINARY_RULE(name, gradient_a, gradient_b, saves) \
+#define BINARY_RULE(name, gradient_a, gradient_b, ...) \
     assert_true(td_formula_parse(#gradient_a, &f)); \
     assert_true(td_formula_parse(#gradient_b, &f));
+#include "elementwise.inc"
+}
+
+static uint32_t mentioned(const char *text)
+{
+    td_formula f;
+    uint32_t saves = SAVES_NOTHING;
+    assert_true(td_formula_parse(text, &f));
+    for (int i = 0; i < f.count; i++)
+        if (f.term[i].kind == TD_TERM_NAME && f.term[i].name != 'g')
+            saves |= f.term[i].name == 'y' ? SAVES_RESULT
+                   : f.term[i].name == 'b' ? SAVES_B : SAVES_A;
+    return saves;
+}
+
+static void a_row_saves_what_its_formula_mentions(void **state)
+{
+    (void)state;
+#define UNARY_RULE(name, gradient, saves) \
+    assert_int_equal(saves, mentioned(#gradient));
+#define BINARY_RULE(name, gradient_a, gradient_b, saves_a, saves_b) \
+    assert_int_equal(saves_a, mentioned(#gradient_a)); \
+    assert_int_equal(saves_b, mentioned(#gradient_b));
 #include "elementwise.inc"
 }
 
@@ -117,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_readings_of_a_row_agree),
         cmocka_unit_test(every_formula_can_be_read),
+        cmocka_unit_test(a_row_saves_what_its_formula_mentions),
         cmocka_unit_test(a_formula_becomes_a_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

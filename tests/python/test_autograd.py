@@ -410,3 +410,26 @@ def test_a_tensor_is_not_its_own_gradient():
     with pytest.raises(RuntimeError, match="its own gradient"):
         x.grad = x
     assert x.grad is None
+
+
+@pytest.mark.parametrize("seed_dtype", [td.float64, td.float16, td.bfloat16, td.int64, td.bool])
+def test_a_seed_of_another_dtype_is_converted(seed_dtype, no_leaks):
+    x = td.tensor([1.0, 2.0], requires_grad=True)
+    seed, seen = td.tensor([3, 1]).to(seed_dtype), []
+    y = x * x
+    y.register_hook(lambda g: seen.append(g.dtype))
+    y.backward(seed)
+    expected = (seed.float() * 2 * x.detach()).tolist()
+    assert seen == [td.float32] and x.grad.dtype is td.float32 and x.grad.tolist() == expected
+    assert td.autograd.grad(x * x, x, seed)[0].tolist() == expected
+    assert td.autograd.grad(x, x, seed)[0].dtype is td.float32
+    with pytest.raises(RuntimeError, match=r"the gradient is float32 \[3\], but the tensor is float32 \[2\]"):
+        (x * x).backward(td.ones(3).to(seed_dtype))
+    del y
+
+
+def test_a_converted_seed_is_differentiated():
+    x, seed = td.ones(2, requires_grad=True), td.ones(2, dtype=td.float64, requires_grad=True)
+    g, = td.autograd.grad(x * x, x, seed, create_graph=True)
+    h, = td.autograd.grad(g.sum(), seed)
+    assert g.dtype is td.float32 and h.dtype is td.float64 and h.tolist() == [2, 2]

@@ -688,3 +688,47 @@ def test_broadcast_to_takes_sizes_one_by_one():
     assert td.ones(2).broadcast_to(3, 2).shape == (3, 2)
     with pytest.raises(RuntimeError, match="std = -1"):
         td.normal(0.0, -1, (2,))
+
+
+# --- bools of other bytes than 0 and 1 -----------------------------------------
+
+def odd_truths():
+    """True, False, True, True in the bytes of a picture."""
+    return np.array([255, 0, 2, 1], np.uint8).view(bool)
+
+
+def lent(bytes_of):
+    """A tensor whose bytes somebody else has written to."""
+    x = td.zeros(4, dtype=td.bool)
+    x.numpy().view(np.uint8)[:] = bytes_of
+    return x
+
+
+@pytest.mark.parametrize("make", [
+    td.tensor, td.as_tensor, td.asarray, lambda a: td.tensor(a.data), lambda a: td.tensor(a[::-1].copy()[::-1]),
+    lambda a: td.frombuffer(a.view(np.uint8), dtype=td.bool), lambda a: td.frombuffer(a.tobytes(), dtype=td.bool),
+    lambda a: td.from_dlpack(lent(a.view(np.uint8))), lambda a: td.from_dlpack(lent(a.view(np.uint8)), copy=True)])
+def test_truths_of_any_byte_are_ones(make, no_leaks):
+    x, y = make(odd_truths()), td.tensor([True, False, True, True])
+    assert x.dtype is td.bool and repr(x) == repr(y) and td.equal(x, y) and (x == y).all().item()
+    assert x.sum().item() == 3 and x.long().tolist() == [1, 0, 1, 1] and x.float().mean().item() == 0.75
+    assert td.arange(4)[x].tolist() == [0, 2, 3] and x.nonzero().flatten().tolist() == [0, 2, 3]
+    assert td.where(x, 1, 2).tolist() == [1, 2, 1, 1] and (x & y).tolist() == y.tolist() and (x ^ y).any().item() is False
+    assert x.unique().tolist() == [False, True] and x.numpy().view(np.uint8).tolist() == [1, 0, 1, 1]
+
+
+def test_bools_that_are_no_truths_are_not_shared(no_leaks):
+    good = np.ones((3, 4), bool)
+    x = td.from_numpy(good[:, ::2])
+    good[1, 2] = False
+    assert x.tolist() == [[True, True], [True, False], [True, True]]
+    for bad in (odd_truths(), odd_truths()[::2], odd_truths().reshape(2, 2)[:, :1]):
+        with pytest.raises(ValueError, match="bools of other bytes than 0 and 1 cannot be shared"):
+            td.from_numpy(bad)
+    assert td.from_numpy(odd_truths()[1::2]).tolist() == [False, True] and td.from_numpy(np.array(True)).item() is True
+    with pytest.raises(ValueError, match="can only be copied"):
+        td.from_dlpack(lent([2, 0, 0, 0]), copy=False)
+    with pytest.raises(ValueError, match="copy is False"):
+        td.asarray(odd_truths(), copy=False)
+    with pytest.raises(ValueError, match="bools of other bytes"):
+        copy.deepcopy(lent([2, 0, 0, 0]))

@@ -182,3 +182,78 @@ def test_vmap_heeds_its_randomness():
     assert td.vmap(lambda row: row + 1, randomness="error")(x).tolist() == [[1, 1]] * 3
     with pytest.raises(ValueError, match="Only allowed values for randomness"):
         td.vmap(draw, randomness="some")
+
+
+@pytest.mark.parametrize("call, message", [
+    ("td.arange(0, 300, dtype=td.int8)", "arange: 299 does not fit int8"),
+    ("td.arange(0, 300, dtype=td.uint8)", "arange: 299 does not fit uint8"),
+    ("td.arange(2, -3, -1, dtype=td.uint8)", "arange: -2 does not fit uint8"),
+    ("td.arange(0, 40000, dtype=td.int16)", "arange: 39999 does not fit int16"),
+    ("td.arange(2**31, 2**31 + 2, dtype=td.int32)", "arange: 2147483648 does not fit int32"),
+    ("td.arange(0.5, 200, dtype=td.int8)", "arange: 199.5 does not fit int8"),
+    ("td.linspace(0, 300, 4, dtype=td.uint8)", "linspace: 300 does not fit uint8"),
+    ("td.linspace(-129, 0, 4, dtype=td.int8)", "linspace: -129 does not fit int8"),
+    ("td.logspace(0, 10, 3, dtype=td.int8)", "logspace: 10000000000.0 does not fit int8"),
+    ("td.full((2,), 300, dtype=td.uint8)", "full: 300 does not fit uint8"),
+    ("td.full((2,), float('nan'), dtype=td.int64)", "full: nan does not fit int64"),
+    ("td.full_like(td.ones(2, dtype=td.int32), 2**40)", "full_like: 1099511627776 does not fit int32"),
+    ("td.ones(2, dtype=td.int8).fill_(200)", "fill_: 200 does not fit int8"),
+    ("td.ones(2, dtype=td.uint8).masked_fill(td.tensor([True, False]), 300)", "masked_fill: 300 does not fit uint8"),
+    ("td.ones(2, dtype=td.uint8).index_fill(0, td.tensor([0]), 300)", "300 does not fit uint8"),
+    ("td.tril_indices(2**32, 2**32)", "tril_indices: .* more elements"),
+    ("td.triu_indices(-1, 3)", "triu_indices: size -1"),
+    ("td.tril_indices(3, 3, dtype=td.uint8)", "tril_indices: argument 'dtype' must be int64 or int32"),
+    ("td.meshgrid(*[td.arange(2)] * 9, indexing='ij')", "meshgrid: 9 vectors"),
+    ("td.cartesian_prod(td.ones(2, 2), td.ones(2))", "cartesian_prod: expected vectors"),
+    ("td.stack([td.ones([1] * 8)] * 2)", "stack: the result would have 9 dimensions"),
+    ("td.stack([td.ones(2), td.ones(3)])", r"stack: tensor 1 has shape \[3\], expected \[2\] as the first$"),
+    ("td.cat([td.ones(2, 2), td.ones(2, 3)])",
+     r"cat: tensor 1 has shape \[2, 3\], expected \[2, 2\] as the first but for dimension 0"),
+    ("td.ones([1] * 8)[td.zeros(2, 2, dtype=td.int64)]", "9 dimensions"),
+    ("td.nn.functional.embedding(td.zeros([1] * 8, dtype=td.int64), td.ones(2, 2))", "embedding: the result would have 9"),
+    ("td.einsum('abcd,efghi->abcdefghi', td.ones([1] * 4), td.ones([1] * 5))", "einsum: a product would have 9"),
+    ("td.nn.functional.one_hot(td.tensor([0, -1]))", "one_hot: argument 'input' must hold classes from 0 on, got -1"),
+    ("td.nn.functional.one_hot(td.tensor([0, 5]), 3)", "one_hot: .* below num_classes = 3, got 5"),
+    ("td.nn.functional.one_hot(td.tensor([0, 1]), 0)", "one_hot: argument 'num_classes' must be above 0"),
+    ("td.vander(td.ones(2, 2))", r"vander: expected a vector .* got shape \[2, 2\]"),
+    ("td.vander(td.ones(2), -1)", "vander: .* N=-1"),
+    ("td.cov(td.ones(2, 2, 2))", "cov: expected at most 2 dimensions"),
+    ("td.corrcoef(td.ones(2, 2, 2))", "corrcoef: expected at most 2 dimensions"),
+    ("td.block_diag(td.ones(1, 1, 1))", "block_diag: expected at most 2 dimensions"),
+])
+def test_what_does_not_fit_is_refused(call, message, no_leaks):
+    with pytest.raises(RuntimeError, match=message):
+        eval(call)
+
+
+def test_what_just_fits():
+    assert td.arange(0, 128, dtype=td.int8)[-1].item() == 127 and td.arange(255, -1, -1, dtype=td.uint8).sum().item() == 32640
+    assert td.arange(2**63 - 3, 2**63 - 1).tolist() == [2**63 - 3, 2**63 - 2] and td.arange(5, 5, dtype=td.uint8).shape == (0,)
+    assert td.arange(-3, -3, dtype=td.uint8).shape == (0,) and td.linspace(300, 0, 1, dtype=td.float32).item() == 300
+    assert td.full((1,), -1, dtype=td.uint8).item() == 255 and td.full((1,), 2.9, dtype=td.int32).item() == 2
+    assert td.full((1,), 7, dtype=td.bool).item() is True and td.linspace(0, 255, 2, dtype=td.uint8)[1].item() == 255
+    assert td.cartesian_prod(*[td.arange(2)] * 9).shape == (512, 9)
+    assert td.tril_indices(3, 3, 2**63 - 1).shape == (2, 9) and td.triu_indices(3, 2, -2**63).shape == (2, 6)
+
+
+def test_functions_of_slices_nest_as_deep_as_there_are_dimensions():
+    def nested(depth):
+        function = td.neg
+        for _ in range(depth):
+            function = td.vmap(function)
+        return function
+    assert nested(8)(td.ones([1] * 8)).shape == (1,) * 8
+    with pytest.raises(ValueError, match="in_dims must name a dimension"):
+        nested(9)(td.ones([1] * 8))
+
+
+def test_coins_of_one_chance():
+    for x in (td.zeros(500), td.zeros(500, dtype=td.int64)):
+        td.manual_seed(4)
+        y = td.bernoulli(x, 0.25)
+        td.manual_seed(4)
+        assert y.dtype is x.dtype and td.equal(y, td.empty_like(x).bernoulli_(0.25)) and x.sum().item() == 0
+        assert 80 < y.sum().item() < 170
+    assert td.bernoulli(td.zeros(3), p=1).tolist() == td.zeros(3).bernoulli(1.0).tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="p = 1.5 is not between 0 and 1"):
+        td.bernoulli(td.zeros(3), 1.5)

@@ -119,6 +119,7 @@ TD_API bool td_set_default_dtype(td_dtype dtype);
 
 TD_API double td_scalar_double(td_scalar s);
 TD_API int64_t td_scalar_int(td_scalar s);         /* truncates */
+TD_API bool td_scalar_fits(td_scalar value, td_dtype dtype);
 
 /* printing: prototypes of tensors */
 TD_API int td_rank(const td_tensor *x);
@@ -197,8 +198,13 @@ TD_API td_tensor *td_full_like(td_tensor *x, td_scalar value,
 TD_API td_tensor *td_from_data(const void *data, td_dims shape,
                                td_tensor_options o);
 
-/* Shares `data`; strides in elements.  `release(context)` is called
-   once when the last handle goes, and not at all if this fails. */
+/* Is every byte of these bools 0 or 1, as a tensor's are? */
+TD_API bool td_holds_truths(const void *data, const td_dims *shape,
+                            const int64_t *strides);
+
+/* Shares `data`; strides in elements.  Bools must hold truths.
+   `release(context)` is called once when the last handle goes, and not
+   at all if this fails. */
 TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
                                  void (*release)(void *),

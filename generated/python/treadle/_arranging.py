@@ -3,6 +3,7 @@
 # needs: package
 """Operators with many results or operands, and other names."""
 from itertools import accumulate as _accumulate
+from math import prod as _prod
 from . import _C
 from ._C import Tensor
 
@@ -106,6 +107,9 @@ def meshgrid(*tensors, indexing="ij"):
                            f"not {indexing!r}")
     if not tensors or any(x.ndim > 1 for x in tensors):
         raise RuntimeError("meshgrid: expected vectors or numbers")
+    if len(tensors) > 8:
+        raise RuntimeError(f"meshgrid: {len(tensors)} vectors make as "
+                           "many dimensions, at most 8 are possible")
     swap = indexing == "xy" and len(tensors) > 1
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
     shape = [x.numel() for x in order]
@@ -140,25 +144,31 @@ atleast_3d = _at_least(3, "atleast_3d")
 def cartesian_prod(*tensors):
     """All tuples of one element of each vector, as rows."""
     tensors = _many(tensors)
+    if not tensors or any(x.ndim != 1 for x in tensors):
+        raise RuntimeError("cartesian_prod: expected vectors")
     if len(tensors) == 1:
         return tensors[0]
-    return _C.stack([g.flatten() for g in meshgrid(*tensors)], 1)
+    sizes = [len(x) for x in tensors]
+    return _C.stack([
+        _C.repeat_interleave(x, _prod(sizes[d + 1:]))
+        .repeat(_prod(sizes[:d])) for d, x in enumerate(tensors)], 1)
 
 
 def _triangle(name, keep):
     def indices(row, col, offset=0, *, dtype=None, device=None):
-        at = [(i, j) for i in range(row)
-              for j in keep(range(col), max(i + offset, -1))]
-        return _C.tensor(at, dtype=dtype or _C.int64,
-                         device=device).reshape(len(at), 2).t() \
-            .contiguous()
+        if dtype not in (None, _C.int64, _C.int32):
+            raise RuntimeError(f"{name}: argument 'dtype' must be "
+                               f"int64 or int32, got {dtype}")
+        truths = _C.ones([row, col], dtype=_C.bool, device=device)
+        return keep(truths, offset).nonzero().t().contiguous() \
+            .to(dtype or _C.int64)
     indices.__name__ = name
     indices.__doc__ = f"Rows and columns of what {name[:4]} keeps."
     return indices
 
 
-tril_indices = _triangle("tril_indices", lambda j, k: j[:k + 1])
-triu_indices = _triangle("triu_indices", lambda j, k: j[max(k, 0):])
+tril_indices = _triangle("tril_indices", _C.tril)
+triu_indices = _triangle("triu_indices", _C.triu)
 
 
 def einsum(equation, *operands):

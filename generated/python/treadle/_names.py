@@ -175,6 +175,7 @@ def logspace(start, end, steps, base=10.0, **named):
     given = {"dtype": get_default_dtype(), **named}
     given["dtype"] = given["dtype"] or get_default_dtype()
     grad = given.pop("requires_grad", False)
+    _C.tensor([base ** float(e) for e in (start, end)[:steps]], **given)
     return (base ** wide).to(**given).requires_grad_(grad)
 
 
@@ -242,6 +243,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
     data = data[offset:offset + n * size]
     x = _C.tensor(data) if data.readonly else _C.from_numpy(data)
     x = x if x.data_ptr() % size == 0 else x.clone()
+    if dtype is _C.bool and x.max() > 1:
+        x = x.clamp(max=1)
     return _C._over_storage(x, dtype, (n,), (1,), 0) \
         .requires_grad_(requires_grad)
 

@@ -178,7 +178,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
         dims = in_dims if isinstance(in_dims, (tuple, list)) \
             else (in_dims,) * len(args)
         if len(dims) != len(args) or any(
-                d is not None and not isinstance(x, Tensor)
+                d is not None and not (isinstance(x, Tensor)
+                                       and -x.ndim <= d < x.ndim)
                 for x, d in zip(args, dims)):
             raise ValueError("vmap: in_dims must name a dimension of "
                              "each tensor, and None for the rest")

@@ -23,9 +23,12 @@ _before = set(globals())
 # vocabulary: functions that need a few lines
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariances of the rows, each column an observation."""
+    if input.ndim > 2:
+        raise RuntimeError("cov: expected at most 2 dimensions, got "
+                           f"shape {list(input.shape)}")
     x = input if input.ndim > 1 else input.reshape(1, -1)
-    a = ones(x.shape[1], dtype=x.dtype) if aweights is None \
-        else aweights
+    a = ones(x.shape[1], dtype=x.dtype, device=x.device) \
+        if aweights is None else aweights
     w = a if fweights is None else a * fweights
     total = w.sum()
     d = x - (x * w).sum(1, True) / total
@@ -65,10 +68,24 @@ def _cut(name, input, at, dim, least):
     return tensor_split(input, at, dim)
 
 
+def vander(x, N=None, increasing=False):
+    """Powers of the elements of a vector, a row for each."""
+    n = len(x) if N is None else N
+    if x.ndim != 1 or n < 0:
+        raise RuntimeError("vander: expected a vector and N not below "
+                           f"0, got shape {list(x.shape)} and N={n}")
+    powers = arange(0, n, device=x.device)
+    return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
+
+
 def block_diag(*tensors):
     """A matrix with the given ones along its diagonal."""
     blocks = [x.reshape(1, -1) if x.ndim < 2 else x
               for x in _many(tensors)]
+    for b in blocks:
+        if b.ndim > 2:
+            raise RuntimeError("block_diag: expected at most 2 "
+                               f"dimensions, got shape {list(b.shape)}")
     ends = list(accumulate(b.shape[1] for b in blocks))
     return cat([pad(b, (end - b.shape[1], ends[-1] - end))
                 for b, end in zip(blocks, ends)], 0)
@@ -268,9 +285,6 @@ channel_shuffle(input, groups) =
 combinations(input, r=2, with_replacement=False) = input[tensor(list(
     (_repeated if with_replacement else _chosen)(range(len(input)), r)),
     dtype=int64).reshape(-1, r)]
-vander(x, N=None, increasing=False) = x.unsqueeze(-1) ** (
-    lambda n: n if increasing else n.flip(0))(
-    arange(0, len(x) if N is None else N))
 unravel_index(indices, shape) = tuple(
     floor_divide(indices, math.prod(shape[d + 1:])) % shape[d]
     for d in range(len(shape)))
@@ -294,7 +308,7 @@ rsub(input, other, *, alpha=1) = other - alpha * input
 polygamma(n, input) = digamma(input) if n == 0 else (
     (-1) ** (n + 1) * math.gamma(n + 1.0) * zeta(n + 1.0, input))
 mvlgamma(input, p) = lgamma(
-    input.unsqueeze(-1) - arange(0, p) / 2).sum(-1)
+    input.unsqueeze(-1) - arange(0, p, device=input.device) / 2).sum(-1)
     + p * (p - 1) / 4 * math.log(math.pi)
 trapezoid(y, x=None, *, dx=1, dim=-1) =
     _trapezia(y, x, dx, dim).sum(dim)
