@@ -298,9 +298,11 @@ def fail_each(work, at_least=5, again=3):
 
 @pytest.fixture(autouse=True)
 def alone():
-    """One thread, so that allocations are counted."""
+    """One thread, so that allocations are counted; and little to collect."""
     threads = td.get_num_threads()
     td.set_num_threads(1)
+    gc.collect()
+    gc.freeze()
     yield
     td.set_num_threads(threads)
 
