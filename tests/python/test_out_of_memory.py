@@ -1,4 +1,4 @@
-# needs: python package layers jit
+# needs: porting
 """Every allocation of a program fails in turn, and the program goes on.
 
 A workload runs with its first allocation made to fail, then with its second,
