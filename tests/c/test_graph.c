@@ -50,6 +50,28 @@ static void results_require_gradients_and_are_no_leaves(void **state)
     assert_null(td_grad_of(x));
 }
 
+static void count_releases(void *count)
+{
+    ++*(int *)count;
+}
+
+static void memory_of_a_tensor_that_fails_stays_with_the_caller(void **state)
+{
+    int64_t data[2] = { 1, 2 };
+    int released = 0;
+    const td_tensor_options asking = { .dtype = TD_INT64, .requires_grad = true };
+    td_scope_begin();
+    refused(td_from_memory(data, TD_DIMS(2), TD_DIMS(1), asking, count_releases, &released),
+            TD_ERROR_RUNTIME, "int64");
+    td_scope_end();
+    assert_int_equal(released, 0);
+    td_scope_begin();
+    assert_non_null(td_from_memory(data, TD_DIMS(2), TD_DIMS(1), (td_tensor_options){ .dtype = TD_INT64 },
+                                   count_releases, &released));
+    td_scope_end();
+    assert_int_equal(released, 1);
+}
+
 static void only_floats_require_gradients(void **state)
 {
     td_tensor *i = td_zeros(TD_DIMS(2), (td_tensor_options){ .dtype = TD_INT64 });
@@ -1002,6 +1024,7 @@ int main(void)
         CASE(custom_functions_have_rules),
         CASE(custom_functions_that_fail),
         CASE(custom_functions_that_return_nonsense),
+        CASE(memory_of_a_tensor_that_fails_stays_with_the_caller),
         CASE(custom_functions_without_record),
         CASE(absent_gradients_are_null),
         CASE(absent_gradients_still_count),

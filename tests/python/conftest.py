@@ -23,13 +23,6 @@ def seeded():
     assert td.is_grad_enabled(), "the test left recording off"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def settled():
-    """What was imported stays, so the collector need not look at it again."""
-    gc.collect()
-    gc.freeze()
-
-
 def live():
     """What is alive when all garbage is gone: some goes only after some."""
     import treadle as td
@@ -47,5 +40,6 @@ def live():
 def no_leaks():
     """Live tensors, nodes and bytes are after the test what they were."""
     before = live()
+    gc.freeze()         # what is there stays, and need not be looked at again
     yield
     assert live() == before

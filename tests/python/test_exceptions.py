@@ -1,4 +1,4 @@
-# needs: package layers functional
+# needs: porting
 """What raises inside the library leaves nothing behind.
 
 Each raiser ends in an exception that came from a callback, or in the middle of

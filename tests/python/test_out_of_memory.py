@@ -1,4 +1,4 @@
-# needs: python package layers jit
+# needs: porting
 """Every allocation of a program fails in turn, and the program goes on.
 
 A workload runs with its first allocation made to fail, then with its second,
@@ -298,9 +298,11 @@ def fail_each(work, at_least=5, again=3):
 
 @pytest.fixture(autouse=True)
 def alone():
-    """One thread, so that allocations are counted."""
+    """One thread, so that allocations are counted; and little to collect."""
     threads = td.get_num_threads()
     td.set_num_threads(1)
+    gc.collect()
+    gc.freeze()
     yield
     td.set_num_threads(threads)
 
@@ -320,3 +322,19 @@ def test_compiling_goes_on_after_each_allocation_failed(work, backend):
 def test_compiled_program_goes_on_after_each_allocation_failed(backend):
     f, x, w = td.jit(chain, backend=backend), leaf(3, 2).detach(), leaf(2, 4).detach()
     fail_each(lambda: [y.tolist() for y in f(x, w) and f(x, w)], again=1)
+
+
+def test_a_buffer_is_given_back_when_no_tensor_comes_of_it():
+    for n in range(10):
+        data = bytearray(8)
+        td._C._memory_fail_after(n)
+        try:
+            x = td.from_numpy(data)
+            break
+        except MemoryError:
+            data.append(1)          # not while somebody looks at it
+        finally:
+            td._C._memory_fail_after(-1)
+    assert n > 1 and x.tolist() == [0] * 8
+    with pytest.raises(BufferError):
+        data.append(1)
