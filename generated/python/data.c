@@ -263,7 +263,8 @@ static bool shares_truths(const Py_buffer *view, td_dtype dtype,
                           const td_dims *shape, const td_dims *strides)
 {
     if (dtype != TD_BOOL
-        || td_holds_truths(view->buf, shape, strides->at))
+        || td_holds_truths(view->buf, view->ndim, shape->at,
+                           strides->at))
         return true;
     PyErr_SetString(PyExc_ValueError, "from_numpy: bools of other "
         "bytes than 0 and 1 cannot be shared; pass a copy");

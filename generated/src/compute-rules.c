@@ -183,16 +183,6 @@ bool matmul_rule(td_backward_pass *b)
     return !td_failed();
 }
 
-bool bmm_rule(td_backward_pass *b)
-{
-    td_tensor *g = b->grad[0];
-    if (td_needs(b, 0))
-        b->grad_in[0] = td_bmm(g, swap(td_saved_input(b, 1)));
-    if (td_needs(b, 1))
-        b->grad_in[1] = td_bmm(swap(td_saved_input(b, 0)), g);
-    return !td_failed();
-}
-
 static td_tensor *as_rows(td_tensor *x)
 {
     if (x == NULL || x->rank == 2)

@@ -107,13 +107,10 @@ static bool has_loop(const job *j)
 /* rows: function fits */
 static bool fits(const td_value *value, td_dtype dtype)
 {
-    const int64_t i = value->as.scalar.as.i;
-    if (value->kind != TD_SCALAR
-        || value->as.scalar.kind != TD_SCALAR_INT)
-        return true;
-    if (dtype == TD_UINT8)
-        return i >= 0 && i <= UINT8_MAX;
-    return dtype != TD_INT32 || (i >= INT32_MIN && i <= INT32_MAX);
+    const td_scalar s = value->as.scalar;
+    return value->kind != TD_SCALAR
+        || (td_scalar_fits(s, dtype)
+            && (dtype != TD_UINT8 || td_scalar_double(s) >= 0));
 }
 
 /* rows: function settle_scalars */

@@ -173,7 +173,8 @@ static bool read_borrowed(const dl_tensor *t, borrowed *b)
     for (int d = 0; d < t->rank; d++)
         b->shareable &= b->strides.at[d] >= 0;
     if (b->dtype == TD_BOOL)
-        b->shareable &= td_holds_truths(b->data, &b->shape, b->strides.at);
+        b->shareable &= td_holds_truths(b->data, t->rank, b->shape.at,
+                                        b->strides.at);
     b->shareable |= numel == 0;
     return true;
 }
@@ -276,7 +277,8 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
         || !inside(bytes, td_dtype_size(dtype), shape, strides, offset))
         return NULL;
     if (dtype == TD_BOOL && td_on_host(bytes) && !td_holds_truths(
-            (char *)bytes->storage->data + offset, &shape, strides.at))
+            (char *)bytes->storage->data + offset, shape.count,
+            shape.at, strides.at))
         return td_fail(TD_ERROR_VALUE, "storage", "bools of other "
                        "bytes than 0 and 1"), NULL;
     td_tensor *y = td_tensor_alias(bytes);

@@ -187,25 +187,15 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
 }
 
 /* tensors: function td_holds_truths */
-bool td_holds_truths(const void *data, const td_dims *shape,
+bool td_holds_truths(const void *data, int rank, const int64_t *shape,
                      const int64_t *strides)
 {
-    const td_dims lines = { shape->count > 0 ? shape->count - 1 : 0,
-                            { 0 } };
-    const int64_t n = shape->count > 0 ? shape->at[lines.count] : 1;
-    const int64_t step = shape->count > 0 ? strides[lines.count] : 0;
-    int64_t index[TD_MAX_RANK], numel = 0;
-    unsigned char all = 0;
-    if (!td_dims_numel("holds_truths", shape, &numel))
-        return false;
-    for (int64_t i = 0; i < numel; i += n) {
-        td_unravel(i, shape, index);
-        const unsigned char *line = (const unsigned char *)data
-            + td_ravel(index, &lines, strides);
-        for (int64_t j = 0; j < n; j++)
-            all |= line[j * step];
-    }
-    return all <= 1;
+    const unsigned char *at = data;
+    bool holds = rank > 0 || *at <= 1;
+    for (int64_t i = 0; rank > 0 && holds && i < shape[0]; i++)
+        holds = td_holds_truths(at + i * strides[0], rank - 1,
+                                shape + 1, strides + 1);
+    return holds;
 }
 
 /* tensors: function td_is_contiguous */

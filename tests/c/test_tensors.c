@@ -252,7 +252,7 @@ static void joins_and_selections(void **state)
     td_tensor *mixed[] = { a, td_ones(TD_DIMS(1, 3), plain) };
     assert_int_equal(td_dtype_of(td_cat(mixed, 2, 0)), TD_FLOAT32);
     refused(td_stack(mixed, 2, 0), TD_ERROR_RUNTIME, "tensor 1 has shape [1, 3]");
-    refused(td_cat(mixed, 2, 1), TD_ERROR_RUNTIME, "tensor 1 has shape [1, 3], expected [2, 3] as the first but for dimension 1");
+    refused(td_cat(mixed, 2, 1), TD_ERROR_RUNTIME, "expected [2, 3] as the first but for dimension 1");
     refused(td_cat(mixed, 0, 0), TD_ERROR_RUNTIME, "non-empty");
     td_tensor *holes[] = { a, NULL };
     refused(td_cat(holes, 2, 0), TD_ERROR_VALUE, "NULL");

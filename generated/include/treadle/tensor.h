@@ -199,7 +199,8 @@ TD_API td_tensor *td_from_data(const void *data, td_dims shape,
                                td_tensor_options o);
 
 /* Is every byte of these bools 0 or 1, as a tensor's are? */
-TD_API bool td_holds_truths(const void *data, const td_dims *shape,
+TD_API bool td_holds_truths(const void *data, int rank,
+                            const int64_t *shape,
                             const int64_t *strides);
 
 /* Shares `data`; strides in elements.  Bools must hold truths.

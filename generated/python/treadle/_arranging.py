@@ -156,10 +156,8 @@ def cartesian_prod(*tensors):
 
 def _triangle(name, keep):
     def indices(row, col, offset=0, *, dtype=None, device=None):
-        if dtype not in (None, _C.int64, _C.int32):
-            raise RuntimeError(f"{name}: argument 'dtype' must be "
-                               f"int64 or int32, got {dtype}")
         truths = _C.ones([row, col], dtype=_C.bool, device=device)
+        _C.full((), max(row, col) - 1, dtype=dtype)
         return keep(truths, offset).nonzero().t().contiguous() \
             .to(dtype or _C.int64)
     indices.__name__ = name
