@@ -263,7 +263,7 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
 MEMCHECK  := allocation memory parallel tensors elementwise graph rules modules losses optimisers data
-RACES     := parallel threads graph memory random
+RACES     := parallel threads graph memory random stress
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
 
@@ -291,7 +291,7 @@ again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANG
 asan  = $(call again,asan) OPT=-O1 SANITIZE=address,undefined
 tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)'
 
-.PHONY: test test-cuda test-programs asan-programs tsan-programs asan-python tsan-python test-sanitized quick-test
+.PHONY: test test-cuda test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
 test-programs: $(PROGRAMS)
 asan-programs: lib
 	@$(asan) test-programs
@@ -304,11 +304,19 @@ asan-python: lib | $(filter asan-programs,$(MAKECMDGOALS))
 tsan-python: lib | $(filter tsan-programs,$(MAKECMDGOALS))
 	@$(tsan) python
 
-# Files of tests/python that are run with each; TESTS="autograd" runs others.
+asan-stress: asan-python
+	@$(asan) TESTS=stress test-programs
+tsan-stress: tsan-python
+	@$(tsan) TESTS=stress test-programs
+
+# Files of tests/python that are run with each, and the C program that takes
+# as long as TREADLE_STRESS says; TESTS="autograd" runs others.
+STRESSED := $(filter %/test_stress.c,$(C_TESTS))
 ASAN_PYTHON ?= stress threads memory_ends
 TSAN_PYTHON ?= stress threads
-test-sanitized: asan-python tsan-python
+test-sanitized: asan-python tsan-python $(if $(STRESSED),asan-stress tsan-stress)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	  --sanitized $(foreach kind,asan tsan,$(call programs,$(BUILD)/$(kind),$(STRESSED))) \
 	  --asan-python $(call selected,$(or $(TESTS),$(ASAN_PYTHON)),$(PY_TESTS)) \
 	  --tsan-python $(call selected,$(or $(TESTS),$(TSAN_PYTHON)),$(PY_TESTS))
 
@@ -415,14 +423,19 @@ data:
 
 PC := $(BUILD)/treadle.pc
 $(PC): treadle.pc.in $(BUILD)/flags FORCE
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PRIVATE@|$(PRIVATE)|' $< > $@
+
+# What a program that links libtreadle.a statically must name as well.
+PRIVATE := $(if $(filter 1,$(OPENMP)),-fopenmp) $(LIBS) -ldl
+# Plug-ins are installed if they were built: nvcc takes its minutes only when asked.
+INSTALLED := $(wildcard $(PLUGINS))
 
 .PHONY: install uninstall dist
-install: lib plugins $(PC)
+install: lib $(PC)
 	install -d $(DESTDIR)$(PREFIX)/include/treadle $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/treadle
 	install -m 644 $(BUILD)/libtreadle.a $(DESTDIR)$(PREFIX)/lib
-	install -m 755 $(BUILD)/libtreadle.so $(PLUGINS) $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(BUILD)/libtreadle.so $(INSTALLED) $(DESTDIR)$(PREFIX)/lib
 	install -m 644 $(PC) $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	$(if $(wildcard book.pdf),install -d $(DESTDIR)$(PREFIX)/share/doc/treadle && \
 	  install -m 644 book.pdf $(DESTDIR)$(PREFIX)/share/doc/treadle)

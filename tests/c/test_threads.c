@@ -3,6 +3,7 @@
 /* Training with any number of threads, in several threads, and after a fork. */
 #include "treadle_test.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { INPUTS = 37, HIDDEN = 67, CLASSES = 5, BATCH = 131, STEPS = 7, WEIGHTS = 4 };
 
@@ -156,6 +157,185 @@ static void training_goes_on_in_a_forked_child(void **state)
     assert_same(&before, &after);
 }
 
+/* ---- two threads on one leaf --------------------------------------------
+
+   Writers that race may leave any numbers, but every handle, hook and node
+   stays what it is, and no error is raised. */
+
+enum { ROUNDS = SANITIZED ? 1500 : 10000, WIDE = 70 };
+
+typedef struct { td_tensor *leaf, *result, *place; td_optimiser *sgd; atomic_bool over; } shared;
+typedef struct { shared *of; void (*step)(shared *); bool good; } looping;
+
+static void *loop(void *context)
+{
+    looping *l = context;
+    l->good = true;
+    for (int i = 0; i < ROUNDS && l->good && !atomic_load(&l->of->over); i++) {
+        td_scope_begin();
+        l->step(l->of);
+        td_scope_end();
+        l->good = !td_failed();
+    }
+    if (!l->good)
+        print_error("%s\n", td_error_message());
+    atomic_store(&l->of->over, true);
+    td_error_clear();
+    return NULL;
+}
+
+static void together(shared *s, void (*a)(shared *), void (*b)(shared *))
+{
+    looping l[2] = { { s, a, true }, { s, b, true } };
+    pthread_t thread[2];
+    atomic_store(&s->over, false);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, loop, &l[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_true(l[0].good && l[1].good);
+}
+
+static td_tensor *new_leaf(void)
+{
+    return td_ones(TD_DIMS(WIDE), (td_tensor_options){ .requires_grad = true });
+}
+
+static void pass(shared *s)
+{
+    td_backward(td_sum(td_mul(s->leaf, td_full(TD_DIMS(), td_float(2), plain)), (td_reduce_options)TD_DEFAULTS),
+                (td_backward_options)TD_DEFAULTS);
+}
+
+static void drop(shared *s) { td_set_grad(s->leaf, NULL); }
+static void replace(shared *s) { td_set_grad(s->leaf, td_ones(TD_DIMS(WIDE), plain)); }
+
+static void zero(shared *s)
+{
+    td_tensor *g = td_grad_of(s->leaf);
+    if (g != NULL)
+        td_zero_(g);
+}
+
+static void copy(shared *s)
+{
+    td_tensor *g = td_grad_of(s->leaf);
+    if (g != NULL)
+        td_clone(g);
+}
+
+static void step(shared *s)
+{
+    td_zero_grad(s->sgd);
+    td_step(s->sgd);
+}
+
+static td_tensor *no_change(void *context, td_tensor *grad)
+{
+    return NULL;
+}
+
+static void hang(shared *s)
+{
+    td_remove_hook(s->leaf, td_register_hook(s->leaf, no_change, NULL, NULL));
+}
+
+static void hang_after(shared *s)
+{
+    td_remove_hook(s->leaf, td_register_post_hook(s->leaf, no_change, NULL, NULL));
+}
+
+static void pass_again(shared *s)
+{
+    td_backward(s->result, (td_backward_options){ .retain_graph = true });
+}
+
+static void hang_on_result(shared *s)
+{
+    td_remove_hook(s->place, td_register_hook(s->place, no_change, NULL, NULL));
+}
+
+static void retain_and_drop(shared *s)
+{
+    td_tensor *y = td_detach(s->place);
+    td_retain_grad(s->place);
+    td_set_grad(s->place, y);
+    td_set_grad(s->place, NULL);
+}
+
+/* `b` races with passes into a leaf, one after the other. */
+static void during_passes(void (*b)(shared *))
+{
+    shared s = { .leaf = new_leaf() };
+    s.sgd = td_sgd(&s.leaf, 1, 0.001, (td_sgd_options){ .momentum = 0.5 });
+    together(&s, pass, b);
+    td_set_grad(s.leaf, NULL);
+    pass(&s);
+    VALUES(td_slice(td_grad_of(s.leaf), 0, (td_opt_i64)td_some(0), (td_opt_i64)td_some(2), 1), 2, 2);
+}
+
+static void gradients_are_dropped_during_passes(void **state) { during_passes(drop); }
+static void gradients_are_replaced_during_passes(void **state) { during_passes(replace); }
+static void gradients_are_zeroed_during_passes(void **state) { during_passes(zero); }
+static void gradients_are_copied_during_passes(void **state) { during_passes(copy); }
+static void steps_are_taken_during_passes(void **state) { during_passes(step); }
+static void hooks_come_and_go_during_passes(void **state) { during_passes(hang); }
+static void post_hooks_come_and_go_during_passes(void **state) { during_passes(hang_after); }
+
+/* The same with the hooks and the gradient of a result in the middle. */
+static void during_passes_through(void (*b)(shared *))
+{
+    shared s = { .leaf = new_leaf() };
+    s.place = td_mul(s.leaf, s.leaf);
+    s.result = td_sum(s.place, (td_reduce_options)TD_DEFAULTS);
+    together(&s, pass_again, b);
+}
+
+static void hooks_of_a_result_come_and_go_during_passes(void **state) { during_passes_through(hang_on_result); }
+static void a_result_retains_its_gradient_during_passes(void **state) { during_passes_through(retain_and_drop); }
+
+/* ---- many readers ------------------------------------------------------- */
+
+typedef struct { pthread_barrier_t *start; td_tensor *view, *made; bool good; } reading;
+
+static void *read_view(void *context)
+{
+    reading *r = context;
+    pthread_barrier_wait(r->start);
+    td_tensor *sum = td_sum(td_mul(r->view, r->view), (td_reduce_options)TD_DEFAULTS);
+    r->good = td_requires_grad(r->view) && !td_is_leaf(r->view) && !td_failed();
+    r->made = sum;
+    td_error_clear();
+    return NULL;
+}
+
+/* view = 2 leaf when the base has changed, so the slope of its square is 8. */
+static void two_threads_read_a_view_whose_base_has_changed(void **state)
+{
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, 2);
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        td_scope_begin();
+        td_tensor *leaf = new_leaf(), *base = td_mul(leaf, td_ones(TD_DIMS(), plain)), *got;
+        td_tensor *view = td_slice(base, 0, (td_opt_i64)td_some(1), (td_opt_i64)td_some(WIDE), 1);
+        td_mul_(base, td_full(TD_DIMS(), td_float(2), plain));
+        reading r[2] = { { &start, view, NULL, true }, { &start, view, NULL, true } };
+        pthread_t thread[2];
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(pthread_create(&thread[i], NULL, read_view, &r[i]), 0);
+        for (int i = 0; i < 2; i++)
+            pthread_join(thread[i], NULL);
+        for (int i = 0; i < 2; i++) {
+            assert_true(r[i].good);
+            td_adopt(r[i].made);
+            assert_true(td_grad(&r[i].made, 1, &leaf, 1, &got, (td_grad_options){ .retain_graph = true }));
+            VALUES(td_slice(got, 0, (td_opt_i64)td_some(0), (td_opt_i64)td_some(3), 1), 0, 8, 8);
+        }
+        td_scope_end();
+    }
+    pthread_barrier_destroy(&start);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +344,16 @@ int main(void)
         CASE(two_threads_train_two_models_as_if_alone),
         CASE(two_threads_ask_one_model),
         CASE(training_goes_on_in_a_forked_child),
+        CASE(gradients_are_dropped_during_passes),
+        CASE(gradients_are_replaced_during_passes),
+        CASE(gradients_are_zeroed_during_passes),
+        CASE(gradients_are_copied_during_passes),
+        CASE(steps_are_taken_during_passes),
+        CASE(hooks_come_and_go_during_passes),
+        CASE(post_hooks_come_and_go_during_passes),
+        CASE(hooks_of_a_result_come_and_go_during_passes),
+        CASE(a_result_retains_its_gradient_during_passes),
+        CASE(two_threads_read_a_view_whose_base_has_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

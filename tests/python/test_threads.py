@@ -1,0 +1,341 @@
+# needs: jit
+# SPDX-License-Identifier: MIT
+"""Threads that share tensors: one sentence of the header each, raced.
+
+Writers that race may leave any numbers behind.  They may not break memory, lock each other out, raise
+or leave anything alive.  Each scenario runs in a process of its own, so that a crash is one failure.
+"""
+import faulthandler
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+import treadle as td
+
+SLOW = 10 if os.environ.get("TREADLE_SANITIZED") else 1
+SCENARIOS = {}
+
+
+def scenario(function):
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+def together(*loops, rounds=20000):
+    """Each loop in a thread of its own, until the first has gone through its rounds or one has raised."""
+    over, failures = threading.Event(), []
+
+    def run(loop, first):
+        try:
+            for k in range(rounds // SLOW):
+                if over.is_set():
+                    break
+                loop()
+        except BaseException as error:
+            failures.append(error)
+        if first or failures:
+            over.set()
+    threads = [threading.Thread(target=run, args=(loop, k == 0)) for k, loop in enumerate(loops)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if failures:
+        raise failures[0]
+
+
+def leaf(n=7):
+    return td.ones(n, requires_grad=True)
+
+
+def right():
+    """What a thread computes alone, afterwards."""
+    p = leaf(3)
+    (p * p * 3).sum().backward()
+    assert p.grad.tolist() == [6.0, 6.0, 6.0] and p.requires_grad and p.grad_fn is None
+
+
+# --- the gradient of a leaf ---------------------------------------------------------------
+
+@scenario
+def passes_add_up():
+    p, passes = leaf(), []
+
+    def backward():
+        (p * 2).sum().backward()
+        passes.append(2.0)
+    together(backward, backward, backward)
+    assert p.grad.tolist() == [sum(passes)] * 7
+
+
+@scenario
+def gradient_is_dropped_during_passes():
+    p = leaf()
+    together(lambda: (p * 2).sum().backward(), lambda: setattr(p, "grad", None))
+
+
+@scenario
+def gradient_is_replaced_during_passes():
+    p = leaf()
+    together(lambda: (p * 2).sum().backward(), lambda: setattr(p, "grad", td.ones(7)))
+
+
+@scenario
+def gradient_is_zeroed_during_passes():
+    p = leaf()
+    p.grad = td.zeros(7)
+    together(lambda: (p * 2).sum().backward(), lambda: p.grad.zero_())
+
+
+@scenario
+def gradient_is_read_during_passes():
+    p, seen = leaf(), []
+
+    def read():
+        if p.grad is not None:
+            seen.append(p.grad.clone().tolist()[0])
+            p.grad.mark = len(seen)
+    together(lambda: (p * 2).sum().backward(), read)
+    assert all(x % 2 == 0 for x in seen)
+
+
+@scenario
+def gradient_of_a_large_leaf_is_read_and_dropped():
+    p = leaf(20000)
+
+    def read():
+        g = p.grad
+        if g is not None:
+            (g.clone() * 2).sum().item()
+        p.grad = None
+    together(lambda: (p * 2).sum().backward(), read, read, rounds=600)
+
+
+@scenario
+def optimiser_steps_during_passes():
+    p = leaf()
+    for keep in (True, False):
+        sgd = td.optim.SGD([p], lr=0.01, momentum=0.9)
+
+        def step():
+            sgd.zero_grad(set_to_none=not keep)
+            sgd.step()
+        together(lambda: (p + 2).sum().backward(), step, rounds=1000)
+
+
+# --- hooks, watchers, histories --------------------------------------------------------
+
+@scenario
+def hooks_come_and_go_during_passes():
+    p = leaf()
+    together(lambda: (p * 2).sum().backward(), lambda: p.register_hook(lambda g: g * 1).remove())
+
+
+@scenario
+def post_hooks_come_and_go_during_passes():
+    p, calls = leaf(), []
+    together(lambda: (p * 2).sum().backward(),
+             lambda: p.register_post_accumulate_grad_hook(calls.append).remove())
+    assert all(x is p for x in calls)
+
+
+@scenario
+def hooks_raise_during_passes():
+    p = leaf()
+
+    def wrong(g):
+        raise KeyError("mine")
+
+    def add():
+        handle = p.register_hook(wrong)
+        try:
+            (p * 2).sum().backward()
+        except KeyError:
+            pass
+        handle.remove()
+
+    def backward():
+        try:
+            (p * 2).sum().backward()
+        except KeyError:
+            pass
+        assert p.requires_grad
+    together(backward, add, rounds=1000)
+
+
+@scenario
+def hooks_of_a_result_come_and_go_during_passes():
+    p = leaf()
+    y = p * 2
+    s = (y * 3).sum()
+    together(lambda: s.backward(retain_graph=True), lambda: y.register_hook(lambda g: g * 1).remove())
+
+
+@scenario
+def tensor_with_retained_gradient_is_dropped_during_its_pass():
+    p, place = leaf(), []
+
+    def long(x):
+        for _ in range(100):
+            x = x * 1
+        return x
+
+    def backward():
+        y = long(p)
+        y.retain_grad()
+        z = long(y)
+        s = z.sum()
+        place.append(y)
+        del y, z
+        s.backward()
+
+    def drop():
+        if place:
+            place.pop()
+    together(backward, drop, rounds=2000)
+
+
+@scenario
+def gradient_is_retained_and_read_during_passes():
+    p = leaf()
+    y = p * 2
+    s = (y * 3).sum()
+
+    def read():
+        y.retain_grad()
+        if y.grad is not None:
+            y.grad.clone()
+        y.grad = None
+    together(lambda: s.backward(retain_graph=True), read)
+
+
+@scenario
+def recording_is_switched_during_passes():
+    p, q = leaf(), leaf()
+    together(lambda: (p * q * 2).sum().backward(), lambda: q.requires_grad_(not q.requires_grad), rounds=1000)
+
+
+# --- readers ----------------------------------------------------------------------------
+
+@scenario
+def readers_of_a_view_whose_base_has_changed():
+    """A gradient of 6 for each reader, whoever comes first."""
+    p = leaf(20000)
+    for _ in range(200 // SLOW):
+        base = p * 1
+        view = base[:]
+        base.mul_(6)
+        start, made = threading.Barrier(3), []
+
+        def read():
+            start.wait()
+            made.append((view * 1).sum())
+        together(read, read, read, rounds=SLOW)
+        assert [td.autograd.grad(s, p, retain_graph=True)[0].amax().item() for s in made] == [6.0] * len(made)
+
+
+# --- locks ------------------------------------------------------------------------------
+
+@scenario
+def forks_while_gradients_are_dropped():
+    p = leaf()
+
+    def backward():
+        (p * 2).sum().backward()
+        p.grad.detach()
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            faulthandler.cancel_dump_traceback_later()
+            q = leaf()
+            (q * 2).sum().backward()
+            os._exit(q.grad.tolist() != [2.0] * 7)
+        assert os.waitpid(child, 0)[1] == 0
+    together(fork, *[backward] * 2, rounds=40 * SLOW)
+
+
+@scenario
+def functional_gradients_while_gradients_are_dropped():
+    p, x, bad = leaf(), td.ones(5), []
+    double = td.func.grad(lambda x: (x * x).sum())
+
+    def backward():
+        (p * 2).sum().backward()
+        p.grad.detach()
+
+    def derive():
+        if double(x).tolist() != [2.0] * 5:
+            bad.append(1)
+    together(derive, backward, backward, rounds=600 * SLOW)
+    assert not bad
+
+
+@scenario
+def collector_runs_during_passes():
+    p = leaf()
+
+    def cycle():
+        q = leaf()
+        q.register_hook(lambda g, q=q: None)
+        q.me = q
+        gc.collect()
+    together(cycle, lambda: (p * 2).sum().backward(), rounds=100 * SLOW)
+
+
+# --- in a process of its own --------------------------------------------------------
+
+def run_alone(name):
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(60, exit=True)
+    sys.setswitchinterval(1e-5)
+    right()
+    gc.collect()
+    before = td.memory_stats()
+    SCENARIOS[name]()
+    right()
+    gc.collect()
+    after = td.memory_stats()
+    left = {k: after[k] - before[k] for k in ("live_tensors", "live_nodes", "live_objects", "bytes")}
+    assert not any(left.values()), f"left behind: {left}"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test(name):
+    if name.startswith("forks") and SLOW > 1:
+        pytest.skip("the sanitizers' own runtimes lose their locks in a fork")
+    done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": str(Path(td.__file__).parents[1])})
+    assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-6000:]}"
+
+
+# --- cycles -----------------------------------------------------------------------------
+
+def test_a_cycle_through_a_gradient_is_collected(no_leaks):
+    x = leaf()
+    g = td.ones(7)
+    x.grad = g
+    g.back = x
+    gone = weakref.ref(x)
+    del x, g
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_leaf_copied_into_its_own_base_is_collected(no_leaks):
+    base = td.zeros(4, 3)
+    x = base[1].requires_grad_()
+    base[0].copy_(x)
+    gone = weakref.ref(base)
+    del x, base
+    gc.collect()
+    assert gone() is None
+
+
+if __name__ == "__main__":
+    run_alone(sys.argv[1])
