@@ -302,9 +302,10 @@ static void *read_view(void *context)
 {
     reading *r = context;
     pthread_barrier_wait(r->start);
+    td_scope_begin();
     td_tensor *sum = td_sum(td_mul(r->view, r->view), (td_reduce_options)TD_DEFAULTS);
     r->good = td_requires_grad(r->view) && !td_is_leaf(r->view) && !td_failed();
-    r->made = sum;
+    r->made = td_scope_end_with(sum);
     td_error_clear();
     return NULL;
 }
