@@ -35,10 +35,15 @@ void td_note_node(td_node *node)
     td_hang(&node->hooks, TD_SLOT_NOTE, NULL, note, td_release);
 }
 /* inspection: functions of anomaly mode */
-void td_set_anomaly(td_anomaly mode, td_place *where)
+void td_forget_stop(void)
 {
     td_release(td_self()->stopped);
     td_self()->stopped = NULL;
+}
+
+void td_set_anomaly(td_anomaly mode, td_place *where)
+{
+    td_forget_stop();
     atomic_store(&td_process()->where, where);
     atomic_store(&td_process()->anomaly, mode);
 }

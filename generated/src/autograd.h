@@ -195,6 +195,7 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
 /* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
+void td_forget_stop(void);
 void *td_pack(td_tensor *x);
 bool td_is_packed(const void *saved);
 td_tensor *td_unpack_by_hook(const td_backward_pass *b,

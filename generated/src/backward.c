@@ -490,6 +490,8 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
                      td_tensor *const *roots, td_tensor *const *seeds)
 {
     const int depth = td_self()->grad_depth;
+    /* inspection: begin to inspect a pass */
+    td_forget_stop();
     td_grad_mode_push(!pass->create);
     td_scope_begin();
     pass->n_roots = n;

@@ -495,3 +495,18 @@ def test_seeds_are_counted():
         with pytest.raises(RuntimeError, match=f"got 3 tensors and {len(seeds)} gradients"):
             td.autograd.backward(y, seeds)
     assert td.autograd.grad(y, x, (td.ones(3),) * 3)[0].tolist() == [9, 9, 9]
+
+
+def test_anomaly_mode_does_not_name_the_place_of_an_earlier_failure():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with td.autograd.detect_anomaly():
+            with pytest.raises(RuntimeError, match="nan"):
+                (leaf() * 0).sqrt().sqrt().sum().backward()
+            assert "Traceback of forward call" in str(said.pop().message)
+            del said[:]
+            y = leaf() * 2
+            y.register_hook(raises)
+            with pytest.raises(Ours):
+                y.backward(td.ones(3))
+    assert not said

@@ -88,10 +88,11 @@ TD_API void td_enable_grad_end(void);
 TD_API bool td_grad_enabled(void);
 
 /* graph: prototypes of hooks */
-/* NULL, or a reference to what shall stand for grad: of its shape, dtype
-   and device, or the pass fails.  It also fails with the error that the
-   hook leaves pending; then the graph is released, and what leaves have
-   collected is valid but unspecified.  What a hook makes is its own. */
+/* NULL, or a reference to what shall stand for grad: of its shape,
+   dtype and device, or the pass fails.  It also fails with the error
+   that the hook leaves pending; then the graph is released, and what
+   leaves have collected is valid but unspecified.  What a hook makes is
+   its own. */
 typedef td_tensor *td_hook(void *context, td_tensor *grad);
 TD_API int64_t td_register_hook(td_tensor *x, td_hook *hook,
                                 void *context,

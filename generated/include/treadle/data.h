@@ -23,8 +23,9 @@ TD_API td_tensor *td_idx_read(const char *path);
 
 /* data: prototypes of datasets */
 /* Makes examples index[0..n): input [n,...] and target [n,...], new
-   references both.  What has other than n rows, or is missing, is refused
-   by td_dataset_get; false, or an error left pending, is its error. */
+   references both.  What has other than n rows, or is missing, is
+   refused by td_dataset_get; false, or an error left pending, is its
+   error. */
 typedef bool td_dataset_batch(void *context, const int64_t *index,
                               int64_t n, td_tensor **input,
                               td_tensor **target);
