@@ -175,8 +175,10 @@ def logspace(start, end, steps, base=10.0, **named):
     given = {"dtype": get_default_dtype(), **named}
     given["dtype"] = given["dtype"] or get_default_dtype()
     grad = given.pop("requires_grad", False)
-    _C.tensor([base ** float(e) for e in (start, end)[:steps]], **given)
-    return (base ** wide).to(**given).requires_grad_(grad)
+    exact = base ** wide
+    if not given["dtype"].is_floating_point:
+        _C.tensor(exact[:1].tolist() + exact[-1:].tolist(), **given)
+    return exact.to(**given).requires_grad_(grad)
 
 
 class layout:
