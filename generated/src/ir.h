@@ -11,7 +11,6 @@
 #include "device.h"
 #include "registry.h"
 
-#define TD_IR_LIST 64           /* tensors in the lists of one step */
 #define TD_IR_VALUES 1000000
 
 /* tracing: struct td_ir_value */

@@ -312,6 +312,15 @@ def test_one_tensor_given_twice(backend):
     assert p.tolist() == [4.0, 4.0]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_thousand_tensors_are_joined(backend):
+    for join in (td.cat, td.stack):
+        f = td.jit(lambda *rows, join=join: join(rows) * 2, backend=backend)
+        for k in range(3):
+            rows = [td.full((2,), float(i + k)) for i in range(1000)]
+            assert f(*rows).tolist() == (join(rows) * 2).tolist()
+
+
 def test_a_method_is_compiled():
     class Scale(nn.Module):
         def __init__(self, by):
