@@ -6,6 +6,8 @@
 #include "runtime.h"
 #include <ctype.h>
 #include <stdio.h>
+/* tracing: includes of gradients */
+#include "trace.h"
 
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)
@@ -121,6 +123,9 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
     if (grad == x)
         return td_fail(TD_ERROR_RUNTIME, "set_grad",
                        "a tensor cannot be its own gradient");
+    /* tracing: before a gradient is set */
+    if (!td_trace_gradient(x))
+        return false;
     td_retain(grad);
     td_release(x->grad);
     x->grad = grad;

@@ -277,18 +277,52 @@ static bool read_step(text_reader *r)
 static bool read_return(text_reader *r)
 {
     td_program *p = r->p;
-    int n = 0;
+    int n = 0, left = 0;
     if (p->output != NULL)
         return complain(r, "a program returns once");
     const size_t length = strcspn(r->at, "#\n");
     for (size_t i = 0; i < length; i++)
         n += r->at[i] == '%';
-    p->output = td_ir_keep(p, (size_t)n * sizeof *p->output);
+    for (int k = 0; k < p->n_gradients; k++)
+        left += p->gradient[k].to >= 0;
+    p->output = td_ir_keep(p, (size_t)(n + left) * sizeof *p->output);
     while (p->output && p->n_outputs < n && !td_failed()) {
         if (p->n_outputs > 0 && !expect(r, ","))
             return false;
         p->output[p->n_outputs++] = read_value(r);
     }
+    p->n_returned = n;
+    for (int k = 0; k < p->n_gradients && !td_failed(); k++)
+        if (p->gradient[k].to >= 0)
+            p->output[p->n_outputs++] = p->gradient[k].to;
+    return !td_failed();
+}
+
+/* programs: function read_gradient */
+static td_ir_gradient *gradient_of(text_reader *r, int of)
+{
+    for (int k = 0; k < r->p->n_gradients; k++)
+        if (r->p->gradient[k].of == of)
+            return &r->p->gradient[k];
+    return td_ir_gradient_new(r->p, of);
+}
+
+static bool read_gradient(text_reader *r)
+{
+    const int v = read_value(r);
+    const bool comes = accept(r, "of ");
+    if (r->p->output != NULL)
+        return complain(r, "gradients stand before the return");
+    const int of = comes ? read_value(r) : v;
+    td_ir_gradient *g = td_failed() ? NULL : gradient_of(r, of);
+    if (g != NULL && (comes ? g->from >= 0 : g->to != TD_IR_KEPT))
+        return complain(r, "this gradient is given twice");
+    if (g != NULL && comes)
+        return expect(r, ":") && read_type(r, g->from = v,
+                                           TD_IR_GRADIENT);
+    if (g == NULL || !expect(r, "="))
+        return false;
+    g->to = accept(r, "None") ? TD_IR_CLEARED : read_value(r);
     return !td_failed();
 }
 
@@ -305,6 +339,8 @@ static bool read_line(text_reader *r)
         return v >= 0 && expect(r, ":")
             && read_type(r, v, TD_IR_CAPTURED);
     }
+    if (accept(r, "gradient "))
+        return read_gradient(r);
     if (accept(r, "update ")) {
         const int v = read_value(r);
         if (v < 0 || !expect(r, "="))
@@ -340,6 +376,8 @@ td_program *td_program_parse(const char *text)
             complain(&r, "the line should end here");
         r.at += *r.at == '\n';
     }
+    if (r.p->output == NULL && r.p->n_gradients > 0)
+        complain(&r, "a program with gradients returns");
     if (!td_failed() && td_program_verify(r.p))
         return r.p;
     td_discard(r.p);
