@@ -57,6 +57,23 @@ PyObject *py_trace_input(PyObject *module, PyObject *like)
                                   td_device_of(w->handle));
     return x ? wrap(PyModule_GetState(module), x) : fail();
 }
+PyObject *py_program_fits(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *inputs;
+    if (!PyArg_ParseTuple(args, "OO:program_fits", &capsule, &inputs))
+        return NULL;
+    const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
+    if (p == NULL || inputs == Py_None)
+        return p ? PyBool_FromLong(td_program_holds(p)) : NULL;
+    td_tensor **x = borrow_handles(inputs);
+    if (x == NULL)
+        return NULL;
+    td_error_clear();
+    const bool shared = td_program_overlaps(p, x,
+                            (int)PyTuple_GET_SIZE(inputs));
+    PyMem_Free(x);
+    return td_failed() ? fail() : PyBool_FromLong(!shared);
+}
 PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 {
     td_error_clear();

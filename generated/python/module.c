@@ -309,6 +309,7 @@ PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
 PyObject *py_trace_input(PyObject *module, PyObject *like);
 PyObject *py_trace_end(PyObject *module, PyObject *outputs);
 PyObject *py_program_text(PyObject *module, PyObject *capsule);
+PyObject *py_program_fits(PyObject *module, PyObject *args);
 PyObject *py_compile(PyObject *module, PyObject *args);
 PyObject *py_execute(PyObject *module, PyObject *args);
 /* exchange: prototypes of further functions */
@@ -362,6 +363,7 @@ static PyMethodDef functions[] = {
     { "_trace_input", py_trace_input, METH_O, NULL },
     { "_trace_end", py_trace_end, METH_O, NULL },
     { "_program_text", py_program_text, METH_O, NULL },
+    { "_program_fits", py_program_fits, METH_VARARGS, NULL },
     { "_compile", py_compile, METH_VARARGS, NULL },
     { "_execute", py_execute, METH_VARARGS, NULL },
     /* exchange: further functions of the extension */

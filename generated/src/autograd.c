@@ -6,6 +6,8 @@
 #include "runtime.h"
 #include <ctype.h>
 #include <stdio.h>
+/* tracing: includes of gradients */
+#include "trace.h"
 
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)
@@ -135,12 +137,19 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
     if (grad == x)
         return td_fail(TD_ERROR_RUNTIME, "set_grad",
                        "a tensor cannot be its own gradient");
-    pthread_mutex_t *lock = td_lock(x);
-    td_tensor *old = x->grad;
-    x->grad = td_retain(grad);
-    pthread_mutex_unlock(lock);
-    td_release(old);
-    return true;
+    /* tracing: before a gradient is set */
+    if (!td_trace_gradient(x))
+        return false;
+    td_retain(grad);
+    bool done = false;
+    while (!done && !td_failed()) {
+        td_tensor *old = td_hold_grad(x);
+        done = td_swap_grad(x, old, grad);
+        td_release(old);
+    }
+    if (!done)
+        td_release(grad);
+    return done;
 }
 /* hooks: function td_detach */
 bool detach_kernel(td_call *call)

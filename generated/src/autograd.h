@@ -200,6 +200,8 @@ void *td_pack(td_tensor *x);
 bool td_is_packed(const void *saved);
 td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                              const td_saved *saved);
+/* tracing: further prototypes of the graph */
+td_tensor **td_trace_slot(const td_tensor *x);
 /* graph: prototypes of all rules */
 #define RULE(name, function, ...) td_rule function;
 #define NO_RULE(name)

@@ -12,18 +12,10 @@
 /* programs: back end that interprets */
 static void *keep_program(td_program *p) { return p; }
 
-static bool interpret(void *code, td_program *p,
-                      td_tensor *const *inputs, int n,
-                      td_tensor **outputs)
-{
-    (void)code;
-    return td_program_run(p, inputs, n, outputs);
-}
-
 static void keep_nothing(void *code) { (void)code; }
 
 static const td_backend td_interpreter_backend = {
-    "interpreter", keep_program, interpret, keep_nothing, NULL
+    "interpreter", keep_program, td_interpret, keep_nothing, NULL
 };
 
 static const td_backend *const td_backends[] = {
@@ -84,18 +76,14 @@ bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
     if (e == NULL)
         return td_fail(TD_ERROR_VALUE, "execute",
                        "the executable is NULL");
-    if (td_failed() || !td_program_check_inputs(e->program, inputs, n))
+    if (td_failed())
         return false;
-    for (int k = 0; k < e->program->n_outputs; k++)
+    for (int k = 0; k < e->program->n_returned; k++)
         outputs[k] = NULL;
-    const bool ok = td_self()->trace != NULL
+    return td_self()->trace != NULL
          ? td_program_run(e->program, inputs, n, outputs)
-         : e->backend->run(e->code, e->program, inputs, n, outputs);
-    for (int k = 0; !ok && k < e->program->n_outputs; k++) {
-        td_discard(outputs[k]);
-        outputs[k] = NULL;
-    }
-    return ok;
+         : td_ir_run(e->backend->run, e->code, e->program, inputs, n,
+                     outputs);
 }
 
 const char *td_executable_backend(const td_executable *e)

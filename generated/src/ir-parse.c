@@ -2,6 +2,8 @@
 /* Tangled from the chapter "programs": edit that, not this file. */
 /* Programs, read from text. */
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,41 +51,48 @@ static void read_word(text_reader *r, char *word, size_t size)
         word[n++] = *r->at++;
     word[n] = '\0';
 }
+static int64_t read_integer(text_reader *r, int64_t most,
+                            const char *what)
+{
+    char *end;
+    while (*r->at == ' ')
+        r->at++;
+    errno = 0;
+    const long long n = strtoll(r->at, &end, 10);
+    if (*r->at == '\n' || end == r->at || errno == ERANGE || n > most)
+        complain(r, what);
+    r->at = end;
+    return td_failed() ? -1 : n;
+}
 static int read_value(text_reader *r)
 {
-    char *end = NULL;
-    if (!expect(r, "%"))
+    const char *what = "expected the number of a value";
+    const int64_t n = !expect(r, "%") ? -1
+                    : read_integer(r, TD_IR_VALUES, what);
+    if (n < 0 && !complain(r, what))
         return -1;
-    const long n = strtol(r->at, &end, 10);
-    if (end == r->at || n < 0 || n > TD_IR_VALUES) {
-        complain(r, "expected the number of a value");
-        return -1;
-    }
-    r->at = end;
     while (r->p->n_values <= n)
         if (td_ir_value_new(r->p, (td_ir_value){
                                 .origin = TD_IR_RESULT }) < 0)
             return -1;
     return (int)n;
 }
-static int read_list(text_reader *r, int64_t *list, int room,
-                     bool values)
+static td_value read_list(text_reader *r, bool values)
 {
-    int n = 0;
-    char *end;
-    if (accept(r, "]"))
-        return 0;
-    do {
+    int n = 0, room = 1;
+    const size_t length = strcspn(r->at, "]\n");
+    for (size_t i = 0; i < length; i++)
+        room += r->at[i] == ',';
+    int64_t *list = td_ir_keep(r->p, (size_t)room * sizeof *list);
+    while (n < room && !td_failed() && !accept(r, "]")) {
+        if (n > 0 && !expect(r, ","))
+            break;
+        list[n++] = values ? read_value(r)
+                  : read_integer(r, INT64_MAX, "expected an integer");
         if (n == room)
-            return complain(r, "the list is too long"), -1;
-        list[n] = values ? read_value(r) : strtoll(r->at, &end, 10);
-        if (!values && end == r->at)
-            complain(r, "expected an integer");
-        if (!values)
-            r->at = end;
-        n++;
-    } while (!td_failed() && accept(r, ","));
-    return expect(r, "]") && !td_failed() ? n : -1;
+            expect(r, "]");
+    }
+    return (td_value){ .kind = TD_INTS, .as.ints = { n, list } };
 }
 static td_dtype read_dtype(text_reader *r)
 {
@@ -101,7 +110,8 @@ static td_device read_device(text_reader *r)
     td_device device = { TD_DEVICE_CPU, 0 };
     if (accept(r, "cuda:")) {
         device.kind = TD_DEVICE_CUDA;
-        device.index = (int)strtol(r->at, (char **)&r->at, 10);
+        device.index = (int)read_integer(r, INT_MAX,
+                                         "expected a device");
     } else {
         expect(r, "cpu");
     }
@@ -117,8 +127,12 @@ static bool read_type(text_reader *r, int v, td_ir_origin origin)
     value.dtype = read_dtype(r);
     if (td_failed() || !expect(r, "["))
         return false;
-    value.shape.count = read_list(r, value.shape.at, TD_MAX_RANK,
-                                  false);
+    const td_value shape = read_list(r, false);
+    if (td_failed() || shape.as.ints.count > TD_MAX_RANK)
+        return complain(r, "the list is too long");
+    value.shape.count = shape.as.ints.count;
+    for (int d = 0; d < value.shape.count; d++)
+        value.shape.at[d] = shape.as.ints.at[d];
     if (accept(r, "on "))
         value.device = read_device(r);
     r->p->value[v] = value;
@@ -126,34 +140,46 @@ static bool read_type(text_reader *r, int v, td_ir_origin origin)
 }
 static td_scalar read_scalar(text_reader *r)
 {
-    char *end;
-    const char *start = r->at;
+    char *end, *digits;
     if (accept(r, "True"))
         return td_boolean(true);
     if (accept(r, "False"))
         return td_boolean(false);
-    const double f = strtod(start, &end);
-    if (end == start)
-        complain(r, "expected a number");
+    const double f = strtod(r->at, &end);
+    strtoll(r->at, &digits, 10);
+    if (end == r->at || end == digits || *r->at == '\n')
+        return td_int(read_integer(r, INT64_MAX, "expected a number"));
     r->at = end;
-    for (const char *c = start; c < end; c++)
-        if (strchr(".ein", *c) != NULL)
-            return td_float(f);
-    return td_int(strtoll(start, NULL, 10));
+    return td_float(f);
+}
+static const char *read_string(text_reader *r)
+{
+    char *word = td_ir_keep(r->p, strcspn(r->at, "'\n") + 1);
+    for (size_t n = 0; word && !strchr("'\n", *r->at); n++) {
+        unsigned byte = (unsigned char)*r->at++;
+        if (byte == '\\' && *r->at == 'x'
+            && isxdigit((unsigned char)r->at[1])
+            && isxdigit((unsigned char)r->at[2])) {
+            sscanf(r->at + 1, "%2x", &byte);
+            r->at += 3;
+        }
+        word[n] = (char)byte;
+    }
+    expect(r, "'");
+    return word;
 }
 static td_ir_operand read_operand(text_reader *r)
 {
     td_ir_operand o = { .kind = TD_NONE };
-    int64_t list[TD_IR_LIST];
     if (accept(r, "None"))
         return o;
     if (accept(r, "[")) {
+        const td_value list = read_list(r, true);
         o.kind = TD_TENSORS;
-        o.count = read_list(r, list, TD_IR_LIST, true);
-        o.values = o.count < 0 ? NULL
-            : td_ir_keep(r->p, (size_t)o.count * sizeof(int));
+        o.count = list.as.ints.count;
+        o.values = td_ir_keep(r->p, (size_t)o.count * sizeof(int));
         for (int i = 0; o.values != NULL && i < o.count; i++)
-            o.values[i] = (int)list[i];
+            o.values[i] = (int)list.as.ints.at[i];
     } else if (accept(r, "%")) {
         r->at--;
         o.kind = TD_TENSOR;
@@ -166,18 +192,12 @@ static td_ir_operand read_operand(text_reader *r)
 }
 static td_value read_attribute(text_reader *r, const td_parameter *p)
 {
-    int64_t list[TD_IR_LIST];
-    char word[64];
     td_value v = { .kind = TD_SCALAR };
     if (p->list && expect(r, "[")) {
-        v.kind = TD_INTS;
-        v.as.ints.at = list;
-        v.as.ints.count = read_list(r, list, TD_IR_LIST, false);
+        v = read_list(r, false);
     } else if (p->kind == TD_P_STRING && expect(r, "'")) {
-        read_word(r, word, sizeof word);
         v.kind = TD_STRING;
-        v.as.string = word;
-        expect(r, "'");
+        v.as.string = read_string(r);
     } else if (p->kind == TD_P_DTYPE) {
         v.kind = TD_DTYPE;
         v.as.dtype = read_dtype(r);
@@ -187,7 +207,7 @@ static td_value read_attribute(text_reader *r, const td_parameter *p)
     } else if (!td_failed()) {
         v.as.scalar = read_scalar(r);
     }
-    return td_failed() ? td_v_none() : td_ir_attribute(r->p, &v);
+    return td_failed() ? td_v_none() : v;
 }
 
 /* programs: function read_arguments */
@@ -257,15 +277,52 @@ static bool read_step(text_reader *r)
 static bool read_return(text_reader *r)
 {
     td_program *p = r->p;
-    int n = 0;
-    for (const char *c = r->at; *c != '\0' && *c != '\n'; c++)
-        n += *c == '%';
-    p->output = td_ir_keep(p, (size_t)n * sizeof *p->output);
+    int n = 0, left = 0;
+    if (p->output != NULL)
+        return complain(r, "a program returns once");
+    const size_t length = strcspn(r->at, "#\n");
+    for (size_t i = 0; i < length; i++)
+        n += r->at[i] == '%';
+    for (int k = 0; k < p->n_gradients; k++)
+        left += p->gradient[k].to >= 0;
+    p->output = td_ir_keep(p, (size_t)(n + left) * sizeof *p->output);
     while (p->output && p->n_outputs < n && !td_failed()) {
         if (p->n_outputs > 0 && !expect(r, ","))
             return false;
         p->output[p->n_outputs++] = read_value(r);
     }
+    p->n_returned = n;
+    for (int k = 0; k < p->n_gradients && !td_failed(); k++)
+        if (p->gradient[k].to >= 0)
+            p->output[p->n_outputs++] = p->gradient[k].to;
+    return !td_failed();
+}
+
+/* programs: function read_gradient */
+static td_ir_gradient *gradient_of(text_reader *r, int of)
+{
+    for (int k = 0; k < r->p->n_gradients; k++)
+        if (r->p->gradient[k].of == of)
+            return &r->p->gradient[k];
+    return td_ir_gradient_new(r->p, of);
+}
+
+static bool read_gradient(text_reader *r)
+{
+    const int v = read_value(r);
+    const bool comes = accept(r, "of ");
+    if (r->p->output != NULL)
+        return complain(r, "gradients stand before the return");
+    const int of = comes ? read_value(r) : v;
+    td_ir_gradient *g = td_failed() ? NULL : gradient_of(r, of);
+    if (g != NULL && (comes ? g->from >= 0 : g->to != TD_IR_KEPT))
+        return complain(r, "this gradient is given twice");
+    if (g != NULL && comes)
+        return expect(r, ":") && read_type(r, g->from = v,
+                                           TD_IR_GRADIENT);
+    if (g == NULL || !expect(r, "="))
+        return false;
+    g->to = accept(r, "None") ? TD_IR_CLEARED : read_value(r);
     return !td_failed();
 }
 
@@ -282,6 +339,8 @@ static bool read_line(text_reader *r)
         return v >= 0 && expect(r, ":")
             && read_type(r, v, TD_IR_CAPTURED);
     }
+    if (accept(r, "gradient "))
+        return read_gradient(r);
     if (accept(r, "update ")) {
         const int v = read_value(r);
         if (v < 0 || !expect(r, "="))
@@ -317,6 +376,8 @@ td_program *td_program_parse(const char *text)
             complain(&r, "the line should end here");
         r.at += *r.at == '\n';
     }
+    if (r.p->output == NULL && r.p->n_gradients > 0)
+        complain(&r, "a program with gradients returns");
     if (!td_failed() && td_program_verify(r.p))
         return r.p;
     td_discard(r.p);

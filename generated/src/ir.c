@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "programs": edit that, not this file. */
 /* Programs: built, printed, run, verified. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,15 @@ td_ir_step *td_ir_step_new(td_program *p)
     memset(step, 0, sizeof *step);
     return step;
 }
+td_ir_gradient *td_ir_gradient_new(td_program *p, int of)
+{
+    if (of < 0 || !td_ir_grow(&p->gradient, p->n_gradients,
+                              &p->gradient_room, sizeof *p->gradient))
+        return NULL;
+    td_ir_gradient *g = &p->gradient[p->n_gradients++];
+    *g = (td_ir_gradient){ .of = of, .from = -1, .to = TD_IR_KEPT };
+    return g;
+}
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin)
 {
     return (td_ir_value){ .origin = origin, .dtype = x->dtype,
@@ -86,10 +96,10 @@ td_value td_ir_attribute(td_program *p, const td_value *value)
 static void program_destroy(void *object)
 {
     td_program *p = object;
-    for (int v = 0; v < p->n_values; v++) {
+    for (int v = 0; v < p->n_values; v++)
         td_release(p->value[v].tensor);
-        td_release(p->value[v].grad);
-    }
+    for (int k = 0; k < p->n_gradients; k++)
+        td_release(p->gradient[k].leaf);
     while (p->blocks != NULL) {
         td_ir_block *block = p->blocks;
         p->blocks = block->next;
@@ -97,6 +107,8 @@ static void program_destroy(void *object)
     }
     td_free(p->value, (size_t)p->value_room * sizeof *p->value);
     td_free(p->step, (size_t)p->step_room * sizeof *p->step);
+    td_free(p->gradient,
+            (size_t)p->gradient_room * sizeof *p->gradient);
 }
 
 static const td_class program_class = { "program", program_destroy,
@@ -123,14 +135,14 @@ unsigned td_ir_mutated(const td_op *op)
 }
 
 /* programs: functions that ask about programs */
-int td_program_outputs(const td_program *p) { return p->n_outputs; }
+int td_program_outputs(const td_program *p) { return p->n_returned; }
 int td_program_steps(const td_program *p) { return p->n_steps; }
 
 int td_program_inputs(const td_program *p)
 {
     int n = 0;
     for (int v = 0; v < p->n_values; v++)
-        n += p->value[v].origin != TD_IR_RESULT
+        n += p->value[v].origin <= TD_IR_CAPTURED
           && p->value[v].tensor == NULL;
     return n;
 }
@@ -162,22 +174,30 @@ static void put_scalar(text *t, td_scalar s)
     else if (s.kind == TD_SCALAR_INT)
         put(t, "%lld", (long long)s.as.i);
     else {
-        snprintf(digits, sizeof digits, "%.17g", s.as.f);
-        if (strtod(digits, NULL) == s.as.f)
-            for (int n = 1; n < 17; n++) {
-                snprintf(digits, sizeof digits, "%.*g", n, s.as.f);
-                if (strtod(digits, NULL) == s.as.f)
-                    break;
-            }
+        int n = 0;
+        do
+            snprintf(digits, sizeof digits, "%.*g", ++n, s.as.f);
+        while (n < 17 && strtod(digits, NULL) != s.as.f);
         put(t, "%s%s", digits, strpbrk(digits, ".en") ? "" : ".0");
     }
 }
+static void put_string(text *t, const char *s)
+{
+    put(t, "'");
+    for (; *s != '\0'; s++)
+        if (*s == '\'' || *s == '\\' || iscntrl((unsigned char)*s))
+            put(t, "\\x%02x", (unsigned char)*s);
+        else
+            put(t, "%c", *s);
+    put(t, "'");
+}
+
 static void put_attribute(text *t, const td_value *v)
 {
     char device[TD_DEVICE_TEXT];
     switch (v->kind) {
     case TD_SCALAR: put_scalar(t, v->as.scalar); break;
-    case TD_STRING: put(t, "'%s'", v->as.string); break;
+    case TD_STRING: put_string(t, v->as.string); break;
     case TD_DTYPE: put(t, "%s", td_dtype_name(v->as.dtype)); break;
     case TD_DEVICE:
         put(t, "%s", td_device_text(v->as.device, device));
@@ -252,10 +272,15 @@ int64_t td_program_print(const td_program *p, char *buffer,
                          int64_t capacity)
 {
     text t = { buffer, capacity, 0 };
-    static const char *const words[] = { "input", "captured" };
+    static const char *const words[] = { "input", "captured",
+                                         "gradient" };
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].origin != TD_IR_RESULT) {
-            put(&t, "%s %%%d : ", words[p->value[v].origin], v);
+            put(&t, "%s %%%d", words[p->value[v].origin], v);
+            for (int k = 0; k < p->n_gradients; k++)
+                if (p->gradient[k].from == v)
+                    put(&t, " of %%%d", p->gradient[k].of);
+            put(&t, " : ");
             put_type(&t, &p->value[v]);
             put(&t, "\n");
         }
@@ -264,8 +289,14 @@ int64_t td_program_print(const td_program *p, char *buffer,
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
             put(&t, "update %%%d = %%%d\n", v, p->value[v].update);
+    for (int k = 0; k < p->n_gradients; k++)
+        if (p->gradient[k].to >= 0)
+            put(&t, "gradient %%%d = %%%d\n", p->gradient[k].of,
+                p->gradient[k].to);
+        else if (p->gradient[k].to == TD_IR_CLEARED)
+            put(&t, "gradient %%%d = None\n", p->gradient[k].of);
     put(&t, "return");
-    for (int k = 0; k < p->n_outputs; k++)
+    for (int k = 0; k < p->n_returned; k++)
         put(&t, "%s%%%d", k ? ", " : " ", p->output[k]);
     put(&t, "\n");
     return t.length;
@@ -275,9 +306,14 @@ int64_t td_program_print(const td_program *p, char *buffer,
 bool td_ir_replay(const td_ir_step *s, td_tensor **at)
 {
     td_value in[TD_MAX_PARAMETERS];
-    td_tensor *list[TD_IR_LIST], *changed[TD_MAX_RESULTS] = { NULL };
+    td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
     const unsigned mutated = td_ir_mutated(s->op);
+    size_t bytes = 0;
     int listed = 0, n = 0;
+    for (int i = 0; i < s->n_in; i++)
+        bytes += (size_t)s->in[i].count * sizeof *list;
+    if (bytes > 0 && (list = td_alloc(bytes)) == NULL)
+        return false;
     for (int i = 0; i < s->n_in; i++) {
         /* programs: fetch one operand of the step */
         const td_ir_operand *o = &s->in[i];
@@ -297,11 +333,11 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at)
     }
     td_call call = { .op = s->op, .n_in = s->n_in, .in = in,
                      .n_attr = s->n_attr, .attr = s->attr };
-    if (!td_run(&call))
-        return false;
-    for (int k = 0; k < s->n_out; k++)
+    const bool ok = td_run(&call);
+    for (int k = 0; ok && k < s->n_out; k++)
         at[s->out[k]] = mutated ? changed[k] : call.out[k];
-    return true;
+    td_free(list, bytes);
+    return ok;
 }
 
 /* programs: function hand_over_results */
@@ -328,52 +364,16 @@ static void hand_over_results(td_program *p, td_tensor **at,
             td_copy_(at[v], at[p->value[v].update]);
 }
 
-/* programs: function td_program_check_inputs */
-bool td_program_check_inputs(const td_program *p,
-                             td_tensor *const *inputs, int n)
+/* programs: function td_interpret */
+bool td_interpret(void *code, td_program *p, td_tensor *const *inputs,
+                  int n, td_tensor **outputs)
 {
-    int input = 0;
-    if (p == NULL)
-        return td_fail(TD_ERROR_VALUE, "run", "the program is NULL");
-    for (int v = 0; v < p->n_values && !td_failed(); v++) {
-        const td_ir_value *value = &p->value[v];
-        if (value->origin == TD_IR_RESULT || value->tensor != NULL)
-            continue;
-        const td_tensor *x = input < n ? inputs[input] : NULL;
-        input++;
-        if (x == NULL)
-            return td_fail(TD_ERROR_VALUE, "run",
-                           "input %d is missing", input - 1);
-        const td_dims shape = td_shape_of(x);
-        const td_device here = x->storage->device;
-        char is[TD_SHAPE_TEXT], expected[TD_SHAPE_TEXT];
-        if (here.kind != value->device.kind
-            || here.index != value->device.index)
-            return td_fail(TD_ERROR_VALUE, "run", "input %d is on %s, "
-                "the program was traced on %s", input - 1,
-                td_device_text(here, is),
-                td_device_text(value->device, expected));
-        if (x->dtype != value->dtype
-            || !td_dims_equal(&shape, &value->shape))
-            return td_fail(TD_ERROR_VALUE, "run", "input %d is %s%s, "
-                "the program was traced with %s%s", input - 1,
-                td_dtype_name(x->dtype), td_shape_text(x, is),
-                td_dtype_name(value->dtype),
-                td_dims_text(&value->shape, expected));
-    }
-    return !td_failed()
-        && (input == n || td_fail(TD_ERROR_VALUE, "run", "expected %d "
-                                  "inputs, got %d", input, n));
-}
-
-/* programs: function td_program_run */
-bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
-                    td_tensor **outputs)
-{
-    td_tensor **at = NULL;
-    const size_t bytes = (size_t)(p->n_values + 1) * sizeof *at;
-    if (!td_program_check_inputs(p, inputs, n)
-        || (at = td_alloc(bytes)) == NULL)
+    const size_t bytes = (size_t)(p->n_values + 1)
+                         * sizeof(td_tensor *);
+    td_tensor **at = td_alloc(bytes);
+    (void)code;
+    (void)n;
+    if (at == NULL)
         return false;
     td_no_grad_begin();
     td_scope_begin();
@@ -391,16 +391,209 @@ bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
     return !td_failed();
 }
 
+/* programs: functions that check inputs */
+static bool is_of_type(const td_tensor *x, const td_ir_value *v)
+{
+    const td_dims shape = td_shape_of(x);
+    const td_device here = x->storage->device;
+    return here.kind == v->device.kind && x->dtype == v->dtype
+        && here.index == v->device.index
+        && td_dims_equal(&shape, &v->shape);
+}
+
+static bool refuse_input(int n, const td_tensor *x,
+                         const td_ir_value *v)
+{
+    char is[TD_SHAPE_TEXT], expected[TD_SHAPE_TEXT];
+    const td_device here = x->storage->device;
+    if (here.kind != v->device.kind || here.index != v->device.index)
+        return td_fail(TD_ERROR_VALUE, "run", "input %d is on %s, "
+            "the program was traced on %s", n, td_device_text(here, is),
+            td_device_text(v->device, expected));
+    return td_fail(TD_ERROR_VALUE, "run", "input %d is %s%s, "
+        "the program was traced with %s%s", n, td_dtype_name(x->dtype),
+        td_shape_text(x, is), td_dtype_name(v->dtype),
+        td_dims_text(&v->shape, expected));
+}
+static bool enter_leaves(const td_program *p, td_tensor *const *inputs,
+                         int n, td_tensor **at)
+{
+    int input = 0;
+    for (int v = 0; v < p->n_values; v++) {
+        const td_ir_value *value = &p->value[v];
+        at[v] = value->tensor;
+        if (value->origin > TD_IR_CAPTURED || value->tensor != NULL)
+            continue;
+        if (input >= n || inputs[input] == NULL)
+            return td_fail(TD_ERROR_VALUE, "run",
+                           "input %d is missing", input);
+        at[v] = inputs[input++];
+        if (!is_of_type(at[v], value))
+            return refuse_input(input - 1, at[v], value);
+    }
+    for (int k = 0; k < p->n_gradients; k++) {
+        const td_ir_gradient *g = &p->gradient[k];
+        if (g->from >= 0 && !(at[g->from] = td_grad_of(at[g->of])))
+            return td_fail(TD_ERROR_VALUE, "run", "%%%d has no "
+                           "gradient to add to", g->of);
+    }
+    return input == n || td_fail(TD_ERROR_VALUE, "run", "expected %d "
+                                 "inputs, got %d", input, n);
+}
+bool td_program_holds(const td_program *p)
+{
+    bool holds = true;
+    for (int v = 0; holds && v < p->n_values; v++) {
+        const td_ir_value *value = &p->value[v];
+        holds = value->tensor == NULL
+            || (is_of_type(value->tensor, value)
+                && value->tensor->requires_grad
+                   == value->requires_grad);
+    }
+    for (int k = 0; holds && k < p->n_gradients; k++) {
+        const td_ir_gradient *g = &p->gradient[k];
+        td_tensor *grad = g->leaf ? td_hold_grad(g->leaf) : NULL;
+        holds = g->leaf == NULL
+            || (!(g->absent && grad) && !(g->from >= 0 && !grad));
+        td_release(grad);
+    }
+    return holds;
+}
+/* rows: functions for the extent of a view */
+static int64_t first_of(const td_tensor *x)
+{
+    return x->offset;
+}
+
+static int64_t last_of(const td_tensor *x)
+{
+    int64_t last = x->offset;
+    for (int d = 0; d < x->rank; d++)
+        last += (x->shape[d] - 1) * x->strides[d];
+    return last;
+}
+
+static bool shares(const td_tensor *x, const td_tensor *y)
+{
+    return x->storage == y->storage && td_numel(x) > 0
+        && td_numel(y) > 0 && first_of(x) <= last_of(y)
+        && first_of(y) <= last_of(x);
+}
+
+static bool overlaps(const td_program *p, td_tensor **at)
+{
+    for (int i = 0; i < p->n_values; i++) {
+        const td_ir_value *a = &p->value[i];
+        if (a->origin == TD_IR_RESULT || a->tensor != NULL)
+            continue;
+        for (int v = 0; v < p->n_values; v++)
+            if (v != i && p->value[v].origin != TD_IR_RESULT
+                && (a->update >= 0 || p->value[v].update >= 0)
+                && shares(at[i], at[v]))
+                return true;
+    }
+    return false;
+}
+
+bool td_program_overlaps(const td_program *p, td_tensor *const *inputs,
+                         int n)
+{
+    const size_t bytes = (size_t)(p->n_values + 1)
+                         * sizeof(td_tensor *);
+    td_tensor **at = td_alloc(bytes);
+    td_scope_begin();
+    const bool found = at != NULL && enter_leaves(p, inputs, n, at)
+                    && overlaps(p, at);
+    td_scope_end();
+    td_free(at, bytes);
+    return found;
+}
+
+/* programs: function leave_gradients */
+static bool is_shared(const td_tensor *x)
+{
+    return td_object_count(x) > 1
+        || atomic_load(&x->storage->count) > 1;
+}
+
+static bool leave_gradients(const td_program *p, td_tensor **at,
+                            td_tensor **made)
+{
+    for (int k = p->n_returned; k < p->n_outputs; k++)
+        if (is_shared(made[k]))
+            made[k] = td_clone(made[k]);
+    int n = p->n_returned;
+    for (int k = 0; k < p->n_gradients && !td_failed(); k++) {
+        const td_ir_gradient *g = &p->gradient[k];
+        if (g->to != TD_IR_KEPT)
+            td_set_grad(at[g->of], g->to >= 0 ? made[n++] : NULL);
+    }
+    return !td_failed();
+}
+
+/* programs: function td_ir_run */
+bool td_ir_run(td_run_program *run, void *code, td_program *p,
+               td_tensor *const *inputs, int n, td_tensor **outputs)
+{
+    if (p == NULL)
+        return td_fail(TD_ERROR_VALUE, "run", "the program is NULL");
+    const size_t values = (size_t)p->n_values + 1;
+    const size_t bytes = (2 * values + (size_t)p->n_outputs)
+                         * sizeof(td_tensor *);
+    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
+    if (at == NULL)
+        return false;
+    td_tensor **given = at + values, **made = given + values;
+    int count = 0;
+    td_scope_begin();
+    bool ok = enter_leaves(p, inputs, n, at);
+    if (ok && !td_program_holds(p))
+        ok = td_fail(TD_ERROR_RUNTIME, "run", "a tensor that the "
+            "program captured, or its gradient, is not as it was when "
+            "the program was traced; trace it again");
+    for (int v = 0; ok && v < p->n_values; v++)
+        if (p->value[v].origin != TD_IR_RESULT && !p->value[v].tensor)
+            given[count++] = at[v];
+    ok = ok && run(code, p, given, count, made)
+            && leave_gradients(p, at, made);
+    for (int k = 0; ok && k < p->n_returned; k++)
+        outputs[k] = td_keep(made[k]);
+    td_scope_end();
+    td_free(at, bytes);
+    return ok;
+}
+
+bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
+                    td_tensor **outputs)
+{
+    return td_ir_run(td_interpret, NULL, p, inputs, n, outputs);
+}
+
 /* programs: functions that verify */
+static bool same_type(const td_ir_value *a, const td_ir_value *b)
+{
+    return a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
+        && a->device.kind == b->device.kind
+        && a->device.index == b->device.index;
+}
+
+static bool verify_gradient(const td_program *p,
+                            const td_ir_gradient *g)
+{
+    const td_ir_value *of = &p->value[g->of];
+    const bool good = of->origin <= TD_IR_CAPTURED
+        && (g->from < 0 || same_type(of, &p->value[g->from]))
+        && (g->to < 0 || same_type(of, &p->value[g->to]));
+    return good || td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot have "
+                           "this gradient", g->of);
+}
 static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                                  int number)
 {
-    int listed = 0;
     for (int i = 0; i < s->n_in; i++) {
         const td_ir_operand *o = &s->in[i];
         const int count = o->kind == TD_TENSOR ? 1
                         : o->kind == TD_TENSORS ? o->count : 0;
-        listed += o->kind == TD_TENSORS ? count : 0;
         for (int k = 0; k < count; k++) {
             const int v = o->kind == TD_TENSOR ? o->value
                                                : o->values[k];
@@ -410,10 +603,7 @@ static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                                number + 1, s->op->name, v);
         }
     }
-    return listed <= TD_IR_LIST
-        || td_fail(TD_ERROR_UNSUPPORTED, "verify", "step %d (%s) joins "
-                   "%d tensors, at most %d can be traced", number + 1,
-                   s->op->name, listed, TD_IR_LIST);
+    return true;
 }
 
 static bool results_are_new(const td_ir_step *s, td_tensor **at,
@@ -463,6 +653,8 @@ static void verify_values(const td_program *p, td_tensor **at)
             td_fail(TD_ERROR_VALUE, "verify", "the program returns "
                     "%%%d, which no step makes", p->output[k]);
     /* programs: verify the updates of the program */
+    for (int k = 0; k < p->n_gradients && !td_failed(); k++)
+        verify_gradient(p, &p->gradient[k]);
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int from = p->value[v].update;
         if (from >= 0 && (p->value[v].origin == TD_IR_RESULT

@@ -11,12 +11,11 @@
 #include "device.h"
 #include "registry.h"
 
-#define TD_IR_LIST 64           /* tensors in the lists of one step */
 #define TD_IR_VALUES 1000000
 
 /* tracing: struct td_ir_value */
 typedef enum {
-    TD_IR_INPUT, TD_IR_CAPTURED, TD_IR_RESULT
+    TD_IR_INPUT, TD_IR_CAPTURED, TD_IR_GRADIENT, TD_IR_RESULT
 } td_ir_origin;
 
 typedef struct {
@@ -25,9 +24,20 @@ typedef struct {
     td_device device;
     td_dims shape;
     td_tensor *tensor;      /* strong: what was captured, or NULL */
-    td_tensor *grad;        /* strong: its gradient at that time */
+    bool requires_grad;     /* what was captured */
     int update;             /* the value it has at the end, or -1 */
 } td_ir_value;
+
+/* tracing: struct td_ir_gradient */
+enum { TD_IR_KEPT = -1, TD_IR_CLEARED = -2 };
+
+typedef struct {
+    int of;                 /* the value whose gradient this is */
+    td_tensor *leaf;        /* strong: its tensor; NULL: an input */
+    bool absent;            /* there is none when the program starts */
+    int from;               /* the value it has then, if read, or -1 */
+    int to;                 /* the value it has at the end, or above */
+} td_ir_gradient;
 
 /* tracing: struct td_ir_step */
 typedef struct {
@@ -54,19 +64,25 @@ typedef struct td_ir_block {
 
 struct td_program {
     td_object object;
-    int n_values, value_room, n_steps, step_room, n_outputs;
+    int n_values, value_room, n_steps, step_room;
+    int n_returned, n_outputs;  /* then the gradients left behind */
+    int n_gradients, gradient_room;
     td_ir_value *value;
     td_ir_step *step;
     int *output;
+    td_ir_gradient *gradient;
     td_ir_block *blocks;
 };
 
 /* programs: struct td_backend */
+typedef bool td_run_program(void *code, td_program *p,
+                            td_tensor *const *inputs, int n,
+                            td_tensor **outputs);
+
 typedef struct td_backend {
     const char *name;
     void *(*compile)(td_program *p);        /* NULL: error pending */
-    bool (*run)(void *code, td_program *p, td_tensor *const *inputs,
-                int n, td_tensor **outputs);
+    td_run_program *run;
     void (*release)(void *code);
     int64_t (*print)(const void *code, char *out, int64_t room);
 } td_backend;       /* print may be NULL: the program is printed */
@@ -82,6 +98,7 @@ struct td_executable {
 td_program *td_program_new(void);
 int td_ir_value_new(td_program *p, td_ir_value value);
 td_ir_step *td_ir_step_new(td_program *p);
+td_ir_gradient *td_ir_gradient_new(td_program *p, int of);
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin);
 td_value td_ir_attribute(td_program *p, const td_value *value);
 
@@ -94,6 +111,9 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at);
 
 /* Which inputs an operator changes, as bits. */
 unsigned td_ir_mutated(const td_op *op);
-bool td_program_check_inputs(const td_program *p,
-                             td_tensor *const *inputs, int n);
+
+/* Runs it in one of these ways, between checks and gradients. */
+bool td_ir_run(td_run_program *run, void *code, td_program *p,
+               td_tensor *const *inputs, int n, td_tensor **outputs);
+td_run_program td_interpret;
 #endif

@@ -29,6 +29,10 @@ td_node *td_hold_node(const td_tensor *x, int *slot)
 
 td_tensor *td_hold_grad(const td_tensor *x)
 {
+    /* tracing: look at the gradient of a trace */
+    td_tensor **own = td_self()->trace ? td_trace_slot(x) : NULL;
+    if (own != NULL)
+        return td_retain(*own);
     if (x->grad == NULL)
         return NULL;
     pthread_mutex_t *lock = td_lock(x);
@@ -41,6 +45,15 @@ td_tensor *td_hold_grad(const td_tensor *x)
    the reference over; otherwise false, and nothing has happened. */
 bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new)
 {
+    /* tracing: swap the gradient of a trace */
+    td_tensor **own = td_self()->trace ? td_trace_slot(x) : NULL;
+    if (own != NULL && *own == old) {
+        *own = new;
+        td_release(old);
+        return true;
+    }
+    if (own != NULL || (td_self()->trace && td_failed()))
+        return false;
     pthread_mutex_t *lock = td_lock(x);
     const bool still = x->grad == old;
     if (still)

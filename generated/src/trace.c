@@ -22,14 +22,22 @@ typedef struct {
 
 enum { TD_SEEN_BUCKETS = 256 };
 
+typedef struct {
+    td_tensor *tensor;      /* strong: a weight with a gradient */
+    td_tensor *before;      /* strong: that, when first seen */
+    td_tensor *now;         /* strong: its gradient in this trace */
+    bool cleared, used;     /* set from outside, or changed: first */
+} td_trace_leaf;
+
 struct td_trace {
     td_program *program;    /* strong */
     td_trace *outer;        /* the trace that this one interrupts */
     bool symbolic, outer_symbolic;
     int depth;              /* recorded operators that are running */
     bool open;              /* the newest step waits for its results */
-    int n_seen, seen_room;
+    int n_seen, seen_room, n_leaves, leaf_room;
     td_seen *seen;
+    td_trace_leaf *leaf;
     int bucket[TD_SEEN_BUCKETS];
 };
 
@@ -98,13 +106,31 @@ static int capture(td_trace *t, const td_op *op, td_tensor *x)
     if (!remember(t, x, v))
         return -1;
     t->program->value[v].tensor = td_retain(x);
-    t->program->value[v].grad = td_hold_grad(x);
     return v;
+}
+static td_trace_leaf *leaf_of(td_trace *t, td_tensor *x)
+{
+    for (int i = 0; i < t->n_leaves; i++)
+        if (t->leaf[i].tensor == x)
+            return &t->leaf[i];
+    if (!td_ir_grow(&t->leaf, t->n_leaves, &t->leaf_room,
+                    sizeof *t->leaf))
+        return NULL;
+    td_trace_leaf *leaf = &t->leaf[t->n_leaves++];
+    pthread_mutex_t *lock = td_lock(x);
+    *leaf = (td_trace_leaf){ .tensor = td_retain(x),
+                             .before = td_retain(x->grad),
+                             .now = td_retain(x->grad) };
+    pthread_mutex_unlock(lock);
+    return leaf;
 }
 static int value_of(td_trace *t, const td_op *op, td_tensor *x)
 {
     if (x->quiet)
         x->quiet = false;
+    if (t->symbolic && x->requires_grad && x->node == NULL
+        && x->storage->data != NULL && leaf_of(t, x) == NULL)
+        return -1;
     const td_seen *s = find_seen(t, x);
     if (s != NULL && s->version == version_of(x))
         return s->value;
@@ -274,6 +300,30 @@ td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
     return NULL;
 }
 
+/* tracing: function td_trace_slot */
+td_tensor **td_trace_slot(const td_tensor *x)
+{
+    td_trace *t = td_self()->trace;
+    if (!t->symbolic || x->storage->data == NULL)
+        return NULL;
+    td_trace_leaf *leaf = leaf_of(t, (td_tensor *)x);
+    return leaf ? &leaf->now : NULL;
+}
+
+/* tracing: function td_trace_gradient */
+bool td_trace_gradient(td_tensor *x)
+{
+    td_trace *t = td_self()->trace;
+    if (t == NULL || !t->symbolic || x->storage->data == NULL)
+        return true;
+    td_trace_leaf *leaf = leaf_of(t, x);
+    if (leaf != NULL && leaf->now != leaf->before)
+        leaf->used = !leaf->cleared;
+    else if (leaf != NULL)
+        leaf->cleared = !leaf->used;
+    return leaf != NULL;
+}
+
 /* tracing: function find_updates */
 static bool same_view(const td_seen *a, const td_seen *b)
 {
@@ -298,17 +348,55 @@ static void find_updates(td_trace *t)
     }
 }
 
-/* tracing: function put_gradients_back */
-static void put_gradients_back(td_program *p)
+/* tracing: function find_gradient */
+static int captured_as(const td_trace *t, const td_tensor *x)
 {
-    for (int v = 0; v < p->n_values; v++) {
-        td_tensor *x = p->value[v].tensor, *old = p->value[v].grad;
-        td_tensor *grad = x ? td_hold_grad(x) : NULL;
-        if (grad != NULL && grad != old && grad->storage->data == NULL
-            && td_swap_grad(x, grad, old))
-            p->value[v].grad = NULL;
-        td_release(grad);
-    }
+    int found = -1;
+    for (int i = x ? t->bucket[bucket_of(x->storage)] - 1 : -1; i >= 0;
+         i = t->seen[i].next)
+        if (sees(&t->seen[i], x))
+            found = t->seen[i].value;
+    return found >= 0
+        && t->program->value[found].origin == TD_IR_CAPTURED
+         ? found : -1;
+}
+
+static void find_gradient(td_trace *t, td_trace_leaf leaf)
+{
+    td_program *p = t->program;
+    td_tensor *after = leaf.now;
+    const int from = captured_as(t, leaf.before);
+    const bool sets = after != leaf.before
+                   || (leaf.cleared && after == NULL);
+    const int to = !sets ? TD_IR_KEPT : after == NULL ? TD_IR_CLEARED
+                 : value_of(t, NULL, after);
+    const bool absent = leaf.before == NULL && !leaf.cleared
+                     && (leaf.used || after != NULL);
+    int of = captured_as(t, leaf.tensor);
+    if (td_failed() || (from < 0 && !sets && !absent))
+        return;
+    if (of < 0)
+        of = capture(t, NULL, leaf.tensor);
+    td_ir_gradient *g = td_ir_gradient_new(p, of);
+    if (g == NULL)
+        return;
+    *g = (td_ir_gradient){ .of = of, .leaf = td_retain(leaf.tensor),
+                           .absent = absent, .from = from, .to = to };
+    if (to >= 0)
+        p->output[p->n_outputs++] = to;
+    if (from < 0)
+        return;
+    p->value[from].origin = TD_IR_GRADIENT;
+    td_release(p->value[from].tensor);
+    p->value[from].tensor = NULL;
+}
+
+/* tracing: function forget_leaf */
+static void forget_leaf(td_trace_leaf *leaf)
+{
+    td_release(leaf->tensor);
+    td_release(leaf->before);
+    td_release(leaf->now);
 }
 
 /* tracing: function td_trace_end */
@@ -322,18 +410,28 @@ td_program *td_trace_end(td_tensor *const *outputs, int n)
     }
     td_program *p = t->program;
     p->output = td_failed() ? NULL
-              : td_ir_keep(p, (size_t)n * sizeof *p->output);
+              : td_ir_keep(p, (size_t)(n + t->n_leaves)
+                              * sizeof *p->output);
     for (int k = 0; k < n && !td_failed(); k++)
         p->output[p->n_outputs++] = value_of(t, NULL, outputs[k]);
+    p->n_returned = p->n_outputs;
+    const int leaves = t->n_leaves;
+    for (int i = 0; i < leaves && !td_failed(); i++)
+        find_gradient(t, t->leaf[i]);
     if (!td_failed())
         find_updates(t);
-    put_gradients_back(p);
+    for (int v = 0; v < p->n_values; v++)
+        p->value[v].requires_grad = p->value[v].tensor
+            && p->value[v].tensor->requires_grad;
     /* tracing: close the trace */
     self->trace = t->outer;
     self->symbolic = t->outer_symbolic;
     self->watched = t->outer != NULL;
     for (int i = 0; i < t->n_seen; i++)
         td_storage_release(t->seen[i].storage);
+    for (int i = 0; i < t->n_leaves; i++)
+        forget_leaf(&t->leaf[i]);
+    td_free(t->leaf, (size_t)t->leaf_room * sizeof *t->leaf);
     td_free(t->seen, (size_t)t->seen_room * sizeof *t->seen);
     td_free(t, sizeof *t);
     if (!td_failed())

@@ -1,6 +1,7 @@
 /* needs: tracing losses optimisers modules random */
 /* Traces and programs: recorded, printed, read, verified, replayed. */
 #include "treadle_test.h"
+#include <treadle/op.h>
 #include <treadle/treadle.h>
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
@@ -83,10 +84,11 @@ static void a_symbolic_trace_leaves_weights_and_gradients_alone(void **state)
 {
     net n = new_net();
     step(&n, batch(), labels());
-    td_tensor *w = td_clone(td_detach(n.w[0]));
+    td_tensor *w = td_clone(td_detach(n.w[0])), *before = td_grad_of(n.w[0]);
     traced(&n);
     expect_equal(w, td_detach(n.w[0]));
-    assert_null(td_grad_of(n.w[0]));        /* zero_grad was real */
+    assert_ptr_equal(td_grad_of(n.w[0]), before);
+    td_set_grad(n.w[0], NULL);
     td_backward(td_sum(td_mul(n.w[0], n.w[0]), (td_reduce_options)TD_DEFAULTS), (td_backward_options)TD_DEFAULTS);
     td_tensor *g = td_grad_of(n.w[0]);
     td_trace_begin(true);
@@ -152,13 +154,132 @@ static void malformed_texts_are_refused_by_line(void **state)
         { "input %0 : float32[2]\n%1, %2 = add_(%0, 1) : float32[2], float32[2]\n", "step 1 (add_) makes none[]" },
         { "input %99999999 : float32[2]\n", "expected the number of a value" },
         { "input %0 : float32[1,2,3,4,5,6,7,8,9]\n", "the list is too long" },
+        { "input %0 : float32[2]\ninput %1 : float32[2]\nreturn %0, %1\nreturn\n", "line 4: a program returns once" },
+        { "input %0 : float32[99999999999999999999]\n", "line 1: expected an integer" },
+        { "input %0 : float32[2]\n%1 = add(%0, 99999999999999999999) : float32[2]\n", "line 2: expected a number" },
+        { "input %0 : float32[2]\n%1 = add(%0,\n3) : float32[2]\n", "line 2: expected a number" },
+        { "input %0 : float32[2]\n%1 = cat([%0,\n%0], dim=0) : float32[4]\n", "line 2: expected '%'" },
+        { "input %0 : float32[2]\n%1 = gelu(%0, approximate='tanh\n') : float32[2]\n", "line 2: expected '''" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(td_program_parse(bad[i].text));
         expect_error(TD_ERROR_VALUE, bad[i].words);
     }
+    assert_null(td_program_parse("input %0 : float32[2]\n%1 = gelu(%0, approximate='it\\x27s \xc3\xa9') : float32[2]\n"));
+    expect_error(TD_ERROR_RUNTIME, "got 'it's \xc3\xa9'");
+    assert_null(td_program_parse("input %0 : float32[2]\n%1 = gelu(%0, approximate='') : float32[2]\n"));
+    expect_error(TD_ERROR_RUNTIME, "got ''");
     assert_null(td_program_parse(NULL));
     expect_error(TD_ERROR_VALUE, "NULL");
+}
+
+static void numbers_at_their_ends_survive_the_round_trip(void **state)
+{
+    static const double floats[] = { INFINITY, -INFINITY, NAN, -0.0, 0.0, 5e-324, -2.2250738585072009e-308,
+                                     1.7976931348623157e308, 1.0 / 3, 1e22, 1e-5, 123456789.0 };
+    static const int64_t integers[] = { INT64_MAX, INT64_MIN, 0, -1, (1LL << 53) + 1 };
+    char first[8000];
+    td_trace_begin(true);
+    td_tensor *y = td_trace_input(TD_DIMS(3), TD_FLOAT64, cpu);
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        y = td_add_scalar(y, td_float(floats[i]));
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        y = td_add_scalar(y, td_int(integers[i]));
+    strcpy(first, print(td_trace_end(&y, 1)));
+    assert_non_null(strstr(first, ", inf)"));
+    assert_non_null(strstr(first, "-0.0)"));
+    assert_non_null(strstr(first, "-9223372036854775808)"));
+    assert_string_equal(print(td_program_parse(first)), first);
+}
+
+static uint32_t next_random(uint32_t *random)
+{
+    *random = *random * 1664525u + 1013904223u;
+    return *random >> 8;
+}
+
+static td_tensor *gelu(td_tensor *x, const char *approximate)
+{
+    const td_value in = { .kind = TD_TENSOR, .as.tensor = x };
+    const td_value attr = { .kind = TD_STRING, .as.string = approximate };
+    td_call call = { .op = td_op_find("gelu"), .n_in = 1, .in = &in, .n_attr = 1, .attr = &attr };
+    return td_run(&call) ? call.out[0] : NULL;
+}
+
+/* Some steps on tensors of one shape, with scalars, lists and words. */
+static td_program *random_program(uint32_t *r)
+{
+    td_tensor *x[20];
+    int n = 2;
+    td_trace_begin(true);
+    x[0] = td_trace_input(TD_DIMS(2, 3), TD_FLOAT32, cpu);
+    x[1] = td_ones(TD_DIMS(2, 3), none);
+    while (n < 20) {
+        td_tensor *a = x[next_random(r) % n], *b = x[next_random(r) % n];
+        const double number = ldexp((double)next_random(r) - 8e6, (int)(next_random(r) % 2100) - 1070);
+        switch (next_random(r) % 7) {
+        case 0: x[n++] = td_mul_scalar(a, td_float(number)); break;
+        case 1: x[n++] = td_sub(a, b); break;
+        case 2: x[n++] = td_select(td_stack((td_tensor *[]){ a, b, a }, 3, 1), 1, -1); break;
+        case 3: x[n++] = td_where_scalar(td_lt(a, b), a, td_int((int64_t)next_random(r) << 39)); break;
+        case 4: x[n++] = gelu(a, next_random(r) % 2 ? "tanh" : "none"); break;
+        case 5: x[n++] = td_expand(td_sum(a, (td_reduce_options){ .dims = TD_DIMS(1), .keepdim = true }), TD_DIMS(2, 3)); break;
+        default: x[n++] = td_add_scalar_(td_clone(a), td_float(number));
+        }
+    }
+    return td_trace_end(x + 17, 3);
+}
+
+static void every_program_prints_and_reads_to_itself(void **state)
+{
+    static char first[40000], bad[40000];
+    uint32_t r = 7;
+    for (int k = 0; k < 300; k++) {
+        td_scope_begin();
+        strcpy(first, print(random_program(&r)));
+        td_program *read = td_program_parse(first);
+        assert_non_null(read);
+        assert_string_equal(print(read), first);
+        strcpy(bad, first);
+        const size_t length = strlen(bad);
+        bad[next_random(&r) % length] = (char)next_random(&r);
+        bad[k % 2 ? next_random(&r) % length : length] = '\0';
+        td_program *damaged = td_program_parse(bad);
+        assert_true((damaged == NULL) == td_failed());
+        td_error_clear();
+        if (damaged != NULL)                /* then it is a program: it prints to itself */
+            strcpy(first, print(damaged));
+        if (damaged != NULL)
+            assert_string_equal(print(td_program_parse(first)), first);
+        td_scope_end();
+    }
+}
+
+static void a_thousand_tensors_are_joined(void **state)
+{
+    static char text[40000];
+    td_tensor *x[1000], *out, *eager;
+    td_tensor *data = td_randn(TD_DIMS(3), none);
+    for (int stacks = 0; stacks < 2; stacks++) {
+        td_trace_begin(true);
+        x[0] = td_trace_input(TD_DIMS(3), TD_FLOAT32, cpu);
+        for (int i = 1; i < 1000; i++)
+            x[i] = x[i / 2];
+        out = stacks ? td_stack(x, 1000, 0) : td_cat(x, 1000, 0);
+        td_program *p = td_trace_end(&out, 1);
+        assert_non_null(p);
+        strcpy(text, print(p));
+        td_program *read = td_program_parse(text);
+        assert_non_null(read);
+        assert_string_equal(print(read), text);
+        for (int i = 0; i < 1000; i++)
+            x[i] = data;
+        eager = stacks ? td_stack(x, 1000, 0) : td_cat(x, 1000, 0);
+        td_executable *e = td_compile(p, (td_compile_options){ .backend = "interpreter" });
+        assert_non_null(e);
+        assert_true(td_execute(e, &data, 1, &out));
+        expect_equal(eager, out);
+    }
 }
 
 static void no_damaged_text_crashes_the_reader(void **state)
@@ -354,6 +475,9 @@ int main(void)
         CASE(printing_and_reading_is_a_round_trip),
         CASE(scalars_and_lists_survive_the_round_trip),
         CASE(malformed_texts_are_refused_by_line),
+        CASE(numbers_at_their_ends_survive_the_round_trip),
+        CASE(every_program_prints_and_reads_to_itself),
+        CASE(a_thousand_tensors_are_joined),
         CASE(no_damaged_text_crashes_the_reader),
         CASE(every_beginning_of_a_text_is_read_or_refused),
         CASE(a_replayed_step_has_the_bits_of_a_watched_one),

@@ -1,6 +1,7 @@
 # needs: jit
 # SPDX-License-Identifier: MIT
 """td.jit: tapes, compiled functions and modules, and what they refuse."""
+import threading
 import traceback
 import warnings
 
@@ -310,6 +311,103 @@ def test_one_tensor_given_twice(backend):
         assert f(q, q).tolist() == [4.0, 4.0]
         q.fill_(1)
     assert p.tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_thousand_tensors_are_joined(backend):
+    for join in (td.cat, td.stack):
+        f = td.jit(lambda *rows, join=join: join(rows) * 2, backend=backend)
+        for k in range(3):
+            rows = [td.full((2,), float(i + k)) for i in range(1000)]
+            assert f(*rows).tolist() == (join(rows) * 2).tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("order", ["before", "after", "never", "outside"])
+def test_gradients_are_left_as_eagerly(backend, order):
+    def steps(compiled):
+        td.manual_seed(5)
+        net = nn.Linear(3, 2)
+        opt = td.optim.SGD(net.parameters(), lr=0.1)
+
+        def step(x):
+            if order == "before":
+                opt.zero_grad()
+            net(x).square().sum().backward()
+            opt.step()
+            if order == "after":
+                opt.zero_grad()
+        run = td.jit(step, backend=backend) if compiled else step
+        seen = []
+        for k in range(6):
+            if order == "outside" and k % 3 == 0:
+                opt.zero_grad()
+            run(td.full((4, 3), 0.1 * k))
+            seen.append([None if p.grad is None else p.grad.tolist() for p in net.parameters()])
+        return seen
+    for ours, theirs in zip(steps(True), steps(False)):
+        for a, b in zip(ours, theirs):
+            assert (a is None) == (b is None)
+            assert a is None or td.allclose(td.tensor(a), td.tensor(b), rtol=1e-4, atol=1e-6)
+
+
+def test_a_replaced_parameter_is_seen():
+    net, x = nn.Sequential(nn.Linear(2, 2)), td.ones(1, 2)
+    f = td.jit(lambda x: net(x), backend="interpreter")
+    program = td.jit.compile(net, (1, 2), backend="interpreter")
+    f(x), f(x)
+    net[0].weight = nn.Parameter(td.full((2, 2), 3.0))
+    for _ in range(3):
+        assert f(x).tolist() == net(x).tolist()
+    with pytest.raises(RuntimeError, match="a parameter, .* has changed"):
+        program(x)
+    net[0].weight.requires_grad_(False)
+    net[0].weight.data = td.full((2, 2), 4.0)
+    assert f(x).tolist() == net(x).tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_overlapping_arguments_see_each_other(backend):
+    def step(a, b):
+        a.mul_(2)
+        return b + 1
+    f = td.jit(step, backend=backend)
+    for apart in (True, False, True, False, False):
+        x, y = td.arange(6.0), td.arange(6.0)
+        for g, z in ((f, x), (step, y)):
+            other = z.clone() if apart else z
+            result = g(z[:4], other[2:])
+            z.copy_(td.cat([z[:4], result[2:]]))
+        assert x.tolist() == y.tolist()
+
+
+def test_programs_for_ever_new_numbers_are_bounded():
+    f, x = td.jit(lambda x, rate: x * rate, backend="interpreter"), td.ones(1)
+    with pytest.warns(RuntimeWarning, match="called with ever new numbers"):
+        for k in range(2000):
+            for _ in range(2):
+                assert f(x, k / 7).item() == pytest.approx(k / 7)
+    assert len(f.programs) == 64
+
+
+def test_threads_compile_one_function_at_once():
+    net = nn.Linear(3, 2)
+    f = td.jit(lambda x: net(x).relu(), backend="interpreter")
+    failures = []
+
+    def work(n):
+        try:
+            for k in range(30):
+                x = td.full((1 + k % 3, 3), float(n))
+                assert td.allclose(f(x), net(x).relu())
+        except BaseException as error:
+            failures.append(error)
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
 
 
 def test_a_method_is_compiled():

@@ -39,7 +39,7 @@ TD_API td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
 /* Ends the newest trace, also when an error is pending (then NULL).
    The program returns the n outputs; tensors it did not make are
    captured: kept alive, read at each run, and written if the trace
-   changed them. */
+   changed them; their gradients are left as the trace left them. */
 TD_API td_program *td_trace_end(td_tensor *const *outputs, int n);
 
 /* Between the two, this thread computes as if no trace were open. */
@@ -65,9 +65,18 @@ TD_API int td_program_outputs(const td_program *p);
 TD_API int td_program_steps(const td_program *p);
 
 /* Interprets the program; outputs are new tensors.  Captured tensors
-   are written after the last step, or not at all. */
+   and gradients are written after the last step, or not at all. */
 TD_API bool td_program_run(td_program *p, td_tensor *const *inputs,
                            int n, td_tensor **outputs);
+
+/* Whether captured tensors still have the type, shape, need and
+   presence of a gradient that the trace met; if not, it is no use. */
+TD_API bool td_program_holds(const td_program *p);
+
+/* Whether it writes to memory that these inputs share, with each other
+   or with what was captured; it reads all of them as they were. */
+TD_API bool td_program_overlaps(const td_program *p,
+                                td_tensor *const *inputs, int n);
 
 /* TD_ERROR_VALUE for an unknown back end, its own error if it fails. */
 TD_API td_executable *td_compile(td_program *p,

@@ -2,14 +2,17 @@
 # Tangled from the chapter "jit": edit that, not this file.
 """td.jit: functions traced, compiled, and run as programs."""
 import functools as _functools
+import os as _os
 import re as _re
+import threading as _threading
 import types as _types
 import warnings as _warnings
 from . import _C
-from ._assumed import assuming as _assuming
+from ._assumed import assume as _assume, assuming as _assuming
 from ._grad_mode import no_grad as _no_grad
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind
+MOST_KINDS = 64         # of arguments of a function
 
 
 # jit: class record
@@ -91,42 +94,64 @@ def _rebuild(x, leaves):
 
 
 # jit: class _Program
+_one_trace = _threading.RLock()
+_os.register_at_fork(after_in_child=_one_trace._at_fork_reinit)
+
+
+def _once(tensors):
+    """A tuple of these, each of them once."""
+    return tuple({id(x): x for x in tensors}.values())
+
+
 class _Program:
     """A traced and compiled program; call it with tensors."""
 
     def __init__(self, function, inputs, backend):
-        _C._trace_begin(True)
-        try:
-            fresh = [_C._trace_input(x) for x in inputs]
-            first = {id(x): y for x, y in [*zip(inputs, fresh)][::-1]}
-            fresh = [first[id(x)] for x in inputs]
-            with _assuming() as self.assumed:
-                self.result, outputs = function(fresh), []
-            _flatten_result(self.result, outputs)
-            program = _C._trace_end(tuple(outputs))
-        except BaseException:
-            _C._trace_end(None)
-            raise
+        with _one_trace:
+            outputs = self._trace(function, inputs)
         self.outputs = len(outputs)
-        self.text = _C._program_text(program)
-        self.code, self.backend, note = _C._compile(program, backend)
+        self.text = _C._program_text(self.program)
+        self.code, self.backend, note = _C._compile(self.program,
+                                                    backend)
         if note:
             _warnings.warn(f"jit: using {self.backend}: {note}",
                            RuntimeWarning, stacklevel=4)
 
+    def _trace(self, function, inputs):
+        _C._trace_begin(True)
+        try:
+            fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
+            with _assuming() as self.assumed:
+                self.result = function([fresh[id(x)] for x in inputs])
+            outputs = []
+            _flatten_result(self.result, outputs)
+            self.program = _C._trace_end(tuple(outputs))
+        except BaseException:
+            _C._trace_end(None)
+            raise
+        return outputs
+
     def holds(self):
         """Whether all that was taken for granted is still so."""
-        return all(read() == value for read, value in self.assumed)
+        return _C._program_fits(self.program, None) and all(
+            read() == value for read, value in self.assumed)
 
     def __call__(self, *inputs):
         if not self.holds():
-            raise RuntimeError("jit: the mode of a module or an option "
-                               "of an optimiser has changed since this "
-                               "program was compiled")
+            raise RuntimeError("jit: a parameter, the mode of a module "
+                               "or an option of an optimiser has "
+                               "changed since this program was "
+                               "compiled; compile it again")
         return self.run(*inputs)
 
+    def can_run(self, *inputs):
+        """Whether these share no memory that the program writes."""
+        return _C._program_fits(self.program, _once(inputs))
+
     def run(self, *inputs):
-        made = _C._execute(self.code, inputs, self.outputs)
+        for read, _ in self.assumed:
+            _assume(read)
+        made = _C._execute(self.code, _once(inputs), self.outputs)
         return _rebuild(self.result, iter(made))
 
 
@@ -147,18 +172,19 @@ class _Compiled:
 
     def __init__(self, function, backend):
         self.function, self.backend = function, backend
-        self.programs = {}
+        self.programs = {}              # the last used stands last
         self.name = getattr(function, "__name__", "a function")
         _functools.update_wrapper(self, function)
 
     def __call__(self, *args, **kwargs):
         leaves = []
         key = _flatten((args, kwargs), leaves)
-        if key not in self.programs:
+        made = self.programs.pop(key, None)
+        if made is None:
             result = self.function(*args, **kwargs)
-            self.programs[key] = []
+            self._remember(key, [])
             return result
-        made = self.programs[key]
+        self._remember(key, made)
         program = next((p for p in made if p.holds()), None)
         if program is None:
             program = _Program(
@@ -166,7 +192,18 @@ class _Compiled:
                 leaves, self.backend)
             made.append(program)
             self._forget_old(made)
+        if not program.can_run(*leaves):
+            return self.function(*args, **kwargs)
         return program.run(*leaves)
+
+    def _remember(self, key, made):
+        self.programs[key] = made
+        if len(self.programs) > MOST_KINDS:
+            self.programs.pop(next(iter(self.programs)), None)
+            _warnings.warn(f"jit: {self.name} is called with ever new "
+                           "numbers or shapes, each of which needs a "
+                           "program; pass numbers as tensors",
+                           RuntimeWarning, stacklevel=4)
 
     def __get__(self, instance, owner=None):
         return self if instance is None \
@@ -176,8 +213,9 @@ class _Compiled:
         if len(made) > MOST_PROGRAMS:
             del made[0]
             _warnings.warn(f"jit: {self.name} is compiled again and "
-                           "again, since options of an optimiser or "
-                           "the mode of a module keep changing",
+                           "again, since options of an optimiser, "
+                           "the mode of a module or its parameters "
+                           "keep changing",
                            RuntimeWarning, stacklevel=4)
 
     def _call(self, args, kwargs, fresh):
@@ -193,8 +231,10 @@ class _Jit:
     as ever, the second is traced and compiled, later ones run the
     program.  It may use modules, backward() and optimisers.  Not seen:
     a branch on the value of a tensor (an error), random numbers (an
-    error), an attribute of your own that changes, and p.grad, which
-    the program computes and does not leave behind.
+    error), and an attribute of your own that changes.  Every new
+    number makes a program; the 64 last used are kept, so pass a number
+    that changes as a tensor.  p.grad is left as eagerly.  Arguments that
+    share memory the function writes to run eagerly.
     """
     record = record
 

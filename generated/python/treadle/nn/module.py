@@ -39,7 +39,9 @@ class Module:
             f"{type(self).__name__} does not define forward")
 
     def __call__(self, *args, **named):
-        assume(lambda: self.training)
+        assume(lambda: (self.training, [*map(id, (
+            *self._parameters.values(), *self._buffers.values(),
+            *self._modules.values()))]))
         # strangers: further ways to call a module
         if self._forward_pre_hooks or self._forward_hooks \
                 or self._backward_hooks:
