@@ -117,7 +117,6 @@ static td_device read_device(text_reader *r)
     }
     return device;
 }
-
 static bool read_type(text_reader *r, int v, td_ir_origin origin)
 {
     if (v < 0 || r->p->value[v].dtype != TD_DTYPE_NONE)

@@ -485,6 +485,9 @@ static bool may_overwrite(const td_lowered *l, int old, int fresh)
         || a->last > b->first || b->kind != TD_FORMULA
         || a->like->dtype != b->like->dtype)
         return false;
+    for (int n = b->first; n < l->n_stages; n++)
+        if (l->stage[n].kind == TD_CALL)    /* it may yet fail */
+            return false;
     for (int k = 0; k < s->n_loads; k++)
         if (s->load[k].value == old
             && memcmp(s->load[k].stride, s->load[s->n_loads].stride,

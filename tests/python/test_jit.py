@@ -377,8 +377,27 @@ def test_overlapping_arguments_see_each_other(backend):
         for g, z in ((f, x), (step, y)):
             other = z.clone() if apart else z
             result = g(z[:4], other[2:])
-            z.copy_(td.cat([z[:4], result[2:]]))
+            z.copy_(td.cat([z[:4], result[:2]]))
         assert x.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_failed_call_changes_nothing(backend):
+    w = nn.Parameter(td.zeros(4))
+    w.grad = -td.ones(4)
+    opt = td.optim.SGD([w], lr=1.0)
+
+    def step(x, index):
+        opt.step()
+        return x.gather(0, index)
+    f, x = td.jit(step, backend=backend), td.arange(3.0)
+    for _ in range(2):
+        assert f(x, td.tensor([2, 0, 1])).tolist() == [2, 0, 1]
+    for wrong in ([0, 1, 3], [0, -4, 1]):
+        with pytest.raises((IndexError, RuntimeError), match="out of|range|index"):
+            f(x, td.tensor(wrong))
+        assert w.tolist() == [2.0] * 4
+    assert f(x, td.tensor([1, 1, 0])).tolist() == [1, 1, 0] and w.tolist() == [3.0] * 4
 
 
 def test_programs_for_ever_new_numbers_are_bounded():

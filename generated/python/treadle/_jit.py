@@ -131,6 +131,7 @@ class _Program:
             raise
         return outputs
 
+# jit: further methods of _Program
     def holds(self):
         """Whether all that was taken for granted is still so."""
         return _C._program_fits(self.program, None) and all(
@@ -196,6 +197,7 @@ class _Compiled:
             return self.function(*args, **kwargs)
         return program.run(*leaves)
 
+# jit: further methods of _Compiled
     def _remember(self, key, made):
         self.programs[key] = made
         if len(self.programs) > MOST_KINDS:
@@ -233,8 +235,8 @@ class _Jit:
     a branch on the value of a tensor (an error), random numbers (an
     error), and an attribute of your own that changes.  Every new
     number makes a program; the 64 last used are kept, so pass a number
-    that changes as a tensor.  p.grad is left as eagerly.  Arguments that
-    share memory the function writes to run eagerly.
+    that changes as a tensor.  p.grad is left as eagerly.  Arguments
+    that share memory the function writes to run eagerly.
     """
     record = record
 
