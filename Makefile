@@ -347,6 +347,13 @@ test-cuda: test-programs python $(PLUGINS)
 conformance: python
 	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PYTHON) tests/conformance/report.py \
 	  --write $(BUILD)/conformance.txt $(if $(GOLDEN),--golden tests/conformance/golden.json) $(OPS)
+	$(if $(OPS),,@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PYTHON) tests/python/test_fuzz.py --torch --programs $(or $(TREADLE_PROGRAMS),10000))
+
+# Random programs: compiled beside eager, gradients beside differences.
+.PHONY: test-fuzz
+test-fuzz: python
+	@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PYTHON) tests/python/test_fuzz.py --programs $(or $(TREADLE_PROGRAMS),50000) \
+	  --seed $(or $(TREADLE_SEED),2)
 
 # Only once, only plain: what the chapter prefixes run.
 quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)

@@ -14,6 +14,7 @@ import gc
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -281,6 +282,7 @@ def fork(world, rng):
     child = os.fork()
     if child == 0:
         faulthandler.cancel_dump_traceback_later()
+        signal.alarm(30)                # or a child that waits for a lock would wait for ever
         q = td.ones(3, requires_grad=True)
         (q * 2).sum().backward()
         os._exit(q.grad.tolist() != [2.0] * 3)

@@ -8,6 +8,7 @@ or leave anything alive.  Each scenario runs in a process of its own, so that a 
 import faulthandler
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -252,6 +253,7 @@ def forks_while_gradients_are_dropped():
     def fork():
         child = os.fork()
         if child == 0:
+            signal.alarm(30)                # or a child that waits for a lock would wait for ever
             q = leaf()
             (q * 2).sum().backward()
             os._exit(q.grad.tolist() != [2.0] * 7)

@@ -1,0 +1,347 @@
+# needs: jit
+# SPDX-License-Identifier: MIT
+"""Random programs: compiled as eager, gradients as differences, everything as PyTorch.
+
+A program is a list of statements, of which any may be refused.  TREADLE_PROGRAMS and TREADLE_SEED say how
+many and from where; what fails is made small and printed as a program that runs by itself.  By hand:
+    python tests/python/test_fuzz.py --programs 50000 --seed 1 [--torch]
+"""
+import argparse
+import importlib
+import os
+import random
+import sys
+import tempfile
+
+import treadle as td
+
+SIZES = [(3,), (2, 3), (3, 3), (1, 3), (2, 1), (), (4, 2, 3), (3, 2)]
+BINARY = ["{v} + {w}", "{v} - {w}", "{v} * {w}", "{v} / ({w} * {w} + 1)", "t.maximum({v}, {w})", "{v} @ {w}",
+          "{v} @ {w}.t()", "t.where({v} > {w}, {v}, {w})", "{v} > {w}", "{v} == {w}", "t.cat([{v}, {w}], {d})",
+          "t.stack([{v}, {w}], {d})", "t.cat([{v}, {v}, {w}])"]
+UNARY = ["{v}.tanh()", "{v}.sin()", "{v}.exp()", "-{v}", "{v}.abs()", "{v}.relu()", "{v}.sigmoid()", "{v} * 2", "1 - {v}",
+         "{v} ** 2", "{v}.clone()", "{v}.softmax({d})", "{v} / 3", "{v}.floor()", "{v}.clamp(-1, 1)", "{v}.cumsum({d})"]
+VIEWS = ["{v}[0]", "{v}[1:]", "{v}[-1:]", "{v}[..., ::2]", "{v}[:, 1]", "{v}.t()", "{v}.reshape(-1)", "{v}.view(-1)",
+         "{v}.transpose(0, {d})", "{v}.unsqueeze({d})", "{v}.squeeze()", "{v}.expand(2, 3)", "{v}.narrow({d}, 0, 2)",
+         "{v}.diagonal()", "{v}.unbind({d})[-1]", "{v}.chunk(2, {d})[0]", "{v}.flatten()"]
+FOLDS = ["{v}.sum()", "{v}.sum({d})", "{v}.mean({d}, keepdim=True)", "{v}.mean()", "{v}.amax({d})", "{v}.prod({d})",
+         "{v}.var({d})", "{v}.max()", "{v}.logsumexp({d})", "{v}.any()", "{v}.argmax({d})"]
+PLACES = ["{v}[t.tensor([1, 0, 1])]", "{v}.index_select({d}, t.tensor([0, 0]))", "{v}.flip({d})", "{v}[{v} > 0]",
+          "{v}.gather({d}, t.zeros({v}.shape, dtype=t.int64))", "{v}.masked_fill({v} > {w}, 0.5)", "{v}.tril()"]
+DTYPES = ["{v}.double()", "{v}.float()", "{v}.long()", "{v}.bool()", "{v}.to({w}.dtype)"]
+CHANGES = ["{v}.mul_(2)", "{v}.add_({w})", "{v}.mul_({w})", "{v}.tanh_()", "{v}.zero_()", "{v}.copy_({w})", "{v}.sub_(1)",
+           "{v}.clamp_(-1, 1)", "{v}[0] = {w}", "{v}[..., 1] = 0.5", "{v}[1:] = {w}", "{v}.masked_fill_({v} > 1, 0)",
+           "{v}.div_(4)", "{v}.fill_(0.5)", "{v}[0].add_({w})", "{v}[t.tensor([0])] = {w}", "{v}.t_()", "{v}.relu_()"]
+CUTS = ["{n} = {v}.detach()", "with t.no_grad(): {n} = {v} * 2", "with t.no_grad(): {v}.mul_(0.5)",
+        "{n} = {v}.detach().clone().requires_grad_()", "{v}.requires_grad_(False)", "{v}.detach().add_(1)"]
+PASSES = ["{v}.sum().backward(retain_graph=True)", "{v}.sum().backward()", "{v}.backward({w})",
+          "{n} = t.autograd.grad({v}.sum(), a0, retain_graph=True)[0]", "{v}.retain_grad()",
+          "{n} = t.autograd.grad({v}.sum(), a0, create_graph=True)[0]"]
+KINDS = [(BINARY, 6), (UNARY, 4), (VIEWS, 5), (FOLDS, 2), (PLACES, 2), (DTYPES, 1), (CHANGES, 4), (CUTS, 1), (PASSES, 1)]
+
+
+class Program:
+    """Leaves, statements, and where the numbers come from."""
+
+    def __init__(self, leaves, statements):
+        self.leaves, self.statements = leaves, statements
+
+    def without(self, k):
+        return Program(self.leaves, self.statements[:k] + self.statements[k + 1:])
+
+    def has(self, *templates):
+        return any(s.cut in templates for s in self.statements)
+
+    def text(self, library="treadle"):
+        return "\n".join([f"import {library} as t", *(f"{n} = {code}" for n, code in self.leaves),
+                          *self.statements, f"print({', '.join(n for n, _ in self.leaves)})"])
+
+
+class Statement(str):
+    """A line, and the kind of template it came from."""
+    cut = None
+
+
+def leaf(rng, k, wide):
+    shape = rng.choice(SIZES)
+    kind = rng.choice([wide, wide, wide, "int64", "bool"]) if k else wide
+    n = 1
+    for size in shape:
+        n *= size
+    numbers = {"int64": lambda: rng.randrange(-3, 4), "bool": lambda: rng.random() < 0.5}.get(
+        kind, lambda: rng.randrange(-16, 17) / 8 + rng.choice([0, 1 / 64]))
+    values = [numbers() for _ in range(n)]
+    wants = ", requires_grad=True" if kind == wide and (k == 0 or rng.random() < 0.7) else ""
+    body = f"t.tensor({values}, dtype=t.{kind}).reshape({shape})" if shape else f"t.tensor({values[0]}, dtype=t.{kind})"
+    return f"a{k}", body + ".clone()" + (".requires_grad_()" if wants else "")
+
+
+def generate(seed):
+    """A program whose statements mostly run, made while it is run."""
+    rng = random.Random(seed)
+    wide = rng.choice(["float32", "float64", "float64"])
+    program = Program([leaf(rng, k, wide) for k in range(rng.randrange(2, 4))], [])
+    env = start(td, program)
+    for k in range(rng.randrange(2, 13)):
+        templates = rng.choices([x for x, _ in KINDS], [x for _, x in KINDS])[0]
+        names = [n for n in env if n not in ("t", "__builtins__")]
+        form = rng.choice(templates)
+        whole = form if templates in (CHANGES, CUTS, PASSES) else "{n} = " + form
+        line = Statement(whole.format(n=f"v{k}", v=rng.choice(names[-4:]), w=rng.choice(names), d=rng.choice([0, 0, -1, 1])))
+        line.cut = "cut" if templates is CUTS else "pass" if templates is PASSES else None
+        fine = not attempt(line, env) and all(tame(x) for x in env.values() if isinstance(x, td.Tensor))
+        if fine or (rng.random() < 0.2 and wild(env) is None):
+            program.statements.append(line)
+        else:
+            env = start(td, program)
+            for old in program.statements:
+                attempt(old, env)
+    return program
+
+
+def tame(x):
+    """No number that would drown the others, and not many of them."""
+    if x.numel() > 200 or not x.is_floating_point() or x.numel() == 0:
+        return x.numel() <= 200
+    top = x.detach().abs().amax().item()
+    return top < 1e3
+
+
+def wild(env):
+    return next((n for n, x in env.items() if isinstance(x, td.Tensor) and not tame(x)), None)
+
+
+def start(t, program):
+    env = {"t": t}
+    for name, code in program.leaves:
+        exec(f"{name} = {code}", env)
+    return env
+
+
+def attempt(line, env):
+    """The exception that a statement ends in, or None."""
+    try:
+        exec(line, env)
+    except (RuntimeError, ValueError, TypeError, IndexError, NameError, NotImplementedError, OverflowError) as error:
+        return error
+    return None
+
+
+def tensors(env, t):
+    return {n: x for n, x in env.items() if isinstance(x, t.Tensor)}
+
+
+def loss_of(env, t):
+    """A number that every floating result has a share in of its own."""
+    total = None
+    for k, (n, x) in enumerate(sorted(tensors(env, t).items())):
+        if x.is_floating_point() and (x.requires_grad or n.startswith("v")):
+            share = (x.double() * (1 + k / 7)).sum()
+            total = share if total is None else total + share
+    return total
+
+
+def leaves_of(program, env):
+    return [env[n] for n, code in program.leaves if "requires_grad_" in code and env[n].is_leaf and env[n].requires_grad]
+
+
+def differ(a, b, bound):
+    """Words for the difference of two nested lists of numbers."""
+    if isinstance(a, list) != isinstance(b, list) or (isinstance(a, list) and len(a) != len(b)):
+        return f"{a} and {b}"
+    if isinstance(a, list):
+        return next(filter(None, (differ(x, y, bound) for x, y in zip(a, b))), None)
+    same = a == b or (a != a and b != b) or abs(a - b) <= bound * max(1, abs(a), abs(b))
+    return None if same else f"{a} and {b}"
+
+
+# --- against PyTorch ---------------------------------------------------------------
+
+def outcome(program, t):
+    """For each statement whether it was refused; values, dtypes, leaves' gradients at the end."""
+    env = start(t, program)
+    refused = [attempt(s, env) for s in program.statements]
+    first = next((k for k, e in enumerate(refused) if e), None)
+    loss, error = loss_of(env, t), None
+    try:
+        if loss is not None and loss.requires_grad:
+            loss.backward()
+    except RuntimeError as caught:
+        error = caught
+    facts = {}
+    for name, x in tensors(env, t).items():
+        facts[name] = (str(x.dtype).split(".")[-1], tuple(x.shape), x.requires_grad, x.is_leaf), x.detach().tolist(), \
+            x.grad.tolist() if x.is_leaf and x.grad is not None else None
+    return refused, first, error, facts
+
+
+def unlike_peer(program, peer):
+    """What differs from PyTorch, in words."""
+    ours, theirs = outcome(program, td), outcome(program, peer)
+    for k, (a, b) in enumerate(zip(ours[0], theirs[0])):
+        if (a is None) != (b is None):
+            return f"refusal of '{program.statements[k]}': ours {a!r}, theirs {b!r}"
+    if (ours[2] is None) != (theirs[2] is None):
+        return f"refusal of the last pass: ours {ours[2]!r}, theirs {theirs[2]!r}"
+    for name, (facts, values, grad) in ours[3].items():
+        facts_there, values_there, grad_there = theirs[3].get(name, ((), [], None))
+        if facts != facts_there:
+            return f"{name}: ours {facts}, theirs {facts_there}"
+        off = differ(values, values_there, 1e-4)
+        if off:
+            return f"values of {name}: {off}"
+        off = (grad is None) != (grad_there is None) or (grad is not None and differ(grad, grad_there, 1e-3))
+        if off and ours[2] is None:
+            return f"gradient of {name}: {grad} and {grad_there}"
+    return None
+
+
+# --- against itself ----------------------------------------------------------------
+
+def good(program):
+    """The statements that are not refused and start no pass."""
+    env, kept = start(td, program), []
+    for s in program.statements:
+        if s.cut != "pass" and not attempt(s, env):
+            kept.append(s)
+    return Program(program.leaves, kept)
+
+
+def unlike_compiled(program, backend):
+    """The results and gradients of the program, and of what td.jit makes of it."""
+    program = good(program)
+    if not program.statements or any("> 0]" in s for s in program.statements):      # shapes that depend on numbers
+        return None
+    inputs = [x.detach() for x in tensors(start(td, program), td).values()]
+    wants = [x.requires_grad for x in tensors(start(td, program), td).values()]
+
+    def body(*given):
+        env = {"t": td}
+        for (name, _), x, want in zip(program.leaves, given, wants):
+            env[name] = x.clone().requires_grad_() if want else x.clone()
+        wanted = [env[n] for (n, _), want in zip(program.leaves, wants) if want]
+        for s in program.statements:
+            exec(s, env)
+        loss = loss_of(env, td)
+        grads = list(td.autograd.grad(loss, wanted, allow_unused=True)) if loss.requires_grad else []
+        return [x.detach() for x in tensors(env, td).values()], [g for g in grads if g is not None]
+    try:
+        expected = body(*inputs)
+    except RuntimeError:
+        return None
+    f = td.jit(body, backend=backend)
+    try:
+        f(*inputs)
+        got = f(*inputs)
+    except NotImplementedError:
+        return None
+    except RuntimeError as error:
+        return None if str(error).startswith("jit:") or "trace" in str(error) else f"compiled: {error!r}"
+    for what, a, b in zip(("values", "gradients"), expected, got):
+        off = differ([x.tolist() for x in a], [x.tolist() for x in b], 1e-5)
+        if off:
+            return f"{what}, eager and {backend}: {off}"
+    return None
+
+
+def unlike_differences(program):
+    """The slope along one direction, by the graph and by differences in float64."""
+    program = good(program)
+    if program.has("cut") or any("float32" in code for _, code in program.leaves) or any(
+            w in s for s in program.statements for w in ("float()", "long()", "bool()", "to(")):
+        return None
+
+    def at(h):
+        env = start(td, program)
+        for k, x in enumerate(leaves := leaves_of(program, env)):
+            with td.no_grad():
+                x.add_(directions(k, x) * h)
+        for s in program.statements:
+            if attempt(s, env):
+                return None, None
+        return loss_of(env, td), leaves
+    loss, leaves = at(0.0)
+    if loss is None or not loss.requires_grad:
+        return None
+    try:
+        grads = td.autograd.grad(loss, leaves, allow_unused=True)
+    except RuntimeError:
+        return None
+    slope = sum(float((g.double() * directions(k, g)).sum()) for k, g in enumerate(grads) if g is not None)
+    near = [at(h)[0] for h in (1e-5, -1e-5, 2e-6, -2e-6)]
+    if any(x is None for x in near):
+        return None
+    near = [x.item() for x in near]
+    wide, narrow = (near[0] - near[1]) / 2e-5, (near[2] - near[3]) / 4e-6
+    scale = max(1.0, abs(slope), abs(wide))
+    bent = abs(near[0] - 2 * loss.item() + near[1]) > 1e-7 * scale        # a corner is near
+    if bent or abs(wide - narrow) > 1e-5 * scale or abs(slope - wide) <= 1e-4 * scale:
+        return None
+    return f"slope {slope} by the graph, {wide} by differences"
+
+
+def directions(k, x):
+    return ((td.arange(x.numel(), dtype=td.float64) * 0.37 + k + 1).sin()).reshape(x.shape)
+
+
+# --- many --------------------------------------------------------------------------
+
+def minimised(program, check):
+    """The program without what the failure does not need."""
+    k = len(program.statements)
+    while k > 0:
+        k -= 1
+        less = program.without(k)
+        try:
+            if check(less):
+                program = less
+        except Exception:
+            pass
+    return program
+
+
+def checks(seed, peer):
+    if peer is not None:
+        return [lambda p: unlike_peer(p, peer)]
+    some = [lambda p: unlike_compiled(p, "interpreter"), unlike_differences]
+    return some + [lambda p: unlike_compiled(p, "c")] * (seed % 100 == 0)
+
+
+def fuzz(count, seed, peer=None, most=5):
+    """Failures in words, each with a program that shows it."""
+    failures = []
+    for k in range(seed * 10 ** 6, seed * 10 ** 6 + count):
+        program = generate(k)
+        for check in checks(k, peer):
+            words = check(program)
+            if words:
+                small = minimised(program, check)
+                failures.append(f"# seed {k}: {check(small) or words}\n{small.text()}\n")
+        if len(failures) >= most:
+            break
+    return failures
+
+
+def test_random_programs():
+    count, seed = int(os.environ.get("TREADLE_PROGRAMS", 2000)), int(os.environ.get("TREADLE_SEED", 1))
+    failures = fuzz(count, seed)
+    assert not failures, "\n".join(failures)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--most", type=int, default=5)
+    parser.add_argument("--torch", action="store_true")
+    args = parser.parse_args()
+    peer = importlib.import_module("torch") if args.torch else None
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.setdefault("TREADLE_CACHE", cache)
+        failures = fuzz(args.programs, args.seed, peer, args.most)
+    print("\n".join(failures) + f"{args.programs} programs, {len(failures)} failures")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
