@@ -6,6 +6,7 @@
 #include <deque>
 #include <dlfcn.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -163,12 +164,12 @@ const char *emulator_first_report() { return words; }
 
 void emulator_use(emulated_loop *loop) { parallel_for = loop; }
 
-struct emulated_event { int asked, reached; };
+typedef std::shared_ptr<bool> mark;     /* reached? */
+struct emulated_event { mark last; };
 
 struct job {
     std::function<void()> run;
-    const emulated_event *after;        /* or NULL */
-    int times;                          /* reached, before it runs */
+    mark after;                         /* or NULL */
 };
 
 enum { LONGEST = 256 };                 /* jobs that wait in a stream */
@@ -415,7 +416,7 @@ static void run_next(emulated_stream *wanted)
     std::vector<emulated_stream *> ready;
     for (emulated_stream *s : streams)
         if (!s->jobs.empty() && (s->jobs.front().after == NULL
-            || s->jobs.front().after->reached >= s->jobs.front().times))
+                                 || *s->jobs.front().after))
             ready.push_back(s);
     const auto at = std::find(ready.begin(), ready.end(), wanted);
     if (at != ready.end())
@@ -428,12 +429,11 @@ static void run_next(emulated_stream *wanted)
     next.run();
 }
 static void enqueue(cudaStream_t stream, std::function<void()> run,
-                    const emulated_event *after = NULL)
+                    mark after = NULL)
 {
     const std::lock_guard<std::mutex> lock(turn);
     emulated_stream *s = stream ? stream : streams[0];
-    s->jobs.push_back({ std::move(run), after,
-                        after ? after->asked : 0 });
+    s->jobs.push_back({ std::move(run), after });
     if (s->jobs.size() > LONGEST)
         run_next(s);
 }
@@ -463,15 +463,15 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    const int now = ++event->asked;
-    enqueue(stream, [=] { event->reached = now; });
+    const mark fresh = event->last = std::make_shared<bool>(false);
+    enqueue(stream, [=] { *fresh = true; });
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned)
 {
-    enqueue(stream, [] {}, event);
+    enqueue(stream, [] {}, event->last);
     return cudaSuccess;
 }
 
