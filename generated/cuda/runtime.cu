@@ -35,20 +35,20 @@ struct pool {
     int64_t in_use, peak, cached, made, limit;
 };
 static pool *const pools = new pool[DEVICES]();    /* for ever */
-static std::atomic<uint32_t> seats;     /* bits of numbers in use */
+static std::atomic<bool> seated[STREAMS];
 
 struct seat {
     int number, stream[DEVICES];        /* -1: not yet entered */
 
     seat() : number(0)
     {
-        uint32_t old = seats;
-        do
-            number = ~old ? __builtin_ctz(~old) : STREAMS - 1;
-        while (!seats.compare_exchange_weak(old, old | 1u << number));
+        for (bool no = false; number < STREAMS - 1
+             && !seated[number].compare_exchange_strong(no, true);
+             no = false)
+            number++;
         std::fill(stream, stream + DEVICES, -1);
     }
-    ~seat() { seats &= ~(1u << number); }
+    ~seat() { seated[number] = false; }
 };
 static thread_local seat current;
 
