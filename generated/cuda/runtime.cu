@@ -64,6 +64,14 @@ static bool follow(pool *p, int later, int earlier)
             && checked("stream", cudaStreamWaitEvent(p->stream[later],
                                                      p->mark, 0)));
 }
+
+static bool follow_all(pool *p, int later, uint32_t earlier)
+{
+    bool ok = true;
+    for (int s = 0; s < STREAMS; s++)
+        ok = ok && (!(earlier >> s & 1) || follow(p, later, s));
+    return ok;
+}
 /* kernels: function set_up */
 static void set_up(pool *p)
 {
@@ -110,12 +118,10 @@ static bool use(int device, const void *data, bool writes)
     if (next == p->taken.begin())
         return true;                    /* memory that is not ours */
     pool::use *u = &std::prev(next)->second;
-    bool ok = true;
     if (!writes && u->users >> me & 1)
         return true;
-    for (int s = 0; s < STREAMS; s++)
-        if (s == u->writer || (writes && u->users >> s & 1))
-            ok = ok && follow(p, me, s);
+    const bool ok = follow_all(p, me, writes ? u->users
+                                             : 1u << u->writer);
     u->users = (writes ? 0 : u->users) | 1u << me;
     u->writer = writes ? me : u->writer;
     return ok;
@@ -192,13 +198,10 @@ void release(int device, void *data, size_t bytes)
         return;
     const std::lock_guard<std::mutex> guard(p->lock);
     const pool::use last = p->taken[data];
-    bool kept = p->cached + size <= p->limit;
-    for (int s = 0; s < STREAMS; s++)
-        if (last.users >> s & 1)
-            kept = kept && follow(p, last.writer, s);
     p->taken.erase(data);
     p->in_use -= size;
-    if (!kept) {
+    if (p->cached + size > p->limit
+        || !follow_all(p, last.writer, last.users)) {
         cudaFree(data);
         return;
     }
