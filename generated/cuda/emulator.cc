@@ -1,11 +1,12 @@
 /* The emulator of kernels: fibers, launches and, checked, a watch. */
 #include "emulator.h"
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <dlfcn.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -104,8 +105,7 @@ struct crew {
     int order[MOST];            /* in which they begin and go on */
     fiber home, fibers[MOST];
     int idle[MOST], n_idle;     /* fibers nobody waits in */
-    void (*call)(void *);
-    void *context;
+    const std::function<void()> *call;
     const char *kernel;
     unsigned barriers;          /* passed in this block, so far */
     alignas(64) char arena[ARENA];      /* shared memory */
@@ -123,14 +123,15 @@ struct crew {
 static thread_local crew *now;
 thread_local emulated_place *emulated;
 
-static std::atomic<cudaError_t> last_error;
-static char first_report[800];
-static int reports;
+static thread_local cudaError_t last_error;
+static thread_local char words[800];    /* of the last wait */
 static emulated_loop *parallel_for;
 
 cudaError_t cudaGetLastError()
 {
-    return last_error.exchange(cudaSuccess);
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
 }
 
 const char *cudaGetErrorString(cudaError_t error)
@@ -140,7 +141,7 @@ const char *cudaGetErrorString(cudaError_t error)
          : error == cudaErrorInvalidConfiguration
            ? "invalid configuration argument"
          : error == cudaErrorInvalidDevice ? "invalid device ordinal"
-         : error == cudaErrorLaunchFailure && reports > 0 ? first_report
+         : error == cudaErrorLaunchFailure ? words
          : "invalid argument";
 }
 
@@ -159,16 +160,28 @@ cudaError_t cudaSetDevice(int device)
                                          : cudaErrorInvalidDevice;
 }
 
-const char *emulator_first_report() { return first_report; }
-
-void emulator_forget()
-{
-    reports = 0;
-    first_report[0] = '\0';
-    last_error = cudaSuccess;
-}
+const char *emulator_first_report() { return words; }
 
 void emulator_use(emulated_loop *loop) { parallel_for = loop; }
+
+typedef std::shared_ptr<bool> mark;     /* reached? */
+struct emulated_event { mark last; };
+
+struct job {
+    std::function<void()> run;
+    mark after;                         /* or NULL */
+};
+
+enum { LONGEST = 256 };                 /* jobs that wait in a stream */
+
+struct emulated_stream {
+    std::deque<job> jobs;
+    char report[sizeof words];          /* the first, until asked for */
+};
+static std::mutex turn;                 /* who holds it, works */
+static auto &streams = *new std::vector<emulated_stream *>{
+    new emulated_stream() };            /* the first: of stream 0 */
+static emulated_stream *running;
 
 struct place { char text[160]; };
 
@@ -204,15 +217,13 @@ static void report(const void *site, const char *format, ...)
     va_list args;
     static std::mutex one_by_one;
     std::lock_guard<std::mutex> lock(one_by_one);
-    if (first_report[0] != '\0')
+    if (running->report[0] != '\0')
         return;
-    reports++;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    snprintf(first_report, sizeof first_report, "%s: %s: %s",
+    snprintf(running->report, sizeof words, "%s: %s: %s",
              now ? now->kernel : "", place_of(site).text, what);
-    last_error = cudaErrorLaunchFailure;
 }
 
 static void begin_member(crew *c, int m, int in)
@@ -227,7 +238,7 @@ static void work()
     for (;;) {
         crew *c = now;
         const int in = c->members[c->running].fiber;
-        c->call(c->context);
+        (*c->call)();
         c->members[c->running].at = DONE;
         if (c->next < c->count) {
             begin_member(c, c->order[c->next++], in);
@@ -383,17 +394,85 @@ void *emulated_shared(const void *key, const char *name, size_t bytes)
     return a->data;
 }
 
+static size_t dice(const char *seed, int64_t number, size_t sides)
+{
+    uint64_t x = (strtoull(seed, NULL, 10) + 1) * 0x9e3779b97f4a7c15u
+               + (uint64_t)number;
+    x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
+    return (size_t)(x >> 32) % sides;
+}
+
 static void shuffle_order(crew *c, int64_t number)
 {
     const char *seed = getenv("TREADLE_CUDA_SEED");
-    if (seed == NULL)
-        return;
-    uint64_t x = strtoull(seed, NULL, 10) * 0x9e3779b97f4a7c15u
-               + (uint64_t)number + 1;
-    for (int m = c->count - 1; m > 0; m--) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        std::swap(c->order[m], c->order[x % (uint64_t)(m + 1)]);
-    }
+    for (int m = seed ? c->count - 1 : 0; m > 0; m--)
+        std::swap(c->order[m], c->order[dice(seed, number * MOST + m,
+                                             (size_t)m + 1)]);
+}
+
+static void run_next(emulated_stream *wanted)
+{
+    static int64_t turns;
+    std::vector<emulated_stream *> ready;
+    for (emulated_stream *s : streams)
+        if (!s->jobs.empty() && (s->jobs.front().after == NULL
+                                 || *s->jobs.front().after))
+            ready.push_back(s);
+    const auto at = std::find(ready.begin(), ready.end(), wanted);
+    if (at != ready.end())
+        std::iter_swap(at, ready.end() - 1);
+    const char *seed = getenv("TREADLE_CUDA_SEED");
+    running = seed ? ready[dice(seed, turns++, ready.size())]
+                   : ready.back();
+    const job next = std::move(running->jobs.front());
+    running->jobs.pop_front();
+    next.run();
+}
+static void enqueue(cudaStream_t stream, std::function<void()> run,
+                    mark after = NULL)
+{
+    const std::lock_guard<std::mutex> lock(turn);
+    emulated_stream *s = stream ? stream : streams[0];
+    s->jobs.push_back({ std::move(run), after });
+    if (s->jobs.size() > LONGEST)
+        run_next(s);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    const std::lock_guard<std::mutex> lock(turn);
+    emulated_stream *s = stream ? stream : streams[0];
+    while (!s->jobs.empty())
+        run_next(s);
+    memcpy(words, s->report, sizeof words);
+    s->report[0] = '\0';
+    return words[0] ? cudaErrorLaunchFailure : cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
+{
+    const std::lock_guard<std::mutex> lock(turn);
+    streams.push_back(*out = new emulated_stream());
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned)
+{
+    *out = new emulated_event();
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    const mark fresh = event->last = std::make_shared<bool>(false);
+    enqueue(stream, [=] { *fresh = true; });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned)
+{
+    enqueue(stream, [] {}, event->last);
+    return cudaSuccess;
 }
 
 struct touch {
@@ -440,6 +519,10 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 
 cudaError_t cudaFree(void *data)
 {
+    std::lock_guard<std::mutex> working(turn);
+    for (size_t i = 0; i < streams.size(); i++)
+        while (!streams[i]->jobs.empty())
+            run_next(streams[i]);
     std::lock_guard<std::mutex> lock(blocks_lock);
     auto it = blocks.find(static_cast<char *>(data));
     if (data == NULL)
@@ -458,6 +541,46 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
     *total = bytes_there();
     *left = *total > bytes_taken ? *total - bytes_taken : 0;
     return cudaSuccess;
+}
+static block *block_near(char *p)
+{
+    auto it = blocks.upper_bound(p + GUARD);
+    if (it == blocks.begin())
+        return NULL;
+    block *b = &(--it)->second;
+    return p < b->data + b->bytes + GUARD ? b : NULL;
+}
+
+static bool is_ours(const void *data, size_t bytes)
+{
+    const std::lock_guard<std::mutex> lock(blocks_lock);
+    const block *b = block_near((char *)data);
+    return b != NULL && b->data <= data
+        && (char *)data + bytes <= b->data + b->bytes;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
+                            cudaStream_t stream)
+{
+    enqueue(stream, [=] { memset(to, byte, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if ((kind != cudaMemcpyDeviceToHost && !is_ours(to, bytes))
+        || (kind != cudaMemcpyHostToDevice && !is_ours(from, bytes)))
+        return cudaErrorInvalidValue;
+    if (kind == cudaMemcpyHostToDevice)
+        enqueue(stream, [to, staged = std::string((const char *)from,
+                                                  bytes)] {
+            memcpy(to, staged.data(), staged.size());
+        });
+    else
+        enqueue(stream, [=] { memmove(to, from, bytes); });
+    return kind == cudaMemcpyDeviceToHost
+         ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 
 #ifdef TD_CHECKED
@@ -503,7 +626,7 @@ static bool race(const touch *old, const touch *fresh, const char *what,
 {
     if (ordered(old, fresh) || (old->atomic && fresh->atomic))
         return false;
-    if (reports++ == 0)
+    if (running->report[0] == '\0')
         report(fresh->site, "data race on %s: block %d, thread %d %s "
                "what block %d, thread %d touched at %s, with no "
                "barrier between", what, fresh->block, fresh->thread,
@@ -599,15 +722,6 @@ struct printer {
     }
 };
 static const printer at_exit;
-
-static block *block_near(char *p)
-{
-    auto it = blocks.upper_bound(p + GUARD);
-    if (it == blocks.begin())
-        return NULL;
-    block *b = &(--it)->second;
-    return p < b->data + b->bytes + GUARD ? b : NULL;
-}
 
 static void watch_global(char *p, size_t n, const touch *t, bool write)
 {
@@ -749,8 +863,7 @@ double emulator_rounds(const char *) { return 0; }
 struct launch {
     const char *kernel;
     dim3 grid, block;
-    void (*call)(void *);
-    void *context;
+    std::function<void()> call;
 };
 
 static void seat(crew *c, const launch *l, int64_t number)
@@ -772,8 +885,7 @@ static void seat(crew *c, const launch *l, int64_t number)
             }
     c->count = m;
     c->kernel = l->kernel;
-    c->call = l->call;
-    c->context = l->context;
+    c->call = &l->call;
     shuffle_order(c, number);
 }
 
@@ -782,7 +894,7 @@ static bool run_blocks(void *context, int64_t begin, int64_t end, int)
     static thread_local crew own;       /* zero: no stacks yet */
     now = &own;
     for (int64_t n = begin; n < end; n++) {
-        seat(&own, static_cast<launch *>(context), n);
+        seat(&own, static_cast<const launch *>(context), n);
         watch_block(n);
         run_block(&own);
         watched_block(&own);
@@ -792,20 +904,23 @@ static bool run_blocks(void *context, int64_t begin, int64_t end, int)
     return true;
 }
 
-void emulate(const char *kernel, dim3 grid, dim3 block,
-             void (*call)(void *), void *context)
+static void run_launch(launch *l)
 {
-    launch l = { kernel, grid, block, call, context };
+    const int64_t blocks = (int64_t)l->grid.x * l->grid.y * l->grid.z;
+    if (WATCHING || parallel_for == NULL
+        || !parallel_for(blocks, 1, run_blocks, l))
+        run_blocks(l, 0, blocks, 0);
+}
+
+void emulate(const char *kernel, dim3 grid, dim3 block,
+             cudaStream_t stream, std::function<void()> call)
+{
+    launch l = { kernel, grid, block, std::move(call) };
     const int64_t blocks = (int64_t)grid.x * grid.y * grid.z;
     const int64_t threads = (int64_t)block.x * block.y * block.z;
     if (blocks == 0 || threads == 0 || threads > MOST
         || grid.y > 65535 || grid.z > 65535)
         last_error = cudaErrorInvalidConfiguration;
-    else if (!WATCHING && parallel_for != NULL)
-        parallel_for(blocks, 1, run_blocks, &l);
-    else {
-        static std::mutex one_by_one;
-        std::lock_guard<std::mutex> lock(one_by_one);
-        run_blocks(&l, 0, blocks, 0);
-    }
+    else
+        enqueue(stream, [l]() mutable { run_launch(&l); });
 }

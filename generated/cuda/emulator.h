@@ -2,9 +2,10 @@
 /* Tangled from the chapter "cuda": edit that, not this file. */
 /* CUDA for the host's compiler: the parts this book uses.
 
-   A block's threads are fibers that run in turn; a launch returns when
-   it is done.  Built with -fsanitize=thread and TD_CHECKED, every
-   access of a kernel is watched (see the chapter "cuda"). */
+   A launch waits in its stream until somebody waits for it; then its
+   blocks run, a block's threads as fibers in turn.  Built with
+   -fsanitize=thread and TD_CHECKED, every access of a kernel is watched
+   (see the chapter "cuda"). */
 #ifndef TREADLE_EMULATOR_H
 #define TREADLE_EMULATOR_H
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 #define __global__
 #define __device__
@@ -51,21 +53,18 @@ using std::min;
 typedef struct emulated_stream *cudaStream_t;
 
 void emulate(const char *kernel, dim3 grid, dim3 block,
-             void (*call)(void *), void *context);
+             cudaStream_t stream, std::function<void()> call);
 
 template <class F, class... A>
-void emulate_with(const char *kernel, dim3 grid, dim3 block, F call,
-                  A... a)
+void emulate_with(const char *kernel, dim3 grid, dim3 block,
+                  cudaStream_t stream, F call, A... a)
 {
-    auto bound = [&] { call(a...); };
-    emulate(kernel, grid, block,
-            [](void *p) { (*static_cast<decltype(bound) *>(p))(); },
-            &bound);
+    emulate(kernel, grid, block, stream, [=] { call(a...); });
 }
 
 #define TD_LAUNCH(kernel, grid, block, shared, stream, ...)            \
-    ((void)(shared), (void)(stream),                                   \
-     emulate_with(#kernel, grid, block,                                \
+    ((void)(shared),                                                   \
+     emulate_with(#kernel, grid, block, stream,                        \
                   [=](auto... a) { kernel(a...); }, __VA_ARGS__))
 void *emulated_shared(const void *key, const char *name, size_t bytes);
 
@@ -167,10 +166,20 @@ cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            cudaMemcpyKind kind,
+                            cudaStream_t stream = 0);
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
+                            cudaStream_t stream = 0);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream = 0);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = 0);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned = 0);
 
-/* The first report of the checked build in words; "" if none. */
+/* What the thread's last wait found, in words; "" if nothing. */
 const char *emulator_first_report();
-void emulator_forget();
 
 /* Sectors of device memory and rounds of banks, on average, in the
    requests of a kernel.  Counted if TREADLE_CUDA_REPORT is set. */
@@ -187,53 +196,9 @@ template <class T> cudaError_t cudaMalloc(T **out, size_t bytes)
 {
     return cudaMalloc((void **)out, bytes);
 }
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n,
-                                   cudaMemcpyKind, cudaStream_t = 0)
-{
-    memmove(to, from, n);
-    return cudaGetLastError();
-}
-inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t n,
-                                   cudaStream_t = 0)
-{
-    memset(to, byte, n);
-    return cudaGetLastError();
-}
-/* cuda: runtime functions that have nothing to do */
-#define EMULATED_NOTHING(name, ...) \
-    inline cudaError_t name(__VA_ARGS__) { return cudaSuccess; }
-EMULATED_NOTHING(cudaEventRecord, cudaEvent_t, cudaStream_t = 0)
-EMULATED_NOTHING(cudaEventDestroy, cudaEvent_t)
-EMULATED_NOTHING(cudaEventQuery, cudaEvent_t)
-EMULATED_NOTHING(cudaStreamDestroy, cudaStream_t)
-EMULATED_NOTHING(cudaStreamWaitEvent, cudaStream_t, cudaEvent_t,
-                 unsigned = 0)
-inline cudaError_t cudaStreamSynchronize(cudaStream_t = 0)
-{
-    return cudaGetLastError();
-}
-inline cudaError_t cudaDeviceSynchronize()
-{
-    return cudaGetLastError();
-}
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
-{
-    *s = NULL;
-    return cudaSuccess;
-}
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
-{
-    *e = NULL;
-    return cudaSuccess;
-}
 inline cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
     *out = malloc(bytes);
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-inline cudaError_t cudaFreeHost(void *data)
-{
-    free(data);
-    return cudaSuccess;
 }
 #endif

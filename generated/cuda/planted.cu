@@ -157,7 +157,6 @@ const char *planted(int which, int cured, float *result)
     float values[BLOCK], *in = NULL, *out = NULL;
     for (int i = 0; i < BLOCK; i++)
         values[i] = (float)i;
-    emulator_forget();
     cudaMalloc(&in, sizeof values);
     cudaMalloc(&out, sizeof values);
     cudaMemcpyAsync(in, values, sizeof values, cudaMemcpyHostToDevice);
@@ -194,7 +193,6 @@ const char *transposed_by_tiles(float *result, const float *matrix,
 {
     const size_t bytes = (size_t)rows * (size_t)columns * sizeof(float);
     float *in = NULL, *out = NULL;
-    emulator_forget();
     cudaMalloc(&in, bytes);
     cudaMalloc(&out, bytes);
     cudaMemcpyAsync(in, matrix, bytes, cudaMemcpyHostToDevice);

@@ -119,7 +119,8 @@ template <int N> layout<N> empty_layout(void)
 template <int N> void collapse(layout<N> *l)
 {
     int last = 0;
-    l->shape[l->rank] = 1;              /* if there is none */
+    if (l->rank == 0)
+        l->shape[0] = 1;
     for (int d = 1; d < l->rank; d++) {
         bool joins = true;
         for (int k = 0; k < N; k++)

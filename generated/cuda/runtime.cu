@@ -3,9 +3,10 @@
 /* The plug-in: streams, memory, errors, and its table. */
 #include "plugin.cuh"
 #include <pthread.h>
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 const td_host_api *host;
 static bool forked;             /* in a child of who used the device */
@@ -13,7 +14,7 @@ static bool forked;             /* in a child of who used the device */
 bool checked(const char *what, cudaError_t error);
 
 /* kernels: streams and memory of a device */
-enum { STREAMS = 4, DEVICES = 16 };
+enum { STREAMS = 32, DEVICES = 16 };
 
 /* kernels: struct pool */
 struct pool {
@@ -22,19 +23,38 @@ struct pool {
     bool ready;
     cudaStream_t stream[STREAMS];
     cudaEvent_t mark;
-    volatile int *fault;        /* written by kernels, read by us */
+    volatile int *fault;        /* of each stream, from its kernels */
     /* kernels: memory of a pool */
+    struct use {
+        int writer;
+        uint32_t users;             /* a bit for each stream */
+    };
     typedef std::pair<int, size_t> place;           /* stream, bytes */
     std::multimap<place, void *> idle;
-    std::unordered_map<void *, int> stream_of;      /* blocks in use */
+    std::map<const void *, use> taken;              /* blocks in use */
     int64_t in_use, peak, cached, made, limit;
 };
 static pool *const pools = new pool[DEVICES]();    /* for ever */
-static thread_local int current[DEVICES];       /* stream */
+static std::atomic<bool> seated[STREAMS];
+
+struct seat {
+    int number, stream[DEVICES];        /* -1: not yet entered */
+
+    seat() : number(0)
+    {
+        for (bool no = false; number < STREAMS - 1
+             && !seated[number].compare_exchange_strong(no, true);
+             no = false)
+            number++;
+        std::fill(stream, stream + DEVICES, -1);
+    }
+    ~seat() { seated[number] = false; }
+};
+static thread_local seat current;
 
 cudaStream_t stream_of(int device)
 {
-    return pools[device].stream[current[device]];
+    return pools[device].stream[current.stream[device]];
 }
 static bool follow(pool *p, int later, int earlier)
 {
@@ -44,13 +64,22 @@ static bool follow(pool *p, int later, int earlier)
             && checked("stream", cudaStreamWaitEvent(p->stream[later],
                                                      p->mark, 0)));
 }
+
+static bool follow_all(pool *p, int later, uint32_t earlier)
+{
+    bool ok = true;
+    for (int s = 0; s < STREAMS; s++)
+        ok = ok && (!(earlier >> s & 1) || follow(p, later, s));
+    return ok;
+}
 /* kernels: function set_up */
 static void set_up(pool *p)
 {
     size_t available = 0, all = 0;
     void *word = NULL;
     p->ready = cudaMemGetInfo(&available, &all) == cudaSuccess
-        && cudaMallocHost(&word, sizeof *p->fault) == cudaSuccess
+        && cudaMallocHost(&word, STREAMS * sizeof *p->fault)
+           == cudaSuccess
         && cudaEventCreateWithFlags(&p->mark, cudaEventDisableTiming)
            == cudaSuccess;
     for (int i = 0; i < STREAMS && p->ready; i++)
@@ -58,8 +87,6 @@ static void set_up(pool *p)
                        cudaStreamNonBlocking) == cudaSuccess;
     p->limit = (int64_t)(all / 2);
     p->fault = (volatile int *)word;
-    if (p->ready)
-        *p->fault = FAULT_NONE;
 }
 
 static bool enter(int device)
@@ -72,8 +99,32 @@ static bool enter(int device)
     if (!checked("cuda", cudaSetDevice(device)))
         return false;
     std::call_once(p->once, set_up, p);
-    return p->ready || host->fail(TD_ERROR_RUNTIME, "cuda",
-                                  "device %d did not start", device);
+    if (!p->ready)
+        return host->fail(TD_ERROR_RUNTIME, "cuda",
+                          "device %d did not start", device);
+    if (current.stream[device] < 0) {
+        const int own = current.stream[device] = current.number;
+        cudaStreamSynchronize(p->stream[own]);
+        p->fault[own] = FAULT_NONE;
+    }
+    return true;
+}
+static bool use(int device, const void *data, bool writes)
+{
+    pool *p = &pools[device];
+    const int me = current.stream[device];
+    const std::lock_guard<std::mutex> guard(p->lock);
+    const auto next = p->taken.upper_bound(data);
+    if (next == p->taken.begin())
+        return true;                    /* memory that is not ours */
+    pool::use *u = &std::prev(next)->second;
+    if (!writes && u->users >> me & 1)
+        return true;
+    const bool ok = follow_all(p, me, writes ? u->users
+                                             : 1u << u->writer);
+    u->users = (writes ? 0 : u->users) | 1u << me;
+    u->writer = writes ? me : u->writer;
+    return ok;
 }
 static size_t rounded(size_t bytes)
 {
@@ -130,10 +181,11 @@ bool allocate(int device, size_t bytes, void **data)
     pool *p = &pools[device];
     const size_t size = rounded(bytes);
     const std::lock_guard<std::mutex> guard(p->lock);
-    *data = take_idle(p, current[device], size);
+    const int own = current.stream[device];
+    *data = take_idle(p, own, size);
     if (*data == NULL && !take_new(p, size, data))
         return false;
-    p->stream_of[*data] = current[device];
+    p->taken[*data] = { own, 1u << own };
     p->in_use += (int64_t)size;
     p->peak = p->in_use > p->peak ? p->in_use : p->peak;
     return true;
@@ -145,15 +197,15 @@ void release(int device, void *data, size_t bytes)
     if (data == NULL || forked || cudaSetDevice(device) != cudaSuccess)
         return;
     const std::lock_guard<std::mutex> guard(p->lock);
-    const int own = p->stream_of[data];
-    p->stream_of.erase(data);
+    const pool::use last = p->taken[data];
+    p->taken.erase(data);
     p->in_use -= size;
     if (p->cached + size > p->limit
-        || !follow(p, own, current[device])) {
+        || !follow_all(p, last.writer, last.users)) {
         cudaFree(data);
         return;
     }
-    p->idle.emplace(pool::place(own, (size_t)size), data);
+    p->idle.emplace(pool::place(last.writer, (size_t)size), data);
     p->cached += size;
 }
 
@@ -165,6 +217,11 @@ bool checked(const char *what, cudaError_t error)
                       ? TD_ERROR_MEMORY : TD_ERROR_RUNTIME, what,
                       "cuda says: %s", cudaGetErrorString(error));
 }
+int *fault_of(int device)               /* for kernels to write */
+{
+    return (int *)&pools[device].fault[current.stream[device]];
+}
+
 static const struct { const char *operation, *text; } faults[] = {
     { "", "" },
     { "cross_entropy", "a target is not one of the classes" },
@@ -173,13 +230,13 @@ static const struct { const char *operation, *text; } faults[] = {
 
 bool synchronise(int device)
 {
-    pool *p = &pools[device];
     if (!enter(device)
         || !checked("synchronise (a kernel that ran before it)",
                     cudaStreamSynchronize(stream_of(device))))
         return false;
-    const int code = *p->fault;
-    *p->fault = FAULT_NONE;
+    volatile int *fault = fault_of(device);
+    const int code = *fault;
+    *fault = FAULT_NONE;
     return code == FAULT_NONE
         || host->fail(TD_ERROR_INDEX, faults[code].operation, "%s "
                       "(found on the device, after the fact)",
@@ -190,14 +247,11 @@ static bool copy(int device, void *to, const void *from, size_t bytes,
 {
     static const cudaMemcpyKind kinds[] = { cudaMemcpyHostToDevice,
         cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-    return enter(device)
+    return enter(device) && (kind == 0 || use(device, from, false))
+        && (kind == 1 || use(device, to, true))
         && checked("copy", cudaMemcpyAsync(to, from, bytes, kinds[kind],
                                            stream_of(device)))
         && (kind != 1 || synchronise(device));
-}
-int *fault_of(int device)
-{
-    return (int *)pools[device].fault;
 }
 
 /* kernels: functions beside the table */
@@ -209,7 +263,7 @@ extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
         return host->fail(TD_ERROR_VALUE, "stream", "there is no "
                           "stream %d, only 0 to %d", stream,
                           STREAMS - 1);
-    current[device] = stream;
+    current.stream[device] = stream;
     return true;
 }
 /* Bytes in use, at most in use, idle; blocks asked of the driver. */
@@ -228,6 +282,7 @@ extern "C" TD_API void treadle_cuda_statistics(int device,
 static const struct {
     const char *what;
     bool (*run)(const td_task *task);
+    bool changes = false;               /* its operands */
 } tasks[] = {
     /* kernels: tasks of the plug-in */
     { "copy_", run_copy }, { "fill_", run_copy },
@@ -240,7 +295,7 @@ static const struct {
     { "log_softmax", run_exponentials },
     { "cross_entropy", run_entropy },
     { "cross_entropy_backward", run_entropy_backward },
-    { "sgd_step_", run_sgd }, { "index_select", run_pick },
+    { "sgd_step_", run_sgd, true }, { "index_select", run_pick },
     { "index_add", run_gather },
     /* cuda-gemm: tasks of the plug-in */
     { "gemm", run_gemm },
@@ -254,13 +309,19 @@ bool unsupported(const td_task *task)
 }
 static bool compute(const td_task *task)
 {
-    bool (*run)(const td_task *) = run_elementwise;
-    if (!enter(task->device))
-        return false;
+    bool (*run)(const td_task *) = run_elementwise, changes = false;
+    bool ok = enter(task->device);
     for (const auto &named : tasks)
-        if (strcmp(named.what, task->what) == 0)
+        if (strcmp(named.what, task->what) == 0) {
             run = named.run;
-    return run(task) && checked(task->what, cudaGetLastError());
+            changes = named.changes;
+        }
+    for (int i = 0; i < task->n_in && ok; i++)
+        ok = task->in[i].kind != TD_TENSOR
+            || use(task->device, task->in[i].data, changes);
+    for (int i = 0; i < task->n_out && ok; i++)
+        ok = use(task->device, task->out[i].data, true);
+    return ok && run(task) && checked(task->what, cudaGetLastError());
 }
 
 /* kernels: function treadle_cuda_init */

@@ -35,16 +35,13 @@ static void *open_plugin(const char *name)
     char *slash = strrchr(folder, '/');
     if (slash != NULL)
         *slash = '\0';
-    void *plugin = NULL;
-    for (int i = 0; i < 3 && plugin == NULL; i++) {
-        if (i == 0 && asked == NULL)
-            continue;
+    for (int i = asked == NULL; i < 3; i++) {
         snprintf(path, sizeof path, "%s/%s%s", i ? folder : asked,
                  i < 2 ? "" : "../../", name);
         if (access(path, R_OK) == 0)
-            plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
-    return plugin;
+    return NULL;
 }
 
 /* plugins: function td_load_cuda */
@@ -53,6 +50,8 @@ static bool shake_hands(const char *operation, td_device_table *table)
     static const td_host_api host = { TD_PLUGIN_VERSION, td_fail,
                                       td_parallel_for };
     const char *name = plugin_name();
+    if (td_failed())
+        return false;
     void *plugin = name != NULL ? open_plugin(name) : NULL;
     td_plugin_init *init = NULL;
     if (plugin != NULL)

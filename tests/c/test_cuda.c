@@ -690,6 +690,158 @@ static void a_wrong_index_is_the_error_of_the_next_wait(void **state)
     assert_true(table.synchronise(0));
 }
 
+/* ---- streams that run when they must ------------------------------------ */
+
+enum { LINE = 1000 };
+
+static td_array line_at(void *data, td_dtype dtype)
+{
+    return (td_array){ .kind = TD_TENSOR, .dtype = dtype, .rank = 1,
+                       .data = data, .shape = { LINE }, .strides = { 1 } };
+}
+
+/* What a kernel makes of `from`, which stays where it is. */
+static void *negative_of(void *from)
+{
+    void *to = NULL;
+    assert_true(table.allocate(0, LINE * sizeof(float), &to));
+    const td_array in = line_at(from, TD_FLOAT32), out = line_at(to, TD_FLOAT32);
+    const td_task task = { "neg", TD_FLOAT32, 0, 1, 0, 1, &in, &out, NULL };
+    assert_true(table.compute(&task));
+    return to;
+}
+
+static void *filled(float value)
+{
+    void *to = NULL;
+    float values[LINE];
+    for (int i = 0; i < LINE; i++)
+        values[i] = value;
+    assert_true(table.allocate(0, sizeof values, &to));
+    assert_true(table.copy(0, to, values, sizeof values, 0));
+    return to;
+}
+
+static void expect_all(void *data, float value)
+{
+    float values[LINE];
+    assert_true(table.copy(0, values, data, sizeof values, 1));
+    for (int i = 0; i < LINE; i++)
+        expect_number(values[i], value, 0);
+}
+
+static void drop(void *data)
+{
+    table.release(0, data, LINE * sizeof(float));
+}
+
+/* Runs a test in twenty orders of the streams, and in the latest one. */
+static void in_any_order(void (*test)(void))
+{
+    char seed[8] = "";
+    for (int i = 0; i <= 20; i++) {
+        snprintf(seed, sizeof seed, "%d", i);
+        i ? setenv("TREADLE_CUDA_SEED", seed, 1)
+          : unsetenv("TREADLE_CUDA_SEED");
+        test();
+        assert_true(use_stream(0, 0));
+    }
+    unsetenv("TREADLE_CUDA_SEED");
+}
+
+static void use_on_three_streams(void)
+{
+    void *a = filled(1);
+    assert_true(table.synchronise(0));
+    use_stream(0, 1);
+    void *b = negative_of(a);                   /* 1 reads what is of 0 */
+    use_stream(0, 2);
+    drop(a);                                    /* 2 gives it back */
+    use_stream(0, 0);
+    void *c = filled(7);                        /* 0 fills it again */
+    assert_ptr_equal(a, c);
+    expect_all(c, 7);
+    use_stream(0, 1);
+    expect_all(b, -1);
+    drop(b);
+    drop(c);
+}
+
+static void a_freed_block_waits_for_every_stream_that_used_it(void **state)
+{
+    in_any_order(use_on_three_streams);
+}
+
+static void pass_around(void)
+{
+    void *a = filled(3), *b, *c;
+    use_stream(0, 1);
+    b = negative_of(a);                         /* before 0 has made a */
+    use_stream(0, 2);
+    c = negative_of(b);
+    use_stream(0, 0);
+    const td_array in[] = { line_at(c, TD_FLOAT32), line_at(c, TD_FLOAT32) };
+    const td_array out = line_at(a, TD_FLOAT32);
+    const td_task task = { "add", TD_FLOAT32, 0, 2, 0, 1, in, &out, NULL };
+    assert_true(table.compute(&task));          /* while 1 still reads it */
+    expect_all(a, 6);
+    use_stream(0, 1);
+    expect_all(b, -3);
+    use_stream(0, 2);
+    expect_all(c, 3);
+    drop(a);
+    drop(b);
+    drop(c);
+}
+
+static void what_one_stream_makes_another_may_use(void **state)
+{
+    in_any_order(pass_around);
+}
+
+static void fail_on_another_stream(void)
+{
+    void *index = NULL, *to = NULL, *x = filled(1);
+    assert_true(table.allocate(0, LINE * sizeof(int64_t), &index));
+    assert_true(table.allocate(0, LINE * sizeof(float), &to));
+    int64_t places[LINE] = { [17] = LINE };
+    assert_true(table.copy(0, index, places, sizeof places, 0));
+    assert_true(table.synchronise(0));
+    const td_array in[] = { line_at(x, TD_FLOAT32), line_at(index, TD_INT64) };
+    const td_array out = line_at(to, TD_FLOAT32);
+    const td_value dim = td_v_int(0);
+    const td_task task = { "index_select", TD_FLOAT32, 0, 2, 1, 1, in, &out,
+                           &dim };
+    use_stream(0, 1);
+    assert_true(table.compute(&task));
+    use_stream(0, 0);
+    void *other = filled(5);
+    assert_true(table.synchronise(0));          /* not of this one */
+    expect_all(other, 5);
+    use_stream(0, 1);
+    refused(table.synchronise(0), TD_ERROR_INDEX, "out of range");
+    assert_true(table.synchronise(0));          /* told once */
+    table.release(0, index, LINE * sizeof(int64_t));
+    drop(to);
+    drop(x);
+    drop(other);
+}
+
+static void a_fault_is_told_on_the_stream_it_is_of(void **state)
+{
+    in_any_order(fail_on_another_stream);
+}
+
+static void a_copy_of_memory_that_nobody_has_fails(void **state)
+{
+    float value = 1;
+    refused(table.copy(0, &value, &value, sizeof value, 0), TD_ERROR_RUNTIME,
+            "copy: cuda says: invalid argument");
+    refused(table.copy(0, &value, NULL, sizeof value, 1), TD_ERROR_RUNTIME,
+            "copy: cuda says: invalid argument");
+    assert_true(table.synchronise(0));
+}
+
 static void what_no_kernel_does_is_refused_by_name(void **state)
 {
     td_tensor *x = random_plain(TD_DIMS(4), TD_FLOAT32, 0, 1);
@@ -724,6 +876,10 @@ int main(void)
         CASE(a_freed_block_is_used_again),
         CASE(too_much_memory_is_an_error_that_says_how_much),
         CASE(a_wrong_index_is_the_error_of_the_next_wait),
+        CASE(a_freed_block_waits_for_every_stream_that_used_it),
+        CASE(what_one_stream_makes_another_may_use),
+        CASE(a_fault_is_told_on_the_stream_it_is_of),
+        CASE(a_copy_of_memory_that_nobody_has_fails),
         CASE(what_no_kernel_does_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_plugin, NULL);

@@ -7,6 +7,7 @@
 import json
 import os
 import sys
+import threading
 import traceback
 
 import treadle as td
@@ -333,6 +334,113 @@ def memory_comes_back():
     for _ in range(3):
         train("cuda", 2, 16)
     assert live() == before
+
+
+def deep(rank, dtype=td.float32):
+    """As layouts(), of the highest ranks: in line, permuted, expanded, cut, and one that broadcasts to it."""
+    td.manual_seed(rank)
+    sizes = [2, 3, 2, 2, 3, 2, 2, 2][-rank:]
+    x = (td.randn(*sizes) * 3).to(dtype)
+    turn = [7, 3, 1, 5, 0, 2, 6, 4] if rank == 8 else [6, 2, 0, 4, 1, 5, 3]
+    for view in (lambda t: t, lambda t: t.permute(turn), lambda t: t[:, :1].expand(sizes).permute(turn),
+                 lambda t: t[..., 1:].transpose(0, 4), lambda t: t.permute(turn)[:, :, 1:, :, ::2]):
+        yield view(x), view(x.cuda())
+
+
+def every_operator_at_rank(rank):
+    """Each operator that takes one tensor or two of a shape, whatever it is, where the CPU takes them."""
+    names = [n for n, f in vars(td._C).items() if type(getattr(f, "__self__", None)).__name__ == "Operator" and n[-1] != "_"
+             and not n.startswith(("rand", "empty", "bernoulli")) and "dropout" not in n and n not in ("multinomial", "unique", "unique_consecutive")]
+    done, offences = set(), {}
+    for dtype in (td.float32, td.int64):
+        for here, there in deep(rank, dtype):
+            for name in names:
+                for arguments in ((), (0,), (-1,), ((1, -2, 3),), (here,), (here.select(1, 0).unsqueeze(1),)):
+                    try:
+                        theirs = getattr(td._C, name)(here, *arguments)
+                    except Exception:
+                        continue
+                    try:
+                        ours = getattr(td._C, name)(there, *(a.cuda() if isinstance(a, td.Tensor) else a for a in arguments))
+                        for a, b in zip(*((r,) if isinstance(r, td.Tensor) else r for r in (ours, theirs))):
+                            same(a, b, 1e-4)
+                        done.add(name)
+                    except NotImplementedError:         # refused by name
+                        pass
+                    except Exception as error:
+                        offences[name] = f"{dtype} {tuple(here.shape)}: {error}"
+    assert not offences, offences
+    assert len(done) > 100, len(done)
+
+
+def movements_at_rank(rank):
+    i = td.tensor([1, 0, 1])
+    for here, there in deep(rank):
+        for d in range(-1, rank - 1):
+            k = here.shape[d]
+            pick = i % k
+            same(td.index_select(there, d, pick.cuda()), td.index_select(here, d, pick))
+            same(td.cat([there, there * 2], d), td.cat([here, here * 2], d))
+            same(there.sum(d), here.sum(d), 1e-5)
+            same(F.softmax(there, d), F.softmax(here, d))
+            for ours, theirs in zip(there.max(d), here.max(d)):
+                same(ours, theirs)
+        for dims in ((0, 2, 4, 6), (1, 3, 5), (0, 1, -1), tuple(range(rank))):
+            for name in ("sum", "amax", "mean", "logsumexp"):
+                same(getattr(td, name)(there, dims), getattr(td, name)(here, dims), 1e-5)
+        same(there @ there.transpose(-1, -2), here @ here.transpose(-1, -2), 1e-4)
+        same(td.where(there > 0, there, -1), td.where(here > 0, here, -1))
+        same(there.clamp(-1, 1.5), here.clamp(-1, 1.5))
+        same(there.to(td.int32).to(td.float16), here.to(td.int32).to(td.float16))
+        a, b = here.clone().requires_grad_(), there.clone().requires_grad_()
+        (a * a[:, :1] + a.sum((0, 2), True)).sigmoid().sum().backward()
+        (b * b[:, :1] + b.sum((0, 2), True)).sigmoid().sum().backward()
+        same(b.grad, a.grad, 1e-4)
+        there, here = there.clone(), here.clone()
+        there[:, 0] += 2
+        here[:, 0] += 2
+        same(there.mul_(there), here.mul_(here))
+
+
+for _rank in (7, 8):
+    CASES[f"every_operator_at_rank_{_rank}"] = lambda rank=_rank: every_operator_at_rank(rank)
+    CASES[f"movements_at_rank_{_rank}"] = lambda rank=_rank: movements_at_rank(rank)
+
+
+@case
+def threads_launch_at_once():
+    """Each has its own stream; tensors go from one to another; a fault is told to its thread."""
+    shared, wrong, results = td.arange(1000.).cuda(), [], [None] * 4
+    start = threading.Barrier(4)
+
+    def work(me):
+        start.wait()
+        for step in range(20):
+            x = shared * (me + 1)
+            if me == 0 and step % 5 == 0:
+                try:
+                    F.cross_entropy(td.ones(2, 3).cuda(), td.tensor([0, 9]).cuda()).item()
+                    wrong.append("not told")
+                except (IndexError, RuntimeError):
+                    pass
+            results[me] = (x + shared).sum(), (x * 2).cuda()
+            if results[me][0].item() != (me + 2) * 499500:
+                wrong.append(f"thread {me}, step {step}")
+
+    def guarded(me):
+        try:
+            work(me)
+        except BaseException as error:
+            wrong.append(f"thread {me}: {error!r}")
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+    for me, (total, x) in enumerate(results):
+        assert total.item() == (me + 2) * 499500
+        same(x, td.arange(1000.) * 2 * (me + 1))
 
 
 def main(names):

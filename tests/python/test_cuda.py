@@ -14,7 +14,7 @@ import device_cases  # noqa: E402
 
 CASES = Path(__file__).with_name("device_cases.py")
 WATCHED = ["where_and_clamp", "folds_over_every_set_of_axes", "products_of_all_forms",
-           "views_joins_and_picks", "cross_entropy_in_all_variants"]
+           "views_joins_and_picks", "cross_entropy_in_all_variants", "movements_at_rank_8", "threads_launch_at_once"]
 
 
 def run(kind, names=(), **environment):
@@ -32,6 +32,49 @@ def emulated():
 @pytest.mark.parametrize("name", list(device_cases.CASES))
 def test_the_emulated_device_does_as_the_cpu(emulated, name):
     assert emulated[name] == ""
+
+
+@pytest.mark.parametrize("seed", "123")
+def test_threads_share_a_device_in_any_order_of_its_streams(seed):
+    assert run("emulate", ["threads_launch_at_once"], TREADLE_CUDA_SEED=seed) == {"threads_launch_at_once": ""}
+
+
+@pytest.mark.parametrize("word", ["2", "emulated", " ", "-1"])
+def test_a_word_that_names_no_plug_in_is_refused_each_time(word):
+    program = ("import treadle as td\n"
+               "for _ in range(2):\n"
+               "    try: td.ones(2).cuda()\n"
+               "    except Exception as error: print(error)\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "TREADLE_CUDA": word})
+    assert done.stdout.count(f"TREADLE_CUDA: expected 0|1|emulate|check, got '{word}'") == 2, done
+
+
+def test_a_file_that_is_no_plug_in_is_named(tmp_path):
+    program = ("import treadle as td\n"
+               "try: td.ones(2).cuda()\n"
+               "except NotImplementedError as error: print(error)\n")
+    (tmp_path / "libtreadle_emulate.so").write_text("no library")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "TREADLE_CUDA": "emulate", "TREADLE_PLUGINS": str(tmp_path)})
+    assert "device cuda is not available: libtreadle_emulate.so:" in done.stdout, done
+
+
+def test_a_child_of_a_process_that_uses_the_device_is_refused():
+    program = ("import os\n"
+               "import treadle as td\n"
+               "x = td.ones(3).cuda() * 2\n"
+               "if os.fork() == 0:\n"
+               "    try: print((x + 1).sum().item())\n"
+               "    except RuntimeError as error: print(error)\n"
+               "    del x\n"
+               "else:\n"
+               "    os.wait()\n"
+               "    print(x.sum().item())\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "TREADLE_CUDA": "emulate"})
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 and "forked after using the device" in lines[0] and lines[1] == "6.0", done
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ TD_API td_tensor *td_to_device(td_tensor *x, td_device device);
 /* The same for the CPU; an error for a tensor that has no value. */
 TD_API td_tensor *td_to_host(td_tensor *x);
 
-/* Waits until the device is idle; its pending faults are raised. */
+/* Waits for what this thread asked of it; its faults are raised. */
 TD_API bool td_synchronise(td_device device);
 #ifdef __cplusplus
 }
