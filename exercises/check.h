@@ -15,29 +15,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <treadle/treadle.h>
 #include "tensor.h"
+#include "verdict.h"
 
-static const char *check_what = "", *check_formula = "";
+static char check_what[200];
+static const char *check_formula = "";
 
+/* Comes before the code under test is called: should that end the program,
+   the report says in which case. */
 static inline void check_case(const char *what, const char *formula)
 {
-    check_what = what, check_formula = formula;
+    snprintf(check_what, sizeof check_what, "%s", what);
+    check_formula = formula;
+    check_says_case(check_what);
 }
 
 /* Ends the program without a look for leaks, which would be beside the point. */
 __attribute__((noreturn, format(printf, 1, 2)))
 static inline void check_wrong(const char *format, ...)
 {
+    char report[4000];
+    int at = snprintf(report, sizeof report, "%s\n", check_what);
     va_list list;
     va_start(list, format);
-    printf("%s\n", check_what);
-    vprintf(format, list);
-    printf("\n  formula   %s\n", check_formula);
+    at += vsnprintf(report + at, 3000, format, list);
     va_end(list);
-    fflush(stdout);
-    _exit(1);
+    snprintf(report + (at < 3200 ? at : 3200), 600, "\n  formula   %s\n", check_formula);
+    check_says_wrong(report);
 }
 
 /* An error pending in the library: its message. */
@@ -47,10 +52,18 @@ static inline void check_no_error(void)
         check_wrong("  error     %s", td_error_message());
 }
 
+/* Infinities and NaN are equal or not; there is no distance to them. */
 static inline bool check_is_close(double got, double expected, double tolerance)
 {
-    return got == expected || fabs(got - expected) <= tolerance * fmax(1, fabs(expected))
-        || (isnan(got) && isnan(expected));
+    if (!isfinite(got) || !isfinite(expected))
+        return got == expected || (isnan(got) && isnan(expected));
+    return fabs(got - expected) <= tolerance * fmax(1, fabs(expected));
+}
+
+/* Enough to tell a float, or a double, from its neighbour. */
+static inline int check_digits(double x)
+{
+    return isfinite(x) && (double)(float)x != x ? 17 : 9;
 }
 
 /* Each within tolerance * max(1, |expected|). */
@@ -58,11 +71,13 @@ static inline void check_numbers(const double *got, const double *expected, int6
 {
     double worst = 0;
     for (int64_t i = 0; i < n; i++)
-        worst = fmax(worst, fabs(got[i] - expected[i]) / fmax(1, fabs(expected[i])));
+        if (isfinite(got[i]) && isfinite(expected[i]))
+            worst = fmax(worst, fabs(got[i] - expected[i]) / fmax(1, fabs(expected[i])));
     for (int64_t i = 0; i < n; i++)
         if (!check_is_close(got[i], expected[i], tolerance))
-            check_wrong("  first bad index %" PRId64 " of %" PRId64 "\n  expected  %.9g\n  got       %.9g\n"
-                        "  worst relative error %.2g, allowed %.2g", i, n, expected[i], got[i], worst, tolerance);
+            check_wrong("  first bad index %" PRId64 " of %" PRId64 "\n  expected  %.*g\n  got       %.*g\n"
+                        "  worst relative error %.2g, allowed %.2g", i, n, check_digits(expected[i]), expected[i],
+                        check_digits(got[i]), got[i], worst, tolerance);
 }
 
 static inline void check_floats(const float *got, const float *expected, int64_t n, double tolerance)

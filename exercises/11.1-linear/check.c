@@ -1,5 +1,8 @@
 /* Gradients of a linear layer, against the sums of their definition. */
 #include "check.h"
+#include "autograd.h"
+
+bool linear_rule(td_backward_pass *b);
 
 typedef struct {
     const char *what;
@@ -66,9 +69,47 @@ static void check_example(const example *e)
     td_scope_end();
 }
 
+/* The rule by itself: which gradients it stores, for every set of inputs that
+   need one.  What stands behind the last input is nobody's. */
+static void check_wants(int inputs, int wanted)
+{
+    char what[120];
+    double x[8], w[8], c[8], g[8];
+    td_scope_begin();
+    td_tensor *in[3] = { numbers(x, TD_DIMS(2, 3), 6, 5, wanted & 1), numbers(w, TD_DIMS(2, 3), 6, 7, wanted & 2),
+                         numbers(c, TD_DIMS(2), 2, 3, wanted & 4) };
+    td_tensor *y = td_linear(in[0], in[1], inputs == 3 ? in[2] : NULL);
+    td_tensor *grad = numbers(g, TD_DIMS(2, 2), 4, 11, false), *stored[4] = { NULL, NULL, NULL, NULL };
+    for (int i = 0; i < inputs; i++)
+        y->node->in[i].needed = wanted >> i & 1;
+    stored[inputs] = y;
+    snprintf(what, sizeof what, "%d inputs, a gradient wanted of%s%s%s alone", inputs, wanted & 1 ? " x" : "",
+             wanted & 2 ? " W" : "", wanted & 4 ? " the bias" : "");
+    check_case(what, "b->grad_in[i] is stored where i < b->n_in and td_needs(b, i), and nowhere else");
+    td_backward_pass b = { y->node, inputs, 1, &grad, stored, false };
+    td_no_grad_begin();
+    linear_rule(&b);
+    td_no_grad_end();
+    check_no_error();
+    for (int i = 0; i < inputs; i++)
+        if ((stored[i] != NULL) != (wanted >> i & 1))
+            check_wrong("  expected  b->grad_in[%d] %s\n  got       %s", i, wanted >> i & 1 ? "set" : "left NULL",
+                        stored[i] ? "a tensor" : "NULL");
+    if (stored[inputs] != y)
+        check_wrong("  expected  b->grad_in[%d] left alone: there are %d inputs\n  got       another tensor in it",
+                    inputs, inputs);
+    td_scope_end();
+}
+
 int main(void)
 {
-    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
+    check_example(&examples[0]);
+    for (int wanted = 7; wanted > 0; wanted--) {
+        check_wants(3, wanted);
+        if (wanted < 4)
+            check_wants(2, wanted);
+    }
+    for (size_t i = 1; i < sizeof examples / sizeof examples[0]; i++)
         check_example(&examples[i]);
     return check_end();
 }

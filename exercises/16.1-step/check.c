@@ -1,5 +1,6 @@
 /* Steps of the optimiser, against the same steps taken one number at a time. */
 #include "check.h"
+#include "optimisers-kernels.h"
 
 enum { STEPS = 3 };
 typedef struct {
@@ -37,6 +38,7 @@ static void check_example(const example *x, td_dtype dtype, double tolerance)
     const size_t n = (size_t)x->n;
     double *expected = calloc(n, sizeof(double)), *m = calloc(n, sizeof(double)), *g = calloc(n, sizeof(double));
     const td_tensor_options wide = { .dtype = TD_FLOAT64 };
+    check_case(x->what, x->formula);
     td_scope_begin();
     for (int64_t i = 0; i < x->n; i++)
         expected[i] = (double)(i % 7) / 4 + 1;
@@ -52,7 +54,6 @@ static void check_example(const example *x, td_dtype dtype, double tolerance)
         td_step(sgd);
     }
     expect(x, expected, m);
-    check_case(x->what, x->formula);
     td_set_grad(theta, NULL);
     check_no_error();
     td_no_grad_begin();
@@ -60,6 +61,54 @@ static void check_example(const example *x, td_dtype dtype, double tolerance)
     td_no_grad_end();
     td_scope_end();
     free(expected), free(m), free(g);
+}
+
+/* One call of the loop itself, on the elements 2 to 6 of 9, in one type; all
+   results are exact.  A third of the gradients are zero. */
+#define LOOP_OF(T, which)                                                                 \
+    static void check_##T(step s, bool buffer)                                            \
+    {                                                                                     \
+        T theta[9], g[9], m[9];                                                           \
+        double theta_left[9], m_left[9];                                                  \
+        for (int i = 0; i < 9; i++) {                                                     \
+            theta[i] = (T)(i + 1), g[i] = (T)(i % 3 - 1), m[i] = (T)(4 - i);              \
+            double d = s.sign * (double)g[i] + s.decay * (double)theta[i];                \
+            const double new_m = s.mu * (double)m[i] + s.take * d;                        \
+            d = !buffer ? d : s.nesterov ? d + s.mu * new_m : new_m;                      \
+            const bool mine = i >= 2 && i < 7;                                            \
+            m_left[i] = mine && buffer ? new_m : (double)m[i];                            \
+            theta_left[i] = (double)theta[i] - (mine ? s.rate * d : 0);                   \
+        }                                                                                 \
+        s.theta = theta, s.g = g, s.state[0] = buffer ? m : NULL;                         \
+        TD_ISA(td_step_level).sgd[which](&s, 2, 7);                                       \
+        for (int i = 0; i < 9; i++)                                                       \
+            check_numbers(&(double){ (double)theta[i] }, &theta_left[i], 1, 0);           \
+        check_formula = buffer ? "m = mu * m + take * d, also where mu, the rate or a gradient is 0" \
+                               : "without a buffer none is written";                      \
+        for (int i = 0; i < 9; i++)                                                       \
+            check_numbers(&(double){ (double)m[i] }, &m_left[i], 1, 0);                   \
+        for (int i = 0; i < 9; i++)                                                       \
+            check_numbers(&(double){ (double)g[i] }, &(double){ i % 3 - 1 }, 1, 0);       \
+    }
+LOOP_OF(double, 0)
+LOOP_OF(float, 1)
+
+/* Every combination of settings: bit k of `which` chooses between two of each. */
+static void check_loop(int which)
+{
+    char what[200];
+    step s = { .rate = which & 1 ? 0.5 : 0, .mu = which & 2 ? 0.5 : 0, .take = which & 4 ? 1 : 0.75,
+               .decay = which & 8 ? 0.25 : which & 16 ? -0.5 : 0, .sign = which & 32 ? 1 : -1,
+               .nesterov = which & 64 };
+    const bool buffer = which & 128;
+    snprintf(what, sizeof what, "elements 2 to 6 of 9, %s buffer%s, rate %g, mu %g, take %g, decay %g, sign %g",
+             buffer ? "with a" : "without a", s.nesterov ? ", Nesterov's variant" : "", s.rate, s.mu, s.take, s.decay, s.sign);
+    const char *how = buffer && s.nesterov ? "d = sign * g + decay * theta, theta = theta - rate * (d + mu * m), with the new m"
+                    : buffer ? "theta = theta - rate * m, with the new m" : decay;
+    check_case(what, how);
+    check_double(s, buffer);
+    check_case(what, how);
+    check_float(s, buffer);
 }
 
 int main(void)
@@ -79,5 +128,7 @@ int main(void)
         check_example(&examples[i], TD_FLOAT32, 0x1p-22);
         check_example(&examples[i], TD_FLOAT64, 0x1p-50);
     }
+    for (int which = 255; which >= 0; which--)
+        check_loop(which);
     return check_end();
 }

@@ -4,6 +4,7 @@
 const char *transposed_by_tiles(float *result, const float *matrix, int rows, int columns);
 double emulator_sectors(const char *kernel);
 double emulator_rounds(const char *kernel);
+double emulator_idleness(const char *kernel);
 
 /* The emulator's sentence: kernel and place, then what happened, in lines that fit. */
 static void check_silence(const char *report)
@@ -51,6 +52,8 @@ int main(void)
     check_matrix(64, 64, "2");
     check_count("sectors of device memory: a row of 32 floats lies in 4", emulator_sectors("transpose_by<1>"), 4);
     check_count("rounds of the banks: 32 words of 32 banks take 1", emulator_rounds("transpose_by<1>"), 1);
+    check_count("accesses of the busiest thread of a block, to those of all on average: 1 if they share the work",
+                emulator_idleness("transpose_by<1>"), 1);
     check_matrix(40, 33, "3");
     check_matrix(5, 70, "4");
     check_matrix(70, 1, "5");

@@ -2,13 +2,13 @@
 #include "check.h"
 #include "frame.h"
 
-enum { MOST = 2 };
+enum { MOST = 3, RANK = 8, SPARE = 7 };     /* SPARE: a stride of no operand */
 typedef struct {
     const char *what;
     int rank, count;
-    int64_t shape[4], stride[MOST][4];
+    int64_t shape[RANK], stride[MOST][RANK];
     int left;                               /* what is expected */
-    int64_t size[4], step[MOST][4];
+    int64_t size[RANK], step[MOST][RANK];
 } example;
 
 static const example examples[] = {
@@ -23,6 +23,27 @@ static const example examples[] = {
     { "ones at both ends, [1,7,1]", 3, 2, { 1, 7, 1 }, { { 5, 2, 3 }, { 0, 1, 0 } }, 1, { 7 }, { { 2 }, { 1 } } },
     { "a single number, []", 0, 2, { 0 }, { { 0 } }, 1, { 1 }, { { 0 }, { 0 } } },
     { "a single number of two dimensions, [1,1]", 2, 1, { 1, 1 }, { { 4, 4 } }, 1, { 1 }, { { 0 } } },
+    { "three single numbers of two dimensions, [1,1]", 2, 3, { 1, 1 }, { { 4, 4 }, { 5, 6 }, { 7, 8 } },
+      1, { 1 }, { { 0 }, { 0 }, { 0 } } },
+    { "only the third operand has a gap, [2,3]", 2, 3, { 2, 3 }, { { 3, 1 }, { 3, 1 }, { 4, 1 } },
+      2, { 2, 3 }, { { 3, 1 }, { 3, 1 }, { 4, 1 } } },
+    { "one number that is repeated, [2,3]", 2, 2, { 2, 3 }, { { 3, 1 }, { 0, 0 } }, 1, { 6 }, { { 1 }, { 0 } } },
+    { "backwards, [2,3]", 2, 1, { 2, 3 }, { { -3, -1 } }, 1, { 6 }, { { -1 } } },
+    { "every second column, [2,3]", 2, 1, { 2, 3 }, { { 6, 2 } }, 1, { 6 }, { { 2 } } },
+    { "a size that no int holds, [65536,65536,5]", 3, 1, { 65536, 65536, 5 }, { { 327680, 5, 1 } },
+      1, { 21474836480 }, { { 1 } } },
+    { "a step that no int holds, [2,65536,65536]", 3, 1, { 2, 65536, 65536 }, { { 4294967298, 65536, 1 } },
+      2, { 2, 4294967296 }, { { 4294967298, 1 } } },
+    { "nothing at all, [2,0,3]", 3, 1, { 2, 0, 3 }, { { 3, 3, 1 } }, 2, { 2, 0 }, { { 3, 1 } } },
+    { "two pairs of neighbours join, the pairs do not, [2,3,4,5]", 4, 2, { 2, 3, 4, 5 },
+      { { 90, 30, 5, 1 }, { 60, 20, 5, 1 } }, 2, { 6, 20 }, { { 30, 1 }, { 20, 1 } } },
+    { "all 8 dimensions join", 8, 1, { 2, 2, 2, 2, 2, 2, 2, 2 }, { { 128, 64, 32, 16, 8, 4, 2, 1 } },
+      1, { 256 }, { { 1 } } },
+    { "8 dimensions of which none joins", 8, 1, { 2, 2, 2, 2, 2, 2, 2, 2 }, { { 1, 2, 4, 8, 16, 32, 64, 128 } },
+      8, { 2, 2, 2, 2, 2, 2, 2, 2 }, { { 1, 2, 4, 8, 16, 32, 64, 128 } } },
+    { "ones between all others, [1,2,1,3,1,1,5,1]", 8, 2, { 1, 2, 1, 3, 1, 1, 5, 1 },
+      { { 9, 15, 9, 5, 9, 9, 1, 9 }, { 2, 1, 2, 2, 2, 2, 6, 2 } },
+      3, { 2, 3, 5 }, { { 15, 5, 1 }, { 1, 2, 6 } } },
 };
 
 static void check_example(const example *x)
@@ -33,8 +54,12 @@ static void check_example(const example *x)
     memcpy(f->shape, x->shape, sizeof x->shape);
     for (int k = 0; k < x->count; k++)
         memcpy(f->stride[k], x->stride[k], sizeof x->stride[k]);
-    td_frame_collapse(f);
+    for (int d = 0; d < RANK; d++)
+        f->stride[x->count][d] = SPARE;
     check_case(x->what, "dimensions of size 1 go, and s[d] = n[d+1] * s[d+1] in all operands joins two");
+    td_frame_collapse(f);
+    if (f->count != x->count)
+        check_wrong("  number of operands, as it was\n  expected  %d\n  got       %d", x->count, f->count);
     if (f->rank != x->left)
         check_wrong("  number of dimensions\n  expected  %d\n  got       %d", x->left, f->rank);
     check_sizes(f->shape, x->size, x->left);
@@ -43,6 +68,9 @@ static void check_example(const example *x)
         check_case(what, "a merged dimension has the stride of the inner one; a single number has 0");
         check_sizes(f->stride[k], x->step[k], x->left);
     }
+    check_case(x->what, "there are f->count operands, and what stands behind them stays");
+    for (int d = 0; d < RANK; d++)
+        check_sizes(&f->stride[x->count][d], &(int64_t){ SPARE }, 1);
     free(f);
 }
 

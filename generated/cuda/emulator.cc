@@ -659,7 +659,10 @@ struct ask {
              < std::tie(o.site, o.warp, o.visit);
     }
 };
-struct tally { long requests, sectors, rounds, shared_requests; };
+struct tally {
+    long requests, sectors, rounds, shared_requests;
+    double longest, average;    /* accesses of the threads of a block */
+};
 static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
 static std::map<std::pair<const void *, int>, unsigned> visits;
 static std::map<std::string, tally> tallies;
@@ -691,6 +694,15 @@ static void add_up(const char *kernel)
         sum->shared_requests++;
         sum->rounds += most;
     }
+    std::map<int, double> work;
+    double longest = 0;
+    for (auto &visit : visits) {
+        double &mine = work[visit.first.second];
+        mine += visit.second;
+        longest = std::max(longest, mine);
+        sum->average += (double)visit.second / now->count;
+    }
+    sum->longest += longest;
     asked.clear();
     asked_shared.clear();
     visits.clear();
@@ -705,6 +717,12 @@ double emulator_rounds(const char *kernel)
 {
     const tally &t = tallies[kernel];
     return (double)t.rounds / (double)std::max(1L, t.shared_requests);
+}
+
+double emulator_idleness(const char *kernel)
+{
+    const tally &t = tallies[kernel];
+    return t.longest / std::max(1e-9, t.average);
 }
 
 struct printer {
@@ -858,6 +876,7 @@ static void watch_block(int64_t) {}
 static void watched_block(crew *) {}
 double emulator_sectors(const char *) { return 0; }
 double emulator_rounds(const char *) { return 0; }
+double emulator_idleness(const char *) { return 0; }
 #endif
 
 struct launch {

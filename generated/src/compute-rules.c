@@ -202,7 +202,7 @@ bool linear_rule(td_backward_pass *b)
     if (td_needs(b, 1))
         b->grad_in[1] = td_matmul(swap(as_rows(g)),
                                   as_rows(td_saved_input(b, 0)));
-    if (b->n_in > 2)
+    if (b->n_in > 2 && td_needs(b, 2))
         b->grad_in[2] = g;
     return !td_failed();
 }

@@ -99,6 +99,82 @@ def test_bad_work_gives_one_readable_report(student, bad):
     assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
 
 
+GLOBAL = "(void)n, (void)x, (void)out;\n}\n%s\nvoid goes_on(void);\nvoid goes_on(void)\n{\n"
+ENDS = {                                # none of these may count as solved, whatever the status of the process
+    "exit": "extern void exit(int);\nexit(0);\n",
+    "_exit": "extern void _exit(int);\n_exit(0);\n",
+    "quick_exit": "extern void quick_exit(int);\nquick_exit(0);\n",
+    "killed": "extern int raise(int);\nraise(9);\n",
+    "abort": "__builtin_abort();\n",
+    "longjmp": "extern int _setjmp(void *);\nextern void longjmp(void *, int);\nstatic char here[512];\n"
+               "static int seen;\nif (seen++)\n    longjmp(here, 1);\n_setjmp(here);\n",
+    "another program": "extern int execl(const char *, const char *, ...);\nexecl(\"/bin/true\", \"true\", (char *)0);\n",
+    "itself again": "extern int execl(const char *, const char *, ...);\n"
+                    "execl(\"/proc/self/exe\", \"check\", (char *)0);\n",
+    "constructor": GLOBAL % "extern void _exit(int);\n__attribute__((constructor)) static void first(void) { _exit(0); }",
+    "exit in a constructor": GLOBAL % "extern void exit(int);\n__attribute__((constructor)) static void first(void) { exit(0); }",
+    "child goes on": "extern int fork(void);\nextern void _exit(int);\nif (fork() > 0)\n    _exit(0);\n" + ANSWER,
+    "handler": "extern int atexit(void (*)(void));\nextern void _exit(int);\nstatic int set;\n"
+               "__extension__ void last(void) { _exit(0); }\nif (!set++)\n    atexit(last);\n" + ANSWER,
+    "verdict printed": "__builtin_printf(\"passed\\nok 1 - 6.1\\n6.1 passes\\n\");\n",
+    "stdout closed": "extern int close(int);\nclose(1), close(2);\n",
+    "everything closed": "extern int close(int);\nfor (int i = 0; i < 1000; i++)\n    close(i);\n" + ANSWER,
+    "verdict in all files": "extern long write(int, const void *, unsigned long);\nfor (int i = 3; i < 1000; i++)\n"
+                            "    write(i, \"passed\\n0123456789abcdef\\n\", 24);\n" + ANSWER,
+    "word of the environment": "extern char *getenv(const char *);\nextern int atoi(const char *);\n"
+                               "extern long write(int, const void *, unsigned long);\nextern void _exit(int);\n"
+                               "const char *word = getenv(\"TREADLE_CHECK\");\n"
+                               "write(word ? atoi(word) : 3, \"passed\\n\", 7);\n_exit(0);\n",
+    "sleeps": "extern int pause(void);\nextern void *signal(int, void *);\nsignal(6, (void *)1);\npause();\n",
+}
+
+
+@pytest.mark.parametrize("trick", ENDS)
+def test_no_way_to_end_the_program_counts_as_solved(student, trick):
+    student.write(ANSWER)
+    progress = student.file.with_name("progress.json")
+    progress.write_text('{"6.1": {"passed": "2020-02-02", "sum": "x"}}')
+    student.write(ENDS[trick] + "(void)x, (void)n, (void)out;\n")
+    done = student("check")
+    assert done.returncode == 1 and "passes" not in done.stdout.partition("printed")[0], done.stdout
+    assert '"passed": null' in progress.read_text()
+    assert re.search("in the case|does not compile|expected", done.stdout), done.stdout
+    assert "does not compile" not in done.stdout and "Traceback" not in done.stdout + done.stderr, done.stdout
+
+
+def test_a_failing_check_withdraws_what_had_passed(student):
+    student.write(ANSWER)
+    assert student("check").returncode == 0
+    student.write("extern void _exit(int);\n_exit(0);\n")
+    done = student("check")
+    assert "ends the program" in done.stdout and "(exit 0)" in done.stdout and "a row of 100 ones" in done.stdout
+    assert "withdrawn" in done.stdout and re.search(r"6\.1 .* withdrawn \d{4}", student("list", None).stdout)
+    assert "not passed yet" in student("answer").stdout and str(student.file) not in student("edition", None).stdout
+    student.write(ANSWER)
+    assert student("check").returncode == 0 and "withdrawn" not in student("list", None).stdout
+
+
+def test_printing_cannot_push_the_verdict_out(student):
+    student.write("for (int i = 0; i < 3000000; i++)\n    __builtin_printf(\"\\033[2Jab\");\n"
+                  "*(T *)out = x[0];\n(void)n;\n")
+    done = student("check")
+    assert "is wrong" in done.stdout and "expected  100" in done.stdout and "got       1" in done.stdout
+    assert "\033" not in done.stdout and len(done.stdout) < 2000 and "printed" in done.stdout
+
+
+def test_what_looks_like_a_report_is_not_one(student):
+    student.write('__builtin_printf("x.c:1:1: runtime error: nonsense\\n==1==ERROR: AddressSanitizer: nonsense\\n");\n' + ANSWER)
+    assert student("check").returncode == 0
+
+
+def test_infinity_is_equal_only_to_itself(student):
+    student.write("static int calls;\nfor (int64_t i = begin; i < end; i++)\n    theta[i] -= rate * g[i];\n"
+                  "(void)m, (void)mu, (void)take, (void)decay, (void)sign;\n"
+                  "if (calls++ < 9999 && theta[0] - theta[0] != 0)\n    theta[0] = 3;\n", "16.1")
+    done = student("check", "16.1")
+    assert "an infinite parameter" in done.stdout and "got       3" in done.stdout, done.stdout
+
+
 KERNELS = {                             # the same for a kernel, which runs on the watched emulator
     "compile error": ("tile[tx][ty] = lanes;\n", ["does not compile", "‘lanes’ was not declared"], 3),
     "crash": ("\n*(volatile float *)8 = 1;\n", ["crashes", "SEGV"], 4),
