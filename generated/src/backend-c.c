@@ -103,7 +103,6 @@ static int spawn(pid_t *child, char *const *arguments, char **all,
     posix_spawn_file_actions_destroy(&files);
     return error;
 }
-
 static int start(pid_t *child, char *const *command, const char *folder,
                  const line *l)
 {
@@ -238,7 +237,7 @@ static bool name_cache(char *path)
     mkdir(path, 0700);
     return n < PATH_MAX;
 }
-enum { CACHE_ROOM = PATH_MAX - 96 };    /* longer names are made of it */
+enum { CACHE_ROOM = PATH_MAX - 96 };    /* names grow by less */
 
 static bool is_private(const struct stat *s)
 {
@@ -256,9 +255,9 @@ static bool cache_directory(char *real)
     const bool planted = S_ISLNK(s.st_mode) && s.st_uid != geteuid();
     if (realpath(path, real) == NULL || lstat(real, &s) != 0
         || !S_ISDIR(s.st_mode) || planted || !is_private(&s))
-        return td_fail(TD_ERROR_IO, "compile", "the cache %.200s is not "
-                       "a folder that only we can write to (owner %u, "
-                       "mode %o); set TREADLE_CACHE", path,
+        return td_fail(TD_ERROR_IO, "compile", "the cache %.200s is "
+                       "not a folder that only we can write to (owner "
+                       "%u, mode %o); set TREADLE_CACHE", path,
                        (unsigned)s.st_uid, (unsigned)s.st_mode & 07777);
     return strlen(real) < CACHE_ROOM
         || td_fail(TD_ERROR_IO, "compile", "the name of the cache "

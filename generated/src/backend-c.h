@@ -15,7 +15,7 @@ char *td_emit_c(const td_lowered *l, int *room);
    its words are in the error. */
 bool td_run_command(char *const *command, const char *folder);
 
-const char *td_setting(const char *name);   /* NULL: not set, or empty */
+const char *td_setting(const char *name);   /* NULL: unset or empty */
 
 /* Marks a new library as whole and made for this key; then it can be
    opened if it has the symbol.  NULL without an error: it has not. */

@@ -157,7 +157,6 @@ static void put_pointers(emitter *e)
                 result ? "to" : "p", k, v);
     }
 }
-
 static void put_loads(emitter *e, const char *indent)
 {
     for (int k = 0; k < e->s->n_loads; k++) {

@@ -261,7 +261,7 @@ static word memory_type(const writer *w, int v)
 }
 
 typedef struct {
-    char text[(TD_MAX_RANK + 1) * 32];  /* a term of 31 is the longest */
+    char text[(TD_MAX_RANK + 1) * 32];  /* terms of at most 31 */
 } index_text;
 
 static index_text index_of(const writer *w, const td_load *load,
