@@ -1,8 +1,8 @@
 # numbers: any
 @[ "$(uname -m)" = x86_64 ] && command -v mlir-opt-15 mlir-translate-15 opt-15 llc-15 > build/which || { cat figures/transcripts/mlir-linear.txt; exit; }
-@look=$(cd "${BUILD:-build}" && pwd)/mlir-look; rm -rf "$look"; mkdir "$look"
+@look=$(cd "${BUILD:-build}" && pwd)/mlir-look; rm -rf "$look"; mkdir -m 700 "$look"
 @TREADLE_ISA=v3 TREADLE_MLIR_KEEP=1 TREADLE_CACHE=$look "${BUILD:-build}/examples/mlir-costs" look
-@cd "$look"; for f in *.*.*; do mv "$f" "linear.${f#*.*.}"; done
+@cd "$look"/build-*; for f in code.*; do mv "$f" "linear.${f#code.}"; done
 @show() { sed 's/^    //; s/ : [fmv].*//' | cut -c1-70; }
 sed -n 12,19p linear.mlir | show
 sed -n 69,74p linear.mlir | show

@@ -5,11 +5,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,62 +25,182 @@
 enum { STAGE_GRAIN = 32 * 1024 };
 
 /* codegen: functions that run the compiler */
-static bool wait_for(pid_t child, int seconds, int *status)
+static const char supervisor[] =
+    "(read x; kill -9 0) <&3 >/dev/null 2>&1 & "
+    "\"$@\" 3<&- </dev/null; status=$?; "
+    "kill -9 $!; wait $! 2>/dev/null; printf '\\0%d\\n' $status";
+typedef struct {
+    int words[2], leash[2];     /* our end, the command's end */
+} line;
+
+static int move_up(int file)    /* above those that a shell uses */
 {
-    const struct timespec pause = { 0, 2 * 1000 * 1000 };
-    for (int64_t n = 0; n < (int64_t)seconds * 500; n++) {
-        const pid_t done = waitpid(child, status, WNOHANG);
-        if (done != 0)
-            return done == child;
-        nanosleep(&pause, NULL);
-    }
-    kill(-child, SIGKILL);
-    waitpid(child, status, 0);
-    return false;
-}
-static void quote_log(const char *command, const char *path)
-{
-    char log[160] = "";
-    FILE *file = fopen(path, "r");
-    const size_t n = file ? fread(log, 1, sizeof log - 1, file) : 0;
-    if (file != NULL)
-        fclose(file);
-    log[n] = '\0';
-    for (char *c = log; *c != '\0'; c++)
-        if (*c == '\n')
-            *c = ' ';
-    td_fail(TD_ERROR_RUNTIME, "compile", "%s failed: %s", command, log);
+    const int high = fcntl(file, F_DUPFD_CLOEXEC, 4);
+    close(file);
+    return high;
 }
 
-bool td_run_command(char *const *arguments, const char *log)
+static void hang_up(line *l, int end)
 {
-    pid_t child;
-    int status = 0;
+    close(l->words[end]);
+    close(l->leash[end]);
+}
+
+static bool open_line(line *l)
+{
+    *l = (line){ { -1, -1 }, { -1, -1 } };
+    if (pipe2(l->words, O_CLOEXEC) == 0
+        && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+                      l->leash) == 0
+        && (l->words[1] = move_up(l->words[1])) >= 0
+        && (l->leash[1] = move_up(l->leash[1])) >= 0)
+        return true;
+    td_fail(TD_ERROR_IO, "compile", "cannot make a pipe: %s",
+            strerror(errno));
+    hang_up(l, 0);
+    hang_up(l, 1);
+    return false;
+}
+static char **environment_in(char *temporary, size_t *room)
+{
+    int n = 0, kept = 0;
+    while (environ[n] != NULL)
+        n++;
+    *room = ((size_t)n + 3) * sizeof(char *);
+    char **all = td_alloc(*room);
+    for (int i = 0; all != NULL && i < n; i++)
+        if (strncmp(environ[i], "TMPDIR=", 7) != 0
+            && strncmp(environ[i], "LC_ALL=", 7) != 0)
+            all[kept++] = environ[i];
+    if (all != NULL) {
+        all[kept++] = temporary;
+        all[kept] = "LC_ALL=C";
+    }
+    return all;
+}
+static int spawn(pid_t *child, char *const *arguments, char **all,
+                 const line *l)
+{
     posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
+    posix_spawnattr_t how;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGCHLD);
+    sigaddset(&usual, SIGPIPE);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, l->words[1], 1);
+    posix_spawn_file_actions_adddup2(&files, l->words[1], 2);
+    posix_spawn_file_actions_adddup2(&files, l->leash[1], 3);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP
+        | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &usual);
+    const int error = posix_spawn(child, arguments[0], &files, &how,
+                                  arguments, all);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+static int start(pid_t *child, char *const *command, const char *folder,
+                 const line *l)
+{
+    enum { MOST = 32 };
+    char *arguments[MOST] = { "/bin/sh", "-c", (char *)supervisor,
+                              "sh" };
+    char temporary[PATH_MAX + 8];
+    size_t room;
+    snprintf(temporary, sizeof temporary, "TMPDIR=%s", folder);
+    for (int i = 0; command[i] != NULL && i + 5 < MOST; i++)
+        arguments[i + 4] = command[i];
+    char **all = environment_in(temporary, &room);
+    if (all == NULL)
+        return ENOMEM;
+    const int error = spawn(child, arguments, all, l);
+    td_free(all, room);
+    return error;
+}
+typedef struct {
+    char said[240];
+    int length, status;         /* -1: the shell has not told */
+} report;
+
+static bool note(report *r, const char *piece, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++) {
+        const char c = piece[i];
+        if (r->status >= 0 && c == '\n')
+            return true;
+        if (r->status >= 0)
+            r->status = r->status * 10 + (c - '0');
+        else if (c == '\0')
+            r->status = 0;
+        else if (r->length + 1 < (int)sizeof r->said)
+            r->said[r->length++] = c < ' ' || c > '~' ? ' ' : c;
+    }
+    return false;
+}
+
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool listen_to(int words, int seconds, report *r)
+{
+    const int64_t end = milliseconds() + (int64_t)seconds * 1000;
+    char piece[4096];
+    for (int64_t left; (left = end - milliseconds()) > 0; ) {
+        struct pollfd file = { .fd = words, .events = POLLIN };
+        if (poll(&file, 1, (int)left) <= 0)
+            continue;
+        const ssize_t n = read(words, piece, sizeof piece);
+        if (n == 0 || (n < 0 && errno != EINTR) || note(r, piece, n))
+            return true;
+    }
+    return false;
+}
+static bool judge(const char *command, const report *r)
+{
+    char how[32] = "";
+    if (r->status == 0)
+        return true;
+    if (r->status == 126 || r->status == 127)
+        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
+                       "%.160s: %s", command, r->said);
+    if (r->status > 128)
+        snprintf(how, sizeof how, " by signal %d", r->status - 128);
+    return td_fail(TD_ERROR_RUNTIME, "compile", "%.160s failed%s: %s",
+                   command, r->status < 0 ? " before its end" : how,
+                   r->said);
+}
+
+bool td_run_command(char *const *command, const char *folder)
+{
     const int limit = td_environment_int("TREADLE_CC_SECONDS", 1, 3600,
                                          60);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 2, log,
-                                     O_WRONLY | O_CREAT | O_TRUNC,
-                                     0600);
-    posix_spawn_file_actions_adddup2(&files, 2, 1);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    const int error = posix_spawnp(&child, arguments[0], &files,
-                                   &attributes, arguments, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
+    report r = { .status = -1 };
+    pid_t child;
+    line l;
+    if (!open_line(&l))
+        return false;
+    const int error = start(&child, command, folder, &l);
+    hang_up(&l, 1);
+    const bool ended = error == 0 && listen_to(l.words[0], limit, &r);
+    if (error == 0 && !ended)
+        send(l.leash[0], "\n", 1, MSG_NOSIGNAL);
+    hang_up(&l, 0);
+    while (error == 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
     if (error != 0)
         return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
-                       "%s: %s", arguments[0], strerror(error));
-    if (!wait_for(child, limit, &status))
-        return td_fail(TD_ERROR_RUNTIME, "compile", "%s did not finish "
-                       "in %d seconds", arguments[0], limit);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return true;
-    quote_log(arguments[0], log);
-    return false;
+                       "/bin/sh: %s", strerror(error));
+    return ended ? judge(command[0], &r)
+        : td_fail(TD_ERROR_RUNTIME, "compile", "%.160s did not finish "
+                  "in %d seconds", command[0], limit);
 }
 
 /* codegen: functions of the cache */
@@ -87,25 +211,57 @@ static uint64_t hash(uint64_t h, const char *text)
     return h;
 }
 
-static bool cache_directory(char *path, size_t size)
+const char *td_setting(const char *name)
 {
-    const char *asked = getenv("TREADLE_CACHE");
-    const char *home = getenv("HOME");
-    const bool given = asked != NULL && *asked != '\0';
-    int n = snprintf(path, size, "%s%s", given ? asked
-                     : home ? home : "/tmp", given ? "" : "/.cache");
-    if (n < (int)size)
+    const char *text = getenv(name);
+    return text != NULL && *text != '\0' ? text : NULL;
+}
+
+static bool name_cache(char *path)
+{
+    const char *asked = td_setting("TREADLE_CACHE");
+    const char *shared = td_setting("XDG_CACHE_HOME");
+    const char *home = td_setting("HOME");
+    const int n = asked ? snprintf(path, PATH_MAX, "%s", asked)
+        : shared && *shared == '/'
+        ? snprintf(path, PATH_MAX, "%s/treadle", shared)
+        : home ? snprintf(path, PATH_MAX, "%s/.cache/treadle", home)
+        : snprintf(path, PATH_MAX, "/tmp/treadle-%u",
+                   (unsigned)geteuid());
+    char *last = strrchr(path, '/');
+    if (asked == NULL && last > path) {
+        *last = '\0';
         mkdir(path, 0700);
-    if (!given && n < (int)size) {
-        n += snprintf(path + n, size - (size_t)n, "/treadle");
-        mkdir(path, 0700);
+        *last = '/';
     }
-    if (n >= (int)size)
-        return td_fail(TD_ERROR_IO, "compile", "the cache's directory "
-                       "has too long a name; set TREADLE_CACHE");
-    return access(path, W_OK | X_OK) == 0
-        || td_fail(TD_ERROR_IO, "compile", "cannot write to %s: %s; "
-                   "set TREADLE_CACHE", path, strerror(errno));
+    mkdir(path, 0700);
+    return n < PATH_MAX;
+}
+enum { CACHE_ROOM = PATH_MAX - 96 };    /* names grow by less */
+
+static bool is_private(const struct stat *s)
+{
+    return s->st_uid == geteuid() && (s->st_mode & 022) == 0;
+}
+
+static bool cache_directory(char *real)
+{
+    char path[PATH_MAX];
+    struct stat s;
+    if (!name_cache(path) || lstat(path, &s) != 0)
+        return td_fail(TD_ERROR_IO, "compile", "cannot use the cache "
+                       "%.200s: %s; set TREADLE_CACHE", path,
+                       strerror(errno));
+    const bool planted = S_ISLNK(s.st_mode) && s.st_uid != geteuid();
+    if (realpath(path, real) == NULL || lstat(real, &s) != 0
+        || !S_ISDIR(s.st_mode) || planted || !is_private(&s))
+        return td_fail(TD_ERROR_IO, "compile", "the cache %.200s is "
+                       "not a folder that only we can write to (owner "
+                       "%u, mode %o); set TREADLE_CACHE", path,
+                       (unsigned)s.st_uid, (unsigned)s.st_mode & 07777);
+    return strlen(real) < CACHE_ROOM
+        || td_fail(TD_ERROR_IO, "compile", "the name of the cache "
+                   "%.200s is too long; set TREADLE_CACHE", path);
 }
 enum { SEAL = 48 };
 
@@ -129,7 +285,8 @@ bool td_seal(const char *path, const char *key)
     FILE *file = fopen(path, "r+");
     bool ok = file != NULL && fseek(file, 0, SEEK_END) == 0
            && seal_of(file, ftell(file), key, seal)
-           && fseek(file, 0, SEEK_END) == 0 && fputs(seal, file) >= 0;
+           && fseek(file, 0, SEEK_END) == 0 && fputs(seal, file) >= 0
+           && fchmod(fileno(file), 0700) == 0;
     if (file != NULL)
         ok = fclose(file) == 0 && ok;
     return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
@@ -138,8 +295,13 @@ bool td_seal(const char *path, const char *key)
 static bool is_sealed(const char *path, const char *key)
 {
     char seal[SEAL + 1], found[SEAL + 1] = "";
-    FILE *file = fopen(path, "r");
-    const bool ok = file != NULL && fseek(file, -SEAL, SEEK_END) == 0
+    struct stat s;
+    const int number = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+                                  | O_CLOEXEC);
+    FILE *file = number >= 0 ? fdopen(number, "r") : NULL;
+    const bool ok = file != NULL && fstat(number, &s) == 0
+        && S_ISREG(s.st_mode) && is_private(&s)
+        && fseek(file, -SEAL, SEEK_END) == 0
         && seal_of(file, ftell(file), key, seal)
         && fread(found, 1, SEAL, file) == SEAL
         && strcmp(seal, found) == 0;
@@ -170,27 +332,23 @@ bool td_write_source(const char *path, const char *text)
 
 const char *td_compiler(void)
 {
-    const char *asked = getenv("TREADLE_CC");
-    return asked != NULL && *asked != '\0' ? asked : "cc";
+    const char *asked = td_setting("TREADLE_CC");
+    return asked != NULL ? asked : "cc";
 }
 
-static bool build_c(const char *base, const char *march,
+static bool build_c(const char *folder, const char *march,
                     const char *text)
 {
-    char source[320], object[320], log[320];
-    snprintf(source, sizeof source, "%s.c", base);
-    snprintf(object, sizeof object, "%s.tmp", base);
-    snprintf(log, sizeof log, "%s.log", base);
+    char source[PATH_MAX], object[PATH_MAX];
+    snprintf(source, sizeof source, "%s/code.c", folder);
+    snprintf(object, sizeof object, "%s/code.so", folder);
     char *const arguments[] = {
         (char *)td_compiler(), "-O3", (char *)march, "-fno-math-errno",
         "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
         "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
     };
-    const bool ok = td_write_source(source, text)
-        && td_run_command(arguments, log);
-    unlink(source);
-    unlink(log);
-    return ok;
+    return td_write_source(source, text)
+        && td_run_command(arguments, folder);
 }
 
 /* codegen: function td_load_code */
@@ -201,33 +359,49 @@ static const char *instruction_set(void)
     };
     return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
 }
+static int remove_one(const char *path, const struct stat *s, int kind,
+                      struct FTW *walk)
+{
+    (void)s, (void)kind, (void)walk;
+    return remove(path);
+}
+
+static bool make_library(const char *cache, const char *path,
+                         const char *key, const char *text,
+                         td_build *build)
+{
+    char folder[CACHE_ROOM + 32], made[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s/build-XXXXXX", CACHE_ROOM,
+             cache);
+    if (mkdtemp(folder) == NULL)
+        return td_fail(TD_ERROR_IO, "compile", "cannot write to %.200s:"
+                       " %s; set TREADLE_CACHE", cache,
+                       strerror(errno));
+    snprintf(made, sizeof made, "%s/code.so", folder);
+    if (build(folder, instruction_set(), text) && td_seal(made, key)
+        && rename(made, path) != 0)
+        td_fail(TD_ERROR_IO, "compile", "cannot write %.200s: %s", path,
+                strerror(errno));
+    if (td_setting("TREADLE_MLIR_KEEP") == NULL)
+        nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return !td_failed();
+}
 void *td_load_code(const char *text, const char *tools, td_build *build)
 {
-    const char *march = instruction_set();
-    char directory[200], base[288], path[264], key[40];
-    uint64_t a = hash(hash(hash(14695981039346656037u, tools), march),
-                      text);
+    char cache[PATH_MAX], path[PATH_MAX], key[40];
+    uint64_t a = hash(hash(hash(14695981039346656037u, tools),
+                           instruction_set()), text);
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
              (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
-    if (!cache_directory(directory, sizeof directory))
+    if (!cache_directory(cache))
         return NULL;
-    snprintf(path, sizeof path, "%s/%s.so", directory, key);
+    snprintf(path, sizeof path, "%.*s/%s.so", CACHE_ROOM, cache, key);
     void *library = td_open_cached(path, key, "treadle_stages");
-    if (library != NULL)
-        return library;
-    snprintf(base, sizeof base, "%s/%s.%d", directory, key,
-             (int)getpid());
-    const bool built = build(base, march, text);
-    snprintf(base + strlen(base), 8, ".tmp");
-    if (built && td_seal(base, key) && rename(base, path) != 0)
-        td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s", path,
-                strerror(errno));
-    unlink(base);
-    if (td_failed())
-        return NULL;
-    if ((library = td_open_cached(path, key, "treadle_stages")) == NULL)
+    if (library == NULL && make_library(cache, path, key, text, build)
+        && (library = td_open_cached(path, key, "treadle_stages"))
+           == NULL)
         td_fail(TD_ERROR_RUNTIME, "compile",
-                "%s made code that does not load", tools);
+                "%.200s made code that does not load", tools);
     return library;
 }
 

@@ -11,8 +11,11 @@ extern const td_backend td_c_backend;
 /* The stages as C, in a block of `room` bytes; NULL: error pending. */
 char *td_emit_c(const td_lowered *l, int *room);
 
-/* Runs a program and waits; its words go to the file `log`. */
-bool td_run_command(char *const *arguments, const char *log);
+/* Runs a program and waits; its temporary files lie in `folder`, and
+   its words are in the error. */
+bool td_run_command(char *const *command, const char *folder);
+
+const char *td_setting(const char *name);   /* NULL: unset or empty */
 
 /* Marks a new library as whole and made for this key; then it can be
    opened if it has the symbol.  NULL without an error: it has not. */
@@ -32,8 +35,8 @@ typedef struct {
     int64_t scratch;    /* bytes behind the arena that stages use */
 } td_code;
 
-/* Makes BASE.tmp, a shared library, of a text; leaves nothing else. */
-typedef bool td_build(const char *base, const char *march,
+/* Makes `folder`/code.so, a shared library, of a text. */
+typedef bool td_build(const char *folder, const char *march,
                       const char *text);
 typedef char *td_emit(const td_lowered *l, int *room);
 

@@ -2,6 +2,7 @@
 /* Tangled from the chapter "tools": edit that, not this file. */
 /* The MLIR back end: four tools and a linker. */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@ static bool find_in(const char *folders, const char *tool,
 {
     while (folders != NULL && *folders != '\0') {
         const int n = (int)strcspn(folders, ":");
-        snprintf(path, size, "%.*s/%s%s", n, folders, tool, ending);
-        if (access(path, X_OK) == 0)
+        if (snprintf(path, size, "%.*s/%s%s", n, folders, tool, ending)
+                < (int)size && access(path, X_OK) == 0)
             return true;
         folders += n + (folders[n] == ':');
     }
@@ -45,9 +46,7 @@ static bool find_in(const char *folders, const char *tool,
 
 static bool find_tool(const char *tool, char *path, size_t size)
 {
-    const char *asked = getenv("TREADLE_MLIR_BIN");
-    if (asked == NULL || *asked == '\0')
-        asked = NULL;
+    const char *asked = td_setting("TREADLE_MLIR_BIN");
     if (find_in(asked ? asked : getenv("PATH"), tool, "-15", path, size)
         || find_in(asked, tool, "", path, size))
         return true;
@@ -56,10 +55,10 @@ static bool find_tool(const char *tool, char *path, size_t size)
         "llvm-15 or set TREADLE_MLIR_BIN", tool,
         asked ? asked : "the PATH");
 }
-static bool run_tool(const command *c, const char *base,
-                     const char *march, const char *log)
+static bool run_tool(const command *c, const char *folder,
+                     const char *march)
 {
-    char tool[512], from[320], to[320], cpu[40];
+    char tool[PATH_MAX], from[PATH_MAX], to[PATH_MAX], cpu[40];
     char *arguments[18] = { tool, from };
     int n = 2;
     if (!find_tool(c->tool, tool, sizeof tool))
@@ -67,54 +66,45 @@ static bool run_tool(const command *c, const char *base,
     const bool named = strncmp(march, "-march=", 7) == 0;
     snprintf(cpu, sizeof cpu, "-mcpu=%s", named ? march + 7
              : "generic");
-    snprintf(from, sizeof from, "%s.%s", base, c->from);
-    snprintf(to, sizeof to, "%s.%s", base, c->to);
+    snprintf(from, sizeof from, "%s/code.%s", folder, c->from);
+    snprintf(to, sizeof to, "%s/code.%s", folder, c->to);
     for (int i = 0; i < 12 && c->flags[i] != NULL; i++)
         arguments[n++] = strcmp(c->flags[i], "CPU") == 0 ? cpu
                        : (char *)c->flags[i];
     arguments[n++] = "-o";
     arguments[n] = to;
-    return td_run_command(arguments, log);
+    return td_run_command(arguments, folder);
 }
-static bool link_parts(const char *base, const char *march,
-                       const char *log)
+static bool link_parts(const char *folder, const char *march)
 {
-    char table[320], object[320], library[320];
-    snprintf(table, sizeof table, "%s.c", base);
-    snprintf(object, sizeof object, "%s.o", base);
-    snprintf(library, sizeof library, "%s.tmp", base);
+    char table[PATH_MAX], object[PATH_MAX], library[PATH_MAX];
+    snprintf(table, sizeof table, "%s/code.c", folder);
+    snprintf(object, sizeof object, "%s/code.o", folder);
+    snprintf(library, sizeof library, "%s/code.so", folder);
     char *const arguments[] = {
         (char *)td_compiler(), "-O1", (char *)march, "-fPIC", "-shared",
         "-w", "-o", library, table, object, "-lm", NULL
     };
-    return td_run_command(arguments, log);
+    return td_run_command(arguments, folder);
 }
 
-static bool build_mlir(const char *base, const char *march,
+static bool build_mlir(const char *folder, const char *march,
                        const char *text)
 {
-    static const char *const endings[] = { "mlir", "low.mlir", "ll",
-                                           "best.ll", "o", "c", "log" };
-    char path[320], log[320];
-    snprintf(log, sizeof log, "%s.log", base);
-    snprintf(path, sizeof path, "%s.c", base);
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/code.c", folder);
     bool ok = td_write_source(path, text + strlen(text) + 1);
-    snprintf(path, sizeof path, "%s.mlir", base);
+    snprintf(path, sizeof path, "%s/code.mlir", folder);
     ok = ok && td_write_source(path, text);
     for (int i = 0; ok && i < N_COMMANDS; i++)
-        ok = run_tool(&commands[i], base, march, log);
-    ok = ok && link_parts(base, march, log);
-    for (int i = 0; i < 7 && !getenv("TREADLE_MLIR_KEEP"); i++) {
-        snprintf(path, sizeof path, "%s.%s", base, endings[i]);
-        unlink(path);
-    }
-    return ok;
+        ok = run_tool(&commands[i], folder, march);
+    return ok && link_parts(folder, march);
 }
 
 /* tools: functions of the MLIR back end */
 static void *compile_mlir(td_program *p)
 {
-    char path[512];
+    char path[PATH_MAX];
     for (int i = 0; i < N_COMMANDS; i++)
         if (!find_tool(commands[i].tool, path, sizeof path))
             return NULL;

@@ -37,13 +37,22 @@ static const char *c_type(td_dtype dtype)
     };
     return names[dtype];
 }
+static void put_whole(emitter *e, int64_t i)
+{
+    if (i == INT64_MIN)
+        put_text(e, "(-INT64_MAX - 1)");
+    else
+        put(e, "%lldll", (long long)i);
+}
+
 static void put_number(emitter *e, td_dtype type, td_scalar s)
 {
     const double f = td_scalar_double(s);
-    if (s.kind != TD_SCALAR_FLOAT)
-        put(e, "((%s)%lldll)", c_type(type),
-            (long long)td_scalar_int(s));
-    else if (isfinite(f))
+    if (s.kind != TD_SCALAR_FLOAT) {
+        put(e, "((%s)", c_type(type));
+        put_whole(e, td_scalar_int(s));
+        put_text(e, ")");
+    } else if (isfinite(f))
         put(e, "((%s)%.17g%s)", c_type(type), f, f == 0 ? ".0" : "");
     else
         put(e, "((%s)%s)", c_type(type), isnan(f) ? "NAN" : f > 0
@@ -130,7 +139,7 @@ static void put_rows(emitter *e)
 }
 static void put_index(emitter *e, const td_load *load)
 {
-    put(e, "%lld", (long long)load->offset);
+    put(e, "%lldll", (long long)load->offset);
     for (int d = 0; d < e->s->rank; d++)
         if (load->flat[d] != 0)
             put(e, " + i%d * %lldll", d, (long long)load->flat[d]);
@@ -148,7 +157,6 @@ static void put_pointers(emitter *e)
                 result ? "to" : "p", k, v);
     }
 }
-
 static void put_loads(emitter *e, const char *indent)
 {
     for (int k = 0; k < e->s->n_loads; k++) {
@@ -162,9 +170,11 @@ static void put_loads(emitter *e, const char *indent)
             continue;
         }
         const td_value *a = e->l->program->step[x->step].attr;
-        put(e, "(%s)(%lld + %lld * (", c_type(x->like->dtype),
-            (long long)td_scalar_int(a[0].as.scalar),
-            (long long)td_scalar_int(a[2].as.scalar));
+        put(e, "(%s)(", c_type(x->like->dtype));
+        put_whole(e, td_scalar_int(a[0].as.scalar));
+        put_text(e, " + ");
+        put_whole(e, td_scalar_int(a[2].as.scalar));
+        put_text(e, " * (");
         put_index(e, load);
         put(e, "));\n");
     }

@@ -30,13 +30,13 @@ static void indent(writer *w)
 __attribute__((format(printf, 2, 3)))
 static int name(writer *w, const char *format, ...)
 {
-    char piece[320];
     va_list args;
-    va_start(args, format);
-    vsnprintf(piece, sizeof piece, format, args);
-    va_end(args);
     indent(w);
-    put(&w->to, "%%%d = %s\n", w->names, piece);
+    put(&w->to, "%%%d = ", w->names);
+    va_start(args, format);
+    put_list(&w->to, format, args);
+    va_end(args);
+    put_text(&w->to, "\n");
     return w->names++;
 }
 typedef struct {
@@ -261,7 +261,7 @@ static word memory_type(const writer *w, int v)
 }
 
 typedef struct {
-    char text[200];
+    char text[(TD_MAX_RANK + 1) * 32];  /* terms of at most 31 */
 } index_text;
 
 static index_text index_of(const writer *w, const td_load *load,
@@ -738,13 +738,15 @@ static void write_table(writer *w)
             continue;
         put(&w->to, "void part_%d(", n);
         write_list(w, n, end, AS_C);
-        put(&w->to, ");\nstatic _Bool stage_%d(void **m)\n{\n"
-            "    part_%d(", n, n);
+        put(&w->to, ");\nstatic _Bool stage_%d(void *context, int64_t "
+            "begin,\n    int64_t end, int worker)\n{\n"
+            "    void **m = context;\n    part_%d(", n, n);
         write_list(w, n, end, AS_CALL);
         put_text(&w->to, ");\n    return 1;\n}\n");
         n = end;
     }
-    put_text(&w->to, "_Bool (*const treadle_stages[])(void **) = {\n");
+    put_text(&w->to, "_Bool (*const treadle_stages[])(void *, int64_t, "
+             "int64_t, int) = {\n");
     for (int n = 0; n < l->n_stages; n = part_end(l, n) + 1)
         if (part_end(l, n) > n)
             put(&w->to, "    [%d] = stage_%d,\n", n, n);
@@ -766,6 +768,7 @@ char *td_emit_mlir_and_table(const td_lowered *l, int *room)
     put_text(&w.to, "");
     write_functions(&w);
     w.to.length++;
+    put_text(&w.to, "#include <stdint.h>\n");
     write_table(&w);
     *room = w.to.room;
     return w.to.text;

@@ -180,7 +180,7 @@ static bool expand_entropy_backward(const td_ir_step *s, td_tensor **at)
 static bool expand_soft(const td_ir_step *s, td_tensor **at)
 {
     td_tensor *x = at[s->in[0].value];
-    if (s->attr[1].kind != TD_NONE || x->rank == 0
+    if (s->attr[1].kind != TD_NONE || td_numel(x) == 0 || x->rank == 0
         || !td_dtype_is_floating(x->dtype))
         return false;
     td_tensor *y = log_probabilities(x,

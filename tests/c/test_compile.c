@@ -7,8 +7,13 @@
    differ by 1e-5 of their size (and of 1): compiled code contracts products
    and sums, and folds in another order. */
 #include "treadle_test.h"
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 #define PROGRAM_VALUES 120
 
@@ -801,6 +806,262 @@ static void memory_may_fail_anywhere(void **state)
     expect_no_children();
 }
 
+/* ---- whose cache, and whose children ------------------------------------ */
+
+/* Compiles and runs `simple` in a cache of its own. */
+static bool simple_is_compiled(void)
+{
+    td_tensor *in = simple_input(), *out = NULL;
+    td_executable *e = td_compile(trace(simple, &in, 1, 1), with_c);
+    return e != NULL && td_execute(e, &in, 1, &out)
+        && fabs(at(out, 0) - fmax(at(in, 0) + 0.25, 0)) < 1e-6;
+}
+
+static const char *own_cache(const char *name)
+{
+    static char own[200];
+    snprintf(own, sizeof own, "%s/%s", cache, name);
+    setenv("TREADLE_CACHE", own, 1);
+    return own;
+}
+
+/* `n` files lie in `folder`, and nothing that is half made. */
+static void expect_tidy(const char *folder, int n)
+{
+    DIR *open = opendir(folder);
+    assert_non_null(open);
+    for (struct dirent *d; (d = readdir(open)) != NULL;)
+        n -= d->d_name[0] != '.';
+    closedir(open);
+    assert_int_equal(n, 0);
+}
+
+static void only_a_private_folder_is_a_cache(void **state)
+{
+    td_tensor *in = simple_input();
+    td_program *p = trace(simple, &in, 1, 1);
+    const char *own = own_cache("open");
+    assert_int_equal(mkdir(own, 0700), 0);
+    static const mode_t open_modes[] = { 0777, 0770, 0720, 01777 };
+    for (int i = 0; i < 4; i++) {
+        chmod(own, open_modes[i]);
+        refused(td_compile(p, with_c), TD_ERROR_IO, "only we can write to");
+        expect_tidy(own, 0);
+    }
+    chmod(own, 0755);
+    assert_true(simple_is_compiled());
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+static void only_a_private_file_is_loaded(void **state)
+{
+    static const char *const changes[] = {
+        "chmod 777 %s", "chmod 720 %s", "f=%s; mv $f $f.o; ln -s $f.o $f",
+        "f=%s; rm $f; mkfifo $f",
+    };
+    char path[200], command[700];
+    for (int i = 0; i < 4; i++) {
+        const char *own = own_cache("files");
+        assert_true(simple_is_compiled());
+        assert_int_equal(libraries(own, path), 1);
+        snprintf(command, sizeof command, changes[i], path);
+        assert_int_equal(system(command), 0);
+        setenv("TREADLE_CC_SECONDS", "20", 1);
+        assert_true(simple_is_compiled());
+        unsetenv("TREADLE_CC_SECONDS");
+        struct stat s;
+        assert_int_equal(lstat(path, &s), 0);
+        assert_true(S_ISREG(s.st_mode) && (s.st_mode & 077) == 0);
+        snprintf(command, sizeof command, "rm -rf %s", own);
+        assert_int_equal(system(command), 0);
+    }
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+static void without_a_home_the_cache_is_private(void **state)
+{
+    char folder[64], home[200];
+    struct stat s;
+    snprintf(folder, sizeof folder, "/tmp/treadle-%u", (unsigned)geteuid());
+    snprintf(home, sizeof home, "%s", getenv("HOME") ? getenv("HOME") : "");
+    unsetenv("TREADLE_CACHE");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", "", 1);
+    assert_true(simple_is_compiled());
+    assert_int_equal(lstat(folder, &s), 0);
+    assert_true(S_ISDIR(s.st_mode) && s.st_uid == geteuid()
+                && (s.st_mode & 077) == 0);
+    setenv("HOME", home, 1);
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+static void names_may_have_spaces_and_quotes(void **state)
+{
+    char path[300];
+    const char *own = own_cache("it's \"a\" $(cache) %s `x`; -o");
+    assert_int_equal(mkdir(own, 0700), 0);
+    snprintf(path, sizeof path, "%s/c c'\"%%s", own);
+    write_file(path, "#!/bin/sh\nexec cc \"$@\"\n", 0700);
+    setenv("TREADLE_CC", path, 1);
+    assert_true(simple_is_compiled());
+    unsetenv("TREADLE_CC");
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+static void *compile_in_a_thread(void *unused)
+{
+    td_scope_begin();
+    const bool ok = simple_is_compiled();
+    td_scope_end();
+    return ok ? NULL : "failed";
+}
+
+static void processes_and_threads_compile_one_program_at_once(void **state)
+{
+    const char *own = own_cache("crowd");
+    pid_t child[8];
+    pthread_t thread[4];
+    for (int i = 0; i < 8; i++)
+        if ((child[i] = fork()) == 0)
+            _exit(compile_in_a_thread(NULL) != NULL);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL,
+                                        compile_in_a_thread, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        void *failed = NULL;
+        pthread_join(thread[i], &failed);
+        assert_null(failed);
+    }
+    for (int i = 0; i < 8; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_int_equal(status, 0);
+    }
+    expect_tidy(own, 1);
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+static void reap(int signal)
+{
+    const int error = errno;
+    (void)signal;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    errno = error;
+}
+
+static void tick(int signal)
+{
+    (void)signal;
+}
+
+/* The compiler works, fails and hangs while signals are `how`. */
+static void compile_under(int number, void (*how)(int), const char *name)
+{
+    struct sigaction act = { .sa_handler = how }, before;
+    const char *own = own_cache(name);
+    sigaction(number, &act, &before);
+    assert_true(simple_is_compiled());
+    expect_tidy(own, 1);
+    td_tensor *in = simple_input();
+    td_program *p = trace(simple, &in, 1, 1);
+    char path[300];
+    snprintf(path, sizeof path, "%s.cc", own);
+    setenv("TREADLE_CC", path, 1);
+    write_file(path, "#!/bin/sh\necho no such loom >&2\nexit 1\n", 0700);
+    refused(td_compile(p, with_c), TD_ERROR_RUNTIME, "no such loom");
+    write_file(path, "#!/bin/sh\nsleep 600\n", 0700);
+    setenv("TREADLE_CC_SECONDS", "1", 1);
+    refused(td_compile(p, with_c), TD_ERROR_RUNTIME, "did not finish");
+    unsetenv("TREADLE_CC_SECONDS");
+    unsetenv("TREADLE_CC");
+    expect_tidy(own, 1);
+    sigaction(number, &before, NULL);
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+static void children_may_be_ignored_or_collected_by_others(void **state)
+{
+    compile_under(SIGCHLD, SIG_IGN, "ignored");
+    compile_under(SIGCHLD, reap, "collected");
+    const struct itimerval often = { { 0, 3000 }, { 0, 3000 } };
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+    struct sigaction act = { .sa_handler = tick }, before;
+    sigaction(SIGALRM, &act, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    compile_under(SIGALRM, tick, "interrupted");
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    expect_no_children();
+}
+
+static void a_compiler_may_talk_die_or_fill_the_disk(void **state)
+{
+    char path[300];
+    const char *own = own_cache("full");
+    td_tensor *in = simple_input();
+    td_program *p = trace(simple, &in, 1, 1);
+    snprintf(path, sizeof path, "%s.cc", own);
+    setenv("TREADLE_CC", path, 1);
+    write_file(path, "#!/bin/sh\nseq 1 900000\necho >&2\nexit 1\n", 0700);
+    refused(td_compile(p, with_c), TD_ERROR_RUNTIME, "failed: 1 2 3 4");
+    write_file(path, "#!/bin/sh\nkill -11 $$\n", 0700);
+    refused(td_compile(p, with_c), TD_ERROR_RUNTIME, "failed by signal 11");
+    unsetenv("TREADLE_CC");
+    struct rlimit before, few;
+    getrlimit(RLIMIT_FSIZE, &before);
+    few = before;
+    void (*usual)(int) = signal(SIGXFSZ, SIG_IGN);
+    static const rlim_t sizes[] = { 100, 9000, 14000 };
+    for (int i = 0; i < 3; i++) {
+        few.rlim_cur = sizes[i];
+        setrlimit(RLIMIT_FSIZE, &few);
+        td_executable *e = td_compile(p, with_c);
+        setrlimit(RLIMIT_FSIZE, &before);
+        assert_null(e);
+        assert_true(td_failed());
+        td_error_clear();
+        expect_tidy(own, 0);
+    }
+    signal(SIGXFSZ, usual);
+    assert_true(simple_is_compiled());
+    setenv("TREADLE_CACHE", cache, 1);
+}
+
+/* ---- nothing, and the smallest number ------------------------------------ */
+
+static void of_nothing(td_tensor **in, td_tensor **out)
+{
+    out[0] = td_softmax(in[0], 0);
+    out[1] = td_log_softmax(in[0], 0);
+    out[2] = td_softmax(in[0], 1);
+    out[3] = td_sum(in[0], (td_reduce_options){ .dims = TD_DIMS(0) });
+    out[4] = td_mean(in[0], (td_reduce_options){ .dims = TD_DIMS(0) });
+    out[5] = td_matmul(td_t(in[0]), in[0]);
+    out[6] = td_add_scalar(td_matmul(in[0], td_t(in[0])), td_float(1));
+    out[7] = td_cat((td_tensor *[]){ in[0], in[1] }, 2, 0);
+}
+
+static void folds_of_nothing_are_compiled(void **state)
+{
+    td_tensor *in[] = {
+        random_tensor(TD_DIMS(0, 3), TD_FLOAT32, PLAIN, -1, 1),
+        random_tensor(TD_DIMS(2, 3), TD_FLOAT32, PLAIN, -1, 1),
+    };
+    agree(of_nothing, in, 2, 8);
+}
+
+static void smallest(td_tensor **in, td_tensor **out)
+{
+    out[0] = td_mul_scalar(in[0], td_int(INT64_MIN));
+}
+
+static void the_smallest_whole_number_keeps_its_sign(void **state)
+{
+    td_tensor *in = random_tensor(TD_DIMS(5), TD_FLOAT32, PLAIN, 1, 2);
+    agree(smallest, &in, 1, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -824,6 +1085,15 @@ int main(void)
         CASE(damaged_and_foreign_code_is_compiled_again),
         CASE(what_is_compiled_is_found_again),
         CASE(memory_may_fail_anywhere),
+        CASE(only_a_private_folder_is_a_cache),
+        CASE(only_a_private_file_is_loaded),
+        CASE(without_a_home_the_cache_is_private),
+        CASE(names_may_have_spaces_and_quotes),
+        CASE(processes_and_threads_compile_one_program_at_once),
+        CASE(children_may_be_ignored_or_collected_by_others),
+        CASE(a_compiler_may_talk_die_or_fill_the_disk),
+        CASE(folds_of_nothing_are_compiled),
+        CASE(the_smallest_whole_number_keeps_its_sign),
     };
     char command[130];
     snprintf(cache, sizeof cache, "%s", "/tmp/treadle-compile-XXXXXX");

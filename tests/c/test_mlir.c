@@ -330,6 +330,34 @@ static void missing_failing_and_hanging_tools_are_errors(void **state)
     refuse_with("none", "", TD_ERROR_RUNTIME, "failed");
 }
 
+static td_tensor *soft_columns(td_tensor *const *in)
+{
+    return td_softmax(in[0], 0);
+}
+
+/* The table of functions that is linked with what the tools make. */
+static void stages_have_the_type_they_are_called_through(void **state)
+{
+    char command[128];
+    td_tensor *x = normal(TD_DIMS(5), TD_FLOAT32);
+    setenv("TREADLE_MLIR_KEEP", "1", 1);
+    expect_same(smooth, (td_tensor *[]){ td_mul_scalar(x, td_float(2)) }, 1,
+                1e-5);
+    td_tensor *other = normal(TD_DIMS(47), TD_FLOAT32);
+    expect_same(smooth, &other, 1, 1e-5);
+    unsetenv("TREADLE_MLIR_KEEP");
+    snprintf(command, sizeof command, "cat %s/build-*/code.c | tr -s ' \\n' "
+             "' ' | grep -q '_0(void \\*context, int64_t begin, int64_t end, "
+             "int worker)'", cache);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_softmax_of_nothing_agrees(void **state)
+{
+    td_tensor *none = normal(TD_DIMS(0, 3), TD_FLOAT32);
+    expect_same(soft_columns, &none, 1, 0);
+}
+
 static bool have_tools(void)
 {
     td_tensor *x;
@@ -358,6 +386,8 @@ int main(void)
         CASE(products_of_any_layout_agree),
         CASE(a_softmax_agrees),
         CASE(twenty_training_steps_follow_the_eager_ones),
+        CASE(stages_have_the_type_they_are_called_through),
+        CASE(a_softmax_of_nothing_agrees),
     };
     const struct CMUnitTest everywhere[] = {
         CASE(missing_failing_and_hanging_tools_are_errors),

@@ -235,3 +235,19 @@ def test_an_unknown_word_in_the_environment_is_refused(variable, word):
     done = subprocess.run([sys.executable, "-c", "import treadle as td; td.ones(2)"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(STAGE), f"TREADLE_{variable}": word})
     assert done.returncode == 1 and f"ValueError: TREADLE_{variable}: expected" in done.stderr
+
+
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: os.waitpid(-1, os.WNOHANG)"])
+def test_programs_are_compiled_whoever_collects_the_children(handler, tmp_path):
+    program = f"""if 1:
+        import os, signal, subprocess
+        import treadle as td
+        signal.signal(signal.SIGCHLD, {handler})
+        others = [subprocess.Popen(["sleep", "0.01"]) for _ in range(5)]
+        compiled = td.jit.compile(td.nn.Linear(3, 2), (4, 3), backend="c")
+        print(compiled(td.ones(4, 3)).shape)
+        """
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(STAGE), "TREADLE_CACHE": str(tmp_path / "cache"),
+                               "TREADLE_CC_SECONDS": "20"})
+    assert "(4, 2)" in done.stdout or "[4, 2]" in done.stdout, done.stderr
