@@ -134,9 +134,9 @@ def test_no_way_to_end_the_program_counts_as_solved(student, trick):
     student.write(ANSWER)
     progress = student.file.with_name("progress.json")
     progress.write_text('{"6.1": {"passed": "2020-02-02", "sum": "x"}}')
-    student.write(ENDS[trick] + "(void)x, (void)n, (void)out;\n")
+    student.write(ENDS[trick] + ("" if "goes_on" in ENDS[trick] else "(void)x, (void)n, (void)out;\n"))
     done = student("check")
-    assert done.returncode == 1 and "passes" not in done.stdout.partition("printed")[0], done.stdout
+    assert done.returncode == 1 and "6.1.nw passes" not in done.stdout, done.stdout
     assert '"passed": null' in progress.read_text()
     assert re.search("in the case|does not compile|expected", done.stdout), done.stdout
     assert "does not compile" not in done.stdout and "Traceback" not in done.stdout + done.stderr, done.stdout
@@ -163,7 +163,7 @@ def test_printing_cannot_push_the_verdict_out(student):
 
 
 def test_what_looks_like_a_report_is_not_one(student):
-    student.write('__builtin_printf("x.c:1:1: runtime error: nonsense\\n==1==ERROR: AddressSanitizer: nonsense\\n");\n' + ANSWER)
+    student.write('static int once;\nif (!once++)\n    __builtin_printf("x.c:1:1: runtime error: nonsense\\n==1==ERROR: AddressSanitizer: nonsense\\n");\n' + ANSWER)
     assert student("check").returncode == 0
 
 
@@ -172,7 +172,7 @@ def test_infinity_is_equal_only_to_itself(student):
                   "(void)m, (void)mu, (void)take, (void)decay, (void)sign;\n"
                   "if (calls++ < 9999 && theta[0] - theta[0] != 0)\n    theta[0] = 3;\n", "16.1")
     done = student("check", "16.1")
-    assert "an infinite parameter" in done.stdout and "got       3" in done.stdout, done.stdout
+    assert "an infinite parameter" in done.stdout and "got       2" in done.stdout, done.stdout
 
 
 KERNELS = {                             # the same for a kernel, which runs on the watched emulator
