@@ -99,7 +99,7 @@ def test_bad_work_gives_one_readable_report(student, bad):
     assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
 
 
-GLOBAL = "(void)n, (void)x, (void)out;\n}\n%s\nvoid goes_on(void);\nvoid goes_on(void)\n{\n"
+GLOBAL = "(void)n, (void)x, (void)out;\n}\n%s\nvoid NAME(goes_on)(void);\nvoid NAME(goes_on)(void)\n{\n"
 ENDS = {                                # none of these may count as solved, whatever the status of the process
     "exit": "extern void exit(int);\nexit(0);\n",
     "_exit": "extern void _exit(int);\n_exit(0);\n",
@@ -111,8 +111,8 @@ ENDS = {                                # none of these may count as solved, wha
     "another program": "extern int execl(const char *, const char *, ...);\nexecl(\"/bin/true\", \"true\", (char *)0);\n",
     "itself again": "extern int execl(const char *, const char *, ...);\n"
                     "execl(\"/proc/self/exe\", \"check\", (char *)0);\n",
-    "constructor": GLOBAL % "extern void _exit(int);\n__attribute__((constructor)) static void first(void) { _exit(0); }",
-    "exit in a constructor": GLOBAL % "extern void exit(int);\n__attribute__((constructor)) static void first(void) { exit(0); }",
+    "constructor": GLOBAL % "extern void _exit(int);\n__attribute__((constructor)) static void NAME(first)(void) { _exit(0); }",
+    "exit in a constructor": GLOBAL % "extern void exit(int);\n__attribute__((constructor)) static void NAME(first)(void) { exit(0); }",
     "child goes on": "extern int fork(void);\nextern void _exit(int);\nif (fork() > 0)\n    _exit(0);\n" + ANSWER,
     "handler": "extern int atexit(void (*)(void));\nextern void _exit(int);\nstatic int set;\n"
                "__extension__ void last(void) { _exit(0); }\nif (!set++)\n    atexit(last);\n" + ANSWER,
