@@ -166,7 +166,7 @@ def outcome(program, t):
     try:
         if loss is not None and loss.requires_grad:
             loss.backward()
-    except RuntimeError as caught:
+    except (RuntimeError, IndexError) as caught:
         error = caught
     facts = {}
     for name, x in tensors(env, t).items():
@@ -223,7 +223,7 @@ def unlike_compiled(program, backend):
         for s in program.statements:
             exec(s, env)
         loss = loss_of(env, td)
-        grads = list(td.autograd.grad(loss, wanted, allow_unused=True)) if loss.requires_grad else []
+        grads = list(td.autograd.grad(loss, wanted, allow_unused=True)) if loss is not None and loss.requires_grad else []
         return [x.detach() for x in tensors(env, td).values()], [g for g in grads if g is not None]
     try:
         expected = body(*inputs)
