@@ -281,7 +281,6 @@ def fork(world, rng):
         return
     child = os.fork()
     if child == 0:
-        faulthandler.cancel_dump_traceback_later()
         signal.alarm(30)                # or a child that waits for a lock would wait for ever
         q = td.ones(3, requires_grad=True)
         (q * 2).sum().backward()
