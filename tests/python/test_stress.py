@@ -378,6 +378,7 @@ def main():
     sys.setswitchinterval(1e-4)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TREADLE_CACHE"] = cache
+        os.environ.pop("LD_PRELOAD", None)          # a sanitizer is for this process, not for cc
         failures = stress(args.seconds, args.threads, args.seed, names)
     for text in failures:
         print(text)
