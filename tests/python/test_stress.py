@@ -281,7 +281,6 @@ def fork(world, rng):
         return
     child = os.fork()
     if child == 0:
-        faulthandler.cancel_dump_traceback_later()
         signal.alarm(30)                # or a child that waits for a lock would wait for ever
         q = td.ones(3, requires_grad=True)
         (q * 2).sum().backward()
@@ -296,19 +295,16 @@ def interrupt(world, rng):
         return
     p = some(world, rng)
 
-    ident = []
 
     def victim():
         try:
-            ident.append(_thread.get_ident())
             while True:
                 value(p).backward()
         except (Boom, RuntimeError):
             pass
-    _thread.start_new_thread(victim, ())        # not Thread, whose own locks an exception may leave closed
-    while not ident:
-        time.sleep(0.001)
-    while ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident[0]), ctypes.py_object(Interrupted)):
+    ident = _thread.start_new_thread(victim, ())        # not Thread, whose own locks an exception may leave closed
+    time.sleep(0.001)
+    while ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Interrupted)):
         time.sleep(0.005)
     assert p.requires_grad
 

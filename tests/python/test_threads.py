@@ -253,7 +253,6 @@ def forks_while_gradients_are_dropped():
     def fork():
         child = os.fork()
         if child == 0:
-            faulthandler.cancel_dump_traceback_later()
             signal.alarm(30)                # or a child that waits for a lock would wait for ever
             q = leaf()
             (q * 2).sum().backward()
