@@ -156,6 +156,7 @@ enum cudaMemcpyKind {
     cudaMemcpyHostToHost, cudaMemcpyHostToDevice,
     cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice
 };
+
 typedef struct emulated_event *cudaEvent_t;
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 

@@ -360,6 +360,15 @@ static bool convert_all(call_state *c)
     return true;
 }
 /* binder: function run_call */
+static void share_operands(const td_call *call, bool take)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i].kind == TD_TENSOR && take)
+            td_retain(call->in[i].as.tensor);
+        else if (call->in[i].kind == TD_TENSOR)
+            td_release(call->in[i].as.tensor);
+}
+
 /* Runs `call`, without the lock if `elements` promise enough work. */
 PyObject *run_call(glue *g, td_call *call, int64_t elements)
 {
@@ -368,9 +377,11 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
     if (elements < 16384) {
         good = td_run(call);
     } else {
+        share_operands(call, true);
         leave_python();
         good = td_run(call);
         enter_python();
+        share_operands(call, false);
     }
     if (!good)
         return fail();

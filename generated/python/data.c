@@ -231,7 +231,7 @@ static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
 /* values: function share_buffer */
 static void release_buffer(void *context)
 {
-    if (!Py_IsInitialized())
+    if (!python_lives())
         return;
     const errand e = begin_errand();
     PyBuffer_Release(context);

@@ -77,6 +77,7 @@ void enter_python(void);
 int take_lock(void);
 void give_lock(int how);
 int threads_away(void);
+bool python_lives(void);
 errand begin_errand(void);
 void end_errand(errand e);
 PyObject *fail(void);

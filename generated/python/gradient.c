@@ -177,7 +177,7 @@ static td_tensor *call_python_hook(void *context, td_tensor *grad)
 
 void drop_object(void *context)
 {
-    if (!Py_IsInitialized())
+    if (!python_lives())
         return;
     const errand e = begin_errand();
     Py_DECREF((PyObject *)context);

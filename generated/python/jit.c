@@ -16,26 +16,6 @@ static void release_executable(PyObject *capsule)
     td_release(PyCapsule_GetPointer(capsule, EXECUTABLE));
 }
 
-/* jit: function borrow_handles */
-static td_tensor **borrow_handles(PyObject *tuple)
-{
-    if (!PyTuple_Check(tuple))
-        return PyErr_SetString(PyExc_TypeError,
-                               "expected a tuple of Tensors"), NULL;
-    const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
-    td_tensor **x = PyMem_Calloc((size_t)n + 1, sizeof *x);
-    for (Py_ssize_t i = 0; i < n && x != NULL; i++) {
-        tensor_object *w = tensor_cast(PyTuple_GET_ITEM(tuple, i));
-        if (w != NULL) {
-            x[i] = w->handle;
-            continue;
-        }
-        PyErr_SetString(PyExc_TypeError, "expected a tuple of Tensors");
-        PyMem_Free(x);
-        return NULL;
-    }
-    return x != NULL ? x : (td_tensor **)PyErr_NoMemory();
-}
 
 /* jit: functions that trace */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
@@ -82,10 +62,13 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
         td_error_clear();
         Py_RETURN_NONE;
     }
-    td_tensor **x = borrow_handles(outputs);
-    td_program *p = x ? td_trace_end(x, (int)PyTuple_GET_SIZE(outputs))
-                      : NULL;
-    PyMem_Free(x);
+    handles x = { 0, NULL };
+    td_program *p = NULL;
+    if (!PyTuple_Check(outputs))
+        PyErr_SetString(PyExc_TypeError, "expected a tuple of Tensors");
+    else if (take_handles(outputs, false, &x))
+        p = td_trace_end(x.at, x.n);
+    drop_handles(&x);
     if (p == NULL)
         return PyErr_Occurred() ? NULL : fail();
     return PyCapsule_New(p, PROGRAM, release_program);
@@ -138,19 +121,19 @@ PyObject *py_execute(PyObject *module, PyObject *args)
                           &inputs, &n))
         return NULL;
     td_executable *e = PyCapsule_GetPointer(capsule, EXECUTABLE);
-    td_tensor **x = e ? borrow_handles(inputs) : NULL;
-    td_tensor **y = x ? PyMem_Calloc((size_t)n + 1, sizeof *y) : NULL;
+    handles x = { 0, NULL };
+    td_tensor **y = e ? PyMem_Calloc((size_t)n + 1, sizeof *y) : NULL;
     bool good = false;
     td_error_clear();
-    if (y != NULL) {
+    if (y != NULL && take_handles(inputs, false, &x)) {
         leave_python();
-        good = td_execute(e, x, (int)PyTuple_GET_SIZE(inputs), y);
+        good = td_execute(e, x.at, x.n, y);
         enter_python();
     }
     PyObject *result = good
         ? wrap_many(PyModule_GetState(module), y, n)
         : PyErr_Occurred() ? NULL : fail();
-    PyMem_Free(x);
+    drop_handles(&x);
     PyMem_Free(y);
     return result;
 }

@@ -19,8 +19,8 @@ void enter_python(void)
 {
     PyThreadState *thread = parked;
     parked = NULL;
-    PyEval_RestoreThread(thread);
     away--;
+    PyEval_RestoreThread(thread);
 }
 
 int threads_away(void)
@@ -60,6 +60,10 @@ void give_lock(int how)
         leave_python();
     else if (how != HELD)
         PyGILState_Release((PyGILState_STATE)how);
+}
+bool python_lives(void)
+{
+    return Py_IsInitialized() || holding();
 }
 /* Around Python code in which no exception may be lost or left. */
 errand begin_errand(void)

@@ -26,10 +26,12 @@ void wake(tensor_object *w)
 /* The handle dies and lets go of the sleeping wrapper it owned. */
 static void wrapper_dropped(void *companion)
 {
-    if (!Py_IsInitialized())
+    tensor_object *w = companion;
+    if (!python_lives() && !w->owner)
+        w->handle = NULL;
+    if (!python_lives())
         return;
     const errand e = begin_errand();
-    tensor_object *w = companion;
     td_tensor *dying = w->owner ? NULL : w->handle;
     if (dying != NULL)
         w->handle = NULL;
@@ -72,16 +74,22 @@ void tensor_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 /* python: function tensor_traverse */
+static bool goes_with_its_wrapper(const tensor_object *w)
+{
+    return w->handle != NULL && (w->owner || threads_away() == 0)
+        && td_is_sole_owner(w->handle);
+}
+
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
 {
     tensor_object *w = (tensor_object *)self;
     Py_VISIT(Py_TYPE(self));
-    if (w->handle == NULL || threads_away() > 0
-        || (w->owner && !td_is_sole_owner(w->handle)))
+    const bool all = goes_with_its_wrapper(w);
+    if (w->handle == NULL || (w->owner && !all))
         return 0;
     Py_VISIT(w->dict);
     Py_VISIT(w->hooks);
-    if (!w->owner)
+    if (!all)
         return 0;
     PyObject *id, *hook;
     Py_ssize_t at = 0;
@@ -96,17 +104,19 @@ static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
 static int tensor_clear(PyObject *self)
 {
     tensor_object *w = (tensor_object *)self;
-    if (w->handle && w->owner && !td_is_sole_owner(w->handle))
+    if (w->handle != NULL && !goes_with_its_wrapper(w))
         return 0;
+    td_tensor *x = td_retain(w->handle);
     Py_CLEAR(w->dict);
-    if (w->handle && td_sole_grad_companion(w->handle))
-        td_forget_grad(w->handle);
+    if (x != NULL && td_sole_grad_companion(x))
+        td_forget_grad(x);
     PyObject *hooks = w->hooks, *id, *hook;
     w->hooks = NULL;
     Py_ssize_t at = 0;
     while (hooks && PyDict_Next(hooks, &at, &id, &hook))
-        td_remove_hook(w->handle, PyLong_AsLongLong(id));
+        td_remove_hook(x, PyLong_AsLongLong(id));
     Py_XDECREF(hooks);
+    td_release(x);
     return 0;
 }
 /* python: function wrap_as */

@@ -317,7 +317,7 @@ static bool fill_leaf(td_pass *pass, td_sink *sink)
         return true;
     if (!td_call_hooks(&leaf->hooks, 0, &sink->grad))
         return false;
-    if (pass->captures != NULL && !pass->pour)
+    if ((pass->captures != NULL && !pass->pour) || !leaf->requires_grad)
         return true;
     td_tensor *grad = sink->grad;
     sink->grad = NULL;

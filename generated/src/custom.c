@@ -145,7 +145,7 @@ bool td_save_for_backward(td_tensor *output, int n,
                                 tensors[i]->slot);
         else if (tensors[i] != NULL)
             td_save(&custom->saved[i], tensors[i]);
-    return ok;
+    return ok && !td_failed();
 }
 /* hooks: function call_custom */
 static bool call_custom(const td_custom *custom, td_custom_call *call)

@@ -221,7 +221,7 @@ bool adaptive_kernel(td_call *call)
     return td_return(call, theta) && !td_failed();
 }
 /* optimisers: struct td_optimiser */
-enum { STATES = 4 };             /* at most, a parameter */
+enum { STATES = 4, ATTRIBUTES = 7 };     /* at most */
 
 struct td_optimiser {
     td_object object;
@@ -230,7 +230,7 @@ struct td_optimiser {
     td_tensor **states;          /* [count, STATES]; NULL: not yet */
     const td_op *op;
     unsigned uses;               /* the states it has, as bits */
-    td_value attr[7];            /* attr[0] is the learning rate */
+    td_value attr[ATTRIBUTES];   /* attr[0] is the learning rate */
 };
 /* optimisers: class of the optimiser */
 static void optimiser_destroy(void *object)
@@ -372,13 +372,31 @@ td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
             td_v_bool(o.maximize), td_v_float(s[4].value),
             td_v_bool(rule == TD_ADAMW) } }, parameters, count);
 }
-/* optimisers: function step_parameter */
-static void step_parameter(td_optimiser *o, int i)
+/* optimisers: functions that read and keep states */
+static void take_states(td_optimiser *o, int i, td_tensor **state)
 {
-    td_tensor *theta = o->parameters[i];
+    pthread_mutex_t *lock = td_lock(o);
+    memcpy(state, o->states + i * STATES, STATES * sizeof *state);
+    pthread_mutex_unlock(lock);
+}
+
+static void keep_states(td_optimiser *o, int i, const td_value *made)
+{
     td_tensor **state = o->states + i * STATES;
-    td_value in[2 + STATES] = { td_v_tensor(theta),
-                                td_v_tensor(td_grad_of(theta)) };
+    pthread_mutex_t *lock = td_lock(o);
+    for (int k = 0; k < STATES; k++)
+        if (o->uses >> k & 1 && state[k] == NULL)
+            state[k] = td_retain(made[k].as.tensor);
+    pthread_mutex_unlock(lock);
+}
+/* optimisers: function step_parameter */
+static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
+{
+    td_tensor *theta = o->parameters[i], *state[STATES];
+    td_value in[2 + STATES] = { td_v_tensor(theta), td_v_tensor(grad) };
+    td_value attr[ATTRIBUTES];
+    memcpy(attr, o->attr, sizeof attr);
+    take_states(o, i, state);
     const bool sgd = o->op == &td_ops[TD_OP_sgd_step_];
     const bool first = o->uses & 1 && !state[0];
     for (int k = 0; k < STATES; k++) {
@@ -392,12 +410,9 @@ static void step_parameter(td_optimiser *o, int i)
         in[2 + k] = td_v_optional(x);
     }
     if (sgd)
-        o->attr[6] = td_v_bool(first);
-    if (!td_run1(o->op, o->n_in, in, o->n_attr, o->attr) || !first)
-        return;
-    for (int k = 0; k < STATES; k++)
-        if (o->uses >> k & 1)
-            state[k] = td_retain(in[2 + k].as.tensor);
+        attr[6] = td_v_bool(first);
+    if (td_run1(o->op, o->n_in, in, o->n_attr, attr) && first)
+        keep_states(o, i, &in[2]);
 }
 /* optimisers: function td_step */
 bool td_step(td_optimiser *o)
@@ -406,9 +421,11 @@ bool td_step(td_optimiser *o)
         return false;
     td_no_grad_begin();
     td_scope_begin();
-    for (int i = 0; i < o->count && !td_failed(); i++)
-        if (td_grad_of(o->parameters[i]))
-            step_parameter(o, i);
+    for (int i = 0; i < o->count && !td_failed(); i++) {
+        td_tensor *grad = td_grad_of(o->parameters[i]);
+        if (grad != NULL)
+            step_parameter(o, i, grad);
+    }
     td_scope_end();
     td_no_grad_end();
     return !td_failed();

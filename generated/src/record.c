@@ -171,7 +171,7 @@ bool td_save_result(td_saved *saved, td_tensor *result, int slot)
         td_save(saved, alias);
     saved->result = 1 + slot;
     td_scope_end();
-    return alias != NULL;
+    return !td_failed();
 }
 /* graph: function check_version */
 static bool check_version(const td_node *node, const td_saved *saved,

@@ -63,7 +63,10 @@ static void leave_thread(void *state)
     td_scratch_free(&self->scratch);
     /* inspection: release the fields of td_thread */
     td_release(self->stopped);
-    td_release(self->packer);
+    self->stopped = NULL;
+    struct td_packer *packer = self->packer;
+    self->packer = NULL;
+    td_release(packer);
 }
 
 /* runtime: functions called around a fork */

@@ -1,4 +1,4 @@
-/* needs: parallel graph modules losses optimisers random networks */
+/* needs: parallel graph modules losses optimisers random networks inspection */
 
 /* Training with any number of threads, in several threads, and after a fork. */
 #include "treadle_test.h"
@@ -337,6 +337,49 @@ static void two_threads_read_a_view_whose_base_has_changed(void **state)
     pthread_barrier_destroy(&start);
 }
 
+static void *pack(void *context, td_tensor *x)
+{
+    return td_retain(x);
+}
+
+static td_tensor *unpack(void *context, void *packed)
+{
+    return td_retain(packed);
+}
+
+/* Opens a scope and records, as any owner may who is called. */
+static void free_owner(void *context)
+{
+    td_scope_begin();
+    td_sum(td_mul(new_leaf(), new_leaf()), (td_reduce_options)TD_DEFAULTS);
+    td_scope_end();
+    ++*(int *)context;
+}
+
+static void *leave_all_open(void *freed)
+{
+    td_saved_hooks_begin((td_saved_hooks){ pack, unpack, td_release, freed, free_owner });
+    td_saved_hooks_begin((td_saved_hooks){ pack, unpack, td_release, freed, free_owner });
+    td_no_grad_begin();
+    td_enable_grad_begin();
+    td_scope_begin();
+    td_exp(new_leaf());
+    return NULL;
+}
+
+static void a_thread_ends_with_saving_hooks_open(void **state)
+{
+    const td_memory_info first = td_memory_stats();
+    int freed = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, leave_all_open, &freed), 0);
+    pthread_join(thread, NULL);
+    const td_memory_info last = td_memory_stats();
+    assert_int_equal(freed, 2);
+    assert_int_equal(last.live_objects, first.live_objects);
+    assert_int_equal(last.bytes, first.bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +398,7 @@ int main(void)
         CASE(hooks_of_a_result_come_and_go_during_passes),
         CASE(a_result_retains_its_gradient_during_passes),
         CASE(two_threads_read_a_view_whose_base_has_changed),
+        CASE(a_thread_ends_with_saving_hooks_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -475,6 +475,28 @@ def test_unpack_hooks_that_return_nonsense(unpack, words):
 
 
 @ours
+@pytest.mark.parametrize("save", ["operand", "result"])
+def test_a_pack_hook_raises_while_a_function_saves(save):
+    class Twice(td.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.save_for_backward(x if save == "operand" else y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf()
+    with saved_tensors_hooks(raises, lambda kept: kept), pytest.raises(Ours):
+        Twice.apply(x)
+    y = Twice.apply(x)
+    y.sum().backward()
+    assert y.grad_fn is not None and x.grad is not None
+
+
+@ours
 def test_pack_hooks_may_not_change_what_is_saved():
     x = leaf()
     with saved_tensors_hooks(lambda x: x.mul_(2), lambda x: x):

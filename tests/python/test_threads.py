@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -326,6 +327,51 @@ def test_a_cycle_through_a_gradient_is_collected(no_leaks):
     del x, g
     gc.collect()
     assert gone() is None
+
+
+def test_a_chain_of_gradients_that_refers_to_its_leaf_is_collected(no_leaks):
+    x, g, h = leaf(), leaf(), td.ones(7)
+    x.grad, g.grad, h.back = g, h, x
+    g.register_hook(lambda grad, x=x: None)
+    gone = weakref.ref(x)
+    del x, g, h
+    gc.collect()
+    assert gone() is None
+
+
+def test_cycles_are_collected_while_another_thread_is_in_training(no_leaks):
+    p, over, left = leaf(), threading.Event(), []
+
+    def train():
+        while not over.is_set():
+            (p * 2).sum().backward()
+    thread = threading.Thread(target=train)
+    thread.start()
+    for _ in range(50):
+        x = leaf()
+        x.me = x
+        gone = weakref.ref(x)
+        del x
+        time.sleep(0)
+        gc.collect()
+        left.append(gone() is not None)
+    over.set()
+    thread.join()
+    assert not any(left)
+
+
+def test_a_gradient_in_a_global_variable_is_dropped_at_the_end():
+    """The last collection of all meets no wrapper whose handle was freed."""
+    program = """
+import functools, os, treadle as td
+Mark = type("Mark", (), {"__del__": functools.partial(os.write, 1, b"dropped")})
+p = td.ones(3, requires_grad=True)
+(p * p).sum().backward()
+p.grad.mark = Mark()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": str(Path(td.__file__).parents[1])})
+    assert (done.returncode, done.stdout) == (0, "dropped"), done.stderr[-6000:]
 
 
 def test_a_leaf_is_not_copied_into_its_own_base(no_leaks):
