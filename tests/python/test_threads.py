@@ -245,11 +245,11 @@ def readers_of_a_view_whose_base_has_changed():
 
 @scenario
 def forks_while_gradients_are_dropped():
-    p = leaf()
+    p, keep = leaf(), [None]
 
     def backward():
         (p * 2).sum().backward()
-        p.grad.detach()
+        keep[0] = p.grad.detach()       # so that the next pass replaces the gradient, whose object Python has seen
 
     def fork():
         child = os.fork()
@@ -264,12 +264,12 @@ def forks_while_gradients_are_dropped():
 
 @scenario
 def functional_gradients_while_gradients_are_dropped():
-    p, x, bad = leaf(), td.ones(5), []
+    p, x, bad, keep = leaf(), td.ones(5), [], [None]
     double = td.func.grad(lambda x: (x * x).sum())
 
     def backward():
         (p * 2).sum().backward()
-        p.grad.detach()
+        keep[0] = p.grad.detach()
 
     def derive():
         if double(x).tolist() != [2.0] * 5:
