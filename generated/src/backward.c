@@ -502,7 +502,7 @@ static bool run_pass(td_pass *pass, const char *operation, int n,
                    seeds ? seeds[i] : NULL);
     if (ok) {
         ok = start(pass) && sweep(pass);
-        if (!ok)
+        if (!ok && !pass->retain)
             /* backward: empty every node still claimed */
             for (td_node *node = pass->claimed; node; node = node->next) {
                 clear_gradients(node);

@@ -582,6 +582,7 @@ static void a_failing_hook_stops_the_pass(void **state)
     refused(td_backward(z, (td_backward_options){ .retain_graph = true }), TD_ERROR_CALLBACK, "on purpose");
     assert_true(td_grad_enabled());
     assert_null(td_grad_of(x));
+    refused(backward(z), TD_ERROR_CALLBACK, "on purpose");        /* the graph was retained */
     refused(backward(z), TD_ERROR_RUNTIME, "a second time");      /* the graph was released */
 }
 

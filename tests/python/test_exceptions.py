@@ -497,6 +497,20 @@ def test_a_pack_hook_raises_while_a_function_saves(save):
 
 
 @ours
+def test_a_retained_graph_outlives_a_hook_that_raises():
+    x = td.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    handle = y.register_hook(raises)
+    for _ in range(2):
+        with pytest.raises(Ours):
+            z.backward(retain_graph=True)
+    handle.remove()
+    z.backward()
+    assert x.grad.tolist() == [8, 8, 8]
+
+
+@ours
 def test_pack_hooks_may_not_change_what_is_saved():
     x = leaf()
     with saved_tensors_hooks(lambda x: x.mul_(2), lambda x: x):
