@@ -45,14 +45,13 @@ PyObject *py_program_fits(PyObject *module, PyObject *args)
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     if (p == NULL || inputs == Py_None)
         return p ? PyBool_FromLong(td_program_holds(p)) : NULL;
-    td_tensor **x = borrow_handles(inputs);
-    if (x == NULL)
-        return NULL;
+    handles x = { 0, NULL };
     td_error_clear();
-    const bool shared = td_program_overlaps(p, x,
-                            (int)PyTuple_GET_SIZE(inputs));
-    PyMem_Free(x);
-    return td_failed() ? fail() : PyBool_FromLong(!shared);
+    const bool taken = PyTuple_Check(inputs)
+                    && take_handles(inputs, false, &x);
+    const bool shared = taken && td_program_overlaps(p, x.at, x.n);
+    drop_handles(&x);
+    return !taken || td_failed() ? fail() : PyBool_FromLong(!shared);
 }
 PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 {
