@@ -12,11 +12,11 @@
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)
 {
-    if (td_failed())
-        return false;
     if (x == NULL)
-        return td_fail(TD_ERROR_TYPE, operation,
-                       "expected a tensor, got NULL");
+        td_fail(TD_ERROR_TYPE, operation,
+                "expected a tensor, got NULL");
+    if (x == NULL || td_failed())
+        return false;
     td_follow((td_tensor *)x);
     return !td_failed();
 }
@@ -98,10 +98,12 @@ td_tensor *td_set_requires_grad(td_tensor *x, bool on)
 /* graph: functions that read gradient properties */
 static bool may_look(const char *operation, const td_tensor *x)
 {
-    if (x == NULL)
-        return td_fail(TD_ERROR_TYPE, operation,
-                       "expected a tensor, got NULL");
     const bool pending = td_failed();
+    if (x == NULL) {
+        td_fail(TD_ERROR_TYPE, operation,
+                "expected a tensor, got NULL");
+        return false;
+    }
     td_follow((td_tensor *)x);
     if (!pending)
         td_error_clear();

@@ -36,11 +36,11 @@ typedef struct td_pass {
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)
 {
-    if (td_failed())
-        return false;
     if (x == NULL)
-        return td_fail(TD_ERROR_TYPE, operation,
-                       "expected a tensor, got NULL");
+        td_fail(TD_ERROR_TYPE, operation,
+                "expected a tensor, got NULL");
+    if (x == NULL || td_failed())
+        return false;
     td_follow((td_tensor *)x);
     return !td_failed();
 }

@@ -53,6 +53,7 @@ bool td_set_data(td_tensor *x, td_tensor *source)
     x->offset = source->offset;
     memcpy(x->shape, source->shape, sizeof x->shape);
     memcpy(x->strides, source->strides, sizeof x->strides);
+    td_count_leaf_view(x, x->leaf_view);
     td_storage_release(old);
     return true;
 }

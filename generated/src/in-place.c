@@ -43,6 +43,7 @@ td_tensor *td_data_of(td_tensor *x)
 
 void td_count_leaf_view(td_tensor *x, bool on)
 {
+    on = on && td_base(x) != NULL;
     if (x->base != NULL && atomic_exchange(&x->leaf_view, on) != on)
         atomic_fetch_add(&x->base->leaf_views, on ? 1 : -1);
 }

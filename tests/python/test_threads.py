@@ -382,6 +382,9 @@ def test_a_leaf_is_not_copied_into_its_own_base(no_leaks):
         with pytest.raises(RuntimeError, match="of which a leaf is a view .* clone that leaf"):
             change()
     base[0].copy_(td.ones(3))
+    x.data = td.ones(3)             # looks elsewhere now
+    base[1].mul_(x)
+    base.detach_()
     x.requires_grad_(False)
     y = td.ones(3, requires_grad=True)
     base[0].copy_(y)
