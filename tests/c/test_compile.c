@@ -1118,12 +1118,11 @@ static void check_sums(td_tensor *x)
 
 static void compiled_sums_are_as_exact_as_eager_ones(void **state)
 {
-    const td_dims shapes[] = { TD_DIMS(1000003), TD_DIMS(200003, 3),
-                               TD_DIMS(30011, 2, 7), TD_DIMS(499, 503) };
-    for (int k = 0; k < 4; k++)
-        check_sums(random_tensor(shapes[k], TD_FLOAT32,
-                                 k == 3 ? TURNED : PLAIN, 0.1, 0.2));
-    check_sums(td_full(TD_DIMS(2000003), td_float(0.1),
+    check_sums(random_tensor(TD_DIMS(200003, 3), TD_FLOAT32, PLAIN, 0.1,
+                             0.2));
+    check_sums(random_tensor(TD_DIMS(30011, 7), TD_FLOAT32, SLICED, 0.1,
+                             0.2));
+    check_sums(td_full(TD_DIMS(1000003), td_float(0.1),
                        (td_tensor_options){ 0 }));
 }
 
