@@ -25,7 +25,19 @@ static const char folds_text[] =
     "#define MAX(a, x) _Generic((a), float: max_float, "
     "default: max_double)(a, x)\n"
     "#define MIN(a, x) _Generic((a), float: min_float, "
-    "default: min_double)(a, x)\n\n";
+    "default: min_double)(a, x)\n"
+    /* codegen: text of the blocks */
+        "#define JOIN(FOLD, times)                                     \\\n"
+        "    for (int t = times; t > 0; t--, top--)                    \\\n"
+        "        for (int k = 0; k < width; k++)                       \\\n"
+        "            lane[k] = FOLD(part[top - 1][k], lane[k]);\n"
+        "#define PUT_AWAY(FOLD)                                        \\\n"
+        "    JOIN(FOLD, __builtin_ctzll(~blocks))                      \\\n"
+        "    for (int k = 0; k < width; k++) {                         \\\n"
+        "        part[top][k] = lane[k];                               \\\n"
+        "        lane[k] = NOTHING_##FOLD;                             \\\n"
+        "    }                                                         \\\n"
+        "    blocks++, top++;\n\n";
 
 /* codegen: functions that write names and numbers */
 static const char *c_type(td_dtype dtype)
@@ -215,60 +227,80 @@ static const char *fold_name(const emitter *e)
     return op == TD_OP_sum ? "SUM" : op == TD_OP_amax ? "MAX" : "MIN";
 }
 
+static void put_lanes(emitter *e, int most)
+{
+    put(e, "        %s lane[%d], part[48][%d];\n"
+           "        uint64_t blocks = 0;\n"
+           "        int top = 0, steps = 0;\n"
+           "        for (int k = 0; k < width; k++)\n"
+           "            lane[k] = NOTHING_%s;\n",
+        c_type(e->l->value[e->s->out].like->dtype), most, most,
+        fold_name(e));
+}
 static void put_fold_of_columns(emitter *e, const td_map *all)
 {
     const int j = e->s->kept - 1;
     const char *fold = fold_name(e);
+    char column[120];
     for (int d = 0; d < j; d++)
         put_for(e, d, "    ");
-    put(e, "    {\n");
-    put_for(e, j, "        ");
-    put(e, "            ");
-    put_result(e, NULL);
-    put(e, "NOTHING_%s;\n", fold);
+    snprintf(column, sizeof column,
+             "        for (int k = 0; k < width; k++) {\n"
+             "            const int64_t i%d = from + k;\n", j);
+    put(e, "    for (int64_t from = %s, stop = ",
+        j > 0 ? "0" : "begin");
+    put(e, j > 0 ? "%lld" : "end", (long long)e->s->size[j]);
+    put(e, "; from < stop; from += 512) {\n        const int width = "
+           "stop - from < 512 ? stop - from : 512;\n");
+    put_lanes(e, 512);
     for (int d = e->s->kept; d < e->s->rank; d++)
         put_for(e, d, "        ");
-    put(e, "#pragma GCC ivdep\n");
-    put_for(e, j, "        ");
-    put(e, "        {\n");
+    put(e, "        {\n        if (++steps > 128) {\n"
+           "        PUT_AWAY(%s)\n        steps = 1;\n        }\n"
+           "#pragma GCC ivdep\n%s", fold, column);
     put_loads(e, "            ");
-    put(e, "            ");
-    put_result(e, NULL);
-    put(e, "%s(to%d[", fold, e->s->n_loads);
-    put_index(e, &e->s->load[e->s->n_loads]);
-    put(e, "], ");
+    put(e, "            lane[k] = %s(lane[k], ", fold);
     put_value(e, e->s->out, all);
-    put(e, ");\n        }\n    }\n");
+    put(e, ");\n        }\n        }\n        JOIN(%s, top)\n%s"
+           "            ", fold, column);
+    put_result(e, NULL);
+    put(e, "lane[k];\n        }\n    }\n");
 }
 static void put_fold_of_rows(emitter *e, const td_map *all)
 {
     const int r = e->s->rank - 1;
     const long long n = (long long)e->s->size[r], whole = n - n % 16;
     const char *fold = fold_name(e);
-    const char *type = c_type(e->l->value[e->s->out].like->dtype);
     for (int d = 0; d < e->s->kept; d++)
         put_for(e, d, "    ");
-    put(e, "    {\n        %s lane[16];\n", type);
-    put(e, "        for (int k = 0; k < 16; k++)\n"
-           "            lane[k] = NOTHING_%s;\n", fold);
+    put(e, "    {\n        enum { width = 16 };\n");
+    put_lanes(e, 16);
     for (int d = e->s->kept; d < r; d++)
         put_for(e, d, "        ");
+    put(e, "        for (int64_t at = 0; at < %lld;) {\n"
+           "        if ((steps += %d) > 64) {\n        PUT_AWAY(%s)\n"
+           "        steps = %d;\n        }\n"
+           "        const int64_t stop = at + 1024 < %lld ? at + 1024 "
+           ": %lld;\n        for (; at < stop; at += 16)\n", n,
+        n < 1024 ? (int)(n + 15) / 16 : 64, fold,
+        n < 1024 ? (int)(n + 15) / 16 : 64, whole, whole);
     for (int tail = 0; tail < 2; tail++) {
-        put(e, tail == 0 ? "        {\n" : "");
-        put(e, "        for (int64_t at = %lld; at < %lld; at += %d)\n",
-            tail ? whole : 0, tail ? n : whole, tail ? 1 : 16);
-        put(e, "            for (int k = 0; k < %d; k++) {\n"
+        if (tail)
+            put(e, "        if (at == %lld) {\n", whole);
+        put(e, "            for (int k = 0; k < %lld; k++) {\n"
                "                const int64_t i%d = at + k;\n",
-            tail ? 1 : 16, r);
+            tail ? n - whole : 16, r);
         put_loads(e, "                ");
         put(e, "                lane[k] = %s(lane[k], ", fold);
         put_value(e, e->s->out, all);
-        put(e, ");\n            }\n%s", tail ? "        }\n" : "");
+        put(e, ");\n            }\n");
     }
-    put(e, "        for (int half = 8; half > 0; half /= 2)\n"
+    put(e, "        at = %lld;\n        }\n        }\n"
+           "        JOIN(%s, top)\n"
+           "        for (int half = 8; half > 0; half /= 2)\n"
            "            for (int k = 0; k < half; k++)\n"
            "                lane[k] = %s(lane[k], lane[k + half]);\n"
-           "        ", fold);
+           "        ", n, fold, fold);
     put_result(e, NULL);
     put(e, "lane[0];\n    }\n");
 }

@@ -405,14 +405,13 @@ static void write_store(writer *w, int x)
 }
 
 /* mlir: functions that write loops */
-static void open_loop(writer *w, int d, const char *result,
-                      const char *carried)
+static void open_loop(writer *w, int d)
 {
     const bool wide = d == w->dim;
     indent(w);
-    put(&w->to, "%saffine.for %%i%d = %" PRId64 " to %" PRId64
-        " step %d %s{\n", result, d, wide ? w->from : 0,
-        wide ? w->upto : w->s->size[d], wide ? w->lanes : 1, carried);
+    put(&w->to, "affine.for %%i%d = %" PRId64 " to %" PRId64
+        " step %d {\n", d, wide ? w->from : 0,
+        wide ? w->upto : w->s->size[d], wide ? w->lanes : 1);
     w->depth++;
 }
 
@@ -446,32 +445,46 @@ static int combine(writer *w, int so_far, int x)
                          type_of(w, TD_BOOL)), x, so_far, type);
 }
 
-static int fold(writer *w, int d, int so_far)
+static int nothing(writer *w)
+{
+    const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
+    return constant(w, w->l->value[w->s->out].like->dtype, td_float(
+        op == TD_OP_sum ? 0 : op == TD_OP_amax ? -INFINITY : INFINITY));
+}
+static int fold(writer *w, int d, int64_t span, int block)
 {
     const word t = type_of(w, w->l->value[w->s->out].like->dtype);
-    char result[24], carried[80];
+    const bool wide = d == w->dim;
+    const int64_t unit = wide ? w->lanes : 1;
+    const int64_t from = wide ? w->from : 0;
+    const int64_t upto = wide ? w->upto : w->s->size[d];
     if (d == w->s->rank)
-        return combine(w, so_far, write_body(w));
-    const int after = w->names++, inside = w->names++;
-    snprintf(result, sizeof result, "%%%d = ", after);
-    snprintf(carried, sizeof carried, "iter_args(%%%d = %%%d) -> (%s) ",
-             inside, so_far, t.text);
-    open_loop(w, d, result, carried);
-    const int x = fold(w, d + 1, inside);
+        return write_body(w);
+    if (span == 0)
+        for (span = unit; span < (upto - from + 63) / 64; span *= 64)
+            ;
+    const int zero = nothing(w), after = w->names++;
+    const int inside = w->names++, next = w->names++;
+    indent(w);
+    put(&w->to, "%%%d = affine.for ", after);
+    put(&w->to, span > unit ? "%%%d = " : "%%i%d = ",
+        span > unit ? next : d);
+    if (block < 0)
+        put(&w->to, "%" PRId64 " to %" PRId64, from, upto);
+    else
+        put(&w->to, "affine_map<(d0) -> (d0)>(%%%d) to min affine_map"
+            "<(d0) -> (d0 + %" PRId64 ", %" PRId64 ")>(%%%d)", block,
+            64 * span, upto, block);
+    put(&w->to, " step %" PRId64 " iter_args(%%%d = %%%d) -> (%s) {\n",
+        span, inside, zero, t.text);
+    w->depth++;
+    const int x = combine(w, inside, span > unit
+        ? fold(w, d, span / 64, next) : fold(w, d + 1, 0, -1));
     indent(w);
     put(&w->to, "affine.yield %%%d : %s\n", x, t.text);
     close_loop(w);
     return after;
 }
-static int fold_from_nothing(writer *w)
-{
-    const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
-    const double nothing = op == TD_OP_sum ? 0
-        : op == TD_OP_amax ? -INFINITY : INFINITY;
-    return fold(w, w->s->kept, constant(w,
-        w->l->value[w->s->out].like->dtype, td_float(nothing)));
-}
-
 static int fold_lanes(writer *w, int x)
 {
     const word t = type_of(w, w->l->value[w->s->out].like->dtype);
@@ -509,7 +522,7 @@ static int fold_pieces(writer *w, int lanes)
         take_piece(w, w->s->size[w->dim], lanes, tail);
         if (w->from == w->upto)
             continue;
-        const int x = fold_lanes(w, fold_from_nothing(w));
+        const int x = fold_lanes(w, fold(w, w->s->kept, 0, -1));
         total = total < 0 ? x : combine(w, total, x);
     }
     w->lanes = 1;
@@ -519,12 +532,12 @@ static int fold_pieces(writer *w, int lanes)
 static void write_nest(writer *w, int d, int lanes)
 {
     if (d < w->s->kept) {
-        open_loop(w, d, "", "");
+        open_loop(w, d);
         write_nest(w, d + 1, lanes);
         close_loop(w);
     } else {
         write_store(w, w->s->kind == TD_FORMULA ? write_body(w)
-            : w->dim < w->s->kept ? fold_from_nothing(w)
+            : w->dim < w->s->kept ? fold(w, w->s->kept, 0, -1)
             : fold_pieces(w, lanes));
     }
 }

@@ -1062,6 +1062,70 @@ static void the_smallest_whole_number_keeps_its_sign(void **state)
     agree(smallest, &in, 1, 1);
 }
 
+/* ---- how exact sums are ------------------------------------------------ */
+
+static void sums(td_tensor **in, td_tensor **out)
+{
+    int n = 0;
+    for (int mask = 1; mask < 1 << td_rank(in[0]); mask++) {
+        td_reduce_options o = { .keepdim = true };
+        for (int d = 0; d < td_rank(in[0]); d++)
+            if (mask >> d & 1)
+                o.dims.at[o.dims.count++] = d;
+        out[n++] = td_sum(in[0], o);
+        out[n++] = td_mean(td_mul(in[0], in[0]), o);
+        out[n++] = td_var(in[0], (td_var_options){ .dims = o.dims });
+        td_tensor *const all = td_logsumexp(in[0], o);
+        out[n++] = td_exp(td_neg(all));
+        out[n++] = td_sum(td_exp(td_sub(in[0], all)), o);
+    }
+}
+
+/* The largest relative error of x against numbers of double precision. */
+static double worst(td_tensor *x, td_tensor *exact)
+{
+    double error = 0;
+    for (int64_t i = 0; i < td_numel(x); i++)
+        error = fmax(error, fabs(at(x, i) / at(exact, i) - 1));
+    return error;
+}
+
+static void check_sums(td_tensor *x)
+{
+    enum { ULPS = 4 };
+    td_tensor *exact[40], *eager[40], *got[40], *again[40];
+    td_tensor *as_double = td_to(x, TD_FLOAT64);
+    const int n = 5 * ((1 << td_rank(x)) - 1), threads = td_threads();
+    sums(&as_double, exact);
+    sums(&x, eager);
+    td_executable *e = compiled(trace(sums, &x, 1, n));
+    td_set_threads(1);
+    assert_true(td_execute(e, &x, 1, got));
+    td_set_threads(2);
+    assert_true(td_execute(e, &x, 1, again));
+    td_set_threads(threads);
+    for (int k = 0; k < n; k++) {
+        const double error = worst(got[k], exact[k]);
+        const double bound = fmax(worst(eager[k], exact[k]),
+                                  ULPS * 0x1p-23);
+        if (error > bound)
+            fail_msg("output %d is %g from the sum, not %g", k, error,
+                     bound);
+        assert_memory_equal(td_data(got[k]), td_data(again[k]),
+                            (size_t)td_numel(got[k]) * sizeof(float));
+    }
+}
+
+static void compiled_sums_are_as_exact_as_eager_ones(void **state)
+{
+    check_sums(random_tensor(TD_DIMS(200003, 3), TD_FLOAT32, PLAIN, 0.1,
+                             0.2));
+    check_sums(random_tensor(TD_DIMS(30011, 7), TD_FLOAT32, SLICED, 0.1,
+                             0.2));
+    check_sums(td_full(TD_DIMS(1000003), td_float(0.1),
+                       (td_tensor_options){ 0 }));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1094,6 +1158,7 @@ int main(void)
         CASE(a_compiler_may_talk_die_or_fill_the_disk),
         CASE(folds_of_nothing_are_compiled),
         CASE(the_smallest_whole_number_keeps_its_sign),
+        CASE(compiled_sums_are_as_exact_as_eager_ones),
     };
     char command[130];
     snprintf(cache, sizeof cache, "%s", "/tmp/treadle-compile-XXXXXX");

@@ -173,6 +173,21 @@ static void folds_agree_over_every_axis(void **state)
     expect_same(folded, &x, 1, 1e-6);
 }
 
+/* A chain of 60,000 additions would be wrong by 1e-4. */
+static void long_sums_are_as_exact_as_eager_ones(void **state)
+{
+    const td_dims shapes[] = { TD_DIMS(1000003), TD_DIMS(262147, 3),
+                               TD_DIMS(3, 262147) };
+    for (int k = 0; k < 3; k++)
+        for (int columns = 0; columns < (k > 0 ? 2 : 1); columns++) {
+            td_tensor *x = td_full(shapes[k], td_float(0.3),
+                                   (td_tensor_options){ 0 });
+            fold_op = 0;
+            fold_dim = columns;
+            expect_same(folded, &x, 1, 1e-6);
+        }
+}
+
 /* ---- products ------------------------------------------------------------ */
 
 static td_tensor *multiplied(td_tensor *const *in)
@@ -380,6 +395,7 @@ int main(void)
         CASE(comparisons_know_signs_and_nan),
         CASE(broadcasts_and_strides_are_indices),
         CASE(folds_agree_over_every_axis),
+        CASE(long_sums_are_as_exact_as_eager_ones),
         CASE(products_of_any_layout_agree),
         CASE(a_softmax_agrees),
         CASE(twenty_training_steps_follow_the_eager_ones),
