@@ -443,3 +443,38 @@ def test_a_method_is_compiled():
         assert two(td.ones(2)).tolist() == [2.0, 2.0]
         assert three(td.ones(2)).tolist() == [3.0, 3.0]
     assert isinstance(Scale.forward, type(td.jit(abs)))
+
+
+def same_memory(a, b):
+    with td.no_grad():
+        before = b.tolist()
+        a.add_(100)
+        changed = b.tolist() != before
+        a.sub_(100)
+    return changed
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_results_share_no_memory_that_eager_ones_do_not(backend):
+    def results(x):
+        y = x * 2
+        return y, x * 2, y.detach(), y.t(), x.t(), w, td.ones(2, 2)
+    w = nn.Parameter(td.ones(2, 2))
+    f, x = td.jit(results, backend=backend), td.arange(4.0).reshape(2, 2).clone()
+    f(x)
+    for _ in range(2):
+        eager, compiled = results(x), f(x)
+        assert [y.tolist() for y in compiled] == [y.tolist() for y in eager]
+        for k, y in enumerate(compiled):
+            others = compiled[:k] + compiled[k + 1:] + (x, w)
+            assert y.is_leaf and not any(same_memory(y, z) for z in others)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_tensor_returned_twice_is_one_and_an_argument_is_itself(backend):
+    f = td.jit(lambda x, z: (x, [y := z * 2, y], z.add_(1)), backend=backend)
+    x, z = td.ones(2), td.zeros(2)
+    for k in range(3):
+        first, (y, again), changed = f(x, z)
+        assert first is x and y is again and changed is z
+        assert y.tolist() == [2.0 * k] * 2 and z.tolist() == [k + 1.0] * 2

@@ -123,9 +123,13 @@ class _Program:
             fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
             with _assuming() as self.assumed:
                 self.result = function([fresh[id(x)] for x in inputs])
-            outputs = []
-            _flatten_result(self.result, outputs)
-            self.program = _C._trace_end(tuple(outputs))
+            flat = []
+            _flatten_result(self.result, flat)
+            given = {id(x) for x in fresh.values()}
+            outputs = _once(x for x in flat if id(x) not in given)
+            names = [id(x) for x in (*fresh.values(), *outputs)]
+            self.places = [names.index(id(x)) for x in flat]
+            self.program = _C._trace_end(outputs)
         except BaseException:
             _C._trace_end(None)
             raise
@@ -152,8 +156,9 @@ class _Program:
     def run(self, *inputs):
         for read, _ in self.assumed:
             _assume(read)
-        made = _C._execute(self.code, _once(inputs), self.outputs)
-        return _rebuild(self.result, iter(made))
+        given = _once(inputs)
+        found = given + _C._execute(self.code, given, self.outputs)
+        return _rebuild(self.result, (found[k] for k in self.places))
 
 
 def _flatten_result(x, outputs):
