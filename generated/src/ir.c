@@ -272,6 +272,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
                          int64_t capacity)
 {
     text t = { buffer, capacity, 0 };
+    void *locale = td_locale_begin();
     static const char *const words[] = { "input", "captured",
                                          "gradient" };
     for (int v = 0; v < p->n_values; v++)
@@ -299,6 +300,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
     for (int k = 0; k < p->n_returned; k++)
         put(&t, "%s%%%d", k ? ", " : " ", p->output[k]);
     put(&t, "\n");
+    td_locale_end(locale);
     return t.length;
 }
 

@@ -1,6 +1,10 @@
 # needs: jit
 # SPDX-License-Identifier: MIT
 """td.jit: tapes, compiled functions and modules, and what they refuse."""
+import os
+import shutil
+import subprocess
+import sys
 import threading
 import traceback
 import warnings
@@ -478,3 +482,38 @@ def test_a_tensor_returned_twice_is_one_and_an_argument_is_itself(backend):
         first, (y, again), changed = f(x, z)
         assert first is x and y is again and changed is z
         assert y.tolist() == [2.0 * k] * 2 and z.tolist() == [k + 1.0] * 2
+
+
+NUMBERS = """
+import locale
+locale.setlocale(locale.LC_NUMERIC, "comma")
+assert locale.localeconv()["decimal_point"] == ","
+import treadle as td
+print(td.tensor([1.5]), locale.str(0.5))
+def f(x):
+    w = x.detach().requires_grad_()
+    (w.sigmoid() * 0.3 + w.tan() * 1e-30).sum().backward()
+    return td.nn.functional.gelu(x) * 2.5 + w.grad / 3.7
+x = td.tensor([0.25, -1.5])
+for backend in ("interpreter", "c"):
+    g = td.jit(f, backend=backend)
+    assert td.allclose(g(x), g(x)), (g(x), f(x))
+    print(td.jit.dump(g).count("other=2.5") + td.jit.dump(g).count(", 2.5)"), td.nn.functional.dropout(x, 0.0).tolist())
+    assert locale.str(0.5) == "0,5"
+"""
+
+
+def test_numbers_have_a_point_where_people_write_a_comma(tmp_path):
+    maker = shutil.which("localedef")
+    if maker is None:
+        pytest.skip("there is no localedef to make a locale with")
+    (tmp_path / "source").write_text('LC_CTYPE\ncopy "POSIX"\nEND LC_CTYPE\nLC_NUMERIC\ndecimal_point ","\n'
+                                     'thousands_sep ""\ngrouping -1\nEND LC_NUMERIC\n')
+    made = subprocess.run([maker, "-c", "-i", tmp_path / "source", "-f", "ANSI_X3.4-1968", tmp_path / "comma"],
+                          capture_output=True, text=True)
+    if not (tmp_path / "comma" / "LC_NUMERIC").exists():
+        pytest.skip(f"localedef: {made.stderr}")
+    ran = subprocess.run([sys.executable, "-c", NUMBERS], capture_output=True, text=True,
+                         env={**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines() == ["tensor([1.5000]) 0,5"] + ["1 [0.25, -1.5]"] * 2, ran.stdout
