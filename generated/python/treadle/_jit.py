@@ -9,6 +9,7 @@ import types as _types
 import warnings as _warnings
 from . import _C
 from ._assumed import assume as _assume, assuming as _assuming
+from ._assumed import is_assuming as _is_assuming
 from ._grad_mode import no_grad as _no_grad
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind
@@ -183,6 +184,8 @@ class _Compiled:
         _functools.update_wrapper(self, function)
 
     def __call__(self, *args, **kwargs):
+        if _is_assuming():
+            return self.function(*args, **kwargs)
         leaves = []
         key = _flatten((args, kwargs), leaves)
         made = self.programs.pop(key, None)
