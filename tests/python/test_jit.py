@@ -729,3 +729,56 @@ def test_four_threads_call_one_compiled_step(backend):
             assert f(inputs[n]).item() == pytest.approx(expected[n], rel=1e-4)
     assert together(*(lambda n=n: work(n) for n in range(4))) == []
     assert all(td.equal(p, q) for p, q in zip(before, net.parameters())) and clean()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_tensor_without_dimensions_is_an_index(backend):
+    def put(y, *key, value=5.0):
+        y = y.clone()
+        y[key if len(key) > 1 else key[0]] = value
+        return y
+    x, i, rows = td.arange(24.0).reshape(4, 3, 2), td.tensor(1), td.tensor([0, 1])
+    for f in (lambda x, i, j: x[td.tensor(2)], lambda x, i, j: x[i], lambda x, i, j: x[:, i], lambda x, i, j: x[..., i],
+              lambda x, i, j: x[i, 1:], lambda x, i, j: x[i, i], lambda x, i, j: x[i, :, i], lambda x, i, j: x[None, i, :2],
+              lambda x, i, j: x[i, j], lambda x, i, j: x[j, i], lambda x, i, j: x[i][:, j], lambda x, i, j: x[x[:, 0, 0].argmin()],
+              lambda x, i, j: put(x, i), lambda x, i, j: put(x, slice(None), i, value=x[:, 0]), lambda x, i, j: put(x, i, i),
+              lambda x, i, j: put(x, i, j)):
+        g = td.jit(f, backend=backend)
+        g(x, i, rows)
+        for n in (0, 2, -1, 1):
+            at = td.tensor(n % 2 if f(x, i, rows).dim() == 0 or n == 2 else n)
+            expected = f(x, at, rows)
+            found = g(x, at, rows)
+            assert found.shape == expected.shape and found.tolist() == expected.tolist()
+    g = td.jit(lambda x, i: x[i], backend=backend)
+    g(x, i), g(x, i)
+    with pytest.raises(IndexError, match="4"):
+        g(x, td.tensor(4))
+    for refused, words in ((lambda x, i, j: x[x > 1], "where.. or masked_fill"), (lambda x, i, j: put(x, x > 1), "where.. or masked_fill"),
+                           (lambda x, i, j: x[i, :, j], "index twice")):
+        g = td.jit(refused, backend=backend)
+        g(x, i, rows)
+        with pytest.raises(NotImplementedError, match=words):
+            g(x, i, rows)
+        assert clean()
+
+
+def test_ever_new_learning_rates_leave_nothing_behind():
+    w = nn.Parameter(td.ones(2))
+    opt = td.optim.SGD([w], lr=1.0)
+
+    @td.jit(backend="interpreter")
+    def step(x):
+        opt.zero_grad()
+        (w * x).sum().backward()
+        opt.step()
+    scaled, x, live = td.jit(lambda x, rate: x * rate, backend="interpreter"), td.ones(2), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(3000):
+            opt.param_groups[0]["lr"] = 1 / (k + 1)
+            step(x), scaled(x, k / 7), scaled(x, k / 7)
+            if k % 500 == 499:
+                stats = td.memory_stats()
+                live.append({name: n for name, n in stats.items() if "peak" not in name and "alloc" not in name})
+    assert live[1] == live[2] == live[-1], live
