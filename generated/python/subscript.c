@@ -211,16 +211,14 @@ static bool walk_view(view_walk *w, td_tensor *x,
 static td_tensor *gather_picks(view_walk *w)
 {
     td_dims order = { .count = 0 };
-    bool apart = false, hollow = false, lists = false;
-    bool picked[TD_MAX_RANK] = { false };
+    bool apart = false, mixed = false, picked[TD_MAX_RANK] = { false };
     for (int i = 0; i < w->n; i++) {
         order.at[order.count++] = w->at[i];
         picked[w->at[i]] = true;
         apart = apart || w->at[i] != w->at[0] + i;
-        hollow = hollow || td_rank(w->pick[i]) == 0;
-        lists = lists || td_rank(w->pick[i]) > 0;
+        mixed = mixed || !td_rank(w->pick[i]) != !td_rank(w->pick[0]);
     }
-    if (apart && hollow && lists)
+    if (apart && mixed)
         td_fail(TD_ERROR_UNSUPPORTED, "index", "an integer that is "
                 "known only to the program stands apart from a list; "
                 "index twice, first by the integer");

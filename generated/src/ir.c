@@ -512,11 +512,19 @@ bool td_program_overlaps(const td_program *p, td_tensor *const *inputs,
 }
 
 /* programs: function leave_gradients */
+static bool is_shared(td_tensor **made, int k)
+{
+    int j = atomic_load(&made[k]->storage->count) > 1 ? 0 : k;
+    while (j < k && made[j]->storage != made[k]->storage)
+        j++;
+    return j < k;
+}
+
 static bool leave_gradients(const td_program *p, td_tensor **at,
                             td_tensor **made)
 {
     for (int k = 0; k < p->n_outputs; k++)
-        if (atomic_load(&made[k]->storage->count) > 1)
+        if (is_shared(made, k))
             made[k] = td_clone(made[k]);
     int n = p->n_returned;
     for (int k = 0; k < p->n_gradients && !td_failed(); k++) {
