@@ -188,25 +188,36 @@ class _Compiled:
             return self.function(*args, **kwargs)
         leaves = []
         key = _flatten((args, kwargs), leaves)
-        made = self.programs.pop(key, None)
+        made = self.programs.get(key)
         if made is None:
-            result = self.function(*args, **kwargs)
-            self._remember(key, [])
+            with _one_trace:
+                result = self.function(*args, **kwargs)
+            self._remember(key, self.programs.get(key, []))
             return result
         self._remember(key, made)
-        program = next((p for p in made if p.holds()), None)
+        program = self._held(made)
         if program is None:
-            program = _Program(
-                lambda fresh: self._call(args, kwargs, iter(fresh)),
-                leaves, self.backend)
-            made.append(program)
-            self._forget_old(made)
+            with _one_trace:
+                program = self._held(made) or self._compile(
+                    args, kwargs, leaves, made)
         if not program.can_run(*leaves):
             return self.function(*args, **kwargs)
         return program.run(*leaves)
 
 # jit: further methods of _Compiled
+    def _held(self, made):
+        return next((p for p in list(made) if p.holds()), None)
+
+    def _compile(self, args, kwargs, leaves, made):
+        program = _Program(
+            lambda fresh: self._call(args, kwargs, iter(fresh)),
+            leaves, self.backend)
+        made.append(program)
+        self._forget_old(made)
+        return program
+
     def _remember(self, key, made):
+        self.programs.pop(key, None)
         self.programs[key] = made
         if len(self.programs) > MOST_KINDS:
             self.programs.pop(next(iter(self.programs)), None)
