@@ -474,7 +474,8 @@ static td_value parse_default(td_parameter *p)
                || strspn(text, "-0123456789") == strlen(text)) {
         v.as.scalar = td_int(strtoll(text, NULL, 10));
     } else {
-        v.as.scalar = td_float(strtod(text, NULL));
+        v.as.scalar = td_float(
+            PyOS_string_to_double(text, NULL, NULL));
     }
     if (p->kind == TD_P_FLOAT && v.as.scalar.kind == TD_SCALAR_INT)
         v.as.scalar = td_float((double)v.as.scalar.as.i);

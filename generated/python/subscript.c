@@ -46,7 +46,8 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
     s->kind = AT;
     tensor_object *w = tensor_cast(key);
     if (is_integer(key) && !PyBool_Check(key)
-        && (w == NULL || td_rank(w->handle) == 0)) {
+        && (w == NULL || (td_rank(w->handle) == 0
+                          && td_data(w->handle) != NULL))) {
         s->start = PyNumber_AsSsize_t(key, PyExc_IndexError);
         return s->start != -1 || !PyErr_Occurred();
     }
@@ -110,6 +111,10 @@ static void free_subscripts(subscript_list *list)
 /* subscripts: function known_places */
 static td_tensor *known_places(td_tensor *mask)
 {
+    if (td_data(mask) == NULL && td_numel(mask) > 0)
+        td_fail(TD_ERROR_UNSUPPORTED, "index", "how many elements a "
+                "mask picks is not known while tracing; use where() or "
+                "masked_fill(), or pass the places as integers");
     const td_suspended trace = td_trace_suspend();
     td_tensor *places = td_nonzero(mask);
     td_trace_resume(trace);
@@ -206,12 +211,17 @@ static bool walk_view(view_walk *w, td_tensor *x,
 static td_tensor *gather_picks(view_walk *w)
 {
     td_dims order = { .count = 0 };
-    bool apart = false, picked[TD_MAX_RANK] = { false };
+    bool apart = false, mixed = false, picked[TD_MAX_RANK] = { false };
     for (int i = 0; i < w->n; i++) {
         order.at[order.count++] = w->at[i];
         picked[w->at[i]] = true;
         apart = apart || w->at[i] != w->at[0] + i;
+        mixed = mixed || !td_rank(w->pick[i]) != !td_rank(w->pick[0]);
     }
+    if (apart && mixed)
+        td_fail(TD_ERROR_UNSUPPORTED, "index", "an integer that is "
+                "known only to the program stands apart from a list; "
+                "index twice, first by the integer");
     for (int d = 0; apart && d < td_rank(w->view); d++)
         if (!picked[d])
             order.at[order.count++] = d;

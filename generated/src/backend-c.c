@@ -527,14 +527,16 @@ static bool run_stage(const frame *f, const td_code *c, int n)
     return td_parallel_for(s->size[0], STAGE_GRAIN / work + 1,
                            c->stages[n], f->memory);
 }
-static bool leave(const frame *f, td_tensor **outputs)
+static bool leave(frame *f, td_tensor **outputs)
 {
     const td_program *p = f->l->program;
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
         const int v = p->output[k];
         const bool own = f->l->value[v].buffer == v && f->tensor[v];
-        outputs[k] = td_keep(own ? td_share(f->tensor[v])
+        outputs[k] = td_keep(own ? f->tensor[v]
                                  : td_clone(tensor_at(f, v)));
+        if (own)
+            f->tensor[v] = NULL;
     }
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int u = p->value[v].update;

@@ -329,6 +329,7 @@ static void put_stage(emitter *e, int n)
 char *td_emit_c(const td_lowered *l, int *room)
 {
     emitter e = { .l = l };
+    void *locale = td_locale_begin();
     put_text(&e, td_primitives_text);
     put_text(&e, folds_text);
     put_rows(&e);
@@ -343,6 +344,7 @@ char *td_emit_c(const td_lowered *l, int *room)
         if (l->stage[n].kind <= TD_FOLD)
             put(&e, "    [%d] = stage_%d,\n", n, n);
     put(&e, "    [%d] = 0\n};\n", l->n_stages);
+    td_locale_end(locale);
     *room = e.room;
     return e.text;
 }

@@ -725,6 +725,7 @@ static void write_list(writer *w, int first, int end, list_form form)
 static void write_functions(writer *w)
 {
     const td_lowered *l = w->l;
+    void *locale = td_locale_begin();
     for (int n = 0; n < l->n_stages; n++) {
         const int end = part_end(l, n);
         if (end == n)
@@ -741,6 +742,7 @@ static void write_functions(writer *w)
         }
         put_text(&w->to, "  return\n}\n");
     }
+    td_locale_end(locale);
 }
 static void write_table(writer *w)
 {

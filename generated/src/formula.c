@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tensor.h"
 
 /* rules: struct reader */
 typedef struct {
@@ -176,7 +177,9 @@ bool td_formula_parse(const char *text, td_formula *out)
 {
     memset(out, 0, sizeof *out);
     reader r = { text, out, false };
+    void *locale = td_locale_begin();
     const int result = read_formula(&r);
+    td_locale_end(locale);
     takes(&r, "");
     return !r.bad && *r.at == '\0' && result == out->count - 1;
 }

@@ -361,6 +361,7 @@ td_program *td_program_parse(const char *text)
         td_fail(TD_ERROR_VALUE, "parse", "the text is NULL");
     if (td_failed() || (r.p = td_program_new()) == NULL)
         return NULL;
+    void *locale = td_locale_begin();
     for (; *r.at != '\0' && !td_failed(); r.line++) {
         while (*r.at == ' ')
             r.at++;
@@ -375,6 +376,7 @@ td_program *td_program_parse(const char *text)
             complain(&r, "the line should end here");
         r.at += *r.at == '\n';
     }
+    td_locale_end(locale);
     if (r.p->output == NULL && r.p->n_gradients > 0)
         complain(&r, "a program with gradients returns");
     if (!td_failed() && td_program_verify(r.p))

@@ -272,6 +272,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
                          int64_t capacity)
 {
     text t = { buffer, capacity, 0 };
+    void *locale = td_locale_begin();
     static const char *const words[] = { "input", "captured",
                                          "gradient" };
     for (int v = 0; v < p->n_values; v++)
@@ -299,6 +300,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
     for (int k = 0; k < p->n_returned; k++)
         put(&t, "%s%%%d", k ? ", " : " ", p->output[k]);
     put(&t, "\n");
+    td_locale_end(locale);
     return t.length;
 }
 
@@ -357,7 +359,7 @@ static void hand_over_results(td_program *p, td_tensor **at,
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
         td_tensor *x = at[p->output[k]];
         outputs[k] = td_keep(is_written(p, at, x) ? td_clone(x)
-                                                  : td_share(x));
+                                                  : td_tensor_alias(x));
     }
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
@@ -510,17 +512,19 @@ bool td_program_overlaps(const td_program *p, td_tensor *const *inputs,
 }
 
 /* programs: function leave_gradients */
-static bool is_shared(const td_tensor *x)
+static bool is_shared(td_tensor **made, int k)
 {
-    return td_object_count(x) > 1
-        || atomic_load(&x->storage->count) > 1;
+    int j = atomic_load(&made[k]->storage->count) > 1 ? 0 : k;
+    while (j < k && made[j]->storage != made[k]->storage)
+        j++;
+    return j < k;
 }
 
 static bool leave_gradients(const td_program *p, td_tensor **at,
                             td_tensor **made)
 {
-    for (int k = p->n_returned; k < p->n_outputs; k++)
-        if (is_shared(made[k]))
+    for (int k = 0; k < p->n_outputs; k++)
+        if (is_shared(made, k))
             made[k] = td_clone(made[k]);
     int n = p->n_returned;
     for (int k = 0; k < p->n_gradients && !td_failed(); k++) {

@@ -55,8 +55,10 @@ int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room)
     FILE *f = open_memstream(&text, &length);
     if (f == NULL)
         return 0;
+    void *locale = td_locale_begin();
     for (int n = 0; n < l->n_stages; n++)
         print_stage(f, l, n);
+    td_locale_end(locale);
     fprintf(f, "memory: %lld bytes planned, %lld without sharing\n",
             (long long)l->bytes, (long long)l->bytes_unplanned);
     fclose(f);

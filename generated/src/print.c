@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "printing": edit that, not this file. */
+#define _GNU_SOURCE
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +69,19 @@ bool td_set_print_option(td_print_choice which, int64_t value)
             (long long)range[which].most, (long long)value);
     atomic_store(&td_process()->print[which], value + 2);
     return true;
+}
+
+/* printing: functions of the locale */
+void *td_locale_begin(void)
+{
+    return uselocale(newlocale(LC_NUMERIC_MASK, "C", NULL));
+}
+
+void td_locale_end(void *before)
+{
+    const locale_t plain = uselocale(before);
+    if (plain != before)
+        freelocale(plain);
 }
 
 /* printing: struct format */
@@ -242,6 +257,7 @@ static void print_part(const td_tensor *x, int d, int64_t at,
 int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
 {
     format f = { .out = buffer, .room = buffer ? capacity : 0 };
+    void *locale = td_locale_begin();
     for (int i = 0; i < TD_PRINT_OPTIONS; i++)
         f.option[i] = td_print_option((td_print_choice)i);
     if (x == NULL) {
@@ -284,5 +300,6 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
     }
     if (f.room > 0)
         f.out[f.length < f.room ? f.length : f.room - 1] = '\0';
+    td_locale_end(locale);
     return f.length;
 }

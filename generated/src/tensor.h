@@ -74,6 +74,9 @@ static inline td_tensor td_look(const td_tensor *x)
 }
 
 /* printing: prototypes inside of tensors */
+/* Between the two, numbers of this thread have a decimal point. */
+void *td_locale_begin(void);
+void td_locale_end(void *before);
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);

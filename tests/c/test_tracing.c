@@ -449,6 +449,21 @@ static void second_derivatives_can_be_traced(void **state)
     expect_close(results[1], results[0], 1e-12);
 }
 
+static void results_share_no_memory(void **state)
+{
+    td_program *p = td_program_parse("input %0 : float32[2, 3]\n%1 = exp(%0) : float32[2, 3]\n"
+                                     "%2 = t(%1) : float32[3, 2]\nreturn %1, %1, %2, %0\n");
+    td_tensor *x = td_ones(TD_DIMS(2, 3), none), *out[4];
+    assert_true(td_program_run(p, &x, 1, out));
+    for (int i = 0; i < 4; i++) {
+        assert_ptr_not_equal(td_data(out[i]), td_data(x));
+        for (int j = 0; j < i; j++)
+            assert_ptr_not_equal(td_data(out[i]), td_data(out[j]));
+    }
+    assert_non_null(td_fill_(out[0], td_float(7)));
+    expect_close(out[1], td_exp(x), 0);
+}
+
 static bool trace_and_run(void *context)
 {
     net n = new_net();
@@ -488,6 +503,7 @@ int main(void)
         CASE(inputs_must_be_as_traced),
         CASE(traces_nest_and_the_outer_goes_on),
         CASE(second_derivatives_can_be_traced),
+        CASE(results_share_no_memory),
         CASE(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("tracing", tests, NULL, NULL);

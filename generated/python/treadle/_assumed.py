@@ -14,6 +14,11 @@ def assume(read):
         found.append((read, read()))
 
 
+def is_assuming():
+    """Whether this thread traces a program."""
+    return getattr(_thread, "found", None) is not None
+
+
 @contextlib.contextmanager
 def assuming():
     """Collects pairs of a function and what it gave, in this thread."""

@@ -9,6 +9,7 @@ import types as _types
 import warnings as _warnings
 from . import _C
 from ._assumed import assume as _assume, assuming as _assuming
+from ._assumed import is_assuming as _is_assuming
 from ._grad_mode import no_grad as _no_grad
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind
@@ -123,9 +124,13 @@ class _Program:
             fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
             with _assuming() as self.assumed:
                 self.result = function([fresh[id(x)] for x in inputs])
-            outputs = []
-            _flatten_result(self.result, outputs)
-            self.program = _C._trace_end(tuple(outputs))
+            flat = []
+            _flatten_result(self.result, flat)
+            given = {id(x) for x in fresh.values()}
+            outputs = _once(x for x in flat if id(x) not in given)
+            names = [id(x) for x in (*fresh.values(), *outputs)]
+            self.places = [names.index(id(x)) for x in flat]
+            self.program = _C._trace_end(outputs)
         except BaseException:
             _C._trace_end(None)
             raise
@@ -152,8 +157,9 @@ class _Program:
     def run(self, *inputs):
         for read, _ in self.assumed:
             _assume(read)
-        made = _C._execute(self.code, _once(inputs), self.outputs)
-        return _rebuild(self.result, iter(made))
+        given = _once(inputs)
+        found = given + _C._execute(self.code, given, self.outputs)
+        return _rebuild(self.result, (found[k] for k in self.places))
 
 
 def _flatten_result(x, outputs):
@@ -178,27 +184,40 @@ class _Compiled:
         _functools.update_wrapper(self, function)
 
     def __call__(self, *args, **kwargs):
+        if _is_assuming():
+            return self.function(*args, **kwargs)
         leaves = []
         key = _flatten((args, kwargs), leaves)
-        made = self.programs.pop(key, None)
+        made = self.programs.get(key)
         if made is None:
-            result = self.function(*args, **kwargs)
-            self._remember(key, [])
+            with _one_trace:
+                result = self.function(*args, **kwargs)
+            self._remember(key, self.programs.get(key, []))
             return result
         self._remember(key, made)
-        program = next((p for p in made if p.holds()), None)
+        program = self._held(made)
         if program is None:
-            program = _Program(
-                lambda fresh: self._call(args, kwargs, iter(fresh)),
-                leaves, self.backend)
-            made.append(program)
-            self._forget_old(made)
+            with _one_trace:
+                program = self._held(made) or self._compile(
+                    args, kwargs, leaves, made)
         if not program.can_run(*leaves):
             return self.function(*args, **kwargs)
         return program.run(*leaves)
 
 # jit: further methods of _Compiled
+    def _held(self, made):
+        return next((p for p in list(made) if p.holds()), None)
+
+    def _compile(self, args, kwargs, leaves, made):
+        program = _Program(
+            lambda fresh: self._call(args, kwargs, iter(fresh)),
+            leaves, self.backend)
+        made.append(program)
+        self._forget_old(made)
+        return program
+
     def _remember(self, key, made):
+        self.programs.pop(key, None)
         self.programs[key] = made
         if len(self.programs) > MOST_KINDS:
             self.programs.pop(next(iter(self.programs)), None)
