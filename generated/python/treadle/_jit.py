@@ -128,6 +128,7 @@ class _Program:
             _flatten_result(self.result, flat)
             given = {id(x) for x in fresh.values()}
             outputs = _once(x for x in flat if id(x) not in given)
+            self.recorded = [x.requires_grad for x in outputs]
             names = [id(x) for x in (*fresh.values(), *outputs)]
             self.places = [names.index(id(x)) for x in flat]
             self.program = _C._trace_end(outputs)
@@ -158,8 +159,22 @@ class _Program:
         for read, _ in self.assumed:
             _assume(read)
         given = _once(inputs)
-        found = given + _C._execute(self.code, given, self.outputs)
-        return _rebuild(self.result, (found[k] for k in self.places))
+        made = _C._execute(self.code, given, self.outputs)
+        if any(self.recorded) and _C.is_grad_enabled():
+            _forbid(y for y, r in zip(made, self.recorded) if r)
+        return _rebuild(self.result, ((given + made)[k]
+                                      for k in self.places))
+
+
+def _forbid(results):
+    leaf = _C.empty((), requires_grad=True)
+    _C._record("jit", (leaf,), tuple(results), (), _has_no_history)
+
+
+def _has_no_history(*unused):
+    raise RuntimeError("jit: a compiled function records no history, "
+                       "so no gradient can go back through its result; "
+                       "call backward() inside it")
 
 
 def _flatten_result(x, outputs):
@@ -254,8 +269,9 @@ class _Jit:
     a branch on the value of a tensor (an error), random numbers (an
     error), and an attribute of your own that changes.  Every new
     number makes a program; the 64 last used are kept, so pass a number
-    that changes as a tensor.  p.grad is left as eagerly.  Arguments
-    that share memory the function writes to run eagerly.
+    that changes as a tensor.  p.grad is left as eagerly; backward()
+    through a result is an error, as a program records no history.
+    Arguments that share memory the function writes to run eagerly.
     """
     record = record
 
