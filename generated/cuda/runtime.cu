@@ -87,6 +87,8 @@ static void set_up(pool *p)
                        cudaStreamNonBlocking) == cudaSuccess;
     p->limit = (int64_t)(all / 2);
     p->fault = (volatile int *)word;
+    for (int i = 0; i < STREAMS && p->ready; i++)
+        p->fault[i] = FAULT_NONE;       /* pinned memory is not zero */
 }
 
 static bool enter(int device)
