@@ -407,9 +407,15 @@ prove-exercises: lib $(PLANTED)
 
 # The book's measured parts --------------------------------------------------
 
-.PHONY: bench figures transcripts
+.PHONY: bench bench-compare figures transcripts
 bench: $(BUILD)/bench
 	@$(BUILD)/bench $(CASES)
+
+# OLD is another build's bench, or its folder.
+OLD ?=
+bench-compare: $(BUILD)/bench
+	@[ -n "$(OLD)" ] || { echo "usage: make bench-compare OLD=program-or-build-folder [CASES=\"add gemm\"]"; exit 2; }
+	@GENERATED=$(GENERATED) $(PYTHON) loom/bench-compare '$(OLD)' $(BUILD)/bench $(CASES)
 
 figures: lib examples python $(BUILD)/bench
 	@for script in $(sort $(wildcard figures/data/*.sh)); do BUILD=$(BUILD) PYTHON=$(PYTHON) loom/figure $$script; done

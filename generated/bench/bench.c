@@ -174,7 +174,7 @@ static bool report(const char *name, bench *b, double peak)
     const double moving = b->bytes / rate;
     const double computing = b->operations / peak;
     const double floor = moving > computing ? moving : computing;
-    printf("%-28s %7d %12.2f %12.2f %11.2f\n", name, td_threads(),
+    printf("%-28s %7d %12.3f %12.2f %11.2f\n", name, td_threads(),
            1e6 * took, 1e6 * floor, floor / took);
     fflush(stdout);
     return true;
