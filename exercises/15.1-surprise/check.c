@@ -1,43 +1,83 @@
-/* Losses of single rows, in float64, against values worked out by hand. */
+/* Losses of probabilities and their derivatives, in float64, against loops. */
 #include "check.h"
 
-enum { CLASSES = 3 };
-static const char *formula = "sum over q[c] != 0 of q[c] * (m - x[c] + ln(1 + r))";
+enum { MOST = 24 };
+static const char *formula = "loss = -(sum over classes of q[c] * log p[c]), where 0 * -inf = 0";
 
-/* The loss of one row over `unit`, so that tiny ones are compared in full. */
-static void check_row(const char *what, const double *scores, int64_t label, const double *weight, double smoothing,
-                      double expected)
+/* Losses of n examples, c classes and k places each, and what the derivatives of their sum should be. */
+static void expect(int n, int c, int k, const double *x, const double *q, double *loss, double *by_x, double *by_q)
 {
-    const td_tensor_options wide = { .dtype = TD_FLOAT64 }, whole = { .dtype = TD_INT64 };
+    for (int s = 0; s < n * k; s++) {
+        const int at = s / k * c * k + s % k;
+        double top = -INFINITY, sum = 0, mass = 0;
+        for (int i = 0; i < c; i++)
+            top = x[at + i * k] <= top ? top : x[at + i * k];
+        for (int i = 0; i < c; i++)
+            sum += exp(x[at + i * k] - top), mass += q[at + i * k];
+        loss[s] = 0;
+        for (int i = 0; i < c; i++) {
+            const double log_p = x[at + i * k] - top - log(sum), mine = q[at + i * k];
+            const bool counts = mine != 0 || log_p != -INFINITY;
+            loss[s] -= counts ? mine * log_p : 0;
+            by_x[at + i * k] = mass * exp(log_p) - mine;
+            by_q[at + i * k] = counts ? -log_p : 0;
+        }
+    }
+}
+
+static void compare(const char *what, const td_tensor *got, const double *expected, int n)
+{
+    if (!got)
+        check_wrong("  %s: there is none", what);
+    for (int i = 0; i < n; i++) {
+        const double y = ((const double *)td_data(got))[i];
+        if (!check_is_close(y, expected[i], 1e-13))
+            check_wrong("  %s %d\n  expected  %.15g\n  got       %.15g", what, i, expected[i], y);
+    }
+}
+
+static void check(const char *what, td_dims shape, const double *x, const double *q)
+{
+    const td_tensor_options wide = { .dtype = TD_FLOAT64 };
+    const int n = (int)shape.at[0], c = (int)shape.at[1], k = shape.count > 2 ? (int)shape.at[2] : 1;
+    double loss[MOST], by_x[MOST], by_q[MOST];
+    expect(n, c, k, x, q, loss, by_x, by_q);
     check_case(what, formula);
     td_scope_begin();
-    td_tensor *loss = td_cross_entropy(td_from_data(scores, TD_DIMS(1, CLASSES), wide),
-        td_from_data(&label, TD_DIMS(1), whole), (td_cross_entropy_options){
-            .weight = weight ? td_from_data(weight, TD_DIMS(CLASSES), wide) : NULL,
-            .reduction = TD_LOSS_SUM, .label_smoothing = smoothing });
+    td_tensor *scores = td_set_requires_grad(td_from_data(x, shape, wide), true);
+    td_tensor *masses = td_set_requires_grad(td_from_data(q, shape, wide), true);
+    td_tensor *got = td_cross_entropy(scores, masses, (td_cross_entropy_options){ .reduction = TD_LOSS_NONE });
     check_no_error();
-    const double got = *(double *)td_data(loss);
-    if (isfinite(expected) ? !(fabs(got - expected) <= 1e-14 * fabs(expected)) : !check_is_close(got, expected, 0))
-        check_wrong("  expected  %.15g\n  got       %.15g", expected, got);
+    if (td_rank(got) != shape.count - 1 || td_numel(got) != n * k)
+        check_wrong("  the result has %d dimensions and %d elements\n  expected  %d dimensions and %d elements", td_rank(got),
+                    (int)td_numel(got), shape.count - 1, n * k);
+    compare("loss", got, loss, n * k);
+    td_backward(td_sum(got, (td_reduce_options){ 0 }), (td_backward_options){ 0 });
+    check_no_error();
+    bool finite = true;
+    for (int i = 0; i < n * k; i++)
+        finite = finite && isfinite(loss[i]);
+    if (finite) {
+        compare("derivative by score", td_grad_of(scores), by_x, n * c * k);
+        compare("derivative by mass", td_grad_of(masses), by_q, n * c * k);
+    }
     td_scope_end();
 }
 
 int main(void)
 {
-    const double plain[] = { 2, 1, 0 }, sure[] = { 40, 0, -1 }, large[] = { 1e15, 1e15, 0 };
-    const double masked[] = { 1, -INFINITY, 0 }, weight[] = { 1, 3, 0.5 };
-    check_row("scores (2, 1, 0), the first is true", plain, 0, NULL, 0, log(1 + exp(-1) + exp(-2)));
-    check_row("scores (2, 1, 0), the last is true", plain, 2, NULL, 0, 2 + log(1 + exp(-1) + exp(-2)));
-    check_row("large scores: (1e15, 1e15, 0), the second is true", large, 1, NULL, 0, log(2));
-    check_row("nearly sure: scores (40, 0, -1), the first is true", sure, 0, NULL, 0, exp(-40) + exp(-41));
-    check_row("a class that is ruled out: scores (1, -inf, 0), the first is true", masked, 0, NULL, 0, log(1 + exp(-1)));
-    check_row("weights (1, 3, 0.5), the second is true", plain, 1, weight, 0, 3 * (1 + log(1 + exp(-1) + exp(-2))));
-    check_row("smoothed labels: 0.1 is shared by all three classes", plain, 0, NULL, 0.1,
-              0.1 / 3 * (0 + 1 + 2) + log(1 + exp(-1) + exp(-2)));
-    const double unseen[] = { 1, -INFINITY, NAN }, negative[] = { 1, -3, 0.5 };
-    check_row("the true class is ruled out: scores (1, -inf, 0), the second is true", masked, 1, NULL, 0, INFINITY);
-    check_row("a score that is not a number, of a class without mass", unseen, 0, NULL, 0, NAN);
-    check_row("a negative weight: (1, -3, 0.5), the second is true", plain, 1, negative, 0,
-              -3 * (1 + log(1 + exp(-1) + exp(-2))));
+    const double two[] = { 2, 1, 0.5, 3 }, sure[] = { 1, 0, 0.25, 0.75 };
+    check("two classes", TD_DIMS(2, 2), two, sure);
+    const double masked[] = { 1, -INFINITY, 0 }, first[] = { 1, 0, 0 }, second[] = { 0.5, 0.5, 0 };
+    check("a class that is ruled out: scores (1, -inf, 0), the first is true", TD_DIMS(1, 3), masked, first);
+    check("the true class is ruled out: scores (1, -inf, 0), half of the mass on the second", TD_DIMS(1, 3), masked, second);
+    const double unseen[] = { 1, 2, NAN };
+    check("a score that is not a number, of a class without mass", TD_DIMS(1, 3), unseen, first);
+    const double plain[] = { 2, 1, 0 }, negative[] = { 1, -3, 0.5 };
+    check("a negative mass: (1, -3, 0.5)", TD_DIMS(1, 3), plain, negative);
+    double pixels[MOST], shares[MOST];
+    for (int i = 0; i < MOST; i++)
+        pixels[i] = (i * 7 % 11) / 4.0, shares[i] = (i * 5 % 13) / 8.0;
+    check("images of four pixels with masses at each", TD_DIMS(2, 3, 4), pixels, shares);
     return check_end();
 }
