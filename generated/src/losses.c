@@ -221,7 +221,7 @@ static void read_row(const entropy *e, int64_t s, row *r)
 /* losses: function row_loss */
 static double row_loss(const entropy *e, const row *r)
 {
-    /* 15.1-surprise: exercise 15.1 */
+    /* surprise: exercise surprise */
     double loss = 0;
     for (int64_t c = 0; c < e->classes; c++)
         if (r->q[c] != 0)
