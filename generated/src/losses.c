@@ -199,7 +199,7 @@ static td_tensor *of_labels(const entropy *e, td_tensor *logs)
 /* losses: function surprise */
 static td_tensor *surprise(td_tensor *logs, td_tensor *q, int dim)
 {
-    /* 15.1-surprise: exercise 15.1 */
+    /* surprise: exercise surprise */
     td_tensor *counts = td_logical_or(td_ne_scalar(q, td_int(0)),
                             td_ne_scalar(logs, td_float(-INFINITY)));
     td_tensor *charged = td_where_scalar(counts, logs, td_float(0));
