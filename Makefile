@@ -43,7 +43,7 @@ V       ?= 0
 
 # What the targets below set for themselves (KEEP=1 tangles past errors) -----
 
-CHAPTERS  ?= $(sort $(wildcard chapters/*.nw exercises/*/answer.nw))
+CHAPTERS  ?= $(sort $(wildcard chapters/*/*.nw exercises/*/answer.nw))
 GENERATED ?= generated
 TANGLED   ?= $(BUILD)/tangled.mk
 UPTO      :=
@@ -124,8 +124,8 @@ FORCE:
 
 # Library -------------------------------------------------------------------
 
-SOURCES := $(filter-out %-kernels.c,$(wildcard $(GENERATED)/src/*.c))
-KERNELS := $(wildcard $(GENERATED)/src/*-kernels.c)
+SOURCES := $(wildcard $(GENERATED)/src/*/*.c)
+KERNELS := $(wildcard $(GENERATED)/src/ops/kernels/*.c)
 HEADERS := $(wildcard $(GENERATED)/include/treadle/*.h)
 OBJECTS := $(SOURCES:$(GENERATED)/src/%.c=$(BUILD)/obj/%.o) \
            $(foreach isa,$(ISAS),$(KERNELS:$(GENERATED)/src/%.c=$(BUILD)/obj/%.$(isa).o))
@@ -360,14 +360,14 @@ quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) --headers $(HEADERS)
 
-# One directory serves all prefixes, so that going from N to N+1 recompiles
+# One directory serves all prefixes, so that going from one to the next recompiles
 # only what chapter N+1 changes.
 .PHONY: prefix
 prefix:
-	@[ -n "$(N)" ] || { echo "usage: make prefix N=09"; exit 2; }
+	@[ -n "$(TO)" ] || { echo "usage: make prefix TO=graph"; exit 2; }
 	@rm -f $(BUILD)/prefix/tangled.mk
 	@+$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/prefix TANGLED=$(BUILD)/prefix/tangled.mk \
-	  GENERATED=$(BUILD)/prefix/generated UPTO=$(N) OPT=-O1 quick-test
+	  GENERATED=$(BUILD)/prefix/generated UPTO=$(TO) OPT=-O1 quick-test
 
 # gdb, the sanitizers and gcov then speak of chapters/NN-name.nw:line.
 in_lines = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(BUILD)/$(1)/tangled.mk \

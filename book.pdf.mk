@@ -7,16 +7,16 @@
 # student's own work, as far as it passes, in place of the answers.
 
 BOOK        := build/book
-BOOK_INPUTS := $(wildcard chapters/*.nw chapters/*.tex chapters/*.sty chapters/*.bib exercises/*/card.nw exercises/*/answer.nw) \
+BOOK_INPUTS := $(wildcard chapters/*/*.nw chapters/*.tex chapters/*.sty chapters/*.bib exercises/*/card.nw exercises/*/answer.nw) \
                $(wildcard figures/*.tex figures/data/*.csv figures/transcripts/*.txt)
 BOOK_DATE   := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
 # $(1) the PDF, $(2) a directory build/NAME, $(3) what stands in the holes
 define weave_book
 @mkdir -p $(2)
-@echo "  WEAVE  $(words $(wildcard chapters/*.nw)) chapters"
-@loom/weave $(2) $(sort $(wildcard chapters/*.nw)) $(3)
-@loom/prefixes $(2)/prefixes.tex $(sort $(wildcard chapters/*.nw))
+@echo "  WEAVE  $(words $(wildcard chapters/*/*.nw)) chapters"
+@loom/weave $(2) $(sort $(wildcard chapters/*/*.nw)) $(3)
+@loom/prefixes $(2)/prefixes.tex $(sort $(wildcard chapters/*/*.nw))
 @ln -sfn ../../figures $(2)/figures
 @echo "  LATEX  $(1) (log: $(2)/book.log)"
 @cd $(2) && SOURCE_DATE_EPOCH=$(BOOK_DATE) FORCE_SOURCE_DATE=1 \

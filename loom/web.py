@@ -8,7 +8,7 @@ from pathlib import Path
 
 NOWEB = Path(os.environ.get("NOWEB", "/usr/lib/noweb"))
 EXPECTED_ROOTS = re.compile(r"""
-    include/treadle/[a-z0-9_]+\.h | src/[a-z0-9_-]+\.(c|h|inc)
+    include/treadle/[a-z0-9_]+\.h | src/(core|ops|ops/kernels|grad|compiler|nn)/[a-z0-9_-]+\.(c|h|inc)
   | cuda/[a-z0-9_-]+\.(cu|cuh|cc|c|h|inc)
   | python/[a-z0-9_-]+\.(c|h|inc) | python/treadle/([a-z0-9_]+/)*([a-z0-9_]+\.pyi?|py\.typed)
   | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
@@ -16,25 +16,34 @@ EXPECTED_ROOTS = re.compile(r"""
 
 
 def slug_of(path):
-    """chapters/04-tensors.nw -> tensors; exercises/tanh/answer.nw -> tanh"""
+    """chapters/1-tensors/05-tensors.nw -> tensors; exercises/tanh/answer.nw -> tanh"""
     if path.parent.parent.name == "exercises":
         return path.parent.name
-    return re.sub(r"^\d+[a-z]?-", "", path.stem)
+    return re.sub(r"^\d+-", "", path.stem)
 
 
 def number_of(path):
-    """The chapter's number, or None for what is not a chapter.
-
-    A long chapter is continued in files of their own: 04-tensors.nw, then
-    04b-operators.nw.  They are printed as chapters 4 and 4b and are one prefix.
-    """
-    m = re.match(r"(\d+)[a-z]?-", path.name)
+    """The chapter's place in the order of dependency, or None for what is not a chapter."""
+    m = re.match(r"(\d+)-", path.name)
     return int(m.group(1)) if m else None
 
 
+def head_of(path):
+    """{"volume": "story", ...}: what the first lines of a chapter say of it, each `% word: value`."""
+    with open(path, encoding="utf-8") as file:
+        return dict(m.groups() for line in [file.readline() for _ in range(6)] if (m := re.match(r"% ([a-z]+): (.*)$", line)))
+
+
 def prefix(files, last):
-    """The chapters with a number up to `last`, and the answers that they use."""
-    kept = [p for p in files if number_of(p) is not None and number_of(p) <= last]
+    """The chapters up to the one called `last`, with those that continue it, and the answers that they use."""
+    chapters = sorted((p for p in files if number_of(p) is not None), key=number_of)
+    slugs = [slug_of(p) for p in chapters]
+    if last not in slugs:
+        sys.exit(f"loom: no chapter is called {last!r}; there are {' '.join(slugs)}")
+    end = slugs.index(last) + 1
+    while end < len(chapters) and "continues" in head_of(chapters[end]):
+        end += 1
+    kept = chapters[:end]
     used = set(re.findall(r"(?m)^\s*<<exercise ([\w-]+)>>$", "\n".join(p.read_text(encoding="utf-8") for p in kept)))
     return [p for p in files if p in kept or p.parent.parent.name == "exercises" and p.parent.name in used]
 
@@ -183,8 +192,8 @@ def needs_of(line):
 
 
 def read_collectors(files):
-    path = files[0].parent / "collectors"
-    if not path.exists():
+    path = next((up / "collectors" for up in files[0].parents if (up / "collectors").exists()), None)
+    if not path:
         return set()
     lines = path.read_text(encoding="utf-8").splitlines()
     return {line.strip().removeprefix("<<").removesuffix(">>") for line in lines
