@@ -8,6 +8,7 @@ or leave anything alive.  Each scenario runs in a process of its own, so that a 
 import faulthandler
 import gc
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -220,6 +221,33 @@ def gradient_is_retained_and_read_during_passes():
 def recording_is_switched_during_passes():
     p, q = leaf(), leaf()
     together(lambda: (p * q * 2).sum().backward(), lambda: q.requires_grad_(not q.requires_grad), rounds=1000)
+
+
+@scenario
+def weak_references_are_followed_while_a_pass_frees_their_tensors():
+    """The pass drops the last handle of y without the interpreter's lock; y goes on with all it had."""
+    w, c, refs, taken, seen = leaf(), leaf(), queue.Queue(), threading.Semaphore(0), []
+
+    def free():
+        y = w * 1
+        z = (y * c).sum()
+        refs.put(weakref.ref(y))
+        del y
+        taken.acquire(timeout=10)
+        td.autograd.grad(z, c)
+
+    def follow():
+        y = refs.get(timeout=10)()
+        taken.release()
+        time.sleep(len(seen) % 5 * 1e-5)
+        total = y.sum()
+        time.sleep(1e-4)                    # two passes over w * 1 are refused
+        try:
+            seen.append(td.autograd.grad(total, w)[0].tolist())
+        except RuntimeError as error:
+            assert "another backward pass" in str(error)
+    together(free, follow, rounds=1000)
+    assert seen and all(g == [1.0] * 7 for g in seen)
 
 
 # --- readers ----------------------------------------------------------------------------
