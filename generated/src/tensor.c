@@ -60,13 +60,13 @@ void td_storage_release(td_storage *s)
 static void tensor_destroy(void *object)
 {
     td_tensor *x = object;
+    /* python: ask who knows a dying tensor */
+    td_free_context(x->drop_companion, x->companion);
     /* graph: release the fields of td_tensor */
     void td_forget_graph(td_tensor *);
     td_forget_graph(x);
     /* in-place: release the fields of td_tensor */
     td_release(x->base);
-    /* python: release the fields of td_tensor */
-    td_free_context(x->drop_companion, x->companion);
     td_storage_release(x->storage);
 }
 
