@@ -331,7 +331,7 @@ row-programs: python $(BUILD)/libtreadle_emulate.so $(patsubst %,$(BUILD)/tests/
 PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
 test: test-programs python asan-programs tsan-programs row $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
-	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove) \
+	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove-changed) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(C_TESTS)) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))

@@ -16,7 +16,7 @@ EXPECTED_ROOTS = re.compile(r"""
 
 
 def slug_of(path):
-    """chapters/04-tensors.nw -> tensors; exercises/7.2-tanh/answer.nw -> 7.2-tanh"""
+    """chapters/04-tensors.nw -> tensors; exercises/tanh/answer.nw -> tanh"""
     if path.parent.parent.name == "exercises":
         return path.parent.name
     return re.sub(r"^\d+[a-z]?-", "", path.stem)
@@ -27,11 +27,16 @@ def number_of(path):
 
     A long chapter is continued in files of their own: 04-tensors.nw, then
     04b-operators.nw.  They are printed as chapters 4 and 4b and are one prefix.
-    So is the answer of an exercise, exercises/4.1-broadcast/answer.nw.
     """
-    exercise = path.parent.parent.name == "exercises"
-    m = re.match(r"(\d+)\.", path.parent.name) if exercise else re.match(r"(\d+)[a-z]?-", path.name)
+    m = re.match(r"(\d+)[a-z]?-", path.name)
     return int(m.group(1)) if m else None
+
+
+def prefix(files, last):
+    """The chapters with a number up to `last`, and the answers that they use."""
+    kept = [p for p in files if number_of(p) is not None and number_of(p) <= last]
+    used = set(re.findall(r"(?m)^\s*<<exercise ([\w-]+)>>$", "\n".join(p.read_text(encoding="utf-8") for p in kept)))
+    return [p for p in files if p in kept or p.parent.parent.name == "exercises" and p.parent.name in used]
 
 
 class Definition:
@@ -122,7 +127,7 @@ class Web:
             if len(slugs) > 1 and name not in self.collectors:
                 self.error(definitions[-1].where(), name, f"<<{name}>> is defined in {', '.join(slugs)} "
                            "but is not in chapters/collectors")
-            if len(definitions) > 1 and re.match(r"exercise \d", name):
+            if len(definitions) > 1 and name.startswith("exercise "):
                 self.error(definitions[-1].where(), name, f"<<{name}>> has two definitions, the first at {first.where()}")
         for name, uses in self.used_by.items():
             for user, line, _, define in uses:

@@ -115,7 +115,7 @@ __global__ void transpose_by(float *out, const float *in, int rows,
     TD_SHARED(float, tile, [32][32 + PAD]);
     const int tx = (int)threadIdx.x, ty = (int)threadIdx.y;
     const int top = 32 * (int)blockIdx.x;
-    /* 26.1-tile: exercise 26.1 */
+    /* tile: exercise tile */
     for (int left = 0; left < columns; left += 32) {
         for (int k = ty; k < 32; k += 8)
             if (top + k < rows && left + tx < columns)

@@ -24,7 +24,7 @@ bool checked(const char *what, cudaError_t error);
 bool unsupported(const td_task *task);
 
 /* kernels: codes of faults */
-enum fault { FAULT_NONE, FAULT_LABEL, FAULT_INDEX };
+enum fault { FAULT_NONE, FAULT_INDEX };
 inline size_t size_of(td_dtype dtype)
 {
     static const uint8_t size[] = { 0, 4, 8, 8, 4, 1, 1, 2, 2, 1, 2 };
@@ -176,8 +176,6 @@ bool as_type(const td_task *task, td_array *a, td_dtype dtype,
 bool run_fold(const td_task *task);
 bool run_find(const td_task *task);
 bool run_exponentials(const td_task *task);
-bool run_entropy(const td_task *task);
-bool run_entropy_backward(const td_task *task);
 bool run_sgd(const td_task *task);
 bool run_pick(const td_task *task);
 bool run_gather(const td_task *task);

@@ -226,7 +226,6 @@ int *fault_of(int device)               /* for kernels to write */
 
 static const struct { const char *operation, *text; } faults[] = {
     { "", "" },
-    { "cross_entropy", "a target is not one of the classes" },
     { "index_select", "an index is out of range" },
 };
 
@@ -295,8 +294,6 @@ static const struct {
     { "max_dim", run_find }, { "min_dim", run_find },
     { "softmax", run_exponentials }, { "logsumexp", run_exponentials },
     { "log_softmax", run_exponentials },
-    { "cross_entropy", run_entropy },
-    { "cross_entropy_backward", run_entropy_backward },
     { "sgd_step_", run_sgd, true }, { "index_select", run_pick },
     { "index_add", run_gather },
     /* cuda-gemm: tasks of the plug-in */

@@ -196,7 +196,7 @@ static td_tensor *as_rows(td_tensor *x)
 bool linear_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
-    /* 11.1-linear: exercise 11.1 */
+    /* linear: exercise linear */
     if (td_needs(b, 0))
         b->grad_in[0] = td_matmul(g, td_saved_input(b, 1));
     if (td_needs(b, 1))

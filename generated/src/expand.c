@@ -7,26 +7,6 @@
 #include "lower.h"
 #include "optimisers.h"
 
-/* fusion: kernel check_labels_kernel */
-bool check_labels_kernel(td_call *call)
-{
-    td_tensor *t = call->in[0].as.tensor;
-    const int64_t classes = td_v_get_int(&call->attr[0], 0);
-    const int64_t ignored = td_v_get_int(&call->attr[1], -100);
-    if (t->rank != 1 || t->dtype != TD_INT64)
-        return td_fail(TD_ERROR_TYPE, "check_labels",
-                       "the target must be an int64 vector");
-    const int64_t *y = td_at(t);
-    for (int64_t i = 0; td_on_host(t) && i < t->shape[0]; i++) {
-        const int64_t label = y[i * t->strides[0]];
-        if (label != ignored && (label < 0 || label >= classes))
-            return td_fail(TD_ERROR_INDEX, "cross_entropy", "target %"
-                PRId64 " at position %" PRId64 " is not one of %" PRId64
-                " classes", label, i, classes);
-    }
-    return td_return(call, td_tensor_alias(t));
-}
-
 /* fusion: functions that expand */
 static td_tensor *over(int op, td_tensor *x, int dim, bool keepdim)
 {
@@ -115,68 +95,6 @@ static bool expand_adaptive(const td_ir_step *s, td_tensor **at)
             at[s->out[n++]] = out[i];
     return true;
 }
-typedef struct {
-    td_tensor *x, *at_label, *counts;   /* [n, c], bool [n, c], [n] */
-    double samples;
-} entropy_parts;
-
-static bool take_apart(const td_ir_step *s, td_tensor **at, int first,
-                       entropy_parts *e)
-{
-    td_tensor *x = at[s->in[first].value];
-    td_tensor *t = at[s->in[first + 1].value];
-    const int64_t ignored = td_v_get_int(&s->attr[0], -100);
-    if (x->rank != 2 || t->rank != 1 || t->dtype != TD_INT64
-        || s->in[first + 2].kind == TD_TENSOR
-        || td_v_double(&s->attr[2]) != 0)
-        return false;
-    const td_value in = td_v_tensor(t), attr[] = {
-        td_v_int(x->shape[1]), td_v_int(ignored)
-    };
-    t = td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2, attr);
-    td_tensor *counts = td_ne_scalar(t, td_int(ignored));
-    t = td_where_scalar(counts, t, td_int(-1));
-    e->x = x;
-    e->at_label = td_eq(td_unsqueeze(t, 1), td_arange(td_int(0),
-        td_int(x->shape[1]), td_int(1), (td_tensor_options){ 0 }));
-    e->counts = td_to(counts, x->dtype);
-    return !td_failed();
-}
-static td_tensor *total(td_tensor *x)
-{
-    return td_sum(x, (td_reduce_options){ 0 });
-}
-
-static bool expand_entropy(const td_ir_step *s, td_tensor **at)
-{
-    entropy_parts e;
-    const char *reduction = s->attr[1].as.string;
-    if (!take_apart(s, at, 0, &e))
-        return false;
-    td_tensor *picked = td_where_scalar(e.at_label,
-        td_neg(log_probabilities(e.x, 1)), td_float(0));
-    td_tensor *loss = over(TD_OP_sum, picked, 1, false);
-    if (strcmp(reduction, "none") != 0)
-        loss = total(loss);
-    if (strcmp(reduction, "mean") == 0)
-        loss = td_div(loss, total(e.counts));
-    return (at[s->out[0]] = loss) != NULL;
-}
-
-static bool expand_entropy_backward(const td_ir_step *s, td_tensor **at)
-{
-    entropy_parts e;
-    td_tensor *g = at[s->in[0].value];
-    if (!take_apart(s, at, 1, &e))
-        return false;
-    td_tensor *slope = td_sub(td_exp(log_probabilities(e.x, 1)),
-                              td_to(e.at_label, e.x->dtype));
-    td_tensor *scale = td_mul(e.counts, g);
-    if (strcmp(s->attr[1].as.string, "mean") == 0)
-        scale = td_div(scale, total(e.counts));
-    at[s->out[0]] = td_mul(slope, td_unsqueeze(scale, 1));
-    return at[s->out[0]] != NULL;
-}
 static bool expand_soft(const td_ir_step *s, td_tensor **at)
 {
     td_tensor *x = at[s->in[0].value];
@@ -199,9 +117,6 @@ static bool expand_step(const td_ir_step *s, td_tensor **at)
     case TD_OP_sum_to_size: return expand_sum_to_size(s, at);
     case TD_OP_softmax:
     case TD_OP_log_softmax: return expand_soft(s, at);
-    case TD_OP_cross_entropy: return expand_entropy(s, at);
-    case TD_OP_cross_entropy_backward:
-        return expand_entropy_backward(s, at);
     case TD_OP_sgd_step_: return expand_sgd(s, at);
     case TD_OP_adam_step_:
     case TD_OP_rmsprop_step_:

@@ -79,7 +79,7 @@ static bool joins(const td_frame *f, int d)
 /* elementwise: function td_frame_collapse */
 void td_frame_collapse(td_frame *f)
 {
-    /* 5.1-collapse: exercise 5.1 */
+    /* collapse: exercise collapse */
     int kept = 0;
     for (int d = 0; d < f->rank; d++)
         if (f->shape[d] != 1)

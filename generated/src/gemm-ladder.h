@@ -39,7 +39,7 @@ static inline void rung_2(int64_t m, int64_t n, int64_t k,
                           const float *a, const float *b, float *c)
 {
     memset(c, 0, (size_t)(m * n) * sizeof *c);
-    /* 7.1-blocks: exercise 7.1 */
+    /* blocks: exercise blocks */
     for (int64_t p0 = 0; p0 < k; p0 += RUNG_DEPTH)
         for (int64_t j0 = 0; j0 < n; j0 += RUNG_WIDTH) {
             const int64_t p1 = p0 + RUNG_DEPTH < k ? p0 + RUNG_DEPTH : k;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "losses": edit that, not this file. */
-#include "autograd.h"
 #include "composite.h"
 #include "device.h"
 #include "formula.h"
-#include "parallel.h"
 #include "reductions.h"
 #include <treadle/treadle.h>
 #include <inttypes.h>
@@ -13,54 +11,15 @@
 /* losses: struct entropy */
 typedef struct {
     const char *op;              /* whose errors these are */
-    const td_tensor *x, *target;
-    double *weight;              /* [classes] as doubles, or NULL */
+    td_tensor *x, *target;
+    td_tensor *weight;           /* [classes], or NULL */
     td_loss_reduction reduction;
-    int64_t ignored;
+    int64_t ignored, classes;
     double smoothing;
     bool soft;                   /* the target holds probabilities */
     int dim;                     /* of the classes */
-    int64_t classes, samples;
-    double divisor;              /* of the mean; 1 otherwise */
-    const td_tensor *gradient;   /* of the loss, in the backward pass */
-    double *losses;              /* [samples], in the forward pass */
-    td_tensor *out;
 } entropy;
-/* losses: struct row */
-typedef struct {
-    double *x, *q;               /* [classes]: scores and masses */
-    int64_t best;                /* the class of the largest score */
-    double mass, top, rest;      /* Q, m, exponentials of the others */
-} row;
-/* losses: struct loss_call */
-typedef struct {
-    td_tensor *x, *target, *weight;
-    const td_value *attr;
-    bool soft, mean, each;
-    int dim;
-    double smoothing;
-} loss_call;
 /* losses: functions that check a loss */
-/* losses: function sample_offset */
-/* Offset of sample s, counting every dimension of t but `skipped`. */
-static int64_t sample_offset(const td_tensor *t, int skipped, int64_t s)
-{
-    int64_t offset = 0;
-    for (int d = t->rank - 1; d >= 0; d--)
-        if (d != skipped) {
-            offset += s % t->shape[d] * t->strides[d];
-            s /= t->shape[d];
-        }
-    return offset;
-}
-/* losses: function label_of */
-static int64_t label_of(const entropy *e, int64_t s)
-{
-    const int64_t at = sample_offset(e->target, -1, s);
-    return e->target->dtype == TD_UINT8
-        ? ((const uint8_t *)td_at(e->target))[at]
-        : ((const int64_t *)td_at(e->target))[at];
-}
 /* losses: function check_scores */
 static bool check_scores(entropy *e)
 {
@@ -74,9 +33,6 @@ static bool check_scores(entropy *e)
                        "input must have a dimension of classes");
     e->dim = e->x->rank == 1 ? 0 : 1;
     e->classes = e->x->shape[e->dim];
-    e->samples = 1;
-    for (int d = 0; d < e->x->rank; d++)
-        e->samples *= d == e->dim ? 1 : e->x->shape[d];
     return true;
 }
 /* losses: function mismatch */
@@ -102,21 +58,13 @@ static bool check_target(entropy *e)
             same = t->shape[k++] == x->shape[d];
     return same || mismatch(e);
 }
-/* losses: function read_weight */
-static bool read_weight(entropy *e, const td_tensor *w)
+/* losses: function check_weight */
+static bool check_weight(const entropy *e)
 {
-    if (!w)
-        return true;
-    if (w->rank != 1 || w->shape[0] != e->classes)
-        return td_fail(TD_ERROR_RUNTIME, e->op, "weight must hold %"
-            PRId64 " numbers, one a class", e->classes);
-    if (!td_on_host(w))
-        return true;
-    e->weight = td_alloc_array((size_t)e->classes, sizeof *e->weight);
-    if (e->weight)
-        td_convert(TD_FLOAT64, e->weight, 1, w->dtype, td_at(w),
-                   w->strides[0], e->classes);
-    return e->weight;
+    const td_tensor *w = e->weight;
+    return !w || (w->rank == 1 && w->shape[0] == e->classes)
+        || td_fail(TD_ERROR_RUNTIME, e->op, "weight must hold %"
+                   PRId64 " numbers, one a class", e->classes);
 }
 /* losses: function read_reduction */
 static const char *const reductions[] = { "mean", "sum", "none" };
@@ -134,402 +82,149 @@ static bool read_reduction(const char *op, const td_value *v,
         "reduction '%s' is not mean, sum or none", word);
 }
 /* losses: function read_attributes */
-static bool read_attributes(entropy *e, const td_value *attr)
+static bool read_attributes(entropy *e, const td_call *call)
 {
-    e->ignored = td_v_get_int(&attr[0], -100);
-    e->smoothing = td_v_double(&attr[2]);
+    e->ignored = td_number(call, 0, -100);
+    e->smoothing = call->n_attr > 2 ? td_v_double(&call->attr[2]) : 0;
     if (!(e->smoothing >= 0 && e->smoothing <= 1))
         return td_fail(TD_ERROR_VALUE, e->op,
             "label_smoothing %g is not between 0 and 1", e->smoothing);
     if (e->soft && e->ignored >= 0)
         return td_fail(TD_ERROR_VALUE, e->op, "ignore_index has no "
                        "meaning for probabilities");
-    return read_reduction(e->op, &attr[1], &e->reduction);
-}
-/* losses: function check_labels */
-static bool check_labels(entropy *e)
-{
-    double total = 0;
-    if (!td_on_host(e->x))
-        return true;
-    for (int64_t s = 0; s < e->samples && !e->soft; s++) {
-        const int64_t y = label_of(e, s);
-        if (y == e->ignored)
-            continue;
-        if (y < 0 || y >= e->classes)
-            return td_fail(TD_ERROR_INDEX, e->op, "target %" PRId64
-                " at position %" PRId64 " is not one of %" PRId64
-                " classes", y, s, e->classes);
-        total += e->weight ? e->weight[y] : 1;
-    }
-    if (e->reduction == TD_LOSS_MEAN)
-        e->divisor = e->soft ? (double)e->samples : total;
-    return true;
+    return read_reduction(e->op, &call->attr[1], &e->reduction);
 }
 /* losses: function prepare */
-static bool prepare(entropy *e, const char *op, const td_value *in,
-                    const td_value *attr)
+static bool prepare(entropy *e, const td_call *call)
 {
-    *e = (entropy){ .op = op, .x = in[0].as.tensor,
-                    .target = in[1].as.tensor, .divisor = 1 };
-    return check_scores(e) && check_target(e)
-        && read_attributes(e, attr)
-        && read_weight(e, in[2].kind == TD_TENSOR ? in[2].as.tensor
-                                                  : NULL)
-        && check_labels(e);
+    *e = (entropy){ .op = call->op->name, .x = td_input(call, 0),
+        .target = td_input(call, 1),
+        .weight = call->in[2].kind == TD_TENSOR ? td_input(call, 2)
+                                                : NULL };
+    return check_scores(e) && check_target(e) && check_weight(e)
+        && read_attributes(e, call);
 }
-/* losses: functions that compute rows */
-/* losses: function read_masses */
-static void read_masses(const entropy *e, int64_t s, row *r)
+/* losses: kernel check_labels_kernel */
+bool check_labels_kernel(td_call *call)
 {
-    const int64_t n = e->classes;
-    const double spread = e->smoothing / (double)n;
-    const int64_t y = e->soft ? -1 : label_of(e, s);
-    r->mass = 0;
-    if (e->soft)
-        /* losses: gather the row of probabilities */
-        td_convert(TD_FLOAT64, r->q, 1, e->target->dtype,
-            (const char *)td_at(e->target)
-            + sample_offset(e->target, e->dim, s)
-            * (int64_t)td_dtype_size(e->target->dtype),
-            e->target->strides[e->dim], n);
-    for (int64_t c = 0; c < n; c++) {
-        const double t = e->soft ? r->q[c] : c == y;
-        const double q = t * (1 - e->smoothing) + spread;
-        const bool counts = e->soft || y != e->ignored;
-        r->q[c] = !counts ? 0 : e->weight ? e->weight[c] * q : q;
-        r->mass += r->q[c];
+    td_tensor *t = call->in[0].as.tensor;
+    const int64_t classes = td_v_get_int(&call->attr[0], 0);
+    const int64_t ignored = td_v_get_int(&call->attr[1], -100);
+    bool good = t->dtype == TD_INT64
+        || td_fail(TD_ERROR_TYPE, "check_labels",
+                   "the target must be int64");
+    td_scope_begin();
+    td_tensor *line = td_contiguous(t);
+    /* losses: compare each label of line with the classes */
+    for (int64_t i = 0; line && good && td_on_host(line)
+                        && i < td_numel(line); i++) {
+        const int64_t y = ((const int64_t *)td_at(line))[i];
+        good = y == ignored || (y >= 0 && y < classes)
+            || td_fail(TD_ERROR_INDEX, "cross_entropy", "target %" PRId64
+                       " at position %" PRId64 " is not one of %" PRId64
+                       " classes", y, i, classes);
     }
+    td_scope_end();
+    return good && td_return(call, td_tensor_alias(t));
 }
-/* losses: function read_row */
-static void read_row(const entropy *e, int64_t s, row *r)
+/* losses: function reduced */
+static td_tensor *total(td_tensor *x)
 {
-    const size_t size = td_dtype_size(e->x->dtype);
-    const char *from = (const char *)td_at(e->x)
-        + sample_offset(e->x, e->dim, s) * (int64_t)size;
-    td_convert(TD_FLOAT64, r->x, 1, e->x->dtype, from,
-               e->x->strides[e->dim], e->classes);
-    read_masses(e, s, r);
-    r->top = -INFINITY, r->best = 0, r->rest = 0;
-    for (int64_t c = 0; c < e->classes; c++)
-        if (!(r->x[c] <= r->top))
-            r->top = r->x[r->best = c];
-    for (int64_t c = 0; c < e->classes; c++)
-        if (c != r->best)
-            r->rest += exp(r->x[c] - r->top);
-}
-/* losses: function row_loss */
-static double row_loss(const entropy *e, const row *r)
-{
-    /* 15.1-surprise: exercise 15.1 */
-    double loss = 0;
-    for (int64_t c = 0; c < e->classes; c++)
-        if (r->q[c] != 0)
-            loss += r->q[c] * (r->top - r->x[c] + log1p(r->rest));
-    return loss;
-}
-/* losses: function for_each_row */
-/* One thread's row buffers. */
-static bool new_row(const entropy *e, row *r)
-{
-    r->x = td_scratch(2 * (size_t)e->classes * sizeof *r->x + 1);
-    r->q = r->x + e->classes;
-    return r->x;
-}
-static int64_t rows_at_a_time(const entropy *e)
-{
-    return 1 + 2048 / (e->classes + 1);
-}
-/* losses: function forward_rows */
-static bool forward_rows(void *context, int64_t begin, int64_t end,
-                         int worker)
-{
-    (void)worker;
-    const entropy *e = context;
-    row r;
-    if (!new_row(e, &r))
-        return false;
-    for (int64_t s = begin; s < end; s++) {
-        read_row(e, s, &r);
-        e->losses[s] = row_loss(e, &r);
-    }
-    return true;
-}
-/* losses: function gradient_of */
-static double gradient_of(const entropy *e, int64_t s)
-{
-    const td_tensor *g = e->gradient;
-    const int64_t at = e->reduction == TD_LOSS_NONE
-                     ? sample_offset(g, -1, s) : 0;
-    return g->dtype == TD_FLOAT64
-        ? ((const double *)td_at(g))[at]
-        : (double)((const float *)td_at(g))[at];
-}
-/* losses: function backward_rows */
-static bool backward_rows(void *context, int64_t begin, int64_t end,
-                          int worker)
-{
-    (void)worker;
-    const entropy *e = context;
-    const size_t size = td_dtype_size(e->out->dtype);
-    row r;
-    if (!new_row(e, &r))
-        return false;
-    for (int64_t s = begin; s < end; s++) {
-        read_row(e, s, &r);
-        const double g = r.mass == 0 ? 0
-                       : gradient_of(e, s) / e->divisor;
-        for (int64_t c = 0; c < e->classes; c++)
-            r.x[c] = g * (r.mass * exp(r.x[c] - r.top) / (1 + r.rest)
-                          - r.q[c]);
-        td_convert(e->out->dtype, (char *)td_at(e->out)
-            + sample_offset(e->out, e->dim, s) * (int64_t)size,
-            e->out->strides[e->dim], TD_FLOAT64, r.x, 1, e->classes);
-    }
-    return true;
-}
-/* losses: kernels of losses */
-/* losses: function new_loss */
-static td_tensor *new_loss(const entropy *e)
-{
-    td_dims shape = { 0 };
-    for (int d = 0; d < e->x->rank; d++)
-        if (e->reduction == TD_LOSS_NONE && d != e->dim)
-            shape.at[shape.count++] = e->x->shape[d];
-    return td_tensor_new(shape, e->x->dtype, td_device_of(e->x));
-}
-static void free_weight(entropy *e)
-{
-    td_free(e->weight, (size_t)e->classes * sizeof *e->weight);
-}
-/* losses: kernel cross_entropy_kernel */
-bool cross_entropy_kernel(td_call *call)
-{
-    entropy e;
-    bool ok = prepare(&e, "cross_entropy", call->in, call->attr);
-    const size_t n = ok ? (size_t)e.samples : 0;
-    if (ok && !td_on_host(e.x))
-        return td_return(call, new_loss(&e))
-            && td_compute_elsewhere(call, NULL, e.x->dtype, false);
-    if (ok) {
-        e.losses = td_alloc_array(n + 1, sizeof *e.losses);
-        ok = e.losses && td_return(call, new_loss(&e))
-            && td_parallel_for(e.samples, rows_at_a_time(&e),
-                               forward_rows, &e);
-    }
-    if (ok)
-        /* losses: write the losses or their sum */
-        {
-            double total = 0;
-            for (size_t s = 0; s < n; s++)
-                total += e.losses[s];
-            total /= e.divisor;
-            const bool each = e.reduction == TD_LOSS_NONE;
-            td_convert(e.x->dtype, td_at(call->out[0]), 1, TD_FLOAT64,
-                       each ? e.losses : &total, 1, each ? e.samples : 1);
-        }
-    td_free(e.losses, (n + 1) * sizeof *e.losses);
-    free_weight(&e);
-    return ok;
-}
-/* losses: kernel cross_entropy_backward_kernel */
-bool cross_entropy_backward_kernel(td_call *call)
-{
-    entropy e;
-    const char *op = "cross_entropy_backward";
-    bool ok = prepare(&e, op, call->in + 1, call->attr);
-    e.gradient = call->in[0].as.tensor;
-    if (ok && e.gradient->dtype != e.x->dtype)
-        ok = td_fail(TD_ERROR_TYPE, op, "grad is %s, input %s",
-                     td_dtype_name(e.gradient->dtype),
-                     td_dtype_name(e.x->dtype));
-    if (ok && td_numel(e.gradient)
-              != (e.reduction == TD_LOSS_NONE ? e.samples : 1))
-        ok = td_fail(TD_ERROR_RUNTIME, op, "grad has %" PRId64
-            " elements for %" PRId64 " losses", td_numel(e.gradient),
-            e.reduction == TD_LOSS_NONE ? e.samples : (int64_t)1);
-    /* losses: allocate and fill the gradient of the scores */
-    if (ok)
-        e.out = td_tensor_new(td_shape_of(e.x), e.x->dtype,
-                              td_device_of(e.x));
-    ok = ok && td_return(call, e.out) && (td_on_host(e.out)
-      ? td_parallel_for(e.samples, rows_at_a_time(&e), backward_rows, &e)
-      : td_compute_elsewhere(call, NULL, e.x->dtype, false));
-    free_weight(&e);
-    return ok;
-}
-/* losses: rules of losses */
-/* losses: function loss_of */
-static td_tensor *if_saved(const td_backward_pass *b, int i)
-{
-    return b->node->in[i].saved.tensor ? td_saved_input(b, i) : NULL;
+    return td_sum(x, (td_reduce_options){ 0 });
 }
 
-/* The call whose scores are input `first` of the node of b. */
-static loss_call loss_of(td_backward_pass *b, int first)
+static td_tensor *reduced(td_loss_reduction how, td_tensor *x)
 {
-    loss_call l = { .x = td_saved_input(b, first),
-        .target = if_saved(b, first + 1),
-        .weight = if_saved(b, first + 2),
-        .attr = td_attribute(b, 0) };
-    if (td_failed())
-        return l;
-    td_loss_reduction reduction = TD_LOSS_MEAN;
-    read_reduction("cross_entropy", &l.attr[1], &reduction);
-    l.soft = td_dtype_is_floating(td_input_dtype(b, first + 1));
-    l.mean = reduction == TD_LOSS_MEAN;
-    l.each = reduction == TD_LOSS_NONE;
-    l.dim = l.x->rank == 1 ? 0 : 1;
-    l.smoothing = td_v_double(&l.attr[2]);
-    return l;
+    return how == TD_LOSS_NONE ? x : how == TD_LOSS_SUM ? total(x)
+         : td_mean(x, (td_reduce_options){ 0 });
 }
-/* losses: function no_weight_gradient */
-static bool no_weight_gradient(const char *op)
+/* losses: functions about labels */
+static td_tensor *checked_labels(const entropy *e)
 {
-    return td_fail(TD_ERROR_UNSUPPORTED, op, "weight is a constant "
-                   "and has no gradient; detach it");
+    const td_value in = td_v_tensor(td_to(e->target, TD_INT64));
+    return td_failed() ? NULL
+        : td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2,
+                  (td_value[]){ td_v_int(e->classes),
+                                td_v_int(e->ignored) });
 }
-/* losses: function run_backward */
-static td_tensor *run_backward(td_tensor *g, const loss_call *l)
+
+/* The weight of each label. */
+static td_tensor *label_weights(const entropy *e, td_tensor *labels)
 {
-    const td_value in[] = { td_v_tensor(g), td_v_tensor(l->x),
-        td_v_tensor(l->target), td_v_optional(l->weight) };
-    return td_run1(&td_ops[TD_OP_cross_entropy_backward], 4, in, 3,
-                   l->attr);
+    td_tensor *line = td_reshape(labels, TD_DIMS(-1));
+    td_tensor *w = td_to(e->weight, e->x->dtype);
+    return td_reshape(td_index_select(w, 0, line),
+                      td_shape_of(e->target));
 }
-static td_tensor *class_weights(const loss_call *l);
-/* losses: functions that shape factors */
-/* slope (1 - smoothing) w, with w along the dimension of classes. */
-static td_tensor *weighted(const loss_call *l, td_tensor *slope)
+/* The weights, with their dimension where the classes are. */
+static td_tensor *class_weights(const entropy *e)
 {
-    td_tensor *y = td_mul_scalar(slope, td_float(1 - l->smoothing));
-    return l->weight ? td_mul(y, class_weights(l)) : y;
-}
-static td_tensor *class_weights(const loss_call *l)
-{
-    td_dims shape = { .count = l->x->rank };
+    td_dims shape = { .count = e->x->rank };
     for (int d = 0; d < shape.count; d++)
-        shape.at[d] = d == l->dim ? l->x->shape[d] : 1;
-    return td_reshape(td_to(l->weight, l->x->dtype), shape);
+        shape.at[d] = d == e->dim ? e->classes : 1;
+    return td_reshape(td_to(e->weight, e->x->dtype), shape);
 }
-/* The gradient a sample, over the divisor of probabilities. */
-static td_tensor *scaled(const loss_call *l, td_tensor *g)
+static td_tensor *smoothed(const entropy *e, td_tensor *logs,
+                           td_tensor *share)
 {
-    const double n = l->x->shape[l->dim] == 0 ? 1
-        : (double)td_numel(l->x) / (double)l->x->shape[l->dim];
-    td_tensor *y = l->each ? td_unsqueeze(g, l->dim) : g;
-    return l->mean ? td_div_scalar(y, td_float(n)) : y;
+    const double spread = e->smoothing / (double)e->classes;
+    if (e->weight)
+        logs = td_mul(logs, class_weights(e));
+    td_tensor *all = td_sum(logs, (td_reduce_options){
+        .dims = TD_DIMS(e->dim) });
+    return td_add(td_mul_scalar(share, td_float(1 - e->smoothing)),
+                  td_mul_scalar(all, td_float(spread)));
 }
-static td_tensor *sum_classes(const loss_call *l, td_tensor *x);
-/* losses: function masses_of_probabilities */
-static td_tensor *masses_of_probabilities(const loss_call *l)
+/* losses: function of_labels */
+/* The loss of labels t, given the logarithms of probabilities. */
+static td_tensor *of_labels(const entropy *e, td_tensor *logs)
 {
-    const double n = (double)l->x->shape[l->dim];
-    td_tensor *q = td_add_scalar(
-        td_mul_scalar(l->target, td_float(1 - l->smoothing)),
-        td_float(l->smoothing / n));
-    if (l->weight)
-        q = td_mul(q, class_weights(l));
-    q = sum_classes(l, q);
-    const double samples = (double)td_numel(q);
-    return l->mean ? td_div_scalar(q, td_float(samples)) : q;
+    td_tensor *t = checked_labels(e);
+    td_tensor *counts = td_ne_scalar(t, td_int(e->ignored));
+    td_tensor *safe = td_where_scalar(counts, t, td_int(0));
+    td_tensor *w = e->weight ? label_weights(e, safe) : NULL;
+    td_tensor *share = td_squeeze(td_gather(logs, e->dim,
+        td_unsqueeze(safe, e->dim)), TD_DIMS(e->dim));
+    if (w)
+        share = td_mul(share, w);
+    if (e->smoothing != 0)
+        share = smoothed(e, logs, share);
+    td_tensor *each = td_where_scalar(counts, td_neg(share),
+                                      td_float(0));
+    if (e->reduction != TD_LOSS_MEAN)
+        return reduced(e->reduction, each);
+    return td_div(total(each), total(
+        w ? td_where_scalar(counts, w, td_float(0)) : counts));
 }
-/* losses: function label_weights */
-/* The labels, with 0 in place of one whose k is 0. */
-static td_tensor *safe_labels(td_tensor *target, td_tensor *k)
+/* losses: function surprise */
+static td_tensor *surprise(td_tensor *logs, td_tensor *q, int dim)
 {
-    return td_mul(td_to(target, TD_INT64), td_to(k, TD_INT64));
+    /* surprise: exercise surprise */
+    td_tensor *counts = td_logical_or(td_ne_scalar(q, td_int(0)),
+                            td_ne_scalar(logs, td_float(-INFINITY)));
+    td_tensor *charged = td_where_scalar(counts, logs, td_float(0));
+    return td_neg(td_sum(td_mul(q, charged), (td_reduce_options){
+        .dims = TD_DIMS(dim) }));
 }
-static td_tensor *label_weights(td_tensor *weight, td_tensor *target,
-                                td_tensor *k)
+/* losses: function of_masses */
+/* The loss of probabilities. */
+static td_tensor *of_masses(const entropy *e, td_tensor *logs)
 {
-    if (!weight || td_failed())
-        return k;
-    td_tensor *found = td_index_select(td_to(weight, k->dtype), 0,
-        td_reshape(safe_labels(target, k), TD_DIMS(-1)));
-    return td_mul(k, td_reshape(found, td_shape_of(target)));
+    const double spread = e->smoothing / (double)e->classes;
+    td_tensor *q = td_to(e->target, e->x->dtype);
+    if (e->smoothing != 0)
+        q = td_add_scalar(
+            td_mul_scalar(q, td_float(1 - e->smoothing)),
+            td_float(spread));
+    if (e->weight)
+        q = td_mul(q, class_weights(e));
+    return reduced(e->reduction, surprise(logs, q, e->dim));
 }
-/* losses: function masses */
-static td_tensor *masses(const loss_call *l)
-{
-    if (l->soft)
-        return masses_of_probabilities(l);
-    const int64_t ignored = td_v_get_int(&l->attr[0], -100);
-    const td_reduce_options all = { 0 };
-    td_tensor *counts = td_ne_scalar(l->target, td_int(ignored));
-    td_tensor *k = td_to(counts, l->x->dtype);
-    td_tensor *w = label_weights(l->weight, l->target, k);
-    double spread = l->smoothing;
-    if (l->weight)
-        spread *= td_item_double(td_mean(td_to(l->weight, l->x->dtype),
-                                         all));
-    td_tensor *q = td_mul_scalar(w, td_float(1 - l->smoothing));
-    q = td_add(q, td_mul_scalar(k, td_float(spread)));
-    if (l->mean)
-        q = td_div(q, td_sum(w, all));
-    return td_unsqueeze(q, l->dim);
-}
-/* losses: function through_seed */
-static td_tensor *through_seed(const loss_call *l, td_dims shape,
-                               td_tensor *v)
-{
-    td_tensor *one = run_backward(td_ones(shape, (td_tensor_options){
-        .dtype = v->dtype, .device = td_device_of(v) }), l);
-    td_tensor *all = td_mul(v, one);
-    return l->each
-        ? td_squeeze(sum_classes(l, all), TD_DIMS(l->dim))
-        : td_reshape(td_sum(all, (td_reduce_options){ 0 }), shape);
-}
-static td_tensor *sum_classes(const loss_call *l, td_tensor *x)
-{
-    return td_sum(x, (td_reduce_options){ .dims = TD_DIMS(l->dim),
-                                          .keepdim = true });
-}
-/* losses: rule cross_entropy_rule */
-bool cross_entropy_rule(td_backward_pass *b)
-{
-    if (td_needs(b, 2))
-        return no_weight_gradient("cross_entropy");
-    const loss_call l = loss_of(b, 0);
-    td_tensor *g = b->grad[0];
-    if (td_needs(b, 0))
-        b->grad_in[0] = run_backward(g, &l);
-    if (td_needs(b, 1)) {
-        td_tensor *slope = td_neg(td_log_softmax(l.x, l.dim));
-        b->grad_in[1] = td_mul(weighted(&l, slope), scaled(&l, g));
-    }
-    return !td_failed();
-}
-/* losses: rule cross_entropy_backward_rule */
-bool cross_entropy_backward_rule(td_backward_pass *b)
-{
-    if (td_needs(b, 3))
-        return no_weight_gradient("cross_entropy_backward");
-    const loss_call l = loss_of(b, 1);
-    td_tensor *g = if_saved(b, 0), *v = b->grad[0];
-    if (td_failed())
-        return false;
-    td_tensor *p = td_softmax(l.x, l.dim);
-    td_tensor *centred = td_sub(v, sum_classes(&l, td_mul(p, v)));
-    if (td_needs(b, 0))
-        b->grad_in[0] = through_seed(&l, td_input_dims(b, 0), v);
-    if (td_needs(b, 1)) {
-        td_tensor *s = td_mul(l.each ? td_unsqueeze(g, l.dim) : g,
-                              masses(&l));
-        b->grad_in[1] = td_mul(s, td_mul(p, centred));
-    }
-    if (td_needs(b, 2))
-        b->grad_in[2] = td_mul(weighted(&l, td_neg(centred)),
-                               scaled(&l, g));
-    return !td_failed();
-}
-/* losses: typed functions of losses */
 /* losses: function pointwise */
 static td_tensor *pointwise(td_call *call, const char *text)
 {
     td_value bound[8], y = td_v_none();
     td_loss_reduction how = TD_LOSS_MEAN;
-    const td_reduce_options all = { 0 };
     td_formula f;
     int n = 0;
     if (!read_reduction(call->op->name, &call->attr[0], &how)
@@ -543,10 +238,26 @@ static td_tensor *pointwise(td_call *call, const char *text)
     if (!td_formula_parse(text, &f)
         || !td_formula_run(&f, "xabgy", bound, &y))
         return NULL;
-    return how == TD_LOSS_NONE ? y.as.tensor
-         : (how == TD_LOSS_SUM ? td_sum : td_mean)(y.as.tensor, all);
+    return reduced(how, y.as.tensor);
 }
 /* losses: formulas of losses */
+td_tensor *cross_entropy_formula(td_call *call)
+{
+    entropy e;
+    if (!prepare(&e, call))
+        return NULL;
+    td_tensor *logs = td_log_softmax(e.x, e.dim);
+    return e.soft ? of_masses(&e, logs) : of_labels(&e, logs);
+}
+
+td_tensor *nll_loss_formula(td_call *call)
+{
+    entropy e;
+    if (!prepare(&e, call))
+        return NULL;
+    return e.soft ? td_refuse(call, "target must be int64 labels")
+                  : of_labels(&e, e.x);
+}
 static bool alike(const td_call *call)
 {
     const td_tensor *x = td_input(call, 0), *t = td_input(call, 1);
@@ -599,38 +310,13 @@ td_tensor *kl_div_formula(td_call *call)
         ? "p_exp(a) * (a - x)"
         : "a * (p_log(select(a == 0, 1, a)) - x)");
 }
-td_tensor *nll_loss_formula(td_call *call)
-{
-    entropy e;
-    const td_reduce_options all = { 0 };
-    td_tensor *x = td_input(call, 0), *t = td_input(call, 1);
-    td_tensor *weight = call->in[2].kind == TD_TENSOR
-                      ? td_input(call, 2) : NULL;
-    const td_value attr[] = { call->attr[0], call->attr[1],
-                              td_v_float(0) };
-    const bool good = prepare(&e, call->op->name, call->in, attr);
-    free_weight(&e);
-    if (!good || e.soft)
-        return good ? td_refuse(call, "target must be int64 labels")
-                    : NULL;
-    td_tensor *counts = td_ne_scalar(t, td_int(e.ignored));
-    td_tensor *k = td_to(counts, x->dtype);
-    td_tensor *w = label_weights(weight, t, k);
-    td_tensor *at = td_unsqueeze(safe_labels(t, k), e.dim);
-    td_tensor *picked = td_squeeze(td_gather(x, e.dim, at),
-                                   TD_DIMS(e.dim));
-    td_tensor *y = td_where_scalar(counts, td_neg(td_mul(picked, w)),
-                                   td_float(0));
-    return e.reduction == TD_LOSS_NONE ? y
-         : e.reduction == TD_LOSS_SUM ? td_sum(y, all)
-         : td_div(td_sum(y, all), td_sum(w, all));
-}
 #define LOSS(name, check, operands, options, text, sentence)    \
     td_tensor *name##_formula(td_call *call)                    \
     {                                                           \
         return check(call) ? pointwise(call, text) : NULL;      \
     }
 #include "losses.inc"
+/* losses: typed functions of losses */
 /* losses: function reduction_value */
 static td_value reduction_value(td_loss_reduction r)
 {

@@ -333,7 +333,7 @@ td_tensor *td_xavier_normal_(td_tensor *w, double gain)
 static double kaiming_deviation(double in, double out,
                                 td_kaiming_options o)
 {
-    /* 14.1-spread: exercise 14.1 */
+    /* spread: exercise spread */
     const double slope = o.negative_slope;
     return sqrt(2 / (1 + slope * slope) / (o.fan_out ? out : in));
 }

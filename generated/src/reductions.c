@@ -774,6 +774,19 @@ static void softmax(td_dtype type, int64_t n, const void *x, void *y)
     rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
 }
 /* softmax: function log_softmax */
+/* log of the sum of n exponentials, the largest of them 1. */
+static double log_of_sum(td_dtype type, int64_t n, void *e)
+{
+    const int64_t size = (int64_t)td_dtype_size(type);
+    const double sum = sum_row(type, n, e);
+    const void *one = type == TD_FLOAT32 ? (const void *)&(float){ 1 }
+                                         : &(double){ 1 };
+    if (!(sum < 2))
+        return log(sum);
+    memset((char *)e + find(type, e, n, one) * size, 0, (size_t)size);
+    return log1p(sum_row(type, n, e));
+}
+
 static void log_softmax(td_dtype type, int64_t n, const void *x,
                         void *y, void *exponentials)
 {
@@ -781,7 +794,7 @@ static void log_softmax(td_dtype type, int64_t n, const void *x,
     const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
     const double m = fold_number(type, largest, n, x);
     rows->exp(n, x, m, exponentials);
-    const double rest = log(sum_row(type, n, exponentials));
+    const double rest = log_of_sum(type, n, exponentials);
     rows->affine(n, x, m, 1, y);
     rows->affine(n, y, rest, 1, y);
 }

@@ -112,7 +112,7 @@ static bool refuse_to_broadcast(const char *operation, const td_dims *a,
 bool td_broadcast_dims(const char *operation, const td_dims *a,
                        const td_dims *b, td_dims *out)
 {
-    /* 4.1-broadcast: exercise 4.1 */
+    /* broadcast: exercise broadcast */
     const int rank = a->count > b->count ? a->count : b->count;
     td_dims shape = { rank, { 0 } };
     for (int d = 0; d < rank; d++) {

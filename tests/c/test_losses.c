@@ -248,15 +248,22 @@ static void shapes_and_types_are_named(void **state)
     td_error_clear();
 }
 
-static void a_weight_has_no_gradient_and_says_so(void **state)
+/* The weights 1, w and 3 of three classes; the mean is (a + w b) / (1 + w). */
+static void a_weight_may_have_a_gradient(void **state)
 {
-    td_tensor *w = td_set_requires_grad(td_ones(TD_DIMS(3), wide), true);
-    td_tensor *l = td_cross_entropy(doubles(scores, TD_DIMS(2, 3)),
-        labels(truth, TD_DIMS(2)), (td_cross_entropy_options){
-        .weight = w });
-    assert_non_null(l);
-    refused(td_backward(l, (td_backward_options)TD_DEFAULTS),
-            TD_ERROR_UNSUPPORTED, "weight");
+    const double w[] = { 1, 2, 3 }, two[] = { 2, 1, 0, 0, 1, 3 };
+    const int64_t y[] = { 0, 1 };
+    td_tensor *weight = td_set_requires_grad(doubles(w, TD_DIMS(3)), true);
+    td_tensor *l = td_cross_entropy(doubles(two, TD_DIMS(2, 3)),
+        labels(y, TD_DIMS(2)), (td_cross_entropy_options){
+        .weight = weight });
+    assert_true(td_backward(l, (td_backward_options)TD_DEFAULTS));
+    const double a = log(1 + exp(-1) + exp(-2));
+    const double b = log(exp(-1) + 1 + exp(2));
+    near(l, 0, (a + 2 * b) / 3, 1e-15);
+    near(td_grad_of(weight), 0, 2 * (a - b) / 9, 1e-15);
+    near(td_grad_of(weight), 1, (b - a) / 9, 1e-15);
+    near(td_grad_of(weight), 2, 0, 0);
 }
 
 /* ---- squares --------------------------------------------------------------------- */
@@ -375,7 +382,7 @@ int main(void)
         CASE(an_ignored_label_may_be_a_class),
         CASE(labels_out_of_range_name_place_and_value),
         CASE(shapes_and_types_are_named),
-        CASE(a_weight_has_no_gradient_and_says_so),
+        CASE(a_weight_may_have_a_gradient),
         CASE(squares_are_averaged_summed_or_left),
         CASE(squares_refuse_what_would_broadcast),
         CASE(losses_of_two_tensors),

@@ -11,36 +11,36 @@ import pytest
 HOME = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif("FLAGS_OF_A_VARIANT" not in os.environ, reason="make test passes the compiler's flags")
 
-ANSWER = re.search(r"(?ms)^<<exercise 6\.1>>=\n(.*?)^@", (HOME / "exercises/6.1-one-block/answer.nw").read_text())[1]
+ANSWER = re.search(r"(?ms)^<<exercise one-block>>=\n(.*?)^@", (HOME / "exercises/one-block/answer.nw").read_text())[1]
 
 
 @pytest.fixture
 def student(tmp_path):
     """A student with an empty work/; calls a verb, writes the hole."""
-    def say(verb, number="6.1"):
-        return subprocess.run([sys.executable, "loom/exercises", verb, *([number] if number else [])], cwd=HOME,
+    def say(verb, slug="one-block"):
+        return subprocess.run([sys.executable, "loom/exercises", verb, *([slug] if slug else [])], cwd=HOME,
                               env={**os.environ, "WORK": str(tmp_path / "work"), "BUILD_OF_VARIANTS": str(tmp_path)},
                               capture_output=True, text=True, timeout=120)
 
-    def write(code, number="6.1"):
+    def write(code, slug="one-block"):
         (tmp_path / "work").mkdir(exist_ok=True)
-        (tmp_path / f"work/{number}.nw").write_text(f"Mine.\n<<exercise {number}>>=\n{code}@\n")
-    say.write, say.file = write, tmp_path / "work/6.1.nw"
+        (tmp_path / f"work/{slug}.nw").write_text(f"Mine.\n<<exercise {slug}>>=\n{code}@\n")
+    say.write, say.file = write, tmp_path / "work/one-block.nw"
     return say
 
 
 def test_from_the_stub_to_the_answer(student):
     first = student("check")
-    assert first.returncode == 1 and "6.1.nw is new" in first.stdout and "6.1.nw is wrong" in first.stdout
+    assert first.returncode == 1 and "one-block.nw is new" in first.stdout and "one-block.nw is wrong" in first.stdout
     assert "fails:" not in student.file.read_text()
     assert "not passed yet" in student("answer").stdout and student("answer").returncode == 1
     assert "Hint 1 of 3" in student("hint").stdout
     assert "Hint 2 of 3" in student("hint").stdout
     student.write(ANSWER)
     passed = student("check")
-    assert passed.returncode == 0 and "6.1.nw passes" in passed.stdout
+    assert passed.returncode == 0 and "one-block.nw passes" in passed.stdout
     assert "fills lanes 0, 1, 2" in student("answer").stdout
-    assert re.search(r"6\.1 .* passed \d{4}-\d\d-\d\d, hints seen: 2", student("list", None).stdout)
+    assert re.search(r"one-block .* passed \d{4}-\d\d-\d\d, hints seen: 2", student("list", None).stdout)
     assert str(student.file) in student("edition", None).stdout
     student.file.write_text(student.file.read_text() + "More prose.\n")
     assert "left out" in student("edition", None).stderr
@@ -51,9 +51,9 @@ def test_reset_keeps_every_earlier_file(student):
     student("reset")
     student.file.write_text("second\n")
     student("reset")
-    assert "first" in student.file.with_name("6.1.nw.~1~").read_text()
-    assert student.file.with_name("6.1.nw.~2~").read_text() == "second\n"
-    assert "<<exercise 6.1>>=" in student.file.read_text()
+    assert "first" in student.file.with_name("one-block.nw.~1~").read_text()
+    assert student.file.with_name("one-block.nw.~2~").read_text() == "second\n"
+    assert "<<exercise one-block>>=" in student.file.read_text()
 
 
 def test_a_file_that_is_there_is_not_written_to(student):
@@ -82,7 +82,7 @@ BAD = {                                 # code, what the report says, the line o
                      ["is wrong", "the largest of 5 numbers", "expected", "got", "formula"], 2),
     "unused": ("(void)x, (void)n, (void)out;\n", ["is wrong", "got       77"], 2),
     "undefined chunk": ("<<no such chunk>>\n", ["does not tangle", "used and never defined"], 3),
-    "two definitions": (ANSWER + "@\n<<exercise 6.1>>=\n" + ANSWER, ["does not tangle", "two definitions"], None),
+    "two definitions": (ANSWER + "@\n<<exercise one-block>>=\n" + ANSWER, ["does not tangle", "two definitions"], None),
     "another's chunk": (ANSWER + "@\n<<steps of the folds>>=\n#define ADD(a, b) (a)\n", ["does not tangle"], None),
 }
 
@@ -116,7 +116,7 @@ ENDS = {                                # none of these may count as solved, wha
     "child goes on": "extern int fork(void);\nextern void _exit(int);\nif (fork() > 0)\n    _exit(0);\n" + ANSWER,
     "handler": "extern int atexit(void (*)(void));\nextern void _exit(int);\nstatic int set;\n"
                "__extension__ void last(void) { _exit(0); }\nif (!set++)\n    atexit(last);\n" + ANSWER,
-    "verdict printed": "__builtin_printf(\"passed\\nok 1 - 6.1\\n6.1 passes\\n\");\n",
+    "verdict printed": "__builtin_printf(\"passed\\nok 1 - one-block\\none-block passes\\n\");\n",
     "stdout closed": "extern int close(int);\nclose(1), close(2);\n",
     "everything closed": "extern int close(int);\nfor (int i = 0; i < 1000; i++)\n    close(i);\n" + ANSWER,
     "verdict in all files": "extern long write(int, const void *, unsigned long);\nfor (int i = 3; i < 1000; i++)\n"
@@ -133,10 +133,10 @@ ENDS = {                                # none of these may count as solved, wha
 def test_no_way_to_end_the_program_counts_as_solved(student, trick):
     student.write(ANSWER)
     progress = student.file.with_name("progress.json")
-    progress.write_text('{"6.1": {"passed": "2020-02-02", "sum": "x"}}')
+    progress.write_text('{"one-block": {"passed": "2020-02-02", "sum": "x"}}')
     student.write(ENDS[trick] + ("" if "goes_on" in ENDS[trick] else "(void)x, (void)n, (void)out;\n"))
     done = student("check")
-    assert done.returncode == 1 and "6.1.nw passes" not in done.stdout, done.stdout
+    assert done.returncode == 1 and "one-block.nw passes" not in done.stdout, done.stdout
     assert '"passed": null' in progress.read_text()
     assert re.search("in the case|does not compile|expected", done.stdout), done.stdout
     assert "does not compile" not in done.stdout and "Traceback" not in done.stdout + done.stderr, done.stdout
@@ -148,7 +148,7 @@ def test_a_failing_check_withdraws_what_had_passed(student):
     student.write("extern void _exit(int);\n_exit(0);\n")
     done = student("check")
     assert "ends the program" in done.stdout and "(exit 0)" in done.stdout and "a row of 100 ones" in done.stdout
-    assert "withdrawn" in done.stdout and re.search(r"6\.1 .* withdrawn \d{4}", student("list", None).stdout)
+    assert "withdrawn" in done.stdout and re.search(r"one-block .* withdrawn \d{4}", student("list", None).stdout)
     assert "not passed yet" in student("answer").stdout and str(student.file) not in student("edition", None).stdout
     student.write(ANSWER)
     assert student("check").returncode == 0 and "withdrawn" not in student("list", None).stdout
@@ -170,8 +170,8 @@ def test_what_looks_like_a_report_is_not_one(student):
 def test_infinity_is_equal_only_to_itself(student):
     student.write("static int calls;\nfor (int64_t i = begin; i < end; i++)\n    theta[i] -= rate * g[i];\n"
                   "(void)m, (void)mu, (void)take, (void)decay, (void)sign;\n"
-                  "if (calls++ < 9999 && theta[0] - theta[0] != 0)\n    theta[0] = 3;\n", "16.1")
-    done = student("check", "16.1")
+                  "if (calls++ < 9999 && theta[0] - theta[0] != 0)\n    theta[0] = 3;\n", "step")
+    done = student("check", "step")
     assert "an infinite parameter" in done.stdout and "got       2" in done.stdout, done.stdout
 
 
@@ -188,25 +188,25 @@ KERNELS = {                             # the same for a kernel, which runs on t
 @pytest.mark.parametrize("bad", KERNELS)
 def test_a_bad_kernel_gives_one_readable_report(student, bad):
     code, expected, line = KERNELS[bad]
-    student.write(code, "26.1")
-    done = student("check", "26.1")
+    student.write(code, "tile")
+    done = student("check", "tile")
     assert done.returncode == 1
     for text in expected:
         assert text in done.stdout, done.stdout
-    assert line is None or f"{student.file.with_name('26.1.nw')}:{line}" in done.stdout, done.stdout
+    assert line is None or f"{student.file.with_name('tile.nw')}:{line}" in done.stdout, done.stdout
     assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
 
 
 def test_a_gradient_of_the_wrong_shape_is_named(student):
-    student.write("(void)swap;\nif (td_needs(b, 1))\n    b->grad_in[1] = as_rows(g);\n", "11.1")
-    done = student("check", "11.1")
+    student.write("(void)swap;\nif (td_needs(b, 1))\n    b->grad_in[1] = as_rows(g);\n", "linear")
+    done = student("check", "linear")
     assert done.returncode == 1 and "shape [2, 3] is not [3, 3]" in done.stdout, done.stdout
-    assert f"{student.file.with_name('11.1.nw')}:2" in done.stdout
+    assert f"{student.file.with_name('linear.nw')}:2" in done.stdout
 
 
 def test_watching_checks_again_when_the_file_is_saved(student):
     student.write("*(T *)out = lanes[0];\n")
-    child = subprocess.Popen([sys.executable, "loom/exercises", "watch", "6.1"], cwd=HOME, text=True,
+    child = subprocess.Popen([sys.executable, "loom/exercises", "watch", "one-block"], cwd=HOME, text=True,
                              env={**os.environ, "WORK": str(student.file.parent), "PYTHONUNBUFFERED": "1",
                                   "BUILD_OF_VARIANTS": str(student.file.parent)}, stdout=subprocess.PIPE)
     try:
@@ -222,7 +222,7 @@ def test_watching_checks_again_when_the_file_is_saved(student):
 
 @pytest.mark.parametrize("text, expected", [
     (b"\xff\xfe", "cannot be read"), (b"", "has no hole"), (b"Prose only.\n", "has no hole"),
-    (b"<<exercise 6.2>>=\n@\n", "has no hole")])
+    (b"<<exercise two-blocks>>=\n@\n", "has no hole")])
 def test_a_file_that_is_no_answer_at_all(student, text, expected):
     student.write("")
     student.file.write_bytes(text)
@@ -232,6 +232,19 @@ def test_a_file_that_is_no_answer_at_all(student, text, expected):
 
 @pytest.mark.parametrize("verb", ["check", "hint", "answer", "reset", "watch"])
 def test_an_exercise_that_is_not_there(student, verb):
-    for number in ("99.9", None, "../6.1"):
-        done = student(verb, number)
-        assert done.returncode == 1 and done.stderr and "Traceback" not in done.stderr
+    for slug in ("99.9", None, "../one-block", "one"):
+        done = student(verb, slug)
+        assert done.returncode == 1 and "one-block blocks" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_number_is_refused_and_what_it_named_is_carried_over(student):
+    refused = student("check", "6.1")
+    assert refused.returncode == 1 and "called one-block now" in refused.stderr and "broadcast" in refused.stderr
+    student.write(ANSWER)
+    old = student.file.rename(student.file.with_name("6.1.nw"))
+    old.write_text(old.read_text().replace("one-block", "6.1"))
+    student.file.with_name("progress.json").write_text('{"6.1": {"passed": "2020-02-02", "hints": 2, "sum": "x"}}')
+    assert re.search(r"one-block .* passed 2020-02-02, hints seen: 2", student("list", None).stdout)
+    done = student("check")
+    assert done.returncode == 0 and f"made from your {old}, which stays" in done.stdout and old.exists()
+    assert student.file.read_text() == old.read_text().replace("6.1", "one-block")

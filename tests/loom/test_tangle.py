@@ -105,7 +105,7 @@ PLANTED = {
     "undefined": ("<<src/x.c>>=\n<<no such chunk>>\n@\n", "used and never defined"),
     "unused": ("<<let the shutle fly>>=\nweave();\n@\n", "never used"),
     "two chapters": ("<<let the shuttle fly>>=\nweave(row, 4);\n@\n", "is not in chapters/collectors"),
-    "two answers": ("<<src/x.c>>=\n<<exercise 1.1>>\n@ a\n<<exercise 1.1>>=\na\n@ b\n<<exercise 1.1>>=\nb\n@\n",
+    "two answers": ("<<src/x.c>>=\n<<exercise knot>>\n@ a\n<<exercise knot>>=\na\n@ b\n<<exercise knot>>=\nb\n@\n",
                     "two definitions"),
     "odd root": ("<<srv/x.c>>=\nint x;\n@\n", "not a path that the loom expects"),
     "in a macro": ("<<src/x.c>>=\n#define X \\\n    <<the body of X>> \\\n    1\n@ a\n<<the body of X>>=\n2\n@\n",
@@ -202,11 +202,11 @@ def test_lint_finds_what_it_promises(web):
     (web.root / "tests/c/test_x.c").write_text("int x;\n")
     (web.root / "chapters/05-bad.nw").write_text(
         r"\cref{sec:nowhere} and \textcite{nobody1999nothing}." "\n<<src/bad.c>>=\n" + "x" * 73 + "\n"
-        + "int x;\n" * 41 + "@\n<<src/worse.c>>=\nint a;\nint b;\nint c;\nint d; /* TO" "DO */\n@\n")
+        + "int x;\n" * 41 + "@ Say EX=" "4.1.\n<<src/worse.c>>=\nint a;\nint b;\nint c;\nint d; /* TO" "DO */\n@\n")
     done = subprocess.run([sys.executable, LOOM / "lint", "chapters/02-cloth.nw", "chapters/05-bad.nw"],
                           cwd=web.root, capture_output=True, text=True)
     for expected in ("no \\label names", "not in book.bib", "73 columns", "has 42 lines", "no prose between",
-                     "words of prose a code line", "unfinished", "no `needs:`"):
+                     "words of prose a code line", "unfinished", "known by its slug: EX=" "4.1", "no `needs:`"):
         assert expected in done.stdout, expected
     assert done.returncode == 1
 
