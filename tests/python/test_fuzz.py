@@ -35,7 +35,7 @@ CHANGES = ["{v}.mul_(2)", "{v}.add_({w})", "{v}.mul_({w})", "{v}.tanh_()", "{v}.
 CUTS = ["{n} = {v}.detach()", "with t.no_grad(): {n} = {v} * 2", "with t.no_grad(): {v}.mul_(0.5)",
         "{n} = {v}.detach().clone().requires_grad_()", "{v}.requires_grad_(False)", "{v}.detach().add_(1)"]
 PASSES = ["{v}.sum().backward(retain_graph=True)", "{v}.sum().backward()", "{v}.backward({w})",
-          "{n} = t.autograd.grad({v}.sum(), a0, retain_graph=True)[0]", "{v}.retain_grad()",
+          "{n} = t.autograd.grad({v}.sum(), a0, retain_graph=True)[0]", "{v}.grad_fn; {v}.retain_grad()",
           "{n} = t.autograd.grad({v}.sum(), a0, create_graph=True)[0]"]
 # Refusals that only one side has, on purpose: words of the difference, and why.
 EXPLAINED = {
