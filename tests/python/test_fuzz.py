@@ -36,7 +36,8 @@ CHANGES = ["{v}.mul_(2)", "{v}.add_({w})", "{v}.mul_({w})", "{v}.tanh_()", "{v}.
            "{v}.div_(4)", "{v}.fill_(0.5)", "{v}[0].add_({w})", "{v}[t.tensor([0])] = {w}", "{v}.t_()", "{v}.relu_()"]
 CUTS = ["{n} = {v}.detach()", "with t.no_grad(): {n} = {v} * 2", "with t.no_grad(): {v}.mul_(0.5)",
         "{n} = {v}.detach().clone().requires_grad_()", "{v}.requires_grad_(False)", "{v}.detach().add_(1)"]
-PASSES = ["{v}.sum().backward(retain_graph=True)", "{v}.sum().backward()", "{v}.backward({w})",
+# PyTorch makes the seed itself the gradient, and adds to that in the next pass: it gets a clone.
+PASSES = ["{v}.sum().backward(retain_graph=True)", "{v}.sum().backward()", "{v}.backward({w}.clone())",
           "{n} = t.autograd.grad({v}.sum(), a0, retain_graph=True)[0]", "{v}.retain_grad()",
           "{n} = t.autograd.grad({v}.sum(), a0, create_graph=True)[0]"]
 # Refusals that only one side has: the statement and where its tensor is from, our words, PyTorch's ("": none), and why.
