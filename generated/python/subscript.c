@@ -270,6 +270,18 @@ static bool same_place(const td_tensor *a, const td_tensor *b)
     return same;
 }
 /* subscripts: function assign_view */
+static bool write_places(td_tensor *view, td_tensor *value)
+{
+    if (same_place(view, value) && !(td_is_leaf(td_base(view))
+                                 && td_requires_grad(td_base(view))))
+        return true;
+    for (int d = 0; view && value && d < td_rank(view); d++)
+        if (td_rank(value) == 0 && td_strides(view)[d] == 0)
+            view = td_slice(view, d, (td_opt_i64){ 0 },
+                            (td_opt_i64)td_some(1), 1);
+    return td_copy_(view, value) != NULL;
+}
+
 static bool assign_view(view_walk *w, td_tensor *value, int how)
 {
     td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
@@ -279,8 +291,7 @@ static bool assign_view(view_walk *w, td_tensor *value, int how)
         value = td_select(value, 0, 0);
     if (w->n == 0)
         return how == TD_PUT_ADD ? td_add_(w->view, value) != NULL
-             : same_place(w->view, value)
-            || td_copy_(w->view, value) != NULL;
+                                 : write_places(w->view, value);
     if (value && td_numel(value) == 1)
         value = td_to(value, td_dtype_of(w->view));
     return td_put_points_(w->view, places, value, w->at[0], w->n,

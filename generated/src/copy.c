@@ -363,10 +363,12 @@ bool index_select_kernel(td_call *call)
 }
 static bool fill_with(td_call *call, td_scalar value)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    return td_writes_alone(call->op->name, x)
-        && td_check_fits(call->op->name, value, x->dtype)
-        && td_fill_all(x, value) && changed(call, x);
+    td_tensor *x = call->in[0].as.tensor, places = td_look(x);
+    for (int d = 0; d < x->rank; d++)
+        if (x->strides[d] == 0 && x->shape[d] > 1)
+            places.shape[d] = 1;
+    return td_check_fits(call->op->name, value, x->dtype)
+        && td_fill_all(&places, value) && changed(call, x);
 }
 
 bool fill__kernel(td_call *call)

@@ -108,6 +108,15 @@ static const td_formula *formula_of(const td_gradient_row *row, int i)
     return &formulas[row->number][i];
 }
 /* rules: function evaluate_gradient */
+static void remember(td_tensor *grad, const td_value *saved)
+{
+    td_call flat = { .op = &td_ops[TD_OP_sign], .n_in = 1, .in = saved,
+                     .n_out = 1, .out = { grad } };
+    if (saved->kind == TD_TENSOR && td_requires_grad(saved->as.tensor)
+        && grad != NULL && !grad->requires_grad)
+        td_record_call(&flat);
+}
+
 static td_tensor *evaluate_gradient(td_backward_pass *b,
                                     const td_gradient_row *row, int i,
                                     const td_value *value)
@@ -118,8 +127,12 @@ static td_tensor *evaluate_gradient(td_backward_pass *b,
                                 .device = td_device_of(b->grad[0]) };
     if (!td_formula_run(formula_of(row, i), names, value, &result))
         return NULL;
-    return result.kind == TD_TENSOR ? result.as.tensor
-         : td_full(td_input_dims(b, i), result.as.scalar, like);
+    if (result.kind != TD_TENSOR)
+        return td_full(td_input_dims(b, i), result.as.scalar, like);
+    if (value[BIND_B].kind != TD_TENSOR)
+        remember(result.as.tensor, &value[
+            value[BIND_Y].kind == TD_TENSOR ? BIND_Y : BIND_A]);
+    return result.as.tensor;
 }
 /* rules: function elementwise_rule */
 static bool elementwise_rule(td_backward_pass *b, int operands)

@@ -345,6 +345,23 @@ static void missing_failing_and_hanging_tools_are_errors(void **state)
     refuse_with("none", "", TD_ERROR_RUNTIME, "failed");
 }
 
+static void what_the_dialects_have_no_word_for_is_named(void **state)
+{
+    static const char *const ops[] = { "tan", "round", "fmod" };
+    for (int i = 0; i < 3; i++) {
+        assert_true(td_trace_begin(true));
+        td_tensor *x = td_trace_input(TD_DIMS(23), TD_FLOAT32, cpu);
+        td_tensor *y = i == 0 ? td_tan(x) : i == 1 ? td_round(x)
+                     : td_fmod(x, x);
+        td_program *p = td_trace_end(&y, 1);
+        assert_null(td_compile(p, (td_compile_options){
+            .backend = "mlir" }));
+        char words[40];
+        snprintf(words, sizeof words, "has no word for '%s'", ops[i]);
+        expect_error(TD_ERROR_UNSUPPORTED, words);
+    }
+}
+
 static td_tensor *soft_columns(td_tensor *const *in)
 {
     return td_softmax(in[0], 0);
@@ -358,9 +375,9 @@ static void stages_have_the_type_they_are_called_through(void **state)
     td_tensor *other = normal(TD_DIMS(47), TD_FLOAT32);
     expect_same(smooth, &other, 1, 1e-5);
     unsetenv("TREADLE_MLIR_KEEP");
-    snprintf(command, sizeof command, "cat %s/build-*/code.c | tr -s ' \\n' "
-             "' ' | grep -q '_0(void \\*context, int64_t begin, int64_t end, "
-             "int worker)'", cache);
+    snprintf(command, sizeof command, "find %s -name '*.c' | xargs cat | tr "
+             "-s ' \\n' ' ' | grep -q '_0(void \\*context, int64_t begin, "
+             "int64_t end, int worker)'", cache);
     assert_int_equal(system(command), 0);
 }
 
@@ -404,6 +421,7 @@ int main(void)
     };
     const struct CMUnitTest everywhere[] = {
         CASE(missing_failing_and_hanging_tools_are_errors),
+        CASE(what_the_dialects_have_no_word_for_is_named),
     };
     snprintf(cache, sizeof cache, "/tmp/treadle-cache-XXXXXX");
     if (mkdtemp(cache) == NULL)

@@ -283,7 +283,9 @@ static void filling_copying_zeroing(void **state)
     assert_int_equal(atomic_load(&x->storage->version), before + 4);
     refused(td_copy_(x, count_to(4)), TD_ERROR_RUNTIME, "[4]");
     refused(td_copy_(x, td_zeros(TD_DIMS(1, 2, 3), plain)), TD_ERROR_RUNTIME, "copied into shape [2, 3]");
-    refused(td_fill_(td_expand(count_to(1), TD_DIMS(3)), td_int(1)), TD_ERROR_RUNTIME, "expanded");
+    refused(td_copy_(td_expand(count_to(1), TD_DIMS(3)), count_to(3)), TD_ERROR_RUNTIME, "expanded");
+    td_fill_(td_expand(td_select(td_view(x, TD_DIMS(2, 1, 3)), 0, 1), TD_DIMS(5, 3)), td_int(7));
+    VALUES(x, 0, 0, 0, 7, 7, 7);
 }
 
 static void printing_looks_like_pytorch(void **state)
