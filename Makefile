@@ -100,8 +100,7 @@ TESTFLAGS := -Wno-missing-prototypes -I$(GENERATED)/include -I$(GENERATED)/src -
 USERFLAGS := $(FLAGS) -I$(GENERATED)/include
 LIBS     := -lz -lm -lpthread
 
-# One object per kernel file and instruction set; SIMD=0, and any other machine,
-# has one, `base`, of what the compiler takes for granted; SIMD=v3 of that level.
+# One object per kernel file and instruction set; SIMD=0 and other machines: `base`.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifeq ($(filter x86_64%,$(MACHINE))$(SIMD),$(MACHINE)1)
 ISAS := v2 v3 v4
@@ -111,10 +110,7 @@ endif
 isa_flags_v2   := -march=x86-64-v2
 isa_flags_v3   := -march=x86-64-v3
 isa_flags_v4   := -march=x86-64-v4
-isa_flags_base := $(if $(filter x86_64%,$(MACHINE)),$(patsubst %,-march=x86-64-%,$(filter v%,$(SIMD))))
-# The highest level that this machine runs.
-BEST_ISA = $(shell $(CC) -march=native -dM -E - < /dev/null 2>/dev/null | \
-             awk '/__AVX512VL__/ { v4 = 1 } /__AVX2__/ { v3 = 1 } END { print v4 ? "v4" : v3 ? "v3" : 0 }')
+isa_flags_base :=
 isa_defines    := $(foreach isa,$(ISAS),-DTD_HAVE_ISA_$(isa)=1)
 LIBFLAGS       += $(isa_defines)
 TESTFLAGS      += $(isa_defines)
@@ -122,8 +118,8 @@ TESTFLAGS      += $(isa_defines)
 # A changed flag rebuilds what was compiled with the old one.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(COMPILER) $(LIBFLAGS) $(isa_flags_base)' | cmp -s - $@ || \
-	  printf '%s\n' '$(COMPILER) $(LIBFLAGS) $(isa_flags_base)' > $@
+	@printf '%s\n' '$(COMPILER) $(LIBFLAGS)' | cmp -s - $@ || \
+	  printf '%s\n' '$(COMPILER) $(LIBFLAGS)' > $@
 FORCE:
 
 # `make` alone trains as soon as it can: what the training does without waits.
@@ -294,8 +290,8 @@ RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
 
 run_tests = $(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)'
 
-# What tests is compiled quickly, what is tested as users get it.
-compile_test = $(COMPILER) $(FLAGS) $(if $(filter -O3,$(OPT)),-O1) $(TESTFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a -lcmocka $(LIBS)
+# What is tested is compiled as users get it; what tests, quickly.
+compile_test = $(COMPILER) $(FLAGS) $(if $(filter -O0,$(OPT)),,$(if $(findstring /chapters/,$@),-O1,-O0)) $(TESTFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a -lcmocka $(LIBS)
 
 $(BUILD)/tests/c/%: tests/c/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -308,10 +304,9 @@ $(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)
 # The same web in another build directory, with other flags.
 again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
 
-# The kernels are the same lines at each level: here for one, of this machine.
-SANITIZED_SIMD ?= $(if $(filter 0,$(SIMD)),0,$(BEST_ISA))
-asan  = $(call again,asan) OPT=-O1 SANITIZE=address,undefined SIMD=$(SANITIZED_SIMD)
-tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)' SIMD=$(SANITIZED_SIMD)
+# The kernels are the same lines at each level; a copy of one takes seconds.
+asan  = $(call again,asan) OPT=-O1 SANITIZE=address,undefined SIMD=0
+tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 TESTS='$(RACES)'
 
 .PHONY: test test-cuda test-valgrind test-levels test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
 test-programs: $(PROGRAMS)
@@ -398,7 +393,7 @@ prefix:
 	@[ -n "$(N)" ] || { echo "usage: make prefix N=09"; exit 2; }
 	@rm -f $(BUILD)/prefix/tangled.mk
 	@+$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/prefix TANGLED=$(BUILD)/prefix/tangled.mk \
-	  GENERATED=$(BUILD)/prefix/generated UPTO=$(N) OPT=-O1 quick-test
+	  GENERATED=$(BUILD)/prefix/generated UPTO=$(N) OPT=-O1 SIMD=0 quick-test
 
 # gdb, the sanitizers and gcov then speak of chapters/NN-name.nw:line.
 in_lines = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(BUILD)/$(1)/tangled.mk \
