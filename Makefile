@@ -177,7 +177,7 @@ EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_c
 PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
                 $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
 PLUGOPT      ?= -O2
-PLUGFLAGS    := -std=c++17 $(PLUGOPT) -g -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
+PLUGFLAGS    := -std=c++17 $(PLUGOPT) -g1 -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
                 -Wall -Wextra -Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
                 -Wno-int-in-bool-context $(if $(WERROR),-Werror) -I$(GENERATED)/include
 # Code for the cards that are found or that CUDA_ARCH="75 90" names; without any,
@@ -275,18 +275,23 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
 MEMCHECK  := memory parallel tensors rules modules losses optimisers data
-MEMCHECK_LONG := allocation elementwise graph
 RACES     := parallel threads graph memory random stress
+# What `make test` leaves to `make test-long`: valgrind of what allocates most,
+# the address sanitizer beside compilers, and kernels sanitized at every level.
+MEMCHECK_LONG := allocation elementwise graph
+ASAN_LONG := compile mlir networks
+LEVELS    := elementwise reductions matmul activations optimisers losses random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
 
-C_TESTS   := $(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/c/test_*.c $(GENERATED)/tests/test_*.c))))
+C_TESTS   := $(filter-out $(WITHOUT),$(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/c/test_*.c $(GENERATED)/tests/test_*.c)))))
 PY_TESTS  := $(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/python/test_*.py $(GENERATED)/tests/test_*.py))))
 LOOM_TESTS := $(if $(filter yes,$(WEB)),$(call selected,$(TESTS),$(wildcard tests/loom/test_*.py)))
 programs   = $(patsubst tests/c/%.c,$(1)/tests/c/%,$(patsubst $(GENERATED)/tests/%.c,$(1)/tests/chapters/%,$(2)))
 PROGRAMS  := $(call programs,$(BUILD),$(C_TESTS))
 MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
 RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
+LONG      := $(if $(TESTS),,$(call selected,$(ASAN_LONG),$(C_TESTS)))
 
 run_tests = $(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)'
 
@@ -304,14 +309,15 @@ $(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)
 # The same web in another build directory, with other flags.
 again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
 
-# The kernels are the same lines at each level; a copy of one takes seconds.
-asan  = $(call again,asan) OPT=-O1 SANITIZE=address,undefined SIMD=0
-tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 TESTS='$(RACES)'
+# For one level of instructions, with little debugging information, and under
+# the address sanitizer at -Og: each halves the time that compiling takes.
+asan  = $(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 CFLAGS='$(CFLAGS) -g1'
+tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 CFLAGS='$(CFLAGS) -g1' TESTS='$(RACES)'
 
-.PHONY: test test-cuda test-valgrind test-levels test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
+.PHONY: test test-cuda test-long test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
 test-programs: $(PROGRAMS)
 asan-programs: lib
-	@$(asan) test-programs
+	@$(asan) $(if $(LONG),WITHOUT='$(LONG)') test-programs
 tsan-programs: lib
 	@$(if $(RACED),$(tsan) test-programs)
 
@@ -350,17 +356,14 @@ test: test-programs python asan-programs tsan-programs row $(EMULATED:%=$(BUILD)
 	@$(run_tests) \
 	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove-changed) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
-	  --sanitized $(call programs,$(BUILD)/asan,$(C_TESTS)) $(call programs,$(BUILD)/tsan,$(RACED)) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(filter-out $(LONG),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
-# What takes long: the programs with most allocations on valgrind's processor,
-# and the programs of the kernels, sanitized, at every level of instructions.
-LEVELS := elementwise reductions matmul activations optimisers losses random
-test-valgrind: test-programs
-	@$(run_tests) --valgrind $(call programs,$(BUILD),$(call selected,$(or $(TESTS),$(MEMCHECK_LONG)),$(C_TESTS)))
-test-levels: lib
-	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(or $(TESTS),$(LEVELS))' test-programs
-	@$(run_tests) --sanitized $(call programs,$(BUILD)/levels,$(call selected,$(or $(TESTS),$(LEVELS)),$(C_TESTS)))
+test-long: test-programs
+	@$(asan) TESTS='$(ASAN_LONG)' test-programs
+	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
+	@$(run_tests) --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
 
 # The kernels on each plug-in there is, and on the device if there is one.
 test-cuda: test-programs python $(PLUGINS)
