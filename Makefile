@@ -274,12 +274,12 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
-MEMCHECK  := memory parallel tensors rules modules losses optimisers data
+MEMCHECK  := tensors rules modules losses optimisers
 RACES     := parallel threads graph memory random stress
 # What `make test` leaves to `make test-long`: valgrind of what allocates most,
 # the address sanitizer beside compilers, and kernels sanitized at every level.
-MEMCHECK_LONG := allocation elementwise graph
-ASAN_LONG := compile mlir networks
+MEMCHECK_LONG := allocation elementwise graph memory parallel data
+ASAN_LONG := compile mlir networks matmul
 LEVELS    := elementwise reductions matmul activations optimisers losses random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
