@@ -277,7 +277,8 @@ TESTS     ?=
 MEMCHECK  := tensors rules modules losses optimisers
 RACES     := parallel threads graph memory random stress
 # What `make test` leaves to `make test-long`: valgrind of what allocates most,
-# the address sanitizer beside compilers, and kernels sanitized at every level.
+# the address sanitizer beside compilers, kernels sanitized at every level, and
+# the tests of the exercises' grader, each of which compiles something.
 MEMCHECK_LONG := allocation elementwise graph memory parallel data
 ASAN_LONG := compile mlir networks matmul
 LEVELS    := elementwise reductions matmul activations optimisers losses random
@@ -292,6 +293,7 @@ PROGRAMS  := $(call programs,$(BUILD),$(C_TESTS))
 MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
 RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
 LONG      := $(if $(TESTS),,$(call selected,$(ASAN_LONG),$(C_TESTS)))
+GRADER    := $(filter %/test_exercises.py,$(LOOM_TESTS))
 
 run_tests = $(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)'
 
@@ -354,15 +356,15 @@ row-programs: python $(BUILD)/libtreadle_emulate.so $(patsubst %,$(BUILD)/tests/
 PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
 test: test-programs python asan-programs tsan-programs row $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(run_tests) \
-	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove-changed) \
-	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
+	  $(if $(GRADER),--exercises prove-changed) \
+	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(if $(TESTS),$(LOOM_TESTS),$(filter-out $(GRADER),$(LOOM_TESTS))) --headers $(HEADERS) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(filter-out $(LONG),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
-test-long: test-programs
+test-long: test-programs $(PLANTED)
 	@$(asan) TESTS='$(ASAN_LONG)' test-programs
 	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
-	@$(run_tests) --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
+	@$(run_tests) --pytest $(GRADER) --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
 
 # The kernels on each plug-in there is, and on the device if there is one.
