@@ -14,12 +14,17 @@ pytestmark = pytest.mark.skipif("FLAGS_OF_A_VARIANT" not in os.environ, reason="
 ANSWER = re.search(r"(?ms)^<<exercise one-block>>=\n(.*?)^@", (HOME / "exercises/one-block/answer.nw").read_text())[1]
 
 
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("variants"))
+
+
 @pytest.fixture
-def student(tmp_path):
+def student(tmp_path, variants):
     """A student with an empty work/; calls a verb, writes the hole."""
     def say(verb, slug="one-block"):
         return subprocess.run([sys.executable, "loom/exercises", verb, *([slug] if slug else [])], cwd=HOME,
-                              env={**os.environ, "WORK": str(tmp_path / "work"), "BUILD_OF_VARIANTS": str(tmp_path)},
+                              env={**os.environ, "WORK": str(tmp_path / "work"), "BUILD_OF_VARIANTS": variants},
                               capture_output=True, text=True, timeout=120)
 
     def write(code, slug="one-block"):
