@@ -172,6 +172,12 @@ static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
     return done(td_set_threads(n < INT_MAX ? (int)n : INT_MAX));
 }
 
+static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
+{
+    td_memory_trim();
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_set_cache_limit(PyObject *module, PyObject *bytes)
 {
     const long long n = PyLong_AsLongLong(bytes);
@@ -179,12 +185,6 @@ static PyObject *py_set_cache_limit(PyObject *module, PyObject *bytes)
         return NULL;
     td_error_clear();
     return done(td_memory_set_cache(n));
-}
-
-static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
-{
-    td_memory_trim();
-    Py_RETURN_NONE;
 }
 
 static PyObject *py_synchronise(PyObject *module, PyObject *given)
