@@ -86,7 +86,7 @@ TD_API td_memory_info td_memory_stats(void);
 TD_API void td_memory_reset_peak(void);
 TD_API int64_t td_live_node_count(void);
 TD_API void td_memory_fail_after(int64_t n);
-TD_API void td_memory_trim(void);       /* gives back all that is kept */
+TD_API void td_memory_trim(void);   /* gives back all that is kept */
 TD_API bool td_memory_set_cache(int64_t bytes);     /* keep so much */
 TD_API int64_t td_memory_cache(void);
 
