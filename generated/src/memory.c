@@ -137,12 +137,17 @@ static void empty_pocket(td_account *own)
         }
 }
 
-void td_memory_trim(void)
+static void empty_all(td_runtime *process)
 {
-    td_runtime *process = td_process();
     if (td_self()->account != NULL)
         empty_pocket(td_self()->account);
     empty_shared(process);
+}
+
+void td_memory_trim(void)
+{
+    td_runtime *process = td_process();
+    empty_all(process);
     /* plugins: trim the memory of devices */
     const td_device_table *cuda = atomic_load(&process->cuda);
     for (int d = 0; cuda != NULL && d < cuda->count(); d++)
@@ -155,7 +160,7 @@ static void *ask_system(size_t bytes)
     void *block = NULL;
     for (int attempt = 0; attempt < 2; attempt++) {
         if (attempt > 0)
-            td_memory_trim();
+            empty_all(td_process());
         if (posix_memalign(&block, TD_ALIGNMENT, bytes + !bytes) == 0) {
             td_count(TD_COUNT_ASKED, 1);
             return block;
