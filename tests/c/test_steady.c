@@ -62,7 +62,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file,
 #define COUNTED 0
 #endif
 
-enum { BATCH = 64, WARM_UP = 20, STEPS = 50 };
+enum { BATCH = 256, WARM_UP = 20, STEPS = 50 };
 
 typedef struct {
     td_module *net;
@@ -143,7 +143,7 @@ static int keeps_nothing(void)
 {
     const cost c = train();
     return td_failed() || c.system != c.granted
-        || (COUNTED && c.asked < c.granted);
+        || (COUNTED && (c.asked < c.granted || c.faults < 2 * STEPS));
 }
 
 static char *program;
