@@ -47,12 +47,13 @@ static void *open_plugin(const char *name)
 /* plugins: function td_load_cuda */
 static bool shake_hands(const char *operation, td_device_table *table)
 {
-    static const td_host_api host = { TD_PLUGIN_VERSION, td_fail,
-                                      td_parallel_for };
+    static td_host_api host = { TD_PLUGIN_VERSION, td_fail,
+                                td_parallel_for, false };
     const char *name = plugin_name();
     if (td_failed())
         return false;
     void *plugin = name != NULL ? open_plugin(name) : NULL;
+    host.plain = td_process()->plain;
     td_plugin_init *init = NULL;
     if (plugin != NULL)
         *(void **)&init = dlsym(plugin, "treadle_cuda_init");
@@ -137,6 +138,17 @@ bool td_synchronise(td_device device)
         return !td_failed();
     const td_device_table *table = td_table_of("synchronise", device);
     return table != NULL && table->synchronise(device.index);
+}
+
+td_memory_info td_device_memory_stats(td_device device)
+{
+    td_memory_info info = { 0 };
+    if (device.kind == TD_DEVICE_CPU)
+        return td_memory_stats();
+    const td_device_table *table = td_table_of("memory", device);
+    if (table != NULL)
+        table->memory(device.index, &info);
+    return info;
 }
 
 /* plugins: function to_device_rule */

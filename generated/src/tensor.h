@@ -16,6 +16,7 @@
 
 /* tensors: struct td_storage */
 typedef struct td_storage {
+    _Alignas(TD_ALIGNMENT)
     atomic_int count;               /* handles that share it */
     atomic_uint version;            /* raised by a change in place */
     td_device device;

@@ -13,12 +13,11 @@
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 static td_device_table table;
 static bool (*use_stream)(int device, int stream);
-static void (*statistics)(int device, int64_t out[4]);
 
 static int open_plugin(void **state)
 {
     static const td_host_api api = { TD_PLUGIN_VERSION, td_fail,
-                                     td_parallel_for };
+                                     td_parallel_for, false };
     char self[4000] = "", path[4100];
     void *plugin = NULL;
     const char *named = getenv("TREADLE_PLUGIN");
@@ -36,7 +35,6 @@ static int open_plugin(void **state)
     td_plugin_init *init = NULL;
     *(void **)&init = dlsym(plugin, "treadle_cuda_init");
     *(void **)&use_stream = dlsym(plugin, "treadle_cuda_use_stream");
-    *(void **)&statistics = dlsym(plugin, "treadle_cuda_statistics");
     return init == NULL || !init(&api, &table);
 }
 
@@ -595,9 +593,9 @@ static void without_an_addend_beta_multiplies_what_was_there(void **state)
 
 static void a_freed_block_is_used_again(void **state)
 {
-    int64_t before[4], after[4];
+    td_memory_info before, after;
     void *a, *b, *c;
-    statistics(0, before);
+    table.memory(0, &before);
     assert_true(table.allocate(0, 100000, &a));
     table.release(0, a, 100000);
     assert_true(table.allocate(0, 99000, &b));
@@ -611,10 +609,15 @@ static void a_freed_block_is_used_again(void **state)
     table.release(0, a, 100000);
     table.release(0, c, 100000);
     assert_true(use_stream(0, 0));
-    statistics(0, after);
-    assert_int_equal(after[0], before[0]);
-    assert_true(after[2] - before[2] >= 200000);
-    assert_int_equal(after[3] - before[3], 2);
+    table.memory(0, &after);
+    assert_int_equal(after.bytes, before.bytes);
+    assert_true(after.cached_bytes - before.cached_bytes >= 200000);
+    assert_int_equal(after.allocations - before.allocations, 4);
+    assert_int_equal(after.system_allocations - before.system_allocations,
+                     2);
+    table.trim(0);
+    table.memory(0, &after);
+    assert_int_equal(after.cached_bytes, 0);
     refused(use_stream(0, 99), TD_ERROR_VALUE, "no stream 99");
 }
 
