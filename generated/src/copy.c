@@ -5,43 +5,36 @@
 #include "device.h"
 #include "parallel.h"
 #include "registry.h"
+#include "space.h"
 
 /* views: functions of the copying loop */
 typedef struct { int64_t size, out, in; } walk; /* steps: elements */
 
 typedef struct {
-    td_dtype to, from;
+    td_space outer;                         /* result and source */
+    walk down, along;                       /* the dimensions within */
     int64_t to_size, from_size;             /* bytes of an element */
-    char *out;
-    const char *in;
-    int rank;
-    walk at[TD_MAX_RANK];
 } copy_plan;
-static void add_dimension(copy_plan *p, int64_t size, int64_t out,
-                          int64_t in)
+
+static walk take_innermost(td_space *s)
 {
-    walk *last = p->rank > 0 ? &p->at[p->rank - 1] : NULL;
-    if (size == 1)
-        return;
-    if (last != NULL && last->out == size * out
-        && last->in == size * in)
-        *last = (walk){ last->size * size, out, in };
-    else
-        p->at[p->rank++] = (walk){ size, out, in };
+    const int d = --s->shape.count;
+    return (walk){ s->shape.at[d], s->stride[0][d], s->stride[1][d] };
 }
-static void copy_run(const copy_plan *p, int64_t out, int64_t in,
-                     const walk *w, int64_t n)
+static void copy_run(const copy_plan *p, char *out, const char *in,
+                     int64_t n)
 {
-    td_convert(p->to, p->out + out * p->to_size, w->out, p->from,
-               p->in + in * p->from_size, w->in, n);
+    td_convert(p->outer.dtype[0], out, p->along.out,
+               p->outer.dtype[1], in, p->along.in, n);
 }
 static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
     const copy_plan *p = context;
-    const walk *w = &p->at[0];
     (void)worker;
-    copy_run(p, begin * w->out, begin * w->in, w, end - begin);
+    copy_run(p, p->outer.data[0] + begin * p->along.out * p->to_size,
+             p->outer.data[1] + begin * p->along.in * p->from_size,
+             end - begin);
     return true;
 }
 enum { SIDE = 8 };
@@ -57,89 +50,81 @@ static inline void turn(char *restrict out, int64_t out_step,
                        in + ((at + c) * in_step + r) * size,
                        (size_t)size);
 }
-static void turn_strip(const copy_plan *p, int64_t out, int64_t in)
+static void turn_strip(const copy_plan *p, char *out, const char *in)
 {
-    const walk *j = &p->at[p->rank - 1];
-    const int64_t os = p->at[p->rank - 2].out, is = j->in, n = j->size;
-    char *to = p->out + out * p->to_size;
-    const char *from = p->in + in * p->from_size;
+    const int64_t os = p->down.out, is = p->along.in;
+    const int64_t n = p->along.size;
     switch (p->to_size) {
-    case 1: turn(to, os, from, is, n, 1); return;
-    case 2: turn(to, os, from, is, n, 2); return;
-    case 4: turn(to, os, from, is, n, 4); return;
-    default: turn(to, os, from, is, n, 8);
+    case 1: turn(out, os, in, is, n, 1); return;
+    case 2: turn(out, os, in, is, n, 2); return;
+    case 4: turn(out, os, in, is, n, 4); return;
+    default: turn(out, os, in, is, n, 8);
     }
 }
 enum { PIECE = 256 };
 
-static void copy_strip(const copy_plan *p, int64_t out, int64_t in,
+static void copy_strip(const copy_plan *p, char *out, const char *in,
                        int64_t rows)
 {
-    const walk *k = &p->at[p->rank - 2], *j = &p->at[p->rank - 1];
+    const walk *k = &p->down, *j = &p->along;
     int64_t c = 0;
-    if (p->to == p->from && j->out == 1 && k->in == 1 && rows == SIDE) {
+    if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
+        && k->in == 1 && rows == SIDE) {
         turn_strip(p, out, in);
         c = j->size / SIDE * SIDE;
     }
     for (int64_t n; c < j->size; c += n) {
         n = j->size - c < PIECE ? j->size - c : PIECE;
         for (int64_t r = 0; r < rows; r++)
-            copy_run(p, out + r * k->out + c * j->out,
-                     in + r * k->in + c * j->in, j, n);
+            copy_run(p, out + (r * k->out + c * j->out) * p->to_size,
+                     in + (r * k->in + c * j->in) * p->from_size, n);
     }
 }
 static int64_t strips_of(const copy_plan *p)
 {
-    return (p->at[p->rank - 2].size + SIDE - 1) / SIDE;
+    return (p->down.size + SIDE - 1) / SIDE;
 }
 
 static bool copy_strips(void *context, int64_t begin, int64_t end,
                         int worker)
 {
     const copy_plan *p = context;
-    const walk *k = &p->at[p->rank - 2];
     (void)worker;
     for (int64_t strip = begin; strip < end; strip++) {
         const int64_t row = strip % strips_of(p) * SIDE;
-        int64_t out = row * k->out, in = row * k->in;
-        /* views: find where the strip starts */
-        int64_t at = strip / strips_of(p);
-        for (int d = p->rank - 3; d >= 0; d--) {
-            out += at % p->at[d].size * p->at[d].out;
-            in += at % p->at[d].size * p->at[d].in;
-            at /= p->at[d].size;
-        }
-        copy_strip(p, out, in,
-                   k->size - row < SIDE ? k->size - row : SIDE);
+        const int64_t left = p->down.size - row;
+        const int64_t matrix = strip / strips_of(p);
+        char *out = td_space_place(&p->outer, 0, matrix);
+        const char *in = td_space_place(&p->outer, 1, matrix);
+        copy_strip(p, out + row * p->down.out * p->to_size,
+                   in + row * p->down.in * p->from_size,
+                   left < SIDE ? left : SIDE);
     }
     return true;
 }
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
-    copy_plan p = { .to = out->dtype, .from = in->dtype,
-                    .to_size = (int64_t)td_dtype_size(out->dtype),
-                    .from_size = (int64_t)td_dtype_size(in->dtype),
-                    .out = td_at(out), .in = td_at(in),
-                    .at = { { 1, 1, 1 } } };
-    const int64_t grain = 32768, n = td_numel(out);
+    copy_plan p;
+    td_space *s = &p.outer;
+    const int64_t grain = 32768;
     if (!td_on_host(out) || !td_on_host(in))
         return td_copy_elsewhere(out, in);
-    if (n == 0)
+    td_space_begin(s, out, TD_ALL_DIMS);
+    td_space_add(s, in, TD_ALL_DIMS);
+    if (s->total == 0)
         return true;
-    /* views: plan the copy dimension by dimension */
-    const int more = out->rank - in->rank;
-    for (int d = 0; d < out->rank; d++) {
-        const bool repeat = d < more || in->shape[d - more] == 1;
-        add_dimension(&p, out->shape[d], out->strides[d],
-                      repeat ? 0 : in->strides[d - more]);
-    }
-    if (p.rank < 2)
-        return td_parallel_for(n, grain, copy_line, &p);
+    td_collapse(&s->shape, s->operands, s->stride);
+    p.to_size = (int64_t)td_dtype_size(out->dtype);
+    p.from_size = (int64_t)td_dtype_size(in->dtype);
+    p.along = take_innermost(s);
+    if (s->shape.count == 0)
+        return td_parallel_for(s->total, grain, copy_line, &p);
+    p.down = take_innermost(s);
     /* views: share the strips among threads */
-    const int64_t rows = p.at[p.rank - 2].size;
-    const int64_t width = p.at[p.rank - 1].size;
-    return td_parallel_for(n / (rows * width) * strips_of(&p),
-                           grain / (SIDE * width) + 1, copy_strips, &p);
+    const int64_t matrix = p.down.size * p.along.size;
+    return td_parallel_for(s->total / matrix * strips_of(&p),
+                           grain / (SIDE * p.along.size) + 1, copy_strips,
+                           &p);
 }
 
 /* views: functions that copy whole tensors */

@@ -232,7 +232,7 @@ EACH_SOURCE(CONVERSIONS_FROM)
 void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
                 const void *src, int64_t ss, int64_t n)
 {
-    if (to == from && ds == 1 && ss == 1) {
+    if (to == from && (n == 1 || (ds == 1 && ss == 1))) {
         memmove(dst, src, (size_t)n * td_dtype_size(to));
         return;
     }
