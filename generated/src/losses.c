@@ -6,6 +6,7 @@
 #include "formula.h"
 #include "parallel.h"
 #include "reductions.h"
+#include "space.h"
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,10 +22,10 @@ typedef struct {
     bool soft;                   /* the target holds probabilities */
     int dim;                     /* of the classes */
     int64_t classes, samples;
+    td_lines rows;               /* of x, target, and out */
     double divisor;              /* of the mean; 1 otherwise */
-    const td_tensor *gradient;   /* of the loss, in the backward pass */
+    td_space gradient;           /* of the loss, in the backward pass */
     double *losses;              /* [samples], in the forward pass */
-    td_tensor *out;
 } entropy;
 /* losses: struct row */
 typedef struct {
@@ -41,25 +42,12 @@ typedef struct {
     double smoothing;
 } loss_call;
 /* losses: functions that check a loss */
-/* losses: function sample_offset */
-/* Offset of sample s, counting every dimension of t but `skipped`. */
-static int64_t sample_offset(const td_tensor *t, int skipped, int64_t s)
-{
-    int64_t offset = 0;
-    for (int d = t->rank - 1; d >= 0; d--)
-        if (d != skipped) {
-            offset += s % t->shape[d] * t->strides[d];
-            s /= t->shape[d];
-        }
-    return offset;
-}
 /* losses: function label_of */
 static int64_t label_of(const entropy *e, int64_t s)
 {
-    const int64_t at = sample_offset(e->target, -1, s);
-    return e->target->dtype == TD_UINT8
-        ? ((const uint8_t *)td_at(e->target))[at]
-        : ((const int64_t *)td_at(e->target))[at];
+    int64_t label;
+    td_lines_load(&e->rows, 1, s, TD_INT64, &label);
+    return label;
 }
 /* losses: function check_scores */
 static bool check_scores(entropy *e)
@@ -73,10 +61,9 @@ static bool check_scores(entropy *e)
         return td_fail(TD_ERROR_RUNTIME, e->op,
                        "input must have a dimension of classes");
     e->dim = e->x->rank == 1 ? 0 : 1;
-    e->classes = e->x->shape[e->dim];
-    e->samples = 1;
-    for (int d = 0; d < e->x->rank; d++)
-        e->samples *= d == e->dim ? 1 : e->x->shape[d];
+    td_lines_add(&e->rows, e->x, e->dim);
+    e->classes = e->rows.size[0];
+    e->samples = e->rows.space.total;
     return true;
 }
 /* losses: function mismatch */
@@ -100,7 +87,10 @@ static bool check_target(entropy *e)
     for (int d = 0, k = 0; same && d < x->rank; d++)
         if (e->soft || d != e->dim)
             same = t->shape[k++] == x->shape[d];
-    return same || mismatch(e);
+    if (!same)
+        return mismatch(e);
+    td_lines_add(&e->rows, t, e->soft ? e->dim : -1);
+    return true;
 }
 /* losses: function read_weight */
 static bool read_weight(entropy *e, const td_tensor *w)
@@ -187,12 +177,7 @@ static void read_masses(const entropy *e, int64_t s, row *r)
     const int64_t y = e->soft ? -1 : label_of(e, s);
     r->mass = 0;
     if (e->soft)
-        /* losses: gather the row of probabilities */
-        td_convert(TD_FLOAT64, r->q, 1, e->target->dtype,
-            (const char *)td_at(e->target)
-            + sample_offset(e->target, e->dim, s)
-            * (int64_t)td_dtype_size(e->target->dtype),
-            e->target->strides[e->dim], n);
+        td_lines_load(&e->rows, 1, s, TD_FLOAT64, r->q);
     for (int64_t c = 0; c < n; c++) {
         const double t = e->soft ? r->q[c] : c == y;
         const double q = t * (1 - e->smoothing) + spread;
@@ -204,11 +189,7 @@ static void read_masses(const entropy *e, int64_t s, row *r)
 /* losses: function read_row */
 static void read_row(const entropy *e, int64_t s, row *r)
 {
-    const size_t size = td_dtype_size(e->x->dtype);
-    const char *from = (const char *)td_at(e->x)
-        + sample_offset(e->x, e->dim, s) * (int64_t)size;
-    td_convert(TD_FLOAT64, r->x, 1, e->x->dtype, from,
-               e->x->strides[e->dim], e->classes);
+    td_lines_load(&e->rows, 0, s, TD_FLOAT64, r->x);
     read_masses(e, s, r);
     r->top = -INFINITY, r->best = 0, r->rest = 0;
     for (int64_t c = 0; c < e->classes; c++)
@@ -258,12 +239,12 @@ static bool forward_rows(void *context, int64_t begin, int64_t end,
 /* losses: function gradient_of */
 static double gradient_of(const entropy *e, int64_t s)
 {
-    const td_tensor *g = e->gradient;
-    const int64_t at = e->reduction == TD_LOSS_NONE
-                     ? sample_offset(g, -1, s) : 0;
-    return g->dtype == TD_FLOAT64
-        ? ((const double *)td_at(g))[at]
-        : (double)((const float *)td_at(g))[at];
+    double g;
+    td_convert(TD_FLOAT64, &g, 1, e->gradient.dtype[0],
+               td_space_place(&e->gradient, 0,
+                              e->reduction == TD_LOSS_NONE ? s : 0),
+               1, 1);
+    return g;
 }
 /* losses: function backward_rows */
 static bool backward_rows(void *context, int64_t begin, int64_t end,
@@ -271,7 +252,6 @@ static bool backward_rows(void *context, int64_t begin, int64_t end,
 {
     (void)worker;
     const entropy *e = context;
-    const size_t size = td_dtype_size(e->out->dtype);
     row r;
     if (!new_row(e, &r))
         return false;
@@ -282,9 +262,7 @@ static bool backward_rows(void *context, int64_t begin, int64_t end,
         for (int64_t c = 0; c < e->classes; c++)
             r.x[c] = g * (r.mass * exp(r.x[c] - r.top) / (1 + r.rest)
                           - r.q[c]);
-        td_convert(e->out->dtype, (char *)td_at(e->out)
-            + sample_offset(e->out, e->dim, s) * (int64_t)size,
-            e->out->strides[e->dim], TD_FLOAT64, r.x, 1, e->classes);
+        td_lines_store(&e->rows, 2, s, TD_FLOAT64, r.x);
     }
     return true;
 }
@@ -338,21 +316,23 @@ bool cross_entropy_backward_kernel(td_call *call)
     entropy e;
     const char *op = "cross_entropy_backward";
     bool ok = prepare(&e, op, call->in + 1, call->attr);
-    e.gradient = call->in[0].as.tensor;
-    if (ok && e.gradient->dtype != e.x->dtype)
+    const td_tensor *g = call->in[0].as.tensor;
+    const int64_t losses = e.reduction == TD_LOSS_NONE ? e.samples : 1;
+    td_space_begin(&e.gradient, g, TD_ALL_DIMS);
+    if (ok && g->dtype != e.x->dtype)
         ok = td_fail(TD_ERROR_TYPE, op, "grad is %s, input %s",
-                     td_dtype_name(e.gradient->dtype),
+                     td_dtype_name(g->dtype),
                      td_dtype_name(e.x->dtype));
-    if (ok && td_numel(e.gradient)
-              != (e.reduction == TD_LOSS_NONE ? e.samples : 1))
+    if (ok && e.gradient.total != losses)
         ok = td_fail(TD_ERROR_RUNTIME, op, "grad has %" PRId64
-            " elements for %" PRId64 " losses", td_numel(e.gradient),
-            e.reduction == TD_LOSS_NONE ? e.samples : (int64_t)1);
+            " elements for %" PRId64 " losses", e.gradient.total,
+            losses);
     /* losses: allocate and fill the gradient of the scores */
-    if (ok)
-        e.out = td_tensor_new(td_shape_of(e.x), e.x->dtype,
-                              td_device_of(e.x));
-    ok = ok && td_return(call, e.out) && (td_on_host(e.out)
+    td_tensor *out = !ok ? NULL
+        : td_tensor_new(td_shape_of(e.x), e.x->dtype, td_device_of(e.x));
+    if (out != NULL)
+        td_lines_add(&e.rows, out, e.dim);
+    ok = td_return(call, out) && (td_on_host(out)
       ? td_parallel_for(e.samples, rows_at_a_time(&e), backward_rows, &e)
       : td_compute_elsewhere(call, NULL, e.x->dtype, false));
     free_weight(&e);

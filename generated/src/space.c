@@ -129,3 +129,31 @@ void td_space_scatter(const td_space *s, int k, int64_t start,
 {
     move_rows(s, k, s->data[k], start, n, as, (char *)block, true);
 }
+
+/* views: functions of lines */
+int td_lines_add(td_lines *l, const td_tensor *x, int dim)
+{
+    const int k = l->space.operands;
+    const bool single = dim < 0 || x->rank == 0;
+    const unsigned dims = single ? TD_ALL_DIMS : ~(1u << dim);
+    if (k == 0)
+        td_space_begin(&l->space, x, dims);
+    else
+        td_space_add(&l->space, x, dims);
+    l->step[k] = single ? 1 : x->strides[dim];
+    l->size[k] = single ? 1 : x->shape[dim];
+    return k;
+}
+void td_lines_load(const td_lines *l, int k, int64_t i, td_dtype as,
+                   void *to)
+{
+    td_convert(as, to, 1, l->space.dtype[k],
+               td_space_place(&l->space, k, i), l->step[k], l->size[k]);
+}
+
+void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
+                    const void *from)
+{
+    td_convert(l->space.dtype[k], td_space_place(&l->space, k, i),
+               l->step[k], as, from, 1, l->size[k]);
+}

@@ -28,6 +28,13 @@ typedef struct {
     td_dtype dtype[TD_SPACE_OPERANDS];
 } td_space;
 
+/* views: struct td_lines */
+typedef struct {
+    td_space space;                     /* where lines begin */
+    int64_t step[TD_SPACE_OPERANDS];    /* along an operand's line */
+    int64_t size[TD_SPACE_OPERANDS];
+} td_lines;
+
 /* Only the dimensions of x whose bits are set in `dims` take part. */
 void td_space_begin(td_space *s, const td_tensor *x, unsigned dims);
 void td_space_add(td_space *s, const td_tensor *x, unsigned dims);
@@ -44,4 +51,12 @@ void td_space_gather(const td_space *s, int k, const void *from,
                      int64_t start, int64_t n, td_dtype as, void *to);
 void td_space_scatter(const td_space *s, int k, int64_t start,
                       int64_t n, td_dtype as, const void *block);
+
+/* Lines along `dim`, from { 0 } on; the number of the operand.  Line i
+   of operand k as an array, and such an array back. */
+int td_lines_add(td_lines *l, const td_tensor *x, int dim);
+void td_lines_load(const td_lines *l, int k, int64_t i, td_dtype as,
+                   void *to);
+void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
+                    const void *from);
 #endif
