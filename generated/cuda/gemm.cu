@@ -225,7 +225,7 @@ template <typename T> static bool multiply(const td_task *task)
         (T *)c->data, (T)factor(&task->attr[0]),
         (T)factor(&task->attr[1]), a->strides[i], a->strides[j],
         b->strides[i], b->strides[j], d->strides[i], d->strides[j],
-        c->strides[i], c->strides[j], empty_layout<4>() };
+        c->strides[i], c->strides[j], {} };
     if (p.beta == 0)
         p.d = NULL;
     /* cuda-gemm: lay out the batch of the product */

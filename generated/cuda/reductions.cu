@@ -92,10 +92,8 @@ __global__ void find(const T *x, T *value, int64_t *index,
 /* folds: function line_of */
 static layout<1> line_of(int64_t n, int64_t stride)
 {
-    layout<1> l = empty_layout<1>();
-    l.rank = 1;
-    l.total = l.shape[0] = n;
-    l.stride[0][0] = stride;
+    layout<1> l;
+    add_dimension(&l, n, &stride);
     return l;
 }
 
@@ -108,7 +106,7 @@ template <int N>
 static split<N> split_axes(const td_array *a, const td_value *dims,
                            const td_array *out)
 {
-    split<N> s = { empty_layout<N>(), empty_layout<N>() };
+    split<N> s;
     for (int d = 0; d < a->rank; d++) {
         int64_t stride[2] = { a->strides[d], out->strides[d] };
         bool reduce = false;
@@ -123,8 +121,8 @@ static split<N> split_axes(const td_array *a, const td_value *dims,
 }
 static dim3 block_for(const layout<1> *kept, const layout<1> *reduced)
 {
-    const int64_t step = reduced->stride[0][reduced->rank - 1];
-    const int64_t next = kept->stride[0][kept->rank - 1];
+    const int64_t step = reduced->stride[0][reduced->shape.count - 1];
+    const int64_t next = kept->stride[0][kept->shape.count - 1];
     unsigned y = 1;
     if (kept->total > 1 && next == 1 && step != 1)
         return dim3(32, THREADS / 32);

@@ -179,7 +179,7 @@ static bool read_entropy(const td_task *task, int first,
     for (int i = 0; i < 3 && first + i < task->n_in; i++)
         in[i] = task->in[first + i];
     const td_array *x = &in[0], *t = &in[1], *w = &in[2];
-    e->soft = is_floating(t->dtype);
+    e->soft = host->is_floating(t->dtype);
     if (!as_type(task, &in[1], e->soft ? x->dtype : TD_INT64, &room[0])
         || !contiguous(task, &in[2], x->dtype, &room[1]))
         return false;
@@ -198,7 +198,6 @@ static bool read_entropy(const td_task *task, int first,
     const td_array *g = first == 1 ? &task->in[0] : NULL;
     const td_array *out = &task->out[0];
     const bool each = is_word(&attr[1], "none");
-    e->sample = empty_layout<4>();
     for (int d = 0, k = 0; d < x->rank; d++) {
         const int64_t stride[4] = { x->strides[d],
             t->strides[e->soft ? d : k],
@@ -391,7 +390,6 @@ static bool plan_choice(const td_task *task, scratch *room, choice *c)
     int dim = (int)number(&task->attr[0]);
     dim += dim < 0 ? in->rank : 0;
     c->index = task->in[1];
-    c->at = empty_layout<3>();
     for (int d = 0; d < out->rank; d++) {
         const int64_t stride[3] = { out->strides[d],
             d == dim ? 0 : in->strides[d], d == dim };
@@ -420,7 +418,7 @@ template <typename T> static bool pick(const td_task *task)
 
 bool run_pick(const td_task *task)
 {
-    switch (size_of(task->out[0].dtype)) {
+    switch (host->size_of(task->out[0].dtype)) {
     case 1:  return pick<uint8_t>(task);
     case 2:  return pick<uint16_t>(task);
     case 4:  return pick<uint32_t>(task);

@@ -9,19 +9,11 @@
 #include <treadle/elementwise.h>
 
 /* arithmetic: dtypes and shapes of operands */
-/* rows: function category */
-/* 0 for no dtype at all, then bool, whole numbers, floats. */
-static int category(td_dtype dtype)
-{
-    if (dtype == TD_DTYPE_NONE || dtype == TD_BOOL)
-        return dtype == TD_BOOL;
-    return td_dtype_is_floating(dtype) ? 3 : 2;
-}
-
 /* rows: functions that vote on dtypes */
 static td_dtype outvote(td_dtype high, td_dtype low)
 {
-    return category(low) > category(high) ? low : high;
+    return td_dtype_category(low) > td_dtype_category(high) ? low
+                                                            : high;
 }
 
 static td_dtype dtype_of(const td_value *value)
@@ -349,7 +341,7 @@ static bool may_update(const job *j, const td_tensor *x)
     td_dims shape;
     if (!shape_of_result(j, &shape))
         return false;
-    if (category(j->dtype) > category(x->dtype))
+    if (td_dtype_category(j->dtype) > td_dtype_category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, j->op,
                        "the result is %s and cannot be stored in %s",
                        td_dtype_name(j->dtype),

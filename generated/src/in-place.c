@@ -345,16 +345,11 @@ static bool saves_first(const td_op *op, const td_call *call)
         || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
 }
 
-static int category(td_dtype dtype)
-{
-    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
-}
-
 static bool may_store(const char *op, td_tensor *x, td_tensor *y)
 {
     char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
     const td_dims have = td_shape_of(x), get = td_shape_of(y);
-    if (category(y->dtype) > category(x->dtype))
+    if (td_dtype_category(y->dtype) > td_dtype_category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
                        "cannot be stored in %s",
                       td_dtype_name(y->dtype), td_dtype_name(x->dtype));

@@ -10,6 +10,7 @@
 #include "autograd.h"
 #include "device.h"
 #include "registry.h"
+#include "space.h"
 #include <treadle/device.h>
 
 const td_device_table *td_load_cuda(const char *operation);
@@ -47,8 +48,9 @@ static void *open_plugin(const char *name)
 /* plugins: function td_load_cuda */
 static bool shake_hands(const char *operation, td_device_table *table)
 {
-    static const td_host_api host = { TD_PLUGIN_VERSION, td_fail,
-                                      td_parallel_for };
+    static const td_host_api host = {
+        TD_PLUGIN_VERSION, td_fail, td_parallel_for, td_dtype_size,
+        td_dtype_is_floating, td_collapse };
     const char *name = plugin_name();
     if (td_failed())
         return false;

@@ -53,7 +53,7 @@ typedef struct {
 } td_device_table;
 
 /* devices: struct td_host_api */
-#define TD_PLUGIN_VERSION 1
+#define TD_PLUGIN_VERSION 2
 
 typedef struct {
     int version;
@@ -61,6 +61,10 @@ typedef struct {
                  const char *format, ...);
     bool (*parallel_for)(int64_t n, int64_t grain,
                          td_parallel_body *body, void *context);
+    size_t (*size_of)(td_dtype dtype);
+    bool (*is_floating)(td_dtype dtype);
+    void (*collapse)(td_dims *shape, int operands,
+                     int64_t (*stride)[TD_MAX_RANK]);
 } td_host_api;
 
 /* What a plug-in exports, under the name of its device. */
