@@ -231,17 +231,14 @@ static void add_array(row_job *j, int k, const td_array *a, td_dtype as)
                        a->scalar.kind == TD_SCALAR_INT
                        ? a->scalar.as.i : a->scalar.as.b);
 }
-static void lay_out(row_job *j, const td_array *out, int n,
-                    const td_array *in)
+static void lay_out_row(row_job *j, const td_array *out, int n,
+                        const td_array *in)
 {
-    for (int d = 0; d < out->rank; d++) {
-        int64_t stride[OPERANDS] = { out->strides[d] };
-        for (int k = 0; k < n; k++)
-            stride[k + 1] = in[k].kind == TD_TENSOR ? in[k].strides[d]
-                                                    : 0;
-        add_dimension(&j->at, out->shape[d], stride);
-    }
-    collapse(&j->at);
+    const int64_t *strides[OPERANDS] = { out->strides };
+    for (int k = 0; k < n; k++)
+        if (in[k].kind == TD_TENSOR)
+            strides[k + 1] = in[k].strides;
+    j->at = lay_out(out, ~0u, strides);
 }
 static bool is_in_line(const row_job *j)
 {
@@ -288,7 +285,7 @@ bool convert(const td_task *task, const td_array *out,
     row_job j = {};
     add_array(&j, 0, out, out->dtype);
     add_array(&j, 1, in, in->dtype);
-    lay_out(&j, out, 1, in);
+    lay_out_row(&j, out, 1, in);
     auto *kernel = host->is_floating(in->dtype) ? convert_each<double>
                                           : convert_each<int64_t>;
     if (j.at.total > 0)
@@ -351,7 +348,7 @@ static bool run_row(const td_task *task, const row *r)
     if (out.dtype != result && !aside(task, &out, result, &room[4]))
         return false;
     add_array(&j, 0, &out, result);
-    lay_out(&j, &out, r->operands, in);
+    lay_out_row(&j, &out, r->operands, in);
     return launch_row(task, r->in_line, r->anywhere, task->dtype, &j)
         && (out.dtype == task->out[0].dtype
             || convert(task, &task->out[0], &out));
@@ -388,7 +385,7 @@ bool run_copy(const td_task *task)
         return convert(task, out, in);
     add_array(&j, 0, out, out->dtype);
     add_array(&j, 1, in, out->dtype);
-    lay_out(&j, out, 1, in);
+    lay_out_row(&j, out, 1, in);
     return launch_row(task, moves[1], moves[0],
                       (int)host->size_of(out->dtype), &j);
 }

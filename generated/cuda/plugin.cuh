@@ -83,20 +83,23 @@ template <int N> struct layout {
     int64_t stride[N][TD_MAX_RANK];
 };
 
-/* kernels: function add_dimension to a layout */
-template <int N> void add_dimension(layout<N> *l, int64_t size,
-                                    const int64_t *stride)
+/* kernels: functions that lay out dimensions */
+template <int N>
+layout<N> lay_out(const td_array *a, unsigned dims,
+                  const int64_t *const (&strides)[N])
 {
-    for (int k = 0; k < N; k++)
-        l->stride[k][l->shape.count] = stride[k];
-    l->shape.at[l->shape.count++] = size;
-    l->total *= size;
-}
-
-/* kernels: function collapse of a layout */
-template <int N> void collapse(layout<N> *l)
-{
-    host->collapse(&l->shape, N, l->stride);
+    layout<N> l;
+    for (int d = 0; d < a->rank; d++) {
+        const int at = l.shape.count;
+        if (!(dims >> d & 1))
+            continue;
+        for (int k = 0; k < N; k++)
+            l.stride[k][at] = strides[k] != NULL ? strides[k][d] : 0;
+        l.shape.at[l.shape.count++] = a->shape[d];
+        l.total *= a->shape[d];
+    }
+    host->collapse(&l.shape, N, l.stride);
+    return l;
 }
 
 /* kernels: function locate on the device */

@@ -198,17 +198,14 @@ static bool read_entropy(const td_task *task, int first,
     const td_array *g = first == 1 ? &task->in[0] : NULL;
     const td_array *out = &task->out[0];
     const bool each = is_word(&attr[1], "none");
-    for (int d = 0, k = 0; d < x->rank; d++) {
-        const int64_t stride[4] = { x->strides[d],
-            t->strides[e->soft ? d : k],
-            g != NULL && each ? g->strides[k] : 0,
-            first == 1 ? out->strides[d] : 0 };
-        if (d != dim) {
-            add_dimension(&e->sample, x->shape[d], stride);
-            k++;
-        }
+    int64_t labels[TD_MAX_RANK], losses[TD_MAX_RANK];
+    for (int d = 0; d < x->rank; d++) {
+        const int k = d - (d > dim);
+        labels[d] = t->strides[e->soft ? d : k];
+        losses[d] = g != NULL && each ? g->strides[k] : 0;
     }
-    collapse(&e->sample);
+    e->sample = lay_out<4>(x, ~(1u << dim), { x->strides, labels, losses,
+        first == 1 ? out->strides : NULL });
     e->step[0] = x->strides[dim];
     e->step[1] = e->soft ? t->strides[dim] : 0;
     e->step[3] = first == 1 ? out->strides[dim] : 0;
@@ -390,12 +387,12 @@ static bool plan_choice(const td_task *task, scratch *room, choice *c)
     int dim = (int)number(&task->attr[0]);
     dim += dim < 0 ? in->rank : 0;
     c->index = task->in[1];
+    int64_t others[TD_MAX_RANK], along[TD_MAX_RANK];
     for (int d = 0; d < out->rank; d++) {
-        const int64_t stride[3] = { out->strides[d],
-            d == dim ? 0 : in->strides[d], d == dim };
-        add_dimension(&c->at, out->shape[d], stride);
+        others[d] = d == dim ? 0 : in->strides[d];
+        along[d] = d == dim;
     }
-    collapse(&c->at);
+    c->at = lay_out<3>(out, ~0u, { out->strides, others, along });
     c->size = in->rank > 0 ? in->shape[dim] : 1;
     c->step = in->rank > 0 ? in->strides[dim] : 0;
     c->blocks = blocks_for(c->at.total, THREADS);

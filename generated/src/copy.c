@@ -128,7 +128,7 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
 }
 
 /* views: functions that copy whole tensors */
-static td_tensor *copied(td_tensor *x, td_dtype dtype)
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype)
 {
     td_tensor *y = td_tensor_new(td_shape_of(x), dtype,
                                  td_device_of(x));
@@ -179,19 +179,54 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
                        rank, dim);
 }
-static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
-                             int dim)
+static int64_t length_of(const td_tensor *x, int rank, int dim,
+                         int more)
 {
-    td_tensor part = td_look(y);
-    for (int i = 0; i < n; i++) {
-        if (at[i]->rank != y->rank)
-            continue;
-        part.shape[dim] = at[i]->shape[dim];
-        if (!td_copy_elements(&part, at[i]))
-            return false;
-        part.offset += part.shape[dim] * part.strides[dim];
+    return more ? 1 : x->rank == rank ? x->shape[dim] : 0;
+}
+
+/* views: functions that copy parts */
+static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
+                             int dim, int more)
+{
+    int64_t offset = y->offset;
+    bool ok = true;
+    for (int i = 0; ok && i < n; i++) {
+        td_tensor window = td_look(y);
+        window.offset = offset;
+        window.shape[dim] = length_of(at[i], y->rank, dim, more);
+        offset += window.shape[dim] * y->strides[dim];
+        if (more)
+            td_drop_dim(&window, dim);
+        ok = td_copy_elements(&window, at[i]);
     }
-    return true;
+    return ok;
+}
+static bool join(td_call *call, int more)
+{
+    td_tensor *const *at = call->in[0].as.tensors.at, *first = NULL;
+    const int n = call->in[0].as.tensors.count;
+    int dim;
+    if (!first_of_list(call, more, &first, &dim))
+        return false;
+    td_dims shape = { first->rank + more, { 0 } };
+    td_dtype dtype = first->dtype;
+    for (int d = 0; d < shape.count; d++)
+        if (d != dim)
+            shape.at[d] = first->shape[d - (more && d > dim)];
+    /* views: add up the sizes to be joined */
+    for (int i = 0; i < n; i++) {
+        if (!joins(call->op->name, first, at[i], more ? -1 : dim, i))
+            return false;
+        if (!td_add_size(shape.at[dim], length_of(at[i], shape.count, dim,
+                                                  more), &shape.at[dim]))
+            return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                           "too many elements");
+        dtype = td_promote(dtype, at[i]->dtype);
+    }
+    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
+    return td_return(call, y)
+        && copy_into_slices(y, at, n, dim, more);
 }
 static int64_t integer_at(const td_tensor *index, int64_t i)
 {
@@ -253,7 +288,7 @@ static bool changed(td_call *call, td_tensor *x)
 bool clone_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
-    return td_return(call, copied(x, x->dtype));
+    return td_return(call, td_copied(x, x->dtype));
 }
 bool to_kernel(td_call *call)
 {
@@ -262,59 +297,11 @@ bool to_kernel(td_call *call)
     if (dtype <= TD_DTYPE_NONE || dtype >= TD_DTYPE_COUNT)
         return td_fail(TD_ERROR_TYPE, "to", "%d is not a dtype",
                        (int)dtype);
-    return td_return(call, copied(x, dtype));
+    return td_return(call, td_copied(x, dtype));
 }
-bool cat_kernel(td_call *call)
-{
-    td_tensor *const *at = call->in[0].as.tensors.at, *first;
-    const int n = call->in[0].as.tensors.count;
-    int dim;
-    if (!first_of_list(call, 0, &first, &dim))
-        return false;
-    td_dims shape = td_shape_of(first);
-    td_dtype dtype = first->dtype;
-    shape.at[dim] = 0;
-    /* views: add up the sizes to be joined */
-    for (int i = 0; i < n; i++) {
-        if (!joins("cat", first, at[i], dim, i))
-            return false;
-        if (at[i]->rank == first->rank
-            && !td_add_size(shape.at[dim], at[i]->shape[dim],
-                            &shape.at[dim]))
-            return td_fail(TD_ERROR_RUNTIME, "cat",
-                           "too many elements");
-        dtype = td_promote(dtype, at[i]->dtype);
-    }
-    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
-    return td_return(call, y) && copy_into_slices(y, at, n, dim);
-}
-bool stack_kernel(td_call *call)
-{
-    td_tensor *const *at = call->in[0].as.tensors.at, *first;
-    const int n = call->in[0].as.tensors.count;
-    int dim;
-    if (!first_of_list(call, 1, &first, &dim))
-        return false;
-    td_dtype dtype = first->dtype;
-    for (int i = 0; i < n; i++) {
-        if (!joins("stack", first, at[i], -1, i))
-            return false;
-        dtype = td_promote(dtype, at[i]->dtype);
-    }
-    td_dims shape = { first->rank + 1, { 0 } };
-    for (int d = 0; d < shape.count; d++)
-        shape.at[d] = d == dim ? n : first->shape[d - (d > dim)];
-    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
-    /* views: copy each tensor of the stack */
-    if (!td_return(call, y))
-        return false;
-    td_tensor part = td_look(y);
-    td_drop_dim(&part, dim);
-    bool ok = true;
-    for (int i = 0; ok && i < n; i++, part.offset += y->strides[dim])
-        ok = td_copy_elements(&part, at[i]);
-    return ok;
-}
+bool cat_kernel(td_call *call) { return join(call, 0); }
+
+bool stack_kernel(td_call *call) { return join(call, 1); }
 bool index_select_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -377,7 +364,7 @@ bool copy__kernel(td_call *call)
                        td_shape_text(x, left));
     }
     td_tensor *aside = x->storage != from->storage ? NULL
-                     : copied(from, from->dtype);
+                     : td_copied(from, from->dtype);
     const bool ok = !td_failed()
         && td_copy_elements(x, aside ? aside : from);
     td_discard(aside);

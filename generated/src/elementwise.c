@@ -324,17 +324,6 @@ static bool overlaps(const td_tensor *x, const td_tensor *y)
                  && first_of(y) <= last_of(x);
 }
 
-/* rows: function separate */
-static td_tensor *separate(const td_tensor *y)
-{
-    td_tensor *copy = td_tensor_new(td_shape_of(y), y->dtype,
-                                    td_device_of(y));
-    if (copy == NULL || td_copy_elements(copy, y))
-        return copy;
-    td_discard(copy);
-    return NULL;
-}
-
 /* rows: function may_update */
 static bool may_update(const job *j, const td_tensor *x)
 {
@@ -364,7 +353,7 @@ static bool run_in_place(td_call *call, int row, int flags)
     if (!describe(&j, call, row, flags) || !may_update(&j, x))
         return false;
     if (in[1].kind != TD_SCALAR && overlaps(x, in[1].as.tensor)) {
-        copy = separate(in[1].as.tensor);
+        copy = td_copied(in[1].as.tensor, in[1].as.tensor->dtype);
         if (copy == NULL)
             return false;
         in[1].as.tensor = copy;

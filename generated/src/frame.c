@@ -3,11 +3,6 @@
 #include "frame.h"
 #include <treadle/parallel.h>
 
-static int64_t minimum(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* elementwise: function td_frame_scalar */
 void td_frame_scalar(td_frame *f, td_scalar value, td_dtype as)
 {
@@ -125,13 +120,13 @@ static bool run_blocks(void *context, int64_t begin, int64_t end,
     for (int k = 0; k < s->operands; k++)
         if (p->fixed[k])
             td_space_gather(s, k, s->data[k], 0,
-                            minimum(s->total, TD_BLOCK), p->as[k],
+                            td_least(s->total, TD_BLOCK), p->as[k],
                             blocks[k].bytes);
-    const int64_t last = minimum(end * TD_BLOCK, s->total);
+    const int64_t last = td_least(end * TD_BLOCK, s->total);
     int64_t n;
     for (int64_t at = begin * TD_BLOCK; at < last; at += n) {
-        n = minimum(last - at, p->limit);
-        n = minimum(n, p->span - at % p->span);
+        n = td_least(last - at, p->limit);
+        n = td_least(n, p->span - at % p->span);
         run_piece(p, at, n, blocks);
     }
     (void)worker;

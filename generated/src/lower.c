@@ -370,7 +370,7 @@ static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
 }
 
 /* fusion: function collapse_dims */
-/* The dimensions of the bits, collapsed, behind those that are there. */
+/* The dimensions of the bits, collapsed, behind those there are. */
 static void collapse_dims(td_stage *s, unsigned dims)
 {
     td_dims shape = { 0 };

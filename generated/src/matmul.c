@@ -107,7 +107,8 @@ static void fold_batch(td_product *of, td_space *batch)
 {
     while (batch->shape.count > 0) {
         const int d = batch->shape.count - 1;
-        const int64_t a = batch->stride[1][d], size = batch->shape.at[d];
+        const int64_t a = batch->stride[1][d];
+        const int64_t size = batch->shape.at[d];
         if (of->m == 1)
             of->rsa = a;
         if (batch->stride[2][d] != 0 || a != of->m * of->rsa)
@@ -135,7 +136,8 @@ static td_tensor stack_of(const td_space *batch, int k,
 static bool multiply_elsewhere(const matmul_plan *plan, double beta)
 {
     const td_space *s = &plan->batch;
-    td_tensor a = stack_of(s, 1, &plan->a), c = stack_of(s, 0, &plan->c);
+    td_tensor c = stack_of(s, 0, &plan->c);
+    td_tensor a = stack_of(s, 1, &plan->a);
     td_tensor b = stack_of(s, 2, &plan->b);
     const td_value in[] = { td_v_tensor(&a), td_v_tensor(&b) };
     const td_value attr[] = { td_v_float(plan->first.alpha),
@@ -163,7 +165,8 @@ static bool matmul_like(td_call *call, const char *op)
         return false;
     if (x->rank == 0 || y->rank == 0)
         return fail_shapes(op, x, y, "must have a dimension each");
-    if (x->shape[x->rank - 1] != y->shape[y->rank > 1 ? y->rank - 2 : 0])
+    if (x->shape[x->rank - 1]
+        != y->shape[y->rank > 1 ? y->rank - 2 : 0])
         return fail_shapes(op, x, y, "do not match: the columns of the "
                            "first must be as many as the rows of the "
                            "second");

@@ -603,37 +603,24 @@ bool bucketize_kernel(td_call *call)
                   td_v_get_bool(&call->attr[1]));
 }
 /* order: functions of order */
-static td_tensor *run_pair(int op, td_tensor *x, int n,
-                           const td_value *attr, td_tensor **indices)
-{
-    const td_value in[] = { td_v_tensor(x) };
-    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
-                     .in = in, .attr = attr };
-    const bool done = td_run(&call);
-    if (indices)
-        *indices = done ? call.out[1] : NULL;
-    else if (done)
-        td_release(call.out[1]);
-    return done ? call.out[0] : NULL;
-}
-
 td_tensor *td_sort(td_tensor *input, int dim, bool descending,
                    td_tensor **indices)
 {
-    return run_pair(TD_OP_sort, input, 3, (td_value[]){ td_v_int(dim),
-        td_v_bool(descending), td_v_bool(true) }, indices);
+    return td_run_pair(TD_OP_sort, input, 3, (td_value[]){
+        td_v_int(dim), td_v_bool(descending), td_v_bool(true) },
+        indices);
 }
 
 td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
                    td_tensor **indices)
 {
-    return run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
+    return td_run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
         td_v_int(dim), td_v_bool(largest), td_v_bool(true) }, indices);
 }
 td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
                          td_tensor **indices)
 {
-    return run_pair(TD_OP_median_dim, input, 2, (td_value[]){
+    return td_run_pair(TD_OP_median_dim, input, 2, (td_value[]){
         td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 

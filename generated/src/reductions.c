@@ -19,10 +19,6 @@ typedef struct {
     td_space kept, reduced;
 } reduction;
 /* softmax: short helpers of the reductions */
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 static inline int64_t cut(int64_t whole, int64_t piece)
 {
     return (whole + piece - 1) / piece;
@@ -103,7 +99,7 @@ static void plan_folding(folding *f)
     f->by_columns = kept->stride[0][i] == 1 && reduced->total > 1
         && reduced->stride[0][j] != 1 && f->r->from == f->r->type
         && !f->r->truth;
-    f->band = f->by_columns ? smaller(across, BAND) : 1;
+    f->band = f->by_columns ? td_least(across, BAND) : 1;
     f->bands = f->by_columns ? kept->total / across * cut(across, BAND)
                              : kept->total;
     f->block = f->by_columns ? BLOCK_ROWS : BLOCK;
@@ -121,7 +117,7 @@ static void fold_columns(const folding *f, int64_t band, int64_t begin,
     const int64_t per_row = cut(across, BAND);
     const int64_t column = band % per_row * BAND;
     const int64_t first = band / per_row * across + column;
-    const int64_t width = smaller(BAND, across - column);
+    const int64_t width = td_least(BAND, across - column);
     char *out = partial + first * (int64_t)f->size;
     reduced.data[0] = td_space_place(kept, 0, first);
     memcpy(out, td_space_place(&reduced, 0, begin),
@@ -129,7 +125,7 @@ static void fold_columns(const folding *f, int64_t band, int64_t begin,
     /* reductions: fold the other rows of the block */
     for (int64_t row = begin + 1, run; row < begin + n; row += run) {
         const int64_t size = reduced.shape.at[last];
-        run = smaller(size - row % size, begin + n - row);
+        run = td_least(size - row % size, begin + n - row);
         f->fold->columns(run, width, td_space_place(&reduced, 0, row),
                          reduced.stride[0][last], out);
     }
@@ -156,7 +152,7 @@ static bool fold_units(void *context, int64_t begin, int64_t end,
         char *partial = f->partial
                       + (size_t)(block * f->r->kept.total) * f->size;
         (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
-            first, smaller(f->block, left), partial);
+            first, td_least(f->block, left), partial);
     }
     return true;
 }
@@ -184,7 +180,7 @@ static bool fold_all(const reduction *r, int kind, void *out)
               : td_scratch((size_t)f.blocks * row);
     if (!f.partial)
         return false;
-    const int64_t work = f.band * smaller(f.block, r->reduced.total);
+    const int64_t work = f.band * td_least(f.block, r->reduced.total);
     if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1,
                          fold_units, &f))
         return false;
@@ -498,7 +494,7 @@ static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
     for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
         _Alignas(64) double buffer[BLOCK];
         double here, both = *best;
-        const int64_t n = smaller(BLOCK, r->reduced.total - at);
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
         const void *x = fetch(r, line, at, n, buffer);
         fold->row(n, x, &here);
         fold->columns(1, 1, &here, 1, &both);
@@ -604,7 +600,7 @@ static double log_sum_exp(const reduction *r, const char *line,
     _Alignas(64) double buffer[BLOCK];
     double m = -INFINITY, sum = 0;
     for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
-        const int64_t n = smaller(BLOCK, r->reduced.total - at);
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
         const double here = fold_number(r->type, &folds[TD_FOLD_MAX], n,
                                 fetch(r, line, at, n, buffer));
         m = here > m || isnan(here) ? here : m;
@@ -612,7 +608,7 @@ static double log_sum_exp(const reduction *r, const char *line,
     *maximum = m;
     for (int64_t at = 0; isfinite(m) && at < r->reduced.total;
          at += BLOCK) {
-        const int64_t n = smaller(BLOCK, r->reduced.total - at);
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
         rows_of(r->type)->exp(n, fetch(r, line, at, n, buffer), m,
                               buffer);
         sum += fold_number(r->type, &folds[TD_FOLD_SUM], n, buffer);
@@ -679,7 +675,7 @@ static double sum_row(td_dtype type, int64_t n, const void *x)
     const char *at = x;
     double sum = 0;
     for (int64_t i = 0; i < n; i += BLOCK)
-        sum += fold_number(type, fold, smaller(BLOCK, n - i),
+        sum += fold_number(type, fold, td_least(BLOCK, n - i),
                            at + i * (int64_t)td_dtype_size(type));
     return sum;
 }
@@ -847,16 +843,15 @@ td_tensor *td_argmin(td_tensor *input, td_arg_options options)
 {
     return run_arg(TD_OP_argmin, input, options);
 }
-static td_tensor *run_dim(int op, td_tensor *input, int dim,
-                          bool keepdim, td_tensor **indices)
+td_tensor *td_run_pair(int op, td_tensor *input, int n,
+                       const td_value *attr, td_tensor **second)
 {
     const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_int(dim), td_v_bool(keepdim) };
-    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = 2,
+    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
                      .in = in, .attr = attr };
     const bool done = td_run(&call);
-    if (indices)
-        *indices = done ? call.out[1] : NULL;
+    if (second)
+        *second = done ? call.out[1] : NULL;
     else if (done)
         td_release(call.out[1]);
     return done ? call.out[0] : NULL;
@@ -865,13 +860,15 @@ static td_tensor *run_dim(int op, td_tensor *input, int dim,
 td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
                       td_tensor **indices)
 {
-    return run_dim(TD_OP_max_dim, input, dim, keepdim, indices);
+    return td_run_pair(TD_OP_max_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 
 td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
                       td_tensor **indices)
 {
-    return run_dim(TD_OP_min_dim, input, dim, keepdim, indices);
+    return td_run_pair(TD_OP_min_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 static td_tensor *run_softmax(int op, td_tensor *input, int dim)
 {

@@ -83,11 +83,6 @@ static void advance(const td_dims *shape, int64_t *index, int64_t n)
         index[d - 1]++;
     }
 }
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void gather_row(td_dtype as, char *to, td_dtype from,
                        const char *row, int64_t stride, int64_t n)
 {
@@ -95,7 +90,7 @@ static void gather_row(td_dtype as, char *to, td_dtype from,
     td_convert(as, to, 1, from, row, stride, stride ? n : 1);
     for (int64_t have = 1; stride == 0 && have < n; have *= 2)
         memcpy(to + have * size, to,
-               (size_t)(smaller(have, n - have) * size));
+               (size_t)(td_least(have, n - have) * size));
 }
 static void move_rows(const td_space *s, int k, char *data,
                       int64_t start, int64_t n, td_dtype as,
@@ -109,7 +104,7 @@ static void move_rows(const td_space *s, int k, char *data,
     for (; n > 0; n -= run) {
         char *at = data
                  + td_ravel(index, &s->shape, s->stride[k]) * size;
-        run = smaller(n, s->shape.at[row] - index[row]);
+        run = td_least(n, s->shape.at[row] - index[row]);
         if (back)
             td_convert(s->dtype[k], at, stride, as, block, 1, run);
         else

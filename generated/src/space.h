@@ -35,6 +35,11 @@ typedef struct {
     int64_t size[TD_SPACE_OPERANDS];
 } td_lines;
 
+static inline int64_t td_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Only the dimensions of x whose bits are set in `dims` take part. */
 void td_space_begin(td_space *s, const td_tensor *x, unsigned dims);
 void td_space_add(td_space *s, const td_tensor *x, unsigned dims);

@@ -104,6 +104,7 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride,
 /* Elements of `in`, broadcast to the shape of `out` and converted.
    Shapes must broadcast, memory must not overlap. */
 bool td_copy_elements(td_tensor *out, const td_tensor *in);
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype);
 bool td_fill_all(td_tensor *x, td_scalar value);
 bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
 
