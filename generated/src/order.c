@@ -58,13 +58,10 @@ static bool lines_along(td_call *call, lines *w, td_tensor *x,
 /* order: function line_results */
 static int add_result(lines *w, const td_tensor *out)
 {
-    td_tensor y = td_look(out);
     td_dims shape = td_shape_of(w->x);
     if (shape.count > 0)
         shape.at[w->dim] = w->k;
-    y.rank = shape.count;
-    memcpy(y.shape, shape.at, sizeof shape.at);
-    td_dims_strides(&shape, y.strides);
+    const td_tensor y = td_look_as(out, &shape);
     return td_lines_add(&w->all, &y, w->dim);
 }
 
@@ -81,6 +78,7 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
         y.shape[w->dim] = w->k;
     if (dropped && y.rank > 0)
         td_drop_dim(&y, w->dim);
+    call->n_out = 0;
     for (int i = 0; i < 2 && !td_failed(); i++)
         if (types[i] != TD_DTYPE_NONE) {
             td_tensor *out = td_tensor_new(td_shape_of(&y), types[i],

@@ -273,12 +273,9 @@ static bool reduce_elsewhere(const char *what, td_tensor *x,
     const td_value attr = td_v_ints(&dims);
     td_call call = { .n_in = 1, .in = &in, .n_attr = 1, .attr = &attr };
     for (int k = 0; k < 2 && results->out[k] != NULL; k++) {
-        wide[k] = *results->out[k];
-        if (wide[k].rank < x->rank) {
-            wide[k].rank = x->rank;
-            memcpy(wide[k].shape, shape.at, sizeof shape.at);
-            td_dims_strides(&shape, wide[k].strides);
-        }
+        const td_dims own = td_shape_of(results->out[k]);
+        wide[k] = td_look_as(results->out[k],
+                             own.count < x->rank ? &shape : &own);
         call.out[k] = &wide[k];
     }
     return td_compute_elsewhere(&call, what, type, false);

@@ -100,7 +100,8 @@ static void move_rows(const td_space *s, int k, char *data,
     const int64_t stride = s->stride[k][row];
     const int64_t size = (int64_t)td_dtype_size(s->dtype[k]);
     int64_t index[TD_MAX_RANK], run;
-    td_unravel(start, &s->shape, index);
+    if (n > 0)          /* or there may be no first element */
+        td_unravel(start, &s->shape, index);
     for (; n > 0; n -= run) {
         char *at = data
                  + td_ravel(index, &s->shape, s->stride[k]) * size;
@@ -151,4 +152,12 @@ void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
 {
     td_convert(l->space.dtype[k], td_space_place(&l->space, k, i),
                l->step[k], as, from, 1, l->size[k]);
+}
+td_tensor td_look_as(const td_tensor *fresh, const td_dims *shape)
+{
+    td_tensor y = td_look(fresh);
+    y.rank = shape->count;
+    memcpy(y.shape, shape->at, sizeof y.shape);
+    td_dims_strides(shape, y.strides);
+    return y;
 }

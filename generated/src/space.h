@@ -64,4 +64,7 @@ void td_lines_load(const td_lines *l, int k, int64_t i, td_dtype as,
                    void *to);
 void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
                     const void *from);
+
+/* A contiguous tensor, seen in another shape. */
+td_tensor td_look_as(const td_tensor *fresh, const td_dims *shape);
 #endif
