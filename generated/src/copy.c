@@ -13,7 +13,6 @@ typedef struct { int64_t size, out, in; } walk; /* steps: elements */
 typedef struct {
     td_space outer;                         /* result and source */
     walk down, along;                       /* the dimensions within */
-    int64_t to_size, from_size;             /* bytes of an element */
 } copy_plan;
 
 static walk take_innermost(td_space *s)
@@ -31,9 +30,10 @@ static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
     const copy_plan *p = context;
+    const int64_t out = begin * p->along.out * p->outer.size[0];
+    const int64_t in = begin * p->along.in * p->outer.size[1];
     (void)worker;
-    copy_run(p, p->outer.data[0] + begin * p->along.out * p->to_size,
-             p->outer.data[1] + begin * p->along.in * p->from_size,
+    copy_run(p, p->outer.data[0] + out, p->outer.data[1] + in,
              end - begin);
     return true;
 }
@@ -54,7 +54,7 @@ static void turn_strip(const copy_plan *p, char *out, const char *in)
 {
     const int64_t os = p->down.out, is = p->along.in;
     const int64_t n = p->along.size;
-    switch (p->to_size) {
+    switch (p->outer.size[0]) {
     case 1: turn(out, os, in, is, n, 1); return;
     case 2: turn(out, os, in, is, n, 2); return;
     case 4: turn(out, os, in, is, n, 4); return;
@@ -67,6 +67,7 @@ static void copy_strip(const copy_plan *p, char *out, const char *in,
                        int64_t rows)
 {
     const walk *k = &p->down, *j = &p->along;
+    const int64_t to = p->outer.size[0], from = p->outer.size[1];
     int64_t c = 0;
     if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
         && k->in == 1 && rows == SIDE) {
@@ -76,8 +77,8 @@ static void copy_strip(const copy_plan *p, char *out, const char *in,
     for (int64_t n; c < j->size; c += n) {
         n = j->size - c < PIECE ? j->size - c : PIECE;
         for (int64_t r = 0; r < rows; r++)
-            copy_run(p, out + (r * k->out + c * j->out) * p->to_size,
-                     in + (r * k->in + c * j->in) * p->from_size, n);
+            copy_run(p, out + (r * k->out + c * j->out) * to,
+                     in + (r * k->in + c * j->in) * from, n);
     }
 }
 static int64_t strips_of(const copy_plan *p)
@@ -89,15 +90,21 @@ static bool copy_strips(void *context, int64_t begin, int64_t end,
                         int worker)
 {
     const copy_plan *p = context;
+    const int64_t strips = strips_of(p);
+    int64_t matrix = -1;
+    char *out = NULL;
+    const char *in = NULL;
     (void)worker;
     for (int64_t strip = begin; strip < end; strip++) {
-        const int64_t row = strip % strips_of(p) * SIDE;
+        const int64_t row = strip % strips * SIDE;
         const int64_t left = p->down.size - row;
-        const int64_t matrix = strip / strips_of(p);
-        char *out = td_space_place(&p->outer, 0, matrix);
-        const char *in = td_space_place(&p->outer, 1, matrix);
-        copy_strip(p, out + row * p->down.out * p->to_size,
-                   in + row * p->down.in * p->from_size,
+        if (strip / strips != matrix) {
+            matrix = strip / strips;
+            out = td_space_place(&p->outer, 0, matrix);
+            in = td_space_place(&p->outer, 1, matrix);
+        }
+        copy_strip(p, out + row * p->down.out * p->outer.size[0],
+                   in + row * p->down.in * p->outer.size[1],
                    left < SIDE ? left : SIDE);
     }
     return true;
@@ -114,8 +121,6 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
     if (s->total == 0)
         return true;
     td_collapse(&s->shape, s->operands, s->stride);
-    p.to_size = (int64_t)td_dtype_size(out->dtype);
-    p.from_size = (int64_t)td_dtype_size(in->dtype);
     p.along = take_innermost(s);
     if (s->shape.count == 0)
         return td_parallel_for(s->total, grain, copy_line, &p);

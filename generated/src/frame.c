@@ -12,6 +12,7 @@ void td_frame_scalar(td_frame *f, td_scalar value, td_dtype as)
     const bool is_int = value.kind == TD_SCALAR_INT;
     s->data[k] = (char *)&f->constant[k];
     s->dtype[k] = as;
+    s->size[k] = (int64_t)td_dtype_size(as);
     memset(s->stride[k], 0, sizeof s->stride[k]);
     td_convert(as, s->data[k], 1,
                is_float ? TD_FLOAT64 : is_int ? TD_INT64 : TD_BOOL,

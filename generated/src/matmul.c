@@ -12,18 +12,21 @@ typedef struct {
     td_space batch;             /* of c, a, b */
     td_dims shape;              /* of the result */
 } matmul_plan;
-/* products: function as_matrix */
-static td_tensor as_matrix(const td_tensor *x, int missing)
+/* products: functions that describe factors */
+static void describe(td_tensor *y, const td_tensor *x, int missing)
 {
-    td_tensor y = td_look(x);
-    if (y.rank > 1)
-        return y;
-    y.rank = 2;
-    y.shape[1 - missing] = x->shape[0];
-    y.strides[1 - missing] = x->strides[0];
-    y.shape[missing] = 1;
-    y.strides[missing] = 0;
-    return y;
+    y->storage = x->storage;
+    y->dtype = x->dtype;
+    y->rank = x->rank > 1 ? x->rank : 2;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
+    if (x->rank > 1)
+        return;
+    y->shape[1 - missing] = x->shape[0];
+    y->strides[1 - missing] = x->strides[0];
+    y->shape[missing] = 1;
+    y->strides[missing] = 0;
 }
 /* products: function fail_shapes */
 static bool fail_shapes(const char *op, const td_tensor *a,
@@ -64,7 +67,8 @@ static bool plan_product(matmul_plan *plan, const td_tensor *x,
                          const td_tensor *y)
 {
     td_tensor *a = &plan->a, *b = &plan->b;
-    *a = as_matrix(x, 0), *b = as_matrix(y, 1);
+    describe(a, x, 0);
+    describe(b, y, 1);
     plan->first = product_of(a, b);
     const int batch = (a->rank > b->rank ? a->rank : b->rank) - 2;
     td_dims shape = { batch + 2, { 0 } }, *out = &plan->shape;
@@ -81,7 +85,8 @@ static bool plan_product(matmul_plan *plan, const td_tensor *x,
     /* products: give the result its rows and columns */
     shape.at[batch] = plan->first.m;
     shape.at[batch + 1] = plan->first.n;
-    plan->c = (td_tensor){ .rank = shape.count };
+    plan->c.rank = shape.count;
+    plan->c.offset = 0;
     memcpy(plan->c.shape, shape.at, sizeof shape.at);
     td_dims_strides(&shape, plan->c.strides);
     out->count = batch;

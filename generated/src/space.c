@@ -20,6 +20,7 @@ void td_space_add(td_space *s, const td_tensor *x, unsigned dims)
     int to = s->shape.count;
     s->data[k] = td_at(x);
     s->dtype[k] = x->dtype;
+    s->size[k] = (int64_t)td_dtype_size(x->dtype);
     for (int d = x->rank - 1; d >= 0; d--)
         if (dims >> d & 1)
             s->stride[k][--to] = x->shape[d] == 1 ? 0 : x->strides[d];
@@ -28,10 +29,16 @@ void td_space_add(td_space *s, const td_tensor *x, unsigned dims)
 }
 void *td_space_place(const td_space *s, int k, int64_t i)
 {
-    int64_t index[TD_MAX_RANK];
-    td_unravel(i, &s->shape, index);
-    return s->data[k] + td_ravel(index, &s->shape, s->stride[k])
-                      * (int64_t)td_dtype_size(s->dtype[k]);
+    const int64_t *stride = s->stride[k];
+    int64_t offset = 0;
+    for (int d = s->shape.count - 1; d > 0; d--) {
+        const int64_t size = s->shape.at[d], rest = i / size;
+        offset += (i - rest * size) * stride[d];
+        i = rest;
+    }
+    if (i > 0)
+        offset += i * stride[0];
+    return s->data[k] + offset * s->size[k];
 }
 
 /* views: functions that collapse a space */
@@ -83,10 +90,10 @@ static void advance(const td_dims *shape, int64_t *index, int64_t n)
         index[d - 1]++;
     }
 }
-static void gather_row(td_dtype as, char *to, td_dtype from,
-                       const char *row, int64_t stride, int64_t n)
+static void gather_row(td_dtype as, int64_t size, char *to,
+                       td_dtype from, const char *row, int64_t stride,
+                       int64_t n)
 {
-    const int64_t size = (int64_t)td_dtype_size(as);
     td_convert(as, to, 1, from, row, stride, stride ? n : 1);
     for (int64_t have = 1; stride == 0 && have < n; have *= 2)
         memcpy(to + have * size, to,
@@ -98,19 +105,21 @@ static void move_rows(const td_space *s, int k, char *data,
 {
     const int row = s->shape.count - 1;
     const int64_t stride = s->stride[k][row];
-    const int64_t size = (int64_t)td_dtype_size(s->dtype[k]);
+    const int64_t size = (int64_t)td_dtype_size(as);
     int64_t index[TD_MAX_RANK], run;
     if (n > 0)          /* or there may be no first element */
         td_unravel(start, &s->shape, index);
     for (; n > 0; n -= run) {
-        char *at = data
-                 + td_ravel(index, &s->shape, s->stride[k]) * size;
+        int64_t offset = 0;
+        for (int d = 0; d <= row; d++)
+            offset += index[d] * s->stride[k][d];
+        char *at = data + offset * s->size[k];
         run = td_least(n, s->shape.at[row] - index[row]);
         if (back)
             td_convert(s->dtype[k], at, stride, as, block, 1, run);
         else
-            gather_row(as, block, s->dtype[k], at, stride, run);
-        block += run * (int64_t)td_dtype_size(as);
+            gather_row(as, size, block, s->dtype[k], at, stride, run);
+        block += run * size;
         advance(&s->shape, index, run);
     }
 }

@@ -26,6 +26,7 @@ typedef struct {
     td_steps stride[TD_SPACE_OPERANDS];     /* in elements */
     char *data[TD_SPACE_OPERANDS];          /* of element 0 */
     td_dtype dtype[TD_SPACE_OPERANDS];
+    int64_t size[TD_SPACE_OPERANDS];        /* bytes of an element */
 } td_space;
 
 /* views: struct td_lines */
