@@ -139,13 +139,12 @@ static bool plan_choice(const td_task *task, scratch *room, choice *c)
     int dim = (int)number(&task->attr[0]);
     dim += dim < 0 ? in->rank : 0;
     c->index = task->in[1];
-    c->at = empty_layout<3>();
+    int64_t others[TD_MAX_RANK], along[TD_MAX_RANK];
     for (int d = 0; d < out->rank; d++) {
-        const int64_t stride[3] = { out->strides[d],
-            d == dim ? 0 : in->strides[d], d == dim };
-        add_dimension(&c->at, out->shape[d], stride);
+        others[d] = d == dim ? 0 : in->strides[d];
+        along[d] = d == dim;
     }
-    collapse(&c->at);
+    c->at = lay_out<3>(out, ~0u, { out->strides, others, along });
     c->size = in->rank > 0 ? in->shape[dim] : 1;
     c->step = in->rank > 0 ? in->strides[dim] : 0;
     c->blocks = blocks_for(c->at.total, THREADS);
@@ -168,7 +167,7 @@ template <typename T> static bool pick(const td_task *task)
 
 bool run_pick(const td_task *task)
 {
-    switch (size_of(task->out[0].dtype)) {
+    switch (host->size_of(task->out[0].dtype)) {
     case 1:  return pick<uint8_t>(task);
     case 2:  return pick<uint16_t>(task);
     case 4:  return pick<uint32_t>(task);

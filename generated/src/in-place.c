@@ -6,6 +6,7 @@
 #include <treadle/elementwise.h>
 #include "autograd.h"
 #include "device.h"
+#include "space.h"
 
 /* in-place: functions that know bases */
 td_tensor *td_base(const td_tensor *x)
@@ -106,20 +107,19 @@ static bool overlaps(const td_tensor *x)
     return false;
 }
 
-static void add_through(td_dtype dtype, const td_tensor *x, int d,
-                        char *to, const char *from,
-                        const int64_t *steps)
+static void add_each(const td_space *s)
 {
-    const int64_t bytes = (int64_t)td_dtype_size(dtype);
-    if (d == x->rank && dtype == TD_FLOAT64)
-        *(double *)to += *(const double *)from;
-    else if (d == x->rank)
-        *(float *)to += *(const float *)from;
-    else
-        for (int64_t i = 0; i < x->shape[d]; i++)
-            add_through(dtype, x, d + 1,
-                        to + i * x->strides[d] * bytes,
-                        from + i * steps[d] * bytes, steps);
+    const int row = s->shape.count - 1;
+    const int64_t n = s->shape.at[row];
+    const int64_t to = s->stride[0][row], from = s->stride[1][row];
+    for (int64_t i = 0; i < s->total; i += n) {
+        void *y = td_space_place(s, 0, i), *g = td_space_place(s, 1, i);
+        for (int64_t j = 0; j < n; j++)
+            if (s->dtype[0] == TD_FLOAT64)
+                ((double *)y)[j * to] += ((double *)g)[j * from];
+            else
+                ((float *)y)[j * to] += ((float *)g)[j * from];
+    }
 }
 
 static bool add_overlapping(const td_call *call, td_tensor *y,
@@ -131,7 +131,11 @@ static bool add_overlapping(const td_call *call, td_tensor *y,
         return td_fail(TD_ERROR_UNSUPPORTED, "strided_view_backward",
                        "%s gradients are not added",
                        td_dtype_name(y->dtype));
-    add_through(y->dtype, y, 0, td_at(y), td_at(g), g->strides);
+    td_space s;
+    td_space_begin(&s, y, TD_ALL_DIMS);
+    td_space_add(&s, g, TD_ALL_DIMS);
+    td_collapse(&s.shape, s.operands, s.stride);
+    add_each(&s);
     return true;
 }
 
@@ -345,16 +349,11 @@ static bool saves_first(const td_op *op, const td_call *call)
         || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
 }
 
-static int category(td_dtype dtype)
-{
-    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
-}
-
 static bool may_store(const char *op, td_tensor *x, td_tensor *y)
 {
     char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
     const td_dims have = td_shape_of(x), get = td_shape_of(y);
-    if (category(y->dtype) > category(x->dtype))
+    if (td_dtype_category(y->dtype) > td_dtype_category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
                        "cannot be stored in %s",
                       td_dtype_name(y->dtype), td_dtype_name(x->dtype));

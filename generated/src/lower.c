@@ -4,6 +4,7 @@
 #include <string.h>
 #include <treadle/treadle.h>
 #include "lower.h"
+#include "space.h"
 
 /* fusion: functions that compare steps */
 static bool same_operand(const td_ir_operand *a, const td_ir_operand *b)
@@ -368,54 +369,24 @@ static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
     }
 }
 
-/* fusion: functions that collapse */
-static bool moves_evenly(const td_stage *s, int d)
+/* fusion: function collapse_dims */
+/* The dimensions of the bits, collapsed, behind those there are. */
+static void collapse_dims(td_stage *s, unsigned dims)
 {
-    for (int k = 0; k <= s->n_loads; k++)
-        if (s->load[k].flat[d]
-            != s->load[k].flat[d + 1] * s->size[d + 1])
-            return false;
-    return true;
-}
-
-static void drop_dimension(td_stage *s, int d)
-{
-    for (int e = d; e + 1 < s->rank; e++) {
-        s->size[e] = s->size[e + 1];
-        for (int k = 0; k <= s->n_loads; k++)
-            s->load[k].flat[e] = s->load[k].flat[e + 1];
-    }
-    s->kept -= d < s->kept;
-    s->rank--;
-}
-
-static void add_dimension_of_one(td_stage *s)
-{
-    memmove(s->size + 1, s->size, sizeof s->size - sizeof s->size[0]);
-    s->size[0] = 1;
-    for (int k = 0; k <= s->n_loads; k++) {
-        int64_t *flat = s->load[k].flat;
-        memmove(flat + 1, flat, (TD_MAX_RANK - 1) * sizeof *flat);
-        flat[0] = 0;
-    }
-    s->rank++;
-    s->kept++;
-}
-
-
-/* fusion: function collapse_stage */
-static void collapse_stage(td_stage *s)
-{
-    for (int d = s->rank - 1; d >= 0; d--)
-        if (s->size[d] == 1)
-            drop_dimension(s, d);
-    for (int d = s->rank - 2; d >= 0; d--)
-        if (d + 1 != s->kept && moves_evenly(s, d)) {
-            s->size[d + 1] *= s->size[d];
-            drop_dimension(s, d);
+    td_dims shape = { 0 };
+    td_steps step[TD_LOADS + 1];
+    for (int d = 0; d < s->full_rank; d++)
+        if (dims >> d & 1) {
+            for (int k = 0; k <= s->n_loads; k++)
+                step[k][shape.count] = s->load[k].stride[d];
+            shape.at[shape.count++] = s->full[d];
         }
-    if (s->kept == 0)
-        add_dimension_of_one(s);
+    td_collapse(&shape, s->n_loads + 1, step);
+    for (int d = 0; d < shape.count; d++) {
+        for (int k = 0; k <= s->n_loads; k++)
+            s->load[k].flat[s->rank] = step[k][d];
+        s->size[s->rank++] = shape.at[d];
+    }
 }
 
 /* fusion: function folded_dimensions */
@@ -457,16 +428,10 @@ static void describe_loop(td_lowered *l, td_stage *s)
         from -= there;
         result->stride[d] = folds ? 0 : out->strides[from];
     }
-    for (int pass = 0; pass < 2; pass++)
-        for (int d = 0; d < space->rank; d++)
-            if ((int)(s->folded >> d & 1) == pass) {
-                s->size[s->rank] = space->shape[d];
-                for (int k = 0; k <= s->n_loads; k++)
-                    s->load[k].flat[s->rank] = s->load[k].stride[d];
-                s->rank++;
-                s->kept += pass == 0;
-            }
-    collapse_stage(s);
+    collapse_dims(s, ~s->folded);
+    s->kept = s->rank;
+    if (td_numel(space) != td_numel(out))
+        collapse_dims(s, s->folded);
 }
 
 /* arena: functions that find lifetimes */

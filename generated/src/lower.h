@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     int value;
     int64_t offset, stride[TD_MAX_RANK];    /* by the loop's dims */
-    int64_t flat[TD_MAX_RANK];              /* the same, collapsed */
+    int64_t flat[TD_MAX_RANK + 1];          /* the same, collapsed */
 } td_load;
 
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
     int64_t full[TD_MAX_RANK];
     unsigned folded;        /* its folded dimensions, as bits */
     int rank, kept;         /* after: all, and those of the result */
-    int64_t size[TD_MAX_RANK];
+    int64_t size[TD_MAX_RANK + 1];
     int n_loads;
     td_load load[TD_LOADS + 1];             /* the last: the result */
 } td_stage;

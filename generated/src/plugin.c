@@ -10,6 +10,7 @@
 #include "autograd.h"
 #include "device.h"
 #include "registry.h"
+#include "space.h"
 #include <treadle/device.h>
 
 const td_device_table *td_load_cuda(const char *operation);
@@ -48,7 +49,8 @@ static void *open_plugin(const char *name)
 static bool shake_hands(const char *operation, td_device_table *table)
 {
     static td_host_api host = { TD_PLUGIN_VERSION, td_fail,
-                                td_parallel_for, false };
+        td_parallel_for, false, td_dtype_size, td_dtype_is_floating,
+        td_collapse };
     const char *name = plugin_name();
     if (td_failed())
         return false;

@@ -9,6 +9,7 @@
 #include "elementwise.h"
 #include "gradients.h"
 #include "registry.h"
+#include "space.h"
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 static td_device_table table;
@@ -17,7 +18,8 @@ static bool (*use_stream)(int device, int stream);
 static int open_plugin(void **state)
 {
     static const td_host_api api = { TD_PLUGIN_VERSION, td_fail,
-                                     td_parallel_for, false };
+        td_parallel_for, false, td_dtype_size, td_dtype_is_floating,
+        td_collapse };
     char self[4000] = "", path[4100];
     void *plugin = NULL;
     const char *named = getenv("TREADLE_PLUGIN");

@@ -64,6 +64,10 @@ typedef struct {
     bool (*parallel_for)(int64_t n, int64_t grain,
                          td_parallel_body *body, void *context);
     bool plain;             /* TREADLE_ALLOC=plain: keep no memory */
+    size_t (*size_of)(td_dtype dtype);
+    bool (*is_floating)(td_dtype dtype);
+    void (*collapse)(td_dims *shape, int operands,
+                     int64_t (*stride)[TD_MAX_RANK]);
 } td_host_api;
 
 /* What a plug-in exports, under the name of its device. */
