@@ -227,7 +227,7 @@ int *fault_of(int device)               /* for kernels to write */
 static const struct { const char *operation, *text; } faults[] = {
     { "", "" },
     { "cross_entropy", "a target is not one of the classes" },
-    { "index_select", "an index is out of range" },
+    { "index", "an index is out of range" },
 };
 
 bool synchronise(int device)
@@ -297,8 +297,8 @@ static const struct {
     { "log_softmax", run_exponentials },
     { "cross_entropy", run_entropy },
     { "cross_entropy_backward", run_entropy_backward },
-    { "sgd_step_", run_sgd, true }, { "index_select", run_pick },
-    { "index_add", run_gather },
+    { "sgd_step_", run_sgd, true }, { "index_points", run_read },
+    { "put_points", run_write },
     /* cuda-gemm: tasks of the plug-in */
     { "gemm", run_gemm },
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <treadle/arranging.h>
 #include <treadle/elementwise.h>
+#include <treadle/indexing.h>
 #include <treadle/matmul.h>
 #include <treadle/reductions.h>
 #include "composite.h"
@@ -73,46 +74,25 @@ bool flip_kernel(td_call *call)
         && td_copy_elements(call->out[0], &from);
 }
 
-static bool see_diagonal(const td_call *call, const td_tensor *x,
-                         const td_value *at, td_tensor *y)
+bool diagonal_kernel(td_call *call)
 {
-    const int64_t k = td_v_get_int(&at[0], 0);
-    const int a = td_dimension(call, td_v_get_int(&at[1], 0), x->rank);
-    const int b = td_dimension(call, td_v_get_int(&at[2], 1), x->rank);
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    /* arranging: find where the diagonal starts and how it steps */
+    const int64_t k = td_number(call, 0, 0);
+    const int a = td_dimension(call, td_number(call, 1, 0), x->rank);
+    const int b = td_dimension(call, td_number(call, 2, 1), x->rank);
     if (td_failed() || a == b)
         return td_refuse(call, "the two dimensions must be different");
     const int64_t m = x->shape[a] + (k < 0 ? k : 0);
     const int64_t n = x->shape[b] - (k > 0 ? k : 0);
     const int64_t size = m < n ? m : n;
-    *y = td_look(x);
     if (size > 0)
-        y->offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
-    td_drop_dim(y, a > b ? a : b);
-    td_drop_dim(y, a > b ? b : a);
-    y->shape[y->rank] = size > 0 ? size : 0;
-    y->strides[y->rank++] = x->strides[a] + x->strides[b];
-    return true;
-}
-
-bool diagonal_kernel(td_call *call)
-{
-    td_tensor y;
-    return see_diagonal(call, td_input(call, 0), call->attr, &y)
-        && td_return(call, td_tensor_alias(&y));
-}
-
-bool diagonal_backward_kernel(td_call *call)
-{
-    td_tensor *g = td_input(call, 0), view;
-    const td_dims have = td_shape_of(g);
-    td_tensor *y = td_tensor_new(td_numbers(call, 0), g->dtype,
-                                 td_device_of(g));
-    if (!td_return(call, y) || !td_fill_all(y, td_int(0))
-        || !see_diagonal(call, y, call->attr + 1, &view))
-        return false;
-    const td_dims shape = td_shape_of(&view);
-    return td_dims_equal(&shape, &have) ? td_copy_elements(&view, g)
-         : td_refuse(call, "grad has not the diagonal's shape") != NULL;
+        y.offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
+    td_drop_dim(&y, a > b ? a : b);
+    td_drop_dim(&y, a > b ? b : a);
+    y.shape[y.rank] = size > 0 ? size : 0;
+    y.strides[y.rank++] = x->strides[a] + x->strides[b];
+    return td_return(call, td_tensor_alias(&y));
 }
 /* arranging: functions that arrange */
 td_tensor *narrow_formula(td_call *call)
@@ -359,8 +339,8 @@ static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0, from = 0; d <= x->rank; d++)
         shape.at[d] = d == a || d == b ? n : x->shape[from++];
-    return TD_CALL(diagonal_backward, x, td_v_ints(&shape), td_v_int(k),
-                td_v_int(a), td_v_int(b));
+    const td_value at[] = { td_v_int(k), td_v_int(a), td_v_int(b) };
+    return td_put_back(&td_ops[TD_OP_diagonal], x, shape, 3, at);
 }
 
 td_tensor *diag_embed_formula(td_call *call)
@@ -492,31 +472,6 @@ td_tensor *pad_formula(td_call *call)
     return x;
 }
 
-/* The windows in g, places along d and insides last, added into zeros
-   with n positions along d. */
-static td_tensor *add_windows(td_tensor *g, int d, int64_t n,
-                              int64_t step, int64_t dilation)
-{
-    if (td_failed())
-        return NULL;
-    const int last = g->rank - 1;
-    const int64_t size = g->shape[last], all = g->shape[d] * size;
-    int64_t *at = room_for(all);
-    for (int64_t k = 0; at != NULL && k < all; k++)
-        at[k] = k / size * step + k % size * dilation;
-    td_tensor *index = vector_like(g, all, at);
-    g = td_flatten(td_movedim(g, TD_DIMS(last), TD_DIMS(d + 1)),
-                   d, d + 1);
-    if (td_failed())
-        return NULL;
-    td_dims shape = td_shape_of(g);
-    shape.at[d] = n;
-    const td_value in[] = { td_v_tensor(g), td_v_tensor(index) };
-    const td_value attr[] = { td_v_ints(&shape), td_v_int(d) };
-    return td_run1(&td_ops[TD_OP_index_select_backward], 2, in, 2,
-                   attr);
-}
-
 typedef struct {
     td_dims size, dilation, margin, step;   /* two each */
 } window;
@@ -585,9 +540,15 @@ td_tensor *col2im_formula(td_call *call)
     y = td_reshape(x, TD_DIMS(x->rank == 3 ? x->shape[0] : 1,
         rows / inside, w.size.at[0], w.size.at[1], h, v));
     y = td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3));
-    for (int k = 1; k >= 0; k--)
-        y = add_windows(y, 2 + k, out.at[k] + 2 * w.margin.at[k],
-                        w.step.at[k], w.dilation.at[k]);
+    for (int k = 1; k >= 0 && !td_failed(); k--) {
+        const td_value at[] = { td_v_int(2 + k),
+            td_v_int(w.size.at[k]), td_v_int(w.step.at[k]),
+            td_v_int(w.dilation.at[k]) };
+        td_dims shape = td_shape_of(y);
+        shape.at[2 + k] = out.at[k] + 2 * w.margin.at[k];
+        shape.count--;
+        y = td_put_back(&td_ops[TD_OP_unfold], y, shape, 4, at);
+    }
     y = border(y, TD_DIMS(-w.margin.at[1], -w.margin.at[1],
                           -w.margin.at[0], -w.margin.at[0]));
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
@@ -1158,22 +1119,6 @@ bool flip_rule(td_backward_pass *b)
     b->grad_in[0] = TD_CALL(flip, b->grad[0], *td_attribute(b, 0));
     return !td_failed();
 }
-
-bool diagonal_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    b->grad_in[0] = TD_CALL(diagonal_backward, b->grad[0],
-        td_v_ints(&shape), *td_attribute(b, 0), *td_attribute(b, 1),
-        *td_attribute(b, 2));
-    return !td_failed();
-}
-
-bool diagonal_backward_rule(td_backward_pass *b)
-{
-    b->grad_in[0] = TD_CALL(diagonal, b->grad[0], *td_attribute(b, 1),
-                         *td_attribute(b, 2), *td_attribute(b, 3));
-    return !td_failed();
-}
 /* pictures: rules on pictures */
 
 bool constant_pad_nd_rule(td_backward_pass *b)
@@ -1183,18 +1128,6 @@ bool constant_pad_nd_rule(td_backward_pass *b)
         back.at[i] = -td_attribute(b, 0)->as.ints.at[i];
     b->grad_in[0] = TD_CALL(constant_pad_nd, b->grad[0],
                          td_v_ints(&back), td_v_int(0));
-    return !td_failed();
-}
-
-bool unfold_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    int d = 0;
-    td_wrap_dim("unfold", td_v_get_int(td_attribute(b, 0), 0),
-                shape.count, &d);
-    b->grad_in[0] = add_windows(b->grad[0], d, shape.at[d],
-        td_v_get_int(td_attribute(b, 2), 1),
-        td_v_get_int(td_attribute(b, 3), 1));
     return !td_failed();
 }
 /* arranging: typed functions that arrange */
