@@ -234,6 +234,7 @@ int main(void)
         CASE(ties_share),
         CASE(clamp_passes_at_its_edges),
         CASE(logsumexp_of_nothing_but_minus_infinity),
+        CASE(selections_take_vectors_of_integers), CASE(sums_at_places_do_not_depend_on_threads),
         CASE(rows_taken_twice_add_up),
         CASE(gradients_of_parts_are_zero_elsewhere),
         CASE(conversions_convert_the_gradient_back),
