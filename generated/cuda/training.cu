@@ -462,14 +462,15 @@ template <typename T> static bool write(const td_task *task)
         bits++;
     auto *kernel = write_points<T>;
     if (n * points.total > 0)
-        TD_LAUNCH(kernel, blocks_for(n << bits, THREADS), dim3(THREADS),
-                  0, stream_of(task->device), (T *)x->data,
-                  (const T *)y->data, columns, points,
+        TD_LAUNCH(kernel, blocks_for(n << bits, THREADS),
+                  dim3(THREADS), 0, stream_of(task->device),
+                  (T *)x->data, (const T *)y->data, columns, points,
                   read_spots(task), bits,
                   (int)task->attr[0].as.scalar.as.i,
                   x->dtype == TD_BOOL);
     return true;
 }
+
 
 template <typename F> static bool with_size(td_dtype dtype, F f)
 {

@@ -501,6 +501,21 @@ static int64_t places(const window *w, int k, int64_t n)
     return left < 0 ? 0 : left / w->step.at[k] + 1;
 }
 
+typedef struct { td_dims whole, size, stride; } film;
+
+static film all_windows(const window *w, int64_t n, int64_t c,
+                        int64_t h, int64_t v)
+{
+    const int64_t height = h + 2 * w->margin.at[0];
+    const int64_t width = v + 2 * w->margin.at[1];
+    return (film){ TD_DIMS(n, c, height, width),
+        TD_DIMS(n, c, w->size.at[0], w->size.at[1], places(w, 0, h),
+                places(w, 1, v)),
+        TD_DIMS(c * height * width, height * width,
+                w->dilation.at[0] * width, w->dilation.at[1],
+                w->step.at[0] * width, w->step.at[1]) };
+}
+
 td_tensor *im2col_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y;
@@ -511,13 +526,13 @@ td_tensor *im2col_formula(td_call *call)
         || places(&w, 1, x->shape[r - 1]) == 0)
         return td_refuse(call, "expected [N, C, H, W] or [C, H, W] "
                          "with room for at least one window");
+    const film f = all_windows(&w, r == 3 ? 1 : x->shape[0],
+        x->shape[r - 3], x->shape[r - 2], x->shape[r - 1]);
     y = border(r == 3 ? td_unsqueeze(x, 0) : x, TD_DIMS(w.margin.at[1],
         w.margin.at[1], w.margin.at[0], w.margin.at[0]));
-    for (int k = 0; k < 2; k++)
-        y = TD_CALL(unfold, y, td_v_int(2 + k), td_v_int(w.size.at[k]),
-                 td_v_int(w.step.at[k]), td_v_int(w.dilation.at[k]));
-    y = td_flatten(td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3)), 1, 3);
-    y = td_flatten(y, 2, 3);
+    y = TD_CALL(strided_view, td_contiguous(y), td_v_ints(&f.size),
+                td_v_ints(&f.stride), td_v_int(0));
+    y = td_flatten(td_flatten(y, 4, 5), 1, 3);
     return r == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
@@ -529,67 +544,56 @@ td_tensor *col2im_formula(td_call *call)
     if (out.count != 2 || x->rank < 2 || x->rank > 3)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");
-    const int64_t h = places(&w, 0, out.at[0]);
-    const int64_t v = places(&w, 1, out.at[1]);
     const int64_t inside = w.size.at[0] * w.size.at[1];
     const int64_t rows = x->shape[x->rank - 2];
-    if (rows == 0 || rows % inside || h * v == 0
-        || x->shape[x->rank - 1] != h * v)
+    const film f = all_windows(&w, x->rank == 3 ? x->shape[0] : 1,
+        rows / inside, out.at[0], out.at[1]);
+    const int64_t many = f.size.at[4] * f.size.at[5];
+    if (rows == 0 || rows % inside || many == 0
+        || x->shape[x->rank - 1] != many)
         return td_refuse(call, "the columns do not go with the "
                          "windows");
-    y = td_reshape(x, TD_DIMS(x->rank == 3 ? x->shape[0] : 1,
-        rows / inside, w.size.at[0], w.size.at[1], h, v));
-    y = td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3));
-    for (int k = 1; k >= 0 && !td_failed(); k--) {
-        const td_value at[] = { td_v_int(2 + k),
-            td_v_int(w.size.at[k]), td_v_int(w.step.at[k]),
-            td_v_int(w.dilation.at[k]) };
-        td_dims shape = td_shape_of(y);
-        shape.at[2 + k] = out.at[k] + 2 * w.margin.at[k];
-        shape.count--;
-        y = td_put_back(&td_ops[TD_OP_unfold], y, shape, 4, at);
-    }
+    y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
+                td_v_ints(&f.whole), td_v_ints(&f.size),
+                td_v_ints(&f.stride), td_v_int(0));
     y = border(y, TD_DIMS(-w.margin.at[1], -w.margin.at[1],
                           -w.margin.at[0], -w.margin.at[0]));
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-static int64_t batch_of(const td_tensor *x)
+static td_tensor *shuffled(const td_call *call, bool out)
 {
-    int64_t n = 1;
+    td_tensor *x = td_input(call, 0);
+    const int64_t r = td_number(call, 0, 0);
+    td_dims cut = { 6, { 1, 1, 1, 1, 1, 1 } }, shape = td_shape_of(x);
+    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
+    if (x->rank < 3 || r <= 0 || (out ? *c / r % r || *c % r
+                                      : c[1] % r || c[2] % r))
+        return td_refuse(call, out ? "expected [..., C r r, H, W] and "
+            "a factor r above 0" : "expected [..., C, H r, W r] and a "
+            "factor r above 0");
     for (int d = 0; d < x->rank - 3; d++)
-        n *= x->shape[d];
-    return n;
+        cut.at[0] *= x->shape[d];
+    cut.at[1] = out ? *c / r / r : *c;
+    for (int k = 0; k < 2; k++) {
+        cut.at[2 + (out ? k : 2 * k + 1)] = r;
+        cut.at[out ? 4 + k : 2 + 2 * k] = out ? c[1 + k] : c[1 + k] / r;
+        c[1 + k] = out ? c[1 + k] * r : c[1 + k] / r;
+    }
+    *c = out ? cut.at[1] : *c * r * r;
+    return td_reshape(td_permute(td_reshape(x, cut), out
+        ? TD_DIMS(0, 1, 4, 2, 5, 3) : TD_DIMS(0, 1, 3, 5, 2, 4)),
+        shape);
 }
 
 td_tensor *pixel_shuffle_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y;
-    const int64_t r = td_number(call, 0, 0);
-    td_dims shape = td_shape_of(x);
-    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
-    if (x->rank < 3 || r <= 0 || *c / r % r || *c % r)
-        return td_refuse(call, "expected [..., C r r, H, W] and a "
-                         "factor r above 0");
-    y = td_reshape(x, TD_DIMS(batch_of(x), *c / r / r, r, r, c[1],
-                             c[2]));
-    *c /= r * r, c[1] *= r, c[2] *= r;
-    return td_reshape(td_permute(y, TD_DIMS(0, 1, 4, 2, 5, 3)), shape);
+    return shuffled(call, true);
 }
 
 td_tensor *pixel_unshuffle_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y;
-    const int64_t r = td_number(call, 0, 0);
-    td_dims shape = td_shape_of(x);
-    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
-    if (x->rank < 3 || r <= 0 || c[1] % r || c[2] % r)
-        return td_refuse(call, "expected [..., C, H r, W r] and a "
-                         "factor r above 0");
-    y = td_reshape(x, TD_DIMS(batch_of(x), *c, c[1] / r, r, c[2] / r,
-                             r));
-    *c *= r * r, c[1] /= r, c[2] /= r;
-    return td_reshape(td_permute(y, TD_DIMS(0, 1, 3, 5, 2, 4)), shape);
+    return shuffled(call, false);
 }
 
 enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC, FILTERS };

@@ -8,6 +8,7 @@
 #include <treadle/reductions.h>
 #include "autograd.h"
 #include "device.h"
+#include "reductions.h"
 
 /* indexing: struct points */
 enum { READ, SET, ADD, MULTIPLY, CHECK };
@@ -22,8 +23,7 @@ typedef struct {
     char *x, *y;                    /* the tensor; the points */
     const int64_t *index;
     int64_t next;                   /* to the next coordinate */
-    int64_t size[TD_MAX_RANK];      /* of the covered dimensions */
-    int64_t step[TD_MAX_RANK];      /* their strides in x */
+    td_dims size, step;             /* covered dimensions and strides */
     side by[TD_MAX_RANK];           /* the dimensions of y */
 } points;
 
@@ -46,11 +46,11 @@ static void plan_points(points *p, const td_tensor *x,
 {
     const bool each = p->covers == 0;
     const int names = index->rank - (p->covers > 1);
-    p->covers += each;
+    p->size.count = p->step.count = p->covers += each;
     p->next = index->strides[index->rank > 0 ? index->rank - 1 : 0];
     for (int k = 0; k < p->covers; k++) {
-        p->size[k] = x->shape[p->dim + k];
-        p->step[k] = x->strides[p->dim + k];
+        p->size.at[k] = x->shape[p->dim + k];
+        p->step.at[k] = x->strides[p->dim + k];
     }
     for (int d = 0; d < y->rank; d++) {
         const int i = each ? d : d - p->dim;
@@ -65,20 +65,15 @@ static void plan_points(points *p, const td_tensor *x,
 }
 
 /* indexing: function out_of_bounds */
-static bool out_of_bounds(const points *p, int64_t at, const side *s,
-                          int64_t n)
+static bool out_of_bounds(const points *p, int k, const int64_t *index,
+                          int64_t step, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int k = 0; k < p->covers; k++) {
-            const int64_t c = p->index[at + k * p->next + i * s->at];
-            const int64_t size = p->size[k];
-            if (c < (p->wrap ? -size : 0) || c >= size)
-                return td_fail(TD_ERROR_INDEX, p->op, "index %lld is "
-                    "out of bounds for dimension %d with size %lld",
-                    (long long)c, p->dim + k, (long long)size);
-        }
-    return td_fail(TD_ERROR_INDEX, p->op, "the index changed while it "
-                   "was read");
+    const int64_t size = p->size.at[k], least = p->wrap ? -size : 0;
+    while (--n > 0 && *index >= least && *index < size)
+        index += step;
+    return td_fail(TD_ERROR_INDEX, p->op, "index %lld is out of bounds "
+                   "for dimension %d with size %lld", (long long)*index,
+                   p->dim + k, (long long)size);
 }
 
 /* indexing: functions that find points */
@@ -92,7 +87,7 @@ static bool find_points(const points *p, int64_t at, const side *s,
         offset[i] = i * s->x;
     for (int k = 0; k < p->covers; k++) {
         const int64_t *index = p->index + at + k * p->next;
-        const int64_t size = p->size[k], step = p->step[k];
+        const int64_t size = p->size.at[k], step = p->step.at[k];
         const int64_t wrap = p->wrap ? size : 0;
         for (int64_t i = 0; i < n; i++) {
             int64_t c = index[i * s->at];
@@ -100,8 +95,10 @@ static bool find_points(const points *p, int64_t at, const side *s,
             outside |= (uint64_t)c >= (uint64_t)size;
             offset[i] += c * step;
         }
+        if (outside)
+            return out_of_bounds(p, k, index, s->at, n);
     }
-    return !outside || out_of_bounds(p, at, s, n);
+    return true;
 }
 
 /* indexing: functions that move points */
@@ -212,9 +209,6 @@ static bool move_elsewhere(const points *p, const td_tensor *x,
                            const td_tensor *y, const td_tensor *index)
 {
     td_tensor look[] = { td_look(x), td_look(y), td_look(index) };
-    td_dims size = { p->covers, { 0 } }, step = size;
-    memcpy(size.at, p->size, sizeof size.at);
-    memcpy(step.at, p->step, sizeof step.at);
     for (int k = 0; k < 3; k++) {
         look[k].rank = p->rank;
         for (int d = 0; d < p->rank; d++) {
@@ -227,7 +221,7 @@ static bool move_elsewhere(const points *p, const td_tensor *x,
     const td_value in[] = { td_v_tensor(&look[!reads]),
                             td_v_tensor(&look[2]) };
     const td_value attr[] = { td_v_int(p->how), td_v_bool(p->wrap),
-        td_v_int(p->next), td_v_ints(&size), td_v_ints(&step) };
+        td_v_int(p->next), td_v_ints(&p->size), td_v_ints(&p->step) };
     return td_compute_elsewhere(
         &(td_call){ .n_in = 2, .in = in, .n_attr = 5, .attr = attr,
                     .out = { &look[reads] } },
@@ -372,10 +366,8 @@ static bool put(const td_call *call, td_tensor *x)
     if (how < 0 || how > MULTIPLY - SET)
         return td_fail(TD_ERROR_VALUE, p.op, "how must be 0, 1 or 2, got "
                        "%lld", (long long)how);
-    if (how > 0 && (x->dtype == TD_FLOAT16 || x->dtype == TD_BFLOAT16
-                    || x->dtype == TD_INT8 || x->dtype == TD_INT16))
-        return td_fail(TD_ERROR_UNSUPPORTED, p.op, "%s is for storage "
-                       "only", td_dtype_name(x->dtype));
+    if (how > 0 && !td_check_computes(call, x->dtype, false))
+        return false;
     source = td_expand(brought(source, td_device_of(x)), shape);
     if (source && source->storage == x->storage)
         source = td_clone(source);
@@ -423,6 +415,21 @@ static td_tensor *points_at(td_tensor *x, td_tensor *index, int dim,
         td_v_tensor(x), td_v_tensor(index) }, dim, covers, wrap, 0);
 }
 
+td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
+                           int covers)
+{
+    return points_at(x, index, dim, covers, true);
+}
+
+td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
+                          td_tensor *source, int dim, int covers,
+                          int how)
+{
+    return run_points(TD_OP_put_points_, 3, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index), td_v_tensor(source) },
+        dim, covers, true, how);
+}
+
 td_tensor *td_coordinates(int n, td_tensor *const *index)
 {
     td_tensor *all[TD_MAX_RANK];
@@ -442,21 +449,6 @@ td_tensor *td_coordinates(int n, td_tensor *const *index)
     for (int k = 0; k < n; k++)
         all[k] = td_expand(index[k], shape);
     return n == 1 ? index[0] : td_stack(all, n, shape.count);
-}
-
-td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
-                           int covers)
-{
-    return points_at(x, index, dim, covers, true);
-}
-
-td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
-                          td_tensor *source, int dim, int covers,
-                          int how)
-{
-    return run_points(TD_OP_put_points_, 3, (td_value[]){
-        td_v_tensor(x), td_v_tensor(index), td_v_tensor(source) },
-        dim, covers, true, how);
 }
 
 td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index)
@@ -617,37 +609,25 @@ bool scatter_add_kernel(td_call *call)
     return scatter(call, ADD);
 }
 
-static td_dims but_for(td_dims shape, int dim, const td_tensor *x)
-{
-    shape.at[dim] = x->shape[dim];
-    return shape;
-}
-
 bool take_along_dim_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_tensor *index = call->in[1].as.tensor;
     int dim = 0;
-    td_dims both = TD_RANK_0;
     if (!is_index("take_along_dim", index))
         return false;
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
-    } else if (dim_of(call, &dim)) {
-        if (x->rank != index->rank)
-            td_fail(TD_ERROR_RUNTIME, "take_along_dim", "index has "
-                    "rank %d, the tensor %d", index->rank, x->rank);
-        td_tensor one = td_look(x), two = td_look(index);
-        one.shape[dim] = two.shape[dim] = 1;
-        if (!td_failed() && x->rank > 0
-          && td_broadcast_shapes("take_along_dim", &one, &two, &both)) {
-            x = td_expand(x, but_for(both, dim, x));
-            index = td_expand(index, but_for(both, dim, index));
-        }
+    } else if (dim_of(call, &dim) && x->rank == index->rank) {
+        td_dims both = td_shape_of(x);
+        for (int d = 0; d < x->rank; d++)
+            both.at[d] = d == dim ? -1 : x->shape[d] == 1
+                       ? index->shape[d] : x->shape[d];
+        x = td_expand(x, both);
+        index = td_expand(index, both);
     }
-    return td_return(call, td_failed() ? NULL
-        : td_gather(x, dim, index));
+    return td_return(call, td_gather(x, dim, index));
 }
 
 /* indexing: composites that write slices */
