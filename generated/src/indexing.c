@@ -742,19 +742,23 @@ static td_tensor *coordinates(td_tensor *mask)
     if (mask == NULL)
         return NULL;
     const int64_t n = count_points(mask);
+    const int last = mask->rank - 1;
+    const int64_t row = last < 0 ? 0 : mask->shape[last];
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
                               (td_tensor_options){ .dtype = TD_INT64 });
     const bool *on = td_at(mask);
-    int64_t *to = out ? td_at(out) : NULL;
-    for (int64_t i = 0; to && n > 0 && i < td_numel(mask); i++) {
-        int64_t rest = i;
-        if (!on[i])
-            continue;
-        for (int d = mask->rank - 1; d >= 0; d--) {
-            to[d] = rest % mask->shape[d];
-            rest /= mask->shape[d];
-        }
-        to += mask->rank;
+    int64_t *to = out ? td_at(out) : NULL, at[TD_MAX_RANK];
+    const int64_t rows = row > 0 ? td_numel(mask) / row : 0;
+    for (int64_t r = 0; to != NULL && r < rows; r++) {
+        int64_t rest = r;
+        for (int d = last - 1; d >= 0; rest /= mask->shape[d--])
+            at[d] = rest % mask->shape[d];
+        for (int64_t j = 0; j < row; j++)
+            if (*on++) {
+                memcpy(to, at, (size_t)last * sizeof *at);
+                to[last] = j;
+                to += mask->rank;
+            }
     }
     return out;
 }
