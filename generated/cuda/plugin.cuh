@@ -144,8 +144,8 @@ bool run_fold(const td_task *task);
 bool run_find(const td_task *task);
 bool run_exponentials(const td_task *task);
 bool run_sgd(const td_task *task);
-bool run_pick(const td_task *task);
-bool run_gather(const td_task *task);
+bool run_read(const td_task *task);
+bool run_write(const td_task *task);
 /* cuda-gemm: prototypes of the plug-in's tasks */
 bool run_gemm(const td_task *task);
 #endif

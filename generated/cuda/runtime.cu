@@ -227,7 +227,7 @@ int *fault_of(int device)               /* for kernels to write */
 
 static const struct { const char *operation, *text; } faults[] = {
     { "", "" },
-    { "index_select", "an index is out of range" },
+    { "index", "an index is out of range" },
 };
 
 bool synchronise(int device)
@@ -305,8 +305,8 @@ static const struct {
     { "max_dim", run_find }, { "min_dim", run_find },
     { "softmax", run_exponentials }, { "logsumexp", run_exponentials },
     { "log_softmax", run_exponentials },
-    { "sgd_step_", run_sgd, true }, { "index_select", run_pick },
-    { "index_add", run_gather },
+    { "sgd_step_", run_sgd, true }, { "index_points", run_read },
+    { "put_points", run_write },
     /* cuda-gemm: tasks of the plug-in */
     { "gemm", run_gemm },
 };

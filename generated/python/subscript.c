@@ -206,7 +206,7 @@ static bool walk_view(view_walk *w, td_tensor *x,
     return w->view != NULL;
 }
 /* subscripts: function gather_picks */
-/* The places picked; the view becomes such that they cover the
+/* The coordinates picked; the view becomes such that they cover the
    dimensions from w->at[0] on. */
 static td_tensor *gather_picks(view_walk *w)
 {
@@ -229,9 +229,7 @@ static td_tensor *gather_picks(view_walk *w)
         w->view = td_permute(w->view, order);
         w->at[0] = 0;
     }
-    if (w->n == 1)
-        return w->view ? w->pick[0] : NULL;
-    return td_ravel_index(w->view, w->n, w->pick, w->at[0]);
+    return w->view ? td_coordinates(w->n, w->pick) : NULL;
 }
 /* subscripts: function take_picks */
 static td_tensor *take_picks(view_walk *w, td_tensor *x)
@@ -286,7 +284,8 @@ static bool assign_view(view_walk *w, td_tensor *value, int how)
 {
     td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
     const int rank = td_rank(w->view)
-                   + (w->n > 0 ? td_rank(places) - w->n : 0);
+                   + (w->n > 0 ? td_rank(places) - w->n : 0)
+                   - (w->n > 1);
     while (value && td_rank(value) > rank && td_size(value, 0) == 1)
         value = td_select(value, 0, 0);
     if (w->n == 0)

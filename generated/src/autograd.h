@@ -187,6 +187,9 @@ const td_value *td_attribute(const td_backward_pass *b, int i);
 /* What arrived for operand i so far, if a rule may add to it in place;
    such a rule leaves grad_in[i] NULL. */
 td_tensor *td_sum_so_far(const td_backward_pass *b, int i);
+/* Zeros of a shape with g where the view `op` shows a part of it. */
+td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
+                       int n, const td_value *at);
 td_dims td_input_dims(const td_backward_pass *b, int i);
 td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);

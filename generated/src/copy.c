@@ -233,47 +233,6 @@ static bool join(td_call *call, int more)
     return td_return(call, y)
         && copy_into_slices(y, at, n, dim, more);
 }
-static int64_t integer_at(const td_tensor *index, int64_t i)
-{
-    const int64_t at = index->rank ? i * index->strides[0] : 0;
-    const void *p = td_at(index);
-    return index->dtype == TD_INT64 ? ((const int64_t *)p)[at]
-                                    : ((const int32_t *)p)[at];
-}
-static bool gather(td_tensor *y, const td_tensor *x,
-                   const td_tensor *index, int dim)
-{
-    const int64_t n = td_numel(index);
-    const int64_t size = x->rank ? x->shape[dim] : 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = integer_at(index, i);
-        if (at < 0 || at >= size)
-            return td_fail(TD_ERROR_INDEX, "index_select", "index %lld "
-                           "at position %lld is out of range for "
-                           "dimension %d of size %lld", (long long)at,
-                           (long long)i, dim, (long long)size);
-    }
-    /* views: copy one position after the other */
-    td_tensor to = td_look(y), from = td_look(x);
-    bool ok = true;
-    if (x->rank > 0)
-        to.shape[dim] = from.shape[dim] = 1;
-    if (dim == 0 && td_is_contiguous(x)) {
-        const size_t row = (size_t)td_numel(&to) * td_dtype_size(y->dtype);
-        char *out = td_at(y);
-        const char *rows = td_at(x);
-        for (int64_t i = 0; i < n; i++)
-            memcpy(out + (size_t)i * row,
-                   rows + (size_t)integer_at(index, i) * row, row);
-        return true;
-    }
-    for (int64_t i = 0; ok && i < n; i++) {
-        to.offset = y->offset + i * y->strides[dim];
-        from.offset = x->offset + integer_at(index, i) * x->strides[dim];
-        ok = td_copy_elements(&to, &from);
-    }
-    return ok;
-}
 bool td_writes_alone(const char *op, const td_tensor *x)
 {
     for (int d = 0; d < x->rank; d++)
@@ -307,37 +266,6 @@ bool to_kernel(td_call *call)
 bool cat_kernel(td_call *call) { return join(call, 0); }
 
 bool stack_kernel(td_call *call) { return join(call, 1); }
-bool index_select_kernel(td_call *call)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    int dim;
-    if (!td_wrap_dim("index_select", td_v_get_int(&call->attr[0], 0),
-                     x->rank, &dim))
-        return false;
-    /* views: refuse what cannot be an index */
-    if (index->dtype != TD_INT64 && index->dtype != TD_INT32)
-        return td_fail(TD_ERROR_TYPE, "index_select", "argument "
-                       "'index' must be int64 or int32, got %s",
-                       td_dtype_name(index->dtype));
-    if (index->rank > 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "argument "
-                       "'index' must be a vector, got rank %d",
-                       index->rank);
-    td_dims shape = td_shape_of(x);
-    const int64_t n = td_numel(index);
-    if (x->rank > 0)
-        shape.at[dim] = n;
-    else if (n != 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
-                       "rank 0 has one position, got %lld",
-                       (long long)n);
-    td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
-    if (!td_return(call, y))
-        return false;
-    return td_on_host(y) ? gather(y, x, index, dim)
-         : td_compute_elsewhere(call, NULL, y->dtype, false);
-}
 static bool fill_with(td_call *call, td_scalar value)
 {
     td_tensor *x = call->in[0].as.tensor, places = td_look(x);
@@ -411,12 +339,6 @@ td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 {
     const td_value attr = td_v_int(dim);
     return call_on(TD_OP_stack, td_v_tensors(n, tensors), &attr);
-}
-td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
-{
-    const td_value attr = td_v_int(dim);
-    return td_run1(&td_ops[TD_OP_index_select], 2,
-        (td_value[]){ td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
 }
 td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 {

@@ -107,36 +107,32 @@ static bool overlaps(const td_tensor *x)
     return false;
 }
 
-static void add_each(const td_space *s)
+static int dimension_apart(const td_tensor *y)
 {
-    const int row = s->shape.count - 1;
-    const int64_t n = s->shape.at[row];
-    const int64_t to = s->stride[0][row], from = s->stride[1][row];
-    for (int64_t i = 0; i < s->total; i += n) {
-        void *y = td_space_place(s, 0, i), *g = td_space_place(s, 1, i);
-        for (int64_t j = 0; j < n; j++)
-            if (s->dtype[0] == TD_FLOAT64)
-                ((double *)y)[j * to] += ((double *)g)[j * from];
-            else
-                ((float *)y)[j * to] += ((float *)g)[j * from];
+    int64_t least = INT64_MAX;
+    int apart = 0;
+    for (int d = 0; d < y->rank; d++) {
+        td_tensor rest = td_look(y);
+        td_drop_dim(&rest, d);
+        const int64_t cost = y->shape[d] < 2 ? INT64_MAX
+            : y->shape[d] + (overlaps(&rest) ? INT64_MAX / 2 : 0);
+        apart = cost < least ? d : apart;
+        least = cost < least ? cost : least;
     }
+    return apart;
 }
 
-static bool add_overlapping(const td_call *call, td_tensor *y,
-                            const td_tensor *g)
+static bool add_through(td_tensor *y, td_tensor *g)
 {
-    if (!td_on_host(y))
-        return td_compute_elsewhere(call, NULL, y->dtype, false);
-    if (y->dtype != TD_FLOAT32 && y->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_UNSUPPORTED, "strided_view_backward",
-                       "%s gradients are not added",
-                       td_dtype_name(y->dtype));
-    td_space s;
-    td_space_begin(&s, y, TD_ALL_DIMS);
-    td_space_add(&s, g, TD_ALL_DIMS);
-    td_collapse(&s.shape, s.operands, s.stride);
-    add_each(&s);
-    return true;
+    if (y == NULL || !overlaps(y))
+        return td_add_(y, g) != NULL;
+    const int d = dimension_apart(y);
+    for (int64_t i = 0; i < y->shape[d] && !td_failed(); i++) {
+        td_scope_begin();
+        add_through(td_select(y, d, i), td_select(g, d, i));
+        td_scope_end();
+    }
+    return !td_failed();
 }
 
 static bool same_shape(const td_call *call, const td_tensor *y,
@@ -163,21 +159,49 @@ bool strided_view_backward_kernel(td_call *call)
             ;
         else if (!overlaps(&y))
             td_copy_elements(&y, g);
-        else
-            add_overlapping(call, &y, g);
+        else if (!td_self()->symbolic)
+            add_through(td_tensor_alias(&y), g);
     }
     return td_return(call, td_scope_end_with(out));
 }
 
 /* in-place: rules of strided views */
-bool strided_view_rule(td_backward_pass *b)
+td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
+                       int n, const td_value *at)
 {
-    const td_dims shape = td_input_dims(b, 0);
-    const td_value in = td_v_tensor(b->grad[0]);
-    const td_value *at = td_attribute(b, 0);
-    const td_value attr[] = { td_v_ints(&shape), at[0], at[1], at[2] };
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward],
-                            1, &in, 4, attr);
+    if (td_failed())
+        return NULL;
+    td_tensor whole = td_look(g);
+    whole.offset = 0;
+    whole.rank = shape.count;
+    memcpy(whole.shape, shape.at, sizeof whole.shape);
+    td_dims_strides(&shape, whole.strides);
+    const td_value looked = td_v_tensor(&whole), in = td_v_tensor(g);
+    td_call look = { .op = op, .n_in = 1, .in = &looked, .n_attr = n,
+                     .attr = at };
+    td_scope_begin();
+    if (op->kernel(&look)) {
+        td_dims size = td_shape_of(look.out[0]), stride = size;
+        memcpy(stride.at, look.out[0]->strides, sizeof stride.at);
+        const td_value attr[] = { td_v_ints(&shape), td_v_ints(&size),
+            td_v_ints(&stride), td_v_int(look.out[0]->offset) };
+        g = td_run1(&td_ops[TD_OP_strided_view_backward], 1, &in, 4,
+                    attr);
+    }
+    return td_scope_end_with(td_failed() ? NULL : g);
+}
+
+bool part_rule(td_backward_pass *b)
+{
+    const td_node *node = b->node;
+    td_tensor *sum = td_sum_so_far(b, 0);
+    const td_value whole = td_v_tensor(sum);
+    if (sum != NULL)
+        add_through(td_run1(node->op, 1, &whole, node->n_attr,
+                            node->attr), b->grad[0]);
+    else
+        b->grad_in[0] = td_put_back(node->op, b->grad[0],
+            td_input_dims(b, 0), node->n_attr, node->attr);
     return !td_failed();
 }
 

@@ -79,7 +79,6 @@ static void a_missing_tensor_is_named(void **state)
     refused(td_copy_(td_zeros(TD_DIMS(2), plain), NULL), TD_ERROR_VALUE, "copy_: argument 'src' is NULL");
     td_tensor *list[] = { td_zeros(TD_DIMS(2), plain), NULL };
     refused(td_cat(list, 2, 0), TD_ERROR_VALUE, "cat: argument 'tensors' is NULL");
-    refused(td_index_select(list[0], 0, NULL), TD_ERROR_VALUE, "index_select: argument 'index' is NULL");
 }
 
 static int kernels_run;
