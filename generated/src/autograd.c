@@ -6,8 +6,6 @@
 #include "runtime.h"
 #include <ctype.h>
 #include <stdio.h>
-/* tracing: includes of gradients */
-#include "trace.h"
 
 /* graph: function is_tensor */
 static bool is_tensor(const char *operation, const td_tensor *x)

@@ -20,7 +20,7 @@
 #include <pthread.h>
 #include <treadle/autograd.h>
 #include "object.h"
-#include "registry.h"
+#include "call.h"
 #include "tensor.h"
 
 #define TD_TEXT 240
@@ -118,27 +118,13 @@ typedef struct td_rule_entry {
     uint32_t saves[TD_MASKS];   /* for the gradient of each operand */
 } td_rule_entry;
 /* hooks: prototypes of the graph */
-typedef enum {
-    TD_RECORD_NOTHING,      /* nothing asks for gradients */
-    TD_RECORD_NODE,         /* make a node after the kernel */
-    TD_RECORD_MUTED,        /* no node, none inside the kernel */
-    TD_RECORD_REFUSED,      /* no rule: an error for real results */
-    TD_RECORD_CHANGE        /* in place: the plain form, then a copy */
-} td_recording;
-
-bool td_record_begin(const td_call *call, td_recording *recording);
-bool td_record_end(td_call *call, td_recording recording, bool ok);
-bool td_composite_end(td_call *call, bool ok);
 td_node *td_node_for(const td_call *call);  /* the caller's, or NULL */
 bool td_record_call(td_call *call);
-bool td_wants_record(const td_call *call);
-void td_note_view(const td_call *call);
-void td_follow_base(td_tensor *x);
 void td_count_leaf_view(td_tensor *x, bool on);
+bool td_any_requires_grad(const td_value *value);
+bool td_wants_record(const td_call *call);
 bool td_may_change(const td_call *call);
-bool td_record_change(td_call *call);
 bool td_change_by_copy(td_call *call);
-bool td_changes_unseen(const td_call *call);
 
 /* x; a view whose base was changed in place learns of it first */
 static inline td_tensor *td_follow(td_tensor *x)
@@ -202,6 +188,9 @@ td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                              const td_saved *saved);
 /* tracing: further prototypes of the graph */
 td_tensor **td_trace_slot(const td_tensor *x);
+
+/* The gradient of x is about to be set; false if memory ends. */
+bool td_trace_gradient(td_tensor *x);
 /* graph: prototypes of all rules */
 #define RULE(name, function, ...) td_rule function;
 #define NO_RULE(name)

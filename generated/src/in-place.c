@@ -14,7 +14,7 @@ td_tensor *td_base(const td_tensor *x)
                                                           : NULL;
 }
 
-void td_note_view(const td_call *call)
+void td_note_view(const td_call *call, bool recording)
 {
     td_tensor *x = call->in[0].as.tensor;
     for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++) {
@@ -25,8 +25,8 @@ void td_note_view(const td_call *call)
         if (call->op == &td_ops[TD_OP_detach])
             continue;
         y->untracked = x->untracked
-                    || (x->requires_grad && !td_grad_enabled());
-        if (td_grad_enabled()) {
+                    || (x->requires_grad && !recording);
+        if (recording) {
             y->base = td_retain(x->base ? x->base : x);
             y->seen = (unsigned)y->base->rebased;
         }
@@ -243,7 +243,7 @@ void td_follow_base(td_tensor *x)
     td_release(node);
 }
 
-bool td_record_change(td_call *call)
+static bool record_change(const td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_tensor *base = td_base(x) ? x->base : x;
@@ -266,6 +266,18 @@ bool td_record_change(td_call *call)
     if (base != x)
         td_follow_base(x);
     return !td_failed();
+}
+
+bool td_begin_change(td_call *call, td_plan *plan)
+{
+    return td_mute(call, plan) && td_may_change(call);
+}
+
+bool td_end_change(td_call *call, bool ok)
+{
+    td_unmute(call, ok);
+    return ok && (!td_dtype_is_floating(call->in[0].as.tensor->dtype)
+                  || record_change(call));
 }
 
 bool td_may_change(const td_call *call)
@@ -339,6 +351,14 @@ static const td_op *plain_form(const td_op *op)
     return at > 0 ? &td_ops[at - 1] : NULL;
 }
 
+bool td_wants_record(const td_call *call)
+{
+    bool any = false;
+    for (int i = 0; i < call->n_in; i++)
+        any |= td_any_requires_grad(&call->in[i]);
+    return any && td_grad_enabled();
+}
+
 static bool saves_first(const td_op *op, const td_call *call)
 {
     return td_rule_of(op)->kind != TD_RULE_FUNCTION
@@ -377,7 +397,6 @@ bool td_change_by_copy(td_call *call)
             "no_grad");
     if (records && !td_may_change(call))
         return false;
-    td_scope_begin();
     td_tensor *old = records && saves_first(op, call) ? td_clone(x)
                                                     : x;
     for (int i = 0; i < call->n_in; i++) {
@@ -390,12 +409,5 @@ bool td_change_by_copy(td_call *call)
     if (old != NULL && td_run(&plain)
         && may_store(td_op_name(call->op), x, plain.out[0]))
         td_copy_(x, plain.out[0]);
-    td_scope_end();
     return !td_failed() && td_return(call, td_share(x));
-}
-
-bool td_changes_unseen(const td_call *call)
-{
-    return !td_self()->grad_off && td_self()->muted == 0
-        && strchr(call->op->signature, '!') != NULL;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tracing": edit that, not this file. */
-/* Traces, recorded in the door. */
+/* Traces: the outermost stage of a call. */
 #include <string.h>
 #include "autograd.h"
 #include "ir.h"
-#include "trace.h"
 
 typedef struct td_trace td_trace;
 
@@ -179,21 +178,20 @@ static void begin_step(td_trace *t, const td_call *call)
         step->in[i] = operand_of(t, call->op, &call->in[i]);
     for (int i = 0; i < call->n_attr && !td_failed(); i++)
         step->attr[i] = td_ir_attribute(p, &call->attr[i]);
-    if (strstr(call->op->signature, "generator?") != NULL)
+    if (td_traits_of(call->op)->random)
         td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op), "random "
                 "numbers cannot be traced; draw them before and pass "
                 "them in");
 }
 
 /* tracing: function td_trace_enter */
-int td_trace_enter(const td_call *call)
+bool td_trace_enter(td_call *call, td_plan *plan)
 {
     td_trace *t = td_self()->trace;
-    if (t == NULL || td_rule_of(call->op)->kind == TD_RULE_COMPOSITE)
-        return 0;
-    if (t->depth == 0)
+    if (t->depth++ == 0)
         begin_step(t, call);
-    return ++t->depth;
+    (void)plan;
+    return !td_failed();
 }
 
 /* tracing: function new_result */
@@ -211,7 +209,7 @@ static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
 static bool end_update(td_trace *t, td_ir_step *step,
                        const td_call *call)
 {
-    const unsigned mutated = td_ir_mutated(call->op);
+    const unsigned mutated = td_traits_of(call->op)->mutated;
     bool ok = true;
     for (int i = 0; ok && i < call->n_in; i++)
         if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR)
@@ -220,17 +218,16 @@ static bool end_update(td_trace *t, td_ir_step *step,
 }
 
 /* tracing: function td_trace_leave */
-bool td_trace_leave(td_call *call, int level, bool ok)
+bool td_trace_leave(td_call *call, bool ok)
 {
     td_trace *t = td_self()->trace;
-    t->depth--;
-    if (level > 1 || !t->open)
+    if (--t->depth > 0 || !t->open)
         return ok;
     t->open = false;
     td_ir_step *step = &t->program->step[t->program->n_steps - 1];
     if (!ok)
         t->program->n_steps--;
-    else if (strchr(call->op->signature, '!') != NULL)
+    else if (td_traits_of(call->op)->mutated != 0)
         ok = end_update(t, step, call);
     else
         for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++)
