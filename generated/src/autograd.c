@@ -41,7 +41,7 @@ static const td_class hook_class = { "hook", hook_destroy,
 /* graph: function td_forget_graph */
 void td_forget_graph(td_tensor *x)
 {
-    if (atomic_exchange(&x->watched, false))
+    if (x->watched && atomic_exchange(&x->watched, false))
         td_watch(x, x->node, x->slot);
     td_count_leaf_view(x, false);
     td_release(x->node);

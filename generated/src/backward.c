@@ -339,8 +339,9 @@ static bool fit(td_node *node, int i)
 /* backward: function apply_rule */
 static bool apply_rule(td_pass *pass, td_node *node)
 {
-    td_backward_pass b = { node, node->n_in, node->n_out, node->grad,
-                           node->grad_in, pass->create };
+    td_backward_pass b = { node, node->op, node->n_in, node->n_out,
+                           node->n_attr, node->grad, node->grad_in,
+                           pass->create };
     td_scope_begin();
     bool ok = node->custom ? td_custom_apply(&b)
                            : td_rule_of(node->op)->apply(&b);

@@ -13,8 +13,8 @@ static const struct { td_enter *enter; td_leave *leave; }
     { NULL, NULL }
 };
 
-/* operators: function names_the_missing */
-static bool names_the_missing(const td_call *call, int i)
+/* operators: function name_the_missing */
+static bool name_the_missing(const td_call *call, int i)
 {
     td_signature s;
     const char *name = "input";
@@ -25,71 +25,63 @@ static bool names_the_missing(const td_call *call, int i)
 }
 
 /* operators: function look_at */
-enum { HOME = 1, ELSEWHERE = 2 };      /* where operands were seen */
-
-typedef struct {
-    const td_call *call;
-    const td_traits *traits;
-    const td_thread *self;
-    unsigned places;
-    /* graph: what operands may want */
-    bool gradient;
-} survey;
-
-static bool look_at(survey *s, td_plan *plan, int i)
+static inline bool look_at(const td_call *call, int i, td_tensor *x,
+                           bool changed, td_plan *plan)
 {
-    const td_value *v = &s->call->in[i];
-    const bool list = v->kind == TD_TENSORS;
-    td_tensor *const *at = list ? v->as.tensors.at : &v->as.tensor;
-    const int n = list ? v->as.tensors.count : v->kind == TD_TENSOR;
-    for (int k = 0; k < n; k++) {
-        td_tensor *x = at[k];
-        if (x == NULL)
-            return names_the_missing(s->call, i);
-        const bool home = x->storage->device.kind == TD_DEVICE_CPU
-                       && x->storage->data != NULL;
-        s->places |= !home ? ELSEWHERE : x->rank > 0 ? HOME : 0;
-        /* graph: ask an operand what it wants */
-        if (plan->recording && x->base && x->seen != x->base->rebased)
-            td_follow_base(x);
-        s->gradient |= plan->recording && x->requires_grad;
-        /* in-place: ask an operand what it wants */
-        s->gradient |= plan->recording && x->untracked
-                    && (s->traits->mutated >> i & 1) != 0;
-    }
+    if (x == NULL)
+        return name_the_missing(call, i);
+    const td_storage *s = x->storage;
+    plan->afield |= s->device.kind != TD_DEVICE_CPU || s->data == NULL;
+    (void)changed;
+    /* graph: ask an operand what it wants */
+    if (plan->recording && (x->requires_grad || x->base || x->untracked))
+        plan->gradient |= td_wants_gradient(x, changed);
     return true;
 }
 
-/* operators: function make_plan */
-static bool make_plan(const td_call *call, td_plan *plan)
+static bool look_along(const td_call *call, int i, bool changed,
+                       td_plan *plan)
 {
-    survey s = { .call = call, .traits = td_traits_of(call->op),
-                 .self = td_self() };
-    const td_traits *t = s.traits;
-    const bool foreign = t->n_in < 0;
+    const td_value *v = &call->in[i];
+    bool ok = true;
+    for (int k = 0; ok && k < v->as.tensors.count; k++)
+        ok = look_at(call, i, v->as.tensors.at[k], changed, plan);
+    return ok;
+}
+
+/* operators: function make_plan */
+static bool make_plan(const td_call *call, const td_thread *self,
+                      td_plan *plan)
+{
+    const td_traits *t = td_traits_of(call->op);
     /* graph: look whether gradients are recorded */
-    plan->recording = !s.self->grad_off && s.self->muted == 0;
-    bool fits = foreign || (call->n_in == t->n_in
-                            && call->n_attr == t->n_attr);
-    for (int i = 0; fits && i < call->n_in; i++) {
-        fits = foreign || t->in[i] >> call->in[i].kind & 1;
-        if (fits && !look_at(&s, plan, i))
-            return false;
+    plan->recording = !self->grad_off && self->muted == 0;
+    bool ok = true, fits = t->n_in < 0
+        || (call->n_in == t->n_in && call->n_attr == t->n_attr);
+    for (int i = 0; fits && ok && i < call->n_in; i++) {
+        const td_value *v = &call->in[i];
+        const bool changed = t->mutated >> i & 1;
+        fits = t->in[i] >> v->kind & 1;
+        if (fits && v->kind == TD_TENSOR)
+            ok = look_at(call, i, v->as.tensor, changed, plan);
+        else if (fits && v->kind == TD_TENSORS)
+            ok = look_along(call, i, changed, plan);
     }
-    for (int i = 0; fits && !foreign && i < t->n_attr; i++)
+    for (int i = 0; fits && i < t->n_attr; i++)
         fits = t->attr[i] >> call->attr[i].kind & 1;
     if (!fits)
         return td_fail(TD_ERROR_TYPE, call->op->name, "the arguments "
                        "do not fit the signature %s",
                        call->op->signature);
     /* graph: decide which stages are in the way */
-    plan->stages = t->always | (s.gradient ? t->recorded : 0);
-    if (s.gradient && t->instead != NULL)
+    plan->stages = t->always | (plan->gradient ? t->recorded : 0);
+    if (plan->gradient && t->instead != NULL)
         plan->kernel = t->instead;
     /* tracing: decide which stages are in the way */
-    if (s.self->trace && !(plan->stages >> TD_STAGE_compose & 1))
+    if (self->trace && !(plan->stages >> TD_STAGE_compose & 1))
         plan->stages |= 1u << TD_STAGE_trace;
-    return (s.places < ELSEWHERE || td_meet(call)) && !td_failed();
+    return ok && self->error.code == TD_OK
+        && (!plan->afield || td_meet(call));
 }
 
 /* operators: function pass_stages */
@@ -134,9 +126,10 @@ static bool give_up(td_call *call)
 /* operators: function td_run */
 bool td_run(td_call *call)
 {
+    const td_thread *self = td_self();
     td_plan plan = { .kernel = call->op->kernel };
-    if (td_failed())
+    if (self->error.code != TD_OK)
         return false;
-    return (make_plan(call, &plan) && pass_stages(call, &plan))
+    return (make_plan(call, self, &plan) && pass_stages(call, &plan))
         || give_up(call);
 }

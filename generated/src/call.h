@@ -21,7 +21,10 @@ typedef bool td_leave(td_call *call, bool ok);
 struct td_plan {
     td_stages stages;
     td_kernel *kernel;
-    bool recording;             /* gradients may be wanted of it */
+    bool afield;                /* an operand is not at home */
+    /* graph: td_plan fields */
+    bool recording;                 /* gradients may be wanted of it, */
+    bool gradient;                  /* and are */
 };
 
 /* operators: number the stages */
@@ -46,9 +49,11 @@ typedef struct {
 } td_traits;
 
 const td_traits *td_traits_of(const td_op *op);
-/* graph: prototypes of what calls want from above */
+/* graph: prototypes of what stands above */
+void td_forget_graph(td_tensor *x);
+TD_API td_tensor *td_set_requires_grad(td_tensor *x, bool on);
 void td_study_rule(const td_op *op, td_traits *traits);
-void td_follow_base(td_tensor *x);
-/* in-place: prototypes of what calls want from above */
+bool td_wants_gradient(td_tensor *x, bool changed);
+/* in-place: prototypes of what stands above */
 void td_note_view(const td_call *call, bool recording);
 #endif

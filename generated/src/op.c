@@ -190,6 +190,7 @@ static void study(void)
         td_study_rule(&td_ops[n], t);
     }
     traits[TD_OP_COUNT].n_in = -1;
+    memset(traits[TD_OP_COUNT].in, -1, sizeof traits->in);
 }
 
 /* operators: function td_traits_of */

@@ -233,6 +233,11 @@ td_dtype td_input_dtype(const td_backward_pass *b, int i)
     return b->node->in[i].dtype;
 }
 
+td_device td_input_device(const td_backward_pass *b, int i)
+{
+    return b->node->in[i].device;
+}
+
 const td_value *td_attribute(const td_backward_pass *b, int i)
 {
     return &b->node->attr[i];
@@ -425,6 +430,11 @@ void td_study_rule(const td_op *op, td_traits *t)
     t->recorded = 1u << stage;
     t->always = rule->kind == TD_RULE_COMPOSITE ? t->recorded : 0;
     t->instead = by_copy ? td_change_by_copy : NULL;
+}
+/* graph: function td_wants_gradient */
+bool td_wants_gradient(td_tensor *x, bool changed)
+{
+    return td_follow(x)->requires_grad || (changed && x->untracked);
 }
 /* graph: functions around the parts */
 bool td_open_parts(td_call *call, td_plan *plan)

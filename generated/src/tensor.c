@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <string.h>
+#include "call.h"
 #include "device.h"
 
 /* tensors: function find_room */
@@ -61,7 +62,6 @@ static void tensor_destroy(void *object)
 {
     td_tensor *x = object;
     /* graph: release the fields of td_tensor */
-    void td_forget_graph(td_tensor *);
     td_forget_graph(x);
     /* in-place: release the fields of td_tensor */
     td_release(x->base);
