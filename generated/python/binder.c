@@ -537,17 +537,6 @@ static bool describe_operator(operator_object *o)
     return doc != NULL;
 }
 /* binder: attributes of an operator */
-static PyObject *operator_name(PyObject *self, void *unused)
-{
-    const operator_object *o = (operator_object *)self;
-    return PyUnicode_FromString(td_op_name(o->op));
-}
-
-static PyObject *operator_text(PyObject *self, void *unused)
-{
-    return Py_NewRef(((operator_object *)self)->text);
-}
-
 static PyObject *operator_doc(PyObject *self, void *unused)
 {
     const char *doc = ((operator_object *)self)->function.ml_doc;
@@ -578,12 +567,15 @@ static void operator_dealloc(PyObject *self)
 static PyMemberDef operator_members[] = {
     { "__vectorcalloffset__", T_PYSSIZET,
       offsetof(operator_object, vectorcall), READONLY, NULL },
+    { "__name__", T_STRING,
+      offsetof(operator_object, function.ml_name), READONLY, NULL },
+    { "__qualname__", T_STRING,
+      offsetof(operator_object, function.ml_name), READONLY, NULL },
+    { "__text_signature__", T_OBJECT,
+      offsetof(operator_object, text), READONLY, NULL },
     { NULL, 0, 0, 0, NULL },
 };
 static PyGetSetDef operator_getset[] = {
-    { "__name__", operator_name, NULL, NULL, NULL },
-    { "__qualname__", operator_name, NULL, NULL, NULL },
-    { "__text_signature__", operator_text, NULL, NULL, NULL },
     { "__doc__", operator_doc, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };

@@ -46,6 +46,8 @@ typedef struct {
     /* graph: td_traits fields */
     td_stages always, recorded;     /* in the way: ever; of a gradient */
     td_kernel *instead;             /* runs then, if not NULL */
+    /* in-place: td_traits fields */
+    const td_op *plain;             /* without underscore, or NULL */
 } td_traits;
 
 const td_traits *td_traits_of(const td_op *op);
@@ -56,4 +58,5 @@ void td_study_rule(const td_op *op, td_traits *traits);
 bool td_wants_gradient(td_tensor *x, bool changed);
 /* in-place: prototypes of what stands above */
 void td_note_view(const td_call *call, bool recording);
+const td_op *td_plain_form(const td_op *op);
 #endif

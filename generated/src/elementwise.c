@@ -415,23 +415,26 @@ static td_tensor *separate(const td_tensor *y)
 }
 
 /* rows: function may_update */
+bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
+                  const td_dims *shape)
+{
+    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
+    if (category(dtype) > category(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, op,
+                       "the result is %s and cannot be stored in %s",
+                       td_dtype_name(dtype), td_dtype_name(x->dtype));
+    return has_shape(x, shape)
+        || td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s cannot "
+                   "hold the broadcast shape %s",
+                   td_shape_text(x, own), td_dims_text(shape, other));
+}
+
 static bool may_update(const job *j, const td_tensor *x)
 {
     td_dims shape;
-    if (!shape_of_result(j, &shape))
-        return false;
-    if (category(j->dtype) > category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, j->op,
-                       "the result is %s and cannot be stored in %s",
-                       td_dtype_name(j->dtype),
-                       td_dtype_name(x->dtype));
-    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
-    if (!has_shape(x, &shape))
-        return td_fail(TD_ERROR_RUNTIME, j->op, "a tensor of shape %s "
-                       "cannot hold the broadcast shape %s",
-                       td_shape_text(x, own),
-                       td_dims_text(&shape, other));
-    return td_writes_alone(j->op, x);
+    return shape_of_result(j, &shape)
+        && td_may_store(j->op, x, j->dtype, &shape)
+        && td_writes_alone(j->op, x);
 }
 
 /* rows: function run_in_place */

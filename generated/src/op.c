@@ -188,6 +188,8 @@ static void study(void)
             study_parameter(t, &s.at[i]);
         /* graph: study how the operator is called */
         td_study_rule(&td_ops[n], t);
+        /* in-place: study how the operator is called */
+        t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
     }
     traits[TD_OP_COUNT].n_in = -1;
     memset(traits[TD_OP_COUNT].in, -1, sizeof traits->in);
