@@ -106,6 +106,13 @@ static inline td_tensor *td_follow(td_tensor *x)
         td_follow_base(x);
     return x;
 }
+
+static inline uint32_t td_version_of(const td_tensor *x)
+{
+    return (uint32_t)atomic_load_explicit(&x->storage->version,
+                                          memory_order_acquire);
+}
+bool td_is_tensor(const char *operation, const td_tensor *x);
 bool td_same_kind(const char *operation, const td_tensor *grad,
                   const td_tensor *x);
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x);

@@ -325,32 +325,47 @@ static bool is_alike(const td_value *v, const td_tensor *x)
     return alike;
 }
 
-static td_loop *short_way(const td_call *call, int row, int flags)
+static td_loop *short_way(const td_call *call, int row, int64_t *n)
 {
     const td_tensor *x = call->in[0].as.tensor;
     bool alike = call->in[0].kind == TD_TENSOR && td_on_host(x)
               && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64)
-              && td_numel(x) <= TD_BLOCK && td_is_contiguous(x);
+              && (*n = td_numel(x)) <= TD_BLOCK && td_is_contiguous(x);
     for (int i = 1; alike && i < call->n_in; i++)
-        alike = is_alike(&call->in[i], x);
-    return alike && !(flags & OF_FLOAT)
-         ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype] : NULL;
+        alike = is_alike(&call->in[i], x)
+             || (call->in[i].kind == TD_SCALAR && *n <= TD_LANES
+                 && row != TD_ROW_pow);
+    return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]
+                 : NULL;
 }
 
-static bool run_short(td_call *call, td_loop *loop, int flags)
+static char *fill_lanes(double *lanes, td_dtype dtype, td_scalar s)
+{
+    td_convert(dtype, lanes, 1, s.kind == TD_SCALAR_FLOAT ? TD_FLOAT64
+               : s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL,
+               &s.as, 0, TD_LANES);
+    return (char *)lanes;
+}
+
+static bool run_short(td_call *call, td_loop *loop, int flags,
+                      int64_t n)
 {
     const td_tensor *x = call->in[0].as.tensor;
+    td_dims shape = { .count = x->rank };
+    memcpy(shape.at, x->shape, sizeof x->shape);
     td_dtype as[3] = { flags & TO_BOOL ? TD_BOOL : x->dtype,
                        x->dtype, x->dtype };
     char *data[3];
-    td_tensor *out = td_tensor_new(td_shape_of(x), as[0],
-                                   x->storage->device);
+    double lanes[TD_LANES];
+    td_tensor *out = td_tensor_new(shape, as[0], x->storage->device);
     if (!td_return(call, out))
         return false;
     data[0] = td_at(out);
     for (int i = 0; i < call->n_in; i++)
-        data[i + 1] = td_at(call->in[i].as.tensor);
-    td_frame_line(loop, call->n_in + 1, data, as, td_numel(out));
+        data[i + 1] = call->in[i].kind == TD_TENSOR
+            ? td_at(call->in[i].as.tensor)
+            : fill_lanes(lanes, x->dtype, call->in[i].as.scalar);
+    td_frame_line(loop, call->n_in + 1, data, as, n);
     return true;
 }
 
@@ -367,9 +382,10 @@ static bool run_job(td_call *call, const job *j)
 static bool run_row(td_call *call, int row, int flags)
 {
     job j;
-    td_loop *loop = short_way(call, row, flags);
+    int64_t n;
+    td_loop *loop = short_way(call, row, &n);
     if (loop != NULL)
-        return run_short(call, loop, flags);
+        return run_short(call, loop, flags, n);
     return describe(&j, call, row, flags) && run_job(call, &j);
 }
 

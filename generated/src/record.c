@@ -143,15 +143,9 @@ void td_edge_connect(td_edge *edge, const td_tensor *x)
         edge->leaf = td_retain((td_tensor *)x);
 }
 /* graph: function td_save */
-static uint32_t version_of(const td_tensor *x)
-{
-    return (uint32_t)atomic_load_explicit(&x->storage->version,
-                                          memory_order_acquire);
-}
-
 void td_save(td_saved *saved, td_tensor *x)
 {
-    saved->version = version_of(x);
+    saved->version = td_version_of(x);
     /* in-place: pack what is saved */
     if (x->quiet)
         x->quiet = false;
@@ -183,13 +177,13 @@ static bool check_version(const td_node *node, const td_saved *saved,
         return td_fail(TD_ERROR_RUNTIME, td_node_name(node),
                        "the rule asks for %s %d, which was not saved",
                        role, index);
-    if (version_of(x) == saved->version)
+    if (td_version_of(x) == saved->version)
         return true;
     return td_fail(TD_ERROR_RUNTIME, "backward",
         "a tensor needed for the gradient of %s was modified in "
         "place: %s %d, %s, is at version %u, expected version %u",
         td_node_name(node), role, index, td_kind_text(kind, x),
-        version_of(x), saved->version);
+        td_version_of(x), saved->version);
 }
 /* graph: function td_unpack */
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,

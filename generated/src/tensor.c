@@ -238,7 +238,7 @@ td_dims td_shape_of(const td_tensor *x)
 int64_t td_numel(const td_tensor *x)
 {
     int64_t n = x ? 1 : 0;
-    for (int d = 0; d < td_rank(x); d++)
+    for (int d = 0; x && d < x->rank; d++)
         n *= x->shape[d];
     return n;
 }

@@ -41,12 +41,6 @@ struct td_trace {
 };
 
 /* tracing: functions that remember tensors */
-static uint32_t version_of(const td_tensor *x)
-{
-    return (uint32_t)atomic_load_explicit(&x->storage->version,
-                                          memory_order_acquire);
-}
-
 static int bucket_of(const td_storage *storage)
 {
     return (int)((uintptr_t)storage / 64 % TD_SEEN_BUCKETS);
@@ -69,7 +63,7 @@ static bool remember(td_trace *t, const td_tensor *x, int value)
     const int b = bucket_of(x->storage);
     td_seen *s = &t->seen[t->n_seen];
     *s = (td_seen){ .storage = td_storage_retain(x->storage),
-                    .version = version_of(x), .dtype = x->dtype,
+                    .version = td_version_of(x), .dtype = x->dtype,
                     .offset = x->offset, .shape = td_shape_of(x),
                     .value = value, .next = t->bucket[b] - 1 };
     memcpy(s->strides, x->strides, sizeof s->strides);
@@ -90,7 +84,7 @@ static bool made_here(const td_trace *t, const td_tensor *x)
     int i = t->bucket[bucket_of(x->storage)] - 1;
     while (i >= 0 && t->seen[i].storage != x->storage)
         i = t->seen[i].next;
-    return i >= 0 && (t->seen[i].version != version_of(x)
+    return i >= 0 && (t->seen[i].version != td_version_of(x)
                       || x->storage->data == NULL);
 }
 static int capture(td_trace *t, const td_op *op, td_tensor *x)
@@ -131,7 +125,7 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
         && x->storage->data != NULL && leaf_of(t, x) == NULL)
         return -1;
     const td_seen *s = find_seen(t, x);
-    if (s != NULL && s->version == version_of(x))
+    if (s != NULL && s->version == td_version_of(x))
         return s->value;
     if (s != NULL || made_here(t, x)) {
         td_fail(TD_ERROR_UNSUPPORTED, op ? op->name : "return",
@@ -201,7 +195,7 @@ static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
     const int v = td_ir_value_new(t->program,
                                   td_ir_describe(x, TD_IR_RESULT));
     step->out[step->n_out++] = v;
-    return known != NULL && known->version == version_of(x)
+    return known != NULL && known->version == td_version_of(x)
         ? v >= 0 : remember(t, x, v);
 }
 
