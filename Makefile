@@ -165,7 +165,7 @@ $(BUILD)/libtreadle.a: $(OBJECTS) $(BUILD)/objects
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $(OBJECTS)
 
 $(BUILD)/libtreadle.so: $(OBJECTS) $(BUILD)/objects
-	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libtreadle.so $(FLAGS) -o $@ $(OBJECTS) $(LIBS)
+	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libtreadle.so,-Bsymbolic-functions $(FLAGS) -o $@ $(OBJECTS) $(LIBS)
 
 # Device plug-ins -----------------------------------------------------------
 #

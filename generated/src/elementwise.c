@@ -278,6 +278,62 @@ static bool compute(const job *j, td_tensor *out)
     return td_frame_run(&f, loop_of(j), as);
 }
 
+/* rows: the short way */
+static bool is_alike(const td_value *v, const td_tensor *x)
+{
+    const td_tensor *y = v->as.tensor;
+    bool alike = v->kind == TD_TENSOR && y->dtype == x->dtype
+              && y->rank == x->rank;
+    for (int d = 0; alike && d < x->rank; d++)
+        alike = y->shape[d] == x->shape[d]
+             && y->strides[d] == x->strides[d];
+    return alike;
+}
+
+static td_loop *short_way(const td_call *call, int row, int64_t *n)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    bool alike = call->in[0].kind == TD_TENSOR && td_on_host(x)
+              && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64)
+              && (*n = td_numel(x)) <= TD_BLOCK && td_is_contiguous(x);
+    for (int i = 1; alike && i < call->n_in; i++)
+        alike = is_alike(&call->in[i], x)
+             || (call->in[i].kind == TD_SCALAR && *n <= TD_LANES
+                 && row != TD_ROW_pow);
+    return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]
+                 : NULL;
+}
+
+static char *fill_lanes(double *lanes, td_dtype dtype, td_scalar s)
+{
+    td_convert(dtype, lanes, 1, s.kind == TD_SCALAR_FLOAT ? TD_FLOAT64
+               : s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL,
+               &s.as, 0, TD_LANES);
+    return (char *)lanes;
+}
+
+static bool run_short(td_call *call, td_loop *loop, int flags,
+                      int64_t n)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_dims shape = { .count = x->rank };
+    memcpy(shape.at, x->shape, sizeof x->shape);
+    td_dtype as[3] = { flags & TO_BOOL ? TD_BOOL : x->dtype,
+                       x->dtype, x->dtype };
+    char *data[3];
+    double lanes[TD_LANES];
+    td_tensor *out = td_tensor_new(shape, as[0], x->storage->device);
+    if (!td_return(call, out))
+        return false;
+    data[0] = td_at(out);
+    for (int i = 0; i < call->n_in; i++)
+        data[i + 1] = call->in[i].kind == TD_TENSOR
+            ? td_at(call->in[i].as.tensor)
+            : fill_lanes(lanes, x->dtype, call->in[i].as.scalar);
+    td_frame_line(loop, call->n_in + 1, data, as, n);
+    return true;
+}
+
 /* rows: function run_row */
 static bool run_job(td_call *call, const job *j)
 {
@@ -291,6 +347,10 @@ static bool run_job(td_call *call, const job *j)
 static bool run_row(td_call *call, int row, int flags)
 {
     job j;
+    int64_t n;
+    td_loop *loop = short_way(call, row, &n);
+    if (loop != NULL)
+        return run_short(call, loop, flags, n);
     return describe(&j, call, row, flags) && run_job(call, &j);
 }
 
@@ -325,23 +385,26 @@ static bool overlaps(const td_tensor *x, const td_tensor *y)
 }
 
 /* rows: function may_update */
+bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
+                  const td_dims *shape)
+{
+    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
+    if (td_dtype_category(dtype) > td_dtype_category(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, op,
+                       "the result is %s and cannot be stored in %s",
+                       td_dtype_name(dtype), td_dtype_name(x->dtype));
+    return has_shape(x, shape)
+        || td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s cannot "
+                   "hold the broadcast shape %s",
+                   td_shape_text(x, own), td_dims_text(shape, other));
+}
+
 static bool may_update(const job *j, const td_tensor *x)
 {
     td_dims shape;
-    if (!shape_of_result(j, &shape))
-        return false;
-    if (td_dtype_category(j->dtype) > td_dtype_category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, j->op,
-                       "the result is %s and cannot be stored in %s",
-                       td_dtype_name(j->dtype),
-                       td_dtype_name(x->dtype));
-    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
-    if (!has_shape(x, &shape))
-        return td_fail(TD_ERROR_RUNTIME, j->op, "a tensor of shape %s "
-                       "cannot hold the broadcast shape %s",
-                       td_shape_text(x, own),
-                       td_dims_text(&shape, other));
-    return td_writes_alone(j->op, x);
+    return shape_of_result(j, &shape)
+        && td_may_store(j->op, x, j->dtype, &shape)
+        && td_writes_alone(j->op, x);
 }
 
 /* rows: function run_in_place */

@@ -72,9 +72,10 @@ static void run_tail(td_loop *loop, int count, char *const *data,
     for (int k = 0; k < count; k++) {
         const int64_t size = (int64_t)td_dtype_size(as[k]);
         padded[k] = room[k];
-        memset(room[k], 0, (size_t)(TD_LANES * size));
-        if (k > 0)
-            memcpy(room[k], data[k] + from * size, (size_t)(n * size));
+        if (k == 0)
+            continue;
+        memset(room[k], 0, sizeof room[k]);
+        memcpy(room[k], data[k] + from * size, (size_t)(n * size));
     }
     loop(TD_LANES, padded);
     const int64_t size = (int64_t)td_dtype_size(as[0]);

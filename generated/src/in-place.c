@@ -6,7 +6,7 @@
 #include <treadle/elementwise.h>
 #include "autograd.h"
 #include "device.h"
-#include "space.h"
+#include "elementwise.h"
 
 /* in-place: functions that know bases */
 td_tensor *td_base(const td_tensor *x)
@@ -15,7 +15,7 @@ td_tensor *td_base(const td_tensor *x)
                                                           : NULL;
 }
 
-void td_note_view(const td_call *call)
+void td_note_view(const td_call *call, bool recording)
 {
     td_tensor *x = call->in[0].as.tensor;
     for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++) {
@@ -26,8 +26,8 @@ void td_note_view(const td_call *call)
         if (call->op == &td_ops[TD_OP_detach])
             continue;
         y->untracked = x->untracked
-                    || (x->requires_grad && !td_grad_enabled());
-        if (td_grad_enabled()) {
+                    || (x->requires_grad && !recording);
+        if (recording) {
             y->base = td_retain(x->base ? x->base : x);
             y->seen = (unsigned)y->base->rebased;
         }
@@ -271,7 +271,7 @@ void td_follow_base(td_tensor *x)
     td_release(node);
 }
 
-bool td_record_change(td_call *call)
+static bool record_change(const td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_tensor *base = td_base(x) ? x->base : x;
@@ -294,6 +294,18 @@ bool td_record_change(td_call *call)
     if (base != x)
         td_follow_base(x);
     return !td_failed();
+}
+
+bool td_begin_change(td_call *call, td_plan *plan)
+{
+    return td_mute(call, plan) && td_may_change(call);
+}
+
+bool td_end_change(td_call *call, bool ok)
+{
+    td_unmute(call, ok);
+    return ok && (!td_dtype_is_floating(call->in[0].as.tensor->dtype)
+                  || record_change(call));
 }
 
 bool td_may_change(const td_call *call)
@@ -350,21 +362,21 @@ bool overwrite_rule(td_backward_pass *b)
 }
 
 /* in-place: functions that change by a copy */
-static const td_op *plain_form(const td_op *op)
+const td_op *td_plain_form(const td_op *op)
 {
-    static atomic_short found[TD_OP_COUNT + 1];
-    char name[64];
+    char name[64] = "";
     const size_t n = strlen(op->name);
-    short at = atomic_load(&found[op - td_ops]);
-    if (at == 0 && n < sizeof name) {
-        memcpy(name, op->name, n);
-        name[n - 1] = '\0';
-        const td_op *plain = op->name[n - 1] == '_' ? td_op_find(name)
-                                                    : NULL;
-        at = plain ? (short)(plain - td_ops + 1) : -1;
-        atomic_store(&found[op - td_ops], at);
-    }
-    return at > 0 ? &td_ops[at - 1] : NULL;
+    if (n < sizeof name && op->name[n - 1] == '_')
+        memcpy(name, op->name, n - 1);
+    return td_op_find(name);
+}
+
+bool td_wants_record(const td_call *call)
+{
+    bool any = false;
+    for (int i = 0; i < call->n_in; i++)
+        any |= td_any_requires_grad(&call->in[i]);
+    return any && td_grad_enabled();
 }
 
 static bool saves_first(const td_op *op, const td_call *call)
@@ -373,26 +385,11 @@ static bool saves_first(const td_op *op, const td_call *call)
         || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
 }
 
-static bool may_store(const char *op, td_tensor *x, td_tensor *y)
-{
-    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
-    const td_dims have = td_shape_of(x), get = td_shape_of(y);
-    if (td_dtype_category(y->dtype) > td_dtype_category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
-                       "cannot be stored in %s",
-                      td_dtype_name(y->dtype), td_dtype_name(x->dtype));
-    if (!td_dims_equal(&have, &get))
-        return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
-                       "cannot hold the broadcast shape %s",
-                       td_shape_text(x, own), td_shape_text(y, other));
-    return true;
-}
-
 bool td_change_by_copy(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_value in[TD_MAX_PARAMETERS];
-    const td_op *op = plain_form(call->op);
+    const td_op *op = td_traits_of(call->op)->plain;
     const bool records = td_wants_record(call);
     if (op == NULL)
         return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
@@ -400,7 +397,6 @@ bool td_change_by_copy(td_call *call)
             "no_grad");
     if (records && !td_may_change(call))
         return false;
-    td_scope_begin();
     td_tensor *old = records && saves_first(op, call) ? td_clone(x)
                                                     : x;
     for (int i = 0; i < call->n_in; i++) {
@@ -410,15 +406,9 @@ bool td_change_by_copy(td_call *call)
     }
     td_call plain = { .op = op, .n_in = call->n_in, .in = in,
                       .n_attr = call->n_attr, .attr = call->attr };
-    if (old != NULL && td_run(&plain)
-        && may_store(td_op_name(call->op), x, plain.out[0]))
-        td_copy_(x, plain.out[0]);
-    td_scope_end();
+    td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
+    const td_dims shape = td_shape_of(y);
+    if (y && td_may_store(call->op->name, x, y->dtype, &shape))
+        td_copy_(x, y);
     return !td_failed() && td_return(call, td_share(x));
-}
-
-bool td_changes_unseen(const td_call *call)
-{
-    return !td_self()->grad_off && td_self()->muted == 0
-        && strchr(call->op->signature, '!') != NULL;
 }

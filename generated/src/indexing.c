@@ -6,7 +6,7 @@
 #include <treadle/indexing.h>
 #include <treadle/parallel.h>
 #include <treadle/reductions.h>
-#include "autograd.h"
+#include "rule.h"
 #include "device.h"
 #include "reductions.h"
 
@@ -721,7 +721,7 @@ bool index_fill_kernel(td_call *call)
         : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
               .dtype = x->dtype, .device = td_device_of(x) });
     td_tensor *index = call->in[1].as.tensor;
-    if (value && td_requires_grad(value))
+    if (value && value->requires_grad)
         index = each_once(call, index);
     return index && write_slices(call, index, value, SET);
 }

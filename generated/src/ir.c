@@ -119,21 +119,6 @@ td_program *td_program_new(void)
     return td_object_new(&program_class, sizeof(td_program));
 }
 
-/* tracing: function td_ir_mutated */
-unsigned td_ir_mutated(const td_op *op)
-{
-    td_signature s;
-    unsigned set = 0;
-    int input = 0;
-    if (strchr(op->signature, '!') == NULL
-        || !td_signature_parse(op->signature, &s))
-        return 0;
-    for (int i = 0; i < s.n_parameters; i++)
-        if (s.at[i].is_input)
-            set |= (unsigned)s.at[i].mutated << input++;
-    return set;
-}
-
 /* programs: functions that ask about programs */
 int td_program_outputs(const td_program *p) { return p->n_returned; }
 int td_program_steps(const td_program *p) { return p->n_steps; }
@@ -309,7 +294,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at)
 {
     td_value in[TD_MAX_PARAMETERS];
     td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
-    const unsigned mutated = td_ir_mutated(s->op);
+    const unsigned mutated = td_traits_of(s->op)->mutated;
     size_t bytes = 0;
     int listed = 0, n = 0;
     for (int i = 0; i < s->n_in; i++)

@@ -9,7 +9,7 @@
 #define TREADLE_SRC_IR_H
 #include <treadle/compile.h>
 #include "device.h"
-#include "registry.h"
+#include "call.h"
 
 #define TD_IR_VALUES 1000000
 
@@ -110,7 +110,6 @@ bool td_ir_grow(void *array, int count, int *room, size_t size);
 bool td_ir_replay(const td_ir_step *s, td_tensor **at);
 
 /* Which inputs an operator changes, as bits. */
-unsigned td_ir_mutated(const td_op *op);
 
 /* Runs it in one of these ways, between checks and gradients. */
 bool td_ir_run(td_run_program *run, void *code, td_program *p,

@@ -53,7 +53,7 @@ static void rename_operands(td_ir_step *step, const int *name)
 static bool same_step(const td_ir_step *a, const td_ir_step *b)
 {
     bool same = a->op == b->op && a->n_in == b->n_in
-             && td_ir_mutated(a->op) == 0;
+             && td_traits_of(a->op)->mutated == 0;
     for (int i = 0; same && i < a->n_in; i++)
         same = same_operand(&a->in[i], &b->in[i]);
     for (int i = 0; same && i < a->n_attr; i++)
@@ -272,7 +272,8 @@ static td_step_kind kind_of_step(const td_lowered *l,
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
         ? l->value[s->in[0].value].like : NULL;
     const int op = (int)(s->op - td_ops);
-    if (s->n_out > 1 || td_ir_mutated(s->op) || !is_plain(y))
+    if (s->n_out > 1 || td_traits_of(s->op)->mutated
+        || !is_plain(y))
         return TD_CALL;
     if (x != NULL && x->storage == y->storage
         && op != TD_OP_check_labels)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <treadle/elementwise.h>
 #include <treadle/order.h>
-#include "autograd.h"
+#include "rule.h"
 #include "order.h"
 
 /* order: rules of order */

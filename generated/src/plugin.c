@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "autograd.h"
+#include "rule.h"
 #include "device.h"
 #include "registry.h"
 #include "space.h"
@@ -156,6 +156,6 @@ td_memory_info td_device_memory_stats(td_device device)
 /* plugins: function to_device_rule */
 bool to_device_rule(td_backward_pass *b)
 {
-    b->grad_in[0] = td_to_device(b->grad[0], b->node->in[0].device);
+    b->grad_in[0] = td_to_device(b->grad[0], td_input_device(b, 0));
     return !td_failed();
 }

@@ -231,7 +231,7 @@ bool pool_kernel(td_call *call)
 bool max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
-    const int dims = name_has(b->node->op, "2d") ? 2 : 1;
+    const int dims = name_has(b->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
     const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
                                      .device = td_device_of(g) };
@@ -256,18 +256,18 @@ bool avg_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const td_value g = td_v_tensor(b->grad[0]);
-    const int n = b->node->n_attr;
+    const int n = b->n_attr;
     td_value attr[8] = { td_v_ints(&shape) };
     memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
-    b->grad_in[0] = td_run1(b->node->op + 1, 1, &g, n + 1, attr);
+    b->grad_in[0] = td_run1(b->op + 1, 1, &g, n + 1, attr);
     return !td_failed();
 }
 
 bool avg_pool_backward_rule(td_backward_pass *b)
 {
     const td_value g = td_v_tensor(b->grad[0]);
-    b->grad_in[0] = td_run1(b->node->op - 1, 1, &g,
-                            b->node->n_attr - 1, td_attribute(b, 1));
+    b->grad_in[0] = td_run1(b->op - 1, 1, &g,
+                            b->n_attr - 1, td_attribute(b, 1));
     return !td_failed();
 }
 

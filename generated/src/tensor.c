@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <string.h>
+#include "call.h"
 #include "device.h"
 
 /* tensors: function find_room */
@@ -68,7 +69,6 @@ static void tensor_destroy(void *object)
     /* python: ask who knows a dying tensor */
     td_free_context(x->drop_companion, x->companion);
     /* graph: release the fields of td_tensor */
-    void td_forget_graph(td_tensor *);
     td_forget_graph(x);
     /* in-place: release the fields of td_tensor */
     td_release(x->base);
@@ -243,7 +243,7 @@ td_dims td_shape_of(const td_tensor *x)
 int64_t td_numel(const td_tensor *x)
 {
     int64_t n = x ? 1 : 0;
-    for (int d = 0; d < td_rank(x); d++)
+    for (int d = 0; x && d < x->rank; d++)
         n *= x->shape[d];
     return n;
 }
