@@ -113,15 +113,6 @@ static void *compile_mlir(td_program *p)
     if (c == NULL)
         return NULL;
     c->whole = true;
-    for (int n = 0; n < c->l->n_stages; n++) {
-        if (c->l->stage[n].kind != TD_PRODUCT)
-            continue;
-        const td_ir_step *s = &c->l->program->step[c->l->stage[n].step];
-        const td_product g = td_product_of(c->l, s);
-        const int64_t bytes = g.k * g.n * (int64_t)td_dtype_size(
-            c->l->value[s->out[0]].like->dtype);
-        c->scratch = bytes > c->scratch ? bytes : c->scratch;
-    }
     return c;
 }
 
