@@ -501,8 +501,10 @@ static bool take_result(frame *f, int v)
 {
     td_tensor *y = f->at[v], *own = y;
     const td_placed *x = &f->l->value[v];
-    if (x->buffer >= 0 && x->buffer != v)   /* changed in place */
+    if (x->buffer >= 0 && x->buffer != v) { /* changed in place */
+        f->memory[v] = f->memory[x->buffer];
         return true;
+    }
     if (!is_as_planned(y, x->like))
         own = td_tensor_new(TD_DIMS(x->like->storage->bytes
             / (int64_t)td_dtype_size(y->dtype)), y->dtype,
@@ -528,7 +530,7 @@ static bool run_call(frame *f, const td_ir_step *step)
             f->at[v] = l->value[v].root == v && f->tensor[v]
                      ? f->tensor[v] : tensor_at(f, v);
         }
-        if (o->kind == TD_TENSOR && step->mutated >> i & 1)
+        if (o->kind == TD_TENSOR && td_ir_mutated(step->op) >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
                                    == one) << i;
     }

@@ -261,7 +261,6 @@ static bool read_step(text_reader *r)
     step->op = td_op_find(name);
     if (step->op == NULL)
         return complain(r, "there is no such operator");
-    step->mutated = td_ir_mutated(step->op);
     td_signature_parse(step->op->signature, &s);
     if (!expect(r, "(") || !read_arguments(r, step, &s)
         || !expect(r, ")") || !expect(r, ":"))

@@ -310,6 +310,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
 {
     td_value in[TD_MAX_PARAMETERS];
     td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
+    const unsigned mutated = td_ir_mutated(s->op);
     size_t bytes = 0;
     int listed = 0, n = 0;
     for (int i = 0; i < s->n_in; i++)
@@ -322,7 +323,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
         in[i] = (td_value){ .kind = o->kind };
         if (o->kind == TD_SCALAR)
             in[i].as.scalar = o->scalar;
-        else if (o->kind == TD_TENSOR && s->mutated >> i & 1)
+        else if (o->kind == TD_TENSOR && mutated >> i & 1)
             in[i].as.tensor = changed[n++] = in_place >> i & 1
                 ? at[o->value] : td_clone(at[o->value]);
         else if (o->kind == TD_TENSOR)
@@ -338,7 +339,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
                      .n_attr = s->n_attr, .attr = s->attr };
     const bool ok = td_run(&call);
     for (int k = 0; ok && k < s->n_out; k++)
-        at[s->out[k]] = s->mutated ? changed[k] : call.out[k];
+        at[s->out[k]] = mutated ? changed[k] : call.out[k];
     td_free(list, bytes);
     return ok;
 }

@@ -54,7 +54,6 @@ typedef struct {
     td_ir_operand *in;
     td_value *attr;
     int out[TD_MAX_RESULTS];
-    unsigned mutated;       /* which inputs op changes, as bits */
 } td_ir_step;
 
 /* tracing: struct td_program */

@@ -58,7 +58,7 @@ static void rename_operands(td_ir_step *step, const int *name)
 static bool same_step(const td_ir_step *a, const td_ir_step *b)
 {
     bool same = a->op == b->op && a->n_in == b->n_in
-             && a->mutated == 0;
+             && td_ir_mutated(a->op) == 0;
     for (int i = 0; same && i < a->n_in; i++)
         same = same_operand(&a->in[i], &b->in[i]);
     for (int i = 0; same && i < a->n_attr; i++)
@@ -109,7 +109,7 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
         td_ir_operand *o = &step->in[i];
         const int made = o->kind == TD_TENSOR ? l->value[o->value].step
                                               : -1;
-        if (step->mutated >> i & 1 && made >= 0
+        if (td_ir_mutated(step->op) >> i & 1 && made >= 0
             && l->program->step[made].op == &td_ops[TD_OP_clone])
             o->value = l->program->step[made].in[0].value;
     }
@@ -352,7 +352,7 @@ static td_step_kind kind_of_step(const td_lowered *l,
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
         ? l->value[s->in[0].value].like : NULL;
     const int op = (int)(s->op - td_ops);
-    if (s->n_out > 1 || s->mutated || !is_plain(y))
+    if (s->n_out > 1 || td_ir_mutated(s->op) || !is_plain(y))
         return TD_CALL;
     if (x != NULL && x->storage == y->storage)
         return TD_VIEW;
@@ -574,19 +574,21 @@ static bool is_training(const td_op *op)
         || op == &td_ops[TD_OP_adagrad_step_];
 }
 
-static bool changes(const td_lowered *l, const td_ir_step *s, int old,
-                    int fresh)
+static int changed_into(const td_lowered *l, const td_ir_step *s,
+                        int old)
 {
-    int n = 0, readers = 0;
-    bool same = false;
+    int n = 0, readers = 0, fresh = -1;
     for (int i = 0; i < s->n_in; i++) {
-        if (s->in[i].kind != TD_TENSOR)
+        const td_ir_operand *o = &s->in[i];
+        if (o->kind != TD_TENSOR)
             continue;
-        readers += l->value[s->in[i].value].root == old;
-        if (s->mutated >> i & 1 && s->out[n++] == fresh)
-            same = s->in[i].value == old;
+        readers += l->value[o->value].root == old;
+        if (td_ir_mutated(s->op) >> i & 1) {
+            fresh = o->value == old ? s->out[n] : fresh;
+            n++;
+        }
     }
-    return is_training(s->op) && same && readers == 1;
+    return readers == 1 ? fresh : -1;
 }
 static bool may_overwrite(const td_lowered *l, int old, int fresh,
                           int fails)
@@ -599,7 +601,8 @@ static bool may_overwrite(const td_lowered *l, int old, int fresh,
         return false;
     return s->kind == TD_FORMULA ? !loads_elsewhere(s, old)
         : s->kind == TD_CALL
-          && changes(l, &l->program->step[s->step], old, fresh);
+          && is_training(l->program->step[s->step].op)
+          && changed_into(l, &l->program->step[s->step], old) == fresh;
 }
 static void write_in_place(td_lowered *l, int n)
 {
@@ -619,6 +622,23 @@ static void write_in_place(td_lowered *l, int n)
             out->first = x->first;
             return;
         }
+    }
+}
+static void change_in_place(td_lowered *l, int n)
+{
+    const td_ir_step *step = &l->program->step[l->stage[n].step];
+    if (l->stage[n].kind != TD_CALL || td_ir_mutated(step->op) == 0)
+        return;
+    for (int i = 0; i < step->n_in; i++) {
+        const int x = step->in[i].value;
+        td_placed *old = &l->value[x];
+        const int fresh = step->in[i].kind == TD_TENSOR && old->root == x
+            && old->kind != TD_LEAF && old->last == n && old->buffer < 0
+            ? changed_into(l, step, x) : -1;
+        if (fresh < 0 || l->value[fresh].buffer >= 0)
+            continue;
+        l->value[fresh].buffer = x;
+        old->last = l->value[fresh].last;
     }
 }
 static void reads(td_lowered *l, int n, int v)
@@ -663,8 +683,10 @@ static void find_lives(td_lowered *l)
         if (x->root == p->output[k] && x->kind != TD_LEAF && x->buffer < 0)
             x->buffer = p->output[k];
     }
-    for (int n = 0; n < l->n_stages; n++)
+    for (int n = 0; n < l->n_stages; n++) {
+        change_in_place(l, n);
         write_in_place(l, n);
+    }
 }
 static void announce(td_lowered *l)
 {

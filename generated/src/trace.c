@@ -170,7 +170,6 @@ static void begin_step(td_trace *t, const td_call *call)
     if (step == NULL)
         return;
     step->op = call->op;
-    step->mutated = td_ir_mutated(call->op);
     step->n_in = call->n_in;
     step->n_attr = call->n_attr;
     step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in);
