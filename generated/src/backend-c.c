@@ -560,7 +560,7 @@ static bool run_stage(frame *f, const td_code *c, int n)
     const td_ir_step *step = &f->l->program->step[s->step];
     if (s->kind == TD_CALL)
         return run_call(f, step);
-    if (s->kind == TD_PRODUCT && c->stages[n] == NULL)
+    if (s->kind == TD_PRODUCT && !c->products)
         return run_product(f, step);
     if (c->whole)
         return c->stages[n] == NULL || c->stages[n](f->memory, 0, 1, 0);

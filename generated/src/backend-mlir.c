@@ -102,20 +102,33 @@ static bool build_mlir(const char *folder, const char *march,
 }
 
 /* tools: functions of the MLIR back end */
-static void *compile_mlir(td_program *p)
+static void *compile_with(td_program *p, td_emit *emit)
 {
     char path[PATH_MAX];
     for (int i = 0; i < N_COMMANDS; i++)
         if (!find_tool(commands[i].tool, path, sizeof path))
             return NULL;
-    td_code *c = td_compile_code(p, td_emit_mlir_and_table, path,
-                                 build_mlir);
-    if (c == NULL)
-        return NULL;
-    c->whole = true;
+    td_code *c = td_compile_code(p, emit, path, build_mlir);
+    if (c != NULL) {
+        c->whole = true;
+        c->products = emit == td_emit_mlir_loops;
+    }
     return c;
+}
+
+static void *compile_mlir(td_program *p)
+{
+    return compile_with(p, td_emit_mlir);
+}
+
+static void *compile_loops(td_program *p)
+{
+    return compile_with(p, td_emit_mlir_loops);
 }
 
 const td_backend td_mlir_backend = {
     "mlir", compile_mlir, td_run_code, td_release_code, td_print_code
+}, td_mlir_loops_backend = {
+    "mlir-loops", compile_loops, td_run_code, td_release_code,
+    td_print_code
 };
