@@ -493,7 +493,7 @@ static bool is_as_planned(const td_tensor *y, const td_tensor *like)
 {
     const size_t bytes = (size_t)like->rank * sizeof *like->strides;
     return atomic_load(&y->storage->count) == 1
-        && y->offset == like->offset
+        && y->rank == like->rank && y->offset == like->offset
         && memcmp(y->strides, like->strides, bytes) == 0;
 }
 
@@ -528,7 +528,8 @@ static bool run_call(frame *f, const td_ir_step *step)
         for (int k = 0; k < many; k++) {
             const int v = o->kind == TD_TENSOR ? one : o->values[k];
             f->at[v] = l->value[v].root == v && f->tensor[v]
-                     ? f->tensor[v] : tensor_at(f, v);
+                && is_as_planned(f->tensor[v], l->value[v].like)
+                 ? f->tensor[v] : tensor_at(f, v);
         }
         if (o->kind == TD_TENSOR && td_ir_mutated(step->op) >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
