@@ -523,17 +523,16 @@ static bool run_call(frame *f, const td_ir_step *step)
     td_scope_begin();
     for (int i = 0; i < step->n_in; i++) {
         const td_ir_operand *o = &step->in[i];
-        const int one = o->value, many = o->kind == TD_TENSORS ? o->count
-                                       : o->kind == TD_TENSOR;
-        for (int k = 0; k < many; k++) {
-            const int v = o->kind == TD_TENSOR ? one : o->values[k];
+        const bool one = o->kind == TD_TENSOR;
+        for (int k = 0; k < (one ? 1 : o->count); k++) {
+            const int v = one ? o->value : o->values[k];
             f->at[v] = l->value[v].root == v && f->tensor[v]
                 && is_as_planned(f->tensor[v], l->value[v].like)
                  ? f->tensor[v] : tensor_at(f, v);
         }
-        if (o->kind == TD_TENSOR && td_ir_mutated(step->op) >> i & 1)
+        if (one && td_ir_mutated(step->op) >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
-                                   == one) << i;
+                                   == o->value) << i;
     }
     bool ok = !td_failed() && td_ir_replay(step, f->at, in_place);
     for (int k = 0; ok && k < step->n_out; k++)

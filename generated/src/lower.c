@@ -36,7 +36,6 @@ static bool same_attribute(const td_value *a, const td_value *b)
     default: return a->kind == TD_NONE;
     }
 }
-
 static uint64_t mix(uint64_t h, uint64_t x)
 {
     h = (h ^ x) * 0x9e3779b97f4a7c15u;
@@ -632,9 +631,11 @@ static void change_in_place(td_lowered *l, int n)
     for (int i = 0; i < step->n_in; i++) {
         const int x = step->in[i].value;
         td_placed *old = &l->value[x];
-        const int fresh = step->in[i].kind == TD_TENSOR && old->root == x
-            && old->kind != TD_LEAF && old->last == n && old->buffer < 0
-            ? changed_into(l, step, x) : -1;
+        if (step->in[i].kind != TD_TENSOR || old->root != x
+            || old->kind == TD_LEAF || old->last != n
+            || old->buffer >= 0)
+            continue;
+        const int fresh = changed_into(l, step, x);
         if (fresh < 0 || l->value[fresh].buffer >= 0)
             continue;
         l->value[fresh].buffer = x;
