@@ -106,8 +106,10 @@ td_value td_ir_attribute(td_program *p, const td_value *value);
 void *td_ir_keep(td_program *p, size_t bytes);
 bool td_ir_grow(void *array, int count, int *room, size_t size);
 
-/* Runs one step on the tensors of its values, at[value]. */
-bool td_ir_replay(const td_ir_step *s, td_tensor **at);
+/* Runs one step on the tensors of its values, at[value].  What the
+   operator changes is copied before, but for the inputs `in_place`. */
+bool td_ir_replay(const td_ir_step *s, td_tensor **at,
+                  unsigned in_place);
 
 /* Which inputs an operator changes, as bits. */
 
