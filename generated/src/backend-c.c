@@ -530,7 +530,7 @@ static bool run_call(frame *f, const td_ir_step *step)
                 && is_as_planned(f->tensor[v], l->value[v].like)
                  ? f->tensor[v] : tensor_at(f, v);
         }
-        if (one && td_ir_mutated(step->op) >> i & 1)
+        if (one && td_traits_of(step->op)->mutated >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
                                    == o->value) << i;
     }

@@ -109,7 +109,7 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
         td_ir_operand *o = &step->in[i];
         const int made = o->kind == TD_TENSOR ? l->value[o->value].step
                                               : -1;
-        if (td_ir_mutated(step->op) >> i & 1 && made >= 0
+        if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
             && l->program->step[made].op == &td_ops[TD_OP_clone])
             o->value = l->program->step[made].in[0].value;
     }
@@ -548,7 +548,7 @@ static int changed_into(const td_lowered *l, const td_ir_step *s,
         if (o->kind != TD_TENSOR)
             continue;
         readers += l->value[o->value].root == old;
-        if (td_ir_mutated(s->op) >> i & 1) {
+        if (td_traits_of(s->op)->mutated >> i & 1) {
             fresh = o->value == old ? s->out[n] : fresh;
             n++;
         }
@@ -592,7 +592,8 @@ static void write_in_place(td_lowered *l, int n)
 static void change_in_place(td_lowered *l, int n)
 {
     const td_ir_step *step = &l->program->step[l->stage[n].step];
-    if (l->stage[n].kind != TD_CALL || td_ir_mutated(step->op) == 0)
+    if (l->stage[n].kind != TD_CALL
+        || td_traits_of(step->op)->mutated == 0)
         return;
     for (int i = 0; i < step->n_in; i++) {
         const int x = step->in[i].value;
