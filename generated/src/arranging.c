@@ -12,6 +12,7 @@
 #include <treadle/matmul.h>
 #include <treadle/reductions.h>
 #include "composite.h"
+#include "reductions.h"
 
 /* arranging: helpers of this chapter */
 static int64_t *room_for(int64_t n)
@@ -541,6 +542,8 @@ td_tensor *col2im_formula(td_call *call)
     td_tensor *x = td_input(call, 0), *y;
     const td_dims out = td_numbers(call, 0);
     const window w = read_window(call, 1);
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
     if (out.count != 2 || x->rank < 2 || x->rank > 3)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");

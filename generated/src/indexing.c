@@ -588,6 +588,8 @@ static bool scatter(td_call *call, int how)
     else
         source = td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
             .dtype = x->dtype, .device = td_device_of(x) });
+    if (index->rank == 0)
+        source = td_reshape(source, TD_RANK_0);
     return put_for(call, index, source, dim, 0, how);
 }
 
