@@ -654,7 +654,6 @@ static void a_wrong_index_is_the_error_of_the_next_wait(void **state)
     td_tensor *x = random_plain(TD_DIMS(4, 3), TD_FLOAT32, 0, 1);
     td_tensor *t = td_full(TD_DIMS(4), td_int(4),
                            (td_tensor_options){ .dtype = TD_INT64 });
-    const td_value in[] = { td_v_tensor(x), td_v_tensor(t) };
     td_tensor *y = td_zeros(TD_DIMS(4, 3), plain);
     const td_dims shape = TD_DIMS(4, 3), size = TD_DIMS(3), step = TD_DIMS(3);
     const td_value points[] = { td_v_tensor(stepping(x, shape, 0)), td_v_tensor(along(t, shape, 0)) };
