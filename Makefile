@@ -2,7 +2,7 @@
 #
 # Treadle: one repository that weaves a book and tangles a library.
 #
-#   make         the library, the Python package, book.pdf, a first training
+#   make         the library, a first training, the Python package, book.pdf
 #   make test    every test; the last line is "N passed, N failed"
 #   make help    what else a person types
 #
@@ -78,7 +78,7 @@ tangle:
 	@echo "No .git here: generated/ is used as it came (make WEB=yes tangles all the same)."
 endif
 
-untangled_goals := exercises hint reset answer help tangle clean deps deps-build deps-core deps-book deps-peers deps-mlir data uninstall lint
+untangled_goals := exercises size hint reset answer help tangle clean deps deps-build deps-core deps-book deps-peers deps-mlir data uninstall lint
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(untangled_goals),$(MAKECMDGOALS)),all),)
 include $(TANGLED)
 endif
@@ -96,11 +96,11 @@ FLAGS    := -std=c11 $(OPT) -g -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter yes,$(LINES)),-Wno-misleading-indentation) \
             $(CFLAGS)
 LIBFLAGS := $(FLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/include -I$(GENERATED)/src
-TESTFLAGS := $(FLAGS) -Wno-missing-prototypes -I$(GENERATED)/include -I$(GENERATED)/src -I$(GENERATED)/tests -Itests/c
+TESTFLAGS := -Wno-missing-prototypes -I$(GENERATED)/include -I$(GENERATED)/src -I$(GENERATED)/tests -Itests/c
 USERFLAGS := $(FLAGS) -I$(GENERATED)/include
 LIBS     := -lz -lm -lpthread
 
-# One object per kernel file and instruction set; other machines get `base`.
+# One object per kernel file and instruction set; SIMD=0 and other machines: `base`.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifeq ($(filter x86_64%,$(MACHINE))$(SIMD),$(MACHINE)1)
 ISAS := v2 v3 v4
@@ -122,13 +122,18 @@ $(BUILD)/flags: FORCE
 	  printf '%s\n' '$(COMPILER) $(LIBFLAGS)' > $@
 FORCE:
 
+# `make` alone trains as soon as it can: what the training does without waits.
+TRAINING := $(BUILD)/classifier.log
+FIRST    := $(if $(filter all,$(or $(MAKECMDGOALS),all)),$(TRAINING))
+
 # Library -------------------------------------------------------------------
 
 SOURCES := $(wildcard $(GENERATED)/src/*/*.c)
 KERNELS := $(wildcard $(GENERATED)/src/ops/kernels/*.c)
 HEADERS := $(wildcard $(GENERATED)/include/treadle/*.h)
-OBJECTS := $(SOURCES:$(GENERATED)/src/%.c=$(BUILD)/obj/%.o) \
-           $(foreach isa,$(ISAS),$(KERNELS:$(GENERATED)/src/%.c=$(BUILD)/obj/%.$(isa).o))
+# What takes longest comes first, so that no core waits for it at the end.
+OBJECTS := $(foreach isa,v4 v3 v2 base,$(if $(filter $(isa),$(ISAS)),$(KERNELS:$(GENERATED)/src/%.c=$(BUILD)/obj/%.$(isa).o))) \
+           $(SOURCES:$(GENERATED)/src/%.c=$(BUILD)/obj/%.o)
 
 .PHONY: lib
 lib: $(BUILD)/libtreadle.a $(if $(OBJECTS),$(BUILD)/libtreadle.so)
@@ -160,7 +165,7 @@ $(BUILD)/libtreadle.a: $(OBJECTS) $(BUILD)/objects
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $(OBJECTS)
 
 $(BUILD)/libtreadle.so: $(OBJECTS) $(BUILD)/objects
-	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libtreadle.so $(FLAGS) -o $@ $(OBJECTS) $(LIBS)
+	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libtreadle.so,-Bsymbolic-functions $(FLAGS) -o $@ $(OBJECTS) $(LIBS)
 
 # Device plug-ins -----------------------------------------------------------
 #
@@ -171,10 +176,17 @@ KERNEL_FILES := $(filter-out %/planted.cu,$(wildcard $(GENERATED)/cuda/*.cu))
 EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_checked)
 PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
                 $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
-PLUGFLAGS    := -std=c++17 -O2 -g -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
+PLUGOPT      ?= -O2
+PLUGFLAGS    := -std=c++17 $(PLUGOPT) -g1 -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
                 -Wall -Wextra -Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
                 -Wno-int-in-bool-context $(if $(WERROR),-Werror) -I$(GENERATED)/include
-GENCODE      ?= $(foreach arch,75 80 90,-gencode arch=compute_$(arch),code=sm_$(arch))
+# Code for the cards that are found or that CUDA_ARCH="75 90" names; without any,
+# one portable form, PTX, which a driver translates when it first loads it.
+ifeq ($(CUDA),1)
+CUDA_ARCH ?= $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u)
+endif
+PTX          := -gencode arch=compute_75,code=compute_75
+GENCODE      ?= $(or $(strip $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch))),$(PTX))
 # Kernels call before each access what the sanitizer would; the emulator itself does not.
 checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsanitize=thread)
 
@@ -182,7 +194,7 @@ checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsa
 plugins: $(PLUGINS)
 
 define emulated_rule
-$(BUILD)/obj/$(1)/%.o: $(GENERATED)/cuda/% $(BUILD)/flags
+$(BUILD)/obj/$(1)/%.o: $(GENERATED)/cuda/% $(BUILD)/flags | $(FIRST)
 	@mkdir -p $$(@D)
 	$$(call say,CXX,$$< ($(1)))$(CCACHE) $(CXX) -x c++ $(PLUGFLAGS) $$(checked_$(1)) -MMD -MP -c -o $$@ $$<
 
@@ -195,7 +207,7 @@ $(foreach kind,$(EMULATED),$(eval $(call emulated_rule,$(kind))))
 $(BUILD)/libplanted.so: $(BUILD)/obj/emulate_checked/planted.cu.o $(BUILD)/obj/emulate_checked/emulator.cc.o
 	$(call say,LINK,$@)$(CXX) -shared -pthread -o $@ $^
 
-$(BUILD)/obj/cuda/%.o: $(GENERATED)/cuda/% $(BUILD)/flags
+$(BUILD)/obj/cuda/%.o: $(GENERATED)/cuda/% $(BUILD)/flags | $(FIRST)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)$(NVCC) -std=c++17 -O3 $(GENCODE) -diag-suppress 186 -I$(GENERATED)/include \
 	  -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
@@ -219,7 +231,7 @@ BENCH := $(wildcard $(GENERATED)/bench/*.c)
 
 $(BUILD)/bench: $(BENCH) $(wildcard $(GENERATED)/bench/*.h $(GENERATED)/bench/*.inc) $(HEADERS) \
                 $(BUILD)/libtreadle.a $(BUILD)/flags
-	$(call say,CC,$@)$(COMPILER) $(TESTFLAGS) -o $@ $(BENCH) $(BUILD)/libtreadle.a $(LIBS)
+	$(call say,CC,$@)$(COMPILER) $(FLAGS) $(TESTFLAGS) -o $@ $(BENCH) $(BUILD)/libtreadle.a $(LIBS)
 
 # Python package ------------------------------------------------------------
 
@@ -234,7 +246,7 @@ PY_STAGED  := $(PY_FILES:treadle/%=$(STAGE)/%)
 .PHONY: python
 python: $(BUILD)/python/staged
 
-$(BUILD)/obj/python/%.o: $(GENERATED)/python/%.c $(BUILD)/flags
+$(BUILD)/obj/python/%.o: $(GENERATED)/python/%.c $(BUILD)/flags | $(FIRST)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/python \
 	  -Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes -Wno-unused-parameter \
@@ -262,20 +274,31 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
-MEMCHECK  := allocation memory parallel tensors elementwise graph rules modules losses optimisers data
+MEMCHECK  := tensors rules modules losses optimisers
 RACES     := parallel threads graph memory random stress
+# What `make test` leaves to `make test-long`: valgrind of what allocates most,
+# the address sanitizer beside compilers, kernels sanitized at every level, and
+# the tests of the exercises' grader, each of which compiles something.
+MEMCHECK_LONG := allocation elementwise graph memory parallel data
+ASAN_LONG := compile mlir networks matmul
+LEVELS    := elementwise reductions matmul activations optimisers losses random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
 
-C_TESTS   := $(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/c/test_*.c $(GENERATED)/tests/test_*.c))))
+C_TESTS   := $(filter-out $(WITHOUT),$(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/c/test_*.c $(GENERATED)/tests/test_*.c)))))
 PY_TESTS  := $(call selected,$(TESTS),$(call needed,$(sort $(wildcard tests/python/test_*.py $(GENERATED)/tests/test_*.py))))
 LOOM_TESTS := $(if $(filter yes,$(WEB)),$(call selected,$(TESTS),$(wildcard tests/loom/test_*.py)))
 programs   = $(patsubst tests/c/%.c,$(1)/tests/c/%,$(patsubst $(GENERATED)/tests/%.c,$(1)/tests/chapters/%,$(2)))
 PROGRAMS  := $(call programs,$(BUILD),$(C_TESTS))
 MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
 RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
+LONG      := $(if $(TESTS),,$(call selected,$(ASAN_LONG),$(C_TESTS)))
+GRADER    := $(filter %/test_exercises.py,$(LOOM_TESTS))
 
-compile_test = $(COMPILER) $(TESTFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a -lcmocka $(LIBS)
+run_tests = $(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)'
+
+# What is tested is compiled as users get it; what tests, quickly.
+compile_test = $(COMPILER) $(FLAGS) $(if $(filter -O0,$(OPT)),,$(if $(findstring /chapters/,$@),-O1,-O0)) $(TESTFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a -lcmocka $(LIBS)
 
 $(BUILD)/tests/c/%: tests/c/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -288,13 +311,15 @@ $(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)
 # The same web in another build directory, with other flags.
 again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
 
-asan  = $(call again,asan) OPT=-O1 SANITIZE=address,undefined
-tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 TESTS='$(RACES)'
+# For one level of instructions, with little debugging information, and under
+# the address sanitizer at -Og: each halves the time that compiling takes.
+asan  = $(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 CFLAGS='$(CFLAGS) -g1'
+tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 CFLAGS='$(CFLAGS) -g1' TESTS='$(RACES)'
 
-.PHONY: test test-cuda test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
+.PHONY: test test-cuda test-long test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
 test-programs: $(PROGRAMS)
 asan-programs: lib
-	@$(asan) test-programs
+	@$(asan) $(if $(LONG),WITHOUT='$(LONG)') test-programs
 tsan-programs: lib
 	@$(if $(RACED),$(tsan) test-programs)
 
@@ -315,7 +340,7 @@ STRESSED := $(filter %/test_stress.c,$(C_TESTS))
 ASAN_PYTHON ?= stress threads out_of_memory exceptions
 TSAN_PYTHON ?= stress threads
 test-sanitized: asan-python tsan-python $(if $(STRESSED),asan-stress tsan-stress)
-	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	@$(run_tests) \
 	  --sanitized $(foreach kind,asan tsan,$(call programs,$(BUILD)/$(kind),$(STRESSED))) \
 	  --asan-python $(call selected,$(or $(TESTS),$(ASAN_PYTHON)),$(PY_TESTS)) \
 	  --tsan-python $(call selected,$(or $(TESTS),$(TSAN_PYTHON)),$(PY_TESTS))
@@ -325,16 +350,22 @@ test-sanitized: asan-python tsan-python $(if $(STRESSED),asan-stress tsan-stress
 row: lib
 	$(if $(filter %/test_row.py,$(LOOM_TESTS)),@$(call with_row,row-programs))
 with_row = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/row TANGLED=$(BUILD)/row/tangled.mk \
-  GENERATED=$(BUILD)/row/generated CHAPTERS='$(CHAPTERS) tests/loom/99-made-up.nw' OPT=-O1 SIMD=0 TESTS='gradcheck rules' $(1)
+  GENERATED=$(BUILD)/row/generated CHAPTERS='$(CHAPTERS) tests/loom/99-made-up.nw' OPT=-O0 PLUGOPT=-O0 SIMD=0 TESTS='gradcheck rules' $(1)
 row-programs: python $(BUILD)/libtreadle_emulate.so $(patsubst %,$(BUILD)/tests/chapters/test_%,gradcheck rules)
 
 PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
 test: test-programs python asan-programs tsan-programs row $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
-	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
-	  $(if $(filter %/test_exercises.py,$(LOOM_TESTS)),--exercises prove-changed) \
-	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(LOOM_TESTS) --headers $(HEADERS) \
-	  --sanitized $(call programs,$(BUILD)/asan,$(C_TESTS)) $(call programs,$(BUILD)/tsan,$(RACED)) \
+	@$(run_tests) \
+	  $(if $(GRADER),--exercises prove-changed) \
+	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(if $(TESTS),$(LOOM_TESTS),$(filter-out $(GRADER),$(LOOM_TESTS))) --headers $(HEADERS) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(filter-out $(LONG),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
+
+test-long: test-programs $(PLANTED)
+	@$(asan) TESTS='$(ASAN_LONG)' test-programs
+	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
+	@$(run_tests) --pytest $(GRADER) --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
 
 # The kernels on each plug-in there is, and on the device if there is one.
 test-cuda: test-programs python $(PLUGINS)
@@ -357,7 +388,7 @@ test-fuzz: python
 
 # Only once, only plain: what the chapter prefixes run.
 quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
-	@$(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)' \
+	@$(run_tests) \
 	  --plain $(PROGRAMS) --pytest $(PY_TESTS) --headers $(HEADERS)
 
 # One directory serves all prefixes, so that going from one to the next recompiles
@@ -367,7 +398,7 @@ prefix:
 	@[ -n "$(TO)" ] || { echo "usage: make prefix TO=graph"; exit 2; }
 	@rm -f $(BUILD)/prefix/tangled.mk
 	@+$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/prefix TANGLED=$(BUILD)/prefix/tangled.mk \
-	  GENERATED=$(BUILD)/prefix/generated UPTO=$(TO) OPT=-O1 quick-test
+	  GENERATED=$(BUILD)/prefix/generated UPTO=$(TO) OPT=-O1 SIMD=0 quick-test
 
 # gdb, the sanitizers and gcov then speak of chapters/NN-name.nw:line.
 in_lines = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(BUILD)/$(1)/tangled.mk \
@@ -425,9 +456,13 @@ transcripts: lib examples python $(BUILD)/bench $(PLANTED)
 	  BUILD=$(BUILD) PYTHON=$(PYTHON) CC=$(CC) loom/transcript $(if $(COMPARE),--compare) $$script || status=1; \
 	done; exit $$status
 
-.PHONY: lint data
+.PHONY: lint size data
 lint:
 	@$(PYTHON) loom/lint $(CHAPTERS)
+
+# Tokens of the library, without comments (FILES=1: of the largest files, too).
+size: tangle
+	@$(PYTHON) loom/size $(if $(FILES),--files) $(GENERATED)
 
 data:
 	@$(PYTHON) loom/data $(or $(TREADLE_DATA),data)
@@ -469,20 +504,18 @@ endif
 
 # Everything a person gets from `make` --------------------------------------
 
-TRAINING := $(BUILD)/classifier.log
-
 .PHONY: all
-all: lib plugins python book.pdf $(TRAINING)
+all: $(TRAINING) lib python plugins book.pdf
 
 # The first example, trained on real images: Fashion-MNIST of the Debian
 # package, or what TREADLE_DATA names.  The log is complete or not there.
-$(TRAINING): $(BUILD)/examples/classifier | book.pdf
+$(TRAINING): $(BUILD)/examples/classifier
 	@echo "  TRAIN  $< (log: $@)"
 	@$< | tee $@.new && mv $@.new $@
 
 ifeq ($(WEB),yes)
 include $(wildcard book.pdf.mk)
-book.pdf: | deps-book
+book.pdf: | deps-book $(FIRST)
 else
 .PHONY: book.pdf
 book.pdf:

@@ -14,6 +14,8 @@ EXPECTED_ROOTS = re.compile(r"""
   | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
   | tests/[a-z0-9_-]+\.(c|h|py)""", re.X)
 
+MARKS = re.compile(r'#|/\*|\*/|"""')     # what find_uses looks for in a line of text
+
 
 def slug_of(path):
     """chapters/1-tensors/05-tensors.nw -> tensors; exercises/tanh/answer.nw -> tanh"""
@@ -55,18 +57,23 @@ class Definition:
         self.name, self.path, self.line, self.at = name, path, line, at
         self.slug = slug_of(Path(path))
         self.lines = [[]]               # each a list of ("text"|"use", string, line)
+        self.found = None
 
     def where(self):
         return f"{self.path}:{self.line}"
 
     def uses(self):
-        """Yield (name, line number, alone on its line, inside a #define).
+        """[(name, line number, alone on its line, inside a #define)], found once."""
+        if self.found is None:
+            self.found = list(self.find_uses())
+        return self.found
 
-        Inside a comment or a docstring, where a comment would end it or
-        show, a use does not count as alone.
-        """
+    def find_uses(self):
+        """Inside a comment or a docstring, where a comment would end it or show, a use does not count as alone."""
         define, quote = False, None
         for tokens in self.lines:
+            if not define and len(tokens) == 1 and tokens[0][0] == "text" and not MARKS.search(tokens[0][1]):
+                continue
             text = "".join(s for kind, s, _ in tokens if kind == "text")
             define = define or bool(re.match(r"\s*#\s*define\b", text))
             for kind, s, line in tokens:

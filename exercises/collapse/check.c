@@ -1,6 +1,6 @@
-/* Frames before and after they are collapsed. */
+/* Spaces before and after they are collapsed. */
 #include "check.h"
-#include "frame.h"
+#include "space.h"
 
 enum { MOST = 3, RANK = 8, SPARE = 7 };     /* SPARE: a stride of no operand */
 typedef struct {
@@ -49,26 +49,26 @@ static const example examples[] = {
 static void check_example(const example *x)
 {
     static char what[120];
-    td_frame *f = calloc(1, sizeof *f);
-    f->rank = x->rank, f->count = x->count;
-    memcpy(f->shape, x->shape, sizeof x->shape);
+    td_space *f = calloc(1, sizeof *f);
+    f->shape.count = x->rank, f->operands = x->count;
+    memcpy(f->shape.at, x->shape, sizeof x->shape);
     for (int k = 0; k < x->count; k++)
         memcpy(f->stride[k], x->stride[k], sizeof x->stride[k]);
     for (int d = 0; d < RANK; d++)
         f->stride[x->count][d] = SPARE;
     check_case(x->what, "dimensions of size 1 go, and s[d] = n[d+1] * s[d+1] in all operands joins two");
-    td_frame_collapse(f);
-    if (f->count != x->count)
-        check_wrong("  number of operands, as it was\n  expected  %d\n  got       %d", x->count, f->count);
-    if (f->rank != x->left)
-        check_wrong("  number of dimensions\n  expected  %d\n  got       %d", x->left, f->rank);
-    check_sizes(f->shape, x->size, x->left);
+    td_collapse(&f->shape, f->operands, f->stride);
+    if (f->operands != x->count)
+        check_wrong("  number of operands, as it was\n  expected  %d\n  got       %d", x->count, f->operands);
+    if (f->shape.count != x->left)
+        check_wrong("  number of dimensions\n  expected  %d\n  got       %d", x->left, f->shape.count);
+    check_sizes(f->shape.at, x->size, x->left);
     for (int k = 0; k < x->count; k++) {
         snprintf(what, sizeof what, "%s, stride of operand %d", x->what, k);
         check_case(what, "a merged dimension has the stride of the inner one; a single number has 0");
         check_sizes(f->stride[k], x->step[k], x->left);
     }
-    check_case(x->what, "there are f->count operands, and what stands behind them stays");
+    check_case(x->what, "there are `operands` operands, and what stands behind them stays");
     for (int d = 0; d < RANK; d++)
         check_sizes(&f->stride[x->count][d], &(int64_t){ SPARE }, 1);
     free(f);

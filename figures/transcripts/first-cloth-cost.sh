@@ -1,8 +1,6 @@
 # numbers: any
-@seconds() { local from=$(date +%s%N); "$@" > /dev/null 2>&1; echo "$(( ($(date +%s%N) - from) / 1000000 ))"; }
-@nothing=$(seconds build/examples/no_library /usr/share/datasets/fashion-mnist 0)
-@by_hand=$(seconds build/examples/no_library /usr/share/datasets/fashion-mnist 200)
-@start=$(seconds build/examples/classifier --steps 1)
-@library=$(seconds build/examples/classifier --steps 201)
-@ratio=$(( 10 * (by_hand - nothing) / (library - start) ))
-@echo "200 steps by hand, as a multiple of 200 steps with the library: $(( ratio / 10 )).$(( ratio % 10 ))"
+TIMEFORMAT="%U s"; D=/usr/share/datasets/fashion-mnist
+time build/examples/no_library $D 0 > build/log
+time build/examples/no_library $D 200 > build/log
+time build/examples/classifier --steps 1 &> build/log
+time build/examples/classifier --steps 201 &> build/log

@@ -177,70 +177,7 @@ static row_kernel *const moves[][9] = {
 
 /* kernels: functions between any two types */
 #define static static __host__ __device__
-/* tensors: function to_integer */
-static int64_t to_integer(double x, int64_t low, int64_t high)
-{
-    if (!(x == x))
-        return 0;
-    if (x <= (double)low)
-        return low;
-    if (x >= (double)high)
-        return high;
-    return (int64_t)x;
-}
-/* tensors: functions from and to bits */
-static float from_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-static uint32_t to_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-/* tensors: function from_half */
-static float from_half(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-    const uint32_t exponent = h >> 10 & 31, fraction = h & 1023;
-    if (exponent == 0) {
-        const float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-    return from_bits(sign | wide << 23 | fraction << 13);
-}
-/* tensors: function to_half */
-static uint16_t to_half(float x)
-{
-    const uint32_t bits = to_bits(x), sign = bits >> 16 & 0x8000;
-    const uint32_t size = bits & 0x7fffffff;
-    if (size > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (size >= 0x477ff000)
-        return (uint16_t)(sign | 0x7c00);
-    if (size < 0x38800000) {
-        const float shifted = from_bits(size) + 0.5f;
-        return (uint16_t)(sign | (to_bits(shifted) - 0x3f000000));
-    }
-    const uint32_t odd = size >> 13 & 1;
-    return (uint16_t)(sign | ((size + 0xfff + odd - 0x38000000) >> 13));
-}
-/* tensors: functions of bfloat16 */
-static float from_bfloat(uint16_t b)
-{
-    return from_bits((uint32_t)b << 16);
-}
-static uint16_t to_bfloat(float x)
-{
-    const uint32_t bits = to_bits(x);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
+#include "../src/conversions.h"
 #undef static
 #define LOAD(T, f) return (W)f(((const T *)data)[i])
 
@@ -294,22 +231,18 @@ static void add_array(row_job *j, int k, const td_array *a, td_dtype as)
                        a->scalar.kind == TD_SCALAR_INT
                        ? a->scalar.as.i : a->scalar.as.b);
 }
-static void lay_out(row_job *j, const td_array *out, int n,
-                    const td_array *in)
+static void lay_out_row(row_job *j, const td_array *out, int n,
+                        const td_array *in)
 {
-    j->at = empty_layout<OPERANDS>();
-    for (int d = 0; d < out->rank; d++) {
-        int64_t stride[OPERANDS] = { out->strides[d] };
-        for (int k = 0; k < n; k++)
-            stride[k + 1] = in[k].kind == TD_TENSOR ? in[k].strides[d]
-                                                    : 0;
-        add_dimension(&j->at, out->shape[d], stride);
-    }
-    collapse(&j->at);
+    const int64_t *strides[OPERANDS] = { out->strides };
+    for (int k = 0; k < n; k++)
+        if (in[k].kind == TD_TENSOR)
+            strides[k + 1] = in[k].strides;
+    j->at = lay_out(out, ~0u, strides);
 }
 static bool is_in_line(const row_job *j)
 {
-    bool line = j->at.rank == 1;
+    bool line = j->at.shape.count == 1;
     for (int k = 0; k < OPERANDS; k++)
         line = line && (j->data[k] == NULL || j->at.stride[k][0] == 1
                         || j->at.total == 1);
@@ -352,13 +285,13 @@ bool convert(const td_task *task, const td_array *out,
     row_job j = {};
     add_array(&j, 0, out, out->dtype);
     add_array(&j, 1, in, in->dtype);
-    lay_out(&j, out, 1, in);
-    auto *kernel = is_floating(in->dtype) ? convert_each<double>
+    lay_out_row(&j, out, 1, in);
+    auto *kernel = host->is_floating(in->dtype) ? convert_each<double>
                                           : convert_each<int64_t>;
     if (j.at.total > 0)
         TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS),
                   0, stream_of(task->device), j, out->dtype,
-                  (int)size_of(out->dtype), in->dtype);
+                  (int)host->size_of(out->dtype), in->dtype);
     return true;
 }
 
@@ -372,7 +305,7 @@ bool aside(const td_task *task, td_array *a, td_dtype dtype,
         n *= a->shape[d];
     }
     a->dtype = dtype;
-    if (!room->take(task->device, (size_t)n * size_of(dtype)))
+    if (!room->take(task->device, (size_t)n * host->size_of(dtype)))
         return false;
     a->data = room->at;
     return true;
@@ -415,7 +348,7 @@ static bool run_row(const td_task *task, const row *r)
     if (out.dtype != result && !aside(task, &out, result, &room[4]))
         return false;
     add_array(&j, 0, &out, result);
-    lay_out(&j, &out, r->operands, in);
+    lay_out_row(&j, &out, r->operands, in);
     return launch_row(task, r->in_line, r->anywhere, task->dtype, &j)
         && (out.dtype == task->out[0].dtype
             || convert(task, &task->out[0], &out));
@@ -452,7 +385,7 @@ bool run_copy(const td_task *task)
         return convert(task, out, in);
     add_array(&j, 0, out, out->dtype);
     add_array(&j, 1, in, out->dtype);
-    lay_out(&j, out, 1, in);
+    lay_out_row(&j, out, 1, in);
     return launch_row(task, moves[1], moves[0],
-                      (int)size_of(out->dtype), &j);
+                      (int)host->size_of(out->dtype), &j);
 }

@@ -225,17 +225,13 @@ template <typename T> static bool multiply(const td_task *task)
         (T *)c->data, (T)factor(&task->attr[0]),
         (T)factor(&task->attr[1]), a->strides[i], a->strides[j],
         b->strides[i], b->strides[j], d->strides[i], d->strides[j],
-        c->strides[i], c->strides[j], empty_layout<4>() };
+        c->strides[i], c->strides[j], {} };
     if (p.beta == 0)
         p.d = NULL;
     /* cuda-gemm: lay out the batch of the product */
-    for (int e = 0; e < i; e++) {
-        const int64_t stride[4] = { c->strides[e], a->strides[e],
-                                    b->strides[e], d->strides[e] };
-        add_dimension(&p.at, c->shape[e], stride);
-    }
+    p.at = lay_out<4>(c, (1u << i) - 1, { c->strides, a->strides,
+                                          b->strides, d->strides });
     p.batch = p.at.total;
-    collapse(&p.at);
     return launch(task, p, task->n_attr > 2
                   ? (int)factor(&task->attr[2]) : rung_for(p));
 }

@@ -25,19 +25,6 @@ bool unsupported(const td_task *task);
 
 /* kernels: codes of faults */
 enum fault { FAULT_NONE, FAULT_INDEX };
-inline size_t size_of(td_dtype dtype)
-{
-    static const uint8_t size[] = { 0, 4, 8, 8, 4, 1, 1, 2, 2, 1, 2 };
-    static_assert(sizeof size == TD_DTYPE_COUNT, "one for each dtype");
-    return size[dtype];
-}
-
-inline bool is_floating(td_dtype dtype)
-{
-    return dtype == TD_FLOAT32 || dtype == TD_FLOAT64
-        || dtype == TD_FLOAT16 || dtype == TD_BFLOAT16;
-}
-
 /* Blocks that take `each` of n things. */
 inline dim3 blocks_for(int64_t n, int64_t each)
 {
@@ -91,48 +78,28 @@ bool with_type(const td_task *task, td_dtype dtype, F f)
 
 /* kernels: struct layout */
 template <int N> struct layout {
-    int rank;
-    int64_t total;                      /* product of shape */
-    int64_t shape[TD_MAX_RANK], stride[N][TD_MAX_RANK];
+    td_dims shape = {};
+    int64_t total = 1;                  /* product of the sizes */
+    int64_t stride[N][TD_MAX_RANK];
 };
 
-/* kernels: function add_dimension to a layout */
-template <int N> void add_dimension(layout<N> *l, int64_t size,
-                                    const int64_t *stride)
+/* kernels: functions that lay out dimensions */
+template <int N>
+layout<N> lay_out(const td_array *a, unsigned dims,
+                  const int64_t *const (&strides)[N])
 {
-    l->total *= size;
-    if (size == 1)
-        return;
-    for (int k = 0; k < N; k++)
-        l->stride[k][l->rank] = stride[k];
-    l->shape[l->rank++] = size;
-}
-
-/* kernels: function collapse of a layout */
-template <int N> layout<N> empty_layout(void)
-{
-    layout<N> l = {};
-    l.total = 1;
-    return l;
-}
-
-template <int N> void collapse(layout<N> *l)
-{
-    int last = 0;
-    if (l->rank == 0)
-        l->shape[0] = 1;
-    for (int d = 1; d < l->rank; d++) {
-        bool joins = true;
+    layout<N> l;
+    for (int d = 0; d < a->rank; d++) {
+        const int at = l.shape.count;
+        if (!(dims >> d & 1))
+            continue;
         for (int k = 0; k < N; k++)
-            joins = joins && l->stride[k][last]
-                             == l->stride[k][d] * l->shape[d];
-        l->shape[last + !joins] = joins ? l->shape[last] * l->shape[d]
-                                        : l->shape[d];
-        last += !joins;
-        for (int k = 0; k < N; k++)
-            l->stride[k][last] = l->stride[k][d];
+            l.stride[k][at] = strides[k] != NULL ? strides[k][d] : 0;
+        l.shape.at[l.shape.count++] = a->shape[d];
+        l.total *= a->shape[d];
     }
-    l->rank = last + 1;
+    host->collapse(&l.shape, N, l.stride);
+    return l;
 }
 
 /* kernels: function locate on the device */
@@ -141,9 +108,9 @@ static __device__ void locate(const layout<N> &l, I i, int64_t *offset)
 {
     for (int k = 0; k < N; k++)
         offset[k] = 0;
-    for (int d = l.rank - 1; d >= 0; d--) {
-        const I rest = d > 0 ? i / (I)l.shape[d] : 0;
-        const int64_t at = (int64_t)(i - rest * (I)l.shape[d]);
+    for (int d = l.shape.count - 1; d >= 0; d--) {
+        const I size = (I)l.shape.at[d], rest = d > 0 ? i / size : 0;
+        const int64_t at = (int64_t)(i - rest * size);
         for (int k = 0; k < N; k++)
             offset[k] += at * l.stride[k][d];
         i = rest;
@@ -177,8 +144,8 @@ bool run_fold(const td_task *task);
 bool run_find(const td_task *task);
 bool run_exponentials(const td_task *task);
 bool run_sgd(const td_task *task);
-bool run_pick(const td_task *task);
-bool run_gather(const td_task *task);
+bool run_read(const td_task *task);
+bool run_write(const td_task *task);
 /* cuda-gemm: prototypes of the plug-in's tasks */
 bool run_gemm(const td_task *task);
 #endif

@@ -92,10 +92,7 @@ __global__ void find(const T *x, T *value, int64_t *index,
 /* folds: function line_of */
 static layout<1> line_of(int64_t n, int64_t stride)
 {
-    layout<1> l = empty_layout<1>();
-    l.rank = 1;
-    l.total = l.shape[0] = n;
-    l.stride[0][0] = stride;
+    layout<1> l = { { 1, { n } }, n, { { stride } } };
     return l;
 }
 
@@ -108,23 +105,19 @@ template <int N>
 static split<N> split_axes(const td_array *a, const td_value *dims,
                            const td_array *out)
 {
-    split<N> s = { empty_layout<N>(), empty_layout<N>() };
-    for (int d = 0; d < a->rank; d++) {
-        int64_t stride[2] = { a->strides[d], out->strides[d] };
-        bool reduce = false;
-        for (int i = 0; i < dims->as.ints.count; i++)
-            reduce = reduce || dims->as.ints.at[i] == d;
-        add_dimension(reduce ? &s.reduced : &s.kept, a->shape[d],
-                      stride);
-    }
-    collapse(&s.kept);
-    collapse(&s.reduced);
-    return s;
+    const int64_t *const both[] = { a->strides, out->strides };
+    const int64_t *strides[N];
+    unsigned mask = 0;
+    for (int k = 0; k < N; k++)
+        strides[k] = both[k];
+    for (int i = 0; i < dims->as.ints.count; i++)
+        mask |= 1u << dims->as.ints.at[i];
+    return { lay_out(a, ~mask, strides), lay_out(a, mask, strides) };
 }
 static dim3 block_for(const layout<1> *kept, const layout<1> *reduced)
 {
-    const int64_t step = reduced->stride[0][reduced->rank - 1];
-    const int64_t next = kept->stride[0][kept->rank - 1];
+    const int64_t step = reduced->stride[0][reduced->shape.count - 1];
+    const int64_t next = kept->stride[0][kept->shape.count - 1];
     unsigned y = 1;
     if (kept->total > 1 && next == 1 && step != 1)
         return dim3(32, THREADS / 32);

@@ -32,7 +32,7 @@ struct pool {
     typedef std::pair<int, size_t> place;           /* stream, bytes */
     std::multimap<place, void *> idle;
     std::map<const void *, use> taken;              /* blocks in use */
-    int64_t in_use, peak, cached, made, limit;
+    int64_t in_use, peak, cached, granted, made, limit;
 };
 static pool *const pools = new pool[DEVICES]();    /* for ever */
 static std::atomic<bool> seated[STREAMS];
@@ -85,7 +85,7 @@ static void set_up(pool *p)
     for (int i = 0; i < STREAMS && p->ready; i++)
         p->ready = cudaStreamCreateWithFlags(&p->stream[i],
                        cudaStreamNonBlocking) == cudaSuccess;
-    p->limit = (int64_t)(all / 2);
+    p->limit = host->plain ? 0 : (int64_t)(all / 2);
     p->fault = (volatile int *)word;
     for (int i = 0; i < STREAMS && p->ready; i++)
         p->fault[i] = FAULT_NONE;       /* pinned memory is not zero */
@@ -188,6 +188,7 @@ bool allocate(int device, size_t bytes, void **data)
     if (*data == NULL && !take_new(p, size, data))
         return false;
     p->taken[*data] = { own, 1u << own };
+    p->granted++;
     p->in_use += (int64_t)size;
     p->peak = p->in_use > p->peak ? p->in_use : p->peak;
     return true;
@@ -226,7 +227,7 @@ int *fault_of(int device)               /* for kernels to write */
 
 static const struct { const char *operation, *text; } faults[] = {
     { "", "" },
-    { "index_select", "an index is out of range" },
+    { "index", "an index is out of range" },
 };
 
 bool synchronise(int device)
@@ -255,6 +256,27 @@ static bool copy(int device, void *to, const void *from, size_t bytes,
         && (kind != 1 || synchronise(device));
 }
 
+/* kernels: functions that look after memory */
+static void trim(int device)
+{
+    pool *p = &pools[device];
+    const std::lock_guard<std::mutex> guard(p->lock);
+    if (!forked && !p->idle.empty()
+        && cudaSetDevice(device) == cudaSuccess)
+        empty(p);
+}
+
+static void memory(int device, td_memory_info *info)
+{
+    pool *p = &pools[device];
+    const std::lock_guard<std::mutex> guard(p->lock);
+    info->bytes = p->in_use;
+    info->peak_bytes = p->peak;
+    info->cached_bytes = p->cached;
+    info->allocations = p->granted;
+    info->system_allocations = p->made;
+}
+
 /* kernels: functions beside the table */
 extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
 {
@@ -266,17 +288,6 @@ extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
                           STREAMS - 1);
     current.stream[device] = stream;
     return true;
-}
-/* Bytes in use, at most in use, idle; blocks asked of the driver. */
-extern "C" TD_API void treadle_cuda_statistics(int device,
-                                               int64_t out[4])
-{
-    pool *p = &pools[device];
-    const std::lock_guard<std::mutex> guard(p->lock);
-    out[0] = p->in_use;
-    out[1] = p->peak;
-    out[2] = p->cached;
-    out[3] = p->made;
 }
 
 /* kernels: tasks by name */
@@ -294,8 +305,8 @@ static const struct {
     { "max_dim", run_find }, { "min_dim", run_find },
     { "softmax", run_exponentials }, { "logsumexp", run_exponentials },
     { "log_softmax", run_exponentials },
-    { "sgd_step_", run_sgd, true }, { "index_select", run_pick },
-    { "index_add", run_gather },
+    { "sgd_step_", run_sgd, true }, { "index_points", run_read },
+    { "put_points", run_write },
     /* cuda-gemm: tasks of the plug-in */
     { "gemm", run_gemm },
 };
@@ -352,7 +363,7 @@ extern "C" TD_API bool treadle_cuda_init(const td_host_api *api,
 #endif
     pthread_atfork(NULL, NULL, note_fork);
     *table = { TD_PLUGIN_VERSION, "cuda", count, allocate, release,
-               copy, synchronise, compute };
+               copy, synchronise, compute, trim, memory };
     return devices > 0
         || api->fail(TD_ERROR_UNSUPPORTED, "cuda", "no device found");
 }

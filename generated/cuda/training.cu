@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "folds": edit that, not this file. */
-/* The step of SGD, and rows by index. */
+/* The step of SGD, and points by index. */
 #include "folds.cuh"
 
 /* folds: functions that read attributes */
@@ -88,111 +88,157 @@ bool run_sgd(const td_task *task)
     });
 }
 
-/* folds: kernel pick_each */
-/* Thread: one element of the result; block: 256; grid: all. */
-template <typename T>
-__global__ void pick_each(const T *x, T *out, const int64_t *index,
-                          layout<3> at, int64_t size, int64_t step,
-                          int *fault)
+/* folds: struct spots on the device */
+struct spots {
+    const int64_t *index;
+    int64_t next, size[TD_MAX_RANK], step[TD_MAX_RANK];
+    int covers;
+    bool wrap;
+    int *fault;
+};
+
+static __device__ bool find(const spots &s, int64_t at, int64_t *x)
 {
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t o[3];
-    if (i >= at.total)
-        return;
-    locate_any(at, i, o);
-    const int64_t from = index[o[2]];
-    if (from >= 0 && from < size)
-        out[o[0]] = x[o[1] + from * step];
-    else
-        atomicExch(fault, (int)FAULT_INDEX);
+    for (int k = 0; k < s.covers; k++) {
+        int64_t c = s.index[at + k * s.next];
+        c += s.wrap && c < 0 ? s.size[k] : 0;
+        if (c < 0 || c >= s.size[k]) {
+            atomicExch(s.fault, (int)FAULT_INDEX);
+            return false;
+        }
+        *x += c * s.step[k];
+    }
+    return true;
 }
 
-/* folds: kernel gather_each */
-/* Thread: one element of the result, over all `taken` indices. */
+/* folds: kernel read_points */
+/* Thread: one element of the result; block: 256; grid: all. */
 template <typename T>
-__global__ void gather_each(const T *g, T *out, const int64_t *index,
-                            layout<3> at, int64_t taken, int64_t step)
+__global__ void read_points(const T *x, T *y, layout<3> at, spots s)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     int64_t o[3];
     if (i >= at.total)
         return;
     locate_any(at, i, o);
-    T sum = out[o[0]];
-    for (int64_t j = 0; j < taken; j++)
-        if (index[j] == o[2])
-            sum += g[o[1] + j * step];
-    out[o[0]] = sum;
+    if (find(s, o[2], &o[0]))
+        y[o[1]] = x[o[0]];
+}
+
+/* folds: kernel write_points */
+/* Thread: the points of one column that fall to one of 2^bits parts, in
+   their order; block: 256; grid: parts of all columns. */
+template <typename T>
+__global__ void write_points(T *x, const T *y, layout<3> columns,
+                             layout<3> points, spots s, int bits,
+                             int how, bool logic)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t part = i / columns.total;
+    int64_t c[3], o[3];
+    if (part >> bits != 0)
+        return;
+    locate_any(columns, i % columns.total, c);
+    for (int64_t j = 0; j < points.total; j++) {
+        locate_any(points, j, o);
+        o[0] += c[0];
+        if (!find(s, c[2] + o[2], &o[0]))
+            return;
+        const uint64_t mixed = (uint64_t)o[0] * 0x9E3779B97F4A7C15u;
+        if ((int64_t)(mixed >> 1 >> (63 - bits)) != part)
+            continue;
+        T *to = x + o[0];
+        const T from = y[c[1] + o[1]];
+        *to = how == 1 ? from : how == 2 ? (T)(*to + from)
+                              : (T)(*to * from);
+        if (logic)
+            *to = *to != 0;
+    }
 }
 
 /* folds: functions that run an index */
-struct choice {
-    td_array index;
-    layout<3> at;
-    int64_t size, step;         /* of the operand, along it */
-    dim3 blocks;
-};
+enum { WRITERS = 1 << 17, MOST_BITS = 12 };
 
-static bool plan_choice(const td_task *task, scratch *room, choice *c)
+static spots read_spots(const td_task *task)
 {
-    const td_array *in = &task->in[0], *out = &task->out[0];
-    int dim = (int)number(&task->attr[0]);
-    dim += dim < 0 ? in->rank : 0;
-    c->index = task->in[1];
-    c->at = empty_layout<3>();
-    for (int d = 0; d < out->rank; d++) {
-        const int64_t stride[3] = { out->strides[d],
-            d == dim ? 0 : in->strides[d], d == dim };
-        add_dimension(&c->at, out->shape[d], stride);
+    const td_value *at = task->attr;
+    spots s = { (const int64_t *)task->in[1].data,
+                at[2].as.scalar.as.i, {}, {}, at[3].as.ints.count,
+                at[1].as.scalar.as.b, fault_of(task->device) };
+    for (int k = 0; k < s.covers; k++) {
+        s.size[k] = at[3].as.ints.at[k];
+        s.step[k] = at[4].as.ints.at[k];
     }
-    collapse(&c->at);
-    c->size = in->rank > 0 ? in->shape[dim] : 1;
-    c->step = in->rank > 0 ? in->strides[dim] : 0;
-    c->blocks = blocks_for(c->at.total, THREADS);
-    return contiguous(task, &c->index, TD_INT64, room);
+    return s;
 }
-template <typename T> static bool pick(const td_task *task)
+
+static layout<3> sides(const td_array *x, const td_array *y,
+                       const td_array *index, bool columns, bool points)
 {
-    scratch room;
-    choice c;
-    auto *kernel = pick_each<T>;
-    if (!plan_choice(task, &room, &c))
-        return false;
-    if (c.at.total > 0)
-        TD_LAUNCH(kernel, c.blocks, dim3(THREADS), 0,
-                  stream_of(task->device), (const T *)task->in[0].data,
-                  (T *)task->out[0].data, (const int64_t *)c.index.data,
-                  c.at, c.size, c.step, fault_of(task->device));
+    unsigned dims = 0;
+    for (int d = 0; d < x->rank; d++)
+        dims |= (unsigned)(x->strides[d] != 0 ? columns : points) << d;
+    return lay_out<3>(x, dims, { x->strides, y->strides,
+                                 index->strides });
+}
+
+template <typename T> static bool read(const td_task *task)
+{
+    const td_array *x = &task->in[0], *y = &task->out[0];
+    const layout<3> at = sides(x, y, &task->in[1], true, true);
+    auto *kernel = read_points<T>;
+    if (at.total > 0)
+        TD_LAUNCH(kernel, blocks_for(at.total, THREADS), dim3(THREADS),
+                  0, stream_of(task->device), (const T *)x->data,
+                  (T *)y->data, at, read_spots(task));
     return true;
 }
 
-bool run_pick(const td_task *task)
+template <typename T> static bool write(const td_task *task)
 {
-    switch (size_of(task->out[0].dtype)) {
-    case 1:  return pick<uint8_t>(task);
-    case 2:  return pick<uint16_t>(task);
-    case 4:  return pick<uint32_t>(task);
-    default: return pick<uint64_t>(task);
-    }
-}
-template <typename T> static bool gather(const td_task *task)
-{
-    scratch room;
-    choice c;
-    auto *kernel = gather_each<T>;
-    if (!plan_choice(task, &room, &c))
-        return false;
-    if (c.at.total > 0)
-        TD_LAUNCH(kernel, c.blocks, dim3(THREADS), 0,
-                  stream_of(task->device), (const T *)task->in[0].data,
-                  (T *)task->out[0].data, (const int64_t *)c.index.data,
-                  c.at, c.size, c.step);
+    const td_array *x = &task->out[0], *y = &task->in[0];
+    const layout<3> columns = sides(x, y, &task->in[1], true, false);
+    const layout<3> points = sides(x, y, &task->in[1], false, true);
+    const int64_t n = columns.total;
+    int bits = 0;
+    while (bits < MOST_BITS && n << (bits + 1) <= WRITERS
+           && points.total >> bits > 1)
+        bits++;
+    auto *kernel = write_points<T>;
+    if (n * points.total > 0)
+        TD_LAUNCH(kernel, blocks_for(n << bits, THREADS),
+                  dim3(THREADS), 0, stream_of(task->device),
+                  (T *)x->data, (const T *)y->data, columns, points,
+                  read_spots(task), bits,
+                  (int)task->attr[0].as.scalar.as.i,
+                  x->dtype == TD_BOOL);
     return true;
 }
 
-bool run_gather(const td_task *task)
+
+template <typename F> static bool with_size(td_dtype dtype, F f)
 {
-    return with_float(task, task->out[0].dtype, [&](auto zero) {
-        return gather<decltype(zero)>(task);
+    switch (host->size_of(dtype)) {
+    case 1:  return f((uint8_t)0);
+    case 2:  return f((uint16_t)0);
+    case 4:  return f((uint32_t)0);
+    default: return f((uint64_t)0);
+    }
+}
+
+bool run_read(const td_task *task)
+{
+    return with_size(task->out[0].dtype, [&](auto zero) {
+        return read<decltype(zero)>(task);
     });
+}
+
+bool run_write(const td_task *task)
+{
+    const td_dtype dtype = task->out[0].dtype;
+    const auto run = [&](auto zero) {
+        return write<decltype(zero)>(task);
+    };
+    return task->attr[0].as.scalar.as.i == 1 ? with_size(dtype, run)
+                                        : with_type(task, dtype, run);
 }

@@ -15,6 +15,7 @@ static void destroy(void *x) { td_release(((link_of *)x)->held); }
 static const td_class kind = { "link", destroy, TD_COUNT_OTHERS };
 
 /* memory: the stopwatch for memory costs */
+/* memory: function seconds */
 static double seconds(void)
 {
     struct timespec now;

@@ -27,7 +27,7 @@ static void look(td_module *linear)
                                                      TD_FLOAT32, cpu));
     td_program *p = td_trace_end(&y, 1);
     td_release(td_compile(p, (td_compile_options){
-        .backend = "mlir" }));
+        .backend = "mlir-loops" }));
 }
 
 /* tools: function that measures a training step */

@@ -98,12 +98,10 @@ bool to_int(PyObject *given, td_value *out)
 {
     if (!is_integer(given))
         return false;
-    PyObject *index = PyNumber_Index(given);
-    const long long value = index ? PyLong_AsLongLong(index) : -1;
-    Py_XDECREF(index);
+    const long long value = PyLong_AsLongLong(given);
     out->kind = TD_SCALAR;
     out->as.scalar = td_int(value);
-    return !PyErr_Occurred();
+    return value != -1 || !PyErr_Occurred();
 }
 
 static bool to_float(PyObject *given, td_value *out)
@@ -152,14 +150,12 @@ static bool tensor_scalar(PyObject *given, td_value *out)
     return !PyErr_Occurred();
 }
 /* binder: function convert_tensor */
-static bool convert_tensor(call_state *c, int at, PyObject *given,
+static bool convert_tensor(call_state *c, PyObject *given,
                            td_value *out)
 {
     tensor_object *w = tensor_cast(given);
     if (w == NULL)
-        return complain_type(c->operator, at,
-            c->operator->signature.at[at].kind == TD_P_OPERAND
-            ? "a Tensor or a number" : "a Tensor", given);
+        return false;
     c->elements += td_numel(w->handle);
     out->kind = TD_TENSOR;
     out->as.tensor = w->handle;
@@ -243,11 +239,12 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
     switch (p->kind) {
     /* binder: convert a tensor or a scalar */
     case TD_P_OPERAND:
-        if (to_scalar(given, out))
-            return true;
-        /* fall through */
+        return convert_tensor(c, given, out) || to_scalar(given, out)
+            || complain_type(c->operator, at, "a Tensor or a number",
+                             given);
     case TD_P_TENSOR:
-        return convert_tensor(c, at, given, out);
+        return convert_tensor(c, given, out)
+            || complain_type(c->operator, at, "a Tensor", given);
     case TD_P_SCALAR:
         return to_scalar(given, out) || tensor_scalar(given, out)
             || complain_type(c->operator, at, "a number", given);
@@ -540,17 +537,6 @@ static bool describe_operator(operator_object *o)
     return doc != NULL;
 }
 /* binder: attributes of an operator */
-static PyObject *operator_name(PyObject *self, void *unused)
-{
-    const operator_object *o = (operator_object *)self;
-    return PyUnicode_FromString(td_op_name(o->op));
-}
-
-static PyObject *operator_text(PyObject *self, void *unused)
-{
-    return Py_NewRef(((operator_object *)self)->text);
-}
-
 static PyObject *operator_doc(PyObject *self, void *unused)
 {
     const char *doc = ((operator_object *)self)->function.ml_doc;
@@ -581,12 +567,15 @@ static void operator_dealloc(PyObject *self)
 static PyMemberDef operator_members[] = {
     { "__vectorcalloffset__", T_PYSSIZET,
       offsetof(operator_object, vectorcall), READONLY, NULL },
+    { "__name__", T_STRING,
+      offsetof(operator_object, function.ml_name), READONLY, NULL },
+    { "__qualname__", T_STRING,
+      offsetof(operator_object, function.ml_name), READONLY, NULL },
+    { "__text_signature__", T_OBJECT,
+      offsetof(operator_object, text), READONLY, NULL },
     { NULL, 0, 0, 0, NULL },
 };
 static PyGetSetDef operator_getset[] = {
-    { "__name__", operator_name, NULL, NULL, NULL },
-    { "__qualname__", operator_name, NULL, NULL, NULL },
-    { "__text_signature__", operator_text, NULL, NULL, NULL },
     { "__doc__", operator_doc, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };

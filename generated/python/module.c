@@ -109,16 +109,31 @@ bool callback_failed(const char *operation)
     return td_fail(TD_ERROR_CALLBACK, operation, "exception in Python");
 }
 /* extension: functions that ask the library */
-static PyObject *py_memory_stats(PyObject *module, PyObject *unused)
+static PyObject *py_memory_stats(PyObject *module, PyObject *given)
 {
-    const td_memory_info m = td_memory_stats();
-    return Py_BuildValue("{sLsLsLsLsLsL}",
+    td_device device = { TD_DEVICE_CPU, 0 };
+    PyObject *of = NULL;
+    if (!PyArg_ParseTuple(given, "|O:memory_stats", &of)
+        || (of != NULL && !parse_device(of, &device)))
+        return NULL;
+    td_error_clear();
+    const td_memory_info m = td_device_memory_stats(device);
+    if (td_failed())
+        return fail();
+    return Py_BuildValue("{sLsLsLsLsLsLsLsL}",
         "live_tensors", (long long)m.live_tensors,
         "live_nodes", (long long)m.live_nodes,
         "live_objects", (long long)m.live_objects,
         "bytes", (long long)m.bytes,
         "peak_bytes", (long long)m.peak_bytes,
-        "allocations", (long long)m.allocations);
+        "allocations", (long long)m.allocations,
+        "system_allocations", (long long)m.system_allocations,
+        "cached_bytes", (long long)m.cached_bytes);
+}
+
+static PyObject *py_get_cache_limit(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLongLong(td_memory_cache());
 }
 
 static PyObject *py_live_node_count(PyObject *module, PyObject *unused)
@@ -155,6 +170,21 @@ static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
         return NULL;
     td_error_clear();
     return done(td_set_threads(n < INT_MAX ? (int)n : INT_MAX));
+}
+
+static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
+{
+    td_memory_trim();
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_set_cache_limit(PyObject *module, PyObject *bytes)
+{
+    const long long n = PyLong_AsLongLong(bytes);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    td_error_clear();
+    return done(td_memory_set_cache(n));
 }
 
 static PyObject *py_synchronise(PyObject *module, PyObject *given)
@@ -332,8 +362,15 @@ static PyMethodDef functions[] = {
       "--\n\nA new tensor that holds a copy of data." },
     { "from_numpy", from_numpy, METH_O,
       "from_numpy(array)\n--\n\nA tensor on the memory of array." },
-    { "memory_stats", py_memory_stats, METH_NOARGS,
-      "Counts of live objects and bytes, as a dict." },
+    { "memory_stats", py_memory_stats, METH_VARARGS,
+      "memory_stats(device='cpu')\n"
+      "--\n\nCounts of live objects and bytes, as a dict." },
+    { "empty_cache", py_empty_cache, METH_NOARGS,
+      "Gives all memory that is kept for later use back." },
+    { "get_cache_limit", py_get_cache_limit, METH_NOARGS,
+      "How many bytes of free memory may be kept." },
+    { "set_cache_limit", py_set_cache_limit, METH_O,
+      "Sets how many bytes of free memory may be kept." },
     { "live_node_count", py_live_node_count, METH_NOARGS,
       "How many nodes of recorded graphs are alive." },
     { "get_num_threads", py_get_num_threads, METH_NOARGS, NULL },

@@ -20,7 +20,8 @@ static bool to_operand(glue *g, PyObject *object, td_value *out,
 {
     tensor_object *w = tensor_cast(object);
     *made = NULL;
-    if (w == NULL && !PyObject_HasAttrString(object, "__array__"))
+    if (w == NULL && (PyLong_Check(object) || PyFloat_Check(object)
+                      || !PyObject_HasAttrString(object, "__array__")))
         return to_scalar(object, out);
     out->kind = TD_TENSOR;
     out->as.tensor = w ? w->handle

@@ -206,7 +206,7 @@ static bool walk_view(view_walk *w, td_tensor *x,
     return w->view != NULL;
 }
 /* subscripts: function gather_picks */
-/* The places picked; the view becomes such that they cover the
+/* The coordinates picked; the view becomes such that they cover the
    dimensions from w->at[0] on. */
 static td_tensor *gather_picks(view_walk *w)
 {
@@ -229,9 +229,7 @@ static td_tensor *gather_picks(view_walk *w)
         w->view = td_permute(w->view, order);
         w->at[0] = 0;
     }
-    if (w->n == 1)
-        return w->view ? w->pick[0] : NULL;
-    return td_ravel_index(w->view, w->n, w->pick, w->at[0]);
+    return w->view ? td_coordinates(w->n, w->pick) : NULL;
 }
 /* subscripts: function take_picks */
 static td_tensor *take_picks(view_walk *w, td_tensor *x)
@@ -270,17 +268,29 @@ static bool same_place(const td_tensor *a, const td_tensor *b)
     return same;
 }
 /* subscripts: function assign_view */
+static bool write_places(td_tensor *view, td_tensor *value)
+{
+    if (same_place(view, value) && !(td_is_leaf(td_base(view))
+                                 && td_requires_grad(td_base(view))))
+        return true;
+    for (int d = 0; view && value && d < td_rank(view); d++)
+        if (td_rank(value) == 0 && td_strides(view)[d] == 0)
+            view = td_slice(view, d, (td_opt_i64){ 0 },
+                            (td_opt_i64)td_some(1), 1);
+    return td_copy_(view, value) != NULL;
+}
+
 static bool assign_view(view_walk *w, td_tensor *value, int how)
 {
     td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
     const int rank = td_rank(w->view)
-                   + (w->n > 0 ? td_rank(places) - w->n : 0);
+                   + (w->n > 0 ? td_rank(places) - w->n : 0)
+                   - (w->n > 1);
     while (value && td_rank(value) > rank && td_size(value, 0) == 1)
         value = td_select(value, 0, 0);
     if (w->n == 0)
         return how == TD_PUT_ADD ? td_add_(w->view, value) != NULL
-             : same_place(w->view, value)
-            || td_copy_(w->view, value) != NULL;
+                                 : write_places(w->view, value);
     if (value && td_numel(value) == 1)
         value = td_to(value, td_dtype_of(w->view));
     return td_put_points_(w->view, places, value, w->at[0], w->n,

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <treadle/arranging.h>
 #include <treadle/elementwise.h>
+#include <treadle/indexing.h>
 #include <treadle/matmul.h>
 #include <treadle/reductions.h>
 #include "composite.h"
+#include "reductions.h"
 
 /* arranging: helpers of this chapter */
 static int64_t *room_for(int64_t n)
@@ -73,46 +75,25 @@ bool flip_kernel(td_call *call)
         && td_copy_elements(call->out[0], &from);
 }
 
-static bool see_diagonal(const td_call *call, const td_tensor *x,
-                         const td_value *at, td_tensor *y)
+bool diagonal_kernel(td_call *call)
 {
-    const int64_t k = td_v_get_int(&at[0], 0);
-    const int a = td_dimension(call, td_v_get_int(&at[1], 0), x->rank);
-    const int b = td_dimension(call, td_v_get_int(&at[2], 1), x->rank);
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    /* arranging: find where the diagonal starts and how it steps */
+    const int64_t k = td_number(call, 0, 0);
+    const int a = td_dimension(call, td_number(call, 1, 0), x->rank);
+    const int b = td_dimension(call, td_number(call, 2, 1), x->rank);
     if (td_failed() || a == b)
         return td_refuse(call, "the two dimensions must be different");
     const int64_t m = x->shape[a] + (k < 0 ? k : 0);
     const int64_t n = x->shape[b] - (k > 0 ? k : 0);
     const int64_t size = m < n ? m : n;
-    *y = td_look(x);
     if (size > 0)
-        y->offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
-    td_drop_dim(y, a > b ? a : b);
-    td_drop_dim(y, a > b ? b : a);
-    y->shape[y->rank] = size > 0 ? size : 0;
-    y->strides[y->rank++] = x->strides[a] + x->strides[b];
-    return true;
-}
-
-bool diagonal_kernel(td_call *call)
-{
-    td_tensor y;
-    return see_diagonal(call, td_input(call, 0), call->attr, &y)
-        && td_return(call, td_tensor_alias(&y));
-}
-
-bool diagonal_backward_kernel(td_call *call)
-{
-    td_tensor *g = td_input(call, 0), view;
-    const td_dims have = td_shape_of(g);
-    td_tensor *y = td_tensor_new(td_numbers(call, 0), g->dtype,
-                                 td_device_of(g));
-    if (!td_return(call, y) || !td_fill_all(y, td_int(0))
-        || !see_diagonal(call, y, call->attr + 1, &view))
-        return false;
-    const td_dims shape = td_shape_of(&view);
-    return td_dims_equal(&shape, &have) ? td_copy_elements(&view, g)
-         : td_refuse(call, "grad has not the diagonal's shape") != NULL;
+        y.offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
+    td_drop_dim(&y, a > b ? a : b);
+    td_drop_dim(&y, a > b ? b : a);
+    y.shape[y.rank] = size > 0 ? size : 0;
+    y.strides[y.rank++] = x->strides[a] + x->strides[b];
+    return td_return(call, td_tensor_alias(&y));
 }
 /* arranging: functions that arrange */
 td_tensor *narrow_formula(td_call *call)
@@ -359,8 +340,8 @@ static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0, from = 0; d <= x->rank; d++)
         shape.at[d] = d == a || d == b ? n : x->shape[from++];
-    return TD_CALL(diagonal_backward, x, td_v_ints(&shape), td_v_int(k),
-                td_v_int(a), td_v_int(b));
+    const td_value at[] = { td_v_int(k), td_v_int(a), td_v_int(b) };
+    return td_put_back(&td_ops[TD_OP_diagonal], x, shape, 3, at);
 }
 
 td_tensor *diag_embed_formula(td_call *call)
@@ -492,31 +473,6 @@ td_tensor *pad_formula(td_call *call)
     return x;
 }
 
-/* The windows in g, places along d and insides last, added into zeros
-   with n positions along d. */
-static td_tensor *add_windows(td_tensor *g, int d, int64_t n,
-                              int64_t step, int64_t dilation)
-{
-    if (td_failed())
-        return NULL;
-    const int last = g->rank - 1;
-    const int64_t size = g->shape[last], all = g->shape[d] * size;
-    int64_t *at = room_for(all);
-    for (int64_t k = 0; at != NULL && k < all; k++)
-        at[k] = k / size * step + k % size * dilation;
-    td_tensor *index = vector_like(g, all, at);
-    g = td_flatten(td_movedim(g, TD_DIMS(last), TD_DIMS(d + 1)),
-                   d, d + 1);
-    if (td_failed())
-        return NULL;
-    td_dims shape = td_shape_of(g);
-    shape.at[d] = n;
-    const td_value in[] = { td_v_tensor(g), td_v_tensor(index) };
-    const td_value attr[] = { td_v_ints(&shape), td_v_int(d) };
-    return td_run1(&td_ops[TD_OP_index_select_backward], 2, in, 2,
-                   attr);
-}
-
 typedef struct {
     td_dims size, dilation, margin, step;   /* two each */
 } window;
@@ -546,6 +502,21 @@ static int64_t places(const window *w, int k, int64_t n)
     return left < 0 ? 0 : left / w->step.at[k] + 1;
 }
 
+typedef struct { td_dims whole, size, stride; } film;
+
+static film all_windows(const window *w, int64_t n, int64_t c,
+                        int64_t h, int64_t v)
+{
+    const int64_t height = h + 2 * w->margin.at[0];
+    const int64_t width = v + 2 * w->margin.at[1];
+    return (film){ TD_DIMS(n, c, height, width),
+        TD_DIMS(n, c, w->size.at[0], w->size.at[1], places(w, 0, h),
+                places(w, 1, v)),
+        TD_DIMS(c * height * width, height * width,
+                w->dilation.at[0] * width, w->dilation.at[1],
+                w->step.at[0] * width, w->step.at[1]) };
+}
+
 td_tensor *im2col_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y;
@@ -556,13 +527,13 @@ td_tensor *im2col_formula(td_call *call)
         || places(&w, 1, x->shape[r - 1]) == 0)
         return td_refuse(call, "expected [N, C, H, W] or [C, H, W] "
                          "with room for at least one window");
+    const film f = all_windows(&w, r == 3 ? 1 : x->shape[0],
+        x->shape[r - 3], x->shape[r - 2], x->shape[r - 1]);
     y = border(r == 3 ? td_unsqueeze(x, 0) : x, TD_DIMS(w.margin.at[1],
         w.margin.at[1], w.margin.at[0], w.margin.at[0]));
-    for (int k = 0; k < 2; k++)
-        y = TD_CALL(unfold, y, td_v_int(2 + k), td_v_int(w.size.at[k]),
-                 td_v_int(w.step.at[k]), td_v_int(w.dilation.at[k]));
-    y = td_flatten(td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3)), 1, 3);
-    y = td_flatten(y, 2, 3);
+    y = TD_CALL(strided_view, td_contiguous(y), td_v_ints(&f.size),
+                td_v_ints(&f.stride), td_v_int(0));
+    y = td_flatten(td_flatten(y, 4, 5), 1, 3);
     return r == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
@@ -571,64 +542,61 @@ td_tensor *col2im_formula(td_call *call)
     td_tensor *x = td_input(call, 0), *y;
     const td_dims out = td_numbers(call, 0);
     const window w = read_window(call, 1);
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
     if (out.count != 2 || x->rank < 2 || x->rank > 3)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");
-    const int64_t h = places(&w, 0, out.at[0]);
-    const int64_t v = places(&w, 1, out.at[1]);
     const int64_t inside = w.size.at[0] * w.size.at[1];
     const int64_t rows = x->shape[x->rank - 2];
-    if (rows == 0 || rows % inside || h * v == 0
-        || x->shape[x->rank - 1] != h * v)
+    const film f = all_windows(&w, x->rank == 3 ? x->shape[0] : 1,
+        rows / inside, out.at[0], out.at[1]);
+    const int64_t many = f.size.at[4] * f.size.at[5];
+    if (rows == 0 || rows % inside || many == 0
+        || x->shape[x->rank - 1] != many)
         return td_refuse(call, "the columns do not go with the "
                          "windows");
-    y = td_reshape(x, TD_DIMS(x->rank == 3 ? x->shape[0] : 1,
-        rows / inside, w.size.at[0], w.size.at[1], h, v));
-    y = td_permute(y, TD_DIMS(0, 1, 4, 5, 2, 3));
-    for (int k = 1; k >= 0; k--)
-        y = add_windows(y, 2 + k, out.at[k] + 2 * w.margin.at[k],
-                        w.step.at[k], w.dilation.at[k]);
+    y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
+                td_v_ints(&f.whole), td_v_ints(&f.size),
+                td_v_ints(&f.stride), td_v_int(0));
     y = border(y, TD_DIMS(-w.margin.at[1], -w.margin.at[1],
                           -w.margin.at[0], -w.margin.at[0]));
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-static int64_t batch_of(const td_tensor *x)
+static td_tensor *shuffled(const td_call *call, bool out)
 {
-    int64_t n = 1;
+    td_tensor *x = td_input(call, 0);
+    const int64_t r = td_number(call, 0, 0);
+    td_dims cut = { 6, { 1, 1, 1, 1, 1, 1 } }, shape = td_shape_of(x);
+    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
+    if (x->rank < 3 || r <= 0 || (out ? *c / r % r || *c % r
+                                      : c[1] % r || c[2] % r))
+        return td_refuse(call, out ? "expected [..., C r r, H, W] and "
+            "a factor r above 0" : "expected [..., C, H r, W r] and a "
+            "factor r above 0");
     for (int d = 0; d < x->rank - 3; d++)
-        n *= x->shape[d];
-    return n;
+        cut.at[0] *= x->shape[d];
+    cut.at[1] = out ? *c / r / r : *c;
+    for (int k = 0; k < 2; k++) {
+        cut.at[2 + (out ? k : 2 * k + 1)] = r;
+        cut.at[out ? 4 + k : 2 + 2 * k] = out ? c[1 + k] : c[1 + k] / r;
+        c[1 + k] = out ? c[1 + k] * r : c[1 + k] / r;
+    }
+    *c = out ? cut.at[1] : *c * r * r;
+    return td_reshape(td_permute(td_reshape(x, cut), out
+        ? TD_DIMS(0, 1, 4, 2, 5, 3) : TD_DIMS(0, 1, 3, 5, 2, 4)),
+        shape);
 }
 
 td_tensor *pixel_shuffle_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y;
-    const int64_t r = td_number(call, 0, 0);
-    td_dims shape = td_shape_of(x);
-    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
-    if (x->rank < 3 || r <= 0 || *c / r % r || *c % r)
-        return td_refuse(call, "expected [..., C r r, H, W] and a "
-                         "factor r above 0");
-    y = td_reshape(x, TD_DIMS(batch_of(x), *c / r / r, r, r, c[1],
-                             c[2]));
-    *c /= r * r, c[1] *= r, c[2] *= r;
-    return td_reshape(td_permute(y, TD_DIMS(0, 1, 4, 2, 5, 3)), shape);
+    return shuffled(call, true);
 }
 
 td_tensor *pixel_unshuffle_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y;
-    const int64_t r = td_number(call, 0, 0);
-    td_dims shape = td_shape_of(x);
-    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
-    if (x->rank < 3 || r <= 0 || c[1] % r || c[2] % r)
-        return td_refuse(call, "expected [..., C, H r, W r] and a "
-                         "factor r above 0");
-    y = td_reshape(x, TD_DIMS(batch_of(x), *c, c[1] / r, r, c[2] / r,
-                             r));
-    *c *= r * r, c[1] /= r, c[2] /= r;
-    return td_reshape(td_permute(y, TD_DIMS(0, 1, 3, 5, 2, 4)), shape);
+    return shuffled(call, false);
 }
 
 enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC, FILTERS };
@@ -1158,22 +1126,6 @@ bool flip_rule(td_backward_pass *b)
     b->grad_in[0] = TD_CALL(flip, b->grad[0], *td_attribute(b, 0));
     return !td_failed();
 }
-
-bool diagonal_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    b->grad_in[0] = TD_CALL(diagonal_backward, b->grad[0],
-        td_v_ints(&shape), *td_attribute(b, 0), *td_attribute(b, 1),
-        *td_attribute(b, 2));
-    return !td_failed();
-}
-
-bool diagonal_backward_rule(td_backward_pass *b)
-{
-    b->grad_in[0] = TD_CALL(diagonal, b->grad[0], *td_attribute(b, 1),
-                         *td_attribute(b, 2), *td_attribute(b, 3));
-    return !td_failed();
-}
 /* pictures: rules on pictures */
 
 bool constant_pad_nd_rule(td_backward_pass *b)
@@ -1183,18 +1135,6 @@ bool constant_pad_nd_rule(td_backward_pass *b)
         back.at[i] = -td_attribute(b, 0)->as.ints.at[i];
     b->grad_in[0] = TD_CALL(constant_pad_nd, b->grad[0],
                          td_v_ints(&back), td_v_int(0));
-    return !td_failed();
-}
-
-bool unfold_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    int d = 0;
-    td_wrap_dim("unfold", td_v_get_int(td_attribute(b, 0), 0),
-                shape.count, &d);
-    b->grad_in[0] = add_windows(b->grad[0], d, shape.at[d],
-        td_v_get_int(td_attribute(b, 2), 1),
-        td_v_get_int(td_attribute(b, 3), 1));
     return !td_failed();
 }
 /* arranging: typed functions that arrange */

@@ -6,11 +6,9 @@
 #include "runtime.h"
 #include <ctype.h>
 #include <stdio.h>
-/* tracing: includes of gradients */
-#include "trace.h"
 
-/* graph: function is_tensor */
-static bool is_tensor(const char *operation, const td_tensor *x)
+/* graph: function td_is_tensor */
+bool td_is_tensor(const char *operation, const td_tensor *x)
 {
     if (x == NULL)
         td_fail(TD_ERROR_TYPE, operation,
@@ -43,7 +41,7 @@ static const td_class hook_class = { "hook", hook_destroy,
 /* graph: function td_forget_graph */
 void td_forget_graph(td_tensor *x)
 {
-    if (atomic_exchange(&x->watched, false))
+    if (x->watched && atomic_exchange(&x->watched, false))
         td_watch(x, x->node, x->slot);
     td_count_leaf_view(x, false);
     td_release(x->node);
@@ -79,7 +77,7 @@ bool td_same_kind(const char *operation, const td_tensor *grad,
 /* graph: function td_set_requires_grad */
 td_tensor *td_set_requires_grad(td_tensor *x, bool on)
 {
-    if (!is_tensor("requires_grad_", x))
+    if (!td_is_tensor("requires_grad_", x))
         return NULL;
     if (on && !td_dtype_is_floating(x->dtype))
         td_fail(TD_ERROR_RUNTIME, "requires_grad_",
@@ -132,7 +130,7 @@ td_tensor *td_grad_of(const td_tensor *x)
 /* graph: function td_set_grad */
 bool td_set_grad(td_tensor *x, td_tensor *grad)
 {
-    if (!is_tensor("set_grad", x))
+    if (!td_is_tensor("set_grad", x))
         return false;
     if (grad != NULL && !td_same_kind("set_grad", grad, x))
         return false;
@@ -237,7 +235,7 @@ int64_t td_register_hook(td_tensor *x, td_hook *call, void *context,
                          void (*free_context)(void *))
 {
     int slot = 0;
-    if (is_tensor("register_hook", x) && !x->requires_grad)
+    if (td_is_tensor("register_hook", x) && !x->requires_grad)
         td_fail(TD_ERROR_RUNTIME, "register_hook", "a tensor that does "
                 "not require a gradient cannot have a hook");
     td_node *node = x ? td_hold_node(x, &slot) : NULL;
@@ -253,7 +251,7 @@ int64_t td_register_post_hook(td_tensor *x, td_hook *call,
                               void (*free_context)(void *))
 {
     const char *who = "register_post_accumulate_grad_hook";
-    if (is_tensor(who, x) && !x->requires_grad)
+    if (td_is_tensor(who, x) && !x->requires_grad)
         td_fail(TD_ERROR_RUNTIME, who, "cannot register a hook on a "
                 "tensor that doesn't require gradient");
     else if (x != NULL && x->node != NULL)
@@ -399,7 +397,7 @@ td_tensor *td_hold_watcher(td_node *node, int slot)
 /* hooks: function td_retain_grad */
 bool td_retain_grad(td_tensor *x)
 {
-    if (!is_tensor("retain_grad", x))
+    if (!td_is_tensor("retain_grad", x))
         return false;
     if (!x->requires_grad)
         return td_fail(TD_ERROR_RUNTIME, "retain_grad", "the tensor "

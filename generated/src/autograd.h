@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "hooks": edit that, not this file. */
-/* Inside the graph: what a rule may ask, and what a node holds.
-
-   A rule computes the gradients of an operator's operands from those of
-   its results.  It calls operators, so it can itself be recorded:
-
-       bool exp_rule(td_backward_pass *b)
-       {
-           td_tensor *y = td_saved_output(b, 0);
-           b->grad_in[0] = td_mul(b->grad[0], y);
-           return !td_failed();
-       }
-
-   with the row RULE(exp, exp_rule, SAVES_OUTPUT(0)).  The engine opens
-   a scope around it, sums a gradient down to the operand's shape,
-   converts it to the operand's dtype, and ignores those not needed. */
+/* Inside the graph: what a node holds, and how nodes are made. */
 #ifndef TREADLE_SRC_AUTOGRAD_H
 #define TREADLE_SRC_AUTOGRAD_H
 #include <pthread.h>
-#include <treadle/autograd.h>
-#include "object.h"
-#include "registry.h"
-#include "tensor.h"
+#include "call.h"
+#include "rule.h"
 
 #define TD_TEXT 240
 enum { TD_SLOT_POST = -1, TD_SLOT_NOTE = -2 };  /* of no result */
 typedef _Atomic(struct td_hook_entry *) td_hook_list;
-
-struct td_backward_pass;
 
 /* graph: struct td_saved */
 typedef struct td_saved {
@@ -76,14 +58,6 @@ struct td_node {
     bool captured;                  /* its gradient is itself asked for */
     bool runs;                      /* some operand needs a gradient */
 };
-/* backward: struct td_backward_pass */
-typedef struct td_backward_pass {
-    td_node *node;
-    int n_in, n_out;
-    td_tensor *const *grad;     /* [n_out] NULL: nothing arrived */
-    td_tensor **grad_in;        /* [n_in] to fill; owned by the scope */
-    bool create_graph;
-} td_backward_pass;
 /* hooks: struct td_custom */
 typedef struct td_custom {
     td_object object;
@@ -110,35 +84,20 @@ typedef enum {
 
 enum { TD_MASKS = 4 };
 
-typedef bool td_rule(struct td_backward_pass *b);
-
 typedef struct td_rule_entry {
     td_rule_kind kind;
     td_rule *apply;
     uint32_t saves[TD_MASKS];   /* for the gradient of each operand */
 } td_rule_entry;
 /* hooks: prototypes of the graph */
-typedef enum {
-    TD_RECORD_NOTHING,      /* nothing asks for gradients */
-    TD_RECORD_NODE,         /* make a node after the kernel */
-    TD_RECORD_MUTED,        /* no node, none inside the kernel */
-    TD_RECORD_REFUSED,      /* no rule: an error for real results */
-    TD_RECORD_CHANGE        /* in place: the plain form, then a copy */
-} td_recording;
-
-bool td_record_begin(const td_call *call, td_recording *recording);
-bool td_record_end(td_call *call, td_recording recording, bool ok);
-bool td_composite_end(td_call *call, bool ok);
 td_node *td_node_for(const td_call *call);  /* the caller's, or NULL */
 bool td_record_call(td_call *call);
-bool td_wants_record(const td_call *call);
-void td_note_view(const td_call *call);
 void td_follow_base(td_tensor *x);
 void td_count_leaf_view(td_tensor *x, bool on);
+bool td_any_requires_grad(const td_value *value);
+bool td_wants_record(const td_call *call);
 bool td_may_change(const td_call *call);
-bool td_record_change(td_call *call);
 bool td_change_by_copy(td_call *call);
-bool td_changes_unseen(const td_call *call);
 
 /* x; a view whose base was changed in place learns of it first */
 static inline td_tensor *td_follow(td_tensor *x)
@@ -147,10 +106,16 @@ static inline td_tensor *td_follow(td_tensor *x)
         td_follow_base(x);
     return x;
 }
+
+static inline uint32_t td_version_of(const td_tensor *x)
+{
+    return (uint32_t)atomic_load_explicit(&x->storage->version,
+                                          memory_order_acquire);
+}
+bool td_is_tensor(const char *operation, const td_tensor *x);
 bool td_same_kind(const char *operation, const td_tensor *grad,
                   const td_tensor *x);
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x);
-void td_forget_graph(td_tensor *x);
 void td_grad_mode_push(bool off);
 void td_grad_mode_restore(int depth);
 td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room);
@@ -179,19 +144,6 @@ td_tensor *td_hold_watcher(td_node *node, int slot);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
 uint32_t td_saves(const td_op *op, const td_call *call);
-bool td_needs(const td_backward_pass *b, int i);
-td_tensor *td_saved_input(const td_backward_pass *b, int i);
-td_tensor *td_saved_output(const td_backward_pass *b, int k);
-td_value td_operand(const td_backward_pass *b, int i);
-const td_value *td_attribute(const td_backward_pass *b, int i);
-/* What arrived for operand i so far, if a rule may add to it in place;
-   such a rule leaves grad_in[i] NULL. */
-td_tensor *td_sum_so_far(const td_backward_pass *b, int i);
-td_dims td_input_dims(const td_backward_pass *b, int i);
-td_dtype td_input_dtype(const td_backward_pass *b, int i);
-td_tensor *td_rule_call2(int op, td_value a, td_value b);
-td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
-                           const td_value *axes);
 /* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
@@ -202,12 +154,7 @@ td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                              const td_saved *saved);
 /* tracing: further prototypes of the graph */
 td_tensor **td_trace_slot(const td_tensor *x);
-/* graph: prototypes of all rules */
-#define RULE(name, function, ...) td_rule function;
-#define NO_RULE(name)
-#define COMPOSITE(name)
-#include "rules.inc"
-#undef RULE
-#undef NO_RULE
-#undef COMPOSITE
+
+/* The gradient of x is about to be set; false if memory ends. */
+bool td_trace_gradient(td_tensor *x);
 #endif

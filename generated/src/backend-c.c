@@ -411,6 +411,7 @@ typedef struct {
     void **memory;              /* by value */
     td_tensor **tensor;         /* of leaves and results, by value */
     td_tensor **leaf;           /* as they were given */
+    td_tensor **at;             /* operands and results of a call */
     char *arena;
 } frame;
 
@@ -438,7 +439,7 @@ static bool find_memory(frame *f, td_tensor *const *inputs)
         if (x->kind == TD_LEAF) {
             f->tensor[v] = is_overwritten(f, v) ? td_clone(f->leaf[v])
                          : td_contiguous(f->leaf[v]);
-        } else if (x->buffer == v) {
+        } else if (x->buffer == v && x->kind != TD_CALL) {
             f->tensor[v] = td_tensor_new(td_shape_of(x->like),
                                          x->like->dtype,
                                          x->like->storage->device);
@@ -448,7 +449,6 @@ static bool find_memory(frame *f, td_tensor *const *inputs)
         else if (x->place >= 0)
             f->memory[v] = f->arena + x->place;
     }
-    f->memory[p->n_values] = f->arena + f->l->bytes;
     for (int v = 0; v < p->n_values; v++) {
         int at = v;
         for (int to; (to = f->l->value[at].buffer) >= 0 && to != at;)
@@ -489,54 +489,112 @@ static bool run_product(const frame *f, const td_ir_step *step)
     g.c = f->memory[step->out[0]];
     return td_gemm(a->like->dtype, &g);
 }
-static bool run_call(const frame *f, const td_ir_step *step)
+static bool is_as_planned(const td_tensor *y, const td_tensor *like)
 {
-    td_tensor **at = td_alloc_array((size_t)f->l->program->n_values + 1,
-                                    sizeof *at);
-    if (at == NULL)
+    const size_t bytes = (size_t)like->rank * sizeof *like->strides;
+    return atomic_load(&y->storage->count) == 1
+        && y->rank == like->rank && y->offset == like->offset
+        && memcmp(y->strides, like->strides, bytes) == 0;
+}
+
+static bool take_result(frame *f, int v)
+{
+    td_tensor *y = f->at[v], *own = y;
+    const td_placed *x = &f->l->value[v];
+    if (x->buffer >= 0 && x->buffer != v) { /* changed in place */
+        f->memory[v] = f->memory[x->buffer];
+        return true;
+    }
+    if (!is_as_planned(y, x->like))
+        own = td_tensor_new(TD_DIMS(x->like->storage->bytes
+            / (int64_t)td_dtype_size(y->dtype)), y->dtype,
+            y->storage->device);
+    if (own == NULL)
         return false;
+    f->tensor[v] = td_retain(own);
+    f->memory[v] = own->storage->data;
+    return own == y || td_copy_elements(tensor_at(f, v), y);
+}
+static bool run_call(frame *f, const td_ir_step *step)
+{
+    const td_lowered *l = f->l;
+    unsigned in_place = 0;
+    int n = 0;
+    td_scope_begin();
     for (int i = 0; i < step->n_in; i++) {
-        if (step->in[i].kind == TD_TENSOR)
-            at[step->in[i].value] = tensor_at(f, step->in[i].value);
-        for (int k = 0; k < step->in[i].count; k++)
-            at[step->in[i].values[k]]
-                = tensor_at(f, step->in[i].values[k]);
+        const td_ir_operand *o = &step->in[i];
+        const bool one = o->kind == TD_TENSOR;
+        for (int k = 0; k < (one ? 1 : o->count); k++) {
+            const int v = one ? o->value : o->values[k];
+            f->at[v] = l->value[v].root == v && f->tensor[v]
+                && is_as_planned(f->tensor[v], l->value[v].like)
+                 ? f->tensor[v] : tensor_at(f, v);
+        }
+        if (one && td_traits_of(step->op)->mutated >> i & 1)
+            in_place |= (unsigned)(l->value[step->out[n++]].buffer
+                                   == o->value) << i;
     }
-    bool ok = !td_failed() && td_ir_replay(step, at);
-    for (int k = 0; ok && k < step->n_out; k++) {
-        td_tensor *to = tensor_at(f, step->out[k]);
-        ok = to != NULL && td_copy_elements(to, at[step->out[k]]);
-    }
-    td_free(at, ((size_t)f->l->program->n_values + 1) * sizeof *at);
+    bool ok = !td_failed() && td_ir_replay(step, f->at, in_place);
+    for (int k = 0; ok && k < step->n_out; k++)
+        ok = take_result(f, step->out[k]);
+    td_scope_end();
     return ok;
 }
 
-static bool run_stage(const frame *f, const td_code *c, int n)
+static bool run_loop(const frame *f, const td_stage *s,
+                     td_stage_body *body)
+{
+    void *memory[TD_LOADS + 1];
+    int64_t work = 1;
+    for (int k = 0; k <= s->n_loads; k++)
+        memory[k] = f->memory[s->load[k].value];
+    for (int d = 1; d < s->rank; d++)
+        work *= s->size[d];
+    return td_parallel_for(s->size[0], STAGE_GRAIN / work + 1, body,
+                           memory);
+}
+
+static bool run_stage(frame *f, const td_code *c, int n)
 {
     const td_stage *s = &f->l->stage[n];
     const td_ir_step *step = &f->l->program->step[s->step];
     if (s->kind == TD_CALL)
         return run_call(f, step);
+    if (s->kind == TD_PRODUCT && !c->products)
+        return run_product(f, step);
     if (c->whole)
         return c->stages[n] == NULL || c->stages[n](f->memory, 0, 1, 0);
-    if (s->kind == TD_PRODUCT)
-        return run_product(f, step);
-    int64_t work = 1;
-    for (int d = 1; d < s->rank; d++)
-        work *= s->size[d];
-    return td_parallel_for(s->size[0], STAGE_GRAIN / work + 1,
-                           c->stages[n], f->memory);
+    return run_loop(f, s, c->stages[n]);
+}
+static void bury(frame *f, int v)
+{
+    if (f->l->value[v].kind != TD_CALL)
+        return;
+    td_release(f->tensor[v]);
+    f->tensor[v] = NULL;
+}
+
+static bool run_stages(frame *f, const td_code *c)
+{
+    const td_lowered *l = f->l;
+    for (int n = 0; n < l->n_stages && run_stage(f, c, n); n++)
+        for (int v = l->stage[n].dying; v >= 0;
+             v = l->value[v].next_dying)
+            bury(f, v);
+    return !td_failed();
 }
 static bool leave(frame *f, td_tensor **outputs)
 {
     const td_program *p = f->l->program;
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
         const int v = p->output[k];
-        const bool own = f->l->value[v].buffer == v && f->tensor[v];
-        outputs[k] = td_keep(own ? f->tensor[v]
-                                 : td_clone(tensor_at(f, v)));
+        td_tensor *y = f->l->value[v].buffer == v ? f->tensor[v] : NULL;
+        const bool own = y && is_as_planned(y, f->l->value[v].like);
         if (own)
             f->tensor[v] = NULL;
+        if (own && f->l->value[v].kind == TD_CALL)
+            td_adopt(y);
+        outputs[k] = td_keep(own ? y : td_clone(tensor_at(f, v)));
     }
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int u = p->value[v].update;
@@ -559,23 +617,24 @@ bool td_run_code(void *compiled, td_program *program,
     const td_code *c = compiled;
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
-    const size_t arena = (size_t)(l->bytes + c->scratch) + 1;
+    const size_t arena = (size_t)l->bytes + 1;
     frame f = { .l = l };
     (void)program;
     (void)n;
     td_no_grad_begin();
     td_scope_begin();
-    f.tensor = td_alloc_array(3 * values, sizeof *f.tensor);
+    f.tensor = td_alloc_array(4 * values, sizeof *f.tensor);
     f.arena = td_storage_alloc(arena);
     f.leaf = f.tensor ? f.tensor + values : NULL;
-    f.memory = f.tensor ? (void **)(f.leaf + values) : NULL;
-    if (f.tensor && f.arena && find_memory(&f, inputs))
-        for (int k = 0; k < l->n_stages && run_stage(&f, c, k); k++)
-            ;
-    if (!td_failed())
+    f.at = f.tensor ? f.leaf + values : NULL;
+    f.memory = f.tensor ? (void **)(f.at + values) : NULL;
+    if (f.tensor && f.arena && find_memory(&f, inputs)
+        && run_stages(&f, c))
         leave(&f, outputs);
+    for (int v = 0; f.tensor && v < l->program->n_values; v++)
+        bury(&f, v);
     td_storage_free(f.arena, arena);
-    td_free(f.tensor, 3 * values * sizeof *f.tensor);
+    td_free(f.tensor, 4 * values * sizeof *f.tensor);
     td_scope_end();
     td_no_grad_end();
     return !td_failed();

@@ -32,7 +32,7 @@ typedef struct {
     void *library;
     td_stage_body *const *stages;
     bool whole;         /* one function runs all up to the next call */
-    int64_t scratch;    /* bytes behind the arena that stages use */
+    bool products;      /* products among them */
 } td_code;
 
 /* Makes `folder`/code.so, a shared library, of a text. */

@@ -102,29 +102,33 @@ static bool build_mlir(const char *folder, const char *march,
 }
 
 /* tools: functions of the MLIR back end */
-static void *compile_mlir(td_program *p)
+static void *compile_with(td_program *p, td_emit *emit)
 {
     char path[PATH_MAX];
     for (int i = 0; i < N_COMMANDS; i++)
         if (!find_tool(commands[i].tool, path, sizeof path))
             return NULL;
-    td_code *c = td_compile_code(p, td_emit_mlir_and_table, path,
-                                 build_mlir);
-    if (c == NULL)
-        return NULL;
-    c->whole = true;
-    for (int n = 0; n < c->l->n_stages; n++) {
-        if (c->l->stage[n].kind != TD_PRODUCT)
-            continue;
-        const td_ir_step *s = &c->l->program->step[c->l->stage[n].step];
-        const td_product g = td_product_of(c->l, s);
-        const int64_t bytes = g.k * g.n * (int64_t)td_dtype_size(
-            c->l->value[s->out[0]].like->dtype);
-        c->scratch = bytes > c->scratch ? bytes : c->scratch;
+    td_code *c = td_compile_code(p, emit, path, build_mlir);
+    if (c != NULL) {
+        c->whole = true;
+        c->products = emit == td_emit_mlir_loops;
     }
     return c;
 }
 
+static void *compile_mlir(td_program *p)
+{
+    return compile_with(p, td_emit_mlir);
+}
+
+static void *compile_loops(td_program *p)
+{
+    return compile_with(p, td_emit_mlir_loops);
+}
+
 const td_backend td_mlir_backend = {
     "mlir", compile_mlir, td_run_code, td_release_code, td_print_code
+}, td_mlir_loops_backend = {
+    "mlir-loops", compile_loops, td_run_code, td_release_code,
+    td_print_code
 };

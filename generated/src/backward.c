@@ -33,17 +33,6 @@ typedef struct td_pass {
     bool pour;                  /* captured gradients go to .grad */
     bool beyond;                /* it met a leaf not asked for */
 } td_pass;
-/* graph: function is_tensor */
-static bool is_tensor(const char *operation, const td_tensor *x)
-{
-    if (x == NULL)
-        td_fail(TD_ERROR_TYPE, operation,
-                "expected a tensor, got NULL");
-    if (x == NULL || td_failed())
-        return false;
-    td_follow((td_tensor *)x);
-    return !td_failed();
-}
 /* backward: functions on ports */
 static port *open_ports(const char *operation, int n,
                         td_tensor *const *tensors)
@@ -51,7 +40,7 @@ static port *open_ports(const char *operation, int n,
     port *ports = td_alloc_array((size_t)n + 1, sizeof *ports);
     bool ok = ports != NULL;
     for (int i = 0; ok && i < n; i++) {
-        ok = is_tensor(operation, tensors[i]);
+        ok = td_is_tensor(operation, tensors[i]);
         ports[i].of = tensors[i];
         if (ok)
             ports[i].node = td_hold_node(tensors[i], &ports[i].slot);
@@ -339,8 +328,9 @@ static bool fit(td_node *node, int i)
 /* backward: function apply_rule */
 static bool apply_rule(td_pass *pass, td_node *node)
 {
-    td_backward_pass b = { node, node->n_in, node->n_out, node->grad,
-                           node->grad_in, pass->create };
+    td_backward_pass b = { node, node->op, node->n_in, node->n_out,
+                           node->n_attr, node->grad, node->grad_in,
+                           pass->create };
     td_scope_begin();
     bool ok = node->custom ? td_custom_apply(&b)
                            : td_rule_of(node->op)->apply(&b);

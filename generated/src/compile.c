@@ -22,7 +22,7 @@ static const td_backend *const td_backends[] = {
     /* codegen: back ends */
     &td_c_backend,
     /* tools: back ends */
-    &td_mlir_backend,
+    &td_mlir_backend, &td_mlir_loops_backend,
     &td_interpreter_backend, NULL
 };
 

@@ -4,19 +4,10 @@
 #include <string.h>
 #include "composite.h"
 
-static inline bool hand_out(td_call *call, td_tensor *first)
-{
-    call->out[0] = first;
-    call->n_out = 0;
-    while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
-        call->n_out++;
-    return first != NULL;
-}
-
 #define COMPOSED(name, parameters, results, sentence)   \
     bool name##_kernel(td_call *call)                   \
     {                                                   \
-        return hand_out(call, name##_formula(call));    \
+        return td_return(call, name##_formula(call));   \
     }
 #include "composites.inc"
 

@@ -7,8 +7,8 @@
 #ifndef TREADLE_SRC_COMPOSITE_H
 #define TREADLE_SRC_COMPOSITE_H
 #include <treadle/reductions.h>
-#include "autograd.h"
 #include "error.h"
+#include "rule.h"
 
 #define COMPOSED(name, parameters, results, sentence) \
     td_tensor *name##_formula(td_call *call);

@@ -93,26 +93,6 @@ bool extreme_rule(td_backward_pass *b)
     return !td_failed();
 }
 
-bool place_rule(td_backward_pass *b)
-{
-    const td_dims shape = td_input_dims(b, 0);
-    int64_t axis = int_of(td_attribute(b, 0));
-    axis += axis < 0 && shape.count > 0 ? shape.count : 0;
-    const td_value axes = { TD_INTS, .as.ints = { 1, &axis } };
-    td_tensor *place = td_restore_axes(b, td_saved_output(b, 1), &axes);
-    td_tensor *g = td_restore_axes(b, b->grad[0], &axes);
-    td_dims line = { shape.count, { 1, 1, 1, 1, 1, 1, 1, 1 } };
-    const int64_t n = shape.count > 0 ? shape.at[axis] : 1;
-    if (shape.count > 0)
-        line.at[axis] = n;
-    td_tensor *numbers = td_arange(td_int(0), td_int(n), td_int(1),
-        (td_tensor_options){ .dtype = TD_INT64,
-                             .device = td_device_of(b->grad[0]) });
-    b->grad_in[0] = choose(td_eq(td_reshape(numbers, line), place),
-                           td_v_tensor(g), zero());
-    return !td_failed();
-}
-
 bool logsumexp_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0);

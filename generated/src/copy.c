@@ -5,43 +5,36 @@
 #include "device.h"
 #include "parallel.h"
 #include "registry.h"
+#include "space.h"
 
 /* views: functions of the copying loop */
 typedef struct { int64_t size, out, in; } walk; /* steps: elements */
 
 typedef struct {
-    td_dtype to, from;
-    int64_t to_size, from_size;             /* bytes of an element */
-    char *out;
-    const char *in;
-    int rank;
-    walk at[TD_MAX_RANK];
+    td_space outer;                         /* result and source */
+    walk down, along;                       /* the dimensions within */
 } copy_plan;
-static void add_dimension(copy_plan *p, int64_t size, int64_t out,
-                          int64_t in)
+
+static walk take_innermost(td_space *s)
 {
-    walk *last = p->rank > 0 ? &p->at[p->rank - 1] : NULL;
-    if (size == 1)
-        return;
-    if (last != NULL && last->out == size * out
-        && last->in == size * in)
-        *last = (walk){ last->size * size, out, in };
-    else
-        p->at[p->rank++] = (walk){ size, out, in };
+    const int d = --s->shape.count;
+    return (walk){ s->shape.at[d], s->stride[0][d], s->stride[1][d] };
 }
-static void copy_run(const copy_plan *p, int64_t out, int64_t in,
-                     const walk *w, int64_t n)
+static void copy_run(const copy_plan *p, char *out, const char *in,
+                     int64_t n)
 {
-    td_convert(p->to, p->out + out * p->to_size, w->out, p->from,
-               p->in + in * p->from_size, w->in, n);
+    td_convert(p->outer.dtype[0], out, p->along.out,
+               p->outer.dtype[1], in, p->along.in, n);
 }
 static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
     const copy_plan *p = context;
-    const walk *w = &p->at[0];
+    const int64_t out = begin * p->along.out * p->outer.size[0];
+    const int64_t in = begin * p->along.in * p->outer.size[1];
     (void)worker;
-    copy_run(p, begin * w->out, begin * w->in, w, end - begin);
+    copy_run(p, p->outer.data[0] + out, p->outer.data[1] + in,
+             end - begin);
     return true;
 }
 enum { SIDE = 8 };
@@ -57,93 +50,90 @@ static inline void turn(char *restrict out, int64_t out_step,
                        in + ((at + c) * in_step + r) * size,
                        (size_t)size);
 }
-static void turn_strip(const copy_plan *p, int64_t out, int64_t in)
+static void turn_strip(const copy_plan *p, char *out, const char *in)
 {
-    const walk *j = &p->at[p->rank - 1];
-    const int64_t os = p->at[p->rank - 2].out, is = j->in, n = j->size;
-    char *to = p->out + out * p->to_size;
-    const char *from = p->in + in * p->from_size;
-    switch (p->to_size) {
-    case 1: turn(to, os, from, is, n, 1); return;
-    case 2: turn(to, os, from, is, n, 2); return;
-    case 4: turn(to, os, from, is, n, 4); return;
-    default: turn(to, os, from, is, n, 8);
+    const int64_t os = p->down.out, is = p->along.in;
+    const int64_t n = p->along.size;
+    switch (p->outer.size[0]) {
+    case 1: turn(out, os, in, is, n, 1); return;
+    case 2: turn(out, os, in, is, n, 2); return;
+    case 4: turn(out, os, in, is, n, 4); return;
+    default: turn(out, os, in, is, n, 8);
     }
 }
 enum { PIECE = 256 };
 
-static void copy_strip(const copy_plan *p, int64_t out, int64_t in,
+static void copy_strip(const copy_plan *p, char *out, const char *in,
                        int64_t rows)
 {
-    const walk *k = &p->at[p->rank - 2], *j = &p->at[p->rank - 1];
+    const walk *k = &p->down, *j = &p->along;
+    const int64_t to = p->outer.size[0], from = p->outer.size[1];
     int64_t c = 0;
-    if (p->to == p->from && j->out == 1 && k->in == 1 && rows == SIDE) {
+    if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
+        && k->in == 1 && rows == SIDE) {
         turn_strip(p, out, in);
         c = j->size / SIDE * SIDE;
     }
     for (int64_t n; c < j->size; c += n) {
         n = j->size - c < PIECE ? j->size - c : PIECE;
         for (int64_t r = 0; r < rows; r++)
-            copy_run(p, out + r * k->out + c * j->out,
-                     in + r * k->in + c * j->in, j, n);
+            copy_run(p, out + (r * k->out + c * j->out) * to,
+                     in + (r * k->in + c * j->in) * from, n);
     }
 }
 static int64_t strips_of(const copy_plan *p)
 {
-    return (p->at[p->rank - 2].size + SIDE - 1) / SIDE;
+    return (p->down.size + SIDE - 1) / SIDE;
 }
 
 static bool copy_strips(void *context, int64_t begin, int64_t end,
                         int worker)
 {
     const copy_plan *p = context;
-    const walk *k = &p->at[p->rank - 2];
+    const int64_t strips = strips_of(p);
+    int64_t matrix = -1;
+    char *out = NULL;
+    const char *in = NULL;
     (void)worker;
     for (int64_t strip = begin; strip < end; strip++) {
-        const int64_t row = strip % strips_of(p) * SIDE;
-        int64_t out = row * k->out, in = row * k->in;
-        /* views: find where the strip starts */
-        int64_t at = strip / strips_of(p);
-        for (int d = p->rank - 3; d >= 0; d--) {
-            out += at % p->at[d].size * p->at[d].out;
-            in += at % p->at[d].size * p->at[d].in;
-            at /= p->at[d].size;
+        const int64_t row = strip % strips * SIDE;
+        const int64_t left = p->down.size - row;
+        if (strip / strips != matrix) {
+            matrix = strip / strips;
+            out = td_space_place(&p->outer, 0, matrix);
+            in = td_space_place(&p->outer, 1, matrix);
         }
-        copy_strip(p, out, in,
-                   k->size - row < SIDE ? k->size - row : SIDE);
+        copy_strip(p, out + row * p->down.out * p->outer.size[0],
+                   in + row * p->down.in * p->outer.size[1],
+                   left < SIDE ? left : SIDE);
     }
     return true;
 }
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
-    copy_plan p = { .to = out->dtype, .from = in->dtype,
-                    .to_size = (int64_t)td_dtype_size(out->dtype),
-                    .from_size = (int64_t)td_dtype_size(in->dtype),
-                    .out = td_at(out), .in = td_at(in),
-                    .at = { { 1, 1, 1 } } };
-    const int64_t grain = 32768, n = td_numel(out);
+    copy_plan p;
+    td_space *s = &p.outer;
+    const int64_t grain = 32768;
     if (!td_on_host(out) || !td_on_host(in))
         return td_copy_elsewhere(out, in);
-    if (n == 0)
+    td_space_begin(s, out, TD_ALL_DIMS);
+    td_space_add(s, in, TD_ALL_DIMS);
+    if (s->total == 0)
         return true;
-    /* views: plan the copy dimension by dimension */
-    const int more = out->rank - in->rank;
-    for (int d = 0; d < out->rank; d++) {
-        const bool repeat = d < more || in->shape[d - more] == 1;
-        add_dimension(&p, out->shape[d], out->strides[d],
-                      repeat ? 0 : in->strides[d - more]);
-    }
-    if (p.rank < 2)
-        return td_parallel_for(n, grain, copy_line, &p);
+    td_collapse(&s->shape, s->operands, s->stride);
+    p.along = take_innermost(s);
+    if (s->shape.count == 0)
+        return td_parallel_for(s->total, grain, copy_line, &p);
+    p.down = take_innermost(s);
     /* views: share the strips among threads */
-    const int64_t rows = p.at[p.rank - 2].size;
-    const int64_t width = p.at[p.rank - 1].size;
-    return td_parallel_for(n / (rows * width) * strips_of(&p),
-                           grain / (SIDE * width) + 1, copy_strips, &p);
+    const int64_t matrix = p.down.size * p.along.size;
+    return td_parallel_for(s->total / matrix * strips_of(&p),
+                           grain / (SIDE * p.along.size) + 1, copy_strips,
+                           &p);
 }
 
 /* views: functions that copy whole tensors */
-static td_tensor *copied(td_tensor *x, td_dtype dtype)
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype)
 {
     td_tensor *y = td_tensor_new(td_shape_of(x), dtype,
                                  td_device_of(x));
@@ -194,60 +184,54 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
                        rank, dim);
 }
+static int64_t length_of(const td_tensor *x, int rank, int dim,
+                         int more)
+{
+    return more ? 1 : x->rank == rank ? x->shape[dim] : 0;
+}
+
+/* views: functions that copy parts */
 static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
-                             int dim)
+                             int dim, int more)
 {
-    td_tensor part = td_look(y);
-    for (int i = 0; i < n; i++) {
-        if (at[i]->rank != y->rank)
-            continue;
-        part.shape[dim] = at[i]->shape[dim];
-        if (!td_copy_elements(&part, at[i]))
-            return false;
-        part.offset += part.shape[dim] * part.strides[dim];
-    }
-    return true;
-}
-static int64_t integer_at(const td_tensor *index, int64_t i)
-{
-    const int64_t at = index->rank ? i * index->strides[0] : 0;
-    const void *p = td_at(index);
-    return index->dtype == TD_INT64 ? ((const int64_t *)p)[at]
-                                    : ((const int32_t *)p)[at];
-}
-static bool gather(td_tensor *y, const td_tensor *x,
-                   const td_tensor *index, int dim)
-{
-    const int64_t n = td_numel(index);
-    const int64_t size = x->rank ? x->shape[dim] : 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = integer_at(index, i);
-        if (at < 0 || at >= size)
-            return td_fail(TD_ERROR_INDEX, "index_select", "index %lld "
-                           "at position %lld is out of range for "
-                           "dimension %d of size %lld", (long long)at,
-                           (long long)i, dim, (long long)size);
-    }
-    /* views: copy one position after the other */
-    td_tensor to = td_look(y), from = td_look(x);
+    int64_t offset = y->offset;
     bool ok = true;
-    if (x->rank > 0)
-        to.shape[dim] = from.shape[dim] = 1;
-    if (dim == 0 && td_is_contiguous(x)) {
-        const size_t row = (size_t)td_numel(&to) * td_dtype_size(y->dtype);
-        char *out = td_at(y);
-        const char *rows = td_at(x);
-        for (int64_t i = 0; i < n; i++)
-            memcpy(out + (size_t)i * row,
-                   rows + (size_t)integer_at(index, i) * row, row);
-        return true;
-    }
-    for (int64_t i = 0; ok && i < n; i++) {
-        to.offset = y->offset + i * y->strides[dim];
-        from.offset = x->offset + integer_at(index, i) * x->strides[dim];
-        ok = td_copy_elements(&to, &from);
+    for (int i = 0; ok && i < n; i++) {
+        td_tensor window = td_look(y);
+        window.offset = offset;
+        window.shape[dim] = length_of(at[i], y->rank, dim, more);
+        offset += window.shape[dim] * y->strides[dim];
+        if (more)
+            td_drop_dim(&window, dim);
+        ok = td_copy_elements(&window, at[i]);
     }
     return ok;
+}
+static bool join(td_call *call, int more)
+{
+    td_tensor *const *at = call->in[0].as.tensors.at, *first = NULL;
+    const int n = call->in[0].as.tensors.count;
+    int dim;
+    if (!first_of_list(call, more, &first, &dim))
+        return false;
+    td_dims shape = { first->rank + more, { 0 } };
+    td_dtype dtype = first->dtype;
+    for (int d = 0; d < shape.count; d++)
+        if (d != dim)
+            shape.at[d] = first->shape[d - (more && d > dim)];
+    /* views: add up the sizes to be joined */
+    for (int i = 0; i < n; i++) {
+        if (!joins(call->op->name, first, at[i], more ? -1 : dim, i))
+            return false;
+        if (!td_add_size(shape.at[dim], length_of(at[i], shape.count, dim,
+                                                  more), &shape.at[dim]))
+            return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                           "too many elements");
+        dtype = td_promote(dtype, at[i]->dtype);
+    }
+    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
+    return td_return(call, y)
+        && copy_into_slices(y, at, n, dim, more);
 }
 bool td_writes_alone(const char *op, const td_tensor *x)
 {
@@ -268,7 +252,7 @@ static bool changed(td_call *call, td_tensor *x)
 bool clone_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
-    return td_return(call, copied(x, x->dtype));
+    return td_return(call, td_copied(x, x->dtype));
 }
 bool to_kernel(td_call *call)
 {
@@ -277,96 +261,19 @@ bool to_kernel(td_call *call)
     if (dtype <= TD_DTYPE_NONE || dtype >= TD_DTYPE_COUNT)
         return td_fail(TD_ERROR_TYPE, "to", "%d is not a dtype",
                        (int)dtype);
-    return td_return(call, copied(x, dtype));
+    return td_return(call, td_copied(x, dtype));
 }
-bool cat_kernel(td_call *call)
-{
-    td_tensor *const *at = call->in[0].as.tensors.at, *first;
-    const int n = call->in[0].as.tensors.count;
-    int dim;
-    if (!first_of_list(call, 0, &first, &dim))
-        return false;
-    td_dims shape = td_shape_of(first);
-    td_dtype dtype = first->dtype;
-    shape.at[dim] = 0;
-    /* views: add up the sizes to be joined */
-    for (int i = 0; i < n; i++) {
-        if (!joins("cat", first, at[i], dim, i))
-            return false;
-        if (at[i]->rank == first->rank
-            && !td_add_size(shape.at[dim], at[i]->shape[dim],
-                            &shape.at[dim]))
-            return td_fail(TD_ERROR_RUNTIME, "cat",
-                           "too many elements");
-        dtype = td_promote(dtype, at[i]->dtype);
-    }
-    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
-    return td_return(call, y) && copy_into_slices(y, at, n, dim);
-}
-bool stack_kernel(td_call *call)
-{
-    td_tensor *const *at = call->in[0].as.tensors.at, *first;
-    const int n = call->in[0].as.tensors.count;
-    int dim;
-    if (!first_of_list(call, 1, &first, &dim))
-        return false;
-    td_dtype dtype = first->dtype;
-    for (int i = 0; i < n; i++) {
-        if (!joins("stack", first, at[i], -1, i))
-            return false;
-        dtype = td_promote(dtype, at[i]->dtype);
-    }
-    td_dims shape = { first->rank + 1, { 0 } };
-    for (int d = 0; d < shape.count; d++)
-        shape.at[d] = d == dim ? n : first->shape[d - (d > dim)];
-    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
-    /* views: copy each tensor of the stack */
-    if (!td_return(call, y))
-        return false;
-    td_tensor part = td_look(y);
-    td_drop_dim(&part, dim);
-    bool ok = true;
-    for (int i = 0; ok && i < n; i++, part.offset += y->strides[dim])
-        ok = td_copy_elements(&part, at[i]);
-    return ok;
-}
-bool index_select_kernel(td_call *call)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    int dim;
-    if (!td_wrap_dim("index_select", td_v_get_int(&call->attr[0], 0),
-                     x->rank, &dim))
-        return false;
-    /* views: refuse what cannot be an index */
-    if (index->dtype != TD_INT64 && index->dtype != TD_INT32)
-        return td_fail(TD_ERROR_TYPE, "index_select", "argument "
-                       "'index' must be int64 or int32, got %s",
-                       td_dtype_name(index->dtype));
-    if (index->rank > 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "argument "
-                       "'index' must be a vector, got rank %d",
-                       index->rank);
-    td_dims shape = td_shape_of(x);
-    const int64_t n = td_numel(index);
-    if (x->rank > 0)
-        shape.at[dim] = n;
-    else if (n != 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
-                       "rank 0 has one position, got %lld",
-                       (long long)n);
-    td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
-    if (!td_return(call, y))
-        return false;
-    return td_on_host(y) ? gather(y, x, index, dim)
-         : td_compute_elsewhere(call, NULL, y->dtype, false);
-}
+bool cat_kernel(td_call *call) { return join(call, 0); }
+
+bool stack_kernel(td_call *call) { return join(call, 1); }
 static bool fill_with(td_call *call, td_scalar value)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    return td_writes_alone(call->op->name, x)
-        && td_check_fits(call->op->name, value, x->dtype)
-        && td_fill_all(x, value) && changed(call, x);
+    td_tensor *x = call->in[0].as.tensor, places = td_look(x);
+    for (int d = 0; d < x->rank; d++)
+        if (x->strides[d] == 0 && x->shape[d] > 1)
+            places.shape[d] = 1;
+    return td_check_fits(call->op->name, value, x->dtype)
+        && td_fill_all(&places, value) && changed(call, x);
 }
 
 bool fill__kernel(td_call *call)
@@ -392,7 +299,7 @@ bool copy__kernel(td_call *call)
                        td_shape_text(x, left));
     }
     td_tensor *aside = x->storage != from->storage ? NULL
-                     : copied(from, from->dtype);
+                     : td_copied(from, from->dtype);
     const bool ok = !td_failed()
         && td_copy_elements(x, aside ? aside : from);
     td_discard(aside);
@@ -432,12 +339,6 @@ td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 {
     const td_value attr = td_v_int(dim);
     return call_on(TD_OP_stack, td_v_tensors(n, tensors), &attr);
-}
-td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
-{
-    const td_value attr = td_v_int(dim);
-    return td_run1(&td_ops[TD_OP_index_select], 2,
-        (td_value[]){ td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
 }
 td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 {

@@ -2,8 +2,8 @@
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <math.h>
 #include <string.h>
+#include "call.h"
 #include "device.h"
-#include "registry.h"
 
 /* operators: function store */
 static void store(td_dtype dtype, void *at, td_scalar value)
@@ -246,7 +246,6 @@ td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
     if (x == NULL)
         return NULL;
     /* graph: ask for gradients of a new tensor */
-    td_tensor *td_set_requires_grad(td_tensor *, bool);
     if (options.requires_grad && !td_set_requires_grad(x, true)) {
         td_discard(x);
         return NULL;

@@ -7,17 +7,6 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* graph: function is_tensor */
-static bool is_tensor(const char *operation, const td_tensor *x)
-{
-    if (x == NULL)
-        td_fail(TD_ERROR_TYPE, operation,
-                "expected a tensor, got NULL");
-    if (x == NULL || td_failed())
-        return false;
-    td_follow((td_tensor *)x);
-    return !td_failed();
-}
 /* hooks: class of a custom function */
 #define BYTES_SAVED (sizeof(td_saved) + sizeof(td_tensor *))
 
@@ -126,7 +115,7 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
 bool td_save_for_backward(td_tensor *output, int n,
                           td_tensor *const *tensors)
 {
-    if (!is_tensor("save_for_backward", output))
+    if (!td_is_tensor("save_for_backward", output))
         return false;
     const td_node *node = output->node;     /* new, and ours alone */
     td_custom *custom = node ? node->custom : NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "device.h"
 #include "registry.h"
+#include "space.h"
 /* plugins: includes of the table of a device */
 const td_device_table *td_load_cuda(const char *operation);
 
@@ -83,16 +84,15 @@ static td_array pack(const td_value *value)
 }
 
 /* devices: function spread_over */
-static void spread_over(td_array *a, const td_array *out)
+static void spread_over(td_array *a, const td_tensor *x,
+                        const td_tensor *out)
 {
-    const td_array own = *a;
-    const int more = out->rank - own.rank;
+    td_space s;
+    td_space_begin(&s, out, TD_ALL_DIMS);
+    td_space_add(&s, x, TD_ALL_DIMS);
     a->rank = out->rank;
-    for (int d = 0; d < out->rank; d++) {
-        const bool repeat = d < more || own.shape[d - more] == 1;
-        a->shape[d] = out->shape[d];
-        a->strides[d] = repeat ? 0 : own.strides[d - more];
-    }
+    memcpy(a->shape, out->shape, sizeof a->shape);
+    memcpy(a->strides, s.stride[1], sizeof a->strides);
 }
 
 /* devices: function td_compute_elsewhere */
@@ -113,7 +113,7 @@ bool td_compute_elsewhere(const td_call *call, const char *what,
     for (int i = 0; i < call->n_in; i++) {
         in[i] = pack(&call->in[i]);
         if (spread && in[i].kind == TD_TENSOR)
-            spread_over(&in[i], &out[0]);
+            spread_over(&in[i], call->in[i].as.tensor, call->out[0]);
     }
     task.device = device.index;
     return table != NULL && !td_failed() && table->compute(&task);

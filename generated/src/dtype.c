@@ -2,6 +2,7 @@
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <stdint.h>
 #include <string.h>
+#include "conversions.h"
 #include "runtime.h"
 #include "tensor.h"
 
@@ -9,22 +10,22 @@
 typedef struct {
     const char *name;
     size_t size;
-    int category;           /* 0 bool, 1 integer, 2 floating */
+    int category;           /* 1 bool, 2 integer, 3 floating */
     bool computes;
 } dtype_facts;
 
 static const dtype_facts facts[TD_DTYPE_COUNT] = {
     [TD_DTYPE_NONE] = { "none", 0, 0, false },
-    [TD_FLOAT32] = { "float32", 4, 2, true },
-    [TD_FLOAT64] = { "float64", 8, 2, true },
-    [TD_INT64] = { "int64", 8, 1, true },
-    [TD_INT32] = { "int32", 4, 1, true },
-    [TD_UINT8] = { "uint8", 1, 1, true },
-    [TD_BOOL] = { "bool", 1, 0, true },
-    [TD_FLOAT16] = { "float16", 2, 2, false },
-    [TD_BFLOAT16] = { "bfloat16", 2, 2, false },
-    [TD_INT8] = { "int8", 1, 1, false },
-    [TD_INT16] = { "int16", 2, 1, false },
+    [TD_FLOAT32] = { "float32", 4, 3, true },
+    [TD_FLOAT64] = { "float64", 8, 3, true },
+    [TD_INT64] = { "int64", 8, 2, true },
+    [TD_INT32] = { "int32", 4, 2, true },
+    [TD_UINT8] = { "uint8", 1, 2, true },
+    [TD_BOOL] = { "bool", 1, 1, true },
+    [TD_FLOAT16] = { "float16", 2, 3, false },
+    [TD_BFLOAT16] = { "bfloat16", 2, 3, false },
+    [TD_INT8] = { "int8", 1, 2, false },
+    [TD_INT16] = { "int16", 2, 2, false },
 };
 
 /* tensors: functions that ask about dtypes */
@@ -42,14 +43,19 @@ size_t td_dtype_size(td_dtype dtype)
 {
     return facts_of(dtype)->size;
 }
+int td_dtype_category(td_dtype dtype)
+{
+    return facts_of(dtype)->category;
+}
+
 bool td_dtype_is_floating(td_dtype dtype)
 {
-    return facts_of(dtype)->category == 2;
+    return facts_of(dtype)->category == 3;
 }
 
 bool td_dtype_is_integer(td_dtype dtype)
 {
-    return dtype != TD_DTYPE_NONE && facts_of(dtype)->category == 1;
+    return facts_of(dtype)->category == 2;
 }
 
 bool td_dtype_computes(td_dtype dtype)
@@ -68,7 +74,7 @@ td_dtype td_promote(td_dtype a, td_dtype b)
     /* tensors: promote two of one category */
     if (fa->size != fb->size)
         return fa->size > fb->size ? a : b;
-    return fa->category == 2 ? TD_FLOAT32 : TD_INT16;
+    return fa->category == 3 ? TD_FLOAT32 : TD_INT16;
 }
 
 /* tensors: functions of the default dtype */
@@ -88,18 +94,6 @@ bool td_set_default_dtype(td_dtype dtype)
     return true;
 }
 
-/* tensors: function to_integer */
-static int64_t to_integer(double x, int64_t low, int64_t high)
-{
-    if (!(x == x))
-        return 0;
-    if (x <= (double)low)
-        return low;
-    if (x >= (double)high)
-        return high;
-    return (int64_t)x;
-}
-
 /* tensors: functions of scalars */
 double td_scalar_double(td_scalar s)
 {
@@ -112,63 +106,6 @@ int64_t td_scalar_int(td_scalar s)
     return s.kind == TD_SCALAR_FLOAT ? to_integer(s.as.f, INT64_MIN,
                                                   INT64_MAX) :
            s.kind == TD_SCALAR_INT ? s.as.i : s.as.b;
-}
-
-/* tensors: functions from and to bits */
-static float from_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-static uint32_t to_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-/* tensors: function from_half */
-static float from_half(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-    const uint32_t exponent = h >> 10 & 31, fraction = h & 1023;
-    if (exponent == 0) {
-        const float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-    return from_bits(sign | wide << 23 | fraction << 13);
-}
-
-/* tensors: function to_half */
-static uint16_t to_half(float x)
-{
-    const uint32_t bits = to_bits(x), sign = bits >> 16 & 0x8000;
-    const uint32_t size = bits & 0x7fffffff;
-    if (size > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (size >= 0x477ff000)
-        return (uint16_t)(sign | 0x7c00);
-    if (size < 0x38800000) {
-        const float shifted = from_bits(size) + 0.5f;
-        return (uint16_t)(sign | (to_bits(shifted) - 0x3f000000));
-    }
-    const uint32_t odd = size >> 13 & 1;
-    return (uint16_t)(sign | ((size + 0xfff + odd - 0x38000000) >> 13));
-}
-
-/* tensors: functions of bfloat16 */
-static float from_bfloat(uint16_t b)
-{
-    return from_bits((uint32_t)b << 16);
-}
-static uint16_t to_bfloat(float x)
-{
-    const uint32_t bits = to_bits(x);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 /* tensors: reading and storing one element */
@@ -232,7 +169,7 @@ EACH_SOURCE(CONVERSIONS_FROM)
 void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
                 const void *src, int64_t ss, int64_t n)
 {
-    if (to == from && ds == 1 && ss == 1) {
+    if (to == from && (n == 1 || (ds == 1 && ss == 1))) {
         memmove(dst, src, (size_t)n * td_dtype_size(to));
         return;
     }

@@ -9,19 +9,11 @@
 #include <treadle/elementwise.h>
 
 /* arithmetic: dtypes and shapes of operands */
-/* rows: function category */
-/* 0 for no dtype at all, then bool, whole numbers, floats. */
-static int category(td_dtype dtype)
-{
-    if (dtype == TD_DTYPE_NONE || dtype == TD_BOOL)
-        return dtype == TD_BOOL;
-    return td_dtype_is_floating(dtype) ? 3 : 2;
-}
-
 /* rows: functions that vote on dtypes */
 static td_dtype outvote(td_dtype high, td_dtype low)
 {
-    return category(low) > category(high) ? low : high;
+    return td_dtype_category(low) > td_dtype_category(high) ? low
+                                                            : high;
 }
 
 static td_dtype dtype_of(const td_value *value)
@@ -228,52 +220,30 @@ static td_device device_of(const job *j)
     return device;
 }
 
-/* rows: function is_flat */
-/* Do all operands lie as one line of `n` elements? */
-static bool is_flat(const job *j, const td_tensor *out, int64_t n)
-{
-    bool flat = td_is_contiguous(out);
-    for (int i = 0; i < j->n && flat; i++)
-        if (j->in[i].kind != TD_SCALAR)
-            flat = td_numel(j->in[i].as.tensor) == n
-                && td_is_contiguous(j->in[i].as.tensor);
-    return flat;
-}
-
-/* rows: functions that place an operand */
+/* rows: function wanted */
 static td_dtype wanted(const job *j, int i)
 {
     return j->row == TD_ROW_where && i == 0 ? TD_BOOL : j->dtype;
 }
 
-static bool add_operand(td_frame *f, const td_tensor *x, bool flat)
-{
-    if (!flat)
-        return td_frame_add(f, x);
-    const int k = f->count++;
-    f->data[k] = td_at(x);
-    f->dtype[k] = x->dtype;
-    f->stride[k][0] = 1;
-    return true;
-}
-
 /* rows: function runs_as_a_line */
-static bool runs_as_a_line(const job *j, const td_tensor *out,
-                           int64_t n)
+static bool runs_as_a_line(const job *j, const td_tensor *out)
 {
-    char *data[TD_FRAME_OPERANDS] = { td_at(out) };
-    td_dtype as[TD_FRAME_OPERANDS] = { j->result };
-    if (n > TD_BLOCK || out->dtype != j->result)
-        return false;
-    for (int i = 0; i < j->n; i++) {
-        const td_value *v = &j->in[i];
+    const int64_t n = td_numel(out);
+    char *data[TD_SPACE_OPERANDS] = { td_at(out) };
+    td_dtype as[TD_SPACE_OPERANDS] = { j->result };
+    bool line = n <= TD_BLOCK && out->dtype == j->result
+             && td_is_contiguous(out);
+    for (int i = 0; line && i < j->n; i++) {
+        const td_tensor *x = j->in[i].as.tensor;
         as[i + 1] = wanted(j, i);
-        if (v->kind == TD_SCALAR || v->as.tensor->dtype != as[i + 1])
-            return false;
-        data[i + 1] = td_at(v->as.tensor);
+        line = j->in[i].kind != TD_SCALAR && x->dtype == as[i + 1]
+            && td_numel(x) == n && td_is_contiguous(x);
+        data[i + 1] = line ? td_at(x) : NULL;
     }
-    td_frame_line(loop_of(j), j->n + 1, data, as, n);
-    return true;
+    if (line)
+        td_frame_line(loop_of(j), j->n + 1, data, as, n);
+    return line;
 }
 
 /* rows: function compute_elsewhere */
@@ -291,26 +261,77 @@ static bool compute_elsewhere(const job *j, td_tensor *out)
 /* rows: function compute */
 static bool compute(const job *j, td_tensor *out)
 {
+    td_dtype as[TD_SPACE_OPERANDS] = { j->result };
+    td_frame f;
     if (!td_on_host(out))
         return compute_elsewhere(j, out);
-    const int64_t n = td_numel(out);
-    const bool flat = is_flat(j, out, n);
-    const td_dims shape = flat ? TD_DIMS(n) : td_shape_of(out);
-    td_dtype as[TD_FRAME_OPERANDS] = { j->result };
-    td_frame f;
-    if (flat && runs_as_a_line(j, out, n))
+    if (runs_as_a_line(j, out))
         return true;
-    if (!td_frame_begin(&f, j->op, &shape)
-        || !add_operand(&f, out, flat))
-        return false;
+    td_space_begin(&f.space, out, TD_ALL_DIMS);
     for (int i = 0; i < j->n; i++) {
         as[i + 1] = wanted(j, i);
         if (j->in[i].kind == TD_SCALAR)
             td_frame_scalar(&f, j->in[i].as.scalar, as[i + 1]);
-        else if (!add_operand(&f, j->in[i].as.tensor, flat))
-            return false;
+        else
+            td_space_add(&f.space, j->in[i].as.tensor, TD_ALL_DIMS);
     }
     return td_frame_run(&f, loop_of(j), as);
+}
+
+/* rows: the short way */
+static bool is_alike(const td_value *v, const td_tensor *x)
+{
+    const td_tensor *y = v->as.tensor;
+    bool alike = v->kind == TD_TENSOR && y->dtype == x->dtype
+              && y->rank == x->rank;
+    for (int d = 0; alike && d < x->rank; d++)
+        alike = y->shape[d] == x->shape[d]
+             && y->strides[d] == x->strides[d];
+    return alike;
+}
+
+static td_loop *short_way(const td_call *call, int row, int64_t *n)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    bool alike = call->in[0].kind == TD_TENSOR && td_on_host(x)
+              && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64)
+              && (*n = td_numel(x)) <= TD_BLOCK && td_is_contiguous(x);
+    for (int i = 1; alike && i < call->n_in; i++)
+        alike = is_alike(&call->in[i], x)
+             || (call->in[i].kind == TD_SCALAR && *n <= TD_LANES
+                 && row != TD_ROW_pow);
+    return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]
+                 : NULL;
+}
+
+static char *fill_lanes(double *lanes, td_dtype dtype, td_scalar s)
+{
+    td_convert(dtype, lanes, 1, s.kind == TD_SCALAR_FLOAT ? TD_FLOAT64
+               : s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL,
+               &s.as, 0, TD_LANES);
+    return (char *)lanes;
+}
+
+static bool run_short(td_call *call, td_loop *loop, int flags,
+                      int64_t n)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_dims shape = { .count = x->rank };
+    memcpy(shape.at, x->shape, sizeof x->shape);
+    td_dtype as[3] = { flags & TO_BOOL ? TD_BOOL : x->dtype,
+                       x->dtype, x->dtype };
+    char *data[3];
+    double lanes[TD_LANES];
+    td_tensor *out = td_tensor_new(shape, as[0], x->storage->device);
+    if (!td_return(call, out))
+        return false;
+    data[0] = td_at(out);
+    for (int i = 0; i < call->n_in; i++)
+        data[i + 1] = call->in[i].kind == TD_TENSOR
+            ? td_at(call->in[i].as.tensor)
+            : fill_lanes(lanes, x->dtype, call->in[i].as.scalar);
+    td_frame_line(loop, call->n_in + 1, data, as, n);
+    return true;
 }
 
 /* rows: function run_row */
@@ -326,6 +347,10 @@ static bool run_job(td_call *call, const job *j)
 static bool run_row(td_call *call, int row, int flags)
 {
     job j;
+    int64_t n;
+    td_loop *loop = short_way(call, row, &n);
+    if (loop != NULL)
+        return run_short(call, loop, flags, n);
     return describe(&j, call, row, flags) && run_job(call, &j);
 }
 
@@ -359,35 +384,27 @@ static bool overlaps(const td_tensor *x, const td_tensor *y)
                  && first_of(y) <= last_of(x);
 }
 
-/* rows: function separate */
-static td_tensor *separate(const td_tensor *y)
+/* rows: function may_update */
+bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
+                  const td_dims *shape)
 {
-    td_tensor *copy = td_tensor_new(td_shape_of(y), y->dtype,
-                                    td_device_of(y));
-    if (copy == NULL || td_copy_elements(copy, y))
-        return copy;
-    td_discard(copy);
-    return NULL;
+    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
+    if (td_dtype_category(dtype) > td_dtype_category(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, op,
+                       "the result is %s and cannot be stored in %s",
+                       td_dtype_name(dtype), td_dtype_name(x->dtype));
+    return has_shape(x, shape)
+        || td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s cannot "
+                   "hold the broadcast shape %s",
+                   td_shape_text(x, own), td_dims_text(shape, other));
 }
 
-/* rows: function may_update */
 static bool may_update(const job *j, const td_tensor *x)
 {
     td_dims shape;
-    if (!shape_of_result(j, &shape))
-        return false;
-    if (category(j->dtype) > category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, j->op,
-                       "the result is %s and cannot be stored in %s",
-                       td_dtype_name(j->dtype),
-                       td_dtype_name(x->dtype));
-    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
-    if (!has_shape(x, &shape))
-        return td_fail(TD_ERROR_RUNTIME, j->op, "a tensor of shape %s "
-                       "cannot hold the broadcast shape %s",
-                       td_shape_text(x, own),
-                       td_dims_text(&shape, other));
-    return td_writes_alone(j->op, x);
+    return shape_of_result(j, &shape)
+        && td_may_store(j->op, x, j->dtype, &shape)
+        && td_writes_alone(j->op, x);
 }
 
 /* rows: function run_in_place */
@@ -399,7 +416,7 @@ static bool run_in_place(td_call *call, int row, int flags)
     if (!describe(&j, call, row, flags) || !may_update(&j, x))
         return false;
     if (in[1].kind != TD_SCALAR && overlaps(x, in[1].as.tensor)) {
-        copy = separate(in[1].as.tensor);
+        copy = td_copied(in[1].as.tensor, in[1].as.tensor->dtype);
         if (copy == NULL)
             return false;
         in[1].as.tensor = copy;

@@ -166,7 +166,7 @@ static void put_pointers(emitter *e)
             put(e, "    %s%s *const %s%d = memory[%d];\n",
                 result ? "" : "const ",
                 c_type(e->l->value[v].like->dtype),
-                result ? "to" : "p", k, v);
+                result ? "to" : "p", k, k);
     }
 }
 static void put_loads(emitter *e, const char *indent)
@@ -304,15 +304,11 @@ static void put_fold_of_rows(emitter *e, const td_map *all)
     put_result(e, NULL);
     put(e, "lane[0];\n    }\n");
 }
-static void put_stage(emitter *e, int n)
+static void put_body(emitter *e)
 {
     td_map all;
     for (int d = 0; d < TD_MAX_RANK; d++)
         all.loop[d] = d;
-    put(e, "\nstatic _Bool stage_%d(void *context, int64_t begin,\n"
-           "                      int64_t end, int worker)\n"
-           "{\n    void *const *memory = context;\n"
-           "    (void)worker;\n", n);
     put_pointers(e);
     int rows = 0;
     for (int k = 0; k < e->s->n_loads; k++)
@@ -326,25 +322,61 @@ static void put_stage(emitter *e, int n)
     put(e, "    return 1;\n}\n");
 }
 
+typedef struct {
+    int from, length;           /* of its text */
+} kernel;
+
+static int put_kernel(emitter *e, kernel *k, int count)
+{
+    const int begin = e->length;
+    put(e, "\nstatic _Bool kernel_%d(void *context, int64_t begin,\n"
+           "                      int64_t end, int worker)\n", count);
+    k[count].from = e->length;
+    put_text(e, "{\n    void *const *memory = context;\n");
+    put_body(e);
+    k[count].length = e->length - k[count].from;
+    int same = 0;
+    while (!td_failed() && same < count
+           && (k[same].length != k[count].length
+               || memcmp(e->text + k[same].from, e->text
+                         + k[count].from, (size_t)k[same].length) != 0))
+        same++;
+    if (same < count)
+        e->length = begin;
+    return same;
+}
+static void put_table(emitter *e, const int *of)
+{
+    put(e, "\n_Bool (*const treadle_stages[])(void *, int64_t, "
+           "int64_t, int) = {\n");
+    for (int n = 0; n < e->l->n_stages; n++)
+        if (e->l->stage[n].kind <= TD_FOLD)
+            put(e, "    [%d] = kernel_%d,\n", n, of[n]);
+    put(e, "    [%d] = 0\n};\n", e->l->n_stages);
+}
+
 char *td_emit_c(const td_lowered *l, int *room)
 {
     emitter e = { .l = l };
+    const size_t stages = (size_t)l->n_stages + 1;
+    kernel *k = td_alloc_array(stages, sizeof *k);
+    int *of = td_alloc_array(stages, sizeof *of), count = 0;
     void *locale = td_locale_begin();
     put_text(&e, td_primitives_text);
     put_text(&e, folds_text);
     put_rows(&e);
-    for (int n = 0; n < l->n_stages; n++) {
+    for (int n = 0; k && of && n < l->n_stages; n++) {
         e.s = &l->stage[n];
-        if (e.s->kind == TD_FORMULA || e.s->kind == TD_FOLD)
-            put_stage(&e, n);
+        if (e.s->kind > TD_FOLD)
+            continue;
+        of[n] = put_kernel(&e, k, count);
+        count += of[n] == count;
     }
-    put(&e, "\n_Bool (*const treadle_stages[])(void *, int64_t, "
-            "int64_t, int) = {\n");
-    for (int n = 0; n < l->n_stages; n++)
-        if (l->stage[n].kind <= TD_FOLD)
-            put(&e, "    [%d] = stage_%d,\n", n, n);
-    put(&e, "    [%d] = 0\n};\n", l->n_stages);
+    if (of != NULL)
+        put_table(&e, of);
     td_locale_end(locale);
+    td_free(k, stages * sizeof *k);
+    td_free(of, stages * sizeof *of);
     *room = e.room;
     return e.text;
 }

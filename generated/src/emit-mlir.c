@@ -7,7 +7,7 @@
 #include "emit.h"
 #include "formula.h"
 
-enum { LANES = 16, ROWS = 6 };
+enum { LANES = 16 };
 
 /* mlir: struct writer */
 typedef struct {
@@ -19,6 +19,7 @@ typedef struct {
     int64_t from, upto;     /* of that dimension */
     int load[TD_LOADS + 1]; /* names of what was loaded */
     const td_op *row;       /* whose formula is being written */
+    bool products;          /* are written, and not called */
 } writer;
 
 /* mlir: functions that name values */
@@ -554,180 +555,98 @@ static void write_loops(writer *w)
     }
 }
 
-/* mlir: struct mlir_block */
-typedef struct {
-    const td_product *g;        /* sizes and strides; no addresses */
-    int n, a, c;                /* stage; values with memory */
-    int64_t offset_a, offset_b;
-    int rows, lanes;            /* of this block */
-    int64_t row, row_end, column, column_end;
-    word of, vector, packed, from_a, to;    /* types */
-} mlir_block;
-
 /* mlir: functions that write products */
-static word panel_type(td_dtype type, int64_t count)
-{
-    word t;
-    snprintf(t.text, sizeof t.text, "memref<%" PRId64 "x%s>", count,
-             element(type, true));
-    return t;
-}
-
-static void write_packing(writer *w, const mlir_block *b, int from,
-                          word memory)
-{
-    const bool rows = b->g->csb == 1;
-    const char *k = rows ? "%i1" : "%i2", *j = rows ? "%i2" : "%i1";
-    put(&w->to, "  affine.for %%i0 = %" PRId64 " to %" PRId64 " step %d"
-        " {\n    affine.for %%i1 = 0 to %" PRId64 " {\n"
-        "      affine.for %%i2 = 0 to %" PRId64 " {\n", b->column,
-        b->column_end, b->lanes, rows ? b->g->k : b->lanes,
-        rows ? b->lanes : b->g->k);
-    put(&w->to, "        %%%d = affine.load %%m%d[%s * %" PRId64
-        " + %%i0 * %" PRId64 " + %s * %" PRId64 " + %" PRId64 "] : %s"
-        "\n", w->names, from, k, b->g->rsb, b->g->csb, j, b->g->csb,
-        b->offset_b, memory.text);
-    put(&w->to, "        affine.store %%%d, %%s%d[%%i0 * %" PRId64
-        " + %s * %d + %s] : %s\n      }\n    }\n  }\n", w->names++,
-        b->n, b->g->k, k, b->lanes, j, b->packed.text);
-}
-static void write_inner(writer *w, const mlir_block *b, int sums)
-{
-    const char *v = b->vector.text;
-    w->depth = 3;
-    const int y = name(w, "affine.vector_load %%s%d[%%i0 * %" PRId64
-        " + %%i2 * %d] : %s, %s", b->n, b->g->k, b->lanes,
-        b->packed.text, v);
-    int x[ROWS];
-    for (int r = 0; r < b->rows; r++) {
-        x[r] = name(w, "affine.load %%m%d[%%i1 * %" PRId64 " + %%i2 * %"
-            PRId64 " + %" PRId64 "] : %s", b->a, b->g->rsa, b->g->csa,
-            b->offset_a + r * b->g->rsa, b->from_a.text);
-        x[r] = name(w, "vector.broadcast %%%d : %s to %s", x[r],
-                    b->of.text, v);
-        x[r] = name(w, "vector.fma %%%d, %%%d, %%%d : %s", x[r], y,
-                    sums + r, v);
-    }
-    put(&w->to, "        affine.yield ");
-    for (int r = 0; r < b->rows; r++)
-        put(&w->to, "%s%%%d", r > 0 ? ", " : "", x[r]);
-    for (int r = 0; r < b->rows; r++)
-        put(&w->to, "%s%s", r > 0 ? ", " : " : ", v);
-    put(&w->to, "\n      }\n");
-}
-static void write_block(writer *w, const mlir_block *b)
-{
-    const char *v = b->vector.text;
-    put(&w->to, "  affine.for %%i0 = %" PRId64 " to %" PRId64 " step %d"
-        " {\n    affine.for %%i1 = %" PRId64 " to %" PRId64 " step %d"
-        " {\n", b->column, b->column_end, b->lanes, b->row, b->row_end,
-        b->rows);
-    w->depth = 2;
-    const int zero = name(w, "arith.constant dense<0.0> : %s", v);
-    const int after = w->names++, sums = w->names;
-    w->names += b->rows;
-    put(&w->to, "      %%%d:%d = affine.for %%i2 = 0 to %" PRId64
-        " iter_args(", after, b->rows, b->g->k);
-    for (int r = 0; r < b->rows; r++)
-        put(&w->to, "%s%%%d = %%%d", r > 0 ? ", " : "", sums + r, zero);
-    put(&w->to, ") -> (");
-    for (int r = 0; r < b->rows; r++)
-        put(&w->to, "%s%s", r > 0 ? ", " : "", v);
-    put(&w->to, ") {\n");
-    write_inner(w, b, sums);
-    for (int r = 0; r < b->rows; r++)
-        put(&w->to, "      affine.vector_store %%%d#%d, %%m%d[%%i1 * %"
-            PRId64 " + %%i0 + %" PRId64 "] : %s, %s\n", after, r, b->c,
-            b->g->n, r * b->g->n, b->to.text, v);
-    put(&w->to, "    }\n  }\n");
-    w->depth = 0;
-}
-static void write_product(writer *w, int n)
+static void write_product(writer *w)
 {
     const td_ir_step *step = &w->l->program->step[w->s->step];
     const td_placed *a = &w->l->value[step->in[0].value];
-    const td_placed *y = &w->l->value[step->in[1].value];
-    const td_dtype type = a->like->dtype;
+    const td_placed *b = &w->l->value[step->in[1].value];
     const td_product g = td_product_of(w->l, step);
-    const int wide = 64 / (int)td_dtype_size(type);
-    mlir_block b = { .g = &g, .n = n, .a = a->root, .c = step->out[0],
-        .offset_a = a->like->offset, .offset_b = y->like->offset,
-        .of = type_word(element(type, true), 1),
-        .packed = panel_type(type, g.k * g.n),
-        .from_a = memory_type(w, a->root),
-        .to = memory_type(w, step->out[0]) };
-    for (int right = 0; right < 2; right++) {
-        b.column = right ? g.n - g.n % wide : 0;
-        b.column_end = right ? g.n : g.n - g.n % wide;
-        b.lanes = right ? (int)(g.n % wide) : wide;
-        b.vector = vector_word(b.of.text, b.lanes);
-        if (b.column < b.column_end)
-            write_packing(w, &b, y->root, memory_type(w, y->root));
-        for (int low = 0; low < 2 && b.column < b.column_end; low++) {
-            b.row = low ? g.m - g.m % ROWS : 0;
-            b.row_end = low ? g.m : g.m - g.m % ROWS;
-            b.rows = low ? (int)(g.m % ROWS) : ROWS;
-            if (b.row < b.row_end)
-                write_block(w, &b);
+    const int c = step->out[0];
+    const word of = type_word(element(a->like->dtype, true), 1);
+    const word to = memory_type(w, c);
+    const int64_t size[] = { g.m, g.n, g.k };
+    w->depth = 0;
+    w->lanes = 1;
+    for (int d = 0; d < 3; d++) {
+        if (d == 2) {
+            /* mlir: begin the element with zero */
+            const int zero = name(w, "arith.constant 0.0 : %s", of.text);
+            indent(w);
+            put(&w->to, "affine.store %%%d, %%m%d[%%i0 * %" PRId64 " + %%i1] : %s"
+                "\n", zero, c, g.ldc, to.text);
         }
+        indent(w);
+        put(&w->to, "affine.for %%i%d = 0 to %" PRId64 " {\n", d,
+            size[d]);
+        w->depth++;
     }
+    /* mlir: add one product to the element */
+    const int sum = name(w, "affine.load %%m%d[%%i0 * %" PRId64 " + %%i1] "
+                         ": %s", c, g.ldc, to.text);
+    const int x = name(w, "affine.load %%m%d[%%i0 * %" PRId64 " + %%i2 * %"
+        PRId64 " + %" PRId64 "] : %s", a->root, g.rsa, g.csa,
+        a->like->offset, memory_type(w, a->root).text);
+    const int y = name(w, "affine.load %%m%d[%%i2 * %" PRId64 " + %%i1 * %"
+        PRId64 " + %" PRId64 "] : %s", b->root, g.rsb, g.csb,
+        b->like->offset, memory_type(w, b->root).text);
+    const int more = two(w, "arith.addf", sum, two(w, "arith.mulf", x, y,
+                                                   of), of);
+    indent(w);
+    put(&w->to, "affine.store %%%d, %%m%d[%%i0 * %" PRId64 " + %%i1] : %s"
+        "\n", more, c, g.ldc, to.text);
+    for (int d = 0; d < 3; d++)
+        close_loop(w);
 }
 
 /* mlir: functions that write parts */
-static int part_end(const td_lowered *l, int first)
+static int part_end(const writer *w, int first)
 {
+    const td_lowered *l = w->l;
     int n = first;
-    while (n < l->n_stages && l->stage[n].kind != TD_CALL)
+    while (n < l->n_stages && l->stage[n].kind != TD_CALL
+           && (l->stage[n].kind != TD_PRODUCT || w->products))
         n++;
     return n;
 }
 
-static bool touches(const td_lowered *l, const td_stage *s, int v)
+static void mark_touched(const td_lowered *l, const td_stage *s,
+                         bool *used)
 {
     const td_ir_step *step = &l->program->step[s->step];
-    bool yes = s->out == v;
+    used[s->out] = true;
     for (int k = 0; k < s->n_loads; k++)
-        yes = yes || (s->load[k].value == v && l->value[v].stored);
+        if (l->value[s->load[k].value].stored)
+            used[s->load[k].value] = true;
     for (int i = 0; s->kind == TD_PRODUCT && i < step->n_in; i++)
-        yes = yes || l->value[step->in[i].value].root == v;
-    return yes;
+        used[l->value[step->in[i].value].root] = true;
 }
 typedef enum { AS_MLIR, AS_C, AS_CALL } list_form;
 
 static void write_list(writer *w, int first, int end, list_form form)
 {
+    const int values = w->l->program->n_values;
+    bool *used = td_alloc_array((size_t)values + 1, sizeof *used);
     int n = 0;
-    for (int v = 0; v < w->l->program->n_values; v++) {
-        bool used = false;
-        for (int k = first; k < end && !used; k++)
-            used = touches(w->l, &w->l->stage[k], v);
-        if (used && form == AS_MLIR)
-            put(&w->to, "%s%%m%d: %s", n++ ? ", " : "", v,
-                memory_type(w, v).text);
-        else if (used)
-            put(&w->to, form == AS_C ? "%svoid *m%d" : "%sm[%d]",
-                n++ ? ", " : "", v);
-    }
-    for (int k = first; k < end; k++) {
-        if (w->l->stage[k].kind != TD_PRODUCT)
+    for (int k = first; used && k < end; k++)
+        mark_touched(w->l, &w->l->stage[k], used);
+    for (int v = 0; used && v < values; v++) {
+        if (!used[v])
             continue;
-        /* mlir: write the argument for a panel */
-        const td_ir_step *step = &w->l->program->step[w->l->stage[k].step];
-        const td_product g = td_product_of(w->l, step);
-        const td_dtype type = w->l->value[step->out[0]].like->dtype;
+        put_text(&w->to, n++ ? ", " : "");
         if (form == AS_MLIR)
-            put(&w->to, ", %%s%d: %s", k, panel_type(type, g.k * g.n).text);
+            put(&w->to, "%%m%d: %s", v, memory_type(w, v).text);
         else
-            put(&w->to, form == AS_C ? ", void *s%d" : ", m[%d]",
-                form == AS_C ? k : w->l->program->n_values);
+            put(&w->to, form == AS_C ? "void *m%d" : "m[%d]", v);
     }
+    td_free(used, ((size_t)values + 1) * sizeof *used);
 }
 static void write_functions(writer *w)
 {
     const td_lowered *l = w->l;
     void *locale = td_locale_begin();
     for (int n = 0; n < l->n_stages; n++) {
-        const int end = part_end(l, n);
+        const int end = part_end(w, n);
         if (end == n)
             continue;
         put(&w->to, "func.func @part_%d(", n);
@@ -736,7 +655,7 @@ static void write_functions(writer *w)
         for (w->names = 0; n < end && !td_failed(); n++) {
             w->s = &l->stage[n];
             if (w->s->kind == TD_PRODUCT)
-                write_product(w, n);
+                write_product(w);
             else
                 write_loops(w);
         }
@@ -748,7 +667,7 @@ static void write_table(writer *w)
 {
     const td_lowered *l = w->l;
     for (int n = 0; n < l->n_stages; n++) {
-        const int end = part_end(l, n);
+        const int end = part_end(w, n);
         if (end == n)
             continue;
         put(&w->to, "void part_%d(", n);
@@ -762,24 +681,15 @@ static void write_table(writer *w)
     }
     put_text(&w->to, "_Bool (*const treadle_stages[])(void *, int64_t, "
              "int64_t, int) = {\n");
-    for (int n = 0; n < l->n_stages; n = part_end(l, n) + 1)
-        if (part_end(l, n) > n)
+    for (int n = 0; n < l->n_stages; n = part_end(w, n) + 1)
+        if (part_end(w, n) > n)
             put(&w->to, "    [%d] = stage_%d,\n", n, n);
     put(&w->to, "    [%d] = 0\n};\n", l->n_stages);
 }
 
 /* mlir: function td_emit_mlir */
-char *td_emit_mlir(const td_lowered *l, int *room)
+static char *emit(writer w, int *room)
 {
-    writer w = { .l = l };
-    write_functions(&w);
-    *room = w.to.room;
-    return w.to.text;
-}
-
-char *td_emit_mlir_and_table(const td_lowered *l, int *room)
-{
-    writer w = { .l = l };
     put_text(&w.to, "");
     write_functions(&w);
     w.to.length++;
@@ -787,4 +697,14 @@ char *td_emit_mlir_and_table(const td_lowered *l, int *room)
     write_table(&w);
     *room = w.to.room;
     return w.to.text;
+}
+
+char *td_emit_mlir(const td_lowered *l, int *room)
+{
+    return emit((writer){ .l = l }, room);
+}
+
+char *td_emit_mlir_loops(const td_lowered *l, int *room)
+{
+    return emit((writer){ .l = l, .products = true }, room);
 }

@@ -46,7 +46,9 @@ const char *td_error_operation(void)
 }
 void td_error_clear(void)
 {
-    td_self()->error = (td_error_record){ .code = TD_OK };
+    td_error_record *error = &td_self()->error;
+    if (error->code != TD_OK)
+        *error = (td_error_record){ .code = TD_OK };
 }
 
 /* memory: functions that carry the error */

@@ -190,9 +190,7 @@ static td_tensor *copy_borrowed(const borrowed *b)
     int64_t index[TD_MAX_RANK];
     for (int64_t i = 0; i < n; i++) {
         td_unravel(i, &b->shape, index);
-        int64_t from = 0;
-        for (int d = 0; d < b->shape.count; d++)
-            from += index[d] * b->strides.at[d];
+        const int64_t from = td_ravel(index, &b->shape, b->strides.at);
         char *to = (char *)td_at(x) + i * (int64_t)size;
         memcpy(to, b->data + from * (int64_t)size, size);
         *to = b->dtype == TD_BOOL ? *to != 0 : *to;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "fusion": edit that, not this file. */
 /* A program, with large operators taken apart. */
-#include <inttypes.h>
-#include <string.h>
 #include <treadle/treadle.h>
 #include "lower.h"
-#include "optimisers.h"
 
 /* fusion: functions that expand */
 static td_tensor *over(int op, td_tensor *x, int dim, bool keepdim)
@@ -17,21 +14,18 @@ static td_tensor *over(int op, td_tensor *x, int dim, bool keepdim)
     };
     return td_run1(&td_ops[op], 1, &in, op == TD_OP_sum ? 3 : 2, attr);
 }
-
-static td_tensor *log_probabilities(td_tensor *x, int dim)
-{
-    td_tensor *z = td_sub(x, over(TD_OP_amax, x, dim, true));
-    td_tensor *sum = over(TD_OP_sum, td_exp(z), dim, true);
-    return td_sub(z, td_log(sum));
-}
 static bool expand_linear(const td_ir_step *s, td_tensor **at)
 {
     td_tensor *x = at[s->in[0].value], *w = at[s->in[1].value];
-    if (x->rank != 2)
+    td_dims shape = td_shape_of(x);
+    td_tensor *rows = x->rank > 2 ? td_flatten(x, 0, -2) : x;
+    if (x->rank < 2 || rows == NULL || rows->storage != x->storage)
         return false;
-    td_tensor *y = td_matmul(x, td_t(w));
+    td_tensor *y = td_matmul(rows, td_t(w));
     if (s->in[2].kind == TD_TENSOR)
         y = td_add(y, at[s->in[2].value]);
+    shape.at[x->rank - 1] = w->shape[0];
+    y = x->rank > 2 ? td_reshape(y, shape) : y;
     return (at[s->out[0]] = y) != NULL;
 }
 static bool expand_mean(const td_ir_step *s, td_tensor **at)
@@ -58,55 +52,6 @@ static bool expand_sum_to_size(const td_ir_step *s, td_tensor **at)
             y = over(TD_OP_sum, y, d, true);
     return (at[s->out[0]] = td_reshape(y, size)) != NULL;
 }
-static bool expand_sgd(const td_ir_step *s, td_tensor **at)
-{
-    const td_value *a = s->attr;
-    const double rate = td_v_double(&a[0]), mu = td_v_double(&a[1]);
-    const double take = td_v_get_bool(&a[6]) ? 1
-                      : 1 - td_v_double(&a[2]);
-    const double decay = td_v_double(&a[3]);
-    td_tensor *p = at[s->in[0].value], *d = at[s->in[1].value];
-    if (td_v_get_bool(&a[5]))
-        d = td_neg(d);
-    if (decay != 0)
-        d = td_add(d, td_mul_scalar(p, td_float(decay)));
-    if (s->in[2].kind == TD_TENSOR) {
-        td_tensor *m = td_mul_scalar(at[s->in[2].value], td_float(mu));
-        m = td_add(m, take == 1 ? d : td_mul_scalar(d, td_float(take)));
-        d = !td_v_get_bool(&a[4]) ? m
-          : td_add(d, td_mul_scalar(m, td_float(mu)));
-        at[s->out[1]] = m;
-    }
-    at[s->out[0]] = td_sub(p, td_mul_scalar(d, td_float(rate)));
-    return at[s->out[0]] != NULL;
-}
-static bool expand_adaptive(const td_ir_step *s, td_tensor **at)
-{
-    td_value in[6];
-    td_tensor *out[6] = { NULL };
-    int n = 0;
-    for (int i = 0; i < s->n_in; i++)
-        in[i] = td_v_optional(s->in[i].kind == TD_TENSOR
-                              ? at[s->in[i].value] : NULL);
-    if (!td_step_parts(s->op, in, s->n_in, s->attr, out))
-        return false;
-    for (int i = 0; i < 6; i++)
-        if (out[i])
-            at[s->out[n++]] = out[i];
-    return true;
-}
-static bool expand_soft(const td_ir_step *s, td_tensor **at)
-{
-    td_tensor *x = at[s->in[0].value];
-    if (s->attr[1].kind != TD_NONE || td_numel(x) == 0 || x->rank == 0
-        || !td_dtype_is_floating(x->dtype))
-        return false;
-    td_tensor *y = log_probabilities(x,
-                                (int)td_v_get_int(&s->attr[0], 0));
-    if (s->op == &td_ops[TD_OP_softmax])
-        y = td_exp(y);
-    return (at[s->out[0]] = y) != NULL;
-}
 
 /* fusion: function expand_step */
 static bool expand_step(const td_ir_step *s, td_tensor **at)
@@ -115,12 +60,6 @@ static bool expand_step(const td_ir_step *s, td_tensor **at)
     case TD_OP_linear: return expand_linear(s, at);
     case TD_OP_mean: return expand_mean(s, at);
     case TD_OP_sum_to_size: return expand_sum_to_size(s, at);
-    case TD_OP_softmax:
-    case TD_OP_log_softmax: return expand_soft(s, at);
-    case TD_OP_sgd_step_: return expand_sgd(s, at);
-    case TD_OP_adam_step_:
-    case TD_OP_rmsprop_step_:
-    case TD_OP_adagrad_step_: return expand_adaptive(s, at);
     default: return false;
     }
 }
@@ -193,7 +132,7 @@ td_program *td_program_expand(const td_program *p)
         enter_values(p, at);
         for (int s = 0; s < p->n_steps && !td_failed(); s++)
             if (!expand_step(&p->step[s], at) && !td_failed())
-                td_ir_replay(&p->step[s], at);
+                td_ir_replay(&p->step[s], at, 0);
         fresh = td_keep(leave_values(p, at));
     }
     td_scope_end();

@@ -68,9 +68,15 @@ void td_set_grad_enabled(bool on)
 /* python: function td_rescue */
 td_tensor *td_rescue(td_tensor *dying)
 {
+    const size_t from = offsetof(td_tensor, storage);
+    const size_t bytes = offsetof(td_tensor, companion) - from;
     td_tensor *x = td_tensor_alias(dying);
-    if (x != NULL)
-        x->requires_grad = dying->requires_grad;
+    if (x == NULL)
+        return NULL;
+    td_storage_release(x->storage);
+    memcpy((char *)x + from, (char *)dying + from, bytes);
+    memset((char *)dying + from, 0, bytes);
+    td_watch(x, NULL, 0);
     return x;
 }
 /* python: function td_sole_context */

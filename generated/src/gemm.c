@@ -385,53 +385,35 @@ static bool multiply_one(td_dtype dtype, const td_product *of)
     return td_parallel_for(of->m, WORK_GRAIN / (of->n * of->k + 1) + 1,
                            body, &copy);
 }
-/* products: function product_at */
-static td_product product_at(size_t size, const td_product *first,
-                             const td_batching *batch, int64_t index)
-{
-    int64_t a = 0, b = 0, c = 0;
-    for (int d = batch->rank - 1; d >= 0; d--) {
-        const int64_t at = index % batch->shape[d];
-        index /= batch->shape[d];
-        a += at * batch->a[d];
-        b += at * batch->b[d];
-        c += at * batch->c[d];
-    }
-    td_product here = *first;
-    here.a = (const char *)first->a + a * (int64_t)size;
-    here.b = (const char *)first->b + b * (int64_t)size;
-    here.c = (char *)first->c + c * (int64_t)size;
-    return here;
-}
 /* products: function td_gemm_batch */
 typedef struct {
-    td_dtype dtype;
     const td_product *first;
-    const td_batching *batch;
+    const td_space *batch;
 } batch_work;
 
 static bool multiply_some(void *context, int64_t begin, int64_t end,
                           int worker)
 {
     const batch_work *work = context;
+    td_product here = *work->first;
+    bool ok = true;
     (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        const td_product here = product_at(td_dtype_size(work->dtype),
-                                           work->first, work->batch, i);
-        if (!multiply_one(work->dtype, &here))
-            return false;
+    for (int64_t i = begin; ok && i < end; i++) {
+        here.c = td_space_place(work->batch, 0, i);
+        here.a = td_space_place(work->batch, 1, i);
+        here.b = td_space_place(work->batch, 2, i);
+        ok = multiply_one(work->batch->dtype[0], &here);
     }
-    return true;
+    return ok;
 }
-bool td_gemm_batch(td_dtype dtype, const td_product *first,
-                   const td_batching *batch)
+bool td_gemm_batch(const td_product *first, const td_space *batch)
 {
-    batch_work work = { dtype, first, batch };
+    batch_work work = { first, batch };
     const double each = (double)first->m * (double)first->n
                       * (double)(first->k + 1);
-    if (batch->count == 1 || each > WORK_GRAIN)
-        return multiply_some(&work, 0, batch->count, 0);
-    return td_parallel_for(batch->count,
+    if (batch->total == 1 || each > WORK_GRAIN)
+        return multiply_some(&work, 0, batch->total, 0);
+    return td_parallel_for(batch->total,
                            (int64_t)(WORK_GRAIN / (each + 1)) + 1,
                            multiply_some, &work);
 }

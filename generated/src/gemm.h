@@ -12,7 +12,7 @@
 #define TD_GEMM_H
 #include <stdbool.h>
 #include <stdint.h>
-#include <treadle/tensor.h>
+#include "space.h"
 /* matmul: struct td_product */
 /* c (m,n) = alpha a (m,k) b (k,n) + beta c.  Rows of c are contiguous,
    ldc apart; a and b have any strides, counted in elements, 0 included.
@@ -27,18 +27,11 @@ typedef struct {
     void *c;
     int64_t ldc;
 } td_product;
-/* products: struct td_batching */
-typedef struct {
-    int rank;
-    int64_t count, shape[TD_MAX_RANK];
-    /* strides */
-    int64_t a[TD_MAX_RANK], b[TD_MAX_RANK], c[TD_MAX_RANK];
-} td_batching;
 /* float32 and float64 */
 bool td_gemm(td_dtype dtype, const td_product *product);
-/* these and int64, int32, uint8 */
-bool td_gemm_batch(td_dtype dtype, const td_product *first,
-                   const td_batching *batch);
+/* One for each place of the space of c, a, b; also of int64, int32 and
+   uint8.  The pointers of `first` are not looked at. */
+bool td_gemm_batch(const td_product *first, const td_space *batch);
 /* products: prototypes of td_gemm_f32 and td_gemm_f64 */
 bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
                  const float *a, int64_t rsa, int64_t csa,

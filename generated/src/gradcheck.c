@@ -3,7 +3,7 @@
 /* Gradients against difference quotients. */
 #include <treadle/gradcheck.h>
 #include "memory.h"
-#include "tensor.h"
+#include "space.h"
 #include <math.h>
 
 enum { MAX_INPUTS = 16 };
@@ -21,12 +21,9 @@ typedef struct {
 /* gradcheck: function element_at */
 static double *element_at(const td_tensor *x, int64_t number)
 {
-    int64_t offset = x->offset;
-    for (int d = x->rank - 1; d >= 0; d--) {
-        offset += number % x->shape[d] * x->strides[d];
-        number /= x->shape[d];
-    }
-    return (double *)x->storage->data + offset;
+    td_space s;
+    td_space_begin(&s, x, TD_ALL_DIMS);
+    return td_space_place(&s, 0, number);
 }
 /* gradcheck: function nudge */
 static bool nudge(check *c, double *x, int64_t column)

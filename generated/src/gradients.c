@@ -38,17 +38,6 @@ static void bind(td_backward_pass *b, int operands, int wanted,
     value[BIND_Y] = saves & SAVES_OUTPUT(0)
                   ? td_v_tensor(td_saved_output(b, 0)) : td_v_none();
 }
-/* rules: function place_operand */
-static bool place_operand(td_frame *f, const td_value *value,
-                          const td_tensor *g)
-{
-    if (value->kind == TD_SCALAR) {
-        td_frame_scalar(f, value->as.scalar, g->dtype);
-        return true;
-    }
-    return td_frame_add(f, value->kind == TD_TENSOR ? value->as.tensor
-                                                    : g);
-}
 /* rules: function gradient_elsewhere */
 static bool gradient_elsewhere(const td_op *op, int i, int operands,
                                const td_value *value, td_tensor *out)
@@ -70,22 +59,26 @@ static td_tensor *run_gradient(td_backward_pass *b,
                                int operands, const td_value *value)
 {
     td_tensor *g = b->grad[0];
-    const td_dims shape = td_shape_of(g);
     td_loop *loop = TD_ISA_PICK(td_gradients)
                         ->loop[row->number][i][g->dtype];
-    td_tensor *out = td_tensor_new(shape, g->dtype, td_device_of(g));
+    td_tensor *out = td_tensor_new(td_shape_of(g), g->dtype,
+                                   td_device_of(g));
     const td_dtype as[] = { g->dtype, g->dtype, g->dtype, g->dtype,
                             g->dtype };
     td_frame f;
     if (out && !td_on_host(out))
         return gradient_elsewhere(b->node->op, i, operands, value, out)
              ? out : NULL;
-    bool ok = out && td_frame_begin(&f, td_op_name(b->node->op), &shape)
-           && td_frame_add(&f, out);
-    for (int k = BIND_G; ok && k <= BIND_Y; k++)
-        if (k != BIND_B || operands == 2)
-            ok = place_operand(&f, &value[k], g);
-    return ok && td_frame_run(&f, loop, as) ? out : NULL;
+    if (out == NULL)
+        return NULL;
+    td_space_begin(&f.space, out, TD_ALL_DIMS);
+    for (int k = BIND_G; k <= BIND_Y; k++)
+        if (value[k].kind == TD_SCALAR)
+            td_frame_scalar(&f, value[k].as.scalar, g->dtype);
+        else if (k != BIND_B || operands == 2)
+            td_space_add(&f.space, value[k].kind == TD_TENSOR
+                         ? value[k].as.tensor : g, TD_ALL_DIMS);
+    return td_frame_run(&f, loop, as) ? out : NULL;
 }
 /* rules: function formula_of */
 static td_formula formulas[TD_GRADIENT_COUNT + 1][2];
@@ -108,6 +101,15 @@ static const td_formula *formula_of(const td_gradient_row *row, int i)
     return &formulas[row->number][i];
 }
 /* rules: function evaluate_gradient */
+static void remember(td_tensor *grad, const td_value *saved)
+{
+    td_call flat = { .op = &td_ops[TD_OP_sign], .n_in = 1, .in = saved,
+                     .n_out = 1, .out = { grad } };
+    if (saved->kind == TD_TENSOR && td_requires_grad(saved->as.tensor)
+        && grad != NULL && !grad->requires_grad)
+        td_record_call(&flat);
+}
+
 static td_tensor *evaluate_gradient(td_backward_pass *b,
                                     const td_gradient_row *row, int i,
                                     const td_value *value)
@@ -118,8 +120,12 @@ static td_tensor *evaluate_gradient(td_backward_pass *b,
                                 .device = td_device_of(b->grad[0]) };
     if (!td_formula_run(formula_of(row, i), names, value, &result))
         return NULL;
-    return result.kind == TD_TENSOR ? result.as.tensor
-         : td_full(td_input_dims(b, i), result.as.scalar, like);
+    if (result.kind != TD_TENSOR)
+        return td_full(td_input_dims(b, i), result.as.scalar, like);
+    if (value[BIND_B].kind != TD_TENSOR)
+        remember(result.as.tensor, &value[
+            value[BIND_Y].kind == TD_TENSOR ? BIND_Y : BIND_A]);
+    return result.as.tensor;
 }
 /* rules: function elementwise_rule */
 static bool elementwise_rule(td_backward_pass *b, int operands)

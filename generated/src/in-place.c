@@ -6,6 +6,7 @@
 #include <treadle/elementwise.h>
 #include "autograd.h"
 #include "device.h"
+#include "elementwise.h"
 
 /* in-place: functions that know bases */
 td_tensor *td_base(const td_tensor *x)
@@ -14,7 +15,7 @@ td_tensor *td_base(const td_tensor *x)
                                                           : NULL;
 }
 
-void td_note_view(const td_call *call)
+void td_note_view(const td_call *call, bool recording)
 {
     td_tensor *x = call->in[0].as.tensor;
     for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++) {
@@ -25,8 +26,8 @@ void td_note_view(const td_call *call)
         if (call->op == &td_ops[TD_OP_detach])
             continue;
         y->untracked = x->untracked
-                    || (x->requires_grad && !td_grad_enabled());
-        if (td_grad_enabled()) {
+                    || (x->requires_grad && !recording);
+        if (recording) {
             y->base = td_retain(x->base ? x->base : x);
             y->seen = (unsigned)y->base->rebased;
         }
@@ -106,33 +107,32 @@ static bool overlaps(const td_tensor *x)
     return false;
 }
 
-static void add_through(td_dtype dtype, const td_tensor *x, int d,
-                        char *to, const char *from,
-                        const int64_t *steps)
+static int dimension_apart(const td_tensor *y)
 {
-    const int64_t bytes = (int64_t)td_dtype_size(dtype);
-    if (d == x->rank && dtype == TD_FLOAT64)
-        *(double *)to += *(const double *)from;
-    else if (d == x->rank)
-        *(float *)to += *(const float *)from;
-    else
-        for (int64_t i = 0; i < x->shape[d]; i++)
-            add_through(dtype, x, d + 1,
-                        to + i * x->strides[d] * bytes,
-                        from + i * steps[d] * bytes, steps);
+    int64_t least = INT64_MAX;
+    int apart = 0;
+    for (int d = 0; d < y->rank; d++) {
+        td_tensor rest = td_look(y);
+        td_drop_dim(&rest, d);
+        const int64_t cost = y->shape[d] < 2 ? INT64_MAX
+            : y->shape[d] + (overlaps(&rest) ? INT64_MAX / 2 : 0);
+        apart = cost < least ? d : apart;
+        least = cost < least ? cost : least;
+    }
+    return apart;
 }
 
-static bool add_overlapping(const td_call *call, td_tensor *y,
-                            const td_tensor *g)
+static bool add_through(td_tensor *y, td_tensor *g)
 {
-    if (!td_on_host(y))
-        return td_compute_elsewhere(call, NULL, y->dtype, false);
-    if (y->dtype != TD_FLOAT32 && y->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_UNSUPPORTED, "strided_view_backward",
-                       "%s gradients are not added",
-                       td_dtype_name(y->dtype));
-    add_through(y->dtype, y, 0, td_at(y), td_at(g), g->strides);
-    return true;
+    if (y == NULL || !overlaps(y))
+        return td_add_(y, g) != NULL;
+    const int d = dimension_apart(y);
+    for (int64_t i = 0; i < y->shape[d] && !td_failed(); i++) {
+        td_scope_begin();
+        add_through(td_select(y, d, i), td_select(g, d, i));
+        td_scope_end();
+    }
+    return !td_failed();
 }
 
 static bool same_shape(const td_call *call, const td_tensor *y,
@@ -159,21 +159,49 @@ bool strided_view_backward_kernel(td_call *call)
             ;
         else if (!overlaps(&y))
             td_copy_elements(&y, g);
-        else
-            add_overlapping(call, &y, g);
+        else if (!td_self()->symbolic)
+            add_through(td_tensor_alias(&y), g);
     }
     return td_return(call, td_scope_end_with(out));
 }
 
 /* in-place: rules of strided views */
-bool strided_view_rule(td_backward_pass *b)
+td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
+                       int n, const td_value *at)
 {
-    const td_dims shape = td_input_dims(b, 0);
-    const td_value in = td_v_tensor(b->grad[0]);
-    const td_value *at = td_attribute(b, 0);
-    const td_value attr[] = { td_v_ints(&shape), at[0], at[1], at[2] };
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view_backward],
-                            1, &in, 4, attr);
+    if (td_failed())
+        return NULL;
+    td_tensor whole = td_look(g);
+    whole.offset = 0;
+    whole.rank = shape.count;
+    memcpy(whole.shape, shape.at, sizeof whole.shape);
+    td_dims_strides(&shape, whole.strides);
+    const td_value looked = td_v_tensor(&whole), in = td_v_tensor(g);
+    td_call look = { .op = op, .n_in = 1, .in = &looked, .n_attr = n,
+                     .attr = at };
+    td_scope_begin();
+    if (op->kernel(&look)) {
+        td_dims size = td_shape_of(look.out[0]), stride = size;
+        memcpy(stride.at, look.out[0]->strides, sizeof stride.at);
+        const td_value attr[] = { td_v_ints(&shape), td_v_ints(&size),
+            td_v_ints(&stride), td_v_int(look.out[0]->offset) };
+        g = td_run1(&td_ops[TD_OP_strided_view_backward], 1, &in, 4,
+                    attr);
+    }
+    return td_scope_end_with(td_failed() ? NULL : g);
+}
+
+bool part_rule(td_backward_pass *b)
+{
+    const td_node *node = b->node;
+    td_tensor *sum = td_sum_so_far(b, 0);
+    const td_value whole = td_v_tensor(sum);
+    if (sum != NULL)
+        add_through(td_run1(node->op, 1, &whole, node->n_attr,
+                            node->attr), b->grad[0]);
+    else
+        b->grad_in[0] = td_put_back(node->op, b->grad[0],
+            td_input_dims(b, 0), node->n_attr, node->attr);
     return !td_failed();
 }
 
@@ -243,7 +271,7 @@ void td_follow_base(td_tensor *x)
     td_release(node);
 }
 
-bool td_record_change(td_call *call)
+static bool record_change(const td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_tensor *base = td_base(x) ? x->base : x;
@@ -266,6 +294,18 @@ bool td_record_change(td_call *call)
     if (base != x)
         td_follow_base(x);
     return !td_failed();
+}
+
+bool td_begin_change(td_call *call, td_plan *plan)
+{
+    return td_mute(call, plan) && td_may_change(call);
+}
+
+bool td_end_change(td_call *call, bool ok)
+{
+    td_unmute(call, ok);
+    return ok && (!td_dtype_is_floating(call->in[0].as.tensor->dtype)
+                  || record_change(call));
 }
 
 bool td_may_change(const td_call *call)
@@ -322,21 +362,21 @@ bool overwrite_rule(td_backward_pass *b)
 }
 
 /* in-place: functions that change by a copy */
-static const td_op *plain_form(const td_op *op)
+const td_op *td_plain_form(const td_op *op)
 {
-    static atomic_short found[TD_OP_COUNT + 1];
-    char name[64];
+    char name[64] = "";
     const size_t n = strlen(op->name);
-    short at = atomic_load(&found[op - td_ops]);
-    if (at == 0 && n < sizeof name) {
-        memcpy(name, op->name, n);
-        name[n - 1] = '\0';
-        const td_op *plain = op->name[n - 1] == '_' ? td_op_find(name)
-                                                    : NULL;
-        at = plain ? (short)(plain - td_ops + 1) : -1;
-        atomic_store(&found[op - td_ops], at);
-    }
-    return at > 0 ? &td_ops[at - 1] : NULL;
+    if (n < sizeof name && op->name[n - 1] == '_')
+        memcpy(name, op->name, n - 1);
+    return td_op_find(name);
+}
+
+bool td_wants_record(const td_call *call)
+{
+    bool any = false;
+    for (int i = 0; i < call->n_in; i++)
+        any |= td_any_requires_grad(&call->in[i]);
+    return any && td_grad_enabled();
 }
 
 static bool saves_first(const td_op *op, const td_call *call)
@@ -345,31 +385,11 @@ static bool saves_first(const td_op *op, const td_call *call)
         || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
 }
 
-static int category(td_dtype dtype)
-{
-    return dtype == TD_BOOL ? 0 : td_dtype_is_floating(dtype) ? 2 : 1;
-}
-
-static bool may_store(const char *op, td_tensor *x, td_tensor *y)
-{
-    char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
-    const td_dims have = td_shape_of(x), get = td_shape_of(y);
-    if (category(y->dtype) > category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, op, "the result is %s and "
-                       "cannot be stored in %s",
-                      td_dtype_name(y->dtype), td_dtype_name(x->dtype));
-    if (!td_dims_equal(&have, &get))
-        return td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s "
-                       "cannot hold the broadcast shape %s",
-                       td_shape_text(x, own), td_shape_text(y, other));
-    return true;
-}
-
 bool td_change_by_copy(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_value in[TD_MAX_PARAMETERS];
-    const td_op *op = plain_form(call->op);
+    const td_op *op = td_traits_of(call->op)->plain;
     const bool records = td_wants_record(call);
     if (op == NULL)
         return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
@@ -377,7 +397,6 @@ bool td_change_by_copy(td_call *call)
             "no_grad");
     if (records && !td_may_change(call))
         return false;
-    td_scope_begin();
     td_tensor *old = records && saves_first(op, call) ? td_clone(x)
                                                     : x;
     for (int i = 0; i < call->n_in; i++) {
@@ -387,15 +406,9 @@ bool td_change_by_copy(td_call *call)
     }
     td_call plain = { .op = op, .n_in = call->n_in, .in = in,
                       .n_attr = call->n_attr, .attr = call->attr };
-    if (old != NULL && td_run(&plain)
-        && may_store(td_op_name(call->op), x, plain.out[0]))
-        td_copy_(x, plain.out[0]);
-    td_scope_end();
+    td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
+    const td_dims shape = td_shape_of(y);
+    if (y && td_may_store(call->op->name, x, y->dtype, &shape))
+        td_copy_(x, y);
     return !td_failed() && td_return(call, td_share(x));
-}
-
-bool td_changes_unseen(const td_call *call)
-{
-    return !td_self()->grad_off && td_self()->muted == 0
-        && strchr(call->op->signature, '!') != NULL;
 }

@@ -6,194 +6,111 @@
 #include <treadle/indexing.h>
 #include <treadle/parallel.h>
 #include <treadle/reductions.h>
-#include "autograd.h"
+#include "rule.h"
 #include "device.h"
-
-/* indexing: functions that check places */
-static bool out_of_bounds(const char *op, int64_t at, int dim,
-                          int64_t size)
-{
-    return td_fail(TD_ERROR_INDEX, op, "index %lld is out of bounds "
-                  "for dimension %d with size %lld", (long long)at, dim,
-                   (long long)size);
-}
-
-static bool is_index(const char *op, const td_tensor *index)
-{
-    return td_dtype_is_integer(index->dtype)
-        || td_fail(TD_ERROR_INDEX, op, "an index must hold integers, "
-                   "not %s", td_dtype_name(index->dtype));
-}
-
-static bool dim_of(const td_call *call, int *dim)
-{
-    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
-                       call->in[0].as.tensor->rank, dim);
-}
-
-static td_tensor *home(td_tensor *index)
-{
-    td_tensor *i = td_contiguous(td_to(index, TD_INT64));
-    if (i == NULL || td_on_host(i) || td_self()->symbolic)
-        return i;
-    td_tensor *here = td_tensor_new(td_shape_of(i), TD_INT64,
-                                    (td_device){ TD_DEVICE_CPU, 0 });
-    return here && td_copy_elements(here, i) ? here : NULL;
-}
-
-/* indexing: function ravel_index_kernel */
-static bool ravel_one(const char *op, td_tensor *place,
-                      td_tensor *index, int64_t size, int dim,
-                      bool wrap)
-{
-    const td_tensor *i = home(td_expand(index, td_shape_of(place)));
-    const int64_t n = td_numel(place);
-    if (td_failed())
-        return false;
-    int64_t *to = td_at(place);
-    const int64_t *from = td_at(i);
-    for (int64_t j = 0; j < n; j++) {
-        const int64_t at = from[j] + (wrap && from[j] < 0 ? size : 0);
-        if (at < 0 || at >= size)
-            return out_of_bounds(op, from[j], dim, size);
-        to[j] = to[j] * size + at;
-    }
-    return true;
-}
-
-static bool broadcast_indices(const td_call *call, td_dims *shape)
-{
-    td_tensor *const *at = call->in[1].as.tensors.at;
-    char text[TD_SHAPE_TEXT];
-    *shape = TD_RANK_0;
-    for (int k = 0; k < call->in[1].as.tensors.count; k++) {
-        td_tensor so_far = { .rank = shape->count };
-        memcpy(so_far.shape, shape->at, sizeof so_far.shape);
-        if (!is_index(call->op->name, at[k]))
-            return false;
-        if (td_broadcast_shapes(call->op->name, &so_far, at[k], shape))
-            continue;
-        td_error_clear();
-        return td_fail(TD_ERROR_INDEX, call->op->name, "index %d of "
-            "shape %s does not broadcast with those before it", k,
-            td_shape_text(at[k], text));
-    }
-    return true;
-}
-
-
-bool ravel_index_kernel(td_call *call)
-{
-    const td_tensor *x = call->in[0].as.tensor;
-    const int n = call->in[1].as.tensors.count;
-    const int64_t from = td_v_get_int(&call->attr[0], 0);
-    const int dim = (int)from;
-    const bool wrap = td_v_get_bool(&call->attr[1]);
-    td_dims shape;
-    if (from < 0 || from > x->rank - n)
-        return td_fail(TD_ERROR_INDEX, "ravel_index", "too many "
-           "indices: %d from dimension %d of rank %d", n, dim, x->rank);
-    if (!broadcast_indices(call, &shape))
-        return false;
-    td_scope_begin();
-    td_tensor *place = td_zeros(shape, (td_tensor_options){
-        .dtype = TD_INT64 });
-    for (int k = 0; k < n && !td_failed() && !td_self()->symbolic; k++)
-        ravel_one("index", place, call->in[1].as.tensors.at[k],
-                  x->shape[dim + k], dim + k, wrap);
-    if (place && n && !td_self()->symbolic)
-        place = td_sent(place,
-                        td_device_of(call->in[1].as.tensors.at[0]));
-    return td_return(call, td_scope_end_with(place));
-}
+#include "reductions.h"
 
 /* indexing: struct points */
-enum { READ, SET, ADD, MULTIPLY };
+enum { READ, SET, ADD, MULTIPLY, CHECK };
+
+typedef struct { int64_t size, x, y, at; } side;    /* elements */
 
 typedef struct {
-    int how;
+    const char *op;
+    int how, rank, dim, covers, cut;
+    bool wrap;                      /* -1 is the last */
     td_dtype dtype;
-    int64_t bytes;                  /* of an element */
-    char *x, *y;                    /* the tensor; the points, dense */
-    int64_t *at;                    /* [n] offsets in x, in elements */
-    int64_t n, step;                /* points; elements of y between */
-    int rank;
-    struct { int64_t size, x, y; } by[TD_MAX_RANK + 1];
-    int64_t columns;
+    char *x, *y;                    /* the tensor; the points */
+    const int64_t *index;
+    int64_t next;                   /* to the next coordinate */
+    td_dims size, step;             /* covered dimensions and strides */
+    side by[TD_MAX_RANK];           /* the dimensions of y */
 } points;
 
 /* indexing: functions that plan points */
-static void add_columns(points *p, int64_t size, int64_t x, int64_t y)
+static void add_side(points *p, int64_t size, int64_t x, int64_t y,
+                     int64_t at)
 {
-    const int last = p->rank - 1;
-    p->columns *= size;
+    side *last = p->rank > 0 ? &p->by[p->rank - 1] : NULL;
     if (size == 1)
         return;
-    if (last >= 0 && p->by[last].x == size * x
-        && p->by[last].y == size * y) {
-        p->by[last].size *= size;
-        p->by[last].x = x;
-        p->by[last].y = y;
-    } else {
-        p->by[p->rank].size = size;
-        p->by[p->rank].x = x;
-        p->by[p->rank++].y = y;
-    }
+    if (last != NULL && last->x == size * x && last->y == size * y
+        && last->at == size * at)
+        *last = (side){ last->size * size, x, y, at };
+    else
+        p->by[p->rank++] = (side){ size, x, y, at };
 }
 
-static void plan_columns(points *p, const td_tensor *x, int dim,
-                         int covers)
+static void plan_points(points *p, const td_tensor *x,
+                        const td_tensor *index, const td_tensor *y)
 {
-    int64_t inner = 1, y = 1;
-    for (int d = dim + covers; d < x->rank; d++)
-        inner *= x->shape[d];
-    for (int d = 0; d < dim; d++)
-        y *= x->shape[d];
-    p->step = inner;
-    p->columns = 1;
-    y *= p->n * inner;
-    for (int d = 0; d < x->rank; d++) {
-        if (d >= dim && d < dim + covers)
-            continue;
-        y = d == dim + covers ? inner : y;
-        y = x->shape[d] ? y / x->shape[d] : 0;
-        add_columns(p, x->shape[d], x->strides[d], y);
+    const bool each = p->covers == 0;
+    const int names = index->rank - (p->covers > 1);
+    p->size.count = p->step.count = p->covers += each;
+    p->next = index->strides[index->rank > 0 ? index->rank - 1 : 0];
+    for (int k = 0; k < p->covers; k++) {
+        p->size.at[k] = x->shape[p->dim + k];
+        p->step.at[k] = x->strides[p->dim + k];
+    }
+    for (int d = 0; d < y->rank; d++) {
+        const int i = each ? d : d - p->dim;
+        const int to = i < names || each ? d : d - names + p->covers;
+        const bool named = each || (i >= 0 && i < names);
+        const bool own = each ? d != p->dim : !named;
+        add_side(p, y->shape[d], own ? x->strides[to] : 0,
+                 y->strides[d], named ? index->strides[i] : 0);
     }
     if (p->rank == 0)
-        p->by[p->rank++].size = 1;
+        p->by[p->rank++] = (side){ 1, 0, 0, 0 };
 }
 
-static bool plan_points(points *p, const char *op, const td_tensor *x,
-                        const int64_t *place, int dim, int covers)
+/* indexing: function out_of_bounds */
+static bool out_of_bounds(const points *p, int k, const int64_t *index,
+                          int64_t step, int64_t n)
 {
-    int64_t size = 1;
-    for (int d = dim; d < dim + covers; d++)
-        size *= x->shape[d];
-    for (int64_t j = 0; j < p->n; j++) {
-        int64_t rest = place[j] + (place[j] < 0 ? size : 0);
-        if (rest < 0 || rest >= size)
-            return out_of_bounds(op, place[j], dim, size);
-        p->at[j] = 0;
-        for (int d = dim + covers - 1; d > dim; d--) {
-            p->at[j] += rest % x->shape[d] * x->strides[d];
-            rest /= x->shape[d];
+    const int64_t size = p->size.at[k], least = p->wrap ? -size : 0;
+    while (--n > 0 && *index >= least && *index < size)
+        index += step;
+    return td_fail(TD_ERROR_INDEX, p->op, "index %lld is out of bounds "
+                   "for dimension %d with size %lld", (long long)*index,
+                   p->dim + k, (long long)size);
+}
+
+/* indexing: functions that find points */
+enum { PIECE = 256 };
+
+static bool find_points(const points *p, int64_t at, const side *s,
+                        int64_t n, int64_t *offset)
+{
+    uint64_t outside = 0;
+    for (int64_t i = 0; i < n; i++)
+        offset[i] = i * s->x;
+    for (int k = 0; k < p->covers; k++) {
+        const int64_t *index = p->index + at + k * p->next;
+        const int64_t size = p->size.at[k], step = p->step.at[k];
+        const int64_t wrap = p->wrap ? size : 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t c = index[i * s->at];
+            c += c < 0 ? wrap : 0;
+            outside |= (uint64_t)c >= (uint64_t)size;
+            offset[i] += c * step;
         }
-        p->at[j] += covers ? rest * x->strides[dim] : 0;
+        if (outside)
+            return out_of_bounds(p, k, index, s->at, n);
     }
     return true;
 }
 
 /* indexing: functions that move points */
 #define MOVE(T, statement)                                            \
-    for (int64_t j = begin; j < end; j++) {                           \
-        T *a = (T *)p->x + x + p->at[j];                              \
-        T *b = (T *)p->y + y + j * p->step;                           \
-        for (int64_t i = 0; i < m; i++, a += w->x, b += w->y)         \
-            statement;                                                \
+    for (int64_t i = 0; i < n; i++) {                                 \
+        T *a = (T *)x + (offset != NULL ? offset[i] : i * in_x);      \
+        T *b = (T *)y + i * in_y;                                     \
+        statement;                                                    \
     }                                                                 \
     break;
 #define MOVE_BYTES(statement)                                         \
-    switch (p->bytes) {                                               \
+    switch (td_dtype_size(p->dtype)) {                                \
     case 1: MOVE(uint8_t, statement)                                  \
     case 2: MOVE(uint16_t, statement)                                 \
     case 4: MOVE(uint32_t, statement)                                 \
@@ -209,209 +126,256 @@ static bool plan_points(points *p, const char *op, const td_tensor *x,
     default: MOVE(bool, logic)                                        \
     }
 
-static void move_run(const points *p, int64_t x, int64_t y, int64_t m,
-                     int64_t begin, int64_t end)
+static void move_run(const points *p, char *x, char *y, const side *s,
+                     const int64_t *offset, int64_t n)
 {
-    const int last = p->rank - 1;
-    const struct { int64_t x, y; } step = { p->by[last].x,
-                                            p->by[last].y }, *w = &step;
+    const int64_t in_x = s->x, in_y = s->y;
+    const bool lines = offset == NULL && in_x == 1 && in_y == 1;
+    const size_t bytes = (size_t)n * td_dtype_size(p->dtype);
+    if (lines && p->how <= SET) {
+        memcpy(p->how == READ ? y : x, p->how == READ ? x : y, bytes);
+        return;
+    }
     switch (p->how) {
     case READ: MOVE_BYTES(*b = *a) break;
     case SET: MOVE_BYTES(*a = *b) break;
     case ADD: MOVE_TYPE(*a += *b, *a |= *b) break;
-    default: MOVE_TYPE(*a *= *b, *a &= *b) break;
+    case MULTIPLY: MOVE_TYPE(*a *= *b, *a &= *b) break;
     }
 }
 
-static void move_columns(const points *p, int64_t first, int64_t last,
-                         int64_t begin, int64_t end)
+static bool move_side(const points *p, const side *s, int64_t x,
+                      int64_t y, int64_t at)
 {
-    while (first < last) {
-        int64_t rest = first, x = 0, y = 0, m = 0;
-        for (int d = p->rank - 1; d >= 0; d--) {
-            const int64_t i = rest % p->by[d].size;
-            rest /= p->by[d].size;
-            x += i * p->by[d].x;
-            y += i * p->by[d].y;
-            m = d == p->rank - 1 ? p->by[d].size - i : m;
-        }
-        m = m < last - first ? m : last - first;
-        move_run(p, x, y, m, begin, end);
-        first += m;
+    const int64_t bytes = (int64_t)td_dtype_size(p->dtype);
+    const int64_t most = s->at == 0 ? s->size : PIECE;
+    int64_t offset[PIECE];
+    for (int64_t i = 0, n; i < s->size; i += n) {
+        n = s->size - i < most ? s->size - i : most;
+        if (!find_points(p, at + i * s->at, s, s->at ? n : 1, offset))
+            return false;
+        if (s->at == 0)
+            x += offset[0];
+        move_run(p, p->x + (x + i * s->x) * bytes,
+                 p->y + (y + i * s->y) * bytes, s,
+                 s->at ? offset : NULL, n);
     }
-}
-
-static bool read_some(void *context, int64_t begin, int64_t end,
-                      int worker)
-{
-    const points *p = context;
-    (void)worker;
-    move_columns(p, 0, p->columns, begin, end);
     return true;
 }
 
-static bool write_some(void *context, int64_t begin, int64_t end,
-                       int worker)
+static bool walk(const points *p, int d, int64_t x, int64_t y,
+                 int64_t at)
 {
-    const points *p = context;
-    (void)worker;
-    move_columns(p, begin, end, 0, p->n);
-    return true;
-}
-
-/* indexing: function move_points */
-/* Moves between x and y, dense in [outer, points, inner]. */
-static bool move_points(const char *op, td_tensor *x, td_tensor *index,
-                        td_tensor *y, int dim, int covers, int how)
-{
-    points p = { .how = how, .dtype = x->dtype, .n = td_numel(index),
-                 .bytes = (int64_t)td_dtype_size(x->dtype),
-                 .x = td_at(x), .y = td_at(y) };
-    const int64_t most = 32768;
-    if (how > SET && (x->dtype == TD_FLOAT16 || x->dtype == TD_BFLOAT16
-                      || x->dtype == TD_INT8 || x->dtype == TD_INT16))
-        return td_fail(TD_ERROR_UNSUPPORTED, op, "%s is for storage "
-                       "only", td_dtype_name(x->dtype));
-    p.at = td_alloc_array((size_t)p.n, sizeof *p.at);
-    bool ok = p.at != NULL
-        && plan_points(&p, op, x, td_at(index), dim, covers);
-    if (ok)
-        plan_columns(&p, x, dim, covers);
-    if (ok && how == READ)
-        ok = td_parallel_for(p.n, most / (p.columns + 1) + 1, read_some,
-                             &p);
-    else if (ok && p.n > 0)
-        ok = td_parallel_for(p.columns, most / p.n + 1, write_some, &p);
-    td_free(p.at, (size_t)p.n * sizeof *p.at);
+    const side *s = &p->by[d];
+    if (d == p->rank - 1)
+        return move_side(p, s, x, y, at);
+    bool ok = true;
+    for (int64_t i = 0; ok && i < s->size; i++)
+        ok = walk(p, d + 1, x + i * s->x, y + i * s->y, at + i * s->at);
     return ok;
 }
 
-/* indexing: functions that know the shape of points */
-typedef struct {
-    td_tensor *x, *index;
-    int dim, covers;
-    td_dims shape;              /* outer, that of index, inner */
-} place_list;
-
-static bool read_places(const td_call *call, place_list *l)
+static bool move_share(void *context, int64_t begin, int64_t end,
+                       int worker)
 {
-    td_tensor *x = l->x = call->in[0].as.tensor;
-    td_tensor *index = l->index = call->in[1].as.tensor;
-    const int64_t covers = td_v_get_int(&call->attr[1], 1);
+    points p = *(const points *)context;
+    side *s = &p.by[p.cut];
+    (void)worker;
+    s->size = end - begin;
+    return walk(&p, 0, begin * s->x, begin * s->y, begin * s->at);
+}
+
+static bool move_points(points *p)
+{
+    const int64_t grain = 32768;
+    int64_t total = 1;
+    p->cut = -1;
+    for (int d = 0; d < p->rank; d++) {
+        const side *s = &p->by[d];
+        total *= s->size;
+        if ((p->how == READ || s->x != 0)
+            && (p->cut < 0 || s->size > p->by[p->cut].size))
+            p->cut = d;
+    }
+    if (total == 0)
+        return true;
+    if (p->cut < 0)
+        return walk(p, 0, 0, 0, 0);
+    const int64_t n = p->by[p->cut].size;
+    return td_parallel_for(n, grain / (total / n) + 1, move_share, p);
+}
+
+static bool move_elsewhere(const points *p, const td_tensor *x,
+                           const td_tensor *y, const td_tensor *index)
+{
+    td_tensor look[] = { td_look(x), td_look(y), td_look(index) };
+    for (int k = 0; k < 3; k++) {
+        look[k].rank = p->rank;
+        for (int d = 0; d < p->rank; d++) {
+            const side *s = &p->by[d];
+            look[k].shape[d] = s->size;
+            look[k].strides[d] = k == 0 ? s->x : k == 1 ? s->y : s->at;
+        }
+    }
+    const bool reads = p->how == READ;
+    const td_value in[] = { td_v_tensor(&look[!reads]),
+                            td_v_tensor(&look[2]) };
+    const td_value attr[] = { td_v_int(p->how), td_v_bool(p->wrap),
+        td_v_int(p->next), td_v_ints(&p->size), td_v_ints(&p->step) };
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = 2, .in = in, .n_attr = 5, .attr = attr,
+                    .out = { &look[reads] } },
+        reads ? "index_points" : "put_points", x->dtype, false);
+}
+
+/* indexing: functions that check indices */
+static bool is_index(const char *op, const td_tensor *index)
+{
+    return td_dtype_is_integer(index->dtype)
+        || td_fail(TD_ERROR_INDEX, op, "an index must hold integers, "
+                   "not %s", td_dtype_name(index->dtype));
+}
+
+static bool dim_of(const td_call *call, int *dim)
+{
+    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+                       call->in[0].as.tensor->rank, dim);
+}
+
+/* A number counts as a vector of one. */
+static td_tensor as_line(const td_tensor *x)
+{
+    td_tensor line = td_look(x);
+    if (x->rank == 0)
+        line.shape[line.rank++] = line.strides[0] = 1;
+    return line;
+}
+
+static bool shape_of_each(const td_call *call, const td_tensor *x,
+                          int dim, td_dims *shape)
+{
+    td_tensor *index = call->in[1].as.tensor, line = as_line(index);
+    bool fits = line.rank == x->rank;
+    for (int d = 0; fits && d < x->rank; d++)
+        fits = d == dim || line.shape[d] <= x->shape[d];
+    *shape = td_shape_of(index);
+    if (fits || td_numel(index) == 0)
+        return true;
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, call->op->name, "index of shape "
+        "%s does not fit a tensor of shape %s along dimension %d",
+        td_shape_text(index, have), td_shape_text(x, want), dim);
+}
+
+static bool shape_of_slices(const td_call *call, const td_tensor *x,
+                            int dim, int64_t covers, td_dims *shape)
+{
+    const td_tensor *index = call->in[1].as.tensor;
+    const int names = index->rank - (covers > 1);
     const char *op = call->op->name;
-    if (!is_index(op, index) || !dim_of(call, &l->dim))
-        return false;
-    if (covers < 1 || covers > x->rank - l->dim)
+    if (covers < 1 || covers > x->rank - dim)
         return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d "
-            "on do not fit rank %d", (long long)covers, l->dim,
-            x->rank);
-    if (x->rank - covers + index->rank > TD_MAX_RANK)
+            "on do not fit rank %d", (long long)covers, dim, x->rank);
+    if (names < 0 || (covers > 1 && index->shape[names] != covers))
+        return td_fail(TD_ERROR_INDEX, op, "the last dimension of the "
+            "index must hold %lld coordinates", (long long)covers);
+    if (x->rank - covers + names > TD_MAX_RANK)
         return td_fail(TD_ERROR_RUNTIME, op, "the result would have "
             "%d dimensions, at most %d are possible",
-            x->rank - (int)covers + index->rank, TD_MAX_RANK);
-    l->covers = (int)covers;
-    l->shape = TD_RANK_0;
-    for (int d = 0; d < l->dim; d++)
-        l->shape.at[l->shape.count++] = x->shape[d];
-    for (int d = 0; d < index->rank; d++)
-        l->shape.at[l->shape.count++] = index->shape[d];
-    for (int d = l->dim + l->covers; d < x->rank; d++)
-        l->shape.at[l->shape.count++] = x->shape[d];
+            x->rank - (int)covers + names, TD_MAX_RANK);
+    *shape = TD_RANK_0;
+    for (int d = 0; d < dim; d++)
+        shape->at[shape->count++] = x->shape[d];
+    for (int d = 0; d < names; d++)
+        shape->at[shape->count++] = index->shape[d];
+    for (int d = dim + (int)covers; d < x->rank; d++)
+        shape->at[shape->count++] = x->shape[d];
     return true;
 }
 
-/* indexing: kernel index_points */
-static td_dims covered_as_one(const place_list *l)
+static bool shape_of_points(const td_call *call, const td_tensor *x,
+                            points *p, td_dims *shape)
 {
-    td_dims flat = { 0, { 0 } };
-    for (int d = 0; d < l->x->rank; d++)
-        if (d > l->dim && d < l->dim + l->covers)
-            flat.at[l->dim] *= l->x->shape[d];
-        else
-            flat.at[flat.count++] = l->x->shape[d];
-    return flat;
+    const int64_t covers = td_v_get_int(&call->attr[1], 1);
+    const td_tensor line = as_line(x);
+    *p = (points){ .op = call->op->name, .dtype = x->dtype,
+                   .covers = (int)covers,
+                   .wrap = td_v_get_bool(&call->attr[2]) };
+    return is_index(p->op, call->in[1].as.tensor)
+        && dim_of(call, &p->dim)
+        && (covers == 0 ? shape_of_each(call, &line, p->dim, shape)
+            : shape_of_slices(call, &line, p->dim, covers, shape));
 }
 
-static td_tensor *points_elsewhere(const place_list *l)
+/* indexing: kernel index_points */
+static td_tensor *brought(td_tensor *x, td_device device)
 {
-    td_tensor *x = td_reshape(l->x, covered_as_one(l));
-    td_tensor *i = td_reshape(home(l->index), TD_DIMS(-1));
-    const int64_t size = x ? x->shape[l->dim] : 0;
-    td_scope_begin();
-    i = td_scope_end_with(td_clone(i));
-    int64_t *at = i ? td_at(i) : NULL;
-    for (int64_t j = 0; i && j < td_numel(i); j++)
-        at[j] += at[j] < 0 ? size : 0;
-    i = i ? td_sent(i, td_device_of(l->x)) : NULL;
-    return td_reshape(td_index_select(x, l->dim, i), l->shape);
+    if (x == NULL || td_device_of(x).kind == device.kind)
+        return x;
+    td_tensor *y = td_tensor_new(td_shape_of(x), x->dtype, device);
+    return y && td_copy_elements(y, x) ? y : NULL;
+}
+
+static bool move(points *p, td_tensor *x, td_tensor *index,
+                 const td_tensor *y, int how)
+{
+    index = brought(td_to(index, TD_INT64), td_device_of(x));
+    if (td_failed() || td_self()->symbolic)
+        return !td_failed();
+    if (how != READ && index->storage == x->storage)
+        index = td_clone(index);
+    if (index == NULL)
+        return false;
+    const td_tensor line = as_line(x), at = as_line(index);
+    p->x = td_at(x), p->y = td_at(y), p->index = td_at(index);
+    p->how = how;
+    plan_points(p, &line, p->covers ? index : &at, y);
+    return td_on_host(x) ? move_points(p)
+                         : move_elsewhere(p, &line, y, index);
 }
 
 bool index_points_kernel(td_call *call)
 {
-    place_list l;
-    if (!read_places(call, &l))
+    points p;
+    td_dims shape;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!shape_of_points(call, x, &p, &shape))
         return false;
-    const bool elsewhere = !td_on_host(l.x) && !td_self()->symbolic;
     td_scope_begin();
-    td_tensor *y = elsewhere ? points_elsewhere(&l)
-        : td_tensor_new(l.shape, l.x->dtype, td_device_of(l.x));
-    td_tensor *index = elsewhere ? NULL : home(l.index);
-    if (!td_failed() && td_on_host(y))
-        move_points("index", l.x, index, y, l.dim, l.covers, READ);
+    td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
+    if (y != NULL)
+        move(&p, x, call->in[1].as.tensor, y, READ);
     return td_return(call, td_scope_end_with(y));
-}
-
-/* indexing: function put_elsewhere */
-static bool put_elsewhere(const place_list *l, td_tensor *source,
-                          int how)
-{
-    td_tensor *x = td_view(l->x, covered_as_one(l));
-    td_tensor *i = home(l->index);
-    td_dims flat = covered_as_one(l);
-    flat.at[l->dim] = i ? td_numel(i) : 0;
-    source = td_reshape(source, flat);
-    for (int64_t j = 0; !td_failed() && j < td_numel(i); j++) {
-        const int64_t at = ((int64_t *)td_at(i))[j];
-        td_tensor *to = td_select(x, l->dim, at);
-        td_tensor *from = td_select(source, l->dim, j);
-        if (how == ADD)
-            td_add_(to, from);
-        else if (how == MULTIPLY)
-            td_mul_(to, from);
-        else
-            td_copy_(to, from);
-    }
-    return !td_failed();
 }
 
 /* indexing: kernel put_points */
 static bool put(const td_call *call, td_tensor *x)
 {
-    place_list l;
-    if (!read_places(call, &l))
-        return false;
+    points p;
+    td_dims shape;
     td_tensor *source = call->in[2].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
+    const int64_t how = td_v_get_int(&call->attr[3], 0);
+    if (!shape_of_points(call, x, &p, &shape))
+        return false;
+    /* indexing: refuse what cannot be put */
     if (source->dtype != x->dtype)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the source "
-            "is %s, the destination %s", td_dtype_name(source->dtype),
-            td_dtype_name(x->dtype));
-    const int64_t asked = td_v_get_int(&call->attr[2], 0);
-    const int how = SET + (int)asked;
-    if (asked < 0 || asked > MULTIPLY - SET)
-        return td_fail(TD_ERROR_VALUE, call->op->name, "how must be 0, "
-                       "1 or 2, got %lld", (long long)asked);
-    l.x = x;
-    source = td_expand(source, l.shape);
+        return td_fail(TD_ERROR_RUNTIME, p.op, "the source is %s, the "
+                       "destination %s", td_dtype_name(source->dtype),
+                       td_dtype_name(x->dtype));
+    if (how < 0 || how > MULTIPLY - SET)
+        return td_fail(TD_ERROR_VALUE, p.op, "how must be 0, 1 or 2, got "
+                       "%lld", (long long)how);
+    if (how > 0 && !td_check_computes(call, x->dtype, false))
+        return false;
+    source = td_expand(brought(source, td_device_of(x)), shape);
     if (source && source->storage == x->storage)
         source = td_clone(source);
-    if (td_failed() || td_self()->symbolic)
-        return !td_failed();
-    if (!td_on_host(x))
-        return put_elsewhere(&l, source, how);
-    source = td_contiguous(source);
-    td_tensor *index = home(l.index);
-    return !td_failed() && move_points("index_put", x, index, source,
-                                       l.dim, l.covers, how);
+    points check = p;
+    return !td_failed()
+        && (x != call->in[0].as.tensor || !td_on_host(x)
+            || move(&check, x, index, source, CHECK))
+        && move(&p, x, index, source, SET + (int)how);
 }
 
 bool put_points_kernel(td_call *call)
@@ -437,26 +401,24 @@ bool put_points__kernel(td_call *call)
 
 /* indexing: functions in C for indexing */
 static td_tensor *run_points(int op, int n, const td_value *in, int dim,
-                             int covers, int how)
+                             int covers, bool wrap, int how)
 {
     const td_value attr[] = { td_v_int(dim), td_v_int(covers),
-                              td_v_int(how) };
-    return td_run1(&td_ops[op], n, in, n, attr);
+                              td_v_bool(wrap), td_v_int(how) };
+    return td_run1(&td_ops[op], n, in, n + 1, attr);
 }
 
-td_tensor *td_ravel_index(td_tensor *x, int n, td_tensor *const *index,
-                          int dim)
+static td_tensor *points_at(td_tensor *x, td_tensor *index, int dim,
+                            int covers, bool wrap)
 {
-    return td_run1(&td_ops[TD_OP_ravel_index], 2,
-        (td_value[]){ td_v_tensor(x), td_v_tensors(n, index) }, 2,
-        (td_value[]){ td_v_int(dim), td_v_bool(true) });
+    return run_points(TD_OP_index_points, 2, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index) }, dim, covers, wrap, 0);
 }
 
 td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
                            int covers)
 {
-    return run_points(TD_OP_index_points, 2, (td_value[]){
-        td_v_tensor(x), td_v_tensor(index) }, dim, covers, 0);
+    return points_at(x, index, dim, covers, true);
 }
 
 td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
@@ -465,13 +427,41 @@ td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
 {
     return run_points(TD_OP_put_points_, 3, (td_value[]){
         td_v_tensor(x), td_v_tensor(index), td_v_tensor(source) },
-        dim, covers, how);
+        dim, covers, true, how);
+}
+
+td_tensor *td_coordinates(int n, td_tensor *const *index)
+{
+    td_tensor *all[TD_MAX_RANK];
+    char text[TD_SHAPE_TEXT];
+    td_dims shape = TD_RANK_0;
+    for (int k = 0; k < n; k++) {
+        td_tensor so_far = { .rank = shape.count };
+        memcpy(so_far.shape, shape.at, sizeof so_far.shape);
+        if (td_broadcast_shapes("index", &so_far, index[k], &shape))
+            continue;
+        td_error_clear();
+        td_fail(TD_ERROR_INDEX, "index", "index %d of shape %s does "
+            "not broadcast with those before it", k,
+            td_shape_text(index[k], text));
+        return NULL;
+    }
+    for (int k = 0; k < n; k++)
+        all[k] = td_expand(index[k], shape);
+    return n == 1 ? index[0] : td_stack(all, n, shape.count);
 }
 
 td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index)
 {
     const td_value attr = td_v_int(dim);
     return td_run1(&td_ops[TD_OP_gather], 2, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
+}
+
+td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
+{
+    const td_value attr = td_v_int(dim);
+    return td_run1(&td_ops[TD_OP_index_select], 2, (td_value[]){
         td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
 }
 
@@ -491,12 +481,14 @@ td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
 /* indexing: rules of points */
 static td_tensor *put_into(td_tensor *x, td_tensor *index,
                            td_tensor *source, const td_value *at,
-                           int how)
+                           int how, bool here)
 {
     const td_value in[] = { td_v_tensor(x), td_v_tensor(index),
                             td_v_tensor(source) };
-    const td_value attr[] = { at[0], at[1], td_v_int(how - SET) };
-    return td_run1(&td_ops[TD_OP_put_points], 3, in, 3, attr);
+    const td_value attr[] = { at[0], at[1], at[2],
+                              td_v_int(how - SET) };
+    return td_run1(&td_ops[here ? TD_OP_put_points_
+                                : TD_OP_put_points], 3, in, 4, attr);
 }
 
 static td_tensor *zeros_as(td_dims shape, const td_tensor *g)
@@ -507,9 +499,12 @@ static td_tensor *zeros_as(td_dims shape, const td_tensor *g)
 
 bool index_points_rule(td_backward_pass *b)
 {
-    td_tensor *g = b->grad[0];
-    b->grad_in[0] = put_into(zeros_as(td_input_dims(b, 0), g),
-        td_saved_input(b, 1), g, td_attribute(b, 0), ADD);
+    td_tensor *g = b->grad[0], *sum = td_sum_so_far(b, 0);
+    td_tensor *y = put_into(
+        sum ? sum : zeros_as(td_input_dims(b, 0), g),
+        td_saved_input(b, 1), g, td_attribute(b, 0), ADD,
+        !b->create_graph);
+    b->grad_in[0] = sum ? NULL : y;
     return !td_failed();
 }
 
@@ -517,46 +512,18 @@ bool put_points_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *index = td_saved_input(b, 1);
     const td_value *at = td_attribute(b, 0);
-    const int how = SET + (int)td_v_get_int(&at[2], 0);
+    const int how = SET + (int)td_v_get_int(&at[3], 0);
     if (how == MULTIPLY)
         return td_fail(TD_ERROR_RUNTIME, "put_points", "a product at "
                        "places has no derivative here");
     if (td_needs(b, 0))
         b->grad_in[0] = how == ADD ? g
-            : put_into(g, index, zeros_as(TD_RANK_0, g), at, SET);
+            : put_into(g, index, zeros_as(TD_RANK_0, g), at, SET,
+                       false);
     if (td_needs(b, 2))
-        b->grad_in[2] = td_index_points(g, index,
-            (int)td_v_get_int(&at[0], 0), (int)td_v_get_int(&at[1], 1));
+        b->grad_in[2] = td_run1(&td_ops[TD_OP_index_points], 2,
+            (td_value[]){ td_v_tensor(g), td_v_tensor(index) }, 3, at);
     return !td_failed();
-}
-
-/* indexing: function places_along */
-/* Places of x that differ from where index stands only along dim. */
-static td_tensor *places_along(const char *op, td_tensor *x, int dim,
-                               td_tensor *index, bool whole)
-{
-    td_tensor *at[TD_MAX_RANK];
-    for (int d = 0; d < x->rank; d++)
-        if (index->rank != x->rank
-            || (whole && d != dim && index->shape[d] > x->shape[d])) {
-            char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
-            td_fail(TD_ERROR_RUNTIME, op, "index of shape %s does not "
-                "fit a tensor of shape %s along dimension %d",
-               td_shape_text(index, have), td_shape_text(x, want), dim);
-            return NULL;
-        }
-    for (int d = 0; d < x->rank; d++) {
-        td_dims line = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
-        line.at[d] = index->shape[d];
-        at[d] = d == dim ? index
-              : td_view(td_sent(td_arange(td_int(0),
-                    td_int(index->shape[d]), td_int(1),
-                    (td_tensor_options){ .dtype = TD_INT64 }),
-                    td_device_of(index)), line);
-    }
-    return td_failed() ? NULL : td_run1(&td_ops[TD_OP_ravel_index], 2,
-        (td_value[]){ td_v_tensor(x), td_v_tensors(x->rank, at) }, 2,
-        (td_value[]){ td_v_int(0), td_v_bool(false) });
 }
 
 /* indexing: composites along a dimension */
@@ -567,41 +534,23 @@ static td_tensor *as_vector(td_tensor *x)
 
 bool gather_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    int dim;
-    if (!dim_of(call, &dim) || !is_index("gather", index))
-        return false;
-    td_tensor *flat = as_vector(x), *at = as_vector(index), *y = NULL;
-    if (!td_failed() && td_numel(index) == 0)
-        y = td_reshape(td_slice(td_flatten(x, 0, -1), 0,
-            (td_opt_i64){ 0 }, (td_opt_i64){ true, 0 }, 1),
-            td_shape_of(index));
-    else if (!td_failed())
-        at = places_along("gather", flat, dim, at, true);
-    if (at != NULL && y == NULL)
-        y = td_reshape(td_index_points(flat, at, 0, flat->rank),
-                       td_shape_of(index));
-    return td_return(call, y);
+    return td_return(call, points_at(call->in[0].as.tensor,
+        call->in[1].as.tensor, (int)td_v_get_int(&call->attr[0], 0), 0,
+        false));
 }
 
 /* Writes into a copy of input, or into input if the operator's name
-   ends in an underscore.  `x` is input, or a view of it to write to. */
-static bool put_for(td_call *call, td_tensor *x, td_tensor *place,
-                    td_tensor *source, int dim, int covers, int how)
+   ends in an underscore. */
+static bool put_for(td_call *call, td_tensor *index, td_tensor *source,
+                    int dim, int covers, int how)
 {
-    td_tensor *input = call->in[0].as.tensor;
     const char *name = call->op->name;
     const bool here = name[strlen(name) - 1] == '_';
     const int op = here ? TD_OP_put_points_ : TD_OP_put_points;
-    td_tensor *y = td_failed() ? NULL : run_points(op, 3, (td_value[]){
-        td_v_tensor(x), td_v_tensor(place), td_v_tensor(source) },
-        dim, covers, how - SET);
-    if (here && y != NULL)
-        y = td_share(input);
-    else if (y != NULL)
-        y = td_reshape(y, td_shape_of(input));
-    return td_return(call, y);
+    return td_return(call, td_failed() ? NULL : run_points(op, 3,
+        (td_value[]){ call->in[0], td_v_tensor(index),
+                      td_v_tensor(source) }, dim, covers, false,
+        how - SET));
 }
 
 static td_tensor *corner(td_tensor *source, const td_tensor *index)
@@ -629,22 +578,19 @@ static bool scatter(td_call *call, int how)
     int dim;
     if (!dim_of(call, &dim) || !is_index("scatter", index))
         return false;
-    td_tensor *at = as_vector(index), *flat = as_vector(x), *source;
-    if (td_numel(index) == 0 && v->kind == TD_TENSOR)
-        source = td_slice(td_flatten(v->as.tensor, 0, -1), 0,
-                          (td_opt_i64)td_some(0),
-                          (td_opt_i64)td_some(0), 1);
+    td_tensor *source = v->as.tensor;
+    if (v->kind == TD_TENSOR && td_numel(index) == 0)
+        source = td_reshape(td_slice(td_flatten(source, 0, -1), 0,
+            (td_opt_i64)td_some(0), (td_opt_i64)td_some(0), 1),
+            td_shape_of(index));
     else if (v->kind == TD_TENSOR)
-        source = corner(as_vector(v->as.tensor), at);
+        source = corner(as_vector(source), as_vector(index));
     else
         source = td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
             .dtype = x->dtype, .device = td_device_of(x) });
-    td_tensor *place = td_numel(index) == 0 ? at
-        : places_along("scatter", flat, dim, at, true);
-    return td_numel(index) == 0
-        ? put_for(call, flat, td_reshape(at, TD_DIMS(0)),
-                  source, 0, flat->rank, SET)
-        : put_for(call, flat, place, source, 0, flat->rank, how);
+    if (index->rank == 0)
+        source = td_reshape(source, TD_RANK_0);
+    return put_for(call, index, source, dim, 0, how);
 }
 
 bool scatter_kernel(td_call *call)
@@ -665,57 +611,64 @@ bool scatter_add_kernel(td_call *call)
     return scatter(call, ADD);
 }
 
-static td_dims but_for(td_dims shape, int dim, const td_tensor *x)
-{
-    shape.at[dim] = x->shape[dim];
-    return shape;
-}
-
 bool take_along_dim_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
     td_tensor *index = call->in[1].as.tensor;
     int dim = 0;
-    td_dims both = TD_RANK_0;
     if (!is_index("take_along_dim", index))
         return false;
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
-    } else if (dim_of(call, &dim)) {
-        if (x->rank != index->rank)
-            td_fail(TD_ERROR_RUNTIME, "take_along_dim", "index has "
-                    "rank %d, the tensor %d", index->rank, x->rank);
-        td_tensor one = td_look(x), two = td_look(index);
-        one.shape[dim] = two.shape[dim] = 1;
-        if (!td_failed() && x->rank > 0
-          && td_broadcast_shapes("take_along_dim", &one, &two, &both)) {
-            x = td_expand(x, but_for(both, dim, x));
-            index = td_expand(index, but_for(both, dim, index));
-        }
+    } else if (dim_of(call, &dim) && x->rank == index->rank) {
+        td_dims both = td_shape_of(x);
+        for (int d = 0; d < x->rank; d++)
+            both.at[d] = d == dim ? -1 : x->shape[d] == 1
+                       ? index->shape[d] : x->shape[d];
+        x = td_expand(x, both);
+        index = td_expand(index, both);
     }
-    return td_return(call, td_failed() ? NULL
-        : td_gather(x, dim, index));
+    return td_return(call, td_gather(x, dim, index));
 }
 
 /* indexing: composites that write slices */
+static bool is_vector(const char *op, const td_tensor *index)
+{
+    return is_index(op, index)
+        && (index->rank < 2
+            || td_fail(TD_ERROR_INDEX, op, "argument 'index' must be a "
+                       "vector, got rank %d", index->rank));
+}
+
+bool index_select_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor, *y = NULL;
+    int dim;
+    if (!dim_of(call, &dim) || !is_vector("index_select", index))
+        return false;
+    if (x->rank == 0 && td_numel(index) != 1)
+        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
+                       "rank 0 has one position, got %lld",
+                       (long long)td_numel(index));
+    y = points_at(x, as_vector(index), dim, 1, false);
+    return td_return(call, x->rank > 0 ? y
+                           : td_reshape(y, TD_RANK_0));
+}
+
 static bool write_slices(td_call *call, td_tensor *index,
                          td_tensor *source, int how)
 {
     td_tensor *x = call->in[0].as.tensor;
     const char *op = call->op->name;
     int dim;
-    if (!dim_of(call, &dim) || !is_index(op, index))
+    if (!dim_of(call, &dim) || !is_vector(op, index))
         return false;
-    td_tensor *flat = as_vector(x), *at = as_vector(index);
-    td_dims expected = td_shape_of(flat);
-    if (at && at->rank > 1)
-        td_fail(TD_ERROR_INDEX, op, "argument 'index' must be a "
-                "vector, got rank %d", index->rank);
-    if (!td_failed())
-        expected.at[dim] = at->shape[0];
+    td_dims expected = x->rank > 0 ? td_shape_of(x) : TD_DIMS(1);
     td_tensor *s = as_vector(source);
     const td_dims have = td_shape_of(s);
+    expected.at[dim] = td_numel(index);
     if (s != NULL && source->rank > 0
         && !td_dims_equal(&have, &expected)) {
         char own[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
@@ -723,10 +676,7 @@ static bool write_slices(td_call *call, td_tensor *index,
                 "expected %s", td_shape_text(source, own),
                 td_dims_text(&expected, want));
     }
-    at = td_failed() ? NULL : td_run1(&td_ops[TD_OP_ravel_index], 2,
-        (td_value[]){ td_v_tensor(flat), td_v_tensors(1, &at) }, 2,
-        (td_value[]){ td_v_int(dim), td_v_bool(false) });
-    return put_for(call, flat, at, s, dim, 1, how);
+    return put_for(call, as_vector(index), s, dim, 1, how);
 }
 
 bool index_add_kernel(td_call *call)
@@ -744,6 +694,23 @@ bool index_copy_kernel(td_call *call)
                         call->in[2].as.tensor, SET);
 }
 
+/* The positions that index names, each of them once. */
+static td_tensor *each_once(const td_call *call, td_tensor *index)
+{
+    const td_tensor x = as_line(call->in[0].as.tensor);
+    int dim;
+    if (!is_vector(call->op->name, index) || !dim_of(call, &dim))
+        return NULL;
+    td_tensor *named = td_zeros(TD_DIMS(x.shape[dim]),
+        (td_tensor_options){ .dtype = TD_BOOL,
+                             .device = td_device_of(index) });
+    td_tensor *yes = td_full(TD_RANK_0, td_boolean(true),
+        (td_tensor_options){ .dtype = TD_BOOL });
+    run_points(TD_OP_put_points_, 3, (td_value[]){ td_v_tensor(named),
+        td_v_tensor(index), td_v_tensor(yes) }, 0, 1, false, 0);
+    return td_reshape(td_nonzero(named), TD_DIMS(-1));
+}
+
 bool index_fill_kernel(td_call *call)
 {
     td_tensor *x = call->in[0].as.tensor;
@@ -756,11 +723,8 @@ bool index_fill_kernel(td_call *call)
         : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
               .dtype = x->dtype, .device = td_device_of(x) });
     td_tensor *index = call->in[1].as.tensor;
-    if (value && td_requires_grad(value))
-        index = td_run1(&td_ops[TD_OP_unique], 1,
-            (td_value[]){ td_v_tensor(index) }, 4, (td_value[]){
-            td_v_bool(true), td_v_bool(false), td_v_bool(false),
-            td_v_none() });
+    if (value && value->requires_grad)
+        index = each_once(call, index);
     return index && write_slices(call, index, value, SET);
 }
 
@@ -780,19 +744,23 @@ static td_tensor *coordinates(td_tensor *mask)
     if (mask == NULL)
         return NULL;
     const int64_t n = count_points(mask);
+    const int last = mask->rank - 1;
+    const int64_t row = last < 0 ? 0 : mask->shape[last];
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
                               (td_tensor_options){ .dtype = TD_INT64 });
     const bool *on = td_at(mask);
-    int64_t *to = out ? td_at(out) : NULL;
-    for (int64_t i = 0; to && n > 0 && i < td_numel(mask); i++) {
-        int64_t rest = i;
-        if (!on[i])
-            continue;
-        for (int d = mask->rank - 1; d >= 0; d--) {
-            to[d] = rest % mask->shape[d];
-            rest /= mask->shape[d];
-        }
-        to += mask->rank;
+    int64_t *to = out ? td_at(out) : NULL, at[TD_MAX_RANK];
+    const int64_t rows = row > 0 ? td_numel(mask) / row : 0;
+    for (int64_t r = 0; to != NULL && r < rows; r++) {
+        int64_t rest = r;
+        for (int d = last - 1; d >= 0; rest /= mask->shape[d--])
+            at[d] = rest % mask->shape[d];
+        for (int64_t j = 0; j < row; j++)
+            if (*on++) {
+                memcpy(to, at, (size_t)last * sizeof *at);
+                to[last] = j;
+                to += mask->rank;
+            }
     }
     return out;
 }
@@ -805,13 +773,8 @@ bool nonzero_kernel(td_call *call)
         return td_fail(TD_ERROR_UNSUPPORTED, "nonzero", "the shape of "
                      "the result depends on values that a trace lacks");
     td_scope_begin();
-    td_tensor *mask = td_contiguous(td_to(x, TD_BOOL)), *here = mask;
-    if (mask && !td_on_host(mask)) {
-        here = td_tensor_new(td_shape_of(x), TD_BOOL,
-                             (td_device){ TD_DEVICE_CPU, 0 });
-        here = here && td_copy_elements(here, mask) ? here : NULL;
-    }
-    td_tensor *y = coordinates(here);
+    td_tensor *y = coordinates(brought(td_contiguous(td_to(x, TD_BOOL)),
+                                       (td_device){ 0 }));
     y = y ? td_sent(y, td_device_of(x)) : NULL;
     return td_return(call, td_scope_end_with(y));
 }
@@ -819,8 +782,8 @@ bool nonzero_kernel(td_call *call)
 /* indexing: composites of masks */
 static td_tensor *places_of(td_tensor *mask)
 {
-    return td_reshape(td_nonzero(td_reshape(mask, TD_DIMS(-1))),
-                      TD_DIMS(-1));
+    td_tensor *rows = td_nonzero(mask);
+    return mask && mask->rank == 1 ? td_select(rows, 1, 0) : rows;
 }
 
 static bool spread_mask(const char *op, td_tensor **x, td_tensor **mask)
@@ -841,7 +804,7 @@ bool masked_select_kernel(td_call *call)
     td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
     td_tensor *y = NULL;
     if (spread_mask("masked_select", &x, &mask))
-        y = td_index_points(x, places_of(mask), 0, x->rank);
+        y = points_at(x, places_of(mask), 0, x->rank, false);
     return td_return(call, y);
 }
 
@@ -851,7 +814,7 @@ bool masked_scatter_kernel(td_call *call)
     td_tensor *source = call->in[2].as.tensor, *at = NULL, *y = x;
     if (spread_mask(call->op->name, &y, &mask))
         at = places_of(mask);
-    const int64_t n = td_numel(at);
+    const int64_t n = at ? at->shape[0] : 0;
     if (at && td_numel(y) != td_numel(x))
         td_fail(TD_ERROR_RUNTIME, call->op->name, "the mask has more "
                 "elements than the tensor");
@@ -861,8 +824,7 @@ bool masked_scatter_kernel(td_call *call)
             (long long)td_numel(source));
     source = td_slice(td_reshape(source, TD_DIMS(-1)), 0,
         (td_opt_i64){ true, 0 }, (td_opt_i64){ true, n }, 1);
-    return put_for(call, as_vector(x), at, source, 0,
-                   x->rank ? x->rank : 1, SET);
+    return put_for(call, at, source, 0, y ? y->rank : 1, SET);
 }
 
 bool take_kernel(td_call *call)
@@ -889,12 +851,9 @@ bool embedding_kernel(td_call *call)
             "%lld is not one of %lld rows", (long long)pad,
             (long long)w->shape[0]);
     pad += pad < 0 ? w->shape[0] : 0;
-    td_tensor *at = td_run1(&td_ops[TD_OP_ravel_index], 2, (td_value[]){
-        td_v_tensor(w), td_v_tensors(1, &index) }, 2,
-        (td_value[]){ td_v_int(0), td_v_bool(false) });
-    td_tensor *y = td_index_points(w, at, 0, 1);
+    td_tensor *y = points_at(w, index, 0, 1, false);
     if (pads && y && y->requires_grad)
-        y = td_where(td_unsqueeze(td_eq_scalar(at, td_int(pad)), -1),
+        y = td_where(td_unsqueeze(td_eq_scalar(index, td_int(pad)), -1),
                      td_detach(y), y);
     return td_return(call, y);
 }

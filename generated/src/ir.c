@@ -119,21 +119,6 @@ td_program *td_program_new(void)
     return td_object_new(&program_class, sizeof(td_program));
 }
 
-/* tracing: function td_ir_mutated */
-unsigned td_ir_mutated(const td_op *op)
-{
-    td_signature s;
-    unsigned set = 0;
-    int input = 0;
-    if (strchr(op->signature, '!') == NULL
-        || !td_signature_parse(op->signature, &s))
-        return 0;
-    for (int i = 0; i < s.n_parameters; i++)
-        if (s.at[i].is_input)
-            set |= (unsigned)s.at[i].mutated << input++;
-    return set;
-}
-
 /* programs: functions that ask about programs */
 int td_program_outputs(const td_program *p) { return p->n_returned; }
 int td_program_steps(const td_program *p) { return p->n_steps; }
@@ -305,11 +290,12 @@ int64_t td_program_print(const td_program *p, char *buffer,
 }
 
 /* programs: function td_ir_replay */
-bool td_ir_replay(const td_ir_step *s, td_tensor **at)
+bool td_ir_replay(const td_ir_step *s, td_tensor **at,
+                  unsigned in_place)
 {
     td_value in[TD_MAX_PARAMETERS];
     td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
-    const unsigned mutated = td_ir_mutated(s->op);
+    const unsigned mutated = td_traits_of(s->op)->mutated;
     size_t bytes = 0;
     int listed = 0, n = 0;
     for (int i = 0; i < s->n_in; i++)
@@ -323,7 +309,8 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at)
         if (o->kind == TD_SCALAR)
             in[i].as.scalar = o->scalar;
         else if (o->kind == TD_TENSOR && mutated >> i & 1)
-            in[i].as.tensor = changed[n++] = td_clone(at[o->value]);
+            in[i].as.tensor = changed[n++] = in_place >> i & 1
+                ? at[o->value] : td_clone(at[o->value]);
         else if (o->kind == TD_TENSOR)
             in[i].as.tensor = at[o->value];
         else if (o->kind == TD_TENSORS) {
@@ -385,7 +372,7 @@ bool td_interpret(void *code, td_program *p, td_tensor *const *inputs,
               : p->value[v].origin != TD_IR_RESULT ? inputs[input++]
               : NULL;
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
-        td_ir_replay(&p->step[s], at);
+        td_ir_replay(&p->step[s], at, 0);
     hand_over_results(p, at, outputs);
     td_scope_end();
     td_no_grad_end();
@@ -650,7 +637,7 @@ static void verify_values(const td_program *p, td_tensor **at)
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
         if (operands_are_defined(&p->step[s], at, s)
             && results_are_new(&p->step[s], at, s)
-            && td_ir_replay(&p->step[s], at))
+            && td_ir_replay(&p->step[s], at, 0))
             verify_types(p, &p->step[s], at, s);
     for (int k = 0; k < p->n_outputs && !td_failed(); k++)
         if (at[p->output[k]] == NULL)

@@ -9,7 +9,7 @@
 #define TREADLE_SRC_IR_H
 #include <treadle/compile.h>
 #include "device.h"
-#include "registry.h"
+#include "call.h"
 
 #define TD_IR_VALUES 1000000
 
@@ -106,11 +106,12 @@ td_value td_ir_attribute(td_program *p, const td_value *value);
 void *td_ir_keep(td_program *p, size_t bytes);
 bool td_ir_grow(void *array, int count, int *room, size_t size);
 
-/* Runs one step on the tensors of its values, at[value]. */
-bool td_ir_replay(const td_ir_step *s, td_tensor **at);
+/* Runs one step on the tensors of its values, at[value].  What the
+   operator changes is copied before, but for the inputs `in_place`. */
+bool td_ir_replay(const td_ir_step *s, td_tensor **at,
+                  unsigned in_place);
 
 /* Which inputs an operator changes, as bits. */
-unsigned td_ir_mutated(const td_op *op);
 
 /* Runs it in one of these ways, between checks and gradients. */
 bool td_ir_run(td_run_program *run, void *code, td_program *p,

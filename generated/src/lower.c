@@ -4,6 +4,7 @@
 #include <string.h>
 #include <treadle/treadle.h>
 #include "lower.h"
+#include "space.h"
 
 /* fusion: functions that compare steps */
 static bool same_operand(const td_ir_operand *a, const td_ir_operand *b)
@@ -36,6 +37,11 @@ static bool same_attribute(const td_value *a, const td_value *b)
     default: return a->kind == TD_NONE;
     }
 }
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
 
 static void rename_operands(td_ir_step *step, const int *name)
 {
@@ -48,11 +54,11 @@ static void rename_operands(td_ir_step *step, const int *name)
     }
 }
 
-/* fusion: function td_simplify */
+/* fusion: function simplify */
 static bool same_step(const td_ir_step *a, const td_ir_step *b)
 {
     bool same = a->op == b->op && a->n_in == b->n_in
-             && td_ir_mutated(a->op) == 0;
+             && td_traits_of(a->op)->mutated == 0;
     for (int i = 0; same && i < a->n_in; i++)
         same = same_operand(&a->in[i], &b->in[i]);
     for (int i = 0; same && i < a->n_attr; i++)
@@ -60,25 +66,90 @@ static bool same_step(const td_ir_step *a, const td_ir_step *b)
     return same;
 }
 
-void td_simplify(td_program *p, int *name)
+static uint64_t hash_of_step(const td_ir_step *s)
 {
+    uint64_t h = (uint64_t)(s->op - td_ops);
+    for (int i = 0; i < s->n_in; i++) {
+        h = mix(h, (uint64_t)s->in[i].value);
+        for (int k = 0; k < s->in[i].count; k++)
+            h = mix(h, (uint64_t)s->in[i].values[k]);
+    }
+    for (int i = 0; i < s->n_attr; i++)
+        if (s->attr[i].kind == TD_SCALAR)
+            h = mix(h, (uint64_t)s->attr[i].as.scalar.as.i);
+    return h;
+}
+
+/* The first step like step s, which is s itself if there is none. */
+static int first_like(const td_program *p, int s, int *table,
+                      uint64_t slots)
+{
+    uint64_t at = hash_of_step(&p->step[s]) % slots;
+    while (table[at] > 0
+           && !same_step(&p->step[table[at] - 1], &p->step[s]))
+        at = (at + 1) % slots;
+    if (table[at] == 0)
+        table[at] = s + 1;
+    return table[at] - 1;
+}
+static bool is_copy(const td_lowered *l, const td_ir_step *s)
+{
+    if (s->op != &td_ops[TD_OP_clone])
+        return false;
+    const td_placed *x = &l->value[s->in[0].value];
+    const td_tensor *y = l->value[s->out[0]].like;
+    return x->kind >= TD_FORMULA
+        && memcmp(x->like->strides, y->strides,
+                  (size_t)y->rank * sizeof *y->strides) == 0;
+}
+
+static void skip_copies(const td_lowered *l, td_ir_step *step)
+{
+    for (int i = 0; i < step->n_in; i++) {
+        td_ir_operand *o = &step->in[i];
+        const int made = o->kind == TD_TENSOR ? l->value[o->value].step
+                                              : -1;
+        if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
+            && l->program->step[made].op == &td_ops[TD_OP_clone])
+            o->value = l->program->step[made].in[0].value;
+    }
+}
+
+static void rename_steps(td_lowered *l, int *name, int *table,
+                         uint64_t slots)
+{
+    td_program *p = l->program;
     for (int v = 0; v < p->n_values; v++)
         name[v] = v;
     for (int s = 0; s < p->n_steps; s++) {
         td_ir_step *step = &p->step[s];
         rename_operands(step, name);
-        for (int e = 0; e < s; e++)
-            if (same_step(&p->step[e], step)) {
-                for (int k = 0; k < step->n_out; k++)
-                    name[step->out[k]] = p->step[e].out[k];
-                break;
-            }
+        skip_copies(l, step);
+        const int e = first_like(p, s, table, slots);
+        for (int k = 0; k < step->n_out; k++)
+            name[step->out[k]] = is_copy(l, step) ? step->in[0].value
+                                                  : p->step[e].out[k];
     }
-    for (int k = 0; k < p->n_outputs; k++)
-        p->output[k] = name[p->output[k]];
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].update >= 0)
-            p->value[v].update = name[p->value[v].update];
+}
+static void simplify(td_lowered *l)
+{
+    td_program *p = l->program;
+    const uint64_t slots = 2 * (uint64_t)p->n_steps + 1;
+    const size_t values = (size_t)p->n_values + 1;
+    int *table = td_alloc_array(slots, sizeof *table);
+    int *name = td_alloc_array(values, sizeof *name);
+    if (table != NULL && name != NULL) {
+        rename_steps(l, name, table, slots);
+        for (int k = 0; k < p->n_outputs; k++)
+            p->output[k] = name[p->output[k]];
+        for (int v = 0; v < p->n_values; v++) {
+            l->value[v].root = name[l->value[v].root];
+            if (p->value[v].update >= 0)
+                p->value[v].update = name[p->value[v].update];
+        }
+    }
+    td_free(table, slots * sizeof *table);
+    td_free(name, values * sizeof *name);
 }
 
 /* fusion: table of the rows' texts */
@@ -125,7 +196,7 @@ static void add_use(td_lowered *l, int s, int v)
 static bool is_live(const td_lowered *l, int s)
 {
     const td_ir_step *step = &l->program->step[s];
-    bool live = step->op == &td_ops[TD_OP_check_labels];
+    bool live = false;
     for (int k = 0; k < step->n_out; k++)
         live = live || l->value[step->out[k]].uses > 0;
     return live;
@@ -193,6 +264,16 @@ static void decide(td_lowered *l)
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
             store(l, p->value[v].update);
+}
+static void call_plain_folds(td_lowered *l)
+{
+    for (int s = 0; s < l->program->n_steps; s++) {
+        const td_ir_step *step = &l->program->step[s];
+        td_placed *out = &l->value[step->out[0]];
+        if (out->kind == TD_FOLD && l->value[l->value[
+                step->in[0].value].root].stored)
+            out->kind = TD_CALL;
+    }
 }
 static void limit_formulas(td_lowered *l)
 {
@@ -271,10 +352,10 @@ static td_step_kind kind_of_step(const td_lowered *l,
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
         ? l->value[s->in[0].value].like : NULL;
     const int op = (int)(s->op - td_ops);
-    if (s->n_out > 1 || td_ir_mutated(s->op) || !is_plain(y))
+    if (s->n_out > 1 || td_traits_of(s->op)->mutated
+        || !is_plain(y))
         return TD_CALL;
-    if (x != NULL && x->storage == y->storage
-        && op != TD_OP_check_labels)
+    if (x != NULL && x->storage == y->storage)
         return TD_VIEW;
     if (op == TD_OP_zeros_like || op == TD_OP_ones_like
         || op == TD_OP_zeros || op == TD_OP_ones)
@@ -368,54 +449,24 @@ static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
     }
 }
 
-/* fusion: functions that collapse */
-static bool moves_evenly(const td_stage *s, int d)
+/* fusion: function collapse_dims */
+/* The dimensions of the bits, collapsed, behind those there are. */
+static void collapse_dims(td_stage *s, unsigned dims)
 {
-    for (int k = 0; k <= s->n_loads; k++)
-        if (s->load[k].flat[d]
-            != s->load[k].flat[d + 1] * s->size[d + 1])
-            return false;
-    return true;
-}
-
-static void drop_dimension(td_stage *s, int d)
-{
-    for (int e = d; e + 1 < s->rank; e++) {
-        s->size[e] = s->size[e + 1];
-        for (int k = 0; k <= s->n_loads; k++)
-            s->load[k].flat[e] = s->load[k].flat[e + 1];
-    }
-    s->kept -= d < s->kept;
-    s->rank--;
-}
-
-static void add_dimension_of_one(td_stage *s)
-{
-    memmove(s->size + 1, s->size, sizeof s->size - sizeof s->size[0]);
-    s->size[0] = 1;
-    for (int k = 0; k <= s->n_loads; k++) {
-        int64_t *flat = s->load[k].flat;
-        memmove(flat + 1, flat, (TD_MAX_RANK - 1) * sizeof *flat);
-        flat[0] = 0;
-    }
-    s->rank++;
-    s->kept++;
-}
-
-
-/* fusion: function collapse_stage */
-static void collapse_stage(td_stage *s)
-{
-    for (int d = s->rank - 1; d >= 0; d--)
-        if (s->size[d] == 1)
-            drop_dimension(s, d);
-    for (int d = s->rank - 2; d >= 0; d--)
-        if (d + 1 != s->kept && moves_evenly(s, d)) {
-            s->size[d + 1] *= s->size[d];
-            drop_dimension(s, d);
+    td_dims shape = { 0 };
+    td_steps step[TD_LOADS + 1];
+    for (int d = 0; d < s->full_rank; d++)
+        if (dims >> d & 1) {
+            for (int k = 0; k <= s->n_loads; k++)
+                step[k][shape.count] = s->load[k].stride[d];
+            shape.at[shape.count++] = s->full[d];
         }
-    if (s->kept == 0)
-        add_dimension_of_one(s);
+    td_collapse(&shape, s->n_loads + 1, step);
+    for (int d = 0; d < shape.count; d++) {
+        for (int k = 0; k <= s->n_loads; k++)
+            s->load[k].flat[s->rank] = step[k][d];
+        s->size[s->rank++] = shape.at[d];
+    }
 }
 
 /* fusion: function folded_dimensions */
@@ -457,16 +508,10 @@ static void describe_loop(td_lowered *l, td_stage *s)
         from -= there;
         result->stride[d] = folds ? 0 : out->strides[from];
     }
-    for (int pass = 0; pass < 2; pass++)
-        for (int d = 0; d < space->rank; d++)
-            if ((int)(s->folded >> d & 1) == pass) {
-                s->size[s->rank] = space->shape[d];
-                for (int k = 0; k <= s->n_loads; k++)
-                    s->load[k].flat[s->rank] = s->load[k].stride[d];
-                s->rank++;
-                s->kept += pass == 0;
-            }
-    collapse_stage(s);
+    collapse_dims(s, ~s->folded);
+    s->kept = s->rank;
+    if (td_numel(space) != td_numel(out))
+        collapse_dims(s, s->folded);
 }
 
 /* arena: functions that find lifetimes */
@@ -474,43 +519,94 @@ static bool needs_place(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
     return x->stored && x->root == v && x->kind != TD_LEAF
-        && x->buffer < 0;
+        && x->kind != TD_CALL && x->buffer < 0;
 }
 
-static bool may_overwrite(const td_lowered *l, int old, int fresh)
+static bool loads_elsewhere(const td_stage *s, int old)
 {
-    const td_placed *a = &l->value[old], *b = &l->value[fresh];
-    const td_stage *s = &l->stage[b->first];
-    if (b->root != fresh || b->buffer >= 0 || !b->stored
-        || a->last > b->first || b->kind != TD_FORMULA
-        || a->like->dtype != b->like->dtype)
-        return false;
-    for (int n = b->first; n < l->n_stages; n++)
-        if (l->stage[n].kind == TD_CALL)    /* it may yet fail */
-            return false;
     for (int k = 0; k < s->n_loads; k++)
         if (s->load[k].value == old
             && memcmp(s->load[k].stride, s->load[s->n_loads].stride,
                       sizeof s->load[k].stride) != 0)
-            return false;
-    return true;
+            return true;
+    return false;
 }
-static void write_in_place(td_lowered *l, const td_stage *s)
+static bool is_training(const td_op *op)
 {
-    const int there = l->value[s->out].buffer;
+    return op == &td_ops[TD_OP_sgd_step_]
+        || op == &td_ops[TD_OP_adam_step_]
+        || op == &td_ops[TD_OP_rmsprop_step_]
+        || op == &td_ops[TD_OP_adagrad_step_];
+}
+
+static int changed_into(const td_lowered *l, const td_ir_step *s,
+                        int old)
+{
+    int n = 0, readers = 0, fresh = -1;
+    for (int i = 0; i < s->n_in; i++) {
+        const td_ir_operand *o = &s->in[i];
+        if (o->kind != TD_TENSOR)
+            continue;
+        readers += l->value[o->value].root == old;
+        if (td_traits_of(s->op)->mutated >> i & 1) {
+            fresh = o->value == old ? s->out[n] : fresh;
+            n++;
+        }
+    }
+    return readers == 1 ? fresh : -1;
+}
+static bool may_overwrite(const td_lowered *l, int old, int fresh,
+                          int fails)
+{
+    const td_placed *a = &l->value[old], *b = &l->value[fresh];
+    const td_stage *s = &l->stage[b->first];
+    if (b->root != fresh || b->buffer >= 0 || !b->stored
+        || a->last > b->first || b->first < fails
+        || a->like->dtype != b->like->dtype)
+        return false;
+    return s->kind == TD_FORMULA ? !loads_elsewhere(s, old)
+        : s->kind == TD_CALL
+          && is_training(l->program->step[s->step].op)
+          && changed_into(l, &l->program->step[s->step], old) == fresh;
+}
+static void write_in_place(td_lowered *l, int n)
+{
+    const td_stage *s = &l->stage[n];
+    td_placed *out = &l->value[s->out];
+    if (s->kind != TD_FORMULA
+        || (out->buffer >= 0 && out->buffer != s->out))
+        return;
     for (int k = 0; k < s->n_loads; k++) {
         td_placed *x = &l->value[s->load[k].value];
-        if (x->kind == TD_PRODUCT && x->uses == 1 && x->buffer < 0
-            && (there < 0 || there == s->out)
-            && x->like->dtype == l->value[s->out].like->dtype
-            && s->kind == TD_FORMULA && s->load[k].offset == 0
-            && memcmp(s->load[k].stride, s->load[s->n_loads].stride,
-                      sizeof s->load[k].stride) == 0
-            && td_numel(x->like) == td_numel(l->value[s->out].like)) {
+        if (x->kind >= TD_FORMULA && x->kind <= TD_PRODUCT
+            && x->last == n && x->buffer < 0 && s->load[k].offset == 0
+            && x->like->dtype == out->like->dtype
+            && !loads_elsewhere(s, s->load[k].value)
+            && td_numel(x->like) == td_numel(out->like)) {
             x->buffer = s->out;
-            l->value[s->out].first = x->first;
+            out->first = x->first;
             return;
         }
+    }
+}
+static void change_in_place(td_lowered *l, int n)
+{
+    const td_ir_step *step = &l->program->step[l->stage[n].step];
+    if (l->stage[n].kind != TD_CALL
+        || td_traits_of(step->op)->mutated == 0)
+        return;
+    for (int i = 0; i < step->n_in; i++) {
+        const int x = step->in[i].value;
+        td_placed *old = &l->value[x];
+        if (step->in[i].kind != TD_TENSOR || old->root != x
+            || old->kind == TD_LEAF || old->last != n
+            || old->buffer >= 0)
+            continue;
+        const int fresh = changed_into(l, step, x);
+        if (fresh < 0 || l->value[fresh].buffer >= 0)
+            continue;
+        l->value[fresh].buffer = x;
+        old->last = l->value[fresh].last;
     }
 }
 static void reads(td_lowered *l, int n, int v)
@@ -523,9 +619,12 @@ static void reads(td_lowered *l, int n, int v)
 static void find_lives(td_lowered *l)
 {
     const td_program *p = l->program;
+    int fails = -1;
     for (int n = 0; n < l->n_stages; n++) {
         const td_stage *s = &l->stage[n];
         const td_ir_step *step = &p->step[s->step];
+        if (s->kind == TD_CALL && !is_training(step->op))
+            fails = n;
         for (int k = 0; k < step->n_out; k++)
             l->value[step->out[k]].first = n, reads(l, n, step->out[k]);
         for (int k = 0; k < s->n_loads; k++)
@@ -540,28 +639,73 @@ static void find_lives(td_lowered *l)
     /* arena: let what leaves live to the end */
     for (int k = 0; k < p->n_outputs; k++)
         reads(l, l->n_stages, p->output[k]);
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].update >= 0 && may_overwrite(l, v,
-                                                     p->value[v].update))
-            l->value[p->value[v].update].buffer = v;
-        else if (p->value[v].update >= 0)
-            reads(l, l->n_stages, p->value[v].update);
+    for (int v = 0; v < p->n_values; v++) {
+        const int u = p->value[v].update;
+        if (u >= 0 && may_overwrite(l, v, u, fails))
+            l->value[u].buffer = v;
+        else if (u >= 0)
+            reads(l, l->n_stages, u);
+    }
     for (int k = 0; k < p->n_outputs; k++) {
         td_placed *x = &l->value[p->output[k]];
         if (x->root == p->output[k] && x->kind != TD_LEAF && x->buffer < 0)
             x->buffer = p->output[k];
     }
-    for (int n = 0; n < l->n_stages; n++)
-        write_in_place(l, &l->stage[n]);
+    for (int n = 0; n < l->n_stages; n++) {
+        change_in_place(l, n);
+        write_in_place(l, n);
+    }
+}
+static void announce(td_lowered *l)
+{
+    for (int v = l->program->n_values - 1; v >= 0; v--) {
+        td_placed *x = &l->value[v];
+        if (needs_place(l, v)) {
+            td_stage *s = &l->stage[x->first];
+            x->next_born = s->born;
+            s->born = v;
+        }
+        if (x->stored && x->kind != TD_LEAF && x->buffer < 0
+            && x->root == v && x->last < l->n_stages) {
+            td_stage *s = &l->stage[x->last];
+            x->next_dying = s->dying;
+            s->dying = v;
+        }
+    }
 }
 
 /* arena: function plan_memory */
-static bool meets(const td_placed *a, const td_placed *b)
-{
-    return a->place >= 0 && b->place >= 0
-        && a->first <= b->last && b->first <= a->last;
-}
+typedef struct {
+    int64_t from, bytes;
+} gap;
 
+static int64_t take(gap *g, int64_t bytes)
+{
+    while (g->bytes < bytes)
+        g++;
+    g->from += bytes;
+    g->bytes -= bytes;
+    return g->from - bytes;
+}
+static void give(gap *g, int *n, int64_t from, int64_t bytes)
+{
+    int i = 0;
+    while (g[i].from <= from)
+        i++;
+    if (g[i].from == from + bytes) {
+        g[i].from = from;
+        g[i].bytes += bytes;
+    } else {
+        memmove(g + i + 1, g + i, (size_t)(*n - i) * sizeof *g);
+        g[i] = (gap){ from, bytes };
+        ++*n;
+    }
+    if (i > 0 && g[i - 1].from + g[i - 1].bytes == g[i].from) {
+        g[i - 1].bytes += g[i].bytes;
+        --*n;
+        memmove(g + i, g + i + 1, (size_t)(*n - i) * sizeof *g);
+    }
+}
 static int64_t room_of(const td_placed *v)
 {
     return (v->like->storage->bytes + 63) / 64 * 64;
@@ -569,23 +713,26 @@ static int64_t room_of(const td_placed *v)
 
 static void plan_memory(td_lowered *l)
 {
-    for (int v = 0; v < l->program->n_values; v++) {
-        td_placed *x = &l->value[v];
-        if (!needs_place(l, v))
-            continue;
-        x->place = 0;
-        l->bytes_unplanned += room_of(x);
-        for (int u = 0; u < v; u++) {
-            const td_placed *y = &l->value[u];
-            if (meets(x, y) && x->place < y->place + room_of(y)
-                && y->place < x->place + room_of(x)) {
-                x->place = y->place + room_of(y);
-                u = -1;
-            }
+    const size_t room = (size_t)l->program->n_values + 2;
+    gap *gaps = td_alloc_array(room, sizeof *gaps);
+    int n = 1, v;
+    if (gaps == NULL)
+        return;
+    gaps[0].bytes = INT64_MAX;
+    for (int s = 0; s < l->n_stages; s++) {
+        for (v = l->stage[s].born; v >= 0; v = l->value[v].next_born) {
+            td_placed *x = &l->value[v];
+            x->place = take(gaps, room_of(x));
+            l->bytes_unplanned += room_of(x);
+            if (x->place + room_of(x) > l->bytes)
+                l->bytes = x->place + room_of(x);
         }
-        if (x->place + room_of(x) > l->bytes)
-            l->bytes = x->place + room_of(x);
+        for (v = l->stage[s].dying; v >= 0; v = l->value[v].next_dying)
+            if (l->value[v].place >= 0)
+                give(gaps, &n, l->value[v].place,
+                     room_of(&l->value[v]));
     }
+    td_free(gaps, room * sizeof *gaps);
 }
 
 /* arena: function classify */
@@ -627,10 +774,11 @@ static bool find_shapes(td_lowered *l)
             at[v] = td_tensor_new(p->value[v].shape, p->value[v].dtype,
                                   p->value[v].device);
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
-        td_ir_replay(&p->step[s], at);
+        td_ir_replay(&p->step[s], at, 0);
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         l->value[v] = (td_placed){ .step = -1, .root = v, .buffer = -1,
-            .place = -1, .like = td_retain(at[v]), .last = -1 };
+            .place = -1, .like = td_retain(at[v]), .last = -1,
+            .next_born = -1, .next_dying = -1 };
     td_scope_end();
     td_no_grad_end();
     self->symbolic = symbolic;
@@ -658,7 +806,8 @@ static void make_stages(td_lowered *l)
         if (!is_live(l, n) || kind == TD_VIEW || !l->value[v].stored)
             continue;
         td_stage *s = &l->stage[l->n_stages++];
-        *s = (td_stage){ .kind = kind, .step = n, .out = v };
+        *s = (td_stage){ .kind = kind, .step = n, .out = v,
+                         .born = -1, .dying = -1 };
         if (is_small(&l->value[v]))
             s->kind = TD_FORMULA;
         if (s->kind == TD_FORMULA || s->kind == TD_FOLD)
@@ -686,7 +835,6 @@ void td_lowered_free(td_lowered *l)
 td_lowered *td_lower(td_program *traced)
 {
     td_lowered *l = td_failed() ? NULL : td_alloc(sizeof *l);
-    int *name = NULL;
     if (l == NULL)
         return NULL;
     td_scope_barrier_begin();
@@ -695,25 +843,21 @@ td_lowered *td_lower(td_program *traced)
     if (l->program == NULL)
         goto done;
     const int n = l->program->n_values;
-    name = td_alloc_array((size_t)n + 1, sizeof *name);
     l->value = td_alloc_array((size_t)n + 1, sizeof *l->value);
     l->stage = td_alloc_array((size_t)l->program->n_steps + 1,
                               sizeof *l->stage);
-    if (!name || !l->value || !l->stage)
-        goto done;
-    td_simplify(l->program, name);
-    if (find_shapes(l) && is_on_host(l)) {
+    if (l->value && l->stage && find_shapes(l) && is_on_host(l)) {
+        simplify(l);
         count_uses(l);
         decide(l);
         limit_formulas(l);
+        call_plain_folds(l);
         make_stages(l);
         find_lives(l);
+        announce(l);
         plan_memory(l);
     }
 done:
-    if (name != NULL)
-        td_free(name, ((size_t)l->program->n_values + 1)
-                      * sizeof *name);
     if (!td_failed())
         return l;
     td_lowered_free(l);

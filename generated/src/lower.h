@@ -16,7 +16,7 @@ typedef enum {
     TD_NUMBER,      /* one number everywhere */
     TD_COUNT,       /* arange: computed from the index */
     TD_FORMULA,     /* elementwise: rows, where, conversions, copies */
-    TD_FOLD,        /* sum, amax, amin */
+    TD_FOLD,        /* sum, amax, amin of a formula */
     TD_PRODUCT,     /* a matrix product */
     TD_CALL         /* anything else: the operator itself is called */
 } td_step_kind;
@@ -30,6 +30,7 @@ typedef struct {
     int buffer;             /* of a root: whose memory it is, or -1 */
     int64_t place;          /* in the arena, or -1 */
     int first, last;        /* stages that write and read it */
+    int next_born, next_dying;      /* of the same stage, or -1 */
 } td_placed;
 
 /* fusion: struct td_stage */
@@ -39,7 +40,7 @@ typedef struct {
 typedef struct {
     int value;
     int64_t offset, stride[TD_MAX_RANK];    /* by the loop's dims */
-    int64_t flat[TD_MAX_RANK];              /* the same, collapsed */
+    int64_t flat[TD_MAX_RANK + 1];          /* the same, collapsed */
 } td_load;
 
 typedef struct {
@@ -49,9 +50,10 @@ typedef struct {
     int64_t full[TD_MAX_RANK];
     unsigned folded;        /* its folded dimensions, as bits */
     int rank, kept;         /* after: all, and those of the result */
-    int64_t size[TD_MAX_RANK];
+    int64_t size[TD_MAX_RANK + 1];
     int n_loads;
     td_load load[TD_LOADS + 1];             /* the last: the result */
+    int born, dying;        /* first of the values, or -1 */
 } td_stage;
 
 typedef struct {
@@ -73,7 +75,6 @@ typedef struct {
 } td_row;
 
 td_program *td_program_expand(const td_program *p);
-void td_simplify(td_program *p, int *name);
 td_lowered *td_lower(td_program *p);
 void td_lowered_free(td_lowered *l);
 

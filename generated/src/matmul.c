@@ -5,40 +5,29 @@
 #include "gemm.h"
 #include "registry.h"
 #include <treadle/matmul.h>
-/* products: struct matmul_operand */
-typedef struct {
-    int rank;
-    int64_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
-    const void *data;
-    const td_tensor *of;
-} matmul_operand;
-
-static matmul_operand operand_of(const td_tensor *x)
-{
-    matmul_operand operand = { .rank = x->rank, .data = td_at(x),
-                               .of = x };
-    memcpy(operand.shape, x->shape, sizeof operand.shape);
-    memcpy(operand.strides, x->strides, sizeof operand.strides);
-    return operand;
-}
-/* products: function turned */
-static matmul_operand turned(matmul_operand x)
-{
-    const int i = x.rank - 2, j = x.rank - 1;
-    const int64_t size = x.shape[i], stride = x.strides[i];
-    x.shape[i] = x.shape[j];
-    x.strides[i] = x.strides[j];
-    x.shape[j] = size;
-    x.strides[j] = stride;
-    return x;
-}
 /* products: struct matmul_plan */
 typedef struct {
     td_product first;
-    td_batching batch;
-    td_dims shape;
-    const td_tensor *a, *b;     /* where the numbers lie */
+    td_tensor a, b, c;          /* stacks of matrices */
+    td_space batch;             /* of c, a, b */
+    td_dims shape;              /* of the result */
 } matmul_plan;
+/* products: functions that describe factors */
+static void describe(td_tensor *y, const td_tensor *x, int missing)
+{
+    y->storage = x->storage;
+    y->dtype = x->dtype;
+    y->rank = x->rank > 1 ? x->rank : 2;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
+    if (x->rank > 1)
+        return;
+    y->shape[1 - missing] = x->shape[0];
+    y->strides[1 - missing] = x->strides[0];
+    y->shape[missing] = 1;
+    y->strides[missing] = 0;
+}
 /* products: function fail_shapes */
 static bool fail_shapes(const char *op, const td_tensor *a,
                         const td_tensor *b, const char *why)
@@ -63,123 +52,114 @@ static bool check_types(const char *op, const td_tensor *a,
                        td_dtype_name(a->dtype));
     return true;
 }
-/* products: function plan_matrices */
-static void plan_matrices(matmul_plan *plan, const matmul_operand *a,
-                          const matmul_operand *b)
+/* products: function product_of */
+static td_product product_of(const td_tensor *a, const td_tensor *b)
 {
-    td_product *of = &plan->first;
-    const int i = a->rank - 1, j = b->rank - 1;
-    plan->a = a->of;
-    plan->b = b->of;
-    *of = (td_product){ .m = 1, .n = 1, .k = a->shape[i], .alpha = 1,
-                        .a = a->data, .csa = a->strides[i],
-                        .b = b->data };
-    if (i > 0) {
-        of->m = a->shape[i - 1];
-        of->rsa = a->strides[i - 1];
-    }
-    of->rsb = b->strides[j > 0 ? j - 1 : 0];
-    if (j > 0) {
-        of->n = b->shape[j];
-        of->csb = b->strides[j];
-    }
-    of->ldc = of->n;
+    const int i = a->rank - 2, j = b->rank - 2;
+    return (td_product){
+        .m = a->shape[i], .k = a->shape[i + 1], .n = b->shape[j + 1],
+        .alpha = 1, .ldc = b->shape[j + 1],
+        .rsa = a->strides[i], .csa = a->strides[i + 1],
+        .rsb = b->strides[j], .csb = b->strides[j + 1] };
 }
-/* products: function plan_batch */
-static bool plan_batch(matmul_plan *plan, const matmul_operand *a,
-                       const matmul_operand *b)
+/* products: function plan_product */
+static bool plan_product(matmul_plan *plan, const td_tensor *x,
+                         const td_tensor *y)
 {
-    td_batching *batch = &plan->batch;
-    const int of_a = a->rank > 2 ? a->rank - 2 : 0;
-    const int of_b = b->rank > 2 ? b->rank - 2 : 0;
-    batch->rank = of_a > of_b ? of_a : of_b;
-    batch->count = 1;
-    int64_t stride = plan->first.m * plan->first.n;
-    for (int d = batch->rank - 1; d >= 0; d--) {
-        const int i = d - batch->rank + of_a;
-        const int j = d - batch->rank + of_b;
+    td_tensor *a = &plan->a, *b = &plan->b;
+    describe(a, x, 0);
+    describe(b, y, 1);
+    plan->first = product_of(a, b);
+    const int batch = (a->rank > b->rank ? a->rank : b->rank) - 2;
+    td_dims shape = { batch + 2, { 0 } }, *out = &plan->shape;
+    for (int d = 0; d < batch; d++) {
+        const int i = d - batch + a->rank - 2;
+        const int j = d - batch + b->rank - 2;
         const int64_t m = i < 0 ? 1 : a->shape[i];
         const int64_t n = j < 0 ? 1 : b->shape[j];
         if (m != n && m != 1 && n != 1)
             return false;
-        batch->shape[d] = m == 1 ? n : m;
-        batch->a[d] = m == 1 ? 0 : a->strides[i];
-        batch->b[d] = n == 1 ? 0 : b->strides[j];
-        batch->c[d] = stride;
-        stride *= batch->shape[d];
-        batch->count *= batch->shape[d];
+        shape.at[d] = m == 1 ? n : m;
     }
+    *out = shape;
+    /* products: give the result its rows and columns */
+    shape.at[batch] = plan->first.m;
+    shape.at[batch + 1] = plan->first.n;
+    plan->c.rank = shape.count;
+    plan->c.offset = 0;
+    memcpy(plan->c.shape, shape.at, sizeof shape.at);
+    td_dims_strides(&shape, plan->c.strides);
+    out->count = batch;
+    if (x->rank > 1)
+        out->at[out->count++] = plan->first.m;
+    if (y->rank > 1)
+        out->at[out->count++] = plan->first.n;
     return true;
 }
-/* products: function plan_shape */
-static void plan_shape(matmul_plan *plan, bool rows, bool columns)
+/* products: function plan_batch */
+static void plan_batch(matmul_plan *plan, const td_tensor *out)
 {
-    td_dims *shape = &plan->shape;
-    shape->count = plan->batch.rank;
-    memcpy(shape->at, plan->batch.shape, sizeof shape->at);
-    if (rows)
-        shape->at[shape->count++] = plan->first.m;
-    if (columns)
-        shape->at[shape->count++] = plan->first.n;
+    td_tensor *c = &plan->c, *const factors[] = { &plan->a, &plan->b };
+    c->storage = out->storage;
+    c->dtype = out->dtype;
+    td_space_begin(&plan->batch, c, (1u << (c->rank - 2)) - 1);
+    for (int k = 0; k < 2; k++)
+        td_space_add(&plan->batch, factors[k],
+                     (1u << (factors[k]->rank - 2)) - 1);
 }
 /* products: function fold_batch */
-static void fold_batch(matmul_plan *plan)
+static void fold_batch(td_product *of, td_space *batch)
 {
-    td_product *of = &plan->first;
-    td_batching *batch = &plan->batch;
-    while (batch->rank > 0) {
-        const int d = batch->rank - 1;
+    while (batch->shape.count > 0) {
+        const int d = batch->shape.count - 1;
+        const int64_t a = batch->stride[1][d];
+        const int64_t size = batch->shape.at[d];
         if (of->m == 1)
-            of->rsa = batch->a[d];
-        if (batch->b[d] != 0 || batch->a[d] != of->m * of->rsa)
+            of->rsa = a;
+        if (batch->stride[2][d] != 0 || a != of->m * of->rsa)
             return;
-        of->m *= batch->shape[d];
-        batch->count = batch->shape[d] ? batch->count / batch->shape[d]
-                                       : 1;
-        batch->rank = d;
+        of->m *= size;
+        batch->total = size ? batch->total / size : 1;
+        batch->shape.count = d;
     }
 }
 /* products: function multiply_elsewhere */
-static td_tensor stack_of(const td_batching *batch,
-                          const int64_t *steps, const td_tensor *of,
-                          int64_t rows, int64_t columns, int64_t down,
-                          int64_t along)
+static td_tensor stack_of(const td_space *batch, int k,
+                          const td_tensor *of)
 {
     td_tensor x = *of;
-    const int i = batch->rank, j = i + 1;
-    x.rank = i + 2;
-    memcpy(x.shape, batch->shape, sizeof x.shape);
-    memcpy(x.strides, steps, sizeof x.strides);
-    x.shape[i] = rows, x.shape[j] = columns;
-    x.strides[i] = down, x.strides[j] = along;
+    x.rank = batch->shape.count + 2;
+    memcpy(x.shape, batch->shape.at, sizeof x.shape);
+    memcpy(x.strides, batch->stride[k], sizeof x.strides);
+    for (int d = 1; d <= 2; d++) {
+        x.shape[x.rank - d] = of->shape[of->rank - d];
+        x.strides[x.rank - d] = of->strides[of->rank - d];
+    }
     return x;
 }
 
-static bool multiply_elsewhere(const matmul_plan *plan, td_tensor *out,
-                               double beta)
+static bool multiply_elsewhere(const matmul_plan *plan, double beta)
 {
-    const td_product *p = &plan->first;
-    const td_batching *t = &plan->batch;
-    td_tensor a = stack_of(t, t->a, plan->a, p->m, p->k,
-                           p->rsa, p->csa);
-    td_tensor b = stack_of(t, t->b, plan->b, p->k, p->n,
-                           p->rsb, p->csb);
-    td_tensor c = stack_of(t, t->c, out, p->m, p->n, p->ldc, 1);
+    const td_space *s = &plan->batch;
+    td_tensor c = stack_of(s, 0, &plan->c);
+    td_tensor a = stack_of(s, 1, &plan->a);
+    td_tensor b = stack_of(s, 2, &plan->b);
     const td_value in[] = { td_v_tensor(&a), td_v_tensor(&b) };
-    const td_value attr[] = { td_v_float(p->alpha), td_v_float(beta) };
+    const td_value attr[] = { td_v_float(plan->first.alpha),
+                              td_v_float(beta) };
     return td_compute_elsewhere(
         &(td_call){ .n_in = 2, .in = in, .n_attr = 2, .attr = attr,
-                    .out = { &c } }, "gemm", out->dtype, false);
+                    .out = { &c } }, "gemm", c.dtype, false);
 }
 /* products: function carry_out */
 static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
 {
+    plan_batch(plan, out);
     if (!td_on_host(out))
-        return multiply_elsewhere(plan, out, beta);
-    fold_batch(plan);
-    plan->first.c = td_at(out);
+        return multiply_elsewhere(plan, beta);
+    fold_batch(&plan->first, &plan->batch);
     plan->first.beta = beta;
-    return td_gemm_batch(out->dtype, &plan->first, &plan->batch);
+    return td_gemm_batch(&plan->first, &plan->batch);
 }
 /* products: kernel matmul */
 static bool matmul_like(td_call *call, const char *op)
@@ -190,17 +170,15 @@ static bool matmul_like(td_call *call, const char *op)
         return false;
     if (x->rank == 0 || y->rank == 0)
         return fail_shapes(op, x, y, "must have a dimension each");
-    const matmul_operand a = operand_of(x), b = operand_of(y);
-    if (a.shape[a.rank - 1] != b.shape[b.rank > 1 ? b.rank - 2 : 0])
+    if (x->shape[x->rank - 1]
+        != y->shape[y->rank > 1 ? y->rank - 2 : 0])
         return fail_shapes(op, x, y, "do not match: the columns of the "
                            "first must be as many as the rows of the "
                            "second");
     matmul_plan plan;
-    plan_matrices(&plan, &a, &b);
-    if (!plan_batch(&plan, &a, &b))
+    if (!plan_product(&plan, x, y))
         return fail_shapes(op, x, y, "do not broadcast in their batch "
                            "dimensions");
-    plan_shape(&plan, a.rank > 1, b.rank > 1);
     td_tensor *out = td_tensor_new(plan.shape, x->dtype,
                                    x->storage->device);
     return td_return(call, out) && carry_out(&plan, out, 0);
@@ -248,11 +226,13 @@ bool linear_kernel(td_call *call)
     if (bias && (bias->rank != 1 || bias->shape[0] != w->shape[0]))
         return fail_shapes("linear", w, bias, "do not match: expected a "
                            "weight of [out, in] and a bias of [out]");
-    const matmul_operand a = operand_of(x), b = turned(operand_of(w));
+    td_tensor turned = td_look(w);
+    for (int d = 0; d < 2; d++) {
+        turned.shape[d] = w->shape[1 - d];
+        turned.strides[d] = w->strides[1 - d];
+    }
     matmul_plan plan;
-    plan_matrices(&plan, &a, &b);
-    plan_batch(&plan, &a, &b);
-    plan_shape(&plan, a.rank > 1, true);
+    plan_product(&plan, x, &turned);
     td_tensor *out = td_tensor_new(plan.shape, x->dtype,
                                    x->storage->device);
     if (!out)
@@ -295,11 +275,8 @@ bool addmm_kernel(td_call *call)
         || (columns != 1 && columns != z->shape[1]))
         return fail_shapes("addmm", y, z, "make a product to whose shape "
                            "the first operand does not broadcast");
-    const matmul_operand a = operand_of(y), b = operand_of(z);
     matmul_plan plan;
-    plan_matrices(&plan, &a, &b);
-    plan_batch(&plan, &a, &b);
-    plan_shape(&plan, true, true);
+    plan_product(&plan, y, z);
     plan.first.alpha = alpha;
     td_tensor *out = td_tensor_new(plan.shape, x->dtype,
                                    x->storage->device);

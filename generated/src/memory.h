@@ -14,9 +14,40 @@
        td_storage_free(x, bytes); */
 #ifndef TREADLE_MEMORY_H
 #define TREADLE_MEMORY_H
+#include <stdatomic.h>
 #include <treadle/base.h>
 
 #define TD_ALIGNMENT 64
+
+/* memory: enumeration td_counter */
+typedef enum {
+    TD_COUNT_OTHERS,        /* live objects of no special kind */
+    TD_COUNT_TENSORS,
+    TD_COUNT_NODES,
+    TD_COUNT_BYTES,         /* of elements in use */
+    TD_COUNT_GRANTED,       /* allocations since the start */
+    TD_COUNT_ASKED,         /* of them from the system */
+    TD_COUNT_KEPT,          /* bytes of blocks for the next */
+    TD_COUNTS
+} td_counter;
+
+/* memory: struct td_account */
+typedef struct td_block { struct td_block *next; } td_block;
+
+enum {
+    TD_CLASSES = 440,           /* of any size_t that is granted */
+    TD_SMALL = 48,              /* classes up to 16 kilobytes */
+    TD_POCKET = 1 << 20         /* bytes a thread may keep */
+};
+
+typedef struct td_account {
+    struct td_account *next;            /* all there ever were */
+    atomic_bool taken;                  /* by a living thread */
+    _Atomic(int64_t) count[TD_COUNTS];  /* written by that thread */
+    int64_t most;                       /* gathered bytes at one time */
+    int64_t room;                       /* of the pocket; 0: none */
+    td_block *spare[TD_SMALL];          /* the pocket */
+} td_account;
 
 /* memory: prototypes of the allocator */
 void *td_alloc(size_t bytes);
@@ -27,4 +58,6 @@ void *td_storage_alloc(size_t bytes);
 void td_storage_free(void *data, size_t bytes);
 bool td_mul_size(int64_t a, int64_t b, int64_t *out);
 bool td_add_size(int64_t a, int64_t b, int64_t *out);
+void td_count(td_counter what, int64_t change);
+void td_count_bytes(int64_t change);
 #endif

@@ -88,6 +88,7 @@ static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
     td_scope_begin();
     x = td_contiguous(x);
     y = y ? td_contiguous(y) : x;
+    var = td_contiguous(var);
     bool ok = !td_failed();
     if (ok && td_numel(mean) > 0) {
         standardising s = {
@@ -127,6 +128,25 @@ bool standardise_kernel(td_call *call)
                          call->out[2], td_v_double(&call->attr[0]),
                          false);
 }
+bool standardise_backward_kernel(td_call *call)
+{
+    td_tensor *g = td_input(call, 0), *y = td_input(call, 1);
+    td_tensor *var = td_input(call, 2);
+    const td_dims a = td_shape_of(g), b = td_shape_of(y);
+    if (!td_check_computes(call, g->dtype, true))
+        return false;
+    if (g->rank != 3 || !td_dims_equal(&a, &b) || y->dtype != g->dtype
+        || var->dtype != g->dtype || td_numel(var) != g->shape[1])
+        return td_refuse(call, "expected two tensors of one shape "
+                         "[outer, channels, inner] and [channels]");
+    td_tensor *out = td_tensor_new(a, g->dtype, td_device_of(g));
+    if (!td_return(call, out))
+        return false;
+    if (!td_on_host(out))
+        return td_compute_elsewhere(call, NULL, g->dtype, false);
+    return walk_channels(g, y, out, var, var,
+                         td_v_double(&call->attr[0]), true);
+}
 
 /* normalisation: function standard */
 static const td_reduce_options per_channel = {
@@ -138,13 +158,9 @@ static td_tensor *plus(td_tensor *a, td_tensor *b)
 }
 
 /* normalisation: rule of standardise */
-static td_tensor *gradient_by_loop(td_tensor *g, td_tensor *y,
-                                   td_tensor *var, double eps)
+static bool at_home(const td_tensor *x)
 {
-    td_tensor *out = td_tensor_new(td_shape_of(g), g->dtype,
-                                   td_device_of(g));
-    return out && walk_channels(g, y, out, var, var, eps, true)
-         ? out : NULL;
+    return td_device_of(x).kind == TD_DEVICE_CPU;
 }
 
 bool standardise_rule(td_backward_pass *b)
@@ -155,8 +171,12 @@ bool standardise_rule(td_backward_pass *b)
     if (td_failed())
         return false;
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
-        && !td_self()->watched && td_on_host(g)) {
-        b->grad_in[0] = gradient_by_loop(g, y, var, eps);
+        && at_home(g)) {
+        const td_value in[] = { td_v_tensor(g), td_v_tensor(y),
+                                td_v_tensor(var) };
+        const td_value attr = td_v_float(eps);
+        b->grad_in[0] = td_run1(&td_ops[TD_OP_standardise_backward], 3,
+                                in, 1, &attr);
         return !td_failed();
     }
     /* normalisation: compose the gradient of operators */
@@ -185,8 +205,7 @@ static td_tensor *standard(td_tensor *x, double eps, td_tensor **mean,
     x = td_contiguous(x);
     if (td_failed())
         return NULL;
-    if (td_on_host(x) && !td_self()->watched
-        && (x->shape[0] == 1 || x->shape[2] >= SHORT)) {
+    if (at_home(x) && (x->shape[0] == 1 || x->shape[2] >= SHORT)) {
         const td_value in = td_v_tensor(x), attr = td_v_float(eps);
         td_call call = { .op = &td_ops[TD_OP_standardise], .n_in = 1,
                          .in = &in, .n_attr = 1, .attr = &attr };

@@ -5,13 +5,7 @@
 #include "memory.h"
 #include "runtime.h"
 
-/* memory: counting and listing objects */
-/* memory: function count_live */
-static void count_live(const td_class *class, int change)
-{
-    atomic_fetch_add_explicit(&td_process()->live[class->counted_as],
-                              change, memory_order_relaxed);
-}
+/* memory: listing objects */
 /* memory: functions that link and unlink */
 static void enter_scope(td_object *object, td_scope *scope)
 {
@@ -70,7 +64,7 @@ void *td_object_new_unscoped(const td_class *class, size_t bytes)
     object->class = class;
     object->bytes = bytes;
     atomic_init(&object->count, 1);
-    count_live(class, 1);
+    td_count(class->counted_as, 1);
     return object;
 }
 
@@ -130,7 +124,7 @@ static void bury(td_object *object)
         if (class->destroy != NULL)
             class->destroy(dead);
         td_free(dead, dead->bytes);
-        count_live(class, -1);
+        td_count(class->counted_as, -1);
     }
     self->burying = false;
 }

@@ -13,21 +13,13 @@
        note *n = td_object_new(&note_class, sizeof *n); */
 #ifndef TREADLE_OBJECT_H
 #define TREADLE_OBJECT_H
-#include <stdatomic.h>
-#include <treadle/base.h>
+#include "memory.h"
 
 /* memory: struct td_class */
-typedef enum {
-    TD_COUNT_OTHERS,        /* counted in live_objects only */
-    TD_COUNT_TENSORS,
-    TD_COUNT_NODES,
-    TD_COUNT_KINDS
-} td_count_kind;
-
 typedef struct td_class {
     const char *name;
     void (*destroy)(void *object);  /* releases what it holds */
-    td_count_kind counted_as;
+    td_counter counted_as;
 } td_class;
 
 /* memory: struct td_scope */

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
-#include "device.h"
-#include "registry.h"
-/* graph: includes of the door */
-#include "autograd.h"
-/* tracing: includes of the door */
-#include "trace.h"
+#include "call.h"
 
 /* operators: table of the operators */
 const td_op td_ops[TD_OP_COUNT + 1] = {
@@ -158,15 +154,6 @@ const char *td_signature_input(const td_signature *s, int i)
     return "input";
 }
 
-/* operators: struct op_kinds */
-typedef struct {
-    int n_in, n_attr;
-    unsigned in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
-} op_kinds;
-
-static op_kinds kinds_of_op[TD_OP_COUNT + 1];
-static pthread_once_t signatures_read = PTHREAD_ONCE_INIT;
-
 /* operators: function kinds_of */
 static unsigned kinds_of(const td_parameter *p)
 {
@@ -176,125 +163,49 @@ static unsigned kinds_of(const td_parameter *p)
     return set | (absent ? 1u << TD_NONE : 0);
 }
 
-/* operators: function read_signatures */
-static void read_signatures(void)
+/* operators: function study */
+static td_traits traits[TD_OP_COUNT + 1];
+
+static void study_parameter(td_traits *t, const td_parameter *p)
 {
-    for (int n = 0; n < TD_OP_COUNT; n++) {
-        op_kinds *k = &kinds_of_op[n];
-        td_signature s;
-        if (!td_signature_parse(td_ops[n].signature, &s))
-            continue;
+    if (p->is_input) {
+        t->mutated |= (unsigned)p->mutated << t->n_in;
+        t->in[t->n_in++] = kinds_of(p);
+    } else {
+        t->random |= p->kind == TD_P_GENERATOR;
+        t->attr[t->n_attr++] = kinds_of(p);
+    }
+}
+
+static void study(void)
+{
+    for (int n = 0; n <= TD_OP_COUNT; n++) {
+        td_traits *t = &traits[n];
+        td_signature s = { .n_parameters = 0 };
+        if (n < TD_OP_COUNT)
+            td_signature_parse(td_ops[n].signature, &s);
         for (int i = 0; i < s.n_parameters; i++)
-            if (s.at[i].is_input)
-                k->in[k->n_in++] = kinds_of(&s.at[i]);
-            else
-                k->attr[k->n_attr++] = kinds_of(&s.at[i]);
+            study_parameter(t, &s.at[i]);
+        /* graph: study how the operator is called */
+        td_study_rule(&td_ops[n], t);
+        /* in-place: study how the operator is called */
+        t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
     }
+    traits[TD_OP_COUNT].n_in = -1;
+    memset(traits[TD_OP_COUNT].in, -1, sizeof traits->in);
 }
 
-/* operators: function fits_its_signature */
-static bool fits_its_signature(const td_call *call)
+/* operators: function td_traits_of */
+const td_traits *td_traits_of(const td_op *op)
 {
-    if (call->op < td_ops || call->op >= td_ops + TD_OP_COUNT)
-        return true;
-    pthread_once(&signatures_read, read_signatures);
-    const op_kinds *k = &kinds_of_op[call->op - td_ops];
-    bool fits = call->n_in == k->n_in && call->n_attr == k->n_attr;
-    for (int i = 0; fits && i < k->n_in; i++)
-        fits = k->in[i] >> call->in[i].kind & 1;
-    for (int i = 0; fits && i < k->n_attr; i++)
-        fits = k->attr[i] >> call->attr[i].kind & 1;
-    return fits || td_fail(TD_ERROR_TYPE, call->op->name, "the "
-                           "arguments do not fit the signature %s",
-                           call->op->signature);
-}
-
-/* operators: function has_its_tensors */
-static bool has_its_tensors(const td_call *call, int i)
-{
-    const td_value *v = &call->in[i];
-    bool missing = v->kind == TD_TENSOR && v->as.tensor == NULL;
-    const int n = v->kind == TD_TENSORS ? v->as.tensors.count : 0;
-    for (int k = 0; k < n; k++)
-        missing |= v->as.tensors.at[k] == NULL;
-    if (!missing)
-        return true;
-    td_signature s;
-    const char *name = "input";
-    if (td_signature_parse(call->op->signature, &s))
-        name = td_signature_input(&s, i);
-    return td_fail(TD_ERROR_VALUE, call->op->name, "argument '%s' is "
-                   "NULL, expected a tensor", name);
-}
-
-/* operators: function discard_results */
-static void discard_results(td_call *call)
-{
-    for (int k = 0; k < TD_MAX_RESULTS; k++) {
-        td_discard(call->out[k]);
-        call->out[k] = NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_bool studied;
+    if (!atomic_load_explicit(&studied, memory_order_acquire)) {
+        pthread_once(&once, study);
+        studied = true;
     }
-    call->n_out = 0;
-}
-
-/* operators: function pass */
-static bool pass(td_call *call)
-{
-    if (!fits_its_signature(call))
-        return false;
-    for (int i = 0; i < call->n_in; i++)
-        if (!has_its_tensors(call, i))
-            return false;
-    if (!td_meet(call))
-        return false;
-    /* graph: prepare to record the call */
-    td_recording recording;
-    if (!td_record_begin(call, &recording))
-        return false;
-    const bool composite =
-        td_rule_of(call->op)->kind == TD_RULE_COMPOSITE;
-    if (composite)
-        td_scope_begin();
-    /* in-place: prepare to record the call */
-    if (recording == TD_RECORD_CHANGE)
-        return td_change_by_copy(call);
-    if (recording == TD_RECORD_NOTHING && !composite && call->n_in > 0
-        && call->in[0].kind == TD_TENSOR && call->in[0].as.tensor->untracked
-        && td_changes_unseen(call))
-        return td_may_change(call);
-    /* tracing: prepare to record the call */
-    const int trace_level = td_trace_enter(call);
-    bool ok = !td_failed() && call->op->kernel(call);
-    /* graph: record the call */
-    ok = td_record_end(call, recording, ok);
-    if (composite)
-        ok = td_composite_end(call, ok);
-    /* in-place: record the call */
-    if (ok && call->out[0] != NULL && call->n_in > 0
-        && call->in[0].kind == TD_TENSOR)
-        td_note_view(call);
-    /* tracing: record the call */
-    if (trace_level > 0)
-        ok = td_trace_leave(call, trace_level, ok);
-    if (!ok)
-        discard_results(call);
-    return ok;
-}
-/* operators: function td_run */
-static bool rename_error(const td_call *call)
-{
-    td_error_record e;
-    td_error_take(&e);
-    const char *words = strstr(e.message, ": ");
-    if (e.code == TD_ERROR_CALLBACK || words == NULL
-        || strncmp(e.message, "TREADLE_", 8) == 0)
-        return td_error_restore(&e);
-    return td_fail(e.code, call->op->name, "%s", words + 2);
-}
-
-bool td_run(td_call *call)
-{
-    return !td_failed() && (pass(call) || rename_error(call));
+    const bool ours = op >= td_ops && op < td_ops + TD_OP_COUNT;
+    return &traits[ours ? op - td_ops : TD_OP_COUNT];
 }
 
 /* operators: function td_run1 */

@@ -5,54 +5,32 @@
 #include <math.h>
 #include <treadle/elementwise.h>
 #include <treadle/order.h>
-#include "autograd.h"
+#include "rule.h"
 #include "order.h"
 
-/* order: function numbers_of_places */
+/* order: rules of order */
 td_tensor *td_count_up(int64_t n)
 {
     return td_arange(td_int(0), td_int(n), td_int(1),
                      (td_tensor_options)TD_DEFAULTS);
 }
 
-/* Numbers in `shape` of the elements that `places` along dim mean. */
-static td_tensor *numbers_of_places(td_tensor *places, td_dims shape,
-                                    int dim)
-{
-    int64_t outer = 1, inner = 1;
-    const int64_t n = shape.count > 0 ? shape.at[dim] : 1;
-    for (int d = 0; d < shape.count; d++)
-        *(d < dim ? &outer : &inner) *= d == dim ? 1 : shape.at[d];
-    if (outer * inner == 0 || td_failed())
-        return td_reshape(places, TD_DIMS(-1));
-    td_tensor *p = td_reshape(places, TD_DIMS(outer,
-        td_numel(places) / (outer * inner), inner));
-    if (outer > 1)
-        p = td_add(p, td_reshape(td_mul_scalar(td_count_up(outer),
-            td_int(n)), TD_DIMS(outer, 1, 1)));
-    if (inner > 1)
-        p = td_add(td_mul_scalar(p, td_int(inner)), td_count_up(inner));
-    return td_reshape(p, TD_DIMS(-1));
-}
-/* order: rules of order */
 static bool chosen_rule(td_backward_pass *b, int dim)
 {
+    td_tensor *g = b->grad[0], *places = td_saved_output(b, 1);
     const td_dims shape = td_input_dims(b, 0);
-    int64_t all = 1;
-    for (int d = 0; d < shape.count; d++)
-        all *= shape.at[d];
-    const td_dims line = TD_DIMS(all);
-    if (!td_wrap_dim("sort", dim, shape.count, &dim))
-        return false;
-    const td_value in[] = {
-        td_v_tensor(td_reshape(b->grad[0], TD_DIMS(-1))),
-        td_v_tensor(numbers_of_places(td_saved_output(b, 1), shape,
-                                      dim)) };
-    const td_value attr[] = { td_v_ints(&line), td_v_int(0) };
-    if (td_failed())
-        return false;
-    b->grad_in[0] = td_reshape(td_run1(
-        &td_ops[TD_OP_index_select_backward], 2, in, 2, attr), shape);
+    if (g->rank < shape.count) {
+        g = td_unsqueeze(g, dim);
+        places = td_unsqueeze(places, dim);
+    }
+    const td_value attr = td_v_int(dim);
+    const td_value in[] = { td_v_tensor(td_zeros(shape,
+            (td_tensor_options){ .dtype = b->grad[0]->dtype,
+                                 .device = td_device_of(b->grad[0]) })),
+        td_v_tensor(places), td_v_tensor(g) };
+    b->grad_in[0] = td_failed() ? NULL
+        : td_run1(&td_ops[b->create_graph ? TD_OP_scatter_add
+                          : TD_OP_scatter_add_], 3, in, 1, &attr);
     return !td_failed();
 }
 

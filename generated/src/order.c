@@ -6,6 +6,7 @@
 #include <treadle/parallel.h>
 #include "device.h"
 #include "reductions.h"
+#include "space.h"
 
 enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
 
@@ -19,78 +20,72 @@ typedef bool line_body(const lines *w, int64_t i, number *line);
 struct lines {
     line_body *body;
     const char *op;                 /* whose errors these are */
-    const td_tensor *x, *other;
-    td_tensor *values, *indices;    /* contiguous; NULL: not wanted */
+    const td_tensor *x;
     int dim;
-    int64_t n, k, inner, count;     /* size; of results; m; lines */
+    int64_t n, k;                   /* size of a line; of results */
+    td_lines all;                   /* x is operand 0 */
+    int other, values, indices;     /* operands; 0: not wanted */
     size_t room;                    /* bytes of working memory */
     bool real, turned, flag;        /* turned: largest first, or back */
     int64_t nth;                    /* the rank wanted, from 0 */
 };
-/* order: function load_line */
-/* `n` elements of line i of x, as doubles or as int64_t. */
-static void load_line(const lines *w, const td_tensor *x, int64_t i,
-                      int64_t n, number *line)
+/* order: functions that load and store lines */
+static void load_line(const lines *w, int k, int64_t i, number *line)
 {
-    int64_t at = 0;
-    for (int d = x->rank - 1; d >= 0; d--)
-        if (d != w->dim) {
-            at += i % x->shape[d] * x->strides[d];
-            i /= x->shape[d];
-        }
-    td_convert(w->real ? TD_FLOAT64 : TD_INT64, line, 1, x->dtype,
-               (char *)td_at(x) + at * (int64_t)td_dtype_size(x->dtype),
-               x->rank > 0 ? x->strides[w->dim] : 1, n);
+    td_lines_load(&w->all, k, i, w->real ? TD_FLOAT64 : TD_INT64, line);
 }
-/* order: function store_line */
-static void store_line(const lines *w, td_tensor *out, int64_t i,
-                       bool real, const void *from)
+
+static void store_line(const lines *w, int k, int64_t i, bool real,
+                       const void *from)
 {
-    if (out == NULL)
-        return;
-    const int64_t size = (int64_t)td_dtype_size(out->dtype);
-    const int64_t first = i / w->inner * w->inner * w->k + i % w->inner;
-    td_convert(out->dtype, (char *)td_at(out) + first * size, w->inner,
-               real ? TD_FLOAT64 : TD_INT64, from, 1, w->k);
+    if (k > 0)
+        td_lines_store(&w->all, k, i, real ? TD_FLOAT64 : TD_INT64,
+                       from);
 }
 /* order: function lines_along */
 static bool lines_along(td_call *call, lines *w, td_tensor *x,
                         int64_t dim)
 {
-    *w = (lines){ .op = td_op_name(call->op), .x = x, .n = 1,
-                  .inner = 1, .count = 1,
+    *w = (lines){ .op = td_op_name(call->op), .x = x,
                   .real = td_dtype_is_floating(x->dtype) };
     if (!td_check_computes(call, x->dtype, false)
         || !td_wrap_dim(w->op, dim, x->rank, &w->dim))
         return false;
-    for (int d = 0; d < x->rank; d++) {
-        *(d == w->dim ? &w->n : &w->count) *= x->shape[d];
-        w->inner *= d > w->dim ? x->shape[d] : 1;
-    }
-    w->k = w->n;
+    td_lines_add(&w->all, x, w->dim);
+    w->k = w->n = w->all.size[0];
     return true;
 }
 /* order: function line_results */
+static int add_result(lines *w, const td_tensor *out)
+{
+    td_dims shape = td_shape_of(w->x);
+    if (shape.count > 0)
+        shape.at[w->dim] = w->k;
+    const td_tensor y = td_look_as(out, &shape);
+    return td_lines_add(&w->all, &y, w->dim);
+}
+
 /* Results of lines of w->k: of type `dtype`, unless it is none, and
    indices if wanted. */
 static bool line_results(td_call *call, lines *w, td_dtype dtype,
                          bool indices, bool dropped)
 {
-    const td_device device = td_device_of(w->x);
-    td_dims shape = td_shape_of(w->x);
-    if (shape.count > 0)
-        shape.at[w->dim] = w->k;
-    for (int d = w->dim; dropped && d + 1 < shape.count; d++)
-        shape.at[d] = shape.at[d + 1];
-    shape.count -= dropped && shape.count > 0;
-    int n = 0;
-    if (dtype != TD_DTYPE_NONE)
-        call->out[n++] = w->values = td_tensor_new(shape, dtype,
-                                                   device);
-    if (indices)
-        call->out[n++] = w->indices = td_tensor_new(shape, TD_INT64,
-                                                    device);
-    call->n_out = n;
+    const td_dtype types[] = { dtype, indices ? TD_INT64
+                                              : TD_DTYPE_NONE };
+    int *const results[] = { &w->values, &w->indices };
+    td_tensor y = td_look(w->x);
+    if (y.rank > 0)
+        y.shape[w->dim] = w->k;
+    if (dropped && y.rank > 0)
+        td_drop_dim(&y, w->dim);
+    call->n_out = 0;
+    for (int i = 0; i < 2 && !td_failed(); i++)
+        if (types[i] != TD_DTYPE_NONE) {
+            td_tensor *out = td_tensor_new(td_shape_of(&y), types[i],
+                                           td_device_of(w->x));
+            call->out[call->n_out++] = out;
+            *results[i] = out ? add_result(w, out) : 0;
+        }
     return !td_failed();
 }
 /* order: function run_lines */
@@ -114,7 +109,9 @@ static bool run_lines(td_call *call, lines *w, line_body *body,
     w->room = (size_t)(w->n + 1) * per_element;
     if (!td_on_host(call->out[0]))
         return td_compute_elsewhere(call, NULL, w->x->dtype, false);
-    return td_parallel_for(w->count, LINE_GRAIN / (w->n + 1) + 1,
+    td_space *s = &w->all.space;
+    td_collapse(&s->shape, s->operands, s->stride);
+    return td_parallel_for(s->total, LINE_GRAIN / (w->n + 1) + 1,
                            some_lines, w);
 }
 /* order: function key_of */
@@ -234,7 +231,7 @@ static item *smallest_items(item *a, int64_t n, int64_t k)
 
 static bool few_line(const lines *w, int64_t i, number *line)
 {
-    load_line(w, w->x, i, w->n, line);
+    load_line(w, 0, i, line);
     item *items = make_items(w, line);
     return write_items(w, i, line, smallest_items(items, w->n, w->k));
 }
@@ -277,7 +274,7 @@ enum { MEDIAN = -1, MODE = -2 };
 
 static bool choose_line(const lines *w, int64_t i, number *line)
 {
-    load_line(w, w->x, i, w->n, line);
+    load_line(w, 0, i, line);
     item *items = make_items(w, line);
     int64_t place = w->n;
     if (w->nth == MODE)
@@ -329,7 +326,7 @@ static bool choose(td_call *call, int64_t nth, const td_value *dim,
     td_tensor *x = call->in[0].as.tensor;
     if (!lines_along(call, &w, x, td_v_get_int(dim, -1)))
         return false;
-    if (w.n == 0 && w.count > 0)
+    if (w.n == 0 && w.all.space.total > 0)
         return td_fail(TD_ERROR_INDEX, w.op, "dimension %d has size 0 "
                        "and nothing to choose from", w.dim);
     if (nth >= w.n)
@@ -375,7 +372,7 @@ bool median_kernel(td_call *call)
 /* order: bodies of running operators */
 static bool total_line(const lines *w, int64_t i, number *line)
 {
-    load_line(w, w->x, i, w->n, line);
+    load_line(w, 0, i, line);
     for (int64_t j = 1; w->real && j < w->n; j++)
         line[j].real = w->flag ? line[j - 1].real * line[j].real
                                : line[j - 1].real + line[j].real;
@@ -397,7 +394,7 @@ static double log_add(double a, double b)
 
 static bool log_line(const lines *w, int64_t i, number *line)
 {
-    load_line(w, w->x, i, w->n, line);
+    load_line(w, 0, i, line);
     for (int64_t j = 1; j < w->n; j++)
         line[j].real = log_add(line[j - 1].real, line[j].real);
     store_line(w, w->values, i, true, line);
@@ -408,7 +405,7 @@ static bool extreme_line(const lines *w, int64_t i, number *line)
 {
     int64_t *places = (int64_t *)(line + w->n), at = 0;
     uint64_t best = 0;
-    load_line(w, w->x, i, w->n, line);
+    load_line(w, 0, i, line);
     for (int64_t j = 0; j < w->n; j++) {
         uint64_t key = key_of(w->real, line[j]);
         if (w->turned && !(w->real && key == UINT64_MAX))
@@ -428,8 +425,8 @@ static bool recur_line(const lines *w, int64_t i, number *line)
 {
     const int64_t n = w->n;
     number *link = line + n;
-    load_line(w, w->x, i, n, line);
-    load_line(w, w->other, i, n > 0 ? n - 1 : 0, link);
+    load_line(w, 0, i, line);
+    load_line(w, w->other, i, link);
     for (int64_t j = 1; !w->turned && j < n; j++)
         line[j].real += link[j - 1].real * line[j - 1].real;
     for (int64_t j = n - 2; w->turned && j >= 0; j--)
@@ -495,7 +492,7 @@ bool recurrence_kernel(td_call *call)
         return td_fail(TD_ERROR_RUNTIME, w.op, "links must be %s and "
                        "of input's dtype, got %s",
                        td_dims_text(&wanted, a), td_dims_text(&got, b));
-    w.other = links;
+    w.other = td_lines_add(&w.all, links, w.dim);
     w.turned = td_v_get_bool(&call->attr[1]);
     return line_results(call, &w, x->dtype, false, false)
         && run_lines(call, &w, recur_line, 16);
@@ -520,10 +517,10 @@ static int64_t rank_among(bool real, const number *sorted, int64_t n,
 
 static bool search_line(const lines *w, int64_t i, number *line)
 {
-    const int64_t m = w->other->shape[w->dim];
+    const int64_t m = w->all.size[w->other];
     number *sorted = line + w->n;
-    load_line(w, w->x, i, w->n, line);
-    load_line(w, w->other, i, m, sorted);
+    load_line(w, 0, i, line);
+    load_line(w, w->other, i, sorted);
     for (int64_t j = 0; j < w->n; j++)
         line[j].whole = rank_among(w->real, sorted, m, line[j], w->flag
             || (w->real && line[j].real != line[j].real));
@@ -576,8 +573,8 @@ static bool search(td_call *call, td_tensor *sorted, const td_value *in,
             td_v_get_bool(&call->attr[0]) ? TD_INT32 : TD_INT64,
             td_device_of(x))))) {
         w.real = w.real || td_dtype_is_floating(sorted->dtype);
-        w.values = call->out[0];
-        w.other = sorted;
+        w.values = add_result(&w, call->out[0]);
+        w.other = td_lines_add(&w.all, sorted, w.dim);
         w.flag = right;
         good = run_lines(call, &w, search_line, 8 * (size_t)(2
             + sorted->shape[sorted->rank - 1] / (w.n + 1)));
@@ -604,37 +601,24 @@ bool bucketize_kernel(td_call *call)
                   td_v_get_bool(&call->attr[1]));
 }
 /* order: functions of order */
-static td_tensor *run_pair(int op, td_tensor *x, int n,
-                           const td_value *attr, td_tensor **indices)
-{
-    const td_value in[] = { td_v_tensor(x) };
-    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
-                     .in = in, .attr = attr };
-    const bool done = td_run(&call);
-    if (indices)
-        *indices = done ? call.out[1] : NULL;
-    else if (done)
-        td_release(call.out[1]);
-    return done ? call.out[0] : NULL;
-}
-
 td_tensor *td_sort(td_tensor *input, int dim, bool descending,
                    td_tensor **indices)
 {
-    return run_pair(TD_OP_sort, input, 3, (td_value[]){ td_v_int(dim),
-        td_v_bool(descending), td_v_bool(true) }, indices);
+    return td_run_pair(TD_OP_sort, input, 3, (td_value[]){
+        td_v_int(dim), td_v_bool(descending), td_v_bool(true) },
+        indices);
 }
 
 td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
                    td_tensor **indices)
 {
-    return run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
+    return td_run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
         td_v_int(dim), td_v_bool(largest), td_v_bool(true) }, indices);
 }
 td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
                          td_tensor **indices)
 {
-    return run_pair(TD_OP_median_dim, input, 2, (td_value[]){
+    return td_run_pair(TD_OP_median_dim, input, 2, (td_value[]){
         td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "autograd.h"
+#include "rule.h"
 #include "device.h"
 #include "registry.h"
+#include "space.h"
 #include <treadle/device.h>
 
 const td_device_table *td_load_cuda(const char *operation);
@@ -47,12 +48,14 @@ static void *open_plugin(const char *name)
 /* plugins: function td_load_cuda */
 static bool shake_hands(const char *operation, td_device_table *table)
 {
-    static const td_host_api host = { TD_PLUGIN_VERSION, td_fail,
-                                      td_parallel_for };
+    static td_host_api host = { TD_PLUGIN_VERSION, td_fail,
+        td_parallel_for, false, td_dtype_size, td_dtype_is_floating,
+        td_collapse };
     const char *name = plugin_name();
     if (td_failed())
         return false;
     void *plugin = name != NULL ? open_plugin(name) : NULL;
+    host.plain = td_process()->plain;
     td_plugin_init *init = NULL;
     if (plugin != NULL)
         *(void **)&init = dlsym(plugin, "treadle_cuda_init");
@@ -139,9 +142,20 @@ bool td_synchronise(td_device device)
     return table != NULL && table->synchronise(device.index);
 }
 
+td_memory_info td_device_memory_stats(td_device device)
+{
+    td_memory_info info = { 0 };
+    if (device.kind == TD_DEVICE_CPU)
+        return td_memory_stats();
+    const td_device_table *table = td_table_of("memory", device);
+    if (table != NULL)
+        table->memory(device.index, &info);
+    return info;
+}
+
 /* plugins: function to_device_rule */
 bool to_device_rule(td_backward_pass *b)
 {
-    b->grad_in[0] = td_to_device(b->grad[0], b->node->in[0].device);
+    b->grad_in[0] = td_to_device(b->grad[0], td_input_device(b, 0));
     return !td_failed();
 }

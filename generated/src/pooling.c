@@ -228,36 +228,11 @@ bool pool_kernel(td_call *call)
 }
 
 /* pooling: rules of poolings */
-static td_tensor *scatter_by_loop(td_tensor *g, td_tensor *at,
-                                  const td_dims *shape, int dims)
-{
-    pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 } } };
-    td_tensor *x = td_zeros(*shape, (td_tensor_options){
-        .dtype = g->dtype });
-    g = td_contiguous(g);
-    if (td_failed() || td_numel(g) == 0)
-        return x;
-    for (int k = 1; k <= dims; k++) {
-        p.axis[2 - k].n = x->shape[x->rank - k];
-        p.axis[2 - k].m = g->shape[x->rank - k];
-    }
-    const int64_t area = p.axis[0].m * p.axis[1].m;
-    p.many = td_at(x), p.one = td_at(g), p.at = td_at(at);
-    p.work = g->dtype == TD_FLOAT64 ? scatter_f64 : scatter_f32;
-    return td_parallel_for(td_numel(g) / area, 8192 / area + 1,
-                           pool_planes, &p) ? x : NULL;
-}
-
 bool max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
-    const int dims = name_has(b->node->op, "2d") ? 2 : 1;
+    const int dims = name_has(b->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
-    if (at && !b->create_graph && !td_self()->watched
-        && td_on_host(g)) {
-        b->grad_in[0] = scatter_by_loop(g, at, &shape, dims);
-        return !td_failed();
-    }
     const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
                                      .device = td_device_of(g) };
     td_dims line = { shape.count - dims + 1, { 0 } };
@@ -269,9 +244,11 @@ bool max_pool_rule(td_backward_pass *b)
         td_v_tensor(td_flatten(at, -dims, -1)),
         td_v_tensor(td_flatten(g, -dims, -1)) };
     const td_value last = td_v_int(-1);
+    const int op = b->create_graph ? TD_OP_scatter_add
+                                   : TD_OP_scatter_add_;
     if (!td_failed())
-        b->grad_in[0] = td_reshape(td_run1(&td_ops[TD_OP_scatter_add],
-                                           3, in, 1, &last), shape);
+        b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in, 1,
+                                           &last), shape);
     return !td_failed();
 }
 
@@ -279,18 +256,18 @@ bool avg_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const td_value g = td_v_tensor(b->grad[0]);
-    const int n = b->node->n_attr;
+    const int n = b->n_attr;
     td_value attr[8] = { td_v_ints(&shape) };
     memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
-    b->grad_in[0] = td_run1(b->node->op + 1, 1, &g, n + 1, attr);
+    b->grad_in[0] = td_run1(b->op + 1, 1, &g, n + 1, attr);
     return !td_failed();
 }
 
 bool avg_pool_backward_rule(td_backward_pass *b)
 {
     const td_value g = td_v_tensor(b->grad[0]);
-    b->grad_in[0] = td_run1(b->node->op - 1, 1, &g,
-                            b->node->n_attr - 1, td_attribute(b, 1));
+    b->grad_in[0] = td_run1(b->op - 1, 1, &g,
+                            b->n_attr - 1, td_attribute(b, 1));
     return !td_failed();
 }
 

@@ -3,6 +3,7 @@
 #include "random.h"
 #include "device.h"
 #include "registry.h"
+#include "space.h"
 #include <float.h>
 #include <stdatomic.h>
 #include <inttypes.h>
@@ -28,6 +29,7 @@ struct fill {
     int64_t low;                 /* and of the integers */
     uint64_t range;
     const td_tensor *probabilities;
+    td_space space;              /* of x, and the probabilities */
 };
 enum { FILL_BLOCK = 256, FILL_GRAIN = 8192 };
 /* random: struct pair */
@@ -91,14 +93,6 @@ td_stream td_next_stream(const td_value *generator)
     return stream;
 }
 /* random: functions that draw blocks */
-/* random: function element_offset */
-static int64_t element_offset(const td_tensor *x, int64_t index)
-{
-    int64_t offset = 0;
-    for (int d = x->rank - 1; d >= 0; index /= x->shape[d--])
-        offset += index % x->shape[d] * x->strides[d];
-    return offset;
-}
 /* random: function unit */
 static inline double unit24(uint64_t x)
 {
@@ -200,27 +194,16 @@ static void integers(const fill *f, int64_t begin, int64_t end,
 /* random: function coins */
 static void coins(const fill *f, int64_t begin, int64_t end, void *out)
 {
+    const int64_t n = end - begin;
     float heads[FILL_BLOCK];
-    for (int64_t i = begin; i < end; i++)
-        heads[i - begin] =
-            unit53(td_draw(f->stream, (uint64_t)i)) < f->a;
-    td_convert(f->x->dtype, out, 1, TD_FLOAT32, heads, 1, end - begin);
-}
-/* random: function coins_of */
-static void coins_of(const fill *f, int64_t begin, int64_t end,
-                     void *out)
-{
-    const td_tensor *p = f->probabilities;
-    const size_t size = td_dtype_size(p->dtype);
-    for (int64_t i = begin; i < end; i++) {
-        double chance;
-        const char *at = (const char *)td_at(p)
-                       + element_offset(p, i) * (int64_t)size;
-        td_convert(TD_FLOAT64, &chance, 1, p->dtype, at, 1, 1);
-        fill one = *f;
-        one.a = chance;
-        coins(&one, i, i + 1, (char *)out + (size_t)(i - begin) * size);
-    }
+    double chance[FILL_BLOCK];
+    if (f->probabilities != NULL)
+        td_space_gather(&f->space, 1, f->space.data[1], begin, n,
+                        TD_FLOAT64, chance);
+    for (int64_t i = 0; i < n; i++)
+        heads[i] = unit53(td_draw(f->stream, (uint64_t)(begin + i)))
+                 < (f->probabilities != NULL ? chance[i] : f->a);
+    td_convert(f->x->dtype, out, 1, TD_FLOAT32, heads, 1, n);
 }
 /* random: function shuffle */
 static void shuffle(int64_t *order, int64_t n, td_stream stream)
@@ -242,16 +225,15 @@ static bool fill_range(void *context, int64_t begin, int64_t end,
 {
     (void)worker;
     const fill *f = context;
-    const size_t size = td_dtype_size(f->x->dtype);
+    const td_dtype dtype = f->x->dtype;
     const bool direct = td_is_contiguous(f->x);
-    char *data = td_at(f->x);
     for (int64_t i = begin, stop; i < end; i = stop) {
         stop = end - i < FILL_BLOCK ? end : i + FILL_BLOCK;
         _Alignas(8) char buffer[FILL_BLOCK * 8];
-        f->block(f, i, stop, direct ? data + (size_t)i * size : buffer);
-        for (int64_t j = i; !direct && j < stop; j++)
-            memcpy(data + element_offset(f->x, j) * (int64_t)size,
-                   buffer + (size_t)(j - i) * size, size);
+        f->block(f, i, stop, direct ? td_space_place(&f->space, 0, i)
+                                    : buffer);
+        if (!direct)
+            td_space_scatter(&f->space, 0, i, stop - i, dtype, buffer);
     }
     return true;
 }
@@ -262,8 +244,14 @@ static bool fill_tensor(fill f, const td_value *generator)
     f.stream = td_next_stream(generator);
     if (!td_on_host(wanted))
         f.x = td_tensor_new(td_shape_of(wanted), wanted->dtype, cpu);
-    bool ok = f.x != NULL && (td_self()->symbolic
-        || td_parallel_for(td_numel(f.x), FILL_GRAIN, fill_range, &f));
+    if (f.x == NULL)
+        return false;
+    td_space_begin(&f.space, f.x, TD_ALL_DIMS);
+    if (f.probabilities != NULL)
+        td_space_add(&f.space, f.probabilities, TD_ALL_DIMS);
+    td_collapse(&f.space.shape, f.space.operands, f.space.stride);
+    bool ok = td_self()->symbolic
+        || td_parallel_for(f.space.total, FILL_GRAIN, fill_range, &f);
     if (f.x != wanted) {
         ok = ok && td_copy_elements(wanted, f.x);
         td_discard(f.x);
@@ -363,15 +351,19 @@ static bool check_bounds(const char *op, td_dtype dtype, int64_t low,
 /* random: function check_chances */
 static bool check_chances(const td_tensor *p)
 {
-    for (int64_t i = 0, n = td_numel(p); i < n; i++) {
-        double chance;
-        td_convert(TD_FLOAT64, &chance, 1, p->dtype, (char *)td_at(p)
-            + element_offset(p, i) * (int64_t)td_dtype_size(p->dtype),
-            1, 1);
-        if (!(chance >= 0 && chance <= 1))
+    double chance[FILL_BLOCK];
+    td_space s;
+    td_space_begin(&s, p, TD_ALL_DIMS);
+    td_collapse(&s.shape, s.operands, s.stride);
+    for (int64_t i = 0; i < s.total; i++) {
+        const int64_t at = i % FILL_BLOCK, left = s.total - i;
+        if (at == 0)
+            td_space_gather(&s, 0, s.data[0], i, left < FILL_BLOCK
+                            ? left : FILL_BLOCK, TD_FLOAT64, chance);
+        if (!(chance[at] >= 0 && chance[at] <= 1))
             return td_fail(TD_ERROR_VALUE, "bernoulli",
                 "probability %g at position %" PRId64
-                " is not between 0 and 1", chance, i);
+                " is not between 0 and 1", chance[at], i);
     }
     return true;
 }
@@ -481,7 +473,7 @@ bool bernoulli_kernel(td_call *call)
 {
     const td_tensor *p = call->in[0].as.tensor;
     const bool given = call->attr[0].kind == TD_SCALAR;
-    fill f = { .block = given ? coins : coins_of, .probabilities = p,
+    fill f = { .block = coins, .probabilities = given ? NULL : p,
                .a = td_v_double(&call->attr[0]) };
     if (given && !is_chance("bernoulli", f.a))
         return false;

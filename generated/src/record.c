@@ -143,15 +143,9 @@ void td_edge_connect(td_edge *edge, const td_tensor *x)
         edge->leaf = td_retain((td_tensor *)x);
 }
 /* graph: function td_save */
-static uint32_t version_of(const td_tensor *x)
-{
-    return (uint32_t)atomic_load_explicit(&x->storage->version,
-                                          memory_order_acquire);
-}
-
 void td_save(td_saved *saved, td_tensor *x)
 {
-    saved->version = version_of(x);
+    saved->version = td_version_of(x);
     /* in-place: pack what is saved */
     if (x->quiet)
         x->quiet = false;
@@ -183,13 +177,13 @@ static bool check_version(const td_node *node, const td_saved *saved,
         return td_fail(TD_ERROR_RUNTIME, td_node_name(node),
                        "the rule asks for %s %d, which was not saved",
                        role, index);
-    if (version_of(x) == saved->version)
+    if (td_version_of(x) == saved->version)
         return true;
     return td_fail(TD_ERROR_RUNTIME, "backward",
         "a tensor needed for the gradient of %s was modified in "
         "place: %s %d, %s, is at version %u, expected version %u",
         td_node_name(node), role, index, td_kind_text(kind, x),
-        version_of(x), saved->version);
+        td_version_of(x), saved->version);
 }
 /* graph: function td_unpack */
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
@@ -231,6 +225,11 @@ td_dims td_input_dims(const td_backward_pass *b, int i)
 td_dtype td_input_dtype(const td_backward_pass *b, int i)
 {
     return b->node->in[i].dtype;
+}
+
+td_device td_input_device(const td_backward_pass *b, int i)
+{
+    return b->node->in[i].device;
 }
 
 const td_value *td_attribute(const td_backward_pass *b, int i)
@@ -308,34 +307,21 @@ static void connect_operands(td_node *node, const td_call *call)
                 ? in->as.scalar : (td_scalar){ TD_SCALAR_NONE, { 0 } };
     }
 }
-/* graph: function td_wants_record */
-static bool any_requires_grad(const td_value *value)
+/* graph: function td_saves */
+bool td_any_requires_grad(const td_value *v)
 {
-    bool any = false;
-    if (value->kind == TD_TENSOR)
-        return td_follow(value->as.tensor)->requires_grad;
-    if (value->kind == TD_TENSORS)
-        for (int i = 0; i < value->as.tensors.count; i++)
-            any |= td_follow(value->as.tensors.at[i])->requires_grad;
+    bool any = v->kind == TD_TENSOR && v->as.tensor->requires_grad;
+    const int n = v->kind == TD_TENSORS ? v->as.tensors.count : 0;
+    for (int k = 0; k < n; k++)
+        any |= v->as.tensors.at[k]->requires_grad;
     return any;
 }
 
-bool td_wants_record(const td_call *call)
-{
-    const td_thread *self = td_self();
-    if (self->grad_off || self->muted > 0)
-        return false;
-    bool any = false;
-    for (int i = 0; i < call->n_in; i++)
-        any |= any_requires_grad(&call->in[i]);
-    return any;
-}
-/* graph: function td_saves */
 uint32_t td_saves(const td_op *op, const td_call *call)
 {
     uint32_t saves = 0;
     for (int i = 0; i < call->n_in && i < TD_MASKS; i++)
-        if (any_requires_grad(&call->in[i]))
+        if (td_any_requires_grad(&call->in[i]))
             saves |= td_rule_of(op)->saves[i];
     return saves;
 }
@@ -382,71 +368,77 @@ bool td_record_call(td_call *call)
     td_release(node);
     return node != NULL;
 }
-/* graph: functions that look at results */
-static bool returns_operand(const td_call *call)
+/* graph: function derives */
+static bool derives(const td_call *call)
 {
-    for (int i = 0; i < call->n_in; i++)
-        for (int k = 0; k < call->n_out; k++)
+    bool real = false;
+    for (int k = 0; k < call->n_out; k++) {
+        const td_tensor *y = call->out[k];
+        real |= y != NULL && td_dtype_is_floating(y->dtype);
+        for (int i = 0; i < call->n_in; i++)
             if (call->in[i].kind == TD_TENSOR
-                && call->in[i].as.tensor == call->out[k])
-                return true;
-    return false;
-}
-
-static bool has_differentiable_result(const td_call *call)
-{
-    for (int k = 0; k < call->n_out; k++)
-        if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype))
-            return true;
-    return false;
-}
-/* graph: function td_record_begin */
-bool td_record_begin(const td_call *call, td_recording *recording)
-{
-    const td_rule_entry *rule = td_rule_of(call->op);
-    *recording = TD_RECORD_NOTHING;
-    if (!td_wants_record(call))
-        return !td_failed();
-    switch (rule->kind) {
-    case TD_RULE_FUNCTION:
-        if (rule->saves[0] & MUTATES && !td_may_change(call))
-            return false;
-        *recording = TD_RECORD_NODE;
-        break;
-    case TD_RULE_NONE: *recording = TD_RECORD_MUTED; break;
-    case TD_RULE_COMPOSITE: return true;
-    case TD_RULE_UNKNOWN:
-        if (strchr(call->op->signature, '!') != NULL) {
-            *recording = TD_RECORD_CHANGE;
-            return true;
-        }
-        *recording = TD_RECORD_REFUSED;
+                && call->in[i].as.tensor == y)
+                return false;
     }
+    return real;
+}
+/* graph: functions that mute */
+bool td_mute(td_call *call, td_plan *plan)
+{
+    (void)call, (void)plan;
     td_self()->muted++;
     return true;
 }
-/* graph: function td_record_end */
-bool td_record_end(td_call *call, td_recording recording, bool ok)
+
+bool td_unmute(td_call *call, bool ok)
 {
-    if (recording == TD_RECORD_NOTHING)
-        return ok;
+    (void)call;
     td_self()->muted--;
-    while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
-        call->n_out++;
-    if (ok && td_rule_of(call->op)->saves[0] & MUTATES)
-        return !has_differentiable_result(call)
-            || td_record_change(call);
-    if (!ok || recording == TD_RECORD_MUTED || returns_operand(call)
-        || !has_differentiable_result(call))
-        return ok;
-    if (recording == TD_RECORD_REFUSED)
-        return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
-                       "has no rule for its derivative; use detach or "
-                       "no_grad if none is needed");
-    return td_record_call(call);
+    return ok;
 }
-/* graph: function td_composite_end */
-bool td_composite_end(td_call *call, bool ok)
+/* graph: functions that leave a record */
+bool td_record_results(td_call *call, bool ok)
+{
+    td_unmute(call, ok);
+    return ok && (!derives(call) || td_record_call(call));
+}
+
+bool td_refuse_results(td_call *call, bool ok)
+{
+    td_unmute(call, ok);
+    return ok && (!derives(call)
+        || td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
+                   "has no rule for its derivative; use detach or "
+                   "no_grad if none is needed"));
+}
+/* graph: function td_study_rule */
+void td_study_rule(const td_op *op, td_traits *t)
+{
+    const td_rule_entry *rule = td_rule_of(op);
+    const bool by_copy = rule->kind == TD_RULE_UNKNOWN && t->mutated;
+    const int stage = by_copy ? TD_STAGE_compose
+        : rule->kind == TD_RULE_UNKNOWN ? TD_STAGE_refuse
+        : rule->kind == TD_RULE_NONE ? TD_STAGE_mute
+        : rule->kind == TD_RULE_COMPOSITE ? TD_STAGE_compose
+        : rule->saves[0] & MUTATES ? TD_STAGE_change : TD_STAGE_record;
+    t->recorded = 1u << stage;
+    t->always = rule->kind == TD_RULE_COMPOSITE ? t->recorded : 0;
+    t->instead = by_copy ? td_change_by_copy : NULL;
+}
+/* graph: function td_wants_gradient */
+bool td_wants_gradient(td_tensor *x, bool changed)
+{
+    return td_follow(x)->requires_grad || (changed && x->untracked);
+}
+/* graph: functions around the parts */
+bool td_open_parts(td_call *call, td_plan *plan)
+{
+    (void)call, (void)plan;
+    td_scope_begin();
+    return !td_failed();
+}
+
+bool td_close_parts(td_call *call, bool ok)
 {
     ok = ok && !td_failed();
     for (int k = 0; k < TD_MAX_RESULTS; k++)

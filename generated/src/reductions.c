@@ -8,27 +8,17 @@
 #include "parallel.h"
 #include "reductions.h"
 #include "reductions-kernels.h"
+#include "space.h"
 enum { GRAIN = 32 * 1024 };       /* numbers worth a thread's while */
 /* reductions: struct reduction */
 typedef struct {
-    int rank;
-    int64_t shape[TD_MAX_RANK], stride[TD_MAX_RANK];
-    int64_t count;                       /* product of shape */
-} axes;
-
-typedef struct {
-    const char *data;
     td_dtype from;                       /* type of the data */
     td_dtype type;                       /* type of the arithmetic */
     bool truth;                          /* count what is not zero */
     unsigned mask;                       /* the axes, as bits */
-    axes kept, reduced;
+    td_space kept, reduced;
 } reduction;
 /* softmax: short helpers of the reductions */
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 static inline int64_t cut(int64_t whole, int64_t piece)
 {
     return (whole + piece - 1) / piece;
@@ -44,105 +34,51 @@ static const td_row_kernels *rows_of(td_dtype type)
     const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
     return type == TD_FLOAT32 ? &level->rows_f32 : &level->rows_f64;
 }
-/* reductions: function split_axes */
-static void split_axes(reduction *r, const td_tensor *x, unsigned mask)
-{
-    r->kept = r->reduced = (axes){ .count = 1 };
-    for (int d = 0; d < x->rank; d++) {
-        axes *a = mask >> d & 1 ? &r->reduced : &r->kept;
-        a->count *= x->shape[d];
-        if (x->shape[d] == 1)
-            continue;
-        a->shape[a->rank] = x->shape[d];
-        a->stride[a->rank++] = x->strides[d];
-    }
-}
-/* reductions: function collapse */
-static void collapse(axes *a)
-{
-    int last = 0;
-    for (int d = 1; d < a->rank; d++)
-        if (a->stride[last] == a->shape[d] * a->stride[d]) {
-            a->shape[last] *= a->shape[d];
-            a->stride[last] = a->stride[d];
-        } else {
-            a->shape[++last] = a->shape[d];
-            a->stride[last] = a->stride[d];
-        }
-    if (a->rank > 0)
-        a->rank = last + 1;
-}
 /* reductions: function sort_by_stride */
-static void sort_by_stride(axes *a)
+static void sort_by_stride(td_dims *shape, int64_t *stride)
 {
-    for (int d = 1; d < a->rank; d++)
-        for (int e = d; e > 0 && (uint64_t)a->stride[e] - 1
-                               > (uint64_t)a->stride[e - 1] - 1; e--) {
-            const int64_t shape = a->shape[e], stride = a->stride[e];
-            a->shape[e] = a->shape[e - 1];
-            a->stride[e] = a->stride[e - 1];
-            a->shape[e - 1] = shape;
-            a->stride[e - 1] = stride;
+    for (int d = 1; d < shape->count; d++)
+        for (int e = d; e > 0 && (uint64_t)stride[e] - 1
+                               > (uint64_t)stride[e - 1] - 1; e--) {
+            const int64_t size = shape->at[e], step = stride[e];
+            shape->at[e] = shape->at[e - 1];
+            stride[e] = stride[e - 1];
+            shape->at[e - 1] = size;
+            stride[e - 1] = step;
         }
 }
 /* reductions: function normalise */
-static reduction normalise(const td_tensor *x, td_dtype type,
-                           unsigned mask, bool in_order)
+static reduction normalise(const td_tensor *x, const td_tensor *out,
+                           td_dtype type, unsigned mask, bool in_order)
 {
-    reduction r = { .data = td_at(x), .from = x->dtype, .type = type,
-                    .mask = mask };
-    split_axes(&r, x, mask);
-    if (!in_order)
-        sort_by_stride(&r.reduced);
-    collapse(&r.kept);
-    collapse(&r.reduced);
+    reduction r = { .from = x->dtype, .type = type, .mask = mask };
+    td_space *const both[] = { &r.kept, &r.reduced };
+    for (int i = 0; i < 2; i++) {
+        td_space *s = both[i];
+        td_space_begin(s, x, i == 0 ? ~mask : mask);
+        if (out != NULL)
+            td_space_add(s, out, i == 0 ? ~mask : mask);
+        if (i == 1 && !in_order)
+            sort_by_stride(&s->shape, s->stride[0]);
+        td_collapse(&s->shape, s->operands, s->stride);
+    }
     return r;
 }
-/* reductions: function offset_of */
-static int64_t offset_of(const axes *a, int64_t index)
-{
-    int64_t offset = 0;
-    for (int d = a->rank - 1; d >= 0; d--) {
-        offset += index % a->shape[d] * a->stride[d];
-        index /= a->shape[d];
-    }
-    return offset;
-}
-/* reductions: function convert_run */
-static void convert_run(const reduction *r, void *to, const void *from,
-                    int64_t stride, int64_t n)
-{
-    if (r->truth) {
-        unsigned char truth[BLOCK];        /* n is at most a block */
-        td_convert(TD_BOOL, truth, 1, r->from, from, stride, n);
-        td_convert(r->type, to, 1, TD_BOOL, truth, 1, n);
-    } else {
-        td_convert(r->type, to, 1, r->from, from, stride, n);
-    }
-}
 /* reductions: function fetch */
-static const void *fetch(const reduction *r, int64_t kept_offset,
+static const void *fetch(const reduction *r, const char *line,
                          int64_t begin, int64_t n, void *buffer)
 {
-    const axes *a = &r->reduced;
-    const int64_t size = (int64_t)td_dtype_size(r->from);
-    const bool straight = a->rank == 0
-        || (a->rank == 1 && a->stride[0] == 1);
-    if (straight && r->from == r->type && !r->truth)
-        return r->data + (kept_offset + begin) * size;
-    /* reductions: gather runs of the innermost axis */
-    const int last = a->rank - 1;
-    const int64_t length = a->rank ? a->shape[last] : 1;
-    const int64_t stride = a->rank ? a->stride[last] : 1;
-    char *to = buffer;
-    for (int64_t done = 0; done < n; ) {
-        const int64_t at = begin + done;
-        const int64_t run = smaller(length - at % length, n - done);
-        const int64_t offset = kept_offset + offset_of(a, at);
-        convert_run(r, to, r->data + offset * size, stride, run);
-        done += run;
-        to += run * (int64_t)td_dtype_size(r->type);
+    const td_space *s = &r->reduced;
+    unsigned char truth[BLOCK];             /* n is at most a block */
+    if (r->truth) {
+        td_space_gather(s, 0, line, begin, n, TD_BOOL, truth);
+        td_convert(r->type, buffer, 1, TD_BOOL, truth, 1, n);
+        return buffer;
     }
+    if (r->from == r->type && (s->total == 1 || (s->shape.count == 1
+                                           && s->stride[0][0] == 1)))
+        return line + begin * (int64_t)td_dtype_size(r->from);
+    td_space_gather(s, 0, line, begin, n, r->type, buffer);
     return buffer;
 }
 /* reductions: struct folding */
@@ -152,48 +88,46 @@ typedef struct {
     bool by_columns;
     int64_t band, bands, block, blocks;
     size_t size;                  /* of r->type */
-    char *partial;                /* [blocks][kept.count] */
+    char *partial;                /* [blocks][kept.total] */
 } folding;
 /* reductions: function plan_folding */
 static void plan_folding(folding *f)
 {
-    const axes *kept = &f->r->kept, *reduced = &f->r->reduced;
-    const int i = kept->rank - 1, j = reduced->rank - 1;
-    f->by_columns = i >= 0 && j >= 0 && kept->stride[i] == 1
-        && reduced->stride[j] != 1 && f->r->from == f->r->type
+    const td_space *kept = &f->r->kept, *reduced = &f->r->reduced;
+    const int i = kept->shape.count - 1, j = reduced->shape.count - 1;
+    const int64_t across = kept->shape.at[i];
+    f->by_columns = kept->stride[0][i] == 1 && reduced->total > 1
+        && reduced->stride[0][j] != 1 && f->r->from == f->r->type
         && !f->r->truth;
-    f->band = f->by_columns ? smaller(kept->shape[i], BAND) : 1;
-    f->bands = f->by_columns
-        ? kept->count / kept->shape[i] * cut(kept->shape[i], BAND)
-        : kept->count;
+    f->band = f->by_columns ? td_least(across, BAND) : 1;
+    f->bands = f->by_columns ? kept->total / across * cut(across, BAND)
+                             : kept->total;
     f->block = f->by_columns ? BLOCK_ROWS : BLOCK;
-    f->blocks = cut(reduced->count, f->block);
+    f->blocks = cut(reduced->total, f->block);
 }
 /* reductions: function fold_units */
 static void fold_columns(const folding *f, int64_t band, int64_t begin,
                          int64_t n, char *partial)
 {
     /* reductions: fold one block of columns */
-    const axes *kept = &f->r->kept, *reduced = &f->r->reduced;
-    const int64_t size = (int64_t)f->size;
-    const int64_t across = kept->shape[kept->rank - 1];
+    td_space reduced = f->r->reduced;
+    const td_space *kept = &f->r->kept;
+    const int last = reduced.shape.count - 1;
+    const int64_t across = kept->shape.at[kept->shape.count - 1];
     const int64_t per_row = cut(across, BAND);
     const int64_t column = band % per_row * BAND;
     const int64_t first = band / per_row * across + column;
-    const int64_t width = smaller(BAND, across - column);
-    const char *x = f->r->data + offset_of(kept, first) * size;
-    char *out = partial + first * size;
-    memcpy(out, x + offset_of(reduced, begin) * size,
-           (size_t)(width * size));
+    const int64_t width = td_least(BAND, across - column);
+    char *out = partial + first * (int64_t)f->size;
+    reduced.data[0] = td_space_place(kept, 0, first);
+    memcpy(out, td_space_place(&reduced, 0, begin),
+           (size_t)width * f->size);
     /* reductions: fold the other rows of the block */
-    const int last = reduced->rank - 1;
-    for (int64_t row = begin + 1; row < begin + n; ) {
-        const int64_t left = reduced->shape[last]
-                           - row % reduced->shape[last];
-        const int64_t run = smaller(left, begin + n - row);
-        f->fold->columns(run, width, x + offset_of(reduced, row) * size,
-                         reduced->stride[last], out);
-        row += run;
+    for (int64_t row = begin + 1, run; row < begin + n; row += run) {
+        const int64_t size = reduced.shape.at[last];
+        run = td_least(size - row % size, begin + n - row);
+        f->fold->columns(run, width, td_space_place(&reduced, 0, row),
+                         reduced.stride[0][last], out);
     }
 }
 
@@ -202,8 +136,8 @@ static void fold_row(const folding *f, int64_t band, int64_t begin,
 {
     /* reductions: fold one block of a row */
     _Alignas(64) double buffer[BLOCK];
-    const void *x = fetch(f->r, offset_of(&f->r->kept, band), begin, n,
-                          buffer);
+    const void *x = fetch(f->r, td_space_place(&f->r->kept, 0, band), begin,
+                          n, buffer);
     f->fold->row(n, x, partial + band * (int64_t)f->size);
 }
 static bool fold_units(void *context, int64_t begin, int64_t end,
@@ -214,18 +148,18 @@ static bool fold_units(void *context, int64_t begin, int64_t end,
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t block = unit / f->bands;
         const int64_t first = block * f->block;
-        const int64_t left = f->r->reduced.count - first;
+        const int64_t left = f->r->reduced.total - first;
         char *partial = f->partial
-                      + (size_t)(block * f->r->kept.count) * f->size;
+                      + (size_t)(block * f->r->kept.total) * f->size;
         (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
-            first, smaller(f->block, left), partial);
+            first, td_least(f->block, left), partial);
     }
     return true;
 }
 /* reductions: function combine_blocks_in_a_tree */
 static void combine_blocks_in_a_tree(const folding *f)
 {
-    const int64_t width = f->r->kept.count;
+    const int64_t width = f->r->kept.total;
     const size_t row = (size_t)width * f->size;
     for (int64_t step = 1; step < f->blocks; step *= 2)
         for (int64_t b = 0; b + step < f->blocks; b += 2 * step)
@@ -234,19 +168,19 @@ static void combine_blocks_in_a_tree(const folding *f)
                              width, f->partial + (size_t)b * row);
 }
 /* reductions: function fold_all */
-/* Fold everything into `out`, kept.count numbers of r->type.  Nothing
+/* Fold everything into `out`, kept.total numbers of r->type.  Nothing
    may be empty. */
 static bool fold_all(const reduction *r, int kind, void *out)
 {
     folding f = { .r = r, .fold = &folds_of(r->type)[kind],
                   .size = td_dtype_size(r->type) };
     plan_folding(&f);
-    const size_t row = (size_t)r->kept.count * f.size;
+    const size_t row = (size_t)r->kept.total * f.size;
     f.partial = f.blocks == 1 ? out
               : td_scratch((size_t)f.blocks * row);
     if (!f.partial)
         return false;
-    const int64_t work = f.band * smaller(f.block, r->reduced.count);
+    const int64_t work = f.band * td_least(f.block, r->reduced.total);
     if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1,
                          fold_units, &f))
         return false;
@@ -313,7 +247,7 @@ static td_dtype folding_type(td_dtype dtype)
 
 static bool fold_into(const reduction *r, int kind, td_tensor *out)
 {
-    const int64_t n = r->kept.count;
+    const int64_t n = r->kept.total;
     if (out->dtype == r->type)
         return fold_all(r, kind, td_at(out));
     const size_t bytes = (size_t)n * td_dtype_size(r->type);
@@ -339,12 +273,9 @@ static bool reduce_elsewhere(const char *what, td_tensor *x,
     const td_value attr = td_v_ints(&dims);
     td_call call = { .n_in = 1, .in = &in, .n_attr = 1, .attr = &attr };
     for (int k = 0; k < 2 && results->out[k] != NULL; k++) {
-        wide[k] = *results->out[k];
-        if (wide[k].rank < x->rank) {
-            wide[k].rank = x->rank;
-            memcpy(wide[k].shape, shape.at, sizeof shape.at);
-            td_dims_strides(&shape, wide[k].strides);
-        }
+        const td_dims own = td_shape_of(results->out[k]);
+        wide[k] = td_look_as(results->out[k],
+                             own.count < x->rank ? &shape : &own);
         call.out[k] = &wide[k];
     }
     return td_compute_elsewhere(&call, what, type, false);
@@ -358,17 +289,17 @@ static const char *name_of_fold(const reduction *r, int kind)
 }
 /* reductions: function reduce */
 /* A fold of x; empty_value is the result of folding nothing. */
-static td_tensor *reduce(td_tensor *x, td_dims shape, reduction r,
-                         int kind, td_dtype dtype,
+static td_tensor *reduce(td_tensor *x, td_dims shape,
+                         const reduction *r, int kind, td_dtype dtype,
                          int64_t empty_value)
 {
     td_tensor *out = td_tensor_new(shape, dtype, x->storage->device);
-    if (!out || r.kept.count == 0)
+    if (!out || r->kept.total == 0)
         return out;
-    const bool done = r.reduced.count == 0
+    const bool done = r->reduced.total == 0
         ? td_fill_all(out, td_int(empty_value))
-        : td_on_host(out) ? fold_into(&r, kind, out)
-        : reduce_elsewhere(name_of_fold(&r, kind), x, r.mask, r.type,
+        : td_on_host(out) ? fold_into(r, kind, out)
+        : reduce_elsewhere(name_of_fold(r, kind), x, r->mask, r->type,
                            &(td_call){ .out = { out } });
     if (done)
         return out;
@@ -385,32 +316,44 @@ static bool fail_empty(const td_call *call, const td_tensor *x,
                    call->op->name, "shape %s leaves nothing to choose "
                    "from", td_shape_text(x, shape));
 }
-/* reductions: kernel sum */
-static bool sum_like(td_call *call, int kind, int64_t empty_value)
+/* reductions: function fold */
+enum { REFUSED = -1 };          /* instead of a value of nothing */
+
+/* `attr` holds dim and keepdim. */
+static td_tensor *fold(td_call *call, const td_value *attr, int kind,
+                       td_dtype dtype, int64_t empty_value)
 {
     td_tensor *x = call->in[0].as.tensor;
-    const td_dtype dtype = td_v_get_dtype(&call->attr[2],
-                                          folding_type(x->dtype));
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, false)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
-        return false;
-    const bool keepdim = td_v_get_bool(&call->attr[1]);
-    reduction r = normalise(x, folding_type(dtype), mask, false);
+        || !axes_to_reduce(call, x, attr, &mask))
+        return NULL;
+    reduction r = normalise(x, NULL, folding_type(dtype), mask, false);
     r.truth = dtype == TD_BOOL;
-    return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
-                                  r, kind, dtype, empty_value));
+    if (empty_value == REFUSED && r.reduced.total == 0
+        && r.kept.total > 0 && !fail_empty(call, x, attr))
+        return NULL;
+    return reduce(x, reduced_shape(x, mask, td_v_get_bool(&attr[1])),
+                  &r, kind, dtype, empty_value);
+}
+/* reductions: kernel sum */
+static td_dtype sum_type(const td_call *call)
+{
+    return td_v_get_dtype(&call->attr[2],
+                          folding_type(call->in[0].as.tensor->dtype));
 }
 
 bool sum_kernel(td_call *call)
 {
-    return sum_like(call, TD_FOLD_SUM, 0);
+    return td_return(call, fold(call, call->attr, TD_FOLD_SUM,
+                                sum_type(call), 0));
 }
 
 bool prod_kernel(td_call *call)
 {
-    return sum_like(call, TD_FOLD_PRODUCT, 1);
+    return td_return(call, fold(call, call->attr, TD_FOLD_PRODUCT,
+                                sum_type(call), 1));
 }
 /* reductions: kernel mean */
 static bool divide(td_tensor *out, double by)
@@ -433,19 +376,13 @@ static bool divide(td_tensor *out, double by)
 
 bool mean_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = call->in[0].as.tensor;
     const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
-    unsigned mask;
-    if (!td_check_computes(call, x->dtype, false)
-        || !td_check_computes(call, dtype, true)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
-        return false;
-    const bool keepdim = td_v_get_bool(&call->attr[1]);
-    const reduction r = normalise(x, dtype, mask, false);
-    td_tensor *out = reduce(x, reduced_shape(x, mask, keepdim), r,
-                            TD_FOLD_SUM, dtype, 0);
+    td_tensor *out = !td_check_computes(call, dtype, true) ? NULL
+        : fold(call, call->attr, TD_FOLD_SUM, dtype, 0);
+    const int64_t n = td_numel(out);
     return td_return(call, out)
-        && divide(out, (double)r.reduced.count);
+        && (n == 0 || divide(out, (double)(td_numel(x) / n)));
 }
 /* reductions: kernel sum_to_size */
 bool sum_to_size_kernel(td_call *call)
@@ -473,73 +410,49 @@ bool sum_to_size_kernel(td_call *call)
     }
     if (mask == 0)
         return td_return(call, td_tensor_alias(x));
-    const reduction r = normalise(x, folding_type(x->dtype), mask,
+    const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
                                   false);
-    return td_return(call, reduce(x, size, r, TD_FOLD_SUM, r.type, 0));
+    return td_return(call, reduce(x, size, &r, TD_FOLD_SUM, r.type, 0));
 }
 /* reductions: kernel amax */
-static bool extreme(td_call *call, int kind, const td_value *dim,
-                    bool keepdim)
+static bool extreme(td_call *call, const td_value *attr, int kind)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    unsigned mask;
-    if (!td_check_computes(call, x->dtype, false)
-        || !axes_to_reduce(call, x, dim, &mask))
-        return false;
-    const reduction r = normalise(x, folding_type(x->dtype), mask,
-                                  false);
-    if (r.reduced.count == 0 && r.kept.count > 0)
-        return fail_empty(call, x, dim);
-    return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
-                                  r, kind, x->dtype, 0));
+    return td_return(call, fold(call, attr, kind,
+                                call->in[0].as.tensor->dtype, REFUSED));
 }
 
 bool amax_kernel(td_call *call)
 {
-    return extreme(call, TD_FOLD_MAX, &call->attr[0],
-                   td_v_get_bool(&call->attr[1]));
+    return extreme(call, call->attr, TD_FOLD_MAX);
 }
 
 bool amin_kernel(td_call *call)
 {
-    return extreme(call, TD_FOLD_MIN, &call->attr[0],
-                   td_v_get_bool(&call->attr[1]));
+    return extreme(call, call->attr, TD_FOLD_MIN);
 }
 /* reductions: kernel max */
+static const td_value absent[2];        /* both TD_NONE */
+
 bool max_kernel(td_call *call)
 {
-    const td_value all = td_v_none();
-    return extreme(call, TD_FOLD_MAX, &all, false);
+    return extreme(call, absent, TD_FOLD_MAX);
 }
 
 bool min_kernel(td_call *call)
 {
-    const td_value all = td_v_none();
-    return extreme(call, TD_FOLD_MIN, &all, false);
+    return extreme(call, absent, TD_FOLD_MIN);
 }
 /* reductions: kernel any */
-static bool truth(td_call *call, int kind, int64_t empty_value)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    unsigned mask;
-    if (!td_check_computes(call, x->dtype, false)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
-        return false;
-    reduction r = normalise(x, TD_INT64, mask, false);
-    r.truth = true;
-    const bool keepdim = td_v_get_bool(&call->attr[1]);
-    return td_return(call, reduce(x, reduced_shape(x, mask, keepdim),
-                                  r, kind, TD_BOOL, empty_value));
-}
-
 bool any_kernel(td_call *call)
 {
-    return truth(call, TD_FOLD_MAX, 0);
+    return td_return(call, fold(call, call->attr, TD_FOLD_MAX, TD_BOOL,
+                                0));
 }
 
 bool all_kernel(td_call *call)
 {
-    return truth(call, TD_FOLD_MIN, 1);
+    return td_return(call, fold(call, call->attr, TD_FOLD_MIN, TD_BOOL,
+                                1));
 }
 /* softmax: operators that search a maximum */
 /* softmax: functions that find a value */
@@ -572,14 +485,14 @@ static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
                             double *best)
 {
     const td_fold *fold = &folds_of(r->type)[kind];
-    const int64_t offset = offset_of(&r->kept, kept);
+    const char *line = td_space_place(&r->kept, 0, kept);
     const size_t size = td_dtype_size(r->type);
     int64_t index = 0;
-    for (int64_t at = 0; at < r->reduced.count; at += BLOCK) {
+    for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
         _Alignas(64) double buffer[BLOCK];
         double here, both = *best;
-        const int64_t n = smaller(BLOCK, r->reduced.count - at);
-        const void *x = fetch(r, offset, at, n, buffer);
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
+        const void *x = fetch(r, line, at, n, buffer);
         fold->row(n, x, &here);
         fold->columns(1, 1, &here, 1, &both);
         if (at > 0 && find(r->type, &both, 1, best) == 0)
@@ -621,9 +534,9 @@ static bool locate(td_call *call, int kind, bool with_values)
     if (!td_check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
-    const reduction r = normalise(x, folding_type(x->dtype), mask,
+    const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
                                   true);
-    if (r.reduced.count == 0 && r.kept.count > 0)
+    if (r.reduced.total == 0 && r.kept.total > 0)
         return fail_empty(call, x, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
                                     td_v_get_bool(&call->attr[1]));
@@ -638,12 +551,12 @@ static bool locate(td_call *call, int kind, bool with_values)
     }
     search s = { &r, kind, td_at(indices),
                  values ? td_at(values) : NULL, x->dtype };
-    const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
+    const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
     call->out[0] = with_values ? values : indices;
     call->out[1] = with_values ? indices : NULL;
     call->n_out = with_values ? 2 : 1;
     return td_on_host(indices)
-        ? td_parallel_for(r.kept.count, grain, search_some, &s)
+        ? td_parallel_for(r.kept.total, grain, search_some, &s)
         : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
 }
 /* softmax: kernel argmax */
@@ -677,23 +590,23 @@ static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
 }
 /* softmax: function log_sum_exp */
 /* Maximum m of one result's numbers, and log sum exp(x - m). */
-static double log_sum_exp(const reduction *r, int64_t offset,
+static double log_sum_exp(const reduction *r, const char *line,
                           double *maximum)
 {
     const td_fold *folds = folds_of(r->type);
     _Alignas(64) double buffer[BLOCK];
     double m = -INFINITY, sum = 0;
-    for (int64_t at = 0; at < r->reduced.count; at += BLOCK) {
-        const int64_t n = smaller(BLOCK, r->reduced.count - at);
+    for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
         const double here = fold_number(r->type, &folds[TD_FOLD_MAX], n,
-                                fetch(r, offset, at, n, buffer));
+                                fetch(r, line, at, n, buffer));
         m = here > m || isnan(here) ? here : m;
     }
     *maximum = m;
-    for (int64_t at = 0; isfinite(m) && at < r->reduced.count;
+    for (int64_t at = 0; isfinite(m) && at < r->reduced.total;
          at += BLOCK) {
-        const int64_t n = smaller(BLOCK, r->reduced.count - at);
-        rows_of(r->type)->exp(n, fetch(r, offset, at, n, buffer), m,
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
+        rows_of(r->type)->exp(n, fetch(r, line, at, n, buffer), m,
                               buffer);
         sum += fold_number(r->type, &folds[TD_FOLD_SUM], n, buffer);
     }
@@ -712,8 +625,8 @@ static bool lse_some(void *context, int64_t begin, int64_t end,
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         double m;
-        const double rest = log_sum_exp(w->r, offset_of(&w->r->kept, i),
-                                        &m);
+        const double rest = log_sum_exp(w->r,
+            td_space_place(&w->r->kept, 0, i), &m);
         if (w->r->type == TD_FLOAT32)
             ((float *)w->out)[i] = (float)(m + rest);
         else
@@ -734,19 +647,18 @@ bool logsumexp_kernel(td_call *call)
                                    x->dtype, x->storage->device);
     if (!td_return(call, out))
         return false;
-    const reduction r = normalise(x, x->dtype, mask, false);
+    const reduction r = normalise(x, NULL, x->dtype, mask, false);
     lse_work work = { &r, td_at(out) };
-    const int64_t grain = GRAIN / (r.reduced.count + 1) + 1;
+    const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
     return td_on_host(out)
-        ? td_parallel_for(r.kept.count, grain, lse_some, &work)
+        ? td_parallel_for(r.kept.total, grain, lse_some, &work)
         : reduce_elsewhere("logsumexp", x, mask, r.type, call);
 }
 /* softmax: struct softmax_work */
 typedef struct {
-    reduction r;
+    reduction r;          /* with the result as operand 1 */
     bool logarithm;
-    char *out;
-    int64_t inner;        /* elements between neighbours in a row */
+    int64_t step;         /* between neighbours in the result */
 } softmax_work;
 /* softmax: function softmax */
 static size_t row_bytes(int64_t n)
@@ -760,7 +672,7 @@ static double sum_row(td_dtype type, int64_t n, const void *x)
     const char *at = x;
     double sum = 0;
     for (int64_t i = 0; i < n; i += BLOCK)
-        sum += fold_number(type, fold, smaller(BLOCK, n - i),
+        sum += fold_number(type, fold, td_least(BLOCK, n - i),
                            at + i * (int64_t)td_dtype_size(type));
     return sum;
 }
@@ -802,26 +714,25 @@ static void log_softmax(td_dtype type, int64_t n, const void *x,
 static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
 {
     const td_dtype type = w->r.type;
-    const int64_t n = w->r.reduced.count;
+    const int64_t n = w->r.reduced.total;
     const int64_t size = (int64_t)td_dtype_size(type);
-    const int64_t first = i / w->inner * w->inner * n + i % w->inner;
-    char *out = w->out + first * size;
-    char *y = w->inner == 1 ? out : scratch + row_bytes(n);
-    const void *x = fetch(&w->r, offset_of(&w->r.kept, i), 0, n,
+    char *out = td_space_place(&w->r.kept, 1, i);
+    char *y = w->step == 1 ? out : scratch + row_bytes(n);
+    const void *x = fetch(&w->r, td_space_place(&w->r.kept, 0, i), 0, n,
                           scratch);
     if (w->logarithm)
         log_softmax(type, n, x, y, scratch + 2 * row_bytes(n));
     else
         softmax(type, n, x, y);
-    for (int64_t j = 0; w->inner > 1 && j < n; j++)
-        memcpy(out + j * w->inner * size, y + j * size, (size_t)size);
+    for (int64_t j = 0; w->step != 1 && j < n; j++)
+        memcpy(out + j * w->step * size, y + j * size, (size_t)size);
 }
 /* softmax: kernel softmax */
 static bool softmax_some(void *context, int64_t begin, int64_t end,
                          int worker)
 {
     const softmax_work *w = context;
-    char *scratch = td_scratch(3 * row_bytes(w->r.reduced.count));
+    char *scratch = td_scratch(3 * row_bytes(w->r.reduced.total));
     (void)worker;
     for (int64_t i = begin; scratch && i < end; i++)
         softmax_row(w, i, scratch);
@@ -846,12 +757,10 @@ static bool softmax_like(td_call *call, bool logarithm)
         return reduce_elsewhere(td_op_name(call->op), x, 1u << dim,
                                 dtype, call);
     /* softmax: run softmax over the rows */
-    softmax_work work = { normalise(x, dtype, 1u << dim, false), logarithm,
-                          td_at(out), 1 };
-    for (int d = dim + 1; d < x->rank; d++)
-        work.inner *= x->shape[d];
-    return td_parallel_for(work.r.kept.count,
-                           GRAIN / (4 * work.r.reduced.count) + 1,
+    softmax_work work = { normalise(x, out, dtype, 1u << dim, true),
+                          logarithm, x->rank ? out->strides[dim] : 1 };
+    return td_parallel_for(work.r.kept.total,
+                           GRAIN / (4 * work.r.reduced.total) + 1,
                            softmax_some, &work);
 }
 /* softmax: kernels softmax and log_softmax */
@@ -944,16 +853,15 @@ td_tensor *td_argmin(td_tensor *input, td_arg_options options)
 {
     return run_arg(TD_OP_argmin, input, options);
 }
-static td_tensor *run_dim(int op, td_tensor *input, int dim,
-                          bool keepdim, td_tensor **indices)
+td_tensor *td_run_pair(int op, td_tensor *input, int n,
+                       const td_value *attr, td_tensor **second)
 {
     const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_int(dim), td_v_bool(keepdim) };
-    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = 2,
+    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
                      .in = in, .attr = attr };
     const bool done = td_run(&call);
-    if (indices)
-        *indices = done ? call.out[1] : NULL;
+    if (second)
+        *second = done ? call.out[1] : NULL;
     else if (done)
         td_release(call.out[1]);
     return done ? call.out[0] : NULL;
@@ -962,13 +870,15 @@ static td_tensor *run_dim(int op, td_tensor *input, int dim,
 td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
                       td_tensor **indices)
 {
-    return run_dim(TD_OP_max_dim, input, dim, keepdim, indices);
+    return td_run_pair(TD_OP_max_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 
 td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
                       td_tensor **indices)
 {
-    return run_dim(TD_OP_min_dim, input, dim, keepdim, indices);
+    return td_run_pair(TD_OP_min_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
 }
 static td_tensor *run_softmax(int op, td_tensor *input, int dim)
 {

@@ -7,4 +7,9 @@
 #include "registry.h"
 bool td_check_computes(const td_call *call, td_dtype dtype,
                        bool floating);
+
+/* The first result of an operator of one tensor, and through `second`,
+   unless it is NULL, the other. */
+td_tensor *td_run_pair(int op, td_tensor *input, int n,
+                       const td_value *attr, td_tensor **second);
 #endif

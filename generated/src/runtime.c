@@ -4,16 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* memory: function td_self */
-static _Thread_local td_thread self_state;
-
-td_thread *td_self(void)
-{
-    return &self_state;
-}
-
-static td_runtime process_state;
+_Thread_local td_thread td_thread_state;
+td_runtime td_process_state;
 
 /* runtime: function td_environment_int */
 int td_environment_int(const char *name, int low, int high,
@@ -67,13 +61,13 @@ static void leave_thread(void *state)
     struct td_packer *packer = self->packer;
     self->packer = NULL;
     td_release(packer);
+    td_account_close(self);
 }
 
 /* runtime: functions called around a fork */
 static void before_fork(void)
 {
-    td_runtime *const process = &process_state;
-    (void)process;
+    td_runtime *const process = &td_process_state;
     /* backward: take the outer locks for a fork */
     pthread_mutex_lock(&process->leaf_lock);
     /* parallel: take the locks for a fork */
@@ -88,12 +82,13 @@ static void before_fork(void)
         pthread_mutex_lock(&process->handle_locks[i]);
     /* plugins: take the locks for a fork */
     pthread_mutex_lock(&process->cuda_lock);
+    pthread_mutex_lock(&process->memory_lock);
 }
 
 static void after_fork(void)
 {
-    td_runtime *const process = &process_state;
-    (void)process;
+    td_runtime *const process = &td_process_state;
+    pthread_mutex_unlock(&process->memory_lock);
     /* parallel: give the locks back after a fork */
     if (process->pool.forking) {
         pthread_mutex_unlock(&process->pool.lock);
@@ -110,9 +105,10 @@ static void after_fork(void)
 }
 static void in_child(void)
 {
-    td_runtime *const process = &process_state;
+    td_runtime *const process = &td_process_state;
     after_fork();
     (void)process;
+    td_account_forked();
     /* parallel: start afresh in a forked child */
     td_pool_begin(&process->pool);
     process->forked = true;
@@ -129,12 +125,24 @@ static void in_child(void)
 /* runtime: function start */
 static void start(void)
 {
-    td_runtime *const process = &process_state;
+    td_runtime *const process = &td_process_state;
     pthread_key_create(&process->key, leave_thread);
     pthread_atfork(before_fork, after_fork, in_child);
     /* runtime: read the environment */
-    static const char *const allocators[] = { "plain", NULL };
-    td_environment_choice("TREADLE_ALLOC", allocators, 0);
+    #if defined __SANITIZE_ADDRESS__
+    const bool watched = true;
+    #elif defined __has_feature
+    const bool watched = __has_feature(address_sanitizer);
+    #else
+    const bool watched = false;
+    #endif
+    static const char *const allocators[] = { "cache", "plain", NULL };
+    process->plain = td_environment_choice("TREADLE_ALLOC", allocators,
+                                           watched);
+    const int64_t pages = sysconf(_SC_PHYS_PAGES);
+    const int64_t half = pages > 0 ? pages / 2 * sysconf(_SC_PAGESIZE)
+                                   : 1 << 30;
+    atomic_store(&process->limit, process->plain ? 0 : half);
     /* parallel: read the environment */
     process->threads = td_environment_int(
         getenv("TREADLE_THREADS") ? "TREADLE_THREADS"
@@ -152,6 +160,8 @@ static void start(void)
         td_fail(TD_ERROR_UNSUPPORTED, "TREADLE_EXECUTOR",
                 "this library was built without OpenMP");
     }
+    /* memory: start the runtime */
+    pthread_mutex_init(&process->memory_lock, NULL);
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);
     pthread_mutex_init(&process->scratch_lock, NULL);
@@ -167,12 +177,11 @@ static void start(void)
     process->running = true;
 }
 
-/* runtime: function td_process */
-td_runtime *td_process(void)
+/* runtime: function td_process_start */
+void td_process_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start);
-    return &process_state;
 }
 
 /* runtime: function td_thread_enlist */
@@ -182,13 +191,15 @@ bool td_thread_enlist(void)
     if (!self->enlisted)
         self->enlisted
             = pthread_setspecific(td_process()->key, self) == 0;
+    if (self->enlisted && self->account == NULL)
+        self->account = td_account_open();
     return self->enlisted;
 }
 
 /* runtime: function td_runtime_stop */
 __attribute__((destructor)) void td_runtime_stop(void)
 {
-    td_runtime *const process = &process_state;
+    td_runtime *const process = &td_process_state;
     if (!atomic_exchange(&process->running, false))
         return;
     /* parallel: stop the runtime */

@@ -37,6 +37,7 @@ enum { TD_HANDLE_LOCKS = 32 };
 typedef struct td_thread {
     /* memory: td_thread fields */
     td_error_record error;          /* code TD_OK: none is pending */
+    td_account *account;            /* NULL: process->common */
     td_object *dying;               /* counts of zero, not yet destroyed */
     bool burying;                   /* a td_release below us works it off */
     td_scope scope[TD_SCOPE_DEPTH];
@@ -71,12 +72,17 @@ typedef struct td_thread {
 /* memory: struct td_runtime */
 typedef struct td_runtime {
     /* memory: td_runtime fields */
+    atomic_bool running;
     _Atomic(int64_t) fail_in;       /* 0: never; n: the n-th fails */
-    _Atomic(int64_t) bytes, peak_bytes, allocations;
-    _Atomic(int64_t) live[TD_COUNT_KINDS];
+    td_account common;              /* of threads that have none */
+    _Atomic(td_account *) accounts; /* the others */
+    _Atomic(int64_t) peak_bytes;
+    pthread_mutex_t memory_lock;
+    td_block *spare[TD_CLASSES];    /* shared by all threads */
+    _Atomic(int64_t) limit;         /* of their bytes */
+    bool plain;                     /* keep nothing, round nothing */
     /* runtime: td_runtime fields */
     pthread_key_t key;              /* calls leave_thread when one ends */
-    atomic_bool running;
     /* parallel: td_runtime fields */
     td_pool pool;
     atomic_int executor, threads;
@@ -107,8 +113,26 @@ typedef struct td_runtime {
 } td_runtime;
 
 /* memory: prototypes of the runtime */
-td_thread *td_self(void) __attribute__((const));
-td_runtime *td_process(void);
+#define TD_HIDDEN __attribute__((visibility("hidden")))
+extern TD_HIDDEN _Thread_local td_thread td_thread_state;
+extern TD_HIDDEN td_runtime td_process_state;
+void td_process_start(void);
+
+static inline td_thread *td_self(void)
+{
+    return &td_thread_state;
+}
+
+static inline td_runtime *td_process(void)
+{
+    if (!atomic_load_explicit(&td_process_state.running,
+                              memory_order_acquire))
+        td_process_start();
+    return &td_process_state;
+}
+td_account *td_account_open(void);      /* NULL: no memory */
+void td_account_close(td_thread *self);
+void td_account_forked(void);
 void td_scope_unwind(td_thread *self);
 /* runtime: prototypes of starting and stopping */
 bool td_thread_enlist(void);

@@ -81,10 +81,12 @@ void td_dims_strides(const td_dims *shape, int64_t *strides)
 /* tensors: functions between numbers and indices */
 void td_unravel(int64_t number, const td_dims *shape, int64_t *index)
 {
-    for (int d = shape->count - 1; d >= 0; d--) {
+    for (int d = shape->count - 1; d > 0; d--) {
         index[d] = number % shape->at[d];
         number /= shape->at[d];
     }
+    if (shape->count > 0)
+        index[0] = number;
 }
 
 int64_t td_ravel(const int64_t *index, const td_dims *shape,

@@ -184,11 +184,14 @@ td_tensor *aminmax_formula(td_call *call)
 static td_tensor *add_at(td_tensor *weights, td_tensor *places,
                          int64_t n)
 {
-    const td_op *op = &td_ops[TD_OP_index_select_backward];
-    const td_dims size = TD_DIMS(n);
-    const td_value in[] = { td_v_tensor(weights), td_v_tensor(places) };
-    const td_value attr[] = { td_v_ints(&size), td_v_int(0) };
-    return td_failed() ? NULL : td_run1(op, 2, in, 2, attr);
+    if (td_failed())
+        return NULL;
+    td_tensor *sums = td_zeros(TD_DIMS(n), (td_tensor_options){
+        .dtype = weights->dtype, .device = td_device_of(weights) });
+    const td_value in[] = { td_v_tensor(sums), td_v_tensor(places),
+                            td_v_tensor(weights) };
+    const td_value attr[] = { td_v_int(0), td_v_int(1) };
+    return td_run1(&td_ops[TD_OP_index_add], 3, in, 2, attr);
 }
 
 td_tensor *bincount_formula(td_call *call)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <string.h>
+#include "call.h"
 #include "device.h"
 
 /* tensors: function find_room */
@@ -13,8 +14,6 @@ static bool find_room(td_storage *s, const char *operation)
 {
     if (td_self()->symbolic)
         return true;
-    if (s->device.kind == TD_DEVICE_CPU)
-        return (s->data = td_storage_alloc(room(s))) != NULL;
     const td_device_table *table = td_table_of(operation, s->device);
     return table != NULL
         && table->allocate(s->device.index, room(s), &s->data);
@@ -24,16 +23,21 @@ static bool find_room(td_storage *s, const char *operation)
 static td_storage *storage_new(const char *operation, int64_t bytes,
                                td_device device)
 {
-    td_storage *s = td_alloc(sizeof *s);
+    const bool host = device.kind == TD_DEVICE_CPU
+                   && !td_self()->symbolic;
+    td_storage *s = td_alloc_aligned(sizeof *s
+                                     + (host ? (size_t)bytes : 0));
     if (s == NULL)
         return NULL;
-    atomic_init(&s->count, 1);
-    s->device = device;
-    s->bytes = bytes;
-    if (find_room(s, operation))
-        return s;
-    td_free(s, sizeof *s);
-    return NULL;
+    *s = (td_storage){ .count = 1, .device = device, .bytes = bytes };
+    if (host) {
+        s->data = s + 1;
+        td_count_bytes(bytes);
+    } else if (!find_room(s, operation)) {
+        td_free(s, sizeof *s);
+        s = NULL;
+    }
+    return s;
 }
 
 /* tensors: function td_storage_release */
@@ -44,29 +48,30 @@ td_storage *td_storage_retain(td_storage *s)
 }
 void td_storage_release(td_storage *s)
 {
-    if (s == NULL || atomic_fetch_sub(&s->count, 1) > 1)
+    if (s == NULL || (atomic_load(&s->count) > 1
+                      && atomic_fetch_sub(&s->count, 1) > 1))
         return;
+    int64_t behind = 0;
     if (s->release != NULL)
         td_free_context(s->release, s->context);
     else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU)
-        td_storage_free(s->data, room(s));
+        td_count_bytes(-(behind = s->bytes));
     else if (s->data != NULL)
         td_table_of("release", s->device)->release(s->device.index,
                                                    s->data, room(s));
-    td_free(s, sizeof *s);
+    td_free(s, sizeof *s + (size_t)behind);
 }
 
 /* tensors: class of tensors */
 static void tensor_destroy(void *object)
 {
     td_tensor *x = object;
+    /* python: ask who knows a dying tensor */
+    td_free_context(x->drop_companion, x->companion);
     /* graph: release the fields of td_tensor */
-    void td_forget_graph(td_tensor *);
     td_forget_graph(x);
     /* in-place: release the fields of td_tensor */
     td_release(x->base);
-    /* python: release the fields of td_tensor */
-    td_free_context(x->drop_companion, x->companion);
     td_storage_release(x->storage);
 }
 
@@ -238,7 +243,7 @@ td_dims td_shape_of(const td_tensor *x)
 int64_t td_numel(const td_tensor *x)
 {
     int64_t n = x ? 1 : 0;
-    for (int d = 0; d < td_rank(x); d++)
+    for (int d = 0; x && d < x->rank; d++)
         n *= x->shape[d];
     return n;
 }

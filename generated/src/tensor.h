@@ -16,6 +16,7 @@
 
 /* tensors: struct td_storage */
 typedef struct td_storage {
+    _Alignas(TD_ALIGNMENT)
     atomic_int count;               /* handles that share it */
     atomic_uint version;            /* raised by a change in place */
     td_device device;
@@ -83,6 +84,8 @@ td_tensor *td_tensor_alias(const td_tensor *x);
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
+/* 0 for no type at all, then 1 bool, 2 integers, 3 floats. */
+int td_dtype_category(td_dtype dtype);
 bool td_dims_equal(const td_dims *a, const td_dims *b);
 td_storage *td_storage_retain(td_storage *s);
 void td_storage_release(td_storage *s);     /* NULL is fine */
@@ -102,6 +105,7 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride,
 /* Elements of `in`, broadcast to the shape of `out` and converted.
    Shapes must broadcast, memory must not overlap. */
 bool td_copy_elements(td_tensor *out, const td_tensor *in);
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype);
 bool td_fill_all(td_tensor *x, td_scalar value);
 bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
 

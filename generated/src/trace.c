@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tracing": edit that, not this file. */
-/* Traces, recorded in the door. */
+/* Traces: the outermost stage of a call. */
 #include <string.h>
 #include "autograd.h"
 #include "ir.h"
-#include "trace.h"
 
 typedef struct td_trace td_trace;
 
@@ -42,12 +41,6 @@ struct td_trace {
 };
 
 /* tracing: functions that remember tensors */
-static uint32_t version_of(const td_tensor *x)
-{
-    return (uint32_t)atomic_load_explicit(&x->storage->version,
-                                          memory_order_acquire);
-}
-
 static int bucket_of(const td_storage *storage)
 {
     return (int)((uintptr_t)storage / 64 % TD_SEEN_BUCKETS);
@@ -70,7 +63,7 @@ static bool remember(td_trace *t, const td_tensor *x, int value)
     const int b = bucket_of(x->storage);
     td_seen *s = &t->seen[t->n_seen];
     *s = (td_seen){ .storage = td_storage_retain(x->storage),
-                    .version = version_of(x), .dtype = x->dtype,
+                    .version = td_version_of(x), .dtype = x->dtype,
                     .offset = x->offset, .shape = td_shape_of(x),
                     .value = value, .next = t->bucket[b] - 1 };
     memcpy(s->strides, x->strides, sizeof s->strides);
@@ -91,7 +84,7 @@ static bool made_here(const td_trace *t, const td_tensor *x)
     int i = t->bucket[bucket_of(x->storage)] - 1;
     while (i >= 0 && t->seen[i].storage != x->storage)
         i = t->seen[i].next;
-    return i >= 0 && (t->seen[i].version != version_of(x)
+    return i >= 0 && (t->seen[i].version != td_version_of(x)
                       || x->storage->data == NULL);
 }
 static int capture(td_trace *t, const td_op *op, td_tensor *x)
@@ -132,7 +125,7 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
         && x->storage->data != NULL && leaf_of(t, x) == NULL)
         return -1;
     const td_seen *s = find_seen(t, x);
-    if (s != NULL && s->version == version_of(x))
+    if (s != NULL && s->version == td_version_of(x))
         return s->value;
     if (s != NULL || made_here(t, x)) {
         td_fail(TD_ERROR_UNSUPPORTED, op ? op->name : "return",
@@ -179,21 +172,20 @@ static void begin_step(td_trace *t, const td_call *call)
         step->in[i] = operand_of(t, call->op, &call->in[i]);
     for (int i = 0; i < call->n_attr && !td_failed(); i++)
         step->attr[i] = td_ir_attribute(p, &call->attr[i]);
-    if (strstr(call->op->signature, "generator?") != NULL)
+    if (td_traits_of(call->op)->random)
         td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op), "random "
                 "numbers cannot be traced; draw them before and pass "
                 "them in");
 }
 
 /* tracing: function td_trace_enter */
-int td_trace_enter(const td_call *call)
+bool td_trace_enter(td_call *call, td_plan *plan)
 {
     td_trace *t = td_self()->trace;
-    if (t == NULL || td_rule_of(call->op)->kind == TD_RULE_COMPOSITE)
-        return 0;
-    if (t->depth == 0)
+    if (t->depth++ == 0)
         begin_step(t, call);
-    return ++t->depth;
+    (void)plan;
+    return !td_failed();
 }
 
 /* tracing: function new_result */
@@ -203,7 +195,7 @@ static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
     const int v = td_ir_value_new(t->program,
                                   td_ir_describe(x, TD_IR_RESULT));
     step->out[step->n_out++] = v;
-    return known != NULL && known->version == version_of(x)
+    return known != NULL && known->version == td_version_of(x)
         ? v >= 0 : remember(t, x, v);
 }
 
@@ -211,7 +203,7 @@ static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
 static bool end_update(td_trace *t, td_ir_step *step,
                        const td_call *call)
 {
-    const unsigned mutated = td_ir_mutated(call->op);
+    const unsigned mutated = td_traits_of(call->op)->mutated;
     bool ok = true;
     for (int i = 0; ok && i < call->n_in; i++)
         if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR)
@@ -220,17 +212,16 @@ static bool end_update(td_trace *t, td_ir_step *step,
 }
 
 /* tracing: function td_trace_leave */
-bool td_trace_leave(td_call *call, int level, bool ok)
+bool td_trace_leave(td_call *call, bool ok)
 {
     td_trace *t = td_self()->trace;
-    t->depth--;
-    if (level > 1 || !t->open)
+    if (--t->depth > 0 || !t->open)
         return ok;
     t->open = false;
     td_ir_step *step = &t->program->step[t->program->n_steps - 1];
     if (!ok)
         t->program->n_steps--;
-    else if (strchr(call->op->signature, '!') != NULL)
+    else if (td_traits_of(call->op)->mutated != 0)
         ok = end_update(t, step, call);
     else
         for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++)

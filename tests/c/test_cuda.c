@@ -9,16 +9,17 @@
 #include "elementwise.h"
 #include "gradients.h"
 #include "registry.h"
+#include "space.h"
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 static td_device_table table;
 static bool (*use_stream)(int device, int stream);
-static void (*statistics)(int device, int64_t out[4]);
 
 static int open_plugin(void **state)
 {
     static const td_host_api api = { TD_PLUGIN_VERSION, td_fail,
-                                     td_parallel_for };
+        td_parallel_for, false, td_dtype_size, td_dtype_is_floating,
+        td_collapse };
     char self[4000] = "", path[4100];
     void *plugin = NULL;
     const char *named = getenv("TREADLE_PLUGIN");
@@ -36,7 +37,6 @@ static int open_plugin(void **state)
     td_plugin_init *init = NULL;
     *(void **)&init = dlsym(plugin, "treadle_cuda_init");
     *(void **)&use_stream = dlsym(plugin, "treadle_cuda_use_stream");
-    *(void **)&statistics = dlsym(plugin, "treadle_cuda_statistics");
     return init == NULL || !init(&api, &table);
 }
 
@@ -54,10 +54,7 @@ static image up(const td_value *v)
         return i;
     }
     const td_tensor *x = v->as.tensor;
-    int64_t last = 0;
-    for (int d = 0; d < x->rank; d++)
-        last += (x->shape[d] - 1) * x->strides[d];
-    i.bytes = td_numel(x) ? (size_t)(last + 1) * td_dtype_size(x->dtype) : 0;
+    i.bytes = td_numel(x) ? (size_t)(x->storage->bytes - x->offset * (int64_t)td_dtype_size(x->dtype)) : 0;
     assert_true(table.allocate(0, i.bytes, &i.data));
     assert_true(table.copy(0, i.data, td_at(x), i.bytes, 0));
     i.array.kind = TD_TENSOR;
@@ -487,32 +484,54 @@ static void a_step_of_sgd_moves_parameter_and_momentum(void **state)
     }
 }
 
-static void rows_are_chosen_and_added_by_index(void **state)
+/* x as the loop over `shape` sees it: its steps, but for 0 along dim. */
+static td_tensor *stepping(const td_tensor *x, td_dims shape, int dim)
 {
-    const int64_t which[] = { 3, 0, 3, 4, 1, 3, 0 };
+    td_tensor look = td_look(x);
+    memcpy(look.shape, shape.at, sizeof look.shape);
+    look.rank = shape.count;
+    look.strides[dim] = 0;
+    return td_tensor_alias(&look);
+}
+
+/* A vector that steps along dim alone. */
+static td_tensor *along(const td_tensor *index, td_dims shape, int dim)
+{
+    td_tensor look = td_look(index);
+    look.rank = shape.count;
+    for (int d = 0; d < shape.count; d++) {
+        look.shape[d] = shape.at[d];
+        look.strides[d] = d == dim;
+    }
+    return td_tensor_alias(&look);
+}
+
+static void points_are_read_and_written_by_index(void **state)
+{
+    const int64_t which[] = { 3, 0, 3, 4, 1, 3, -5 };
     td_tensor *index = td_tensor_new(TD_DIMS(7), TD_INT64, cpu);
     memcpy(td_at(index), which, sizeof which);
     for (int dim = 0; dim < 2; dim++)
         for (int k = 0; k < 6; k++) {
             td_tensor *x = numbers(TD_DIMS(5, 5, 3), dtypes[k], TURNED);
-            const td_value in[] = { td_v_tensor(x), td_v_tensor(index) };
-            const td_value attr = td_v_int(dim);
-            td_tensor *y = here("index_select", 2, in, 1, &attr, NULL);
-            td_tensor *got = like(y);
-            assert_true(there("index_select", x->dtype, false, 2, in, 1,
-                              &attr, 1, &got));
-            expect_same(got, y, 0, 0, "index_select");
+            const td_dims size = TD_DIMS(5), step = TD_DIMS(x->strides[dim]);
+            td_tensor *y = td_index_points(x, index, dim, 1), *got = like(y);
+            const td_dims shape = td_shape_of(y);
+            td_tensor *at = along(index, shape, dim), *from = stepping(x, shape, dim);
+            td_value attr[] = { td_v_int(0), td_v_bool(true), td_v_int(0), td_v_ints(&size), td_v_ints(&step) };
+            const td_value in[] = { td_v_tensor(from), td_v_tensor(at) };
+            assert_true(there("index_points", x->dtype, false, 2, in, 5, attr, 1, &got));
+            expect_same(got, y, 0, 0, "index_points");
+            for (int how = TD_PUT_REPLACE; how <= TD_PUT_MULTIPLY; how++) {
+                td_tensor *sum = td_put_points_(td_clone(x), index, y, dim, 1, how), *all = td_clone(x);
+                td_tensor *to = stepping(all, shape, dim);
+                const td_dims own = TD_DIMS(all->strides[dim]);
+                const td_value points[] = { td_v_tensor(y), td_v_tensor(at) };
+                attr[0] = td_v_int(how + 1), attr[4] = td_v_ints(&own);
+                assert_true(there("put_points", x->dtype, false, 2, points, 5, attr, 1, &to));
+                expect_same(to, stepping(sum, shape, dim), 0, 0, "put_points");
+            }
         }
-    td_tensor *g = random_plain(TD_DIMS(2, 7, 3), TD_FLOAT64, -1, 1);
-    const td_value in[] = { td_v_tensor(g), td_v_tensor(index) };
-    const td_value attr = td_v_int(1);
-    td_tensor *sum = td_zeros(TD_DIMS(2, 5, 3), wide), *got = td_clone(sum);
-    for (int64_t i = 0; i < 2 * 7 * 3; i++)
-        ((double *)td_at(sum))[i / 21 * 15 + which[i / 3 % 7] * 3 + i % 3]
-            += ((double *)td_at(g))[i];
-    assert_true(there("index_add", TD_FLOAT64, false, 2, in, 1, &attr, 1,
-                      &got));
-    expect_same(got, sum, 0, 0, "index_add");
 }
 
 /* ---- products ----------------------------------------------------------- */
@@ -595,9 +614,9 @@ static void without_an_addend_beta_multiplies_what_was_there(void **state)
 
 static void a_freed_block_is_used_again(void **state)
 {
-    int64_t before[4], after[4];
+    td_memory_info before, after;
     void *a, *b, *c;
-    statistics(0, before);
+    table.memory(0, &before);
     assert_true(table.allocate(0, 100000, &a));
     table.release(0, a, 100000);
     assert_true(table.allocate(0, 99000, &b));
@@ -611,10 +630,15 @@ static void a_freed_block_is_used_again(void **state)
     table.release(0, a, 100000);
     table.release(0, c, 100000);
     assert_true(use_stream(0, 0));
-    statistics(0, after);
-    assert_int_equal(after[0], before[0]);
-    assert_true(after[2] - before[2] >= 200000);
-    assert_int_equal(after[3] - before[3], 2);
+    table.memory(0, &after);
+    assert_int_equal(after.bytes, before.bytes);
+    assert_true(after.cached_bytes - before.cached_bytes >= 200000);
+    assert_int_equal(after.allocations - before.allocations, 4);
+    assert_int_equal(after.system_allocations - before.system_allocations,
+                     2);
+    table.trim(0);
+    table.memory(0, &after);
+    assert_int_equal(after.cached_bytes, 0);
     refused(use_stream(0, 99), TD_ERROR_VALUE, "no stream 99");
 }
 
@@ -630,10 +654,11 @@ static void a_wrong_index_is_the_error_of_the_next_wait(void **state)
     td_tensor *x = random_plain(TD_DIMS(4, 3), TD_FLOAT32, 0, 1);
     td_tensor *t = td_full(TD_DIMS(4), td_int(4),
                            (td_tensor_options){ .dtype = TD_INT64 });
-    const td_value in[] = { td_v_tensor(x), td_v_tensor(t) };
     td_tensor *y = td_zeros(TD_DIMS(4, 3), plain);
-    const td_value dim = td_v_int(-1);
-    refused(there("index_select", TD_FLOAT32, false, 2, in, 1, &dim, 1, &y),
+    const td_dims shape = TD_DIMS(4, 3), size = TD_DIMS(3), step = TD_DIMS(3);
+    const td_value points[] = { td_v_tensor(stepping(x, shape, 0)), td_v_tensor(along(t, shape, 0)) };
+    const td_value plan[] = { td_v_int(0), td_v_bool(true), td_v_int(0), td_v_ints(&size), td_v_ints(&step) };
+    refused(there("index_points", TD_FLOAT32, false, 2, points, 5, plan, 1, &y),
             TD_ERROR_INDEX, "out of range");
     assert_true(table.synchronise(0));
 }
@@ -755,11 +780,12 @@ static void fail_on_another_stream(void)
     int64_t places[LINE] = { [17] = LINE };
     assert_true(table.copy(0, index, places, sizeof places, 0));
     assert_true(table.synchronise(0));
-    const td_array in[] = { line_at(x, TD_FLOAT32), line_at(index, TD_INT64) };
+    td_array in[] = { line_at(x, TD_FLOAT32), line_at(index, TD_INT64) };
+    in[0].strides[0] = 0;
     const td_array out = line_at(to, TD_FLOAT32);
-    const td_value dim = td_v_int(0);
-    const td_task task = { "index_select", TD_FLOAT32, 0, 2, 1, 1, in, &out,
-                           &dim };
+    const td_dims size = TD_DIMS(LINE), step = TD_DIMS(1);
+    const td_value plan[] = { td_v_int(0), td_v_bool(true), td_v_int(0), td_v_ints(&size), td_v_ints(&step) };
+    const td_task task = { "index_points", TD_FLOAT32, 0, 2, 5, 1, in, &out, plan };
     use_stream(0, 1);
     assert_true(table.compute(&task));
     use_stream(0, 0);
@@ -816,7 +842,7 @@ int main(void)
         CASE(searches_find_the_first_of_equals_and_nan_before_all),
         CASE(softmax_runs_along_any_dimension),
         CASE(a_step_of_sgd_moves_parameter_and_momentum),
-        CASE(rows_are_chosen_and_added_by_index),
+        CASE(points_are_read_and_written_by_index),
         CASE(each_rung_makes_the_same_product),
         CASE(products_of_any_type_and_batch_agree),
         CASE(without_an_addend_beta_multiplies_what_was_there),

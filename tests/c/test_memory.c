@@ -1,7 +1,9 @@
 /* needs: memory */
 /* Errors, allocation, objects, scopes, and the runtime's start and end. */
 #include "treadle_test.h"
+#include <malloc.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include "error.h"
 #include "memory.h"
@@ -36,6 +38,8 @@ static yarn *spin(int id)
         y->id = id;
     return y;
 }
+
+static char *program;
 
 static int setup(void **state)
 {
@@ -282,6 +286,248 @@ static void sizes_are_checked(void **state)
     assert_int_equal(out, INT64_MAX);
     assert_false(td_add_size(INT64_MAX, 1, &out));
     assert_false(td_add_size(-1, 1, &out));
+}
+
+/* ---- memory that comes back ------------------------------------------ */
+
+/* What a thread may keep, and more than that. */
+enum { POCKET = 1 << 20, MANY = 3000, RECORD = 1000 };
+
+static void skip_if_plain(void)
+{
+    if (td_process()->plain)
+        skip();
+    td_memory_trim();
+}
+
+static int64_t asked(void)
+{
+    return td_memory_stats().system_allocations;
+}
+
+static int64_t kept(void)
+{
+    return td_memory_stats().cached_bytes;
+}
+
+/* Each size that begins a class, ends one, or stands in the middle. */
+static void blocks_have_the_bytes_that_were_wanted(void **state)
+{
+    for (size_t n = 0; n < (size_t)1 << 22; n += 1 + n / 97) {
+        char *block = td_storage_alloc(n);
+        assert_true(malloc_usable_size(block) >= n);
+        td_storage_free(block, n);
+        block = memset(td_alloc_aligned(n), 1, n);
+        td_free(block, n);
+    }
+}
+
+static void a_freed_block_is_used_again(void **state)
+{
+    skip_if_plain();
+    const size_t sizes[] = { 1, 1000, 16384, 18000, 200000, 50000000 };
+    for (int i = 0; i < 6; i++) {
+        void *a = td_storage_alloc(sizes[i]);
+        const int64_t before = asked(), was_kept = kept();
+        td_storage_free(a, sizes[i]);
+        assert_true(kept() - was_kept >= (int64_t)sizes[i]);
+        assert_true(kept() - was_kept <= 64 + (int64_t)sizes[i] * 9 / 8);
+        void *b = td_storage_alloc(sizes[i] - sizes[i] / 100);
+        assert_ptr_equal(a, b);
+        assert_int_equal(kept(), was_kept);
+        assert_int_equal(asked(), before);
+        td_storage_free(b, sizes[i] - sizes[i] / 100);
+    }
+}
+
+static void records_of_used_memory_are_zero(void **state)
+{
+    skip_if_plain();
+    char *a = td_alloc(RECORD);
+    memset(a, 77, RECORD);
+    td_free(a, RECORD);
+    char *b = td_alloc(RECORD - 1);
+    assert_ptr_equal(a, b);
+    for (int i = 0; i < RECORD - 1; i++)
+        assert_int_equal(b[i], 0);
+    td_free(b, RECORD - 1);
+}
+
+static void trimming_gives_all_back(void **state)
+{
+    skip_if_plain();
+    assert_int_equal(kept(), 0);
+    td_free(td_alloc(10), 10);
+    td_free(td_alloc(100000), 100000);
+    assert_true(kept() > 100000);
+    td_memory_trim();
+    assert_int_equal(kept(), 0);
+    const int64_t before = asked();
+    td_free(td_alloc(100000), 100000);
+    assert_int_equal(asked(), before + 1);
+}
+
+static void what_is_kept_is_bounded(void **state)
+{
+    skip_if_plain();
+    const int64_t limit = td_memory_cache();
+    void *block[10];
+    assert_true(limit > 1 << 20);
+    assert_true(td_memory_set_cache(300000));
+    assert_int_equal(td_memory_cache(), 300000);
+    for (int i = 0; i < 10; i++)
+        block[i] = td_alloc((size_t)(i + 1) * 20000);
+    for (int i = 0; i < 10; i++) {
+        td_free(block[i], (size_t)(i + 1) * 20000);
+        assert_true(kept() > 0 && kept() <= 300000);
+    }
+    const int64_t before = asked();         /* the last is among them */
+    td_free(td_alloc(200000), 200000);
+    assert_int_equal(asked(), before);
+    assert_true(td_memory_set_cache(0));
+    assert_int_equal(kept(), 0);
+    td_free(td_alloc(200000), 200000);
+    assert_int_equal(kept(), 0);
+    refused(td_memory_set_cache(-1), TD_ERROR_VALUE, "got -1");
+    assert_true(td_memory_set_cache(limit));
+}
+
+/* Frees what another thread made, more than its own pocket holds. */
+static void *free_many(void *blocks)
+{
+    for (int i = 0; i < MANY; i++)
+        td_free(((void **)blocks)[i], RECORD);
+    return blocks;
+}
+
+static void other_threads_give_back(void **state)
+{
+    static void *blocks[MANY];
+    pthread_t thread;
+    skip_if_plain();
+    for (int round = 0; round < 3; round++) {
+        const int64_t before = asked();
+        for (int i = 0; i < MANY; i++)
+            assert_non_null(blocks[i] = td_alloc(RECORD));
+        assert_int_equal(asked() - before, round == 0 ? MANY : 0);
+        pthread_create(&thread, NULL, free_many, blocks);
+        pthread_join(thread, NULL);
+        assert_int_equal(kept(), MANY * 1024);  /* none in a pocket */
+    }
+}
+
+static void *pass_blocks_on(void *box)
+{
+    _Atomic(void *) *at = box;
+    for (int i = 0; i < 20000; i++) {
+        const size_t bytes = 64 + (size_t)(i % 7) * 1000;
+        size_t *mine = td_alloc_aligned(bytes);
+        mine[0] = bytes;
+        memset(mine + 1, i, bytes - sizeof *mine);
+        size_t *other = atomic_exchange(at, mine);
+        if (other != NULL)
+            td_free(other, other[0]);
+    }
+    return NULL;
+}
+
+static void threads_free_each_others_blocks(void **state)
+{
+    pthread_t thread[3];
+    _Atomic(void *) box = NULL;
+    const int64_t bytes = td_memory_stats().bytes;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&thread[i], NULL, pass_blocks_on, &box);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    size_t *last = atomic_load(&box);
+    td_free(last, last[0]);
+    assert_int_equal(td_memory_stats().bytes, bytes);
+}
+
+/* Address space for 80 megabytes more, while 64 are kept: the rest can only
+   come from what is kept. */
+static int trims_before_it_fails(void)
+{
+    const size_t large = 64 << 20, larger = 80 << 20;
+    struct rlimit all = { 0, RLIM_INFINITY };
+    td_free(td_alloc_aligned(large), large);
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    if (file == NULL || fscanf(file, "%lu", &pages) != 1)
+        return 0;                           /* not on this system */
+    fclose(file);
+    all.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + (32 << 20);
+    if (setrlimit(RLIMIT_AS, &all) != 0)
+        return 1;
+    void *block = td_alloc_aligned(larger);
+    if (block == NULL || td_failed() || kept() != 0)
+        return 2;
+    td_free(block, larger);
+    if (td_alloc_aligned((size_t)1 << 30) != NULL)
+        return 3;
+    return td_error() != TD_ERROR_MEMORY;
+}
+
+static void memory_that_is_kept_is_tried_before_failing(void **state)
+{
+    if (SANITIZED)
+        skip();                             /* their shadows need room */
+    assert_int_equal(forked(trims_before_it_fails), 0);
+}
+
+static atomic_bool forking;
+
+static void *allocate_meanwhile(void *unused)
+{
+    for (int i = 0; atomic_load(&forking); i++)
+        td_free(td_alloc((size_t)(i % 50) * 1000), (size_t)(i % 50) * 1000);
+    return NULL;
+}
+
+static int allocates_much(void)
+{
+    const int64_t objects = td_memory_stats().live_objects;
+    for (int i = 0; i < 5000; i++)
+        td_free(td_alloc((size_t)(i % 50) * 1000), (size_t)(i % 50) * 1000);
+    yarn *y = spin(1);
+    const bool counted = td_memory_stats().live_objects == objects + 1;
+    td_release(y);
+    return td_failed() || !counted;
+}
+
+static void a_fork_finds_the_lists_whole(void **state)
+{
+    pthread_t thread;
+    if (SANITIZED)
+        skip();
+    atomic_store(&forking, true);
+    pthread_create(&thread, NULL, allocate_meanwhile, NULL);
+    int wrong = 0;
+    for (int i = 0; i < 20; i++)
+        wrong += forked(allocates_much);
+    atomic_store(&forking, false);
+    pthread_join(thread, NULL);
+    assert_int_equal(wrong, 0);
+}
+
+static void plain_keeps_nothing(void **state)
+{
+    assert_int_equal(again(program, "plain", "TREADLE_ALLOC", "plain"), 0);
+}
+
+/* The other process. */
+static int check_plain(void)
+{
+    const int64_t before = asked();
+    td_free(td_alloc(10), 10);
+    td_storage_free(td_storage_alloc(100000), 100000);
+    if (asked() != before + 2 || kept() != 0 || td_memory_cache() != 0)
+        return 1;
+    if (td_memory_set_cache(5) || td_error() != TD_ERROR_UNSUPPORTED)
+        return 2;
+    td_error_clear();
+    return !td_memory_set_cache(0);
 }
 
 /* ---- objects --------------------------------------------------------- */
@@ -886,14 +1132,12 @@ static void environment_words_are_checked(void **state)
     unsetenv("TREADLE_TEST");
 }
 
-static char *program;
-
 static void misspelt_setting_is_reported_once(void **state)
 {
     assert_int_equal(again(program, "misspelt", "TREADLE_ALLOC", "palin"),
                      0);
     assert_int_equal(again(program, "misspelt", "TREADLE_ALLOC", "caching"),
-                     0);            /* not yet, so it is no silent plain */
+                     0);            /* no silent default */
 }
 
 /* The other process: the first producer reports, the next one works. */
@@ -926,6 +1170,8 @@ int main(int argc, char **argv)
     program = argv[0];
     if (argc > 1 && strcmp(argv[1], "misspelt") == 0)
         return report_misspelt();
+    if (argc > 1 && strcmp(argv[1], "plain") == 0)
+        return check_plain();
     const struct CMUnitTest tests[] = {
         CASE(nothing_is_pending_at_first),
         CASE(fail_records_code_operation_and_text),
@@ -943,6 +1189,16 @@ int main(int argc, char **argv)
         CASE(failed_allocation_is_a_memory_error),
         CASE(absurd_sizes_are_refused),
         CASE(sizes_are_checked),
+        CASE(blocks_have_the_bytes_that_were_wanted),
+        CASE(a_freed_block_is_used_again),
+        CASE(records_of_used_memory_are_zero),
+        CASE(trimming_gives_all_back),
+        CASE(what_is_kept_is_bounded),
+        CASE(other_threads_give_back),
+        CASE(threads_free_each_others_blocks),
+        CASE(memory_that_is_kept_is_tried_before_failing),
+        CASE(a_fork_finds_the_lists_whole),
+        CASE(plain_keeps_nothing),
         CASE(last_release_destroys),
         CASE(null_is_no_object),
         CASE(class_says_where_it_is_counted),

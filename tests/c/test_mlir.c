@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
+static const char *backend = "mlir";    /* or "mlir-loops" */
 static char cache[64];
 
 typedef td_tensor *function(td_tensor *const *in);
 
-/* Compiles and runs f on the inputs with `mlir` and compares with eager
+/* Compiles and runs f on the inputs with `backend` and compares with eager
    results, within `tolerance` of the larger of 1 and the number. */
 static void expect_same(function *f, td_tensor *const *in, int n,
                         double tolerance)
@@ -21,11 +22,11 @@ static void expect_same(function *f, td_tensor *const *in, int n,
     td_tensor *y = f(symbol);
     td_program *p = td_trace_end(&y, 1);
     td_executable *e = td_compile(p, (td_compile_options){
-        .backend = "mlir" });
+        .backend = backend });
     if (e == NULL)
         print_message("%s\n", td_error_message());
     assert_non_null(e);
-    assert_string_equal(td_executable_backend(e), "mlir");
+    assert_string_equal(td_executable_backend(e), backend);
     for (int run = 0; run < 2; run++) {
         assert_true(td_execute(e, in, n, &got));
         assert_int_equal(got->dtype, want->dtype);
@@ -196,7 +197,7 @@ static td_tensor *multiplied(td_tensor *const *in)
     return td_matmul(td_t(y), in[0]);
 }
 
-static void products_of_any_layout_agree(void **state)
+static void products_agree(void **state)
 {
     const int64_t sizes[][3] = { { 1, 1, 1 }, { 6, 16, 5 }, { 13, 37, 29 },
                                  { 17, 10, 33 }, { 64, 49, 100 } };
@@ -212,11 +213,22 @@ static void products_of_any_layout_agree(void **state)
     }
 }
 
+static void products_of_any_layout_agree(void **state)
+{
+    products_agree(state);
+    backend = "mlir-loops";
+    products_agree(state);
+    backend = "mlir";
+}
+
 /* ---- a training step ------------------------------------------------------ */
 
 static td_tensor *soft(td_tensor *const *in)
 {
-    return td_log_softmax(in[0], 1);
+    const td_reduce_options row = { .dims = TD_DIMS(1), .keepdim = true };
+    td_tensor *z = td_sub(in[0], td_amax(in[0], row));
+    return td_mul(td_sub(z, td_log(td_sum(td_exp(z), row))),
+                  td_log_softmax(in[0], 1));
 }
 
 static void a_softmax_agrees(void **state)
@@ -256,7 +268,7 @@ static td_tensor *learn(const learner *l, td_tensor *const *in)
 }
 
 static td_executable *compile_step(const learner *l, td_tensor *const *in,
-                                   const char *backend)
+                                   const char *name)
 {
     td_tensor *symbol[2];
     assert_true(td_trace_begin(true));
@@ -265,10 +277,10 @@ static td_executable *compile_step(const learner *l, td_tensor *const *in,
     td_tensor *loss = learn(l, symbol);
     td_program *p = td_trace_end(&loss, 1);
     assert_non_null(p);
-    return td_compile(p, (td_compile_options){ .backend = backend });
+    return td_compile(p, (td_compile_options){ .backend = name });
 }
 
-static void twenty_training_steps_follow_the_eager_ones(void **state)
+static void twenty_steps_follow(const char *name)
 {
     const learner eager = new_learner(), compiled = new_learner();
     td_tensor *in[] = { normal(TD_DIMS(29, 20), TD_FLOAT32),
@@ -276,7 +288,7 @@ static void twenty_training_steps_follow_the_eager_ones(void **state)
             .dtype = TD_INT64 }) };
     learn(&eager, in);
     learn(&compiled, in);
-    td_executable *e = compile_step(&compiled, in, "mlir");
+    td_executable *e = compile_step(&compiled, in, name);
     if (e == NULL)
         print_message("%s\n", td_error_message());
     assert_non_null(e);
@@ -294,6 +306,12 @@ static void twenty_training_steps_follow_the_eager_ones(void **state)
     assert_false(td_execute(e, in, 2, &got));
     expect_error(TD_ERROR_INDEX, "10");
     td_release(e);
+}
+
+static void twenty_training_steps_follow_the_eager_ones(void **state)
+{
+    twenty_steps_follow("mlir");
+    twenty_steps_follow("mlir-loops");
 }
 
 /* ---- tools --------------------------------------------------------------- */
@@ -345,6 +363,23 @@ static void missing_failing_and_hanging_tools_are_errors(void **state)
     refuse_with("none", "", TD_ERROR_RUNTIME, "failed");
 }
 
+static void what_the_dialects_have_no_word_for_is_named(void **state)
+{
+    static const char *const ops[] = { "tan", "round", "fmod" };
+    for (int i = 0; i < 3; i++) {
+        assert_true(td_trace_begin(true));
+        td_tensor *x = td_trace_input(TD_DIMS(23), TD_FLOAT32, cpu);
+        td_tensor *y = i == 0 ? td_tan(x) : i == 1 ? td_round(x)
+                     : td_fmod(x, x);
+        td_program *p = td_trace_end(&y, 1);
+        assert_null(td_compile(p, (td_compile_options){
+            .backend = "mlir" }));
+        char words[40];
+        snprintf(words, sizeof words, "has no word for '%s'", ops[i]);
+        expect_error(TD_ERROR_UNSUPPORTED, words);
+    }
+}
+
 static td_tensor *soft_columns(td_tensor *const *in)
 {
     return td_softmax(in[0], 0);
@@ -358,9 +393,9 @@ static void stages_have_the_type_they_are_called_through(void **state)
     td_tensor *other = normal(TD_DIMS(47), TD_FLOAT32);
     expect_same(smooth, &other, 1, 1e-5);
     unsetenv("TREADLE_MLIR_KEEP");
-    snprintf(command, sizeof command, "cat %s/build-*/code.c | tr -s ' \\n' "
-             "' ' | grep -q '_0(void \\*context, int64_t begin, int64_t end, "
-             "int worker)'", cache);
+    snprintf(command, sizeof command, "find %s -name '*.c' | xargs cat | tr "
+             "-s ' \\n' ' ' | grep -q '_0(void \\*context, int64_t begin, "
+             "int64_t end, int worker)'", cache);
     assert_int_equal(system(command), 0);
 }
 
@@ -404,6 +439,7 @@ int main(void)
     };
     const struct CMUnitTest everywhere[] = {
         CASE(missing_failing_and_hanging_tools_are_errors),
+        CASE(what_the_dialects_have_no_word_for_is_named),
     };
     snprintf(cache, sizeof cache, "/tmp/treadle-cache-XXXXXX");
     if (mkdtemp(cache) == NULL)

@@ -1,7 +1,7 @@
 /* needs: tensors */
 /* The door: what td_run refuses, and that refusing leaves nothing behind. */
 #include "treadle_test.h"
-#include "registry.h"
+#include "call.h"
 
 static void a_call_by_name_equals_the_typed_function(void **state)
 {
@@ -79,7 +79,6 @@ static void a_missing_tensor_is_named(void **state)
     refused(td_copy_(td_zeros(TD_DIMS(2), plain), NULL), TD_ERROR_VALUE, "copy_: argument 'src' is NULL");
     td_tensor *list[] = { td_zeros(TD_DIMS(2), plain), NULL };
     refused(td_cat(list, 2, 0), TD_ERROR_VALUE, "cat: argument 'tensors' is NULL");
-    refused(td_index_select(list[0], 0, NULL), TD_ERROR_VALUE, "index_select: argument 'index' is NULL");
 }
 
 static int kernels_run;
@@ -221,6 +220,33 @@ static void contiguous_ignores_strides_of_size_one(void **state)
     assert_int_equal(td_rank(td_view(x, TD_DIMS(7))), 1);
 }
 
+/* What is read once says the same as the text it was read from. */
+static void traits_say_what_the_signature_says(void **state)
+{
+    for (int n = 0; n < td_op_count(); n++) {
+        const td_traits *t = td_traits_of(&td_ops[n]);
+        td_signature s;
+        assert_true(td_signature_parse(td_ops[n].signature, &s));
+        int in = 0, attr = 0;
+        bool random = false;
+        for (int i = 0; i < s.n_parameters; i++) {
+            const bool may_be_absent = s.at[i].optional || s.at[i].has_default;
+            const unsigned takes = s.at[i].is_input ? t->in[in] : t->attr[attr];
+            assert_int_equal(takes >> TD_NONE & 1, may_be_absent);
+            if (s.at[i].is_input)
+                assert_int_equal(t->mutated >> in & 1, s.at[i].mutated);
+            *(s.at[i].is_input ? &in : &attr) += 1;
+            random |= s.at[i].kind == TD_P_GENERATOR;
+        }
+        assert_int_equal(t->n_in, in);
+        assert_int_equal(t->n_attr, attr);
+        assert_int_equal(t->random, random);
+    }
+    const td_op foreign = { .name = "foreign", .signature = "foreign() -> tensor" };
+    assert_true(td_traits_of(&foreign)->n_in < 0);
+    assert_ptr_equal(td_traits_of(&foreign), td_traits_of(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +264,7 @@ int main(void)
         CASE(whole_progressions_are_counted_without_rounding),
         CASE(cat_skips_old_style_empty_tensors),
         CASE(contiguous_ignores_strides_of_size_one),
+        CASE(traits_say_what_the_signature_says),
     };
     return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }

@@ -92,6 +92,36 @@ static void logsumexp_of_nothing_but_minus_infinity(void **state)
     EXPECT(td_logsumexp(x, all), x, 0.5, 0, 0.5);
 }
 
+static void selections_take_vectors_of_integers(void **state)
+{
+    const int64_t pick[] = { 2, 0, 2 };
+    td_tensor *a = td_reshape(td_arange(td_int(0), td_int(6), td_int(1), plain), TD_DIMS(2, 3));
+    td_tensor *index = td_from_data(pick, TD_DIMS(3), (td_tensor_options){ .dtype = TD_INT64 });
+    VALUES(td_index_select(a, 1, index), 2, 0, 2, 5, 3, 5);
+    VALUES(td_index_select(td_t(td_reshape(a, TD_DIMS(3, 2))), 1, td_to(index, TD_INT32)), 4, 0, 4, 5, 1, 5);
+    VALUES(td_index_select(td_t(a), 0, td_slice(index, 0, (td_opt_i64)TD_DEFAULTS, (td_opt_i64)TD_DEFAULTS, 2)),
+           2, 5, 2, 5);
+    refused(td_index_select(a, 0, index), TD_ERROR_INDEX,
+            "index_select: index 2 is out of bounds for dimension 0 with size 2");
+    refused(td_index_select(a, 0, a), TD_ERROR_INDEX, "vector");
+    refused(td_index_select(a, 0, td_ones(TD_DIMS(1), plain)), TD_ERROR_INDEX, "float32");
+    refused(td_index_select(a, 0, NULL), TD_ERROR_VALUE, "index_select: argument 'index' is NULL");
+}
+
+/* Rows are shared among threads by columns: the same bits for any number. */
+static void sums_at_places_do_not_depend_on_threads(void **state)
+{
+    td_manual_seed(3);
+    td_tensor *g = td_randn(TD_DIMS(997, 67), plain), *first = NULL;
+    td_tensor *index = td_to(td_mul_scalar(td_rand(TD_DIMS(997), plain), td_int(13)), TD_INT64);
+    for (int threads = 1; threads <= 3; threads++) {
+        td_set_threads(threads);
+        td_tensor *sum = td_put_points_(td_zeros(TD_DIMS(13, 67), plain), index, g, 0, 1, TD_PUT_ADD);
+        first = first ? first : sum;
+        assert_memory_equal(td_data(sum), td_data(first), 13 * 67 * sizeof(float));
+    }
+}
+
 static void rows_taken_twice_add_up(void **state)
 {
     td_tensor *x = td_full(TD_DIMS(3, 2), td_float(1), leaf_f64);
@@ -204,6 +234,7 @@ int main(void)
         CASE(ties_share),
         CASE(clamp_passes_at_its_edges),
         CASE(logsumexp_of_nothing_but_minus_infinity),
+        CASE(selections_take_vectors_of_integers), CASE(sums_at_places_do_not_depend_on_threads),
         CASE(rows_taken_twice_add_up),
         CASE(gradients_of_parts_are_zero_elsewhere),
         CASE(conversions_convert_the_gradient_back),

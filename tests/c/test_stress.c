@@ -3,10 +3,15 @@
 /* Threads that do anything to shared leaves, at random, for TREADLE_STRESS
    seconds; TREADLE_SEED says which numbers.  Values may be any, handles,
    counts and locks may not. */
+#define _GNU_SOURCE
 #include "treadle_test.h"
+#include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { LEAVES = 3, MOST_THREADS = 4 };
 
@@ -98,8 +103,62 @@ static void do_view(worker *w)
         td_fail(TD_ERROR_VALUE, "do_view", "the slope of a view");
 }
 
+/* Whether a process sleeps in the runtime of a sanitizer, which may lose its own locks in a fork: they are held by
+   threads that do not come along, and nobody is left to wake the child. */
+static bool waits_for_the_sanitizer(pid_t child)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)child);
+    FILE *file = fopen(path, "r");
+    const char *last = file && fgets(line, sizeof line, file) ? strrchr(line, ' ') : NULL;
+    if (file != NULL)
+        fclose(file);
+    Dl_info at;
+    return last != NULL && dladdr((void *)(uintptr_t)strtoull(last, NULL, 16), &at) != 0
+        && (strstr(at.dli_fname, "libasan") || strstr(at.dli_fname, "libtsan"));
+}
+
+/* A pass, a step and a look at the result, by a thread that is alone; one more is not allowed to a child under the
+   thread sanitizer. */
+static void in_child(void)
+{
+    alarm(120);
+    td_error_clear();
+    td_set_threads(1);
+    td_tensor *p = td_ones(TD_DIMS(20000), (td_tensor_options){ .requires_grad = true });
+    td_optimiser *sgd = td_sgd(&p, 1, 0.5, (td_sgd_options)TD_DEFAULTS);
+    td_backward(loss_of(p), once);
+    td_step(sgd);
+    const double left = td_item_double(td_sum(p, all_of));      /* each is 1 - tanh'(2) */
+    if (td_failed() || left < 0.92 * 20000 || left > 0.94 * 20000)
+        fprintf(stderr, "child of a fork: %s, sum %g\n", td_error_message(), left);
+    _exit(td_failed() || left < 0.92 * 20000 || left > 0.94 * 20000);
+}
+
+static void do_fork(worker *w)
+{
+    if (next(w) % 20 != 0)
+        return;
+    const pid_t child = fork();
+    if (child == 0)
+        in_child();
+    int status = -1;
+    bool ended = false, lost = false;
+    for (int waited = 0; waited < 30000 && !ended && !lost; waited++) {
+        usleep(2000);
+        ended = waitpid(child, &status, WNOHANG) == child;
+        lost = !ended && waited > 1000 && waits_for_the_sanitizer(child);
+    }
+    if (!ended) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    if (status != 0 && !lost)
+        td_fail(TD_ERROR_RUNTIME, "do_fork", "the child of a fork ended with %x", (unsigned)status);
+}
+
 static void (*const operations[])(worker *) = {
-    do_pass, do_pass_of_all, do_step, do_zero_grad, do_drop, do_set, do_read, do_zero, do_hook, do_retain, do_view
+    do_pass, do_pass_of_all, do_step, do_zero_grad, do_drop, do_set, do_read, do_zero, do_hook, do_retain, do_view, do_fork
 };
 
 static bool time_is_left(const world *w)

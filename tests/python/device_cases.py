@@ -327,6 +327,26 @@ def printing_names_the_device():
 
 
 @case
+def memory_is_kept_and_counted():
+    keeps = td.get_cache_limit() > 0
+    td.zeros(1, device="cuda")
+    td.empty_cache()
+    before = td.memory_stats("cuda")
+    assert before["cached_bytes"] == 0
+    for round in range(3):
+        x = td.zeros(100, 100, device="cuda")
+        now = td.cuda.memory_stats()
+        assert now["bytes"] >= before["bytes"] + 40000 and now["peak_bytes"] >= now["bytes"]
+        assert now["system_allocations"] - before["system_allocations"] == (1 if keeps else round + 1)
+        del x
+        td.cuda.synchronize()
+        assert (td.memory_stats("cuda")["cached_bytes"] >= 40000) == keeps
+        assert td.cuda.memory_allocated() == before["bytes"]
+    td.cuda.empty_cache()
+    assert td.memory_stats("cuda")["cached_bytes"] == 0
+
+
+@case
 def memory_comes_back():
     def live():
         return td.memory_stats()["live_tensors"]

@@ -493,3 +493,13 @@ def test_modules_print_as_in_pytorch():
     for bad in (lambda: nn.ReLU(1, 2), lambda: nn.ELU(beta=1)):
         with pytest.raises(TypeError, match="expected the options"):
             bad()
+
+
+@pytest.mark.parametrize("f", [td.abs, F.relu, F.relu6, F.leaky_relu, F.hardsigmoid])
+def test_the_slope_of_a_kinked_curve_can_be_derived(f, no_leaks):
+    x = td.tensor([-7.0, -0.4, 0.0, 0.4, 7.0, float("inf"), float("nan")], requires_grad=True)
+    g, = td.autograd.grad(f(x).sum(), x, create_graph=True)
+    plain, = td.autograd.grad(f(x).sum(), x)
+    assert g.requires_grad and g.tolist()[:6] == plain.tolist()[:6]
+    assert td.autograd.grad(g.square().sum(), x)[0].tolist() == [0] * 7
+    assert not plain.requires_grad

@@ -39,6 +39,10 @@ def test_threads_share_a_device_in_any_order_of_its_streams(seed):
     assert run("emulate", ["threads_launch_at_once"], TREADLE_CUDA_SEED=seed) == {"threads_launch_at_once": ""}
 
 
+def test_a_plain_allocator_keeps_no_memory_of_a_device():
+    assert run("emulate", ["memory_is_kept_and_counted"], TREADLE_ALLOC="plain") == {"memory_is_kept_and_counted": ""}
+
+
 @pytest.mark.parametrize("word", ["2", "emulated", " ", "-1"])
 def test_a_word_that_names_no_plug_in_is_refused_each_time(word):
     program = ("import treadle as td\n"

@@ -84,6 +84,60 @@ def test_a_wrapper_found_by_a_weak_reference_survives_its_handle(no_leaks):
     x.grad = None
 
 
+def rescued(graph):
+    """The result y of graph(), after the last handle of C that knew it is gone."""
+    y = graph()
+    y.mark = 1
+    z = (y * y).sum()
+    ref = weakref.ref(y)
+    del y
+    y = ref()
+    del z
+    return y
+
+
+def test_a_rescued_tensor_keeps_its_history(no_leaks):
+    w = td.tensor([1.0, 2.0], requires_grad=True)
+    y = rescued(lambda: w * 3)
+    assert y.mark == 1 and y.grad_fn is not None and not y.is_leaf
+    y.sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+    w.grad = None
+
+
+def test_a_rescued_tensor_keeps_its_gradient_and_hooks(no_leaks):
+    w, seen = td.tensor([1.0, 2.0], requires_grad=True), []
+
+    def graph():
+        y = w * 3
+        y.retain_grad()
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        return y
+    y = rescued(graph)
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0] and seen == [[1.0, 1.0]]
+
+    def leaf():
+        x = td.ones(2, requires_grad=True)
+        x.register_hook(lambda g: seen.append("leaf"))
+        x.grad = td.ones(2)
+        return x
+    x = rescued(leaf)
+    x.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0] and seen[1:] == ["leaf"]
+    w.grad = x.grad = y.grad = None
+
+
+def test_a_rescued_view_still_knows_its_base(no_leaks):
+    w = td.ones(4, requires_grad=True)
+    base = w * 1
+    view = rescued(lambda: base[:2])
+    base.mul_(3)
+    view.sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0, 0.0, 0.0]
+    w.grad = None
+
+
 def test_weak_references_die_with_the_tensor(no_leaks):
     died = []
     x = td.ones(2)

@@ -77,6 +77,15 @@ def filled(x, w):
     return y * y
 
 
+def filled_where_expanded(x, w):
+    y = x[:1] * w[:1]
+    v = y.expand(3, 2)
+    v[:, 0].fill_(2)
+    u = v + x
+    v[1:, 1] = w[0, 0]
+    return u * x + v * y
+
+
 def broadcast_source(x, w):
     y = x * 1
     y[1:] = w[0]
@@ -85,7 +94,8 @@ def broadcast_source(x, w):
 
 
 FUNCTIONS = [rows, overlapping_views, saved_operands, an_old_view_sees_the_change,
-             expanded_view, lists_and_masks, scattered, filled, broadcast_source]
+             expanded_view, lists_and_masks, scattered, filled, filled_where_expanded,
+             broadcast_source]
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
@@ -170,6 +180,41 @@ def test_changes_that_are_refused():
         y[:1].add_(x)
     with refused("int64"):
         td.zeros(2, dtype=td.int64).add_(x[0])
+
+
+IN_PLACE = [lambda y: y.copy_(y * 1), lambda y: y.fill_(1), lambda y: y.zero_(), lambda y: y.mul_(2),
+            lambda y: y.relu_(), lambda y: y.clamp_(0, 1), lambda y: y.uniform_(), lambda y: y.unsqueeze_(0),
+            lambda y: y.squeeze_(), lambda y: y.t_(), lambda y: y.masked_fill_(y > 0, 1),
+            lambda y: y.index_fill_(0, td.tensor([0]), 1.0), lambda y: y.tril_(), lambda y: y.cumsum_(0),
+            lambda y: y.__setitem__(0, y[0]), lambda y: y.__setitem__(0, y), lambda y: y.__setitem__(slice(None), y),
+            lambda y: y.__setitem__(y > 0, 1.0), lambda y: y.__setitem__(td.tensor([0]), y[0])]
+LOOKS = [lambda x: x, lambda x: x[:], lambda x: x.view(-1).view(1, 3), lambda x: x.t().t(), lambda x: x[0].unsqueeze(0),
+         lambda x: x.expand(2, 1, 3)[1], lambda x: x.narrow(1, 0, 3).squeeze(0)[None]]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("write", IN_PLACE)
+def test_no_write_reaches_a_leaf_that_requires_a_gradient(look, write):
+    x = td.tensor([[1.0, -2.0, 3.0]], requires_grad=True)
+    with refused("a leaf that requires a gradient|a view of a leaf"):
+        write(look(x))
+    assert x.tolist() == [[1, -2, 3]] and x._version == 0 and x.is_leaf
+
+
+def test_what_is_expanded_takes_one_value():
+    x = td.arange(6.0).reshape(2, 1, 3)
+    x.expand(2, 4, 3)[0].fill_(7)
+    assert x.tolist() == [[[7, 7, 7]], [[3, 4, 5]]]
+    x.expand(5, 2, 4, 3)[:, 1, :, 2].zero_()
+    assert x.tolist() == [[[7, 7, 7]], [[3, 4, 0]]]
+    x.expand(2, 4, 3)[1, 1:] = td.tensor(8)
+    assert x.tolist() == [[[7, 7, 7]], [[8, 8, 8]]] and x._version == 3
+    x.expand(2, 0, 3).fill_(9)
+    with refused("several elements share one place"):
+        x.expand(2, 4, 3)[0, 1:] = td.ones(3, 3)
+    with refused("several elements share one place"):
+        x.expand(2, 4, 3).add_(1)
+    assert x.tolist() == [[[7, 7, 7]], [[8, 8, 8]]]
 
 
 @pytest.mark.parametrize("change", [

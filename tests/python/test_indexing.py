@@ -301,3 +301,34 @@ def test_scattering_nothing_keeps_the_graph():
         assert grad.shape == (0, 3)
     y = td.ones(2).scatter(0, td.zeros(0, dtype=td.int64), td.ones(2))
     assert y.tolist() == [1.0, 1.0]
+
+
+def test_numbers_of_rank_0_are_gathered_and_scattered():
+    x, at = td.tensor(2.0, requires_grad=True), td.tensor(0)
+    assert x.gather(0, at).shape == () and x.gather(0, at.reshape(1)).tolist() == [2.0]
+    y = td.zeros(3).scatter_add(0, td.tensor(1), td.tensor([5.0, 6.0]))
+    assert y.tolist() == [0.0, 5.0, 0.0]
+    x.max(0)[0].backward()
+    assert x.grad.tolist() == 1.0
+
+
+def test_a_change_in_place_that_is_refused_changes_nothing():
+    x = td.zeros(4, 3)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
+        x[td.tensor([0, 1, 4])] = 1
+    with pytest.raises(IndexError, match="scatter_: index 9 is out of bounds"):
+        x.scatter_(1, td.tensor([[0, 1], [2, 9]]), 1.0)
+    assert not x.any()
+    n = td.arange(5)
+    n[n.flip(0)] = n                        # an index that is written to is read first
+    assert n.tolist() == [4, 3, 2, 1, 0]
+
+
+def test_windows_and_parts_put_their_gradients_back():
+    x = td.randn(2, 9, 4, dtype=td.float64, requires_grad=True)
+    g = td.randn(2, 4, 4, 3, dtype=td.float64)
+    x.unfold(1, 3, 2).backward(g)
+    want = np.zeros((2, 9, 4))
+    for i in range(4):
+        want[:, 2 * i:2 * i + 3] += np.moveaxis(g.numpy()[:, i], -1, 1)
+    assert np.allclose(x.grad.numpy(), want)

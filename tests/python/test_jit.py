@@ -799,3 +799,44 @@ def test_no_gradient_is_lost_behind_a_compiled_result():
     for k in range(3):
         w.grad = None
         assert step(x).item() == 3 and w.grad.tolist() == [1, 1, 1]
+
+
+def test_equal_layers_are_written_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREADLE_MLIR_KEEP", "1")
+    kernels = []
+    for n in (2, 9):
+        cache = tmp_path / str(n)
+        cache.mkdir(mode=0o700)
+        monkeypatch.setenv("TREADLE_CACHE", str(cache))
+        net = nn.Sequential(*(m for _ in range(n) for m in (nn.Linear(6, 6), nn.ReLU())))
+        x = td.randn(5, 6)
+        assert (td.jit.compile(net, (5, 6), backend="c")(x) - net(x)).abs().amax().item() < 1e-5
+        text = next(cache.glob("build-*/code.c")).read_text()
+        kernels.append(text.count("static _Bool kernel_"))
+    assert kernels[0] == kernels[1] > 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_product_seen_twice_is_not_written_over(backend):
+    def twice(a, b):
+        y = (a @ b).reshape(-1)
+        return y + 1, y * 2
+    a, b = td.randn(3, 4), td.randn(4, 5)
+    fast = td.jit(twice, backend=backend)
+    for _ in range(3):
+        for got, want in zip(fast(a, b), twice(a, b)):
+            assert td.equal(got, want)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_buffers_change_places(backend):
+    def swap(x, a, b):
+        old = a.clone()
+        a.copy_(b)
+        b.copy_(old)
+        return (x + a).sum()
+    fast = td.jit(swap, backend=backend)
+    a, b, x = td.ones(3), td.zeros(3), td.ones(3)
+    for k in range(4):
+        assert fast(x, a, b).item() == (3.0 if k % 2 == 0 else 6.0)
+    assert a.tolist() == [1.0] * 3 and b.tolist() == [0.0] * 3

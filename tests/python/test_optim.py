@@ -372,3 +372,25 @@ def test_memory_does_not_grow_from_step_to_step():
         del loss
         marks.append(td.memory_stats()["bytes"])
     assert len(set(marks[2:])) == 1 and td.live_node_count() == 0
+
+
+class Fleeting(td.nn.Parameter):
+    """A parameter whose gradient another thread takes away after the first look."""
+    looks = 0
+
+    @property
+    def grad(self):
+        self.looks += 1
+        return td.ones(3) if self.looks == 1 else None
+
+
+@pytest.mark.parametrize("use", [
+    *(lambda p, name=name: getattr(td.optim, name)([p], lr=0.1).step() for name in OPTIONS),
+    lambda p: td.optim.SGD([p], lr=0.1).zero_grad(set_to_none=False),
+    lambda p: td.nn.ParameterList([p]).zero_grad(set_to_none=False),
+    lambda p: td.nn.ParameterList([p]).double(),
+    lambda p: td.nn.utils.clip_grad_value_([p], 1.0)])
+def test_a_gradient_is_asked_for_once(use):
+    p = Fleeting(td.ones(3))
+    use(p)
+    assert p.looks == 1

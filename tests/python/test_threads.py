@@ -8,6 +8,7 @@ or leave anything alive.  Each scenario runs in a process of its own, so that a 
 import faulthandler
 import gc
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -220,6 +221,36 @@ def gradient_is_retained_and_read_during_passes():
 def recording_is_switched_during_passes():
     p, q = leaf(), leaf()
     together(lambda: (p * q * 2).sum().backward(), lambda: q.requires_grad_(not q.requires_grad), rounds=1000)
+
+
+@scenario
+def weak_references_are_followed_while_a_pass_frees_their_tensors():
+    """The pass drops the last handle of y without the interpreter's lock; y goes on with all it had."""
+    w, c, refs, taken, seen = leaf(), leaf(), queue.Queue(), threading.Semaphore(0), []
+
+    def slope(total, of, retain_graph=False):
+        try:
+            return td.autograd.grad(total, of, retain_graph=retain_graph)[0].tolist()
+        except RuntimeError as error:
+            assert "another backward pass" in str(error)        # both look at w * 1
+
+    def free():
+        y = w * 1
+        z = (y * c).sum()
+        refs.put(weakref.ref(y))
+        del y
+        taken.acquire(timeout=10)
+        slope(z, c)
+
+    def follow():
+        y = refs.get(timeout=10)()
+        taken.release()
+        time.sleep(len(seen) % 5 * 1e-5)
+        total = y.sum()
+        time.sleep(1e-4)
+        seen.append(slope(total, w, retain_graph=True))
+    together(free, follow, rounds=300)
+    assert seen.count([1.0] * 7) > 0 and all(g in (None, [1.0] * 7) for g in seen)
 
 
 # --- readers ----------------------------------------------------------------------------

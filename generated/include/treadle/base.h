@@ -42,6 +42,8 @@ typedef struct {
     int64_t bytes;          /* bytes of elements in use now */
     int64_t peak_bytes;     /* most of them at one time */
     int64_t allocations;    /* granted since the start, of all kinds */
+    int64_t system_allocations; /* of them not from what is kept */
+    int64_t cached_bytes;   /* free, and kept for the next */
 } td_memory_info;
 
 /* memory: prototypes of errors */
@@ -84,6 +86,9 @@ TD_API td_memory_info td_memory_stats(void);
 TD_API void td_memory_reset_peak(void);
 TD_API int64_t td_live_node_count(void);
 TD_API void td_memory_fail_after(int64_t n);
+TD_API void td_memory_trim(void);   /* gives back all that is kept */
+TD_API bool td_memory_set_cache(int64_t bytes);     /* keep so much */
+TD_API int64_t td_memory_cache(void);
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,9 @@ TD_API td_tensor *td_to_host(td_tensor *x);
 
 /* Waits for what this thread asked of it; its faults are raised. */
 TD_API bool td_synchronise(td_device device);
+
+/* Its bytes and allocations; objects are counted on the CPU only. */
+TD_API td_memory_info td_device_memory_stats(td_device device);
 #ifdef __cplusplus
 }
 #endif

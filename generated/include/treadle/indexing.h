@@ -2,7 +2,7 @@
 /* Tangled from the chapter "indexing": edit that, not this file. */
 /* Elements at places that are data.
 
-   Places count through the dimensions of a tensor, row by row:
+   An index names rows, or with covers > 1 holds rows of coordinates:
 
        td_tensor *rows = td_index_points(table, words, 0, 1);
        td_tensor *right = td_gather(logits, 1, labels); */
@@ -17,14 +17,17 @@ extern "C" {
 /* What put_points does where something stands already. */
 enum { TD_PUT_REPLACE, TD_PUT_ADD, TD_PUT_MULTIPLY };
 
-/* Places of the coordinates index[0 .. n) of x from `dim` on. */
-TD_API td_tensor *td_ravel_index(td_tensor *x, int n,
-                                 td_tensor *const *index, int dim);
+/* index[0 .. n) spread over each other: one row for each point, or
+   for n = 1 the numbers themselves, as the next two want them. */
+TD_API td_tensor *td_coordinates(int n, td_tensor *const *index);
 TD_API td_tensor *td_index_points(td_tensor *x, td_tensor *index,
                                   int dim, int covers);
 TD_API td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
                                  td_tensor *source, int dim, int covers,
                                  int how);
+/* index: integer vector, each in [0, size of dim). */
+TD_API td_tensor *td_index_select(td_tensor *x, int dim,
+                                  td_tensor *index);
 TD_API td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index);
 TD_API td_tensor *td_nonzero(td_tensor *x);
 TD_API td_tensor *td_embedding(td_tensor *input, td_tensor *weight);

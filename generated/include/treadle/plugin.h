@@ -50,10 +50,12 @@ typedef struct {
                  int kind);
     bool (*synchronise)(int device);
     bool (*compute)(const td_task *task);
+    void (*trim)(int device);           /* frees what is kept */
+    void (*memory)(int device, td_memory_info *info);
 } td_device_table;
 
 /* devices: struct td_host_api */
-#define TD_PLUGIN_VERSION 1
+#define TD_PLUGIN_VERSION 2
 
 typedef struct {
     int version;
@@ -61,6 +63,11 @@ typedef struct {
                  const char *format, ...);
     bool (*parallel_for)(int64_t n, int64_t grain,
                          td_parallel_body *body, void *context);
+    bool plain;             /* TREADLE_ALLOC=plain: keep no memory */
+    size_t (*size_of)(td_dtype dtype);
+    bool (*is_floating)(td_dtype dtype);
+    void (*collapse)(td_dims *shape, int operands,
+                     int64_t (*stride)[TD_MAX_RANK]);
 } td_host_api;
 
 /* What a plug-in exports, under the name of its device. */

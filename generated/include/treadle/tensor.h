@@ -238,9 +238,6 @@ TD_API td_tensor *td_to(td_tensor *x, td_dtype dtype);
 TD_API td_tensor *td_clone(td_tensor *x);
 TD_API td_tensor *td_cat(td_tensor *const *tensors, int n, int dim);
 TD_API td_tensor *td_stack(td_tensor *const *tensors, int n, int dim);
-/* index: int64 or int32 vector, each in [0, size of dim). */
-TD_API td_tensor *td_index_select(td_tensor *x, int dim,
-                                  td_tensor *index);
 
 /* In place; return x with one more owner. */
 TD_API td_tensor *td_copy_(td_tensor *x, td_tensor *src);

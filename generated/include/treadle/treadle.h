@@ -24,10 +24,10 @@
 #include <treadle/random.h>
 /* graph: umbrella includes */
 #include <treadle/autograd.h>
-/* order: umbrella includes */
-#include <treadle/order.h>
 /* indexing: umbrella includes */
 #include <treadle/indexing.h>
+/* order: umbrella includes */
+#include <treadle/order.h>
 /* arranging: umbrella includes */
 #include <treadle/arranging.h>
 /* statistics: umbrella includes */

@@ -471,7 +471,10 @@ random = _module(
     seed=seed, manual_seed=_C.manual_seed, initial_seed=initial_seed,
     fork_rng=_fork_rng)
 backends = _module(
-    "backends",
+    "backends", __doc__="""Switches of libraries that are not used here.
+
+    They can be set, for programs that do, and change nothing.
+    """,
     cudnn=_module("backends.cudnn", benchmark=False, enabled=False,
                   deterministic=True, is_available=_no),
     cuda=_module("backends.cuda", is_built=_no,
@@ -541,7 +544,6 @@ Tensor.pin_memory = pin_memory
 amp = _module("amp", autocast=autocast, GradScaler=GradScaler)
 cuda.amp = _module("cuda.amp", autocast=autocast, GradScaler=GradScaler)
 cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
-cuda.empty_cache = lambda: None
 cuda.current_device = lambda: 0
 
 

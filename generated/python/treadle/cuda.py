@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
-"""CUDA devices: are there any, how many, and waiting for them."""
+"""CUDA devices: how many, what they hold, and waiting for them."""
 from . import _C
+from ._C import empty_cache
 
 
 def device_count():
@@ -17,3 +18,13 @@ def is_available():
 def synchronize(device="cuda"):
     """Wait until the device is idle; raise its pending faults."""
     _C._synchronise(device)
+
+
+def memory_stats(device="cuda"):
+    """Bytes in use, at most in use and kept, as a dict."""
+    return _C.memory_stats(device)
+
+
+def memory_allocated(device="cuda"):
+    """Bytes that its tensors hold."""
+    return memory_stats(device)["bytes"]

@@ -235,10 +235,11 @@ class Module:
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or set them to zero."""
         for p in self.parameters():
+            grad = p.grad
             if set_to_none:
                 p.grad = None
-            elif p.grad is not None:
-                p.grad.detach().zero_()
+            elif grad is not None:
+                grad.detach().zero_()
 
     def requires_grad_(self, requires_grad=True):
         """Switch recording for all parameters."""
@@ -256,8 +257,9 @@ class Module:
         for kind in (self.parameters(), self.buffers()):
             for tensor in kind:
                 tensor.data = change(tensor.data)
-                if tensor.grad is not None:
-                    tensor.grad.data = change(tensor.grad.data)
+                grad = tensor.grad
+                if grad is not None:
+                    grad.data = change(grad.data)
         return self
 
     def to(self, *what, dtype=None, device=None, non_blocking=False,

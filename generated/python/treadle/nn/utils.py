@@ -10,7 +10,8 @@ from .._grad_mode import no_grad
 def _gradients(parameters):
     parameters = [parameters] if isinstance(parameters, Tensor) \
         else list(parameters)
-    return [p.grad.detach() for p in parameters if p.grad is not None]
+    grads = [p.grad for p in parameters]
+    return [g.detach() for g in grads if g is not None]
 
 
 @no_grad

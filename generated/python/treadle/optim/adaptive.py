@@ -34,12 +34,12 @@ class Adam(Adaptive):
                  fused=None):
         super().__init__(params, options_of(locals()))
 
-    def _update(self, p, group):
+    def _update(self, p, grad, group):
         states = self._states(
             p, "exp_avg_sq", "exp_avg",
             "max_exp_avg_sq" if group["amsgrad"] else None)
         beta1, beta2 = group["betas"]
-        _C.adam_step_(p, p.grad, *states, group["lr"], beta2,
+        _C.adam_step_(p, grad, *states, group["lr"], beta2,
                       group["eps"], group["weight_decay"],
                       group["maximize"], beta1, self._decoupled)
 
@@ -63,11 +63,11 @@ class RMSprop(Adaptive):
                  foreach=None, maximize=False, differentiable=False):
         super().__init__(params, options_of(locals()))
 
-    def _update(self, p, group):
+    def _update(self, p, grad, group):
         states = self._states(
             p, "square_avg", "grad_avg" if group["centered"] else None,
             "momentum_buffer" if group["momentum"] else None)
-        _C.rmsprop_step_(p, p.grad, *states, group["lr"],
+        _C.rmsprop_step_(p, grad, *states, group["lr"],
                          group["alpha"], group["eps"],
                          group["weight_decay"], group["maximize"],
                          group["momentum"])
@@ -81,9 +81,9 @@ class Adagrad(Adaptive):
                  *, maximize=False, differentiable=False):
         super().__init__(params, options_of(locals()))
 
-    def _update(self, p, group):
+    def _update(self, p, grad, group):
         states = self._states(p, "sum",
                               start=group["initial_accumulator_value"])
-        _C.adagrad_step_(p, p.grad, *states, group["lr"],
+        _C.adagrad_step_(p, grad, *states, group["lr"],
                          group["lr_decay"], group["eps"],
                          group["weight_decay"], group["maximize"])

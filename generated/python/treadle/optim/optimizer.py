@@ -14,8 +14,8 @@ class Optimizer:
     """Groups of parameters with options, and a state for each.
 
     A subclass calls super().__init__(params, defaults) and defines
-    step(), or _update(p, group), which step() calls for each parameter
-    that has a gradient.  self.state[p] is a dict of its own for each.
+    step(), or _update(p, grad, group), which step() calls for each
+    parameter with a gradient.  self.state[p] is a dict of its own.
     """
     _least_zero = _below_one = ()
 
@@ -83,10 +83,11 @@ class Optimizer:
         """Forget the gradients, or set them to zero."""
         for group in self.param_groups:
             for p in group["params"]:
+                grad = p.grad
                 if set_to_none:
                     p.grad = None
-                elif p.grad is not None:
-                    p.grad.detach().zero_()
+                elif grad is not None:
+                    grad.detach().zero_()
     def state_dict(self):
         """Options and states, parameters replaced by numbers."""
         number, groups = {}, []
@@ -132,11 +133,12 @@ class Optimizer:
         assume(self._options)
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
-                    self._update(p, group)
+                grad = p.grad
+                if grad is not None:
+                    self._update(p, grad, group)
         return loss
 
-    def _update(self, p, group):
+    def _update(self, p, grad, group):
         raise NotImplementedError(
             f"{type(self).__name__} does not define step")
 
@@ -174,7 +176,7 @@ class SGD(Optimizer):
                              "dampening = 0")
 
     # layers: one step of a parameter
-    def _update(self, p, group):
+    def _update(self, p, grad, group):
         buffer, first = None, False
         if group["momentum"]:
             state = self.state[p]
@@ -182,6 +184,6 @@ class SGD(Optimizer):
             if first:
                 state["momentum_buffer"] = _C.zeros_like(p.detach())
             buffer = state["momentum_buffer"]
-        _C.sgd_step_(p, p.grad, buffer, group["lr"], group["momentum"],
+        _C.sgd_step_(p, grad, buffer, group["lr"], group["momentum"],
                      group["dampening"], group["weight_decay"],
                      group["nesterov"], group["maximize"], first)
