@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
 """CUDA devices: are there any, how many, and waiting for them."""
-from . import _C
+from .. import _C
 
 
 def device_count():
@@ -17,3 +17,20 @@ def is_available():
 def synchronize(device="cuda"):
     """Wait until the device is idle; raise its pending faults."""
     _C._synchronise(device)
+# dialect: further names of cuda
+
+
+def manual_seed(seed):
+    """Nothing to do: numbers for a device come from the host."""
+
+
+def empty_cache():
+    """Nothing to do: memory that is free is used again."""
+
+
+def current_device():
+    """The first."""
+    return 0
+
+
+manual_seed_all = manual_seed
