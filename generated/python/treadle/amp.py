@@ -5,16 +5,20 @@ import warnings as _warnings
 from contextlib import ContextDecorator as _Decorator
 
 
-class autocast(_Decorator):
+class _Permission:
+    def __init__(self, *args, **named):
+        if named.get("enabled", next(
+                (a for a in args if isinstance(a, bool)), True)):
+            _warnings.warn(f"{type(self).__name__} has no effect yet: "
+                           + self._so, stacklevel=2)
+
+
+class autocast(_Permission, _Decorator):
     """A block that may compute in fewer bits, and does not.
 
     Unless enabled=False it warns that everything stays as it is.
     """
-
-    def __init__(self, *args, **named):
-        if _is_on(args, named):
-            _warnings.warn("autocast has no effect yet: float32 stays "
-                           "float32", stacklevel=2)
+    _so = "float32 stays float32"
 
     def __enter__(self):
         return self
@@ -23,22 +27,12 @@ class autocast(_Decorator):
         pass
 
 
-def _is_on(args, named):
-    return named.get("enabled", next(
-        (a for a in args if isinstance(a, bool)), True))
-
-
-class GradScaler:
+class GradScaler(_Permission):
     """Scales by one: gradients of float32 need no more.
 
     Unless enabled=False it warns that nothing is scaled.
     """
-
-    def __init__(self, *args, **named):
-        if _is_on(args, named):
-            _warnings.warn("GradScaler has no effect yet: gradients "
-                           "are float32 and are not scaled",
-                           stacklevel=2)
+    _so = "gradients are float32 and are not scaled"
 
     def scale(self, outputs):
         return outputs

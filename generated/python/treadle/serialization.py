@@ -37,13 +37,10 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=4,
 
 
 # porting: class _Unpickler
-_SAFE = {("collections", "OrderedDict"), ("builtins", "set"),
-         ("builtins", "frozenset"), ("builtins", "bytearray"),
-         ("builtins", "complex"), ("treadle", "Tensor"),
-         ("treadle", "Size"), ("treadle._tensor", "device"),
-         ("treadle.nn.module", "Parameter"),
-         ("treadle._exchange", "_rebuild"),
-         ("treadle._exchange", "_storage_of_bytes")}
+_SAFE = {"collections": "OrderedDict", "treadle": "Tensor Size",
+         "builtins": "set frozenset bytearray complex",
+         "treadle._tensor": "device", "treadle.nn.module": "Parameter",
+         "treadle._exchange": "_rebuild _storage_of_bytes"}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -52,8 +49,9 @@ class _Unpickler(pickle.Unpickler):
         self.place, self.safe = place, safe
 
     def find_class(self, module, name):
-        if self.safe and (module, name) not in _SAFE and not (
-                module == "treadle"
+        if self.safe and not (
+                name in _SAFE.get(module, "").split()
+                or module == "treadle"
                 and isinstance(getattr(_C, name, None), _C.dtype)):
             raise pickle.UnpicklingError(
                 f"weights_only is set, and the file asks for {module}."

@@ -6,12 +6,10 @@ from .. import _grad_mode, _tensor, autograd, nn, optim, utils
 from ..nn import _hooks, _reparametrise, _sequences
 
 _PATHS = {
-    nn: "nn.modules nn.modules.linear nn.modules.container "
-        "nn.modules.activation nn.modules.loss nn.modules.conv "
-        "nn.modules.batchnorm nn.modules.normalization "
-        "nn.modules.dropout nn.modules.sparse nn.modules.rnn "
-        "nn.modules.pooling nn.modules.flatten nn.modules.padding "
-        "nn.modules.transformer",
+    nn: "nn.modules " + " ".join(f"nn.modules.{name}" for name in (
+        "linear container activation loss conv batchnorm normalization "
+        "dropout sparse rnn pooling flatten padding transformer"
+        ).split()),
     nn.module: "nn.parameter nn.modules.module",
     nn.utils: "nn.modules.utils", _sequences: "nn.utils.rnn",
     optim: "optim.sgd optim.adam optim.adamw",
@@ -30,7 +28,6 @@ nn.utils._ntuple, nn.utils._single = _tuples, _tuples(1)
 nn.utils._pair, nn.utils._triple = _tuples(2), _tuples(3)
 nn._BatchNorm = nn.normalisation._BatchNorm
 nn._ConvNd = nn.convolution._Conv
-_hooks.RemovableHandle = _hooks.Handle
 for _found, _paths in _PATHS.items():
     for _path in _paths.split():
         _home, _, _name = f"treadle.{_path}".rpartition(".")

@@ -41,8 +41,6 @@ def randint(low=0, high=None, size=None, **named):
     return _C.randint(low, high, size, **named)
 
 
-
-
 class layout:
     """How elements are kept; there is one way, strided."""
 
@@ -135,6 +133,8 @@ def _into(out, result):
         out.data = result.to(out.dtype)
         return out
     return out.copy_(result)
+
+
 def _get_state(generator=None):
     """The state of random numbers, as bytes."""
     seed, stream = _C._random_state(generator)
@@ -168,8 +168,6 @@ def _seed(generator=_C):
 _Generator.get_state, _Generator.set_state = _get_state, _set_state
 _Generator.seed, _Generator.initial_seed = _seed, _initial_seed
 _Generator.device = property(lambda self: _C.empty(0).device)
-
-
 
 
 class _Methods:
@@ -213,6 +211,8 @@ class _Methods:
     layout = strided
     broadcast_to = _C.Tensor.expand
     is_sparse = is_quantized = is_mkldnn = is_meta = is_nested = False
+    itemsize = property(Tensor.element_size)
+    real = property(lambda self: self, doc="The tensor itself.")
 
     @property
     def is_cpu(self):
@@ -220,19 +220,9 @@ class _Methods:
         return not self.is_cuda
 
     @property
-    def itemsize(self):
-        """Bytes of an element."""
-        return self.dtype.itemsize
-
-    @property
     def nbytes(self):
         """Bytes of all elements."""
-        return self.numel() * self.dtype.itemsize
-
-    @property
-    def real(self):
-        """The tensor itself."""
-        return self
+        return self.numel() * self.itemsize
     def __reversed__(self):
         n = len(self) if self.ndim else 0
         return self.index_select(0, _C.arange(n - 1, -1, -1)) if n else self

@@ -4,6 +4,8 @@
 from math import floor as _floor
 from .. import _C
 from .._C import Tensor
+from .._tensor import _CASTS
+from . import NAMES
 from .spelling import _legacy
 # dialect: names for types
 def _category(dtype):
@@ -37,8 +39,8 @@ def result_type(tensor1, tensor2):
     return result
 
 
-_FLOATS = {_C.float16: (10, -14, 15), _C.bfloat16: (7, -126, 127),
-           _C.float32: (23, -126, 127), _C.float64: (52, -1022, 1023)}
+_FLOATS = {_C.float16: (10, 15), _C.bfloat16: (7, 127),
+           _C.float32: (23, 127), _C.float64: (52, 1023)}
 
 
 class _Info:
@@ -56,13 +58,13 @@ class finfo(_Info):
         type = type or get_default_dtype()
         if type not in _FLOATS:
             raise TypeError(f"finfo: {type} is not a floating dtype")
-        digits, low, high = _FLOATS[type]
+        digits, high = _FLOATS[type]
         self.bits = 8 * type.itemsize
         self.resolution = 10.0 ** -_floor(digits * 0.30103)
         largest = (2 - 2.0 ** -digits) * 2.0 ** high
         self.min, self.max = -largest, largest
         self.eps = 2.0 ** -digits
-        self.smallest_normal = self.tiny = 2.0 ** low
+        self.smallest_normal = self.tiny = 2.0 ** (1 - high)
         self.dtype = repr(type).partition(".")[2]
 
 
@@ -103,16 +105,14 @@ class _TensorType(type):
 
 
 _TYPES = {}
-for _name, _dtype in {
-        "Float": _C.float32, "Double": _C.float64, "Half": _C.float16,
-        "BFloat16": _C.bfloat16, "Long": _C.int64, "Int": _C.int32,
-        "Short": _C.int16, "Char": _C.int8, "Byte": _C.uint8,
-        "Bool": _C.bool}.items():
-    for _where, _place in (("", None), ("cuda.", "cuda")):
-        _full = f"{_where}{_name}Tensor"
-        globals()[_full] = _TYPES[_dtype, _place] = _TensorType(
-            _name + "Tensor", (), {"dtype": _dtype, "_place": _place,
-            "__module__": f"treadle.{_where}"[:-1]})
+for _name in NAMES:
+    if _name.endswith("Tensor"):
+        _where, _, _short = f"treadle.{_name}".rpartition(".")
+        _dtype = _CASTS[_short[:-6].lower()]
+        _place = "cuda" if "." in _name else None
+        globals()[_name] = _TYPES[_dtype, _place] = _TensorType(
+            _short, (), {"dtype": _dtype, "_place": _place,
+                         "__module__": _where})
 
 
 def _type_named(name):
