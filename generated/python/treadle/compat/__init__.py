@@ -50,7 +50,7 @@ def find_on_demand(module):
         found = import_module(f"treadle.{home}")
         _errors.name_errors(found)
         if home != names[name]:
-            own[name] = getattr(found, names[name])
+            own.setdefault(name, getattr(found, names[name]))
         return own[name]
     own.update(__getattr__=find, __dir__=lambda: sorted({*own, *names}))
 
