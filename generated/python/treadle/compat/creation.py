@@ -4,6 +4,7 @@
 from .. import _C
 from .._C import Tensor
 from .._exchange import from_dlpack
+from .spelling import randint as _randint
 # dialect: names that make tensors
 
 
@@ -59,10 +60,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
 
 def randint_like(input, low, high=None, **named):
     """Integers of [low, high) in the shape of input."""
-    low, high = (0, low) if high is None else (low, high)
     named.setdefault("dtype", input.dtype)
     named.setdefault("device", input.device)
-    return _C.randint(low, high, input.shape, **named)
+    return _randint(low, high, input.shape, **named)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, **named):

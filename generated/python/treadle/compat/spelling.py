@@ -4,6 +4,7 @@
 import sys as _sys
 import warnings as _warnings
 from functools import wraps as _wraps
+from struct import pack as _pack, unpack as _unpack
 from .. import _C
 from .._C import Generator as _Generator, Tensor
 from .._tensor import _give_methods, as_tensor as _as_tensor
@@ -137,9 +138,8 @@ def _into(out, result):
 
 def _get_state(generator=None):
     """The state of random numbers, as bytes."""
-    seed, stream = _C._random_state(generator)
-    return _C.tensor(bytearray(seed.to_bytes(8, "little")
-                               + stream.to_bytes(8, "little")))
+    seed_and_stream = _C._random_state(generator)
+    return _C.tensor(bytearray(_pack("<2Q", *seed_and_stream)))
 
 
 def _set_state(generator, state):
@@ -147,8 +147,7 @@ def _set_state(generator, state):
     if len(data) != 16:
         raise ValueError("set_state: expected 16 bytes, "
                          f"got {len(data)}")
-    _C._random_state(generator, int.from_bytes(data[:8], "little"),
-                     int.from_bytes(data[8:], "little"))
+    _C._random_state(generator, *_unpack("<2Q", data))
     return generator
 
 
@@ -182,13 +181,6 @@ class _Methods:
         if isinstance(dtype, types._TensorType):
             return self.to(dtype.dtype, device=dtype._place or "cpu")
         return self.to(dtype)
-    def new_tensor(self, data, *, dtype=None, device=None,
-                   requires_grad=False):
-        """data as a tensor of this one's dtype and device."""
-        return _C.tensor(data, dtype=dtype or self.dtype,
-                         device=device or self.device,
-                         requires_grad=requires_grad)
-
     def new(self, *args, device=None):
         """Sizes or data as a tensor of this one's dtype and device."""
         return _legacy("new", self.dtype, args, device or self.device)
@@ -249,7 +241,7 @@ def _like(make):
     return method
 
 
-for _name in "empty", "zeros", "ones", "full":
+for _name in "empty", "zeros", "ones", "full", "tensor":
     setattr(Tensor, "new_" + _name, _like(getattr(_C, _name)))
 for _name in "is_floating_point", "numel", "pin_memory":
     globals()[_name] = getattr(Tensor, _name)
