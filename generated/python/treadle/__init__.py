@@ -47,6 +47,7 @@ from ._jit import jit
 # exchange: imports of further parts of the package
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 # dialect: imports of further parts of the package
+from .compat import __getattr__
 from .compat.spelling import *
 # strangers: imports of further parts of the package
 from .compat import paths as _paths

@@ -53,7 +53,8 @@ def find_on_demand(module):
             own.setdefault(name, getattr(found, names[name]))
         return own[name]
     own.update(__getattr__=find, __dir__=lambda: sorted({*own, *names}))
+    return find
 
 
-find_on_demand(sys.modules["treadle"])
 find_on_demand(cuda)
+__getattr__ = find_on_demand(sys.modules["treadle"])
