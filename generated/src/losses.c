@@ -107,25 +107,25 @@ static bool prepare(entropy *e, const td_call *call)
 /* losses: kernel check_labels_kernel */
 bool check_labels_kernel(td_call *call)
 {
-    td_tensor *t = call->in[0].as.tensor;
+    td_tensor *t = call->in[0].as.tensor, *labels;
     const int64_t classes = td_v_get_int(&call->attr[0], 0);
     const int64_t ignored = td_v_get_int(&call->attr[1], -100);
-    bool good = t->dtype == TD_INT64
-        || td_fail(TD_ERROR_TYPE, "check_labels",
-                   "the target must be int64");
-    td_scope_begin();
-    td_tensor *line = td_contiguous(t);
-    /* losses: compare each label of line with the classes */
-    for (int64_t i = 0; line && good && td_on_host(line)
-                        && i < td_numel(line); i++) {
-        const int64_t y = ((const int64_t *)td_at(line))[i];
+    if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
+        return td_fail(TD_ERROR_TYPE, "check_labels",
+                       "the target must be int64, not %s",
+                       td_dtype_name(t->dtype));
+    labels = td_copied(t, TD_INT64);
+    bool good = td_return(call, labels);
+    /* losses: compare each of the labels with the classes */
+    for (int64_t i = 0; good && td_on_host(labels)
+                        && i < td_numel(labels); i++) {
+        const int64_t y = ((const int64_t *)td_at(labels))[i];
         good = y == ignored || (y >= 0 && y < classes)
             || td_fail(TD_ERROR_INDEX, "cross_entropy", "target %" PRId64
                        " at position %" PRId64 " is not one of %" PRId64
                        " classes", y, i, classes);
     }
-    td_scope_end();
-    return good && td_return(call, td_tensor_alias(t));
+    return good;
 }
 /* losses: function reduced */
 static td_tensor *total(td_tensor *x)
@@ -141,11 +141,10 @@ static td_tensor *reduced(td_loss_reduction how, td_tensor *x)
 /* losses: functions about labels */
 static td_tensor *checked_labels(const entropy *e)
 {
-    const td_value in = td_v_tensor(td_to(e->target, TD_INT64));
-    return td_failed() ? NULL
-        : td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2,
-                  (td_value[]){ td_v_int(e->classes),
-                                td_v_int(e->ignored) });
+    const td_value in = td_v_tensor(e->target);
+    return td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2,
+                   (td_value[]){ td_v_int(e->classes),
+                                 td_v_int(e->ignored) });
 }
 
 /* The weight of each label. */

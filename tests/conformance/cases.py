@@ -47,7 +47,7 @@ CALLS = {
     "isclose": ["[2,3] [2,3]", "[2,3] [3] rtol=0.5", "[2,3] [2,3] equal_nan=true"],
     "uniform_": ["[2,3]", "[2,3] a=1.0 b=2.0"], "normal_": ["[2,3]"], "bernoulli_": ["[2,3]", "[2,3] p=0.25"],
     "randint": ["low=2 high=7 size=[2,3]"], "randperm": ["n=5", "n=0"],
-    "check_labels": ["[4]i3 classes=3 ignore_index=-100"],
+    "standardise_backward": ["[2,3,4] [2,3,4] [3] eps=0.01"], "check_labels": ["[4]i3 classes=3 ignore_index=-100"],
     "sgd_step_": ["[2,3] [2,3] _ lr=0.1", "[2,3] [2,3] [2,3] lr=0.1 momentum=0.9"],
     "adam_step_": ["[2,3] [2,3] [] [2,3] [2,3] _ lr=0.1", "[4] [4] [] [4] [4] [4] lr=0.1 weight_decay=0.1 decoupled=true"],
     "rmsprop_step_": ["[2,3] [2,3] [] [2,3] _ _ lr=0.1", "[4] [4] [] [4] [4] [4] lr=0.1 momentum=0.9"],

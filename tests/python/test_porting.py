@@ -1,13 +1,19 @@
 # needs: porting
 """The ends of a program: files, comparisons, slices, names that are absent."""
+import ast
 import collections
+import importlib
+import inspect
 import io
 import math
 import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 import treadle as td
+from treadle import compat
 
 
 def test_a_file_keeps_what_was_saved(tmp_path):
@@ -257,3 +263,85 @@ def test_coins_of_one_chance():
     assert td.bernoulli(td.zeros(3), p=1).tolist() == td.zeros(3).bernoulli(1.0).tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="p = 1.5 is not between 0 and 1"):
         td.bernoulli(td.zeros(3), 1.5)
+
+
+def fresh(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": os.environ["TREADLE_STAGE"]})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_name_of_the_table_is_found_on_demand():
+    assert fresh("""
+import sys, treadle as td
+from treadle.compat import NAMES
+late = sorted({f"treadle.{home}" for home in NAMES.values()} - {"treadle.func"})
+assert not set(late) & set(sys.modules), "read before anybody asked"
+hidden = [name for name in NAMES if "." not in name and name in vars(td)]
+assert not hidden, hidden
+assert {name for name in NAMES if "." not in name} <= set(dir(td)) and "FloatTensor" in dir(td.cuda)
+assert not hasattr(td, "finf") and not set(late) & set(sys.modules)
+kept = td.finfo
+assert vars(td)["finfo"] is kept is td.compat.types.finfo and td.finfo(td.float16).max == 65504
+assert "treadle.compat.settings" not in sys.modules
+from treadle import iinfo, amp, save
+assert iinfo is td.iinfo and amp.autocast is td.autocast and save is td.serialization.save
+assert td.cuda.FloatTensor is not td.FloatTensor and td.cuda.amp.GradScaler is td.GradScaler
+try:
+    td.set_rng_state(td.zeros(3, dtype=td.uint8))
+except ValueError as error:
+    print(error)
+""") == "set_rng_state: expected 16 bytes, got 3\n"
+
+
+def test_a_star_brings_every_name():
+    fresh("""
+import treadle
+before = set(dir(treadle))
+from treadle import *
+missing = {name for name in before if name[0] != "_"} - set(globals())
+assert not missing, missing
+assert finfo is treadle.finfo and FloatTensor is treadle.FloatTensor and testing is treadle.testing
+assert set(dir(treadle)) == before
+""")
+
+
+def test_the_table_has_every_name_once():
+    names, homes = compat.NAMES, set(compat.NAMES.values())
+    tree = ast.parse(inspect.getsource(compat))
+    rows = [row for row in ast.walk(tree) if isinstance(row, ast.Tuple) and len(row.elts) == 2
+            and all(isinstance(e, ast.Constant) and isinstance(e.value, str) for e in row.elts)]
+    listed = [name for row in rows for name in row.elts[1].value.split()]
+    assert sorted(listed) == sorted(names) and len(listed) > 40, "a name stands in two rows"
+    assert not set(names) & set(compat.REASONS), "a name is absent and found"
+    for name, home in names.items():
+        where = td
+        for part in name.split("."):
+            where = getattr(where, part)
+        found = importlib.import_module(f"treadle.{home}")
+        assert where is (found if name == home else getattr(found, name))
+    for home in homes:
+        found = importlib.import_module(f"treadle.{home}")
+        if not home.startswith("compat."):
+            continue
+        for name, value in vars(found).items():
+            own = getattr(value, "__module__", None) in (found.__name__, "treadle", "treadle.cuda") and inspect.isclass(value) \
+                or inspect.isfunction(value) and inspect.unwrap(value).__module__ == found.__name__
+            assert not own or name[0] == "_" or name in names or hasattr(td._C, name), (home, name)
+
+
+@pytest.mark.parametrize("package", ["treadle", "torch"])
+def test_a_path_is_imported_before_anything_was_asked_for(package):
+    fresh(f"""
+import importlib, sys, treadle
+if {package!r} == "torch":
+    treadle.stand_for("torch")
+for path in '''backends.cudnn backends.cuda backends.mps backends.mkl backends cuda.amp amp random special testing version
+        serialization nn.modules.linear nn.modules.utils nn.parameter nn.utils.rnn optim.sgd utils.data.dataloader
+        utils.hooks autograd.variable'''.split():
+    found, where = importlib.import_module("{package}." + path), treadle
+    for part in path.split("."):
+        where = getattr(where, part)
+    assert where is found is sys.modules["treadle." + path], path
+""")

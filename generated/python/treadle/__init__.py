@@ -23,6 +23,7 @@ long = int64
 int = int32
 short = int16
 nograd = no_grad
+from math import e, inf, nan, pi
 from . import autograd, cuda, nn, optim, utils, datasets
 # activations: imports of further parts of the package
 from ._elementwise import *
@@ -34,7 +35,7 @@ from ._arranging import *
 from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg
 # vocabulary: imports of further parts of the package
-from ._vocabulary import *
+from ._composed import *
 # functional: imports of further parts of the package
 from . import func
 from .autograd.anomaly_mode import (is_anomaly_check_nan_enabled,
@@ -46,15 +47,12 @@ from ._jit import jit
 # exchange: imports of further parts of the package
 from ._exchange import from_dlpack, to_dlpack, UntypedStorage
 # dialect: imports of further parts of the package
-from ._names import *
-from ._names import Tensor
+from .compat import __getattr__
+from .compat.spelling import *
 # strangers: imports of further parts of the package
-from ._stand import stand_for
-from . import _places
+from .compat import paths as _paths
 # porting: imports of further parts of the package
-from ._porting import (__getattr__, compile, load, save,
-                       set_default_device, special, testing, version,
-                       vmap)
+from .compat import absent as _absent
 from ._errors import name_errors as _name_errors
 
 _name_errors()

@@ -4,7 +4,7 @@
 import os
 import runpy
 import sys
-from ._stand import stand_for
+from .compat.stand_in import stand_for
 
 if len(sys.argv) < 2:
     sys.exit("usage: python3 -m treadle FILE [ARGUMENT ...]")

@@ -10,8 +10,10 @@ from ._C import Tensor
 
 _OURS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError,
          NotImplementedError)
-_FILES = """_tensor _elementwise _arranging _indexing _order _names
-    linalg _vocabulary nn.functional nn._curves nn._arranging""".split()
+_FILES = {f"{__package__}.{name}" for name in """_tensor _elementwise
+    _arranging _indexing _order _composed compat.spelling compat.types
+    compat.creation compat.settings random linalg nn.functional
+    nn._curves nn._arranging""".split()}
 # package: functions that name errors
 def _no_tensor(function, name, args, named, error):
     wrong = getattr(error, "obj", args[0] if args else None)
@@ -49,16 +51,15 @@ def _naming(function, name):
     return named
 
 
-def name_errors():
-    """Wrap the functions of this package that stand for operators."""
-    files = {f"{__package__}.{name}" for name in _FILES}
-    places = [Tensor, *(_sys.modules[name] for name in
-                        [__package__, *files] if name in _sys.modules)]
+def name_errors(*places):
+    """Wrap the functions in places that stand for operators."""
     done = {}
-    for place in places:
+    for place in places or [Tensor, *(
+            _sys.modules[name] for name in [__package__, *_FILES]
+            if name in _sys.modules)]:
         for name, f in list(vars(place).items()):
             if type(f) is not _Function or name[0] == "_" \
-                    or f.__globals__["__name__"] not in files:
+                    or f.__globals__["__name__"] not in _FILES:
                 continue
             if f not in done:
                 done[f] = _naming(f, name)

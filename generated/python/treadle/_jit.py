@@ -8,8 +8,8 @@ import threading as _threading
 import types as _types
 import warnings as _warnings
 from . import _C
-from ._assumed import assume as _assume, assuming as _assuming
-from ._assumed import is_assuming as _is_assuming
+from ._guards import assume as _assume, assuming as _assuming
+from ._guards import is_assuming as _is_assuming
 from ._grad_mode import no_grad as _no_grad
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind

@@ -334,11 +334,12 @@ def _give_methods(methods):
 
 _give_methods(_Methods)
 # package: methods named after types
-for _name, _dtype in {
-        "float": _C.float32, "double": _C.float64, "half": _C.float16,
-        "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
-        "short": _C.int16, "char": _C.int8, "byte": _C.uint8,
-        "bool": _C.bool}.items():
+_CASTS = {
+    "float": _C.float32, "double": _C.float64, "half": _C.float16,
+    "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
+    "short": _C.int16, "char": _C.int8, "byte": _C.uint8,
+    "bool": _C.bool}
+for _name, _dtype in _CASTS.items():
     def _cast(self, memory_format=None, *, _dtype=_dtype):
         return self.to(_dtype)
     _cast.__name__, _cast.__doc__ = _name, f"In {repr(_dtype)[8:]}."

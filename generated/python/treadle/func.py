@@ -224,3 +224,48 @@ def functional_call(module, parameter_and_buffer_dicts, args=None,
     finally:
         for home, last, x in reversed(kept):
             home[last] = x
+# porting: functions that transform functions
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="different"):
+    """func for every slice of its arguments, the results stacked.
+
+    This is a loop, one call for each slice.  Random numbers differ from
+    slice to slice, or not, if randomness is "same", and are refused if
+    it is "error".
+    """
+    if randomness not in ("different", "same", "error"):
+        raise ValueError("Only allowed values for randomness are "
+            f"'error', 'different', or 'same'. Got {randomness}")
+
+    @functools.wraps(func)
+    def each(*args, **named):
+        dims = in_dims if isinstance(in_dims, (tuple, list)) \
+            else (in_dims,) * len(args)
+        if len(dims) != len(args) or any(
+                d is not None and not (isinstance(x, Tensor)
+                                       and -x.ndim <= d < x.ndim)
+                for x, d in zip(args, dims)):
+            raise ValueError("vmap: in_dims must name a dimension of "
+                             "each tensor, and None for the rest")
+        sizes = {x.shape[d] for x, d in zip(args, dims)
+                 if d is not None}
+        if len(sizes) != 1 or sizes == {0}:
+            raise ValueError("vmap: expected one size above 0 to map "
+                             f"over, got {sorted(sizes)}")
+        state, results = _C._random_state(None), []
+        for i in range(*sizes):
+            if randomness == "same":
+                _C._random_state(None, *state)
+            results.append(func(*(
+                x if d is None else x.select(d, i)
+                for x, d in zip(args, dims)), **named))
+        if randomness == "error" and state != _C._random_state(None):
+            raise RuntimeError("vmap: called random operation while in "
+                               "randomness error mode")
+        if not isinstance(results[0], tuple):
+            return _C.stack(results, out_dims)
+        out = out_dims if isinstance(out_dims, (tuple, list)) \
+            else (out_dims,) * len(results[0])
+        return tuple(map(_C.stack, map(list, zip(*results)), out))
+    return each

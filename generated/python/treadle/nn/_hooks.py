@@ -2,10 +2,11 @@
 # Tangled from the chapter "strangers": edit that, not this file.
 """Hooks around the call of a module."""
 from .._C import Tensor
+from .._tensor import RemovableHandle
 from ..autograd import Function
 
 
-class Handle:
+class Handle(RemovableHandle):
     """Removes a hook: h.remove(), or at the end of `with h:`."""
 
     def __init__(self, hooks, hook, prepend=False, named=False):
@@ -16,12 +17,6 @@ class Handle:
 
     def remove(self):
         self.hooks.pop(self, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.remove()
 
 
 def call(module, args, named):

@@ -2,7 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Module, the base of every network, and Parameter."""
 from collections import OrderedDict, namedtuple
-from .._assumed import assume
+from .._guards import assume
 from .._grad_mode import no_grad
 from .. import _C
 from .._C import Tensor

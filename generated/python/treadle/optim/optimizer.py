@@ -3,7 +3,7 @@
 """Optimizer, the base of every optimiser, and SGD."""
 from collections import defaultdict
 from .. import _C
-from .._assumed import assume
+from .._guards import assume
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
 

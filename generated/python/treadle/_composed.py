@@ -4,6 +4,7 @@
 """Names that are formulas of operators."""
 import builtins
 import math
+import re
 from collections import namedtuple
 from functools import reduce
 from itertools import (accumulate, combinations as _chosen,
@@ -14,12 +15,26 @@ from ._C import Tensor
 from ._arranging import (_at, _deep, _many, broadcast_tensors, split,
                          tensor_split)
 from ._elementwise import clamp, div
-from ._formulas import define
 from ._indexing import index_put
 from ._tensor import _give_methods, as_tensor
 from .nn import functional as _F
 
 _before = set(globals())
+# vocabulary: function _define
+_ROW = re.compile(r"^(\w+)\((.*?)\) = *(.*?)(?=^\w|\Z)", re.M | re.S)
+
+
+def _define(names, text):
+    """Put into names the functions of a text: name(...) = formula."""
+    for name, parameters, formula in _ROW.findall(text):
+        made = eval(f"lambda {parameters}: ({formula})", names)
+        made.__name__ = made.__qualname__ = name
+        made.__doc__ = f"= {' '.join(formula.split())}"
+        names[name] = made
+        if parameters.startswith("input"):
+            setattr(Tensor, name, made)
+
+
 # vocabulary: functions that need a few lines
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariances of the rows, each column an observation."""
@@ -242,7 +257,7 @@ def _fill_diagonal_(self, fill_value, wrap=False):
     (self.diagonal() if self.ndim == 2 and not wrap else
      self.view(-1)[::builtins.sum(self.stride())]).fill_(fill_value)
     return self
-define(globals(), """
+_define(globals(), """
 addbmm(input, batch1, batch2, *, beta=1, alpha=1) =
     (input * beta if beta else 0) + alpha * bmm(batch1, batch2).sum(0)
 chain_matmul(*matrices) = reduce(mm, _many(matrices))

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "porting": edit that, not this file.
+"""Names that are absent, and why."""
+from .. import linalg
+from .._C import Tensor
+from . import REASONS, find_on_demand
+
+_ABSENT = {
+    "matrices are not inverted, solved or decomposed here": """
+        cholesky cholesky_inverse cholesky_solve cond det eig eigh
+        eigvals eigvalsh geqrf householder_product inv inverse ldl
+        lobpcg logdet lstsq lu lu_factor lu_solve lu_unpack matrix_exp
+        matrix_rank ormqr pca_lowrank pinv pinverse qr slogdet solve
+        solve_triangular svd svd_lowrank svdvals symeig
+        triangular_solve""",
+    "there are no complex tensors": """angle cdouble cfloat chalf
+        complex complex64 complex128 fft ifft imag istft polar
+        rfft stft view_as_complex view_as_real""",
+    "there are no sparse tensors": """coalesce col_indices
+        crow_indices hspmm indices smm sparse sparse_coo_tensor
+        sparse_csr_tensor sspaddmm to_dense to_sparse values""",
+    "there are no quantised tensors": """dequantize int_repr q_scale
+        q_zero_point qint8 qint32 quantization quantize_per_channel
+        quantize_per_tensor quint8""",
+    "dimensions have no names": "align_as align_to names refine_names",
+    "one process computes": """distributed is_shared multiprocessing
+        share_memory_""",
+    "a tensor keeps its memory": """resize_ resize_as_ set_ storage""",
+    "programs are not exported this way": "fx hub onnx package"}
+REASONS.update((name, reason) for reason, names in _ABSENT.items()
+               for name in names.split())
+
+
+def _absent(name, reason):
+    def absent(self):
+        raise AttributeError("'treadle.Tensor' object has no attribute "
+                             f"{name!r}: {reason}")
+    return property(absent)
+
+
+find_on_demand(linalg)
+for _row in REASONS.items():
+    if not hasattr(Tensor, _row[0]):
+        setattr(Tensor, _row[0], _absent(*_row))

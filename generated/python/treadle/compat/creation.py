@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "dialect": edit that, not this file.
+"""Second ways to make tensors."""
+from .. import _C
+from .._C import Tensor
+from .._exchange import from_dlpack
+from .spelling import randint as _randint
+# dialect: names that make tensors
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None,
+            requires_grad=False):
+    """obj as a tensor; shares its memory unless it must not or cannot.
+
+    copy=True always copies; copy=False is a ValueError where it must.
+    """
+    x, lent = obj, True
+    try:
+        if isinstance(obj, Tensor):
+            x = obj if requires_grad else obj.detach()
+        elif hasattr(obj, "__dlpack__"):
+            x = from_dlpack(obj, copy=False)
+        else:
+            x = _C.from_numpy(obj)
+    except (TypeError, ValueError, BufferError):
+        x, lent = _C.tensor(obj), False
+    y = x.to(dtype=dtype, device=device)
+    lent = lent and y is x
+    if copy is False and not lent:
+        raise ValueError("asarray: the data must be copied, and "
+                         "copy is False")
+    y = y.clone() if copy and lent else y
+    return y if y.requires_grad == requires_grad \
+        else y.requires_grad_(requires_grad)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0,
+               requires_grad=False):
+    """count elements of dtype at byte `offset` of a buffer."""
+    data, size = memoryview(buffer).cast("B"), dtype.itemsize
+    if count == 0 or len(data) == 0 or not 0 <= offset < len(data):
+        raise ValueError(f"frombuffer: count {count}, offset {offset} "
+                         f"leave nothing of {len(data)} bytes")
+    if count < 0 and (len(data) - offset) % size:
+        raise ValueError(
+            f"frombuffer: {len(data)} bytes after offset {offset} are "
+            f"no multiple of the {size} bytes of an element")
+    n = (len(data) - offset) // size if count < 0 else count
+    if offset + n * size > len(data):
+        raise ValueError(f"frombuffer: {n} elements at offset {offset} "
+                         f"are more than {len(data)} bytes")
+    data = data[offset:offset + n * size]
+    x = _C.tensor(data) if data.readonly else _C.from_numpy(data)
+    x = x if x.data_ptr() % size == 0 else x.clone()
+    if dtype is _C.bool and x.max() > 1:
+        x = x.clamp(max=1)
+    return _C._over_storage(x, dtype, (n,), (1,), 0) \
+        .requires_grad_(requires_grad)
+
+
+def randint_like(input, low, high=None, **named):
+    """Integers of [low, high) in the shape of input."""
+    named.setdefault("dtype", input.dtype)
+    named.setdefault("device", input.device)
+    return _randint(low, high, input.shape, **named)
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, **named):
+    """Normal numbers, of given size or in the shape of mean and std."""
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal: std = {std} is negative")
+    if size is not None:
+        return _C.randn(size, generator=generator, **named) * std + mean
+    shape = (mean + std if isinstance(mean, Tensor) else std + mean)
+    return _C.randn_like(shape, generator=generator) * std + mean
+
+
+def scalar_tensor(s, **named):
+    """A tensor of rank 0."""
+    named["dtype"] = named.get("dtype") or _C._default_dtype(None)
+    return _C.tensor(s, **named)
+
+
+def logspace(start, end, steps, base=10.0, **named):
+    """Powers of base whose exponents are evenly spaced."""
+    wide = _C.linspace(start, end, steps, dtype=_C.float64)
+    given = {**named, "dtype": named.get("dtype")
+             or _C._default_dtype(None)}
+    grad = given.pop("requires_grad", False)
+    exact = base ** wide
+    if not given["dtype"].is_floating_point:
+        _C.tensor(exact[:1].tolist() + exact[-1:].tolist(), **given)
+    return exact.to(**given).requires_grad_(grad)
