@@ -143,9 +143,9 @@ $(BUILD)/obj/%.o: $(GENERATED)/src/%.c $(BUILD)/flags
 	$(call say,CC,$<)$(COMPILER) $(LIBFLAGS) -MMD -MP -c -o $@ $<
 
 # The formulas' primitives as a string, for the code that a program writes.
-$(BUILD)/obj/emit-c.o: LIBFLAGS += -I$(BUILD)/obj
-$(BUILD)/obj/emit-c.o: $(BUILD)/obj/primitives-text.inc
-$(BUILD)/obj/primitives-text.inc: $(GENERATED)/src/primitives.h
+$(BUILD)/obj/compiler/emit-c.o: LIBFLAGS += -I$(BUILD)/obj
+$(BUILD)/obj/compiler/emit-c.o: $(BUILD)/obj/primitives-text.inc
+$(BUILD)/obj/primitives-text.inc: $(GENERATED)/src/ops/kernels/primitives.h
 	@mkdir -p $(@D)
 	@sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <treadle/treadle.h>
-#include "tensor.h"
+#include "core/tensor.h"
 #include "verdict.h"
 
 static char check_what[200];

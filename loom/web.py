@@ -167,16 +167,16 @@ class Web:
 
 
 OPERATOR_TABLES = """
-#include "registry.h"
+#include "core/registry.h"
 #define OP(name, signature, kernel) ROW(name, signature)
-#include "registry.inc"
+#include "core/registry.inc"
 #define DOC(name, text) SENTENCE(name, text)
-#include "documentation.inc"
-#include "rules.inc"
+#include "core/documentation.inc"
+#include "grad/rules.inc"
 #define UNARY_RULE(name, gradient, saves) RULE(name, gradient, saves)
 #define BINARY_RULE(name, first, second, ...) RULE(name, first, 0)
-#include "elementwise.inc"
-#include "samples.inc"
+#include "ops/elementwise.inc"
+#include "grad/samples.inc"
 """
 
 
@@ -184,7 +184,7 @@ def operator_tables():
     """{table: {operator: its text}} of the tangled rows, sentences, rules and samples; {} where there are none."""
     folder = os.environ.get("GENERATED", "generated")
     tables = {table: {} for table in ("ROW", "SENTENCE", "RULE", "NO_RULE", "COMPOSITE", "SAMPLE")}
-    if not Path(folder, "src/samples.inc").exists():
+    if not Path(folder, "src/grad/samples.inc").exists():
         return tables
     listed = run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{folder}/src", f"-I{folder}/include", "-"], OPERATOR_TABLES)
     for table, name, text in re.findall(rf'\b({"|".join(tables)})\((\w+)\b(?:,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\))?', listed):

@@ -1,6 +1,6 @@
 /* Spaces before and after they are collapsed. */
 #include "check.h"
-#include "space.h"
+#include "core/space.h"
 
 enum { MOST = 3, RANK = 8, SPARE = 7 };     /* SPARE: a stride of no operand */
 typedef struct {

@@ -1,6 +1,6 @@
 /* Gradients of a linear layer, against the sums of their definition. */
 #include "check.h"
-#include "autograd.h"
+#include "grad/autograd.h"
 
 bool linear_rule(td_backward_pass *b);
 

@@ -1,6 +1,6 @@
 /* Folds of one block in every type, against the order of section "One block". */
 #include "check.h"
-#include "reductions-kernels.h"
+#include "ops/kernels/reductions-kernels.h"
 
 enum { LONGEST = 9001 };
 static const char *order = "lane l begins as START(x[0]) and takes x[l], x[l+64], ...; then lane[l] takes lane[l + half]";

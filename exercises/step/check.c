@@ -1,6 +1,6 @@
 /* Steps of the optimiser, against the same steps taken one number at a time. */
 #include "check.h"
-#include "optimisers-kernels.h"
+#include "ops/kernels/optimisers-kernels.h"
 
 enum { STEPS = 3 };
 typedef struct {

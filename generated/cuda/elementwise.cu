@@ -7,7 +7,7 @@
 
 /* kernels: rows as functions of the device */
 #define static static __device__
-#include "../src/primitives.h"
+#include "../src/ops/kernels/primitives.h"
 #undef static
 #define AS_TYPE(name, count, NAMES, ...)                              \
     struct name##_row {                                               \
@@ -39,7 +39,7 @@
 #define BINARY_RULE(name, gradient_a, gradient_b, ...)                \
     GRADIENT_2(name##_gradient_a, gradient_a)                         \
     GRADIENT_2(name##_gradient_b, gradient_b)
-#include "../src/elementwise.inc"
+#include "../src/ops/elementwise.inc"
 AS_TYPE(clamp, 3, NAME(x, 0) NAME(low, 1) NAME(high, 2),
         select(select(x < low, low, x) > high, high,
                select(x < low, low, x)))
@@ -163,7 +163,7 @@ static_assert(TD_FLOAT32 == 1 && TD_FLOAT64 == 2 && TD_INT64 == 3
     ENTRY(name##_gradient_a, false, ONLY_FLOATS)                      \
     ENTRY(name##_gradient_b, false, ONLY_FLOATS)
 static const row rows[] = {
-#include "../src/elementwise.inc"
+#include "../src/ops/elementwise.inc"
     ENTRY(where, false, ALL)
     ENTRY(clamp, false, NUMBERS)
 };
@@ -177,7 +177,7 @@ static row_kernel *const moves[][9] = {
 
 /* kernels: functions between any two types */
 #define static static __host__ __device__
-#include "../src/conversions.h"
+#include "../src/core/conversions.h"
 #undef static
 #define LOAD(T, f) return (W)f(((const T *)data)[i])
 

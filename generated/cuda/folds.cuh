@@ -6,7 +6,7 @@
 #include "plugin.cuh"
 #include <stdlib.h>
 #define static static __device__
-#include "../src/primitives.h"
+#include "../src/ops/kernels/primitives.h"
 #undef static
 
 /* folds: types of folds */

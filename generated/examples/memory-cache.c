@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <treadle/treadle.h>
-#include "../src/memory.h"
+#include "../src/core/memory.h"
 
 enum { BLOCKS = 16, STEPS = 20, PAGE = 4096 };
 

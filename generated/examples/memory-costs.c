@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include <treadle/treadle.h>
-#include "../src/object.h"
+#include "../src/core/object.h"
 
 typedef struct link { td_object object; struct link *held; } link_of;
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <treadle/treadle.h>
-#include "../src/memory.h"
-#include "../src/object.h"
+#include "../src/core/memory.h"
+#include "../src/core/object.h"
 
 enum { N = 1000 };
 

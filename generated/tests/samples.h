@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <treadle/treadle.h>
-#include "registry.h"
-#include "tensor.h"
+#include "core/registry.h"
+#include "core/tensor.h"
 
 /* gradcheck: struct sample */
 typedef enum { SAMPLE_UNARY, SAMPLE_BINARY, SAMPLE_CALL } sample_kind;
@@ -26,7 +26,7 @@ typedef struct sample {
 #define SAMPLE(op, type, ...) \
     { .name = #op, .kind = SAMPLE_##type, __VA_ARGS__ },
 static const sample samples[] = {
-#include "samples.inc"
+#include "grad/samples.inc"
     { NULL, SAMPLE_CALL, NULL, { 0, 0 }, { 0, 0 } }
 };
 #undef SAMPLE

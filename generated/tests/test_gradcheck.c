@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "autograd.h"
+#include "grad/autograd.h"
 #include "samples.h"
 
 /* gradcheck: function run_sample */

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <math.h>
 #include <treadle/treadle.h>
-#include "formula.h"
-#include "registry.h"
-#include "rules.h"
+#include "ops/formula.h"
+#include "core/registry.h"
+#include "grad/rules.h"
 
 /* rules: functions that make test operands */
 static td_tensor *numbers(td_dtype dtype, int which)
@@ -69,7 +69,7 @@ static void both_readings_of_a_row_agree(void **state)
         compare_readings(&td_ops[TD_OP_##name], 1, dtypes[d]);
 #define BINARY_RULE(name, gradient_a, gradient_b, ...) \
         compare_readings(&td_ops[TD_OP_##name], 2, dtypes[d]);
-#include "elementwise.inc"
+#include "ops/elementwise.inc"
     }
 }
 
@@ -93,7 +93,7 @@ static void every_formula_can_be_read(void **state)
 #define BINARY_RULE(name, gradient_a, gradient_b, ...) \
     assert_true(td_formula_parse(#gradient_a, &f)); \
     assert_true(td_formula_parse(#gradient_b, &f));
-#include "elementwise.inc"
+#include "ops/elementwise.inc"
 }
 
 static uint32_t mentioned(const char *text)
@@ -116,7 +116,7 @@ static void a_row_saves_what_its_formula_mentions(void **state)
 #define BINARY_RULE(name, gradient_a, gradient_b, saves_a, saves_b) \
     assert_int_equal(saves_a, mentioned(#gradient_a)); \
     assert_int_equal(saves_b, mentioned(#gradient_b));
-#include "elementwise.inc"
+#include "ops/elementwise.inc"
 }
 
 static void a_formula_becomes_a_graph(void **state)

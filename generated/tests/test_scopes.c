@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <treadle/treadle.h>
-#include "object.h"
+#include "core/object.h"
 
 /* memory: a toy object for tests */
 typedef struct yarn {

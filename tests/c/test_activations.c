@@ -3,9 +3,9 @@
    every level, C functions, calls packed by hand, failing memory. */
 #include "treadle_test.h"
 #include <math.h>
-#include "isa.h"
-#include "registry.h"
-#include "tensor.h"
+#include "core/isa.h"
+#include "core/registry.h"
+#include "core/tensor.h"
 
 static const struct {
     const char *name;

@@ -6,7 +6,7 @@
    second, and so on until it succeeds.  Each failure must be one clear
    error, and must leave every counter where it was before. */
 #include "treadle_test.h"
-#include "registry.h"
+#include "core/registry.h"
 #include "samples.h"
 
 static td_tensor *matrix(int64_t rows, int64_t columns)

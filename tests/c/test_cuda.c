@@ -6,10 +6,10 @@
 #include <dlfcn.h>
 #include <libgen.h>
 #include <treadle/plugin.h>
-#include "elementwise.h"
-#include "gradients.h"
-#include "registry.h"
-#include "space.h"
+#include "ops/elementwise.h"
+#include "ops/gradients.h"
+#include "core/registry.h"
+#include "core/space.h"
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 static td_device_table table;
@@ -166,7 +166,7 @@ static const row rows[] = {
 #define CURVE(name, ...) { #name, 1, false, true },
 #define CURVE_OF(name, ...) { #name, 2, false, true },
 #define BITWISE BINARY
-#include "elementwise.inc"
+#include "ops/elementwise.inc"
 };
 
 static const td_dtype dtypes[] = { TD_FLOAT32, TD_FLOAT64, TD_INT64,
@@ -309,7 +309,7 @@ static void gradients_of_rows_are_those_of_the_host(void **state)
 #define BINARY_RULE(name, ...) \
     check_gradient(#name "_gradient_a", LOOP(name, 0), 4); \
     check_gradient(#name "_gradient_b", LOOP(name, 1), 4);
-#include "elementwise.inc"
+#include "ops/elementwise.inc"
 }
 
 /* ---- copies ------------------------------------------------------------- */

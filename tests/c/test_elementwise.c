@@ -7,9 +7,9 @@
 #include <treadle/elementwise.h>
 #include <treadle/isa.h>
 #include <treadle/parallel.h>
-#include "elementwise.h"
-#include "isa.h"
-#include "registry.h"
+#include "ops/elementwise.h"
+#include "core/isa.h"
+#include "core/registry.h"
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 static const td_dtype dtypes[] = { TD_FLOAT32, TD_FLOAT64, TD_INT64,

@@ -2,8 +2,8 @@
 /* The graph and the backward pass: every promise of chapter 10. */
 #include "treadle_test.h"
 #include <pthread.h>
-#include "autograd.h"
-#include "runtime.h"
+#include "grad/autograd.h"
+#include "core/runtime.h"
 
 static const td_tensor_options leaf_f64 = { .dtype = TD_FLOAT64, .requires_grad = true };
 static const td_reduce_options all = TD_DEFAULTS;

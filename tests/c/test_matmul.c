@@ -2,10 +2,10 @@
 /* Products against the formula in double: sizes around every tile edge,
    strides, batches, types; errors; the same bits for any threads. */
 #include "treadle_test.h"
-#include "gemm-ladder.h"
-#include "gemm.h"
-#include "memory.h"
-#include "runtime.h"
+#include "ops/kernels/gemm-ladder.h"
+#include "ops/gemm.h"
+#include "core/memory.h"
+#include "core/runtime.h"
 
 /* ---- the core, on bare memory ----------------------------------------- */
 

@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/types.h>
-#include "error.h"
-#include "memory.h"
-#include "object.h"
-#include "runtime.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/object.h"
+#include "core/runtime.h"
 
 /* A thread whose wind is another: enough to build chains and trees. */
 typedef struct yarn {

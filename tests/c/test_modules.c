@@ -2,7 +2,7 @@
 /* Modules: names, lists, sharing, training flag, release; the first weights
    of each initialiser; failures. */
 #include "treadle_test.h"
-#include "module.h"
+#include "nn/module.h"
 
 static const td_linear_options usual = TD_DEFAULTS;
 

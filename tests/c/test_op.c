@@ -1,7 +1,7 @@
 /* needs: tensors */
 /* The door: what td_run refuses, and that refusing leaves nothing behind. */
 #include "treadle_test.h"
-#include "call.h"
+#include "core/call.h"
 
 static void a_call_by_name_equals_the_typed_function(void **state)
 {

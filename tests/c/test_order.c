@@ -3,7 +3,7 @@
 /* Order and statistics from C: the typed functions, and every allocation
    of what has no gradient, and so no sample, failing in turn. */
 #include "treadle_test.h"
-#include "registry.h"
+#include "core/registry.h"
 
 static td_tensor *matrix(void)
 {

@@ -2,9 +2,9 @@
 /* Parallel loops and reductions under every executor and thread count. */
 #include "treadle_test.h"
 #include <pthread.h>
-#include "memory.h"
-#include "parallel.h"
-#include "runtime.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "core/runtime.h"
 
 static int setup(void **state)
 {

@@ -3,8 +3,8 @@
    every order of a shuffle equally likely, and every argument checked. */
 #include "treadle_test.h"
 #include <pthread.h>
-#include "random.h"
-#include "registry.h"
+#include "ops/random.h"
+#include "core/registry.h"
 
 /* ---- words ------------------------------------------------------------ */
 

@@ -2,8 +2,8 @@
 /* Reductions against loops in double, for every set of dimensions, several
    layouts and types; their errors; and the same bits for any threads. */
 #include "treadle_test.h"
-#include "memory.h"
-#include "runtime.h"
+#include "core/memory.h"
+#include "core/runtime.h"
 
 enum { MOST = 1 << 21 };
 

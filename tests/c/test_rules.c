@@ -1,8 +1,8 @@
 /* needs: gradcheck */
 /* Rules at the places that difference quotients cannot check. */
 #include "treadle_test.h"
-#include "formula.h"
-#include "registry.h"
+#include "ops/formula.h"
+#include "core/registry.h"
 
 static const td_tensor_options leaf_f64 = { .dtype = TD_FLOAT64, .requires_grad = true };
 static const td_reduce_options all = TD_DEFAULTS;

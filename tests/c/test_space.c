@@ -1,7 +1,7 @@
 /* needs: printing */
 /* Walks over strided memory, compared with counting through indices. */
 #include "treadle_test.h"
-#include "space.h"
+#include "core/space.h"
 
 enum { ROOM = 4096 };
 

@@ -2,7 +2,7 @@
 /* Types, shapes, views, copies and printing, and how each refuses. */
 #include "treadle_test.h"
 #include <limits.h>
-#include "registry.h"
+#include "core/registry.h"
 
 static void expect_repr(const td_tensor *x, const char *expected)
 {

@@ -315,7 +315,7 @@ static inline void under_any_threads(void (*check)(void *), void *context)
 /* ---- tensors ------------------------------------------------------------ */
 
 #ifdef TREADLE_TENSOR_H
-#include "tensor.h"
+#include "core/tensor.h"
 
 static const td_tensor_options plain = TD_DEFAULTS;
 static const td_tensor_options wide = { .dtype = TD_FLOAT64 };

@@ -12,7 +12,7 @@ LOOM = Path(__file__).resolve().parents[2] / "loom"
 CHAPTER = r"""
 \chapter{Cloth}
 Prose about a file.
-<<src/cloth.c>>=
+<<src/core/cloth.c>>=
 #include <stdio.h>
 <<function [[weave]]>>
 int main(void)
@@ -71,7 +71,7 @@ def test_tangling_twice_changes_nothing(web):
 
 def test_a_file_names_its_chapter_and_its_chunks(web):
     web()
-    text = (web.root / "generated/src/cloth.c").read_text()
+    text = (web.root / "generated/src/core/cloth.c").read_text()
     assert text.startswith("/* SPDX-License-Identifier: MIT */\n")
     assert '"cloth"' in text.splitlines()[1]
     assert "    /* cloth: weave one row of cloth */\n    int row[3];\n" in text
@@ -81,7 +81,7 @@ def test_a_file_names_its_chapter_and_its_chunks(web):
 
 def test_no_comment_stands_in_a_comment_or_a_macro(web):
     assert web(_03_more="""
-<<src/more.c>>=
+<<src/core/more.c>>=
 /* An example:
        <<an example of more>>
 */
@@ -90,15 +90,15 @@ int more;
 more = 1;
 @
 """).returncode == 0
-    text = (web.root / "generated/src/more.c").read_text()
+    text = (web.root / "generated/src/core/more.c").read_text()
     assert "       more = 1;\n*/" in text and text.count("/*") == 3
 
 
 def test_a_file_that_no_chunk_makes_is_removed(web):
-    web(_03_more="<<src/more.c>>=\nint more;\n@\n")
-    assert (web.root / "generated/src/more.c").exists()
+    web(_03_more="<<src/core/more.c>>=\nint more;\n@\n")
+    assert (web.root / "generated/src/core/more.c").exists()
     web(_03_more="Nothing.\n")
-    assert not (web.root / "generated/src/more.c").exists()
+    assert not (web.root / "generated/src/core/more.c").exists()
 
 
 PLANTED = {
@@ -130,21 +130,26 @@ def test_asides_are_shown_and_not_tangled(web):
 
 
 def test_collectors_may_be_empty_or_grow_in_many_chapters(web):
-    use = "<<src/pattern.inc>>=\n<<pattern rows>>\nEND\n@\n"
+    use = "<<src/core/pattern.inc>>=\n<<pattern rows>>\nEND\n@\n"
     assert web(_03_more=use).returncode == 0
-    assert "END" in (web.root / "generated/src/pattern.inc").read_text()
+    assert "END" in (web.root / "generated/src/core/pattern.inc").read_text()
     row = "<<pattern rows>>=\nROW({})\n@\n"
     assert web(_03_more=use + row.format(3), _04_again=row.format(4)).returncode == 0
-    text = (web.root / "generated/src/pattern.inc").read_text()
+    text = (web.root / "generated/src/core/pattern.inc").read_text()
     assert re.search(r"/\* more: pattern rows \*/\nROW\(3\)\n/\* again: pattern rows \*/\nROW\(4\)\nEND", text)
 
 
 def test_a_prefix_leaves_out_later_chapters_and_what_waits_for_them(web):
-    web(_04_late="<<src/late.c>>=\nint late;\n@\n",
+    web(_04_late="<<src/core/late.c>>=\nint late;\n@\n",
         _01_early="<<examples/early.c>>=\n/* needs: late */\nint early;\n@\n")
     assert (web.root / "generated/examples/early.c").exists()
-    assert web("--upto", "02", "--out", "prefix").returncode == 0
+    assert web("--upto", "cloth", "--out", "prefix").returncode == 0
     assert [p.name for p in (web.root / "prefix").rglob("*.c")] == ["cloth.c"]
+    web(_03_more="% continues: cloth\nThe rest of the cloth.\n<<src/core/more.c>>=\nint more;\n@\n")
+    assert web("--upto", "cloth", "--out", "prefix").returncode == 0
+    assert sorted(p.name for p in (web.root / "prefix").rglob("*.c")) == ["cloth.c", "more.c"]
+    done = web("--upto", "linen", "--out", "prefix")
+    assert done.returncode == 1 and "no chapter is called 'linen'" in done.stderr
 
 
 def test_needs_selects_tests_of_the_prefix(web):
@@ -157,7 +162,7 @@ def test_needs_selects_tests_of_the_prefix(web):
 
 def debug_build(web):
     assert web("--lines", "--out", "build/debug").returncode == 0
-    subprocess.run(["gcc", "-g", "-O0", "-fsanitize=address,undefined", "build/debug/src/cloth.c", "-o", "cloth"],
+    subprocess.run(["gcc", "-g", "-O0", "-fsanitize=address,undefined", "build/debug/src/core/cloth.c", "-o", "cloth"],
                    cwd=web.root, check=True, capture_output=True)
 
 
@@ -201,30 +206,30 @@ def test_lint_finds_what_it_promises(web):
     (web.root / "tests/c").mkdir(parents=True)
     (web.root / "tests/c/test_x.c").write_text("int x;\n")
     (web.root / "chapters/05-bad.nw").write_text(
-        r"\cref{sec:nowhere} and \textcite{nobody1999nothing}." "\n<<src/bad.c>>=\n" + "x" * 73 + "\n"
-        + "int x;\n" * 41 + "@ Say EX=" "4.1.\n<<src/worse.c>>=\nint a;\nint b;\nint c;\nint d; /* TO" "DO */\n@\n")
+        r"\cref{sec:nowhere} and \textcite{nobody1999nothing}." "\n<<src/core/bad.c>>=\n" + "x" * 73 + "\n"
+        + "int x;\n" * 41 + "@ Say EX=" "4.1.\n<<src/core/worse.c>>=\nint a;\nint b;\nint c;\nint d; /* TO" "DO */\n@\n")
     done = subprocess.run([sys.executable, LOOM / "lint", "chapters/02-cloth.nw", "chapters/05-bad.nw"],
                           cwd=web.root, capture_output=True, text=True)
     for expected in ("no \\label names", "not in book.bib", "73 columns", "has 42 lines", "no prose between",
-                     "words of prose a code line", "unfinished", "known by its slug: EX=" "4.1", "no `needs:`"):
+                     "words of prose a code line", "% volume: story", "unfinished", "known by its slug: EX=" "4.1", "no `needs:`"):
         assert expected in done.stdout, expected
     assert done.returncode == 1
 
 
 OPERATORS = r"""
 The files of a registry, and an operator of our own.
-<<src/registry.h>>=
+<<src/core/registry.h>>=
 int no_row;
 @ The rows of each file follow one after another.
-<<src/registry.inc>>=
+<<src/core/registry.inc>>=
 OP(spin, "spin(tensor input) -> tensor", spin_kernel)
-<<src/documentation.inc>>=
+<<src/core/documentation.inc>>=
 DOC(spin, "Turned about (once); \"so\" to speak.")
-<<src/rules.inc>>=
+<<src/grad/rules.inc>>=
 RULE(spin, spin_rule, 0)
-<<src/elementwise.inc>>=
+<<src/ops/elementwise.inc>>=
 UNARY_RULE(card, g * (1 - y), 0)
-<<src/samples.inc>>=
+<<src/grad/samples.inc>>=
 #define OF(size) "[" size "]"
 SAMPLE(spin, CALL, .call = OF("2,3") " dim=1", .gradient = { 1, 2 })
 @

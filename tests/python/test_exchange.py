@@ -54,7 +54,8 @@ def test_a_tensor_comes_back_on_the_same_memory(dtype, versions):
 
 
 def test_a_loan_outlives_the_lender_and_is_freed_once():
-    gc.collect()
+    for _ in range(3):                  # what other tests left frees more when it goes
+        gc.collect()
     before = td.memory_stats()
     x = td.arange(1000.0)
     y = td.from_dlpack(x)

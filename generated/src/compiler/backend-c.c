@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "codegen": edit that, not this file. */
+/* The C back end: a compiler, a cache, a run. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <treadle/treadle.h>
+#include "compiler/backend-c.h"
+#include "core/isa.h"
+
+enum { STAGE_GRAIN = 32 * 1024 };
+
+/* codegen: functions that run the compiler */
+static const char supervisor[] =
+    "(read x; kill -9 0) <&3 >/dev/null 2>&1 & "
+    "\"$@\" 3<&- </dev/null; status=$?; "
+    "kill -9 $!; wait $! 2>/dev/null; printf '\\0%d\\n' $status";
+typedef struct {
+    int words[2], leash[2];     /* our end, the command's end */
+} line;
+
+static int move_up(int file)    /* above those that a shell uses */
+{
+    const int high = fcntl(file, F_DUPFD_CLOEXEC, 4);
+    close(file);
+    return high;
+}
+
+static void hang_up(line *l, int end)
+{
+    close(l->words[end]);
+    close(l->leash[end]);
+}
+
+static bool open_line(line *l)
+{
+    *l = (line){ { -1, -1 }, { -1, -1 } };
+    if (pipe2(l->words, O_CLOEXEC) == 0
+        && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+                      l->leash) == 0
+        && (l->words[1] = move_up(l->words[1])) >= 0
+        && (l->leash[1] = move_up(l->leash[1])) >= 0)
+        return true;
+    td_fail(TD_ERROR_IO, "compile", "cannot make a pipe: %s",
+            strerror(errno));
+    hang_up(l, 0);
+    hang_up(l, 1);
+    return false;
+}
+static char **environment_in(char *temporary, size_t *room)
+{
+    int n = 0, kept = 0;
+    while (environ[n] != NULL)
+        n++;
+    *room = ((size_t)n + 3) * sizeof(char *);
+    char **all = td_alloc(*room);
+    for (int i = 0; all != NULL && i < n; i++)
+        if (strncmp(environ[i], "TMPDIR=", 7) != 0
+            && strncmp(environ[i], "LC_ALL=", 7) != 0)
+            all[kept++] = environ[i];
+    if (all != NULL) {
+        all[kept++] = temporary;
+        all[kept] = "LC_ALL=C";
+    }
+    return all;
+}
+static int spawn(pid_t *child, char *const *arguments, char **all,
+                 const line *l)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGCHLD);
+    sigaddset(&usual, SIGPIPE);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, l->words[1], 1);
+    posix_spawn_file_actions_adddup2(&files, l->words[1], 2);
+    posix_spawn_file_actions_adddup2(&files, l->leash[1], 3);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP
+        | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &usual);
+    const int error = posix_spawn(child, arguments[0], &files, &how,
+                                  arguments, all);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+static int start(pid_t *child, char *const *command, const char *folder,
+                 const line *l)
+{
+    enum { MOST = 32 };
+    char *arguments[MOST] = { "/bin/sh", "-c", (char *)supervisor,
+                              "sh" };
+    char temporary[PATH_MAX + 8];
+    size_t room;
+    snprintf(temporary, sizeof temporary, "TMPDIR=%s", folder);
+    for (int i = 0; command[i] != NULL && i + 5 < MOST; i++)
+        arguments[i + 4] = command[i];
+    char **all = environment_in(temporary, &room);
+    if (all == NULL)
+        return ENOMEM;
+    const int error = spawn(child, arguments, all, l);
+    td_free(all, room);
+    return error;
+}
+typedef struct {
+    char said[240];
+    int length, status;         /* -1: the shell has not told */
+} report;
+
+static bool note(report *r, const char *piece, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++) {
+        const char c = piece[i];
+        if (r->status >= 0 && c == '\n')
+            return true;
+        if (r->status >= 0)
+            r->status = r->status * 10 + (c - '0');
+        else if (c == '\0')
+            r->status = 0;
+        else if (r->length + 1 < (int)sizeof r->said)
+            r->said[r->length++] = c < ' ' || c > '~' ? ' ' : c;
+    }
+    return false;
+}
+
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool listen_to(int words, int seconds, report *r)
+{
+    const int64_t end = milliseconds() + (int64_t)seconds * 1000;
+    char piece[4096];
+    for (int64_t left; (left = end - milliseconds()) > 0; ) {
+        struct pollfd file = { .fd = words, .events = POLLIN };
+        if (poll(&file, 1, (int)left) <= 0)
+            continue;
+        const ssize_t n = read(words, piece, sizeof piece);
+        if (n == 0 || (n < 0 && errno != EINTR) || note(r, piece, n))
+            return true;
+    }
+    return false;
+}
+static bool judge(const char *command, const report *r)
+{
+    char how[32] = "";
+    if (r->status == 0)
+        return true;
+    if (r->status == 126 || r->status == 127)
+        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
+                       "%.160s: %s", command, r->said);
+    if (r->status > 128)
+        snprintf(how, sizeof how, " by signal %d", r->status - 128);
+    return td_fail(TD_ERROR_RUNTIME, "compile", "%.160s failed%s: %s",
+                   command, r->status < 0 ? " before its end" : how,
+                   r->said);
+}
+
+bool td_run_command(char *const *command, const char *folder)
+{
+    const int limit = td_environment_int("TREADLE_CC_SECONDS", 1, 3600,
+                                         60);
+    report r = { .status = -1 };
+    pid_t child;
+    line l;
+    if (!open_line(&l))
+        return false;
+    const int error = start(&child, command, folder, &l);
+    hang_up(&l, 1);
+    const bool ended = error == 0 && listen_to(l.words[0], limit, &r);
+    if (error == 0 && !ended)
+        send(l.leash[0], "\n", 1, MSG_NOSIGNAL);
+    hang_up(&l, 0);
+    while (error == 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (error != 0)
+        return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
+                       "/bin/sh: %s", strerror(error));
+    return ended ? judge(command[0], &r)
+        : td_fail(TD_ERROR_RUNTIME, "compile", "%.160s did not finish "
+                  "in %d seconds", command[0], limit);
+}
+
+/* codegen: functions of the cache */
+static uint64_t hash(uint64_t h, const char *text)
+{
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h;
+}
+
+const char *td_setting(const char *name)
+{
+    const char *text = getenv(name);
+    return text != NULL && *text != '\0' ? text : NULL;
+}
+
+static bool name_cache(char *path)
+{
+    const char *asked = td_setting("TREADLE_CACHE");
+    const char *shared = td_setting("XDG_CACHE_HOME");
+    const char *home = td_setting("HOME");
+    const int n = asked ? snprintf(path, PATH_MAX, "%s", asked)
+        : shared && *shared == '/'
+        ? snprintf(path, PATH_MAX, "%s/treadle", shared)
+        : home ? snprintf(path, PATH_MAX, "%s/.cache/treadle", home)
+        : snprintf(path, PATH_MAX, "/tmp/treadle-%u",
+                   (unsigned)geteuid());
+    char *last = strrchr(path, '/');
+    if (asked == NULL && last > path) {
+        *last = '\0';
+        mkdir(path, 0700);
+        *last = '/';
+    }
+    mkdir(path, 0700);
+    return n < PATH_MAX;
+}
+enum { CACHE_ROOM = PATH_MAX - 96 };    /* names grow by less */
+
+static bool is_private(const struct stat *s)
+{
+    return s->st_uid == geteuid() && (s->st_mode & 022) == 0;
+}
+
+static bool cache_directory(char *real)
+{
+    char path[PATH_MAX];
+    struct stat s;
+    if (!name_cache(path) || lstat(path, &s) != 0)
+        return td_fail(TD_ERROR_IO, "compile", "cannot use the cache "
+                       "%.200s: %s; set TREADLE_CACHE", path,
+                       strerror(errno));
+    const bool planted = S_ISLNK(s.st_mode) && s.st_uid != geteuid();
+    if (realpath(path, real) == NULL || lstat(real, &s) != 0
+        || !S_ISDIR(s.st_mode) || planted || !is_private(&s))
+        return td_fail(TD_ERROR_IO, "compile", "the cache %.200s is "
+                       "not a folder that only we can write to (owner "
+                       "%u, mode %o); set TREADLE_CACHE", path,
+                       (unsigned)s.st_uid, (unsigned)s.st_mode & 07777);
+    return strlen(real) < CACHE_ROOM
+        || td_fail(TD_ERROR_IO, "compile", "the name of the cache "
+                   "%.200s is too long; set TREADLE_CACHE", path);
+}
+enum { SEAL = 48 };
+
+static bool seal_of(FILE *file, int64_t bytes, const char *key,
+                    char seal[SEAL + 1])
+{
+    uint64_t h = 14695981039346656037u;
+    rewind(file);
+    for (int c; bytes > 0 && (c = getc_unlocked(file)) != EOF;) {
+        h = (h ^ (unsigned char)c) * 0x100000001b3u;
+        bytes--;
+    }
+    snprintf(seal, SEAL + 1, "%016llx%.32s", (unsigned long long)h,
+             key);
+    return bytes == 0;
+}
+
+bool td_seal(const char *path, const char *key)
+{
+    char seal[SEAL + 1];
+    FILE *file = fopen(path, "r+");
+    bool ok = file != NULL && fseek(file, 0, SEEK_END) == 0
+           && seal_of(file, ftell(file), key, seal)
+           && fseek(file, 0, SEEK_END) == 0 && fputs(seal, file) >= 0
+           && fchmod(fileno(file), 0700) == 0;
+    if (file != NULL)
+        ok = fclose(file) == 0 && ok;
+    return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
+                         path, strerror(errno));
+}
+static bool is_sealed(const char *path, const char *key)
+{
+    char seal[SEAL + 1], found[SEAL + 1] = "";
+    struct stat s;
+    const int number = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+                                  | O_CLOEXEC);
+    FILE *file = number >= 0 ? fdopen(number, "r") : NULL;
+    const bool ok = file != NULL && fstat(number, &s) == 0
+        && S_ISREG(s.st_mode) && is_private(&s)
+        && fseek(file, -SEAL, SEEK_END) == 0
+        && seal_of(file, ftell(file), key, seal)
+        && fread(found, 1, SEAL, file) == SEAL
+        && strcmp(seal, found) == 0;
+    if (file != NULL)
+        fclose(file);
+    return ok;
+}
+
+void *td_open_cached(const char *path, const char *key,
+                     const char *symbol)
+{
+    void *library = is_sealed(path, key)
+        ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (library == NULL || dlsym(library, symbol) != NULL)
+        return library;
+    dlclose(library);
+    return NULL;
+}
+bool td_write_source(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    bool ok = file != NULL && fputs(text, file) >= 0;
+    if (file != NULL)
+        ok = fclose(file) == 0 && ok;
+    return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
+                         path, strerror(errno));
+}
+
+const char *td_compiler(void)
+{
+    const char *asked = td_setting("TREADLE_CC");
+    return asked != NULL ? asked : "cc";
+}
+
+static bool build_c(const char *folder, const char *march,
+                    const char *text)
+{
+    char source[PATH_MAX], object[PATH_MAX];
+    snprintf(source, sizeof source, "%s/code.c", folder);
+    snprintf(object, sizeof object, "%s/code.so", folder);
+    char *const arguments[] = {
+        (char *)td_compiler(), "-O3", (char *)march, "-fno-math-errno",
+        "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
+        "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
+    };
+    return td_write_source(source, text)
+        && td_run_command(arguments, folder);
+}
+
+/* codegen: function td_load_code */
+static const char *instruction_set(void)
+{
+    static const char *const levels[] = {
+        "-march=x86-64-v2", "-march=x86-64-v3", "-march=x86-64-v4"
+    };
+    return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
+}
+static int remove_one(const char *path, const struct stat *s, int kind,
+                      struct FTW *walk)
+{
+    (void)s, (void)kind, (void)walk;
+    return remove(path);
+}
+
+static bool make_library(const char *cache, const char *path,
+                         const char *key, const char *text,
+                         td_build *build)
+{
+    char folder[CACHE_ROOM + 32], made[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s/build-XXXXXX", CACHE_ROOM,
+             cache);
+    if (mkdtemp(folder) == NULL)
+        return td_fail(TD_ERROR_IO, "compile", "cannot write to %.200s:"
+                       " %s; set TREADLE_CACHE", cache,
+                       strerror(errno));
+    snprintf(made, sizeof made, "%s/code.so", folder);
+    if (build(folder, instruction_set(), text) && td_seal(made, key)
+        && rename(made, path) != 0)
+        td_fail(TD_ERROR_IO, "compile", "cannot write %.200s: %s", path,
+                strerror(errno));
+    if (td_setting("TREADLE_MLIR_KEEP") == NULL)
+        nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return !td_failed();
+}
+void *td_load_code(const char *text, const char *tools, td_build *build)
+{
+    char cache[PATH_MAX], path[PATH_MAX], key[40];
+    uint64_t a = hash(hash(hash(14695981039346656037u, tools),
+                           instruction_set()), text);
+    snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
+             (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
+    if (!cache_directory(cache))
+        return NULL;
+    snprintf(path, sizeof path, "%.*s/%s.so", CACHE_ROOM, cache, key);
+    void *library = td_open_cached(path, key, "treadle_stages");
+    if (library == NULL && make_library(cache, path, key, text, build)
+        && (library = td_open_cached(path, key, "treadle_stages"))
+           == NULL)
+        td_fail(TD_ERROR_RUNTIME, "compile",
+                "%.200s made code that does not load", tools);
+    return library;
+}
+
+/* codegen: struct frame */
+typedef struct {
+    const td_lowered *l;
+    void **memory;              /* by value */
+    td_tensor **tensor;         /* of leaves and results, by value */
+    td_tensor **leaf;           /* as they were given */
+    td_tensor **at;             /* operands and results of a call */
+    char *arena;
+} frame;
+
+/* codegen: functions that run stages */
+static bool is_overwritten(const frame *f, int v)
+{
+    const td_program *p = f->l->program;
+    for (int u = 0; u < p->n_values; u++)
+        if (u != v && p->value[u].update >= 0
+            && f->l->value[p->value[u].update].buffer == u
+            && f->tensor[u]->storage == f->leaf[v]->storage)
+            return true;
+    return false;
+}
+static bool find_memory(frame *f, td_tensor *const *inputs)
+{
+    const td_program *p = f->l->program;
+    int input = 0;
+    for (int v = 0; v < p->n_values; v++)
+        if (p->value[v].origin != TD_IR_RESULT)
+            f->tensor[v] = f->leaf[v] = p->value[v].tensor
+                ? p->value[v].tensor : inputs[input++];
+    for (int v = 0; v < p->n_values && !td_failed(); v++) {
+        const td_placed *x = &f->l->value[v];
+        if (x->kind == TD_LEAF) {
+            f->tensor[v] = is_overwritten(f, v) ? td_clone(f->leaf[v])
+                         : td_contiguous(f->leaf[v]);
+        } else if (x->buffer == v && x->kind != TD_CALL) {
+            f->tensor[v] = td_tensor_new(td_shape_of(x->like),
+                                         x->like->dtype,
+                                         x->like->storage->device);
+        }
+        if (f->tensor[v] != NULL)
+            f->memory[v] = td_at(f->tensor[v]);
+        else if (x->place >= 0)
+            f->memory[v] = f->arena + x->place;
+    }
+    for (int v = 0; v < p->n_values; v++) {
+        int at = v;
+        for (int to; (to = f->l->value[at].buffer) >= 0 && to != at;)
+            at = to;
+        f->memory[v] = f->memory[at];
+    }
+    return !td_failed();
+}
+td_product td_product_of(const td_lowered *l, const td_ir_step *step)
+{
+    const td_tensor *a = l->value[step->in[0].value].like;
+    const td_tensor *b = l->value[step->in[1].value].like;
+    return (td_product){ .m = a->shape[0], .n = b->shape[1],
+        .k = a->shape[1], .alpha = 1, .rsa = a->strides[0],
+        .csa = a->strides[1], .rsb = b->strides[0],
+        .csb = b->strides[1], .ldc = b->shape[1] };
+}
+static td_tensor *tensor_at(const frame *f, int v)
+{
+    const td_tensor *like = f->l->value[v].like;
+    td_dims strides = { like->rank, { 0 } };
+    memcpy(strides.at, like->strides, sizeof strides.at);
+    char *data = f->memory[f->l->value[v].root];
+    return td_from_memory(data + like->offset
+            * (int64_t)td_dtype_size(like->dtype), td_shape_of(like),
+        strides, (td_tensor_options){ .dtype = like->dtype },
+        NULL, NULL);
+}
+
+static bool run_product(const frame *f, const td_ir_step *step)
+{
+    const td_placed *a = &f->l->value[step->in[0].value];
+    const td_placed *b = &f->l->value[step->in[1].value];
+    const int64_t size = (int64_t)td_dtype_size(a->like->dtype);
+    td_product g = td_product_of(f->l, step);
+    g.a = (char *)f->memory[a->root] + a->like->offset * size;
+    g.b = (char *)f->memory[b->root] + b->like->offset * size;
+    g.c = f->memory[step->out[0]];
+    return td_gemm(a->like->dtype, &g);
+}
+static bool is_as_planned(const td_tensor *y, const td_tensor *like)
+{
+    const size_t bytes = (size_t)like->rank * sizeof *like->strides;
+    return atomic_load(&y->storage->count) == 1
+        && y->rank == like->rank && y->offset == like->offset
+        && memcmp(y->strides, like->strides, bytes) == 0;
+}
+
+static bool take_result(frame *f, int v)
+{
+    td_tensor *y = f->at[v], *own = y;
+    const td_placed *x = &f->l->value[v];
+    if (x->buffer >= 0 && x->buffer != v) { /* changed in place */
+        f->memory[v] = f->memory[x->buffer];
+        return true;
+    }
+    if (!is_as_planned(y, x->like))
+        own = td_tensor_new(TD_DIMS(x->like->storage->bytes
+            / (int64_t)td_dtype_size(y->dtype)), y->dtype,
+            y->storage->device);
+    if (own == NULL)
+        return false;
+    f->tensor[v] = td_retain(own);
+    f->memory[v] = own->storage->data;
+    return own == y || td_copy_elements(tensor_at(f, v), y);
+}
+static bool run_call(frame *f, const td_ir_step *step)
+{
+    const td_lowered *l = f->l;
+    unsigned in_place = 0;
+    int n = 0;
+    td_scope_begin();
+    for (int i = 0; i < step->n_in; i++) {
+        const td_ir_operand *o = &step->in[i];
+        const bool one = o->kind == TD_TENSOR;
+        for (int k = 0; k < (one ? 1 : o->count); k++) {
+            const int v = one ? o->value : o->values[k];
+            f->at[v] = l->value[v].root == v && f->tensor[v]
+                && is_as_planned(f->tensor[v], l->value[v].like)
+                 ? f->tensor[v] : tensor_at(f, v);
+        }
+        if (one && td_traits_of(step->op)->mutated >> i & 1)
+            in_place |= (unsigned)(l->value[step->out[n++]].buffer
+                                   == o->value) << i;
+    }
+    bool ok = !td_failed() && td_ir_replay(step, f->at, in_place);
+    for (int k = 0; ok && k < step->n_out; k++)
+        ok = take_result(f, step->out[k]);
+    td_scope_end();
+    return ok;
+}
+
+static bool run_loop(const frame *f, const td_stage *s,
+                     td_stage_body *body)
+{
+    void *memory[TD_LOADS + 1];
+    int64_t work = 1;
+    for (int k = 0; k <= s->n_loads; k++)
+        memory[k] = f->memory[s->load[k].value];
+    for (int d = 1; d < s->rank; d++)
+        work *= s->size[d];
+    return td_parallel_for(s->size[0], STAGE_GRAIN / work + 1, body,
+                           memory);
+}
+
+static bool run_stage(frame *f, const td_code *c, int n)
+{
+    const td_stage *s = &f->l->stage[n];
+    const td_ir_step *step = &f->l->program->step[s->step];
+    if (s->kind == TD_CALL)
+        return run_call(f, step);
+    if (s->kind == TD_PRODUCT && !c->products)
+        return run_product(f, step);
+    if (c->whole)
+        return c->stages[n] == NULL || c->stages[n](f->memory, 0, 1, 0);
+    return run_loop(f, s, c->stages[n]);
+}
+static void bury(frame *f, int v)
+{
+    if (f->l->value[v].kind != TD_CALL)
+        return;
+    td_release(f->tensor[v]);
+    f->tensor[v] = NULL;
+}
+
+static bool run_stages(frame *f, const td_code *c)
+{
+    const td_lowered *l = f->l;
+    for (int n = 0; n < l->n_stages && run_stage(f, c, n); n++)
+        for (int v = l->stage[n].dying; v >= 0;
+             v = l->value[v].next_dying)
+            bury(f, v);
+    return !td_failed();
+}
+static bool leave(frame *f, td_tensor **outputs)
+{
+    const td_program *p = f->l->program;
+    for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
+        const int v = p->output[k];
+        td_tensor *y = f->l->value[v].buffer == v ? f->tensor[v] : NULL;
+        const bool own = y && is_as_planned(y, f->l->value[v].like);
+        if (own)
+            f->tensor[v] = NULL;
+        if (own && f->l->value[v].kind == TD_CALL)
+            td_adopt(y);
+        outputs[k] = td_keep(own ? y : td_clone(tensor_at(f, v)));
+    }
+    for (int v = 0; v < p->n_values && !td_failed(); v++) {
+        const int u = p->value[v].update;
+        if (u < 0)
+            continue;
+        td_tensor *old = f->leaf[v];
+        if (f->l->value[u].buffer != v)
+            td_copy_(old, tensor_at(f, u));
+        else if (old->storage != f->tensor[v]->storage)
+            td_copy_(old, f->tensor[v]);
+        else
+            td_bump_version(old);
+    }
+    return !td_failed();
+}
+
+bool td_run_code(void *compiled, td_program *program,
+                 td_tensor *const *inputs, int n, td_tensor **outputs)
+{
+    const td_code *c = compiled;
+    const td_lowered *l = c->l;
+    const size_t values = (size_t)l->program->n_values + 1;
+    const size_t arena = (size_t)l->bytes + 1;
+    frame f = { .l = l };
+    (void)program;
+    (void)n;
+    td_no_grad_begin();
+    td_scope_begin();
+    f.tensor = td_alloc_array(4 * values, sizeof *f.tensor);
+    f.arena = td_storage_alloc(arena);
+    f.leaf = f.tensor ? f.tensor + values : NULL;
+    f.at = f.tensor ? f.leaf + values : NULL;
+    f.memory = f.tensor ? (void **)(f.at + values) : NULL;
+    if (f.tensor && f.arena && find_memory(&f, inputs)
+        && run_stages(&f, c))
+        leave(&f, outputs);
+    for (int v = 0; f.tensor && v < l->program->n_values; v++)
+        bury(&f, v);
+    td_storage_free(f.arena, arena);
+    td_free(f.tensor, 4 * values * sizeof *f.tensor);
+    td_scope_end();
+    td_no_grad_end();
+    return !td_failed();
+}
+
+/* codegen: functions of the C back end */
+void td_release_code(void *compiled)
+{
+    td_code *c = compiled;
+    if (c->library != NULL)
+        dlclose(c->library);
+    td_lowered_free(c->l);
+    td_free(c, sizeof *c);
+}
+
+void *td_compile_code(td_program *p, td_emit *emit, const char *tools,
+                      td_build *build)
+{
+    int room = 0;
+    td_code *c = td_alloc(sizeof *c);
+    if (c == NULL)
+        return NULL;
+    char *text = (c->l = td_lower(p)) == NULL ? NULL
+               : emit(c->l, &room);
+    if (!td_failed() && text != NULL)
+        c->library = td_load_code(text, tools, build);
+    td_free(text, (size_t)room);
+    if (c->library != NULL) {
+        c->stages = dlsym(c->library, "treadle_stages");
+        return c;
+    }
+    td_release_code(c);
+    return NULL;
+}
+
+int64_t td_print_code(const void *compiled, char *out, int64_t room)
+{
+    return td_lowered_print(((const td_code *)compiled)->l, out, room);
+}
+
+static void *compile_c(td_program *p)
+{
+    return td_compile_code(p, td_emit_c, td_compiler(), build_c);
+}
+
+const td_backend td_c_backend = {
+    "c", compile_c, td_run_code, td_release_code, td_print_code
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "programs": edit that, not this file. */
+/* Back ends, and what they make. */
+#include <stdio.h>
+#include <string.h>
+#include "compiler/ir.h"
+/* codegen: includes of back ends */
+#include "compiler/backend-c.h"
+/* tools: includes of back ends */
+#include "compiler/backend-mlir.h"
+
+/* programs: back end that interprets */
+static void *keep_program(td_program *p) { return p; }
+
+static void keep_nothing(void *code) { (void)code; }
+
+static const td_backend td_interpreter_backend = {
+    "interpreter", keep_program, td_interpret, keep_nothing, NULL
+};
+
+static const td_backend *const td_backends[] = {
+    /* codegen: back ends */
+    &td_c_backend,
+    /* tools: back ends */
+    &td_mlir_backend, &td_mlir_loops_backend,
+    &td_interpreter_backend, NULL
+};
+
+/* programs: class of executables */
+static void executable_destroy(void *object)
+{
+    td_executable *e = object;
+    if (e->backend != NULL && e->code != NULL)
+        e->backend->release(e->code);
+    td_release(e->program);
+}
+
+static const td_class executable_class = {
+    "executable", executable_destroy, TD_COUNT_OTHERS
+};
+
+/* programs: function td_compile */
+td_executable *td_compile(td_program *p, td_compile_options options)
+{
+    td_executable *e = NULL;
+    const char *wanted = options.backend;
+    if (td_failed() || !td_program_verify(p)
+        || (e = td_object_new(&executable_class, sizeof *e)) == NULL)
+        return NULL;
+    e->program = td_retain(p);
+    for (const td_backend *const *b = td_backends; *b != NULL; b++) {
+        if (wanted != NULL && strcmp(wanted, (*b)->name) != 0)
+            continue;
+        e->code = (*b)->compile(p);
+        e->backend = *b;
+        if (e->code != NULL)
+            return e;
+        if (wanted != NULL || td_error() == TD_ERROR_MEMORY)
+            break;
+        if (e->note[0] == '\0')
+            snprintf(e->note, sizeof e->note, "%s", td_error_message());
+        td_error_clear();
+    }
+    if (!td_failed())
+        td_fail(TD_ERROR_VALUE, "compile", "there is no back end '%s'",
+                wanted);
+    e->backend = NULL;
+    td_discard(e);
+    return NULL;
+}
+
+/* programs: function td_execute */
+bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
+                td_tensor **outputs)
+{
+    if (e == NULL)
+        return td_fail(TD_ERROR_VALUE, "execute",
+                       "the executable is NULL");
+    if (td_failed())
+        return false;
+    for (int k = 0; k < e->program->n_returned; k++)
+        outputs[k] = NULL;
+    return td_self()->trace != NULL
+         ? td_program_run(e->program, inputs, n, outputs)
+         : td_ir_run(e->backend->run, e->code, e->program, inputs, n,
+                     outputs);
+}
+
+const char *td_executable_backend(const td_executable *e)
+{
+    return e->backend->name;
+}
+
+const char *td_executable_note(const td_executable *e)
+{
+    return e->note;
+}
+
+/* programs: function td_executable_print */
+int64_t td_executable_print(const td_executable *e, char *buffer,
+                            int64_t capacity)
+{
+    return e->backend->print != NULL
+        ? e->backend->print(e->code, buffer, capacity)
+        : td_program_print(e->program, buffer, capacity);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "fusion": edit that, not this file. */
+/* A program, with large operators taken apart. */
+#include <treadle/treadle.h>
+#include "compiler/lower.h"
+
+/* fusion: functions that expand */
+static td_tensor *over(int op, td_tensor *x, int dim, bool keepdim)
+{
+    const int64_t dims[] = { dim };
+    const td_value in = td_v_tensor(x), attr[] = {
+        { .kind = TD_INTS, .as.ints = { 1, dims } },
+        td_v_bool(keepdim), td_v_none()
+    };
+    return td_run1(&td_ops[op], 1, &in, op == TD_OP_sum ? 3 : 2, attr);
+}
+static bool expand_linear(const td_ir_step *s, td_tensor **at)
+{
+    td_tensor *x = at[s->in[0].value], *w = at[s->in[1].value];
+    td_dims shape = td_shape_of(x);
+    td_tensor *rows = x->rank > 2 ? td_flatten(x, 0, -2) : x;
+    if (x->rank < 2 || rows == NULL || rows->storage != x->storage)
+        return false;
+    td_tensor *y = td_matmul(rows, td_t(w));
+    if (s->in[2].kind == TD_TENSOR)
+        y = td_add(y, at[s->in[2].value]);
+    shape.at[x->rank - 1] = w->shape[0];
+    y = x->rank > 2 ? td_reshape(y, shape) : y;
+    return (at[s->out[0]] = y) != NULL;
+}
+static bool expand_mean(const td_ir_step *s, td_tensor **at)
+{
+    td_tensor *x = at[s->in[0].value];
+    const td_value in = td_v_tensor(x);
+    td_tensor *sum = td_run1(&td_ops[TD_OP_sum], 1, &in, 3, s->attr);
+    const int64_t left = td_numel(sum);
+    if (sum == NULL || left == 0)
+        return false;
+    return (at[s->out[0]] = td_div_scalar(sum,
+                td_float((double)(td_numel(x) / left)))) != NULL;
+}
+
+static bool expand_sum_to_size(const td_ir_step *s, td_tensor **at)
+{
+    td_tensor *x = at[s->in[0].value], *y = x;
+    td_dims size = { s->attr[0].as.ints.count, { 0 } };
+    for (int d = 0; d < size.count; d++)
+        size.at[d] = s->attr[0].as.ints.at[d];
+    const int more = x->rank - size.count;
+    for (int d = 0; d < x->rank; d++)
+        if (d < more || (size.at[d - more] == 1 && x->shape[d] != 1))
+            y = over(TD_OP_sum, y, d, true);
+    return (at[s->out[0]] = td_reshape(y, size)) != NULL;
+}
+
+/* fusion: function expand_step */
+static bool expand_step(const td_ir_step *s, td_tensor **at)
+{
+    switch (s->op - td_ops) {
+    case TD_OP_linear: return expand_linear(s, at);
+    case TD_OP_mean: return expand_mean(s, at);
+    case TD_OP_sum_to_size: return expand_sum_to_size(s, at);
+    default: return false;
+    }
+}
+
+/* fusion: functions that copy a program */
+static void enter_values(const td_program *p, td_tensor **at)
+{
+    for (int v = 0; v < p->n_values && !td_failed(); v++) {
+        const td_ir_value *value = &p->value[v];
+        if (value->tensor != NULL)
+            at[v] = value->tensor;
+        else if (value->origin != TD_IR_RESULT)
+            at[v] = td_trace_input(value->shape, value->dtype,
+                                   value->device);
+    }
+}
+static void set_update(td_program *fresh, const td_program *p, int v,
+                       int update)
+{
+    int nth = 0, found = -1;
+    td_tensor *x = p->value[v].tensor;
+    for (int k = 0; k < v; k++)
+        nth += p->value[k].origin != TD_IR_RESULT
+            && p->value[k].tensor == NULL;
+    for (int k = 0; k < fresh->n_values && found < 0; k++)
+        if (fresh->value[k].origin != TD_IR_RESULT
+            && fresh->value[k].tensor == x && (x || nth-- == 0))
+            found = k;
+    if (found < 0) {
+        found = td_ir_value_new(fresh,
+                                td_ir_describe(x, TD_IR_CAPTURED));
+        if (found >= 0)
+            fresh->value[found].tensor = td_retain(x);
+    }
+    if (found >= 0)
+        fresh->value[found].update = update;
+}
+static td_program *leave_values(const td_program *p, td_tensor **at)
+{
+    const size_t room = (size_t)(p->n_outputs + p->n_values + 1);
+    td_tensor **out = td_alloc_array(room, sizeof *out);
+    int n = 0;
+    for (int k = 0; out && k < p->n_outputs; k++)
+        out[n++] = at[p->output[k]];
+    for (int v = 0; out && v < p->n_values; v++)
+        if (p->value[v].update >= 0)
+            out[n++] = at[p->value[v].update];
+    td_program *fresh = td_trace_end(out, n);
+    td_free(out, room * sizeof *out);
+    if (fresh == NULL)
+        return NULL;
+    fresh->n_outputs = n = p->n_outputs;
+    for (int v = 0; v < p->n_values; v++)
+        if (p->value[v].update >= 0)
+            set_update(fresh, p, v, fresh->output[n++]);
+    return fresh;
+}
+
+/* fusion: function td_program_expand */
+td_program *td_program_expand(const td_program *p)
+{
+    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
+    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
+    td_program *fresh = NULL;
+    if (at == NULL)
+        return NULL;
+    td_no_grad_begin();
+    td_scope_begin();
+    if (td_trace_begin(true)) {
+        enter_values(p, at);
+        for (int s = 0; s < p->n_steps && !td_failed(); s++)
+            if (!expand_step(&p->step[s], at) && !td_failed())
+                td_ir_replay(&p->step[s], at, 0);
+        fresh = td_keep(leave_values(p, at));
+    }
+    td_scope_end();
+    td_no_grad_end();
+    td_free(at, bytes);
+    return fresh;
+}

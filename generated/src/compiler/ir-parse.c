@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "programs": edit that, not this file. */
+/* Programs, read from text. */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "compiler/ir.h"
+
+/* programs: struct text_reader */
+typedef struct {
+    const char *at;
+    int line;
+    td_program *p;
+} text_reader;
+
+static bool complain(const text_reader *r, const char *what)
+{
+    return td_fail(TD_ERROR_VALUE, "parse", "line %d: %s, at '%.20s'",
+                   r->line, what, r->at);
+}
+
+/* programs: functions that read a program */
+static bool accept(text_reader *r, const char *expected)
+{
+    const size_t n = strlen(expected);
+    while (*r->at == ' ')
+        r->at++;
+    if (strncmp(r->at, expected, n) != 0)
+        return false;
+    r->at += n;
+    return true;
+}
+
+static bool expect(text_reader *r, const char *expected)
+{
+    char text[48];
+    snprintf(text, sizeof text, "expected '%s'", expected);
+    return accept(r, expected) || complain(r, text);
+}
+
+static void read_word(text_reader *r, char *word, size_t size)
+{
+    size_t n = 0;
+    while (*r->at == ' ')
+        r->at++;
+    while ((isalnum((unsigned char)*r->at) || *r->at == '_')
+           && n + 1 < size)
+        word[n++] = *r->at++;
+    word[n] = '\0';
+}
+static int64_t read_integer(text_reader *r, int64_t most,
+                            const char *what)
+{
+    char *end;
+    while (*r->at == ' ')
+        r->at++;
+    errno = 0;
+    const long long n = strtoll(r->at, &end, 10);
+    if (*r->at == '\n' || end == r->at || errno == ERANGE || n > most)
+        complain(r, what);
+    r->at = end;
+    return td_failed() ? -1 : n;
+}
+static int read_value(text_reader *r)
+{
+    const char *what = "expected the number of a value";
+    const int64_t n = !expect(r, "%") ? -1
+                    : read_integer(r, TD_IR_VALUES, what);
+    if (n < 0 && !complain(r, what))
+        return -1;
+    while (r->p->n_values <= n)
+        if (td_ir_value_new(r->p, (td_ir_value){
+                                .origin = TD_IR_RESULT }) < 0)
+            return -1;
+    return (int)n;
+}
+static td_value read_list(text_reader *r, bool values)
+{
+    int n = 0, room = 1;
+    const size_t length = strcspn(r->at, "]\n");
+    for (size_t i = 0; i < length; i++)
+        room += r->at[i] == ',';
+    int64_t *list = td_ir_keep(r->p, (size_t)room * sizeof *list);
+    while (n < room && !td_failed() && !accept(r, "]")) {
+        if (n > 0 && !expect(r, ","))
+            break;
+        list[n++] = values ? read_value(r)
+                  : read_integer(r, INT64_MAX, "expected an integer");
+        if (n == room)
+            expect(r, "]");
+    }
+    return (td_value){ .kind = TD_INTS, .as.ints = { n, list } };
+}
+static td_dtype read_dtype(text_reader *r)
+{
+    char word[32];
+    read_word(r, word, sizeof word);
+    for (int d = TD_FLOAT32; d < TD_DTYPE_COUNT; d++)
+        if (strcmp(td_dtype_name((td_dtype)d), word) == 0)
+            return (td_dtype)d;
+    complain(r, "expected a dtype");
+    return TD_DTYPE_NONE;
+}
+
+static td_device read_device(text_reader *r)
+{
+    td_device device = { TD_DEVICE_CPU, 0 };
+    if (accept(r, "cuda:")) {
+        device.kind = TD_DEVICE_CUDA;
+        device.index = (int)read_integer(r, INT_MAX,
+                                         "expected a device");
+    } else {
+        expect(r, "cpu");
+    }
+    return device;
+}
+static bool read_type(text_reader *r, int v, td_ir_origin origin)
+{
+    if (v < 0 || r->p->value[v].dtype != TD_DTYPE_NONE)
+        return td_failed() ? false
+             : complain(r, "this value is defined twice");
+    td_ir_value value = { .origin = origin, .update = -1 };
+    value.dtype = read_dtype(r);
+    if (td_failed() || !expect(r, "["))
+        return false;
+    const td_value shape = read_list(r, false);
+    if (td_failed() || shape.as.ints.count > TD_MAX_RANK)
+        return complain(r, "the list is too long");
+    value.shape.count = shape.as.ints.count;
+    for (int d = 0; d < value.shape.count; d++)
+        value.shape.at[d] = shape.as.ints.at[d];
+    if (accept(r, "on "))
+        value.device = read_device(r);
+    r->p->value[v] = value;
+    return !td_failed();
+}
+static td_scalar read_scalar(text_reader *r)
+{
+    char *end, *digits;
+    if (accept(r, "True"))
+        return td_boolean(true);
+    if (accept(r, "False"))
+        return td_boolean(false);
+    const double f = strtod(r->at, &end);
+    strtoll(r->at, &digits, 10);
+    if (end == r->at || end == digits || *r->at == '\n')
+        return td_int(read_integer(r, INT64_MAX, "expected a number"));
+    r->at = end;
+    return td_float(f);
+}
+static const char *read_string(text_reader *r)
+{
+    char *word = td_ir_keep(r->p, strcspn(r->at, "'\n") + 1);
+    for (size_t n = 0; word && !strchr("'\n", *r->at); n++) {
+        unsigned byte = (unsigned char)*r->at++;
+        if (byte == '\\' && *r->at == 'x'
+            && isxdigit((unsigned char)r->at[1])
+            && isxdigit((unsigned char)r->at[2])) {
+            sscanf(r->at + 1, "%2x", &byte);
+            r->at += 3;
+        }
+        word[n] = (char)byte;
+    }
+    expect(r, "'");
+    return word;
+}
+static td_ir_operand read_operand(text_reader *r)
+{
+    td_ir_operand o = { .kind = TD_NONE };
+    if (accept(r, "None"))
+        return o;
+    if (accept(r, "[")) {
+        const td_value list = read_list(r, true);
+        o.kind = TD_TENSORS;
+        o.count = list.as.ints.count;
+        o.values = td_ir_keep(r->p, (size_t)o.count * sizeof(int));
+        for (int i = 0; o.values != NULL && i < o.count; i++)
+            o.values[i] = (int)list.as.ints.at[i];
+    } else if (accept(r, "%")) {
+        r->at--;
+        o.kind = TD_TENSOR;
+        o.value = read_value(r);
+    } else {
+        o.kind = TD_SCALAR;
+        o.scalar = read_scalar(r);
+    }
+    return o;
+}
+static td_value read_attribute(text_reader *r, const td_parameter *p)
+{
+    td_value v = { .kind = TD_SCALAR };
+    if (p->list && expect(r, "[")) {
+        v = read_list(r, false);
+    } else if (p->kind == TD_P_STRING && expect(r, "'")) {
+        v.kind = TD_STRING;
+        v.as.string = read_string(r);
+    } else if (p->kind == TD_P_DTYPE) {
+        v.kind = TD_DTYPE;
+        v.as.dtype = read_dtype(r);
+    } else if (p->kind == TD_P_DEVICE) {
+        v.kind = TD_DEVICE;
+        v.as.device = read_device(r);
+    } else if (!td_failed()) {
+        v.as.scalar = read_scalar(r);
+    }
+    return td_failed() ? td_v_none() : v;
+}
+
+/* programs: function read_arguments */
+static bool read_arguments(text_reader *r, td_ir_step *step,
+                           const td_signature *s)
+{
+    bool first = true;
+    for (int i = 0; i < s->n_parameters; i++)
+        *(s->at[i].is_input ? &step->n_in : &step->n_attr) += 1;
+    step->in = td_ir_keep(r->p, (size_t)step->n_in * sizeof *step->in);
+    step->attr = td_ir_keep(r->p, (size_t)step->n_attr
+                                  * sizeof *step->attr);
+    for (int i = 0; i < step->n_in && !td_failed(); i++) {
+        if (!first && !expect(r, ","))
+            return false;
+        step->in[i] = read_operand(r);
+        first = false;
+    }
+    /* programs: read the attributes that are given */
+    int n = 0;
+    for (int i = 0; i < s->n_parameters && !td_failed(); i++) {
+        char name[40];
+        const char *before = r->at;
+        if (s->at[i].is_input)
+            continue;
+        td_value *attr = &step->attr[n++];
+        snprintf(name, sizeof name, "%s=", s->at[i].name);
+        if ((first || accept(r, ",")) && accept(r, name)) {
+            *attr = read_attribute(r, &s->at[i]);
+            first = false;
+        } else {
+            r->at = before;
+        }
+    }
+    return !td_failed();
+}
+
+/* programs: function read_step */
+static bool read_step(text_reader *r)
+{
+    char name[32];
+    td_signature s;
+    td_ir_step *step = td_ir_step_new(r->p);
+    while (step && step->n_out < TD_MAX_RESULTS && !td_failed()) {
+        step->out[step->n_out++] = read_value(r);
+        if (!accept(r, ","))
+            break;
+    }
+    if (td_failed() || !expect(r, "="))
+        return false;
+    read_word(r, name, sizeof name);
+    step->op = td_op_find(name);
+    if (step->op == NULL)
+        return complain(r, "there is no such operator");
+    td_signature_parse(step->op->signature, &s);
+    if (!expect(r, "(") || !read_arguments(r, step, &s)
+        || !expect(r, ")") || !expect(r, ":"))
+        return false;
+    for (int k = 0; k < step->n_out; k++)
+        if ((k > 0 && !expect(r, ","))
+            || !read_type(r, step->out[k], TD_IR_RESULT))
+            return false;
+    return true;
+}
+
+/* programs: function read_return */
+static bool read_return(text_reader *r)
+{
+    td_program *p = r->p;
+    int n = 0, left = 0;
+    if (p->output != NULL)
+        return complain(r, "a program returns once");
+    const size_t length = strcspn(r->at, "#\n");
+    for (size_t i = 0; i < length; i++)
+        n += r->at[i] == '%';
+    for (int k = 0; k < p->n_gradients; k++)
+        left += p->gradient[k].to >= 0;
+    p->output = td_ir_keep(p, (size_t)(n + left) * sizeof *p->output);
+    while (p->output && p->n_outputs < n && !td_failed()) {
+        if (p->n_outputs > 0 && !expect(r, ","))
+            return false;
+        p->output[p->n_outputs++] = read_value(r);
+    }
+    p->n_returned = n;
+    for (int k = 0; k < p->n_gradients && !td_failed(); k++)
+        if (p->gradient[k].to >= 0)
+            p->output[p->n_outputs++] = p->gradient[k].to;
+    return !td_failed();
+}
+
+/* programs: function read_gradient */
+static td_ir_gradient *gradient_of(text_reader *r, int of)
+{
+    for (int k = 0; k < r->p->n_gradients; k++)
+        if (r->p->gradient[k].of == of)
+            return &r->p->gradient[k];
+    return td_ir_gradient_new(r->p, of);
+}
+
+static bool read_gradient(text_reader *r)
+{
+    const int v = read_value(r);
+    const bool comes = accept(r, "of ");
+    if (r->p->output != NULL)
+        return complain(r, "gradients stand before the return");
+    const int of = comes ? read_value(r) : v;
+    td_ir_gradient *g = td_failed() ? NULL : gradient_of(r, of);
+    if (g != NULL && (comes ? g->from >= 0 : g->to != TD_IR_KEPT))
+        return complain(r, "this gradient is given twice");
+    if (g != NULL && comes)
+        return expect(r, ":") && read_type(r, g->from = v,
+                                           TD_IR_GRADIENT);
+    if (g == NULL || !expect(r, "="))
+        return false;
+    g->to = accept(r, "None") ? TD_IR_CLEARED : read_value(r);
+    return !td_failed();
+}
+
+/* programs: function read_line */
+static bool read_line(text_reader *r)
+{
+    if (accept(r, "input ")) {
+        const int v = read_value(r);
+        return v >= 0 && expect(r, ":")
+            && read_type(r, v, TD_IR_INPUT);
+    }
+    if (accept(r, "captured ")) {
+        const int v = read_value(r);
+        return v >= 0 && expect(r, ":")
+            && read_type(r, v, TD_IR_CAPTURED);
+    }
+    if (accept(r, "gradient "))
+        return read_gradient(r);
+    if (accept(r, "update ")) {
+        const int v = read_value(r);
+        if (v < 0 || !expect(r, "="))
+            return false;
+        const int from = read_value(r);
+        if (from >= 0 && r->p->value[v].dtype == TD_DTYPE_NONE)
+            complain(r, "what is updated is not declared");
+        r->p->value[v].update = from;
+        return !td_failed();
+    }
+    return accept(r, "return") ? read_return(r) : read_step(r);
+}
+
+/* programs: function td_program_parse */
+td_program *td_program_parse(const char *text)
+{
+    text_reader r = { text, 1, NULL };
+    if (text == NULL)
+        td_fail(TD_ERROR_VALUE, "parse", "the text is NULL");
+    if (td_failed() || (r.p = td_program_new()) == NULL)
+        return NULL;
+    void *locale = td_locale_begin();
+    for (; *r.at != '\0' && !td_failed(); r.line++) {
+        while (*r.at == ' ')
+            r.at++;
+        if (*r.at != '\n' && *r.at != '\0' && *r.at != '#'
+            && !read_line(&r))
+            break;
+        while (*r.at == ' ')
+            r.at++;
+        if (*r.at == '#')
+            r.at += strcspn(r.at, "\n");
+        if (*r.at != '\n' && *r.at != '\0')
+            complain(&r, "the line should end here");
+        r.at += *r.at == '\n';
+    }
+    td_locale_end(locale);
+    if (r.p->output == NULL && r.p->n_gradients > 0)
+        complain(&r, "a program with gradients returns");
+    if (!td_failed() && td_program_verify(r.p))
+        return r.p;
+    td_discard(r.p);
+    return NULL;
+}

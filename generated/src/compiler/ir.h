@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "programs": edit that, not this file. */
+/* Inside a program: values in single assignment, and steps.
+
+       td_program *p = td_program_new();
+       const int v = td_ir_value_new(p, td_ir_describe(x, TD_IR_INPUT));
+       td_ir_step *s = td_ir_step_new(p); */
+#ifndef TREADLE_SRC_IR_H
+#define TREADLE_SRC_IR_H
+#include <treadle/compile.h>
+#include "core/device.h"
+#include "core/call.h"
+
+#define TD_IR_VALUES 1000000
+
+/* tracing: struct td_ir_value */
+typedef enum {
+    TD_IR_INPUT, TD_IR_CAPTURED, TD_IR_GRADIENT, TD_IR_RESULT
+} td_ir_origin;
+
+typedef struct {
+    td_ir_origin origin;
+    td_dtype dtype;
+    td_device device;
+    td_dims shape;
+    td_tensor *tensor;      /* strong: what was captured, or NULL */
+    bool requires_grad;     /* what was captured */
+    int update;             /* the value it has at the end, or -1 */
+} td_ir_value;
+
+/* tracing: struct td_ir_gradient */
+enum { TD_IR_KEPT = -1, TD_IR_CLEARED = -2 };
+
+typedef struct {
+    int of;                 /* the value whose gradient this is */
+    td_tensor *leaf;        /* strong: its tensor; NULL: an input */
+    bool absent;            /* there is none when the program starts */
+    int from;               /* the value it has then, if read, or -1 */
+    int to;                 /* the value it has at the end, or above */
+} td_ir_gradient;
+
+/* tracing: struct td_ir_step */
+typedef struct {
+    td_kind kind;           /* as in td_value */
+    int value;              /* TD_TENSOR */
+    td_scalar scalar;       /* TD_SCALAR */
+    int count;              /* TD_TENSORS */
+    int *values;
+} td_ir_operand;
+
+typedef struct {
+    const td_op *op;
+    int n_in, n_attr, n_out;
+    td_ir_operand *in;
+    td_value *attr;
+    int out[TD_MAX_RESULTS];
+} td_ir_step;
+
+/* tracing: struct td_program */
+typedef struct td_ir_block {
+    struct td_ir_block *next;
+    size_t bytes;
+} td_ir_block;
+
+struct td_program {
+    td_object object;
+    int n_values, value_room, n_steps, step_room;
+    int n_returned, n_outputs;  /* then the gradients left behind */
+    int n_gradients, gradient_room;
+    td_ir_value *value;
+    td_ir_step *step;
+    int *output;
+    td_ir_gradient *gradient;
+    td_ir_block *blocks;
+};
+
+/* programs: struct td_backend */
+typedef bool td_run_program(void *code, td_program *p,
+                            td_tensor *const *inputs, int n,
+                            td_tensor **outputs);
+
+typedef struct td_backend {
+    const char *name;
+    void *(*compile)(td_program *p);        /* NULL: error pending */
+    td_run_program *run;
+    void (*release)(void *code);
+    int64_t (*print)(const void *code, char *out, int64_t room);
+} td_backend;       /* print may be NULL: the program is printed */
+
+struct td_executable {
+    td_object object;
+    const td_backend *backend;
+    td_program *program;                    /* strong */
+    void *code;
+    char note[256];     /* why not a better back end, or empty */
+};
+
+td_program *td_program_new(void);
+int td_ir_value_new(td_program *p, td_ir_value value);
+td_ir_step *td_ir_step_new(td_program *p);
+td_ir_gradient *td_ir_gradient_new(td_program *p, int of);
+td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin);
+td_value td_ir_attribute(td_program *p, const td_value *value);
+
+/* Zeroed memory that lives as long as the program. */
+void *td_ir_keep(td_program *p, size_t bytes);
+bool td_ir_grow(void *array, int count, int *room, size_t size);
+
+/* Runs one step on the tensors of its values, at[value].  What the
+   operator changes is copied before, but for the inputs `in_place`. */
+bool td_ir_replay(const td_ir_step *s, td_tensor **at,
+                  unsigned in_place);
+
+/* Which inputs an operator changes, as bits. */
+
+/* Runs it in one of these ways, between checks and gradients. */
+bool td_ir_run(td_run_program *run, void *code, td_program *p,
+               td_tensor *const *inputs, int n, td_tensor **outputs);
+td_run_program td_interpret;
+#endif

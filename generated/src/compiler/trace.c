@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tracing": edit that, not this file. */
+/* Traces: the outermost stage of a call. */
+#include <string.h>
+#include "grad/autograd.h"
+#include "compiler/ir.h"
+
+typedef struct td_trace td_trace;
+
+/* tracing: struct td_trace */
+typedef struct {
+    td_storage *storage;    /* strong: its address stays taken */
+    uint32_t version;
+    td_dtype dtype;
+    int64_t offset;
+    td_dims shape;
+    int64_t strides[TD_MAX_RANK];
+    int value;
+    int next;               /* older one in the same bucket, or -1 */
+} td_seen;
+
+enum { TD_SEEN_BUCKETS = 256 };
+
+typedef struct {
+    td_tensor *tensor;      /* strong: a weight with a gradient */
+    td_tensor *before;      /* strong: that, when first seen */
+    td_tensor *now;         /* strong: its gradient in this trace */
+    bool cleared, used;     /* set from outside, or changed: first */
+} td_trace_leaf;
+
+struct td_trace {
+    td_program *program;    /* strong */
+    td_trace *outer;        /* the trace that this one interrupts */
+    bool symbolic, outer_symbolic;
+    int depth;              /* recorded operators that are running */
+    bool open;              /* the newest step waits for its results */
+    int n_seen, seen_room, n_leaves, leaf_room;
+    td_seen *seen;
+    td_trace_leaf *leaf;
+    int bucket[TD_SEEN_BUCKETS];
+};
+
+/* tracing: functions that remember tensors */
+static int bucket_of(const td_storage *storage)
+{
+    return (int)((uintptr_t)storage / 64 % TD_SEEN_BUCKETS);
+}
+
+static bool sees(const td_seen *s, const td_tensor *x)
+{
+    bool same = s->storage == x->storage && s->offset == x->offset
+             && s->dtype == x->dtype && s->shape.count == x->rank;
+    for (int d = 0; same && d < x->rank; d++)
+        same = s->shape.at[d] == x->shape[d]
+            && s->strides[d] == x->strides[d];
+    return same;
+}
+static bool remember(td_trace *t, const td_tensor *x, int value)
+{
+    if (value < 0 || !td_ir_grow(&t->seen, t->n_seen, &t->seen_room,
+                                 sizeof *t->seen))
+        return false;
+    const int b = bucket_of(x->storage);
+    td_seen *s = &t->seen[t->n_seen];
+    *s = (td_seen){ .storage = td_storage_retain(x->storage),
+                    .version = td_version_of(x), .dtype = x->dtype,
+                    .offset = x->offset, .shape = td_shape_of(x),
+                    .value = value, .next = t->bucket[b] - 1 };
+    memcpy(s->strides, x->strides, sizeof s->strides);
+    t->bucket[b] = ++t->n_seen;
+    return true;
+}
+static const td_seen *find_seen(const td_trace *t,
+                                const td_tensor *x)
+{
+    int i = t->bucket[bucket_of(x->storage)] - 1;
+    while (i >= 0 && !sees(&t->seen[i], x))
+        i = t->seen[i].next;
+    return i >= 0 ? &t->seen[i] : NULL;
+}
+
+static bool made_here(const td_trace *t, const td_tensor *x)
+{
+    int i = t->bucket[bucket_of(x->storage)] - 1;
+    while (i >= 0 && t->seen[i].storage != x->storage)
+        i = t->seen[i].next;
+    return i >= 0 && (t->seen[i].version != td_version_of(x)
+                      || x->storage->data == NULL);
+}
+static int capture(td_trace *t, const td_op *op, td_tensor *x)
+{
+    if (x->storage->data == NULL) {
+        td_fail(TD_ERROR_RUNTIME, op ? op->name : "return",
+                "a tensor of another trace has no value here");
+        return -1;
+    }
+    td_ir_value value = td_ir_describe(x, TD_IR_CAPTURED);
+    const int v = td_ir_value_new(t->program, value);
+    if (!remember(t, x, v))
+        return -1;
+    t->program->value[v].tensor = td_retain(x);
+    return v;
+}
+static td_trace_leaf *leaf_of(td_trace *t, td_tensor *x)
+{
+    for (int i = 0; i < t->n_leaves; i++)
+        if (t->leaf[i].tensor == x)
+            return &t->leaf[i];
+    if (!td_ir_grow(&t->leaf, t->n_leaves, &t->leaf_room,
+                    sizeof *t->leaf))
+        return NULL;
+    td_trace_leaf *leaf = &t->leaf[t->n_leaves++];
+    pthread_mutex_t *lock = td_lock(x);
+    *leaf = (td_trace_leaf){ .tensor = td_retain(x),
+                             .before = td_retain(x->grad),
+                             .now = td_retain(x->grad) };
+    pthread_mutex_unlock(lock);
+    return leaf;
+}
+static int value_of(td_trace *t, const td_op *op, td_tensor *x)
+{
+    if (x->quiet)
+        x->quiet = false;
+    if (t->symbolic && x->requires_grad && x->node == NULL
+        && x->storage->data != NULL && leaf_of(t, x) == NULL)
+        return -1;
+    const td_seen *s = find_seen(t, x);
+    if (s != NULL && s->version == td_version_of(x))
+        return s->value;
+    if (s != NULL || made_here(t, x)) {
+        td_fail(TD_ERROR_UNSUPPORTED, op ? op->name : "return",
+                "a tensor was changed in place through another view of "
+                "it; that cannot be traced");
+        return -1;
+    }
+    return capture(t, op, x);
+}
+
+/* tracing: function operand_of */
+static td_ir_operand operand_of(td_trace *t, const td_op *op,
+                                const td_value *value)
+{
+    td_ir_operand o = { .kind = value->kind };
+    if (value->kind == TD_TENSOR)
+        o.value = value_of(t, op, value->as.tensor);
+    else if (value->kind == TD_SCALAR)
+        o.scalar = value->as.scalar;
+    if (value->kind != TD_TENSORS)
+        return o;
+    o.count = value->as.tensors.count;
+    o.values = td_ir_keep(t->program, (size_t)o.count * sizeof(int));
+    for (int i = 0; i < o.count && o.values != NULL; i++)
+        o.values[i] = value_of(t, op, value->as.tensors.at[i]);
+    return o;
+}
+
+/* tracing: function begin_step */
+static void begin_step(td_trace *t, const td_call *call)
+{
+    td_program *p = t->program;
+    td_ir_step *step = td_ir_step_new(p);
+    t->open = step != NULL;
+    if (step == NULL)
+        return;
+    step->op = call->op;
+    step->n_in = call->n_in;
+    step->n_attr = call->n_attr;
+    step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in);
+    step->attr = td_ir_keep(p, (size_t)call->n_attr
+                               * sizeof *step->attr);
+    for (int i = 0; i < call->n_in && !td_failed(); i++)
+        step->in[i] = operand_of(t, call->op, &call->in[i]);
+    for (int i = 0; i < call->n_attr && !td_failed(); i++)
+        step->attr[i] = td_ir_attribute(p, &call->attr[i]);
+    if (td_traits_of(call->op)->random)
+        td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op), "random "
+                "numbers cannot be traced; draw them before and pass "
+                "them in");
+}
+
+/* tracing: function td_trace_enter */
+bool td_trace_enter(td_call *call, td_plan *plan)
+{
+    td_trace *t = td_self()->trace;
+    if (t->depth++ == 0)
+        begin_step(t, call);
+    (void)plan;
+    return !td_failed();
+}
+
+/* tracing: function new_result */
+static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
+{
+    const td_seen *known = find_seen(t, x);
+    const int v = td_ir_value_new(t->program,
+                                  td_ir_describe(x, TD_IR_RESULT));
+    step->out[step->n_out++] = v;
+    return known != NULL && known->version == td_version_of(x)
+        ? v >= 0 : remember(t, x, v);
+}
+
+/* tracing: function end_update */
+static bool end_update(td_trace *t, td_ir_step *step,
+                       const td_call *call)
+{
+    const unsigned mutated = td_traits_of(call->op)->mutated;
+    bool ok = true;
+    for (int i = 0; ok && i < call->n_in; i++)
+        if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR)
+            ok = new_result(t, step, call->in[i].as.tensor);
+    return ok;
+}
+
+/* tracing: function td_trace_leave */
+bool td_trace_leave(td_call *call, bool ok)
+{
+    td_trace *t = td_self()->trace;
+    if (--t->depth > 0 || !t->open)
+        return ok;
+    t->open = false;
+    td_ir_step *step = &t->program->step[t->program->n_steps - 1];
+    if (!ok)
+        t->program->n_steps--;
+    else if (td_traits_of(call->op)->mutated != 0)
+        ok = end_update(t, step, call);
+    else
+        for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++)
+            ok = ok && new_result(t, step, call->out[k]);
+    return ok;
+}
+
+/* tracing: function td_trace_begin */
+bool td_trace_begin(bool symbolic)
+{
+    td_thread *self = td_self();
+    td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
+    if (t == NULL)
+        return false;
+    td_scope_barrier_begin();
+    t->program = td_program_new();
+    td_scope_barrier_end();
+    if (t->program == NULL) {
+        td_free(t, sizeof *t);
+        return false;
+    }
+    t->outer = self->trace;
+    t->outer_symbolic = self->symbolic;
+    t->symbolic = symbolic;
+    self->trace = t;
+    self->symbolic = symbolic;
+    self->watched = true;
+    return true;
+}
+
+/* tracing: functions that suspend a trace */
+td_suspended td_trace_suspend(void)
+{
+    td_thread *self = td_self();
+    const td_suspended s = { self->trace, self->symbolic,
+                             self->watched };
+    self->trace = NULL;
+    self->symbolic = self->watched = false;
+    return s;
+}
+
+void td_trace_resume(td_suspended s)
+{
+    td_thread *self = td_self();
+    self->trace = s.trace;
+    self->symbolic = s.symbolic;
+    self->watched = s.watched;
+}
+
+/* tracing: function td_trace_input */
+td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
+                          td_device device)
+{
+    td_trace *t = td_self()->trace;
+    if (t == NULL)
+        td_fail(TD_ERROR_RUNTIME, "trace_input", "no trace is open");
+    if (td_failed())
+        return NULL;
+    td_tensor *x = td_tensor_new(shape, dtype, device);
+    if (x == NULL)
+        return NULL;
+    const int v = td_ir_value_new(t->program,
+                                  td_ir_describe(x, TD_IR_INPUT));
+    if (remember(t, x, v))
+        return x;
+    td_discard(x);
+    return NULL;
+}
+
+/* tracing: function td_trace_slot */
+td_tensor **td_trace_slot(const td_tensor *x)
+{
+    td_trace *t = td_self()->trace;
+    if (!t->symbolic || x->storage->data == NULL)
+        return NULL;
+    td_trace_leaf *leaf = leaf_of(t, (td_tensor *)x);
+    return leaf ? &leaf->now : NULL;
+}
+
+/* tracing: function td_trace_gradient */
+bool td_trace_gradient(td_tensor *x)
+{
+    td_trace *t = td_self()->trace;
+    if (t == NULL || !t->symbolic || x->storage->data == NULL)
+        return true;
+    td_trace_leaf *leaf = leaf_of(t, x);
+    if (leaf != NULL && leaf->now != leaf->before)
+        leaf->used = !leaf->cleared;
+    else if (leaf != NULL)
+        leaf->cleared = !leaf->used;
+    return leaf != NULL;
+}
+
+/* tracing: function find_updates */
+static bool same_view(const td_seen *a, const td_seen *b)
+{
+    bool same = a->storage == b->storage && a->offset == b->offset
+             && td_dims_equal(&a->shape, &b->shape);
+    for (int d = 0; same && d < a->shape.count; d++)
+        same = a->strides[d] == b->strides[d];
+    return same;
+}
+
+static void find_updates(td_trace *t)
+{
+    for (int i = 0; i < t->n_seen; i++) {
+        td_ir_value *v = &t->program->value[t->seen[i].value];
+        int newest = i;
+        for (int j = i + 1; v->origin != TD_IR_RESULT && j < t->n_seen;
+             j++)
+            if (same_view(&t->seen[i], &t->seen[j]))
+                newest = j;
+        if (t->seen[newest].version != t->seen[i].version)
+            v->update = t->seen[newest].value;
+    }
+}
+
+/* tracing: function find_gradient */
+static int captured_as(const td_trace *t, const td_tensor *x)
+{
+    int found = -1;
+    for (int i = x ? t->bucket[bucket_of(x->storage)] - 1 : -1; i >= 0;
+         i = t->seen[i].next)
+        if (sees(&t->seen[i], x))
+            found = t->seen[i].value;
+    return found >= 0
+        && t->program->value[found].origin == TD_IR_CAPTURED
+         ? found : -1;
+}
+
+static void find_gradient(td_trace *t, td_trace_leaf leaf)
+{
+    td_program *p = t->program;
+    td_tensor *after = leaf.now;
+    const int from = captured_as(t, leaf.before);
+    const bool sets = after != leaf.before
+                   || (leaf.cleared && after == NULL);
+    const int to = !sets ? TD_IR_KEPT : after == NULL ? TD_IR_CLEARED
+                 : value_of(t, NULL, after);
+    const bool absent = leaf.before == NULL && !leaf.cleared
+                     && (leaf.used || after != NULL);
+    int of = captured_as(t, leaf.tensor);
+    if (td_failed() || (from < 0 && !sets && !absent))
+        return;
+    if (of < 0)
+        of = capture(t, NULL, leaf.tensor);
+    td_ir_gradient *g = td_ir_gradient_new(p, of);
+    if (g == NULL)
+        return;
+    *g = (td_ir_gradient){ .of = of, .leaf = td_retain(leaf.tensor),
+                           .absent = absent, .from = from, .to = to };
+    if (to >= 0)
+        p->output[p->n_outputs++] = to;
+    if (from < 0)
+        return;
+    p->value[from].origin = TD_IR_GRADIENT;
+    td_release(p->value[from].tensor);
+    p->value[from].tensor = NULL;
+}
+
+/* tracing: function forget_leaf */
+static void forget_leaf(td_trace_leaf *leaf)
+{
+    td_release(leaf->tensor);
+    td_release(leaf->before);
+    td_release(leaf->now);
+}
+
+/* tracing: function td_trace_end */
+td_program *td_trace_end(td_tensor *const *outputs, int n)
+{
+    td_thread *self = td_self();
+    td_trace *t = self->trace;
+    if (t == NULL) {
+        td_fail(TD_ERROR_RUNTIME, "trace_end", "no trace is open");
+        return NULL;
+    }
+    td_program *p = t->program;
+    p->output = td_failed() ? NULL
+              : td_ir_keep(p, (size_t)(n + t->n_leaves)
+                              * sizeof *p->output);
+    for (int k = 0; k < n && !td_failed(); k++)
+        p->output[p->n_outputs++] = value_of(t, NULL, outputs[k]);
+    p->n_returned = p->n_outputs;
+    const int leaves = t->n_leaves;
+    for (int i = 0; i < leaves && !td_failed(); i++)
+        find_gradient(t, t->leaf[i]);
+    if (!td_failed())
+        find_updates(t);
+    for (int v = 0; v < p->n_values; v++)
+        p->value[v].requires_grad = p->value[v].tensor
+            && p->value[v].tensor->requires_grad;
+    /* tracing: close the trace */
+    self->trace = t->outer;
+    self->symbolic = t->outer_symbolic;
+    self->watched = t->outer != NULL;
+    for (int i = 0; i < t->n_seen; i++)
+        td_storage_release(t->seen[i].storage);
+    for (int i = 0; i < t->n_leaves; i++)
+        forget_leaf(&t->leaf[i]);
+    td_free(t->leaf, (size_t)t->leaf_room * sizeof *t->leaf);
+    td_free(t->seen, (size_t)t->seen_room * sizeof *t->seen);
+    td_free(t, sizeof *t);
+    if (!td_failed())
+        return td_adopt(p);
+    td_release(p);
+    return NULL;
+}

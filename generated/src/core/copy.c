@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "views": edit that, not this file. */
+#include <stdio.h>
+#include <string.h>
+#include "core/device.h"
+#include "core/parallel.h"
+#include "core/registry.h"
+#include "core/space.h"
+
+/* views: functions of the copying loop */
+typedef struct { int64_t size, out, in; } walk; /* steps: elements */
+
+typedef struct {
+    td_space outer;                         /* result and source */
+    walk down, along;                       /* the dimensions within */
+} copy_plan;
+
+static walk take_innermost(td_space *s)
+{
+    const int d = --s->shape.count;
+    return (walk){ s->shape.at[d], s->stride[0][d], s->stride[1][d] };
+}
+static void copy_run(const copy_plan *p, char *out, const char *in,
+                     int64_t n)
+{
+    td_convert(p->outer.dtype[0], out, p->along.out,
+               p->outer.dtype[1], in, p->along.in, n);
+}
+static bool copy_line(void *context, int64_t begin, int64_t end,
+                      int worker)
+{
+    const copy_plan *p = context;
+    const int64_t out = begin * p->along.out * p->outer.size[0];
+    const int64_t in = begin * p->along.in * p->outer.size[1];
+    (void)worker;
+    copy_run(p, p->outer.data[0] + out, p->outer.data[1] + in,
+             end - begin);
+    return true;
+}
+enum { SIDE = 8 };
+
+static inline void turn(char *restrict out, int64_t out_step,
+                        const char *restrict in, int64_t in_step,
+                        int64_t n, int64_t size)
+{
+    for (int64_t at = 0; at + SIDE <= n; at += SIDE)
+        for (int64_t r = 0; r < SIDE; r++)
+            for (int64_t c = 0; c < SIDE; c++)
+                memcpy(out + (r * out_step + at + c) * size,
+                       in + ((at + c) * in_step + r) * size,
+                       (size_t)size);
+}
+static void turn_strip(const copy_plan *p, char *out, const char *in)
+{
+    const int64_t os = p->down.out, is = p->along.in;
+    const int64_t n = p->along.size;
+    switch (p->outer.size[0]) {
+    case 1: turn(out, os, in, is, n, 1); return;
+    case 2: turn(out, os, in, is, n, 2); return;
+    case 4: turn(out, os, in, is, n, 4); return;
+    default: turn(out, os, in, is, n, 8);
+    }
+}
+enum { PIECE = 256 };
+
+static void copy_strip(const copy_plan *p, char *out, const char *in,
+                       int64_t rows)
+{
+    const walk *k = &p->down, *j = &p->along;
+    const int64_t to = p->outer.size[0], from = p->outer.size[1];
+    int64_t c = 0;
+    if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
+        && k->in == 1 && rows == SIDE) {
+        turn_strip(p, out, in);
+        c = j->size / SIDE * SIDE;
+    }
+    for (int64_t n; c < j->size; c += n) {
+        n = j->size - c < PIECE ? j->size - c : PIECE;
+        for (int64_t r = 0; r < rows; r++)
+            copy_run(p, out + (r * k->out + c * j->out) * to,
+                     in + (r * k->in + c * j->in) * from, n);
+    }
+}
+static int64_t strips_of(const copy_plan *p)
+{
+    return (p->down.size + SIDE - 1) / SIDE;
+}
+
+static bool copy_strips(void *context, int64_t begin, int64_t end,
+                        int worker)
+{
+    const copy_plan *p = context;
+    const int64_t strips = strips_of(p);
+    int64_t matrix = -1;
+    char *out = NULL;
+    const char *in = NULL;
+    (void)worker;
+    for (int64_t strip = begin; strip < end; strip++) {
+        const int64_t row = strip % strips * SIDE;
+        const int64_t left = p->down.size - row;
+        if (strip / strips != matrix) {
+            matrix = strip / strips;
+            out = td_space_place(&p->outer, 0, matrix);
+            in = td_space_place(&p->outer, 1, matrix);
+        }
+        copy_strip(p, out + row * p->down.out * p->outer.size[0],
+                   in + row * p->down.in * p->outer.size[1],
+                   left < SIDE ? left : SIDE);
+    }
+    return true;
+}
+bool td_copy_elements(td_tensor *out, const td_tensor *in)
+{
+    copy_plan p;
+    td_space *s = &p.outer;
+    const int64_t grain = 32768;
+    if (!td_on_host(out) || !td_on_host(in))
+        return td_copy_elsewhere(out, in);
+    td_space_begin(s, out, TD_ALL_DIMS);
+    td_space_add(s, in, TD_ALL_DIMS);
+    if (s->total == 0)
+        return true;
+    td_collapse(&s->shape, s->operands, s->stride);
+    p.along = take_innermost(s);
+    if (s->shape.count == 0)
+        return td_parallel_for(s->total, grain, copy_line, &p);
+    p.down = take_innermost(s);
+    /* views: share the strips among threads */
+    const int64_t matrix = p.down.size * p.along.size;
+    return td_parallel_for(s->total / matrix * strips_of(&p),
+                           grain / (SIDE * p.along.size) + 1, copy_strips,
+                           &p);
+}
+
+/* views: functions that copy whole tensors */
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype)
+{
+    td_tensor *y = td_tensor_new(td_shape_of(x), dtype,
+                                 td_device_of(x));
+    if (y == NULL || td_copy_elements(y, x))
+        return y;
+    td_discard(y);
+    return NULL;
+}
+static bool is_old_empty(const td_tensor *x)
+{
+    return x->rank == 1 && x->shape[0] == 0;
+}
+
+static bool joins(const char *op, const td_tensor *a,
+                  const td_tensor *b, int dim, int number)
+{
+    bool same = a->rank == b->rank || (dim >= 0 && is_old_empty(b));
+    for (int d = 0; same && b->rank == a->rank && d < a->rank; d++)
+        same = d == dim || a->shape[d] == b->shape[d];
+    if (same)
+        return true;
+    char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT], along[40] = "";
+    if (dim >= 0)
+        snprintf(along, sizeof along, " but for dimension %d", dim);
+    return td_fail(TD_ERROR_RUNTIME, op, "tensor %d has shape %s, "
+                   "expected %s as the first%s", number,
+                   td_shape_text(b, left), td_shape_text(a, right),
+                   along);
+}
+static bool first_of_list(td_call *call, int more, td_tensor **first,
+                          int *dim)
+{
+    td_tensor *const *at = call->in[0].as.tensors.at;
+    const int n = call->in[0].as.tensors.count;
+    int i = 0;
+    if (n == 0)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                       "expected a non-empty list of tensors");
+    while (more == 0 && i + 1 < n && is_old_empty(at[i]))
+        i++;
+    *first = at[i];
+    const int rank = (*first)->rank + more;
+    /* views: refuse ranks that cannot be joined */
+    if (rank > TD_MAX_RANK || rank == 0)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the result would "
+                       "have %d dimensions, expected 1 to %d", rank,
+                       TD_MAX_RANK);
+    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+                       rank, dim);
+}
+static int64_t length_of(const td_tensor *x, int rank, int dim,
+                         int more)
+{
+    return more ? 1 : x->rank == rank ? x->shape[dim] : 0;
+}
+
+/* views: functions that copy parts */
+static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
+                             int dim, int more)
+{
+    int64_t offset = y->offset;
+    bool ok = true;
+    for (int i = 0; ok && i < n; i++) {
+        td_tensor window = td_look(y);
+        window.offset = offset;
+        window.shape[dim] = length_of(at[i], y->rank, dim, more);
+        offset += window.shape[dim] * y->strides[dim];
+        if (more)
+            td_drop_dim(&window, dim);
+        ok = td_copy_elements(&window, at[i]);
+    }
+    return ok;
+}
+static bool join(td_call *call, int more)
+{
+    td_tensor *const *at = call->in[0].as.tensors.at, *first = NULL;
+    const int n = call->in[0].as.tensors.count;
+    int dim;
+    if (!first_of_list(call, more, &first, &dim))
+        return false;
+    td_dims shape = { first->rank + more, { 0 } };
+    td_dtype dtype = first->dtype;
+    for (int d = 0; d < shape.count; d++)
+        if (d != dim)
+            shape.at[d] = first->shape[d - (more && d > dim)];
+    /* views: add up the sizes to be joined */
+    for (int i = 0; i < n; i++) {
+        if (!joins(call->op->name, first, at[i], more ? -1 : dim, i))
+            return false;
+        if (!td_add_size(shape.at[dim], length_of(at[i], shape.count, dim,
+                                                  more), &shape.at[dim]))
+            return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                           "too many elements");
+        dtype = td_promote(dtype, at[i]->dtype);
+    }
+    td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
+    return td_return(call, y)
+        && copy_into_slices(y, at, n, dim, more);
+}
+bool td_writes_alone(const char *op, const td_tensor *x)
+{
+    for (int d = 0; d < x->rank; d++)
+        if (x->strides[d] == 0 && x->shape[d] > 1 && td_numel(x) > 0)
+            return td_fail(TD_ERROR_RUNTIME, op, "dimension %d of the "
+                           "tensor is expanded, several elements share "
+                           "one place; clone it before writing", d);
+    return true;
+}
+static bool changed(td_call *call, td_tensor *x)
+{
+    td_bump_version(x);
+    return td_return(call, td_share(x));
+}
+
+/* views: kernels that copy */
+bool clone_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    return td_return(call, td_copied(x, x->dtype));
+}
+bool to_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[0], x->dtype);
+    if (dtype <= TD_DTYPE_NONE || dtype >= TD_DTYPE_COUNT)
+        return td_fail(TD_ERROR_TYPE, "to", "%d is not a dtype",
+                       (int)dtype);
+    return td_return(call, td_copied(x, dtype));
+}
+bool cat_kernel(td_call *call) { return join(call, 0); }
+
+bool stack_kernel(td_call *call) { return join(call, 1); }
+static bool fill_with(td_call *call, td_scalar value)
+{
+    td_tensor *x = call->in[0].as.tensor, places = td_look(x);
+    for (int d = 0; d < x->rank; d++)
+        if (x->strides[d] == 0 && x->shape[d] > 1)
+            places.shape[d] = 1;
+    return td_check_fits(call->op->name, value, x->dtype)
+        && td_fill_all(&places, value) && changed(call, x);
+}
+
+bool fill__kernel(td_call *call)
+{
+    return fill_with(call, call->attr[0].as.scalar);
+}
+
+bool zero__kernel(td_call *call) { return fill_with(call, td_int(0)); }
+bool copy__kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor, *from = call->in[1].as.tensor;
+    td_dims both;
+    if (!td_writes_alone("copy_", x)
+        || !td_broadcast_shapes("copy_", x, from, &both))
+        return false;
+    const td_dims shape = td_shape_of(x);
+    /* views: refuse a source of larger shape */
+    if (!td_dims_equal(&both, &shape)) {
+        char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
+        return td_fail(TD_ERROR_RUNTIME, "copy_", "shape %s cannot be "
+                       "copied into shape %s",
+                       td_shape_text(from, right),
+                       td_shape_text(x, left));
+    }
+    td_tensor *aside = x->storage != from->storage ? NULL
+                     : td_copied(from, from->dtype);
+    const bool ok = !td_failed()
+        && td_copy_elements(x, aside ? aside : from);
+    td_discard(aside);
+    return ok && changed(call, x);
+}
+
+/* views: typed functions that copy */
+static td_tensor *call_on(int op, td_value in, const td_value *attr)
+{
+    return td_run1(&td_ops[op], 1, &in, attr != NULL, attr);
+}
+td_tensor *td_contiguous(td_tensor *x)
+{
+    if (x != NULL && !td_failed() && td_is_contiguous(x))
+        return td_share(x);
+    return call_on(TD_OP_contiguous, td_v_tensor(x), NULL);
+}
+
+td_tensor *td_to(td_tensor *x, td_dtype dtype)
+{
+    const td_value attr = { .kind = TD_DTYPE, .as.dtype = dtype };
+    if (x != NULL && !td_failed() && x->dtype == dtype)
+        return td_share(x);
+    return call_on(TD_OP_to, td_v_tensor(x), &attr);
+}
+td_tensor *td_clone(td_tensor *x)
+{
+    return call_on(TD_OP_clone, td_v_tensor(x), NULL);
+}
+td_tensor *td_cat(td_tensor *const *tensors, int n, int dim)
+{
+    const td_value attr = td_v_int(dim);
+    return call_on(TD_OP_cat, td_v_tensors(n, tensors), &attr);
+}
+
+td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
+{
+    const td_value attr = td_v_int(dim);
+    return call_on(TD_OP_stack, td_v_tensors(n, tensors), &attr);
+}
+td_tensor *td_copy_(td_tensor *x, td_tensor *src)
+{
+    return td_run1(&td_ops[TD_OP_copy_], 2,
+        (td_value[]){ td_v_tensor(x), td_v_tensor(src) }, 0, NULL);
+}
+
+td_tensor *td_fill_(td_tensor *x, td_scalar value)
+{
+    const td_value attr = td_v_scalar(value);
+    return call_on(TD_OP_fill_, td_v_tensor(x), &attr);
+}
+
+td_tensor *td_zero_(td_tensor *x)
+{
+    return call_on(TD_OP_zero_, td_v_tensor(x), NULL);
+}

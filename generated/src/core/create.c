@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "operators": edit that, not this file. */
+#include <math.h>
+#include <string.h>
+#include "core/call.h"
+#include "core/device.h"
+
+/* operators: function store */
+static void store(td_dtype dtype, void *at, td_scalar value)
+{
+    const int64_t whole = td_scalar_int(value);
+    const double real = td_scalar_double(value);
+    const bool floating = value.kind == TD_SCALAR_FLOAT;
+    td_convert(dtype, at, 1, floating ? TD_FLOAT64 : TD_INT64,
+               floating ? (const void *)&real : &whole, 1, 1);
+}
+
+/* operators: function td_scalar_fits */
+bool td_scalar_fits(td_scalar value, td_dtype dtype)
+{
+    const int bits = 8 * (int)td_dtype_size(dtype);
+    const double v = td_scalar_double(value);
+    if (dtype == TD_UINT8)
+        return v > -256 && v < 256;
+    return dtype == TD_BOOL || td_dtype_is_floating(dtype)
+        || (dtype == TD_INT64 && value.kind != TD_SCALAR_FLOAT)
+        || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
+}
+
+bool td_check_fits(const char *op, td_scalar value, td_dtype dtype)
+{
+    return td_scalar_fits(value, dtype)
+        || td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit %s",
+                   td_scalar_double(value), td_dtype_name(dtype));
+}
+
+/* operators: function td_fill_all */
+bool td_fill_all(td_tensor *x, td_scalar value)
+{
+    int64_t room = 0;
+    td_storage storage = { .data = &room, .bytes = sizeof room };
+    const td_tensor one = { .dtype = x->dtype, .storage = &storage };
+    store(x->dtype, &room, value);
+    return td_copy_elements(x, &one);
+}
+
+/* operators: function new_sized */
+static const td_device cpu = { TD_DEVICE_CPU, 0 };
+
+static td_device device_wanted(const td_call *call)
+{
+    const td_value *v = &call->attr[call->n_attr - 1];
+    return v->kind == TD_DEVICE ? v->as.device
+        : td_device_of(call->n_in > 0 ? call->in[0].as.tensor : NULL);
+}
+
+static td_tensor *new_tensor(const td_call *call, td_dims shape,
+                             td_dtype otherwise, td_device device)
+{
+    const td_value *dtype = &call->attr[call->n_attr - 2];
+    return td_tensor_new(shape, td_v_get_dtype(dtype, otherwise),
+                         device);
+}
+static td_tensor *new_sized(const td_call *call, td_dtype otherwise)
+{
+    td_dims shape;
+    if (call->n_in > 0) {
+        const td_tensor *x = call->in[0].as.tensor;
+        return new_tensor(call, td_shape_of(x), x->dtype,
+                          device_wanted(call));
+    }
+    if (!td_v_dims(call, &call->attr[0], &shape))
+        return NULL;
+    return new_tensor(call, shape, otherwise, device_wanted(call));
+}
+
+/* operators: function count_steps */
+static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
+                        int64_t *n)
+{
+    const double a = td_scalar_double(from), b = td_scalar_double(to);
+    const double step = td_scalar_double(by);
+    const double count = ceil((b - a) / step);
+    /* operators: refuse steps that never arrive */
+    if (step == 0 || !isfinite(step) || !isfinite(a) || !isfinite(b))
+        return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g "
+                       "and step %g must be finite and step not zero",
+                       a, b, step);
+    if (count < 0)
+        return td_fail(TD_ERROR_RUNTIME, "arange", "step %g leads away "
+                       "from end %g", step, b);
+    if (count > 0x1p62)
+        return td_fail(TD_ERROR_RUNTIME, "arange", "%g elements are "
+                       "too many", count);
+    *n = (int64_t)count;
+    return true;
+}
+
+/* operators: function count_whole_steps */
+static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
+{
+    const uint64_t a = (uint64_t)from, b = (uint64_t)to;
+    const uint64_t way = by > 0 ? b - a : a - b;
+    const uint64_t step = by > 0 ? (uint64_t)by : 0 - (uint64_t)by;
+    return (int64_t)(way / step + (way % step != 0));
+}
+
+/* operators: function holds_ends */
+static bool holds_ends(const td_call *call, td_tensor *x, double first,
+                       double last)
+{
+    const char *op = call->op->name;
+    const double least = first < last ? first : last;
+    if (x == NULL || td_numel(x) == 0)
+        return x != NULL;
+    if (x->dtype == TD_UINT8 && least < 0)
+        td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit uint8",
+                least);
+    else if (td_check_fits(op, td_float(first), x->dtype))
+        td_check_fits(op, td_float(last), x->dtype);
+    if (td_failed())
+        td_discard(x);
+    return !td_failed();
+}
+
+/* operators: function write_progression */
+static void *element(td_tensor *x, int64_t i)
+{
+    return (char *)td_at(x) + (size_t)i * td_dtype_size(x->dtype);
+}
+
+enum { A_FEW = 256 };
+
+static bool write_progression(td_tensor *x, bool whole, td_scalar from,
+                              td_scalar by)
+{
+    const uint64_t start = (uint64_t)td_scalar_int(from);
+    const uint64_t step = (uint64_t)td_scalar_int(by);
+    const double a = td_scalar_double(from), b = td_scalar_double(by);
+    union { double real[A_FEW]; uint64_t whole[A_FEW]; } v;
+    for (int64_t i = 0, n; td_at(x) && i < x->shape[0]; i += n) {
+        n = x->shape[0] - i < A_FEW ? x->shape[0] - i : A_FEW;
+        for (int64_t j = 0; j < n; j++)
+            if (whole)
+                v.whole[j] = start + (uint64_t)(i + j) * step;
+            else
+                v.real[j] = a + (double)(i + j) * b;
+        td_convert(x->dtype, element(x, i), 1,
+                   whole ? TD_INT64 : TD_FLOAT64, &v, 1, n);
+    }
+    return true;
+}
+
+/* operators: kernels that create */
+static bool constant(td_call *call, td_dtype dtype, td_scalar value)
+{
+    td_tensor *x = new_sized(call, dtype);
+    return td_return(call, x)
+        && td_check_fits(call->op->name, value, x->dtype)
+        && td_fill_all(x, value);
+}
+
+bool empty_kernel(td_call *call)
+{
+    return td_return(call, new_sized(call, td_default_dtype()));
+}
+
+bool zeros_kernel(td_call *call)
+{
+    return constant(call, td_default_dtype(), td_int(0));
+}
+
+bool ones_kernel(td_call *call)
+{
+    return constant(call, td_default_dtype(), td_int(1));
+}
+bool full_kernel(td_call *call)
+{
+    const td_scalar value = call->attr[call->n_attr - 3].as.scalar;
+    return constant(call, value.kind == TD_SCALAR_BOOL ? TD_BOOL :
+                    value.kind == TD_SCALAR_INT ? TD_INT64 :
+                    td_default_dtype(), value);
+}
+bool arange_kernel(td_call *call)
+{
+    const td_scalar from = call->attr[0].as.scalar;
+    const td_scalar to = call->attr[1].as.scalar;
+    const td_scalar by = call->attr[2].as.scalar;
+    const bool whole = from.kind != TD_SCALAR_FLOAT
+        && to.kind != TD_SCALAR_FLOAT && by.kind != TD_SCALAR_FLOAT;
+    int64_t n = 0;
+    if (!count_steps(from, to, by, &n))
+        return false;
+    if (whole)
+        n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
+                              td_scalar_int(by));
+    td_tensor *x = new_tensor(call, TD_DIMS(n), whole ? TD_INT64
+                              : td_default_dtype(), cpu);
+    const double last = td_scalar_double(from)
+                      + (double)(n - 1) * td_scalar_double(by);
+    const bool exact = x && whole && x->dtype == TD_INT64;
+    if (!exact && !holds_ends(call, x, td_scalar_double(from), last))
+        return false;
+    return write_progression(x, whole, from, by)
+        && td_return(call, td_sent(x, device_wanted(call)));
+}
+bool linspace_kernel(td_call *call)
+{
+    const double from = td_v_double(&call->attr[0]);
+    const double to = td_v_double(&call->attr[1]);
+    const int64_t n = td_v_get_int(&call->attr[2], 0);
+    if (n < 0)
+        return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
+                       "%lld is negative", (long long)n);
+    td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
+                              cpu);
+    if (!holds_ends(call, x, from, n > 1 ? to : from))
+        return false;
+    const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
+    /* operators: write the points of the interval */
+    for (int64_t i = 0; i < n && td_on_host(x); i++)
+        store(x->dtype, element(x, i),
+              td_float(2 * i < n ? from + (double)i * step
+                                 : to - (double)(n - 1 - i) * step));
+    return td_return(call, td_sent(x, device_wanted(call)));
+}
+bool eye_kernel(td_call *call)
+{
+    const int64_t n = td_v_get_int(&call->attr[0], 0);
+    const int64_t m = td_v_get_int(&call->attr[1], n);
+    td_tensor *x = new_tensor(call, TD_DIMS(n, m), td_default_dtype(),
+                              device_wanted(call));
+    if (!td_return(call, x) || !td_fill_all(x, td_int(0)))
+        return false;
+    td_tensor diagonal = *x;
+    diagonal.rank = 1;
+    diagonal.shape[0] = n < m ? n : m;
+    diagonal.strides[0] = m + (m < INT64_MAX);
+    return td_fill_all(&diagonal, td_int(1));
+}
+
+/* operators: function td_with_options */
+td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
+{
+    (void)options;
+    if (x == NULL)
+        return NULL;
+    /* graph: ask for gradients of a new tensor */
+    if (options.requires_grad && !td_set_requires_grad(x, true)) {
+        td_discard(x);
+        return NULL;
+    }
+    return x;
+}
+
+/* operators: typed functions that create */
+static td_tensor *create(int op, td_value like, int n,
+                         const td_value *own, td_tensor_options o)
+{
+    td_value attr[TD_MAX_PARAMETERS];
+    for (int i = 0; i < n; i++)
+        attr[i] = own[i];
+    attr[n] = td_v_dtype(o.dtype);
+    attr[n + 1] = o.device.kind != TD_DEVICE_CPU
+                ? td_v_device(o.device) : td_v_none();
+    return td_with_options(td_run1(&td_ops[op],
+        like.kind == TD_TENSOR, &like, n + 2, attr), o);
+}
+static td_tensor *of_size(int op, td_dims *size, td_tensor_options o)
+{
+    return create(op, td_v_none(), 1,
+                  (td_value[]){ td_v_ints(size) }, o);
+}
+
+td_tensor *td_empty(td_dims size, td_tensor_options o)
+{
+    return of_size(TD_OP_empty, &size, o);
+}
+
+td_tensor *td_zeros(td_dims size, td_tensor_options o)
+{
+    return of_size(TD_OP_zeros, &size, o);
+}
+
+td_tensor *td_ones(td_dims size, td_tensor_options o)
+{
+    return of_size(TD_OP_ones, &size, o);
+}
+td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
+{
+    return create(TD_OP_full, td_v_none(), 2, (td_value[]){
+        td_v_ints(&size), td_v_scalar(value) }, o);
+}
+
+td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
+                     td_tensor_options o)
+{
+    return create(TD_OP_arange, td_v_none(), 3, (td_value[]){
+        td_v_scalar(start), td_v_scalar(end), td_v_scalar(step) }, o);
+}
+
+td_tensor *td_linspace(double start, double end, int64_t steps,
+                       td_tensor_options o)
+{
+    return create(TD_OP_linspace, td_v_none(), 3, (td_value[]){
+        td_v_float(start), td_v_float(end), td_v_int(steps) }, o);
+}
+td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
+{
+    return create(TD_OP_eye, td_v_none(), 2, (td_value[]){
+        td_v_int(n), td_v_int(m.given ? m.value : n) }, o);
+}
+td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
+{
+    return create(TD_OP_empty_like, td_v_tensor(x), 0, NULL, o);
+}
+
+td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o)
+{
+    return create(TD_OP_zeros_like, td_v_tensor(x), 0, NULL, o);
+}
+
+td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
+{
+    return create(TD_OP_ones_like, td_v_tensor(x), 0, NULL, o);
+}
+
+td_tensor *td_full_like(td_tensor *x, td_scalar value,
+                        td_tensor_options o)
+{
+    return create(TD_OP_full_like, td_v_tensor(x), 1,
+                  (td_value[]){ td_v_scalar(value) }, o);
+}
+td_tensor *td_from_data(const void *data, td_dims shape,
+                        td_tensor_options o)
+{
+    const bool symbolic = td_self()->symbolic;
+    td_self()->symbolic = false;
+    td_tensor *x = td_failed() ? NULL : td_tensor_new(shape,
+        o.dtype ? o.dtype : td_default_dtype(), cpu);
+    const int64_t n = td_numel(x);
+    if (data != NULL && n > 0)
+        memcpy(td_at(x), data, (size_t)n * td_dtype_size(x->dtype));
+    x = td_sent(x, o.device);
+    td_self()->symbolic = symbolic;
+    if (data != NULL || n == 0)
+        return td_with_options(x, o);
+    td_fail(TD_ERROR_VALUE, "from_data", "data is NULL");
+    td_discard(x);
+    return NULL;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "devices": edit that, not this file. */
+#include <stdio.h>
+#include <string.h>
+#include "core/device.h"
+#include "core/registry.h"
+#include "core/space.h"
+/* plugins: includes of the table of a device */
+const td_device_table *td_load_cuda(const char *operation);
+
+/* devices: function td_device_text */
+const char *td_device_text(td_device device, char text[TD_DEVICE_TEXT])
+{
+    if (device.kind == TD_DEVICE_CPU)
+        return "cpu";
+    snprintf(text, TD_DEVICE_TEXT, "cuda:%d", device.index);
+    return text;
+}
+
+/* devices: function td_table_of */
+const td_device_table *td_table_of(const char *operation,
+                                   td_device device)
+{
+    const td_device_table *table = NULL;
+    if (device.kind == TD_DEVICE_CPU || device.kind > TD_DEVICE_CUDA) {
+        td_fail(TD_ERROR_VALUE, operation, "no such device");
+        return NULL;
+    }
+    /* plugins: load the table of the device */
+    table = td_load_cuda(operation);
+    if (table == NULL)
+        td_fail(TD_ERROR_UNSUPPORTED, operation,
+                "device cuda is not available in this build");
+    else if (device.index < 0 || device.index >= table->count())
+        td_fail(TD_ERROR_VALUE, operation, "there is no device "
+                "cuda:%d, this machine has %d", device.index,
+                table->count());
+    else
+        return table;
+    return NULL;
+}
+
+/* devices: function td_fetch */
+const void *td_fetch(const td_tensor *x, int64_t at, size_t bytes,
+                     void *here)
+{
+    const char *p = x->storage->data;
+    const td_device device = x->storage->device;
+    if (p == NULL) {
+        td_fail(TD_ERROR_RUNTIME, "item", "the tensor has no value: it "
+                "was made while tracing, where only shapes are known");
+        return NULL;
+    }
+    p += x->offset * (int64_t)td_dtype_size(x->dtype) + at;
+    if (device.kind == TD_DEVICE_CPU)
+        return p;
+    const td_device_table *table = td_table_of("item", device);
+    return table && table->copy(device.index, here, p, bytes, 1)
+         ? here : NULL;
+}
+
+/* devices: function pack */
+static td_array pack_tensor(const td_tensor *x)
+{
+    td_array a = { .kind = TD_TENSOR, .dtype = x->dtype,
+                   .rank = x->rank, .data = td_at(x) };
+    memcpy(a.shape, x->shape, sizeof a.shape);
+    memcpy(a.strides, x->strides, sizeof a.strides);
+    return a;
+}
+
+static td_array pack(const td_value *value)
+{
+    const td_tensor *x = value->as.tensor;
+    if (value->kind == TD_SCALAR)
+        return (td_array){ .kind = TD_SCALAR,
+                           .scalar = value->as.scalar };
+    if (value->kind != TD_TENSOR)
+        return (td_array){ .kind = TD_NONE };
+    if (x->storage->device.kind == TD_DEVICE_CPU && x->rank == 0)
+        return (td_array){ .kind = TD_SCALAR, .dtype = x->dtype,
+                           .scalar = td_element(x, 0) };
+    return pack_tensor(x);
+}
+
+/* devices: function spread_over */
+static void spread_over(td_array *a, const td_tensor *x,
+                        const td_tensor *out)
+{
+    td_space s;
+    td_space_begin(&s, out, TD_ALL_DIMS);
+    td_space_add(&s, x, TD_ALL_DIMS);
+    a->rank = out->rank;
+    memcpy(a->shape, out->shape, sizeof a->shape);
+    memcpy(a->strides, s.stride[1], sizeof a->strides);
+}
+
+/* devices: function td_compute_elsewhere */
+bool td_compute_elsewhere(const td_call *call, const char *what,
+                          td_dtype dtype, bool spread)
+{
+    td_array in[TD_MAX_PARAMETERS], out[TD_MAX_RESULTS];
+    td_task task = { .what = what != NULL ? what : call->op->name,
+                     .dtype = dtype, .n_in = call->n_in, .in = in,
+                     .out = out, .n_attr = call->n_attr,
+                     .attr = call->attr };
+    if (td_self()->symbolic)
+        return true;
+    const td_device device = td_device_of(call->out[0]);
+    const td_device_table *table = td_table_of(task.what, device);
+    for (int k = 0; call->out[k] != NULL; k++)
+        out[task.n_out++] = pack_tensor(call->out[k]);
+    for (int i = 0; i < call->n_in; i++) {
+        in[i] = pack(&call->in[i]);
+        if (spread && in[i].kind == TD_TENSOR)
+            spread_over(&in[i], call->in[i].as.tensor, call->out[0]);
+    }
+    task.device = device.index;
+    return table != NULL && !td_failed() && table->compute(&task);
+}
+
+/* devices: function copy_across */
+static bool copy_across(td_tensor *out, const td_tensor *in)
+{
+    const td_device from = td_device_of(in), to = td_device_of(out);
+    const bool up = from.kind == TD_DEVICE_CPU;
+    const td_device there = up ? to : from;
+    const td_device_table *table = td_table_of("copy_", there);
+    const size_t size = td_dtype_size(out->dtype);
+    return table != NULL
+        && table->copy(there.index, td_at(out), td_at(in),
+                       (size_t)td_numel(in) * size, up ? 0 : 1);
+}
+
+static bool copy_in_steps(td_tensor *out, const td_tensor *in)
+{
+    const td_dims shape = td_shape_of(in);
+    td_tensor *here = td_tensor_new(shape, out->dtype,
+                                    td_device_of(in));
+    td_tensor *there = here == NULL ? NULL
+        : td_tensor_new(shape, out->dtype, td_device_of(out));
+    const bool ok = there != NULL && td_copy_elements(here, in)
+        && copy_across(there, here) && td_copy_elements(out, there);
+    td_discard(here);
+    td_discard(there);
+    return ok;
+}
+
+/* devices: function td_copy_elsewhere */
+bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
+{
+    const td_device from = td_device_of(in), to = td_device_of(out);
+    const bool number = from.kind == TD_DEVICE_CPU && in->rank == 0;
+    const bool same = from.kind == to.kind && from.index == to.index;
+    const td_value operand = { .kind = TD_TENSOR,
+                               .as.tensor = (td_tensor *)in };
+    if (td_self()->symbolic || td_numel(out) == 0)
+        return true;
+    if (same || (number && to.kind != TD_DEVICE_CPU))
+        return td_compute_elsewhere(
+            &(td_call){ .op = &td_ops[TD_OP_copy_], .n_in = 1,
+                        .in = &operand, .out = { out } },
+            NULL, out->dtype, true);
+    if (from.kind == TD_DEVICE_CPU || to.kind == TD_DEVICE_CPU)
+        return copy_in_steps(out, in);
+    td_tensor *between = td_tensor_new(td_shape_of(in), in->dtype,
+                                       (td_device){ TD_DEVICE_CPU, 0 });
+    const bool ok = between != NULL && td_copy_elsewhere(between, in)
+                 && td_copy_elsewhere(out, between);
+    td_discard(between);
+    return ok;
+}
+
+/* devices: function td_sent */
+td_tensor *td_sent(td_tensor *made, td_device device)
+{
+    if (made == NULL || device.kind == TD_DEVICE_CPU)
+        return made;
+    td_tensor *there = td_tensor_new(td_shape_of(made), made->dtype,
+                                     device);
+    if (there != NULL && !td_copy_elements(there, made)) {
+        td_discard(there);
+        there = NULL;
+    }
+    td_discard(made);
+    return there;
+}
+
+/* devices: function td_meet */
+static bool joins(const td_call *call, const td_tensor *x,
+                  const td_tensor **first)
+{
+    if (x->storage->data == NULL && !td_self()->symbolic)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "a tensor of "
+                       "shape %s has no value: it was made while "
+                       "tracing", td_shape_text(x, (char[192]){ "" }));
+    const td_device here = x->storage->device;
+    if (here.kind == TD_DEVICE_CPU && x->rank == 0)
+        return true;
+    if (*first == NULL)
+        *first = x;
+    const td_device there = (*first)->storage->device;
+    if (here.kind == there.kind && here.index == there.index)
+        return true;
+    char text[2][TD_DEVICE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "
+                   "tensors on one device, got %s and %s; move one "
+                   "with to()", td_device_text(there, text[0]),
+                   td_device_text(here, text[1]));
+}
+bool td_meet(const td_call *call)
+{
+    const td_tensor *first = NULL;
+    if (call->op == &td_ops[TD_OP_copy_])
+        return true;
+    for (int i = 0; i < call->n_in; i++) {
+        const td_value *v = &call->in[i];
+        const int n = v->kind == TD_TENSORS ? v->as.tensors.count
+                                            : v->kind == TD_TENSOR;
+        for (int k = 0; k < n; k++)
+            if (!joins(call, v->kind == TD_TENSOR ? v->as.tensor
+                                : v->as.tensors.at[k], &first))
+                return false;
+    }
+    return true;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "rows": edit that, not this file. */
+#include "core/isa.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define TD_ISA_STRING(level, a, b) #level,
+static const char *const level_names[]
+    = { TD_ISA_LEVELS(TD_ISA_STRING, , ) NULL };
+
+/* rows: function td_isa_best */
+int td_isa_best(void)
+{
+#ifdef TD_HAVE_ISA_v4
+    const bool v3 = __builtin_cpu_supports("avx2")
+                 && __builtin_cpu_supports("fma")
+                 && __builtin_cpu_supports("bmi2");
+    const bool v4 = __builtin_cpu_supports("avx512f")
+                 && __builtin_cpu_supports("avx512bw")
+                 && __builtin_cpu_supports("avx512dq")
+                 && __builtin_cpu_supports("avx512vl");
+    return v3 && v4 ? TD_ISA_v4 : v3 ? TD_ISA_v3 : TD_ISA_v2;
+#else
+    return TD_ISA_base;
+#endif
+}
+
+/* rows: function td_isa_start */
+static int number_of(const char *name)
+{
+    for (int i = 0; i < TD_ISA_COUNT; i++)
+        if (strcmp(name, level_names[i]) == 0)
+            return i;
+    return strcmp(name, "base") == 0 ? 0 : -1;
+}
+
+int td_isa_start(void)
+{
+    const char *wish = getenv("TREADLE_ISA");
+    const int best = td_isa_best();
+    const int asked = wish != NULL && number_of(wish) >= 0
+        ? number_of(wish)
+        : td_environment_choice("TREADLE_ISA", level_names, best);
+    return asked < best ? asked : best;
+}
+
+/* rows: functions td_isa and td_set_isa */
+const char *td_isa(void)
+{
+    return level_names[td_process()->isa];
+}
+
+bool td_set_isa(const char *name)
+{
+    const int level = number_of(name);
+    if (level < 0 || level > td_isa_best())
+        return td_fail(TD_ERROR_VALUE, "set_isa",
+                       "this processor and build have no level '%s'; "
+                       "the highest is %s",
+                       name, level_names[td_isa_best()]);
+    td_process()->isa = level;
+    return true;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "memory": edit that, not this file. */
+#define _POSIX_C_SOURCE 200809L
+#include "core/memory.h"
+#include "core/runtime.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* memory: function td_count */
+static void add(td_account *own, td_counter what, int64_t change)
+{
+    const int64_t now = atomic_load_explicit(&own->count[what],
+                                             memory_order_relaxed);
+    atomic_store_explicit(&own->count[what], now + change,
+                          memory_order_relaxed);
+}
+
+void td_count(td_counter what, int64_t change)
+{
+    td_account *own = td_self()->account;
+    if (own != NULL)
+        add(own, what, change);
+    else
+        atomic_fetch_add(&td_process()->common.count[what], change);
+}
+
+/* memory: function td_count_bytes */
+static void pay(int64_t change, int64_t most)
+{
+    td_runtime *process = td_process();
+    most += atomic_fetch_add(&process->common.count[TD_COUNT_BYTES],
+                             change);
+    /* memory: raise the peak to most */
+    int64_t peak = atomic_load(&process->peak_bytes);
+    while (most > peak
+           && !atomic_compare_exchange_weak(&process->peak_bytes,
+                                            &peak, most))
+        ;
+}
+
+static void settle(td_account *own)
+{
+    pay(atomic_exchange(&own->count[TD_COUNT_BYTES], 0), own->most);
+    own->most = 0;
+}
+
+void td_count_bytes(int64_t change)
+{
+    td_account *own = td_self()->account;
+    if (own == NULL) {
+        pay(change, change);
+        return;
+    }
+    add(own, TD_COUNT_BYTES, change);
+    const int64_t gathered = own->count[TD_COUNT_BYTES];
+    own->most = gathered > own->most ? gathered : own->most;
+    if (llabs(gathered) > 1 << 16)
+        settle(own);
+}
+
+/* memory: function class_of */
+static int class_of(size_t bytes)
+{
+    const size_t last = bytes > 0 ? (bytes - 1) / TD_ALIGNMENT : 0;
+    const int shift = last < 16 ? 0 : 60 - __builtin_clzll(last);
+    return 8 * shift + (int)(last >> shift);
+}
+
+static size_t size_of(int class)
+{
+    const int shift = class < 16 ? 0 : class / 8 - 1;
+    return (size_t)(class - 8 * shift + 1) * TD_ALIGNMENT << shift;
+}
+
+/* memory: function empty_shared */
+static void empty_shared(td_runtime *process)
+{
+    td_block *spare[TD_CLASSES];
+    pthread_mutex_lock(&process->memory_lock);
+    memcpy(spare, process->spare, sizeof spare);
+    memset(process->spare, 0, sizeof spare);
+    atomic_store(&process->common.count[TD_COUNT_KEPT], 0);
+    pthread_mutex_unlock(&process->memory_lock);
+    for (int class = 0; class < TD_CLASSES; class++)
+        while (spare[class] != NULL) {
+            td_block *block = spare[class];
+            spare[class] = block->next;
+            free(block);
+        }
+}
+
+/* memory: function give_shared */
+static void give_shared(td_block *block, int class)
+{
+    td_runtime *process = td_process();
+    _Atomic(int64_t) *kept = &process->common.count[TD_COUNT_KEPT];
+    const int64_t size = (int64_t)size_of(class);
+    if (size > atomic_load(&process->limit)) {
+        free(block);
+        return;
+    }
+    if (atomic_load(kept) + size > atomic_load(&process->limit))
+        empty_shared(process);
+    pthread_mutex_lock(&process->memory_lock);
+    block->next = process->spare[class];
+    process->spare[class] = block;
+    atomic_fetch_add(kept, size);
+    pthread_mutex_unlock(&process->memory_lock);
+}
+
+/* memory: function give */
+static void give(void *data, size_t bytes)
+{
+    td_block *block = data;
+    td_account *own = td_self()->account;
+    const int class = class_of(bytes);
+    const int64_t size = (int64_t)size_of(class);
+    if (own == NULL || class >= TD_SMALL
+        || own->count[TD_COUNT_KEPT] + size > own->room) {
+        give_shared(block, class);
+        return;
+    }
+    block->next = own->spare[class];
+    own->spare[class] = block;
+    add(own, TD_COUNT_KEPT, size);
+}
+
+/* memory: function td_memory_trim */
+static void empty_pocket(td_account *own)
+{
+    for (int class = 0; class < TD_SMALL; class++)
+        while (own->spare[class] != NULL) {
+            td_block *block = own->spare[class];
+            own->spare[class] = block->next;
+            add(own, TD_COUNT_KEPT, -(int64_t)size_of(class));
+            give_shared(block, class);
+        }
+}
+
+static void empty_all(td_runtime *process)
+{
+    if (td_self()->account != NULL)
+        empty_pocket(td_self()->account);
+    empty_shared(process);
+}
+
+void td_memory_trim(void)
+{
+    td_runtime *process = td_process();
+    empty_all(process);
+    /* plugins: trim the memory of devices */
+    const td_device_table *cuda = atomic_load(&process->cuda);
+    for (int d = 0; cuda != NULL && d < cuda->count(); d++)
+        cuda->trim(d);
+}
+
+/* memory: function ask_system */
+static void *ask_system(size_t bytes)
+{
+    void *block = NULL;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (attempt > 0)
+            empty_all(td_process());
+        if (posix_memalign(&block, TD_ALIGNMENT, bytes + !bytes) == 0) {
+            td_count(TD_COUNT_ASKED, 1);
+            return block;
+        }
+    }
+    return NULL;
+}
+
+/* memory: function take_shared */
+static void *take_shared(int class)
+{
+    td_runtime *process = td_process();
+    const int64_t size = (int64_t)size_of(class);
+    td_thread_enlist();
+    pthread_mutex_lock(&process->memory_lock);
+    td_block *block = process->spare[class];
+    if (block != NULL) {
+        process->spare[class] = block->next;
+        atomic_fetch_sub(&process->common.count[TD_COUNT_KEPT], size);
+    }
+    pthread_mutex_unlock(&process->memory_lock);
+    return block != NULL ? block : ask_system((size_t)size);
+}
+
+/* memory: function take */
+static void *take(size_t bytes)
+{
+    td_account *own = td_self()->account;
+    const int class = class_of(bytes);
+    td_block *block = own != NULL && class < TD_SMALL
+                    ? own->spare[class] : NULL;
+    if (block == NULL)
+        return td_process()->plain ? ask_system(bytes)
+                                   : take_shared(class);
+    own->spare[class] = block->next;
+    add(own, TD_COUNT_KEPT, -(int64_t)size_of(class));
+    return block;
+}
+
+/* memory: functions of accounts */
+td_account *td_account_open(void)
+{
+    td_runtime *process = td_process();
+    td_account *a = atomic_load(&process->accounts);
+    void *room = NULL;
+    while (a != NULL && atomic_exchange(&a->taken, true))
+        a = a->next;
+    if (a != NULL
+        || posix_memalign(&room, TD_ALIGNMENT, sizeof *a) != 0)
+        return a;
+    a = memset(room, 0, sizeof *a);
+    a->taken = true;
+    a->room = process->plain ? 0 : TD_POCKET;
+    a->next = atomic_load(&process->accounts);
+    while (!atomic_compare_exchange_weak(&process->accounts, &a->next,
+                                         a))
+        ;
+    return a;
+}
+
+void td_account_close(td_thread *self)
+{
+    td_account *own = self->account;
+    self->account = NULL;
+    if (own == NULL)
+        return;
+    empty_pocket(own);
+    atomic_store(&own->taken, false);
+}
+
+void td_account_forked(void)
+{
+    td_account *a = td_process()->accounts;
+    for (; a != NULL; a = a->next)
+        if (a != td_self()->account) {
+            memset(a->spare, 0, sizeof a->spare);
+            a->count[TD_COUNT_KEPT] = 0;
+            a->taken = false;
+        }
+}
+
+/* memory: function refused */
+static bool refused(size_t bytes)
+{
+    _Atomic(int64_t) *left = &td_process()->fail_in;
+    if (bytes > PTRDIFF_MAX)
+        return true;
+    return atomic_load_explicit(left, memory_order_relaxed) > 0
+        && atomic_fetch_sub(left, 1) == 1;
+}
+
+/* memory: function td_memory_fail_after */
+void td_memory_fail_after(int64_t n)
+{
+    const bool never = n < 0 || n == INT64_MAX;
+    atomic_store(&td_process()->fail_in, never ? 0 : n + 1);
+}
+
+/* memory: function granted */
+static void *granted(void *block, size_t bytes)
+{
+    if (block == NULL)
+        td_fail(TD_ERROR_MEMORY, "memory",
+                "cannot allocate %zu bytes", bytes);
+    else
+        td_count(TD_COUNT_GRANTED, 1);
+    return block;
+}
+
+/* memory: functions for the library's records */
+void *td_alloc_aligned(size_t bytes)
+{
+    return granted(refused(bytes) ? NULL : take(bytes), bytes);
+}
+void *td_alloc(size_t bytes)
+{
+    void *block = td_alloc_aligned(bytes);
+    return block != NULL ? memset(block, 0, bytes) : NULL;
+}
+void *td_alloc_array(size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes))
+        bytes = SIZE_MAX;
+    return td_alloc(bytes);
+}
+
+void td_free(void *block, size_t bytes)
+{
+    if (block != NULL)
+        give(block, bytes);
+}
+
+/* memory: functions for storage */
+void *td_storage_alloc(size_t bytes)
+{
+    void *data = td_alloc_aligned(bytes);
+    if (data != NULL)
+        td_count_bytes((int64_t)bytes);
+    return data;
+}
+
+void td_storage_free(void *data, size_t bytes)
+{
+    if (data == NULL)
+        return;
+    td_count_bytes(-(int64_t)bytes);
+    give(data, bytes);
+}
+
+/* memory: functions for checked sizes */
+bool td_mul_size(int64_t a, int64_t b, int64_t *out)
+{
+    return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, out);
+}
+
+bool td_add_size(int64_t a, int64_t b, int64_t *out)
+{
+    return a >= 0 && b >= 0 && !__builtin_add_overflow(a, b, out);
+}
+
+/* memory: functions that report on memory */
+static int64_t total(td_counter what)
+{
+    td_runtime *process = td_process();
+    int64_t sum = atomic_load(&process->common.count[what]);
+    td_account *a = atomic_load(&process->accounts);
+    for (; a != NULL; a = a->next)
+        sum += atomic_load(&a->count[what]);
+    return sum;
+}
+
+td_memory_info td_memory_stats(void)
+{
+    if (td_self()->account != NULL)
+        settle(td_self()->account);
+    td_memory_info info = {
+        .live_tensors = total(TD_COUNT_TENSORS),
+        .live_nodes = total(TD_COUNT_NODES),
+        .live_objects = total(TD_COUNT_OTHERS),
+        .bytes = total(TD_COUNT_BYTES),
+        .peak_bytes = atomic_load(&td_process()->peak_bytes),
+        .allocations = total(TD_COUNT_GRANTED),
+        .system_allocations = total(TD_COUNT_ASKED),
+        .cached_bytes = total(TD_COUNT_KEPT),
+    };
+    info.live_objects += info.live_tensors + info.live_nodes;
+    return info;
+}
+
+void td_memory_reset_peak(void)
+{
+    atomic_store(&td_process()->peak_bytes, td_memory_stats().bytes);
+}
+
+int64_t td_live_node_count(void)
+{
+    return total(TD_COUNT_NODES);
+}
+
+/* memory: functions that set the limit */
+int64_t td_memory_cache(void)
+{
+    return atomic_load(&td_process()->limit);
+}
+
+bool td_memory_set_cache(int64_t bytes)
+{
+    td_runtime *process = td_process();
+    if (td_failed() || bytes < 0)
+        return td_fail(TD_ERROR_VALUE, "set_cache", "expected a "
+                       "number of bytes, got %lld", (long long)bytes);
+    if (process->plain && bytes > 0)
+        return td_fail(TD_ERROR_UNSUPPORTED, "set_cache",
+                       "TREADLE_ALLOC=plain keeps no blocks");
+    atomic_store(&process->limit, bytes);
+    if (process->common.count[TD_COUNT_KEPT] > bytes)
+        empty_shared(process);
+    return true;
+}

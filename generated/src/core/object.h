@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "memory": edit that, not this file. */
+/* What every object of the library begins with, and how one is made.
+
+   An object is a structure whose first field is a td_object.  Its class
+   says what it is called and how to release what it holds; the memory
+   of the object itself is freed for it.  td_object_new follows the rule
+   of ownership; _unscoped makes an object that is always the caller's.
+
+       typedef struct { td_object object; char *text; } note;
+       static void note_destroy(void *x) { free(((note *)x)->text); }
+       static const td_class note_class = { "note", note_destroy };
+       note *n = td_object_new(&note_class, sizeof *n); */
+#ifndef TREADLE_OBJECT_H
+#define TREADLE_OBJECT_H
+#include "core/memory.h"
+
+/* memory: struct td_class */
+typedef struct td_class {
+    const char *name;
+    void (*destroy)(void *object);  /* releases what it holds */
+    td_counter counted_as;
+} td_class;
+
+/* memory: struct td_scope */
+#define TD_SCOPE_DEPTH 1024
+
+typedef struct td_scope {
+    struct td_object *first;        /* newest first */
+} td_scope;
+
+/* memory: struct td_object */
+typedef struct td_object td_object;
+struct td_object {
+    const td_class *class;
+    size_t bytes;                   /* of the whole object */
+    atomic_int count;               /* references */
+    td_object *next, **link;        /* neighbours in a scope's list */
+    _Atomic(td_scope *) scope;      /* whose list that is */
+};
+
+void *td_object_new(const td_class *class, size_t bytes);
+void *td_object_new_unscoped(const td_class *class, size_t bytes);
+int64_t td_object_count(const void *object);
+void td_discard(void *object);  /* a result that nobody will get */
+void td_free_context(void (*release)(void *), void *context);
+#endif

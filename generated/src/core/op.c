@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "operators": edit that, not this file. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "core/call.h"
+
+/* operators: table of the operators */
+const td_op td_ops[TD_OP_COUNT + 1] = {
+#define OP(name, signature, kernel) \
+    [TD_OP_##name] = { #name, signature, kernel },
+#include "core/registry.inc"
+#undef OP
+    { NULL, NULL, NULL }
+};
+
+/* operators: table of the documentation */
+static const char *const documentation[TD_OP_COUNT + 1] = {
+#define DOC(name, text) [TD_OP_##name] = text,
+#include "core/documentation.inc"
+#undef DOC
+    [TD_OP_COUNT] = NULL
+};
+
+/* operators: functions that search the registry */
+int td_op_count(void) { return TD_OP_COUNT; }
+
+const td_op *td_op_at(int n)
+{
+    return n >= 0 && n < TD_OP_COUNT ? &td_ops[n] : NULL;
+}
+
+const td_op *td_op_find(const char *name)
+{
+    for (int n = 0; name != NULL && n < TD_OP_COUNT; n++)
+        if (strcmp(td_ops[n].name, name) == 0)
+            return &td_ops[n];
+    return NULL;
+}
+const char *td_op_name(const td_op *op) { return op->name; }
+const char *td_op_signature(const td_op *op) { return op->signature; }
+
+const char *td_op_documentation(const td_op *op)
+{
+    const char *text = op >= td_ops && op < td_ops + TD_OP_COUNT
+                     ? documentation[op - td_ops] : NULL;
+    return text != NULL ? text : "";
+}
+
+/* operators: functions that read signatures */
+static bool token(const char **at, const char *expected)
+{
+    const size_t n = strlen(expected);
+    *at += strspn(*at, " ");
+    if (strncmp(*at, expected, n) != 0)
+        return false;
+    *at += n;
+    return true;
+}
+static bool take(const char **at, size_t n, char *out, size_t size)
+{
+    if (n == 0 || n >= size)
+        return false;
+    memcpy(out, *at, n);
+    out[n] = '\0';
+    *at += n;
+    return true;
+}
+static bool word(const char **at, char *out, size_t size)
+{
+    *at += strspn(*at, " ");
+    const size_t n = strspn(*at, "abcdefghijklmnopqrstuvwxyz_"
+                                 "0123456789");
+    return take(at, n, out, size);
+}
+
+/* operators: table of the parameter kinds */
+static const struct { const char *word; unsigned takes; } kinds[] = {
+    [TD_P_TENSOR] = { "tensor", 1u << TD_TENSOR },
+    [TD_P_OPERAND] = { "operand", 1u << TD_TENSOR | 1u << TD_SCALAR },
+    [TD_P_SCALAR] = { "scalar", 1u << TD_SCALAR },
+    [TD_P_INT] = { "int", 1u << TD_SCALAR },
+    [TD_P_FLOAT] = { "float", 1u << TD_SCALAR },
+    [TD_P_BOOL] = { "bool", 1u << TD_SCALAR },
+    [TD_P_STRING] = { "string", 1u << TD_STRING },
+    [TD_P_DTYPE] = { "dtype", 1u << TD_DTYPE },
+    [TD_P_DEVICE] = { "device", 1u << TD_DEVICE },
+    [TD_P_GENERATOR] = { "generator", 1u << TD_GENERATOR },
+};
+
+/* operators: function kind_of */
+static bool kind_of(const char *word, td_parameter *p)
+{
+    for (int k = 0; k <= TD_P_GENERATOR; k++)
+        if (strcmp(kinds[k].word, word) == 0) {
+            p->kind = (td_parameter_kind)k;
+            p->is_input = k == TD_P_TENSOR || k == TD_P_OPERAND;
+            return true;
+        }
+    return false;
+}
+
+/* operators: function parameter */
+static bool parameter(const char **at, td_signature *s,
+                      bool keyword_only)
+{
+    char kind[32];
+    if (s->n_parameters == TD_MAX_PARAMETERS
+        || !word(at, kind, sizeof kind))
+        return false;
+    td_parameter *p = &s->at[s->n_parameters++];
+    /* operators: read the marks of the parameter */
+    p->keyword_only = keyword_only;
+    p->list = token(at, "[]");
+    p->optional = token(at, "?");
+    p->mutated = token(at, "!");
+    if (!kind_of(kind, p) || !word(at, p->name, sizeof p->name))
+        return false;
+    p->has_default = token(at, "=");
+    return !p->has_default || take(at, strcspn(*at, ",)"),
+        p->default_text, sizeof p->default_text);
+}
+
+/* operators: function td_signature_parse */
+bool td_signature_parse(const char *text, td_signature *out)
+{
+    const char *at = text;
+    bool keyword_only = false;
+    memset(out, 0, sizeof *out);
+    bool ok = word(&at, out->name, sizeof out->name) && token(&at, "(");
+    while (ok && !token(&at, ")")) {
+        if (token(&at, "*"))
+            keyword_only = true;
+        else
+            ok = parameter(&at, out, keyword_only);
+        token(&at, ",");
+    }
+    /* operators: count the results after the arrow */
+    ok = ok && token(&at, "->");
+    while (ok && token(&at, "tensor")) {
+        word(&at, out->result[out->n_results++], sizeof out->result[0]);
+        ok = out->n_results < TD_MAX_RESULTS;
+        token(&at, ",");
+    }
+    return ok && *at == '\0';
+}
+
+/* operators: function td_signature_input */
+const char *td_signature_input(const td_signature *s, int i)
+{
+    for (int k = 0; k < s->n_parameters; k++)
+        if (s->at[k].is_input && i-- == 0)
+            return s->at[k].name;
+    return "input";
+}
+
+/* operators: function kinds_of */
+static unsigned kinds_of(const td_parameter *p)
+{
+    const bool absent = p->optional || p->has_default;
+    const unsigned set = !p->list ? kinds[p->kind].takes
+                       : 1u << (p->is_input ? TD_TENSORS : TD_INTS);
+    return set | (absent ? 1u << TD_NONE : 0);
+}
+
+/* operators: function study */
+static td_traits traits[TD_OP_COUNT + 1];
+
+static void study_parameter(td_traits *t, const td_parameter *p)
+{
+    if (p->is_input) {
+        t->mutated |= (unsigned)p->mutated << t->n_in;
+        t->in[t->n_in++] = kinds_of(p);
+    } else {
+        t->random |= p->kind == TD_P_GENERATOR;
+        t->attr[t->n_attr++] = kinds_of(p);
+    }
+}
+
+static void study(void)
+{
+    for (int n = 0; n <= TD_OP_COUNT; n++) {
+        td_traits *t = &traits[n];
+        td_signature s = { .n_parameters = 0 };
+        if (n < TD_OP_COUNT)
+            td_signature_parse(td_ops[n].signature, &s);
+        for (int i = 0; i < s.n_parameters; i++)
+            study_parameter(t, &s.at[i]);
+        /* graph: study how the operator is called */
+        td_study_rule(&td_ops[n], t);
+        /* in-place: study how the operator is called */
+        t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
+    }
+    traits[TD_OP_COUNT].n_in = -1;
+    memset(traits[TD_OP_COUNT].in, -1, sizeof traits->in);
+}
+
+/* operators: function td_traits_of */
+const td_traits *td_traits_of(const td_op *op)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_bool studied;
+    if (!atomic_load_explicit(&studied, memory_order_acquire)) {
+        pthread_once(&once, study);
+        studied = true;
+    }
+    const bool ours = op >= td_ops && op < td_ops + TD_OP_COUNT;
+    return &traits[ours ? op - td_ops : TD_OP_COUNT];
+}
+
+/* operators: function td_run1 */
+td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
+                   int n_attr, const td_value *attr)
+{
+    td_call call = { .op = op, .n_in = n_in, .n_attr = n_attr,
+                     .in = in, .attr = attr };
+    return td_run(&call) ? call.out[0] : NULL;
+}
+
+/* operators: function td_return */
+bool td_return(td_call *call, td_tensor *result)
+{
+    call->out[0] = result;
+    call->n_out = result != NULL;
+    return result != NULL;
+}
+
+/* operators: function td_v_dims */
+bool td_v_dims(const td_call *call, const td_value *v, td_dims *out)
+{
+    *out = TD_RANK_0;
+    if (v->kind != TD_INTS)
+        return true;
+    if (v->as.ints.count > TD_MAX_RANK)
+        return td_fail(TD_ERROR_VALUE, call->op->name, "expected at "
+                       "most %d dimensions, got %d", TD_MAX_RANK,
+                       v->as.ints.count);
+    out->count = v->as.ints.count;
+    for (int d = 0; d < out->count; d++)
+        out->at[d] = v->as.ints.at[d];
+    return true;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "plugins": edit that, not this file. */
+/* Plug-ins: found, loaded, and tensors sent to their devices. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/rule.h"
+#include "core/device.h"
+#include "core/registry.h"
+#include "core/space.h"
+#include <treadle/device.h>
+
+const td_device_table *td_load_cuda(const char *operation);
+
+/* plugins: functions that find a plug-in */
+static const char *plugin_name(void)
+{
+    static const char *const words[] = { "0", "1", "emulate", "check",
+                                         NULL };
+    static const char *const names[] = {
+        NULL, "libtreadle_cuda.so", "libtreadle_emulate.so",
+        "libtreadle_emulate_checked.so"
+    };
+    return names[td_environment_choice("TREADLE_CUDA", words, 1)];
+}
+static void *open_plugin(const char *name)
+{
+    Dl_info self;
+    char folder[3000] = ".", path[3200];
+    const char *asked = getenv("TREADLE_PLUGINS");
+    if (dladdr((void *)(uintptr_t)td_load_cuda, &self) != 0)
+        snprintf(folder, sizeof folder, "%s", self.dli_fname);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    for (int i = asked == NULL; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s%s", i ? folder : asked,
+                 i < 2 ? "" : "../../", name);
+        if (access(path, R_OK) == 0)
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return NULL;
+}
+
+/* plugins: function td_load_cuda */
+static bool shake_hands(const char *operation, td_device_table *table)
+{
+    static td_host_api host = { TD_PLUGIN_VERSION, td_fail,
+        td_parallel_for, false, td_dtype_size, td_dtype_is_floating,
+        td_collapse };
+    const char *name = plugin_name();
+    if (td_failed())
+        return false;
+    void *plugin = name != NULL ? open_plugin(name) : NULL;
+    host.plain = td_process()->plain;
+    td_plugin_init *init = NULL;
+    if (plugin != NULL)
+        *(void **)&init = dlsym(plugin, "treadle_cuda_init");
+    if (init == NULL) {
+        const char *why = plugin == NULL ? dlerror()
+                        : "it exports no init function";
+        return td_fail(TD_ERROR_UNSUPPORTED, operation,
+            "device cuda is not available: %s: %s",
+            name ? name : "TREADLE_CUDA=0",
+            name == NULL ? "switched off" : why ? why : "no such file");
+    }
+    if (!init(&host, table))
+        return td_failed() ? false : td_fail(TD_ERROR_UNSUPPORTED,
+            operation, "device cuda is not available: %s refused",
+            name);
+    return table->version == TD_PLUGIN_VERSION
+        || td_fail(TD_ERROR_UNSUPPORTED, operation, "%s is of version "
+                   "%d, expected %d; build it again", name,
+                   table->version, TD_PLUGIN_VERSION);
+}
+
+const td_device_table *td_load_cuda(const char *operation)
+{
+    td_runtime *process = td_process();
+    const td_device_table *table = atomic_load(&process->cuda);
+    if (table != NULL)
+        return table;
+    pthread_mutex_lock(&process->cuda_lock);
+    table = atomic_load(&process->cuda);
+    if (table == NULL && shake_hands(operation, &process->cuda_table)) {
+        table = &process->cuda_table;
+        atomic_store(&process->cuda, table);
+    }
+    pthread_mutex_unlock(&process->cuda_lock);
+    return table;
+}
+
+/* plugins: kernel to_device_kernel */
+bool to_device_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor *y = td_tensor_new(td_shape_of(x), x->dtype,
+                                 call->attr[0].as.device);
+    return td_return(call, y) && td_copy_elements(y, x);
+}
+
+/* plugins: functions of devices */
+td_tensor *td_to_device(td_tensor *x, td_device device)
+{
+    const td_device here = td_device_of(x);
+    if (x != NULL && !td_failed() && here.kind == device.kind
+        && (here.index == device.index || here.kind == TD_DEVICE_CPU)
+        && x->storage->data != NULL)
+        return td_share(x);
+    const td_value attr = td_v_device(device);
+    return td_run1(&td_ops[TD_OP_to_device], 1,
+                   (td_value[]){ td_v_tensor(x) }, 1, &attr);
+}
+
+td_tensor *td_to_host(td_tensor *x)
+{
+    if (x != NULL && x->storage->data == NULL && !td_failed())
+        td_fail(TD_ERROR_RUNTIME, "to_host", "the tensor has no value: "
+                "it was made while tracing, where shapes are known");
+    return td_to_device(x, (td_device){ TD_DEVICE_CPU, 0 });
+}
+int td_device_count(td_device_kind kind)
+{
+    if (kind == TD_DEVICE_CPU)
+        return 1;
+    const bool failed = td_failed();
+    const td_device_table *table = kind == TD_DEVICE_CUDA && !failed
+                                 ? td_load_cuda("count") : NULL;
+    if (!failed)
+        td_error_clear();
+    return table != NULL ? table->count() : 0;
+}
+
+bool td_synchronise(td_device device)
+{
+    if (td_failed() || device.kind == TD_DEVICE_CPU)
+        return !td_failed();
+    const td_device_table *table = td_table_of("synchronise", device);
+    return table != NULL && table->synchronise(device.index);
+}
+
+td_memory_info td_device_memory_stats(td_device device)
+{
+    td_memory_info info = { 0 };
+    if (device.kind == TD_DEVICE_CPU)
+        return td_memory_stats();
+    const td_device_table *table = td_table_of("memory", device);
+    if (table != NULL)
+        table->memory(device.index, &info);
+    return info;
+}
+
+/* plugins: function to_device_rule */
+bool to_device_rule(td_backward_pass *b)
+{
+    b->grad_in[0] = td_to_device(b->grad[0], td_input_device(b, 0));
+    return !td_failed();
+}

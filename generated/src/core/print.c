@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "printing": edit that, not this file. */
+#define _GNU_SOURCE
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/device.h"
+
+/* printing: functions that read one element */
+td_scalar td_item(const td_tensor *x)
+{
+    if (!td_failed() && x != NULL && td_numel(x) == 1)
+        return td_element(x, 0);
+    if (x == NULL)
+        td_fail(TD_ERROR_VALUE, "item", "the tensor is NULL");
+    else
+        td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld "
+                "elements cannot be read as one number",
+                (long long)td_numel(x));
+    return (td_scalar){ TD_SCALAR_NONE, { .i = 0 } };
+}
+double td_item_double(const td_tensor *x)
+{
+    return td_scalar_double(td_item(x));
+}
+
+int64_t td_item_int(const td_tensor *x)
+{
+    return td_scalar_int(td_item(x));
+}
+td_scalar td_element(const td_tensor *x, int64_t at)
+{
+    const size_t size = td_dtype_size(x->dtype);
+    int64_t here = 0, i = 0;
+    double f = 0;
+    const void *p = td_fetch(x, at * (int64_t)size, size, &here);
+    if (p == NULL)
+        return td_int(0);
+    if (td_dtype_is_floating(x->dtype)) {
+        td_convert(TD_FLOAT64, &f, 1, x->dtype, p, 1, 1);
+        return td_float(f);
+    }
+    td_convert(TD_INT64, &i, 1, x->dtype, p, 1, 1);
+    return x->dtype == TD_BOOL ? td_boolean(i != 0) : td_int(i);
+}
+
+/* printing: functions of the print options */
+static const struct { int64_t usual, least, most; } range[] = {
+    [TD_PRINT_PRECISION] = { 4, 0, 30 },
+    [TD_PRINT_THRESHOLD] = { 1000, 0, INT64_MAX - 2 },
+    [TD_PRINT_EDGEITEMS] = { 3, 1, 1 << 20 },
+    [TD_PRINT_LINEWIDTH] = { 80, 1, 1 << 20 },
+    [TD_PRINT_SCI_MODE] = { -1, -1, 1 },
+};
+
+int64_t td_print_option(td_print_choice which)
+{
+    const int64_t chosen = atomic_load(&td_process()->print[which]);
+    return chosen ? chosen - 2 : range[which].usual;
+}
+
+bool td_set_print_option(td_print_choice which, int64_t value)
+{
+    if (value < range[which].least || value > range[which].most)
+        return td_fail(TD_ERROR_VALUE, "set_printoptions", "option %d "
+            "must be in %lld ... %lld, not %lld", (int)which,
+            (long long)range[which].least,
+            (long long)range[which].most, (long long)value);
+    atomic_store(&td_process()->print[which], value + 2);
+    return true;
+}
+
+/* printing: functions of the locale */
+void *td_locale_begin(void)
+{
+    return uselocale(newlocale(LC_NUMERIC_MASK, "C", NULL));
+}
+
+void td_locale_end(void *before)
+{
+    const locale_t plain = uselocale(before);
+    if (plain != before)
+        freelocale(plain);
+}
+
+/* printing: struct format */
+typedef enum { WHOLE, DECIMAL, EXPONENT, INTEGER, TRUTH } style;
+
+enum { TEXT = 400 };            /* the longest number, 1e308 in full */
+
+typedef struct {
+    int64_t option[TD_PRINT_OPTIONS];
+    double largest, smallest;   /* magnitudes, but for 0 */
+    bool whole;
+    style style;
+    int width;
+    char *out;                  /* may be NULL: only count */
+    int64_t room, length;
+} format;
+
+/* printing: function emit */
+static void emit(format *f, const char *text)
+{
+    for (; *text; text++, f->length++)
+        if (f->length + 1 < f->room)
+            f->out[f->length] = *text;
+}
+static void break_line(format *f, int lines, int indent)
+{
+    while (lines-- > 0)
+        emit(f, "\n");
+    while (indent-- > 0)
+        emit(f, " ");
+}
+
+/* printing: function number_text */
+static int number_text(const format *f, td_scalar s, char text[TEXT])
+{
+    switch (f->style) {
+    case TRUTH:
+        return snprintf(text, TEXT, "%s", s.as.b ? "True" : "False");
+    case INTEGER:
+        return snprintf(text, TEXT, "%lld", (long long)s.as.i);
+    default:
+        if (isnan(s.as.f))
+            return snprintf(text, TEXT, "nan");
+        if (isinf(s.as.f))
+            return snprintf(text, TEXT, s.as.f < 0 ? "-inf" : "inf");
+        return snprintf(text, TEXT, f->style == WHOLE ? "%.*f." :
+                        f->style == DECIMAL ? "%.*f" : "%.*e",
+                        f->style == WHOLE ? 0
+                        : (int)f->option[TD_PRINT_PRECISION], s.as.f);
+    }
+}
+
+/* printing: function shown */
+static bool shown(const td_tensor *x, int d, int64_t i,
+                  const format *f)
+{
+    const int64_t edge = f->option[TD_PRINT_EDGEITEMS];
+    return td_numel(x) <= f->option[TD_PRINT_THRESHOLD] || i < edge
+        || i >= x->shape[d] - edge;
+}
+
+static int64_t next_shown(const td_tensor *x, int d, int64_t i,
+                          const format *f)
+{
+    return shown(x, d, i + 1, f) ? i + 1
+         : x->shape[d] - f->option[TD_PRINT_EDGEITEMS];
+}
+
+/* printing: function each_shown */
+typedef void visitor(format *f, td_scalar s);
+
+static void each_shown(const td_tensor *x, int d, int64_t at,
+                       visitor *visit, format *f)
+{
+    if (d == x->rank)
+        visit(f, td_element(x, at));
+    else
+        for (int64_t i = 0; i < x->shape[d];
+             i = next_shown(x, d, i, f))
+            each_shown(x, d + 1, at + i * x->strides[d], visit, f);
+}
+static void note_size(format *f, td_scalar s)
+{
+    const double v = fabs(td_scalar_double(s));
+    if (!isfinite(v) || v == 0)
+        return;
+    f->largest = v > f->largest ? v : f->largest;
+    f->smallest = f->smallest == 0 || v < f->smallest ? v : f->smallest;
+    f->whole &= v == floor(v);
+}
+
+/* printing: function choose_style */
+static style choose_style(const td_tensor *x, format *f)
+{
+    if (!td_dtype_is_floating(x->dtype))
+        return x->dtype == TD_BOOL ? TRUTH : INTEGER;
+    f->whole = true;
+    if (td_numel(x) > 0)
+        each_shown(x, 0, 0, note_size, f);
+    const bool far = f->largest > 1e8 || (f->smallest > 0
+        && f->largest / f->smallest > 1000);
+    if (f->whole)
+        return far ? EXPONENT : WHOLE;
+    return far || f->smallest < 1e-4 ? EXPONENT : DECIMAL;
+}
+static void note_width(format *f, td_scalar s)
+{
+    char text[TEXT];
+    const int n = number_text(f, s, text);
+    if (s.kind != TD_SCALAR_FLOAT || (isfinite(s.as.f) && s.as.f != 0))
+        f->width = n > f->width ? n : f->width;
+}
+
+/* printing: function print_row */
+static void print_row(const td_tensor *x, int d, int64_t at, int indent,
+                      format *f)
+{
+    char text[TEXT], padded[TEXT];
+    const int line = (int)f->option[TD_PRINT_LINEWIDTH];
+    const int fit = (line - indent + 1) / (f->width + 2);
+    int column = 0;
+    for (int64_t i = 0; i < x->shape[d];
+         i = next_shown(x, d, i, f)) {
+        if (i > 0) {
+            /* printing: begin the next number on this line or a new one */
+            emit(f, ",");
+            if (++column % (fit > 0 ? fit : 1) == 0)
+                break_line(f, 1, indent);
+            else
+                emit(f, " ");
+        }
+        number_text(f, td_element(x, at + i * x->strides[d]), text);
+        snprintf(padded, sizeof padded, "%*s", f->width, text);
+        emit(f, padded);
+        if (!shown(x, d, i + 1, f) && i + 1 < x->shape[d]) {
+            emit(f, ",  ...");
+            column++;
+        }
+    }
+}
+
+/* printing: function print_part */
+static void print_part(const td_tensor *x, int d, int64_t at,
+                       int indent, format *f)
+{
+    char text[TEXT];
+    if (d == x->rank) {
+        number_text(f, td_element(x, at), text);
+        emit(f, text);
+        return;
+    }
+    emit(f, "[");
+    if (d == x->rank - 1)
+        print_row(x, d, at, indent + 1, f);
+    else
+        for (int64_t i = 0; i < x->shape[d];
+             i = next_shown(x, d, i, f)) {
+            /* printing: separate the parts of the dimension */
+            if (i > 0) {
+                emit(f, ",");
+                if (i > 0 && !shown(x, d, i - 1, f)) {
+                    break_line(f, 1, indent + 1);
+                    emit(f, "...,");
+                }
+                break_line(f, x->rank - 1 - d, indent + 1);
+            }
+            print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
+        }
+    emit(f, "]");
+}
+
+/* printing: function td_repr */
+int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
+{
+    format f = { .out = buffer, .room = buffer ? capacity : 0 };
+    void *locale = td_locale_begin();
+    for (int i = 0; i < TD_PRINT_OPTIONS; i++)
+        f.option[i] = td_print_option((td_print_choice)i);
+    if (x == NULL) {
+        emit(&f, "NULL");
+    } else {
+        f.style = choose_style(x, &f);
+        if (x->rank > 0 && td_numel(x) > 0)
+            each_shown(x, 0, 0, note_width, &f);
+        /* printing: let the user overrule the style */
+        const int64_t forced = f.option[TD_PRINT_SCI_MODE];
+        if (forced >= 0 && td_dtype_is_floating(x->dtype))
+            f.style = forced ? EXPONENT : f.whole ? WHOLE : DECIMAL;
+        emit(&f, "tensor(");
+        if (td_numel(x) > 0)
+            print_part(x, 0, 0, 7, &f);
+        else
+            emit(&f, "[]");
+        /* printing: name shape and type where they surprise */
+        char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 16];
+        if (td_numel(x) == 0 && x->rank != 1) {
+            td_shape_text(x, shape);
+            shape[strlen(shape) - 1] = '\0';
+            snprintf(text, sizeof text, ", size=(%s)", shape + 1);
+            emit(&f, text);
+        }
+        const bool usual = x->dtype == td_default_dtype()
+            || (td_numel(x) > 0
+                && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
+        if (x->storage->device.kind != TD_DEVICE_CPU) {
+            char device[TD_DEVICE_TEXT];
+            snprintf(text, sizeof text, ", device='%s'",
+                     td_device_text(x->storage->device, device));
+            emit(&f, text);
+        }
+        if (!usual) {
+            snprintf(text, sizeof text, ", dtype=%s", td_dtype_name(x->dtype));
+            emit(&f, text);
+        }
+        emit(&f, ")");
+    }
+    if (f.room > 0)
+        f.out[f.length < f.room ? f.length : f.room - 1] = '\0';
+    td_locale_end(locale);
+    return f.length;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "operators": edit that, not this file. */
+/* The table of all operators, and short ways to call one.
+
+   A typed function packs its arguments and goes through the door:
+
+       td_tensor *td_neg(td_tensor *x)
+       {
+           return td_run1(&td_ops[TD_OP_neg], 1,
+                          (td_value[]){ td_v_tensor(x) }, 0, NULL);
+       } */
+#ifndef TREADLE_REGISTRY_H
+#define TREADLE_REGISTRY_H
+#include <treadle/op.h>
+
+/* operators: struct td_op */
+struct td_op {
+    const char *name, *signature;
+    td_kernel *kernel;
+
+};
+
+/* operators: end of a signature that creates */
+#define OPTIONS \
+    "*, dtype? dtype=None, device? device=None) -> tensor"
+
+/* operators: number the rows of the registry */
+enum {
+#define OP(name, signature, kernel) TD_OP_##name,
+#include "core/registry.inc"
+#undef OP
+    TD_OP_COUNT
+};
+
+/* operators: declare the kernels of the registry */
+#define OP(name, signature, kernel) td_kernel kernel;
+#include "core/registry.inc"
+#undef OP
+
+extern const td_op td_ops[TD_OP_COUNT + 1];
+
+td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
+                   int n_attr, const td_value *attr);
+/* operators: makers of values */
+#define MAKER(name, type, tag, member, ...) \
+    static inline td_value td_v_##name(type x) \
+    { \
+        return (td_value){ .kind = tag, .as.member = __VA_ARGS__ }; \
+    }
+MAKER(tensor, td_tensor *, TD_TENSOR, tensor, x)
+MAKER(scalar, td_scalar, TD_SCALAR, scalar, x)
+MAKER(device, td_device, TD_DEVICE, device, x)
+MAKER(int, int64_t, TD_SCALAR, scalar, td_int(x))
+MAKER(float, double, TD_SCALAR, scalar, td_float(x))
+MAKER(bool, bool, TD_SCALAR, scalar, td_boolean(x))
+#undef MAKER
+static inline td_value td_v_tensors(int count, td_tensor *const *at)
+{
+    return (td_value){ .kind = TD_TENSORS,
+                       .as.tensors = { count, at } };
+}
+static inline td_value td_v_ints(const td_dims *dims)
+{
+    return (td_value){ .kind = TD_INTS,
+                       .as.ints = { dims->count, dims->at } };
+}
+static inline td_value td_v_none(void)
+{
+    return (td_value){ .kind = TD_NONE };
+}
+static inline td_value td_v_optional(td_tensor *x)
+{
+    return x != NULL ? td_v_tensor(x) : td_v_none();
+}
+static inline td_value td_v_dtype(td_dtype dtype)
+{
+    return dtype != TD_DTYPE_NONE
+         ? (td_value){ .kind = TD_DTYPE, .as.dtype = dtype }
+         : td_v_none();
+}
+static inline int64_t td_v_get_int(const td_value *v, int64_t otherwise)
+{
+    return v->kind == TD_SCALAR ? td_scalar_int(v->as.scalar)
+                                : otherwise;
+}
+static inline double td_v_double(const td_value *v)
+{
+    return v->kind == TD_SCALAR ? td_scalar_double(v->as.scalar) : 0;
+}
+static inline bool td_v_get_bool(const td_value *v)
+{
+    return v->kind == TD_SCALAR && td_scalar_double(v->as.scalar) != 0;
+}
+static inline td_dtype td_v_get_dtype(const td_value *v,
+                                      td_dtype otherwise)
+{
+    return v->kind == TD_DTYPE ? v->as.dtype : otherwise;
+}
+bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
+bool td_return(td_call *call, td_tensor *result);
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "hooks": edit that, not this file. */
+/* What a rule may ask.
+
+   A rule computes the gradients of an operator's operands from those of
+   its results.  It calls operators, so it can itself be recorded:
+
+       bool exp_rule(td_backward_pass *b)
+       {
+           td_tensor *y = td_saved_output(b, 0);
+           b->grad_in[0] = td_mul(b->grad[0], y);
+           return !td_failed();
+       }
+
+   with the row RULE(exp, exp_rule, SAVES_OUTPUT(0)).  The engine opens
+   a scope around it, sums a gradient down to the operand's shape,
+   converts it to the operand's dtype, and ignores those not needed. */
+#ifndef TREADLE_SRC_RULE_H
+#define TREADLE_SRC_RULE_H
+#include <treadle/autograd.h>
+#include "core/registry.h"
+#include "core/tensor.h"
+
+/* backward: struct td_backward_pass */
+typedef struct td_backward_pass {
+    td_node *node;              /* for the engine's own files */
+    const td_op *op;
+    int n_in, n_out, n_attr;
+    td_tensor *const *grad;     /* [n_out] NULL: nothing arrived */
+    td_tensor **grad_in;        /* [n_in] to fill; owned by the scope */
+    bool create_graph;
+} td_backward_pass;
+
+typedef bool td_rule(td_backward_pass *b);
+/* hooks: prototypes for rules */
+bool td_needs(const td_backward_pass *b, int i);
+td_tensor *td_saved_input(const td_backward_pass *b, int i);
+td_tensor *td_saved_output(const td_backward_pass *b, int k);
+td_value td_operand(const td_backward_pass *b, int i);
+const td_value *td_attribute(const td_backward_pass *b, int i);
+/* What arrived for operand i so far, if a rule may add to it in place;
+   such a rule leaves grad_in[i] NULL. */
+td_tensor *td_sum_so_far(const td_backward_pass *b, int i);
+/* Zeros of a shape with g where the view `op` shows a part of it. */
+td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
+                       int n, const td_value *at);
+td_dims td_input_dims(const td_backward_pass *b, int i);
+td_dtype td_input_dtype(const td_backward_pass *b, int i);
+td_device td_input_device(const td_backward_pass *b, int i);
+td_tensor *td_rule_call2(int op, td_value a, td_value b);
+td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
+                           const td_value *axes);
+/* graph: prototypes of all rules */
+#define RULE(name, function, ...) td_rule function;
+#define NO_RULE(name)
+#define COMPOSITE(name)
+#include "grad/rules.inc"
+#undef RULE
+#undef NO_RULE
+#undef COMPOSITE
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "tensors": edit that, not this file. */
+#include <string.h>
+#include "core/call.h"
+#include "core/device.h"
+
+/* tensors: function find_room */
+static size_t room(const td_storage *s)
+{
+    return (size_t)(s->bytes > 0 ? s->bytes : 1);
+}
+
+static bool find_room(td_storage *s, const char *operation)
+{
+    if (td_self()->symbolic)
+        return true;
+    const td_device_table *table = td_table_of(operation, s->device);
+    return table != NULL
+        && table->allocate(s->device.index, room(s), &s->data);
+}
+
+/* tensors: function storage_new */
+static td_storage *storage_new(const char *operation, int64_t bytes,
+                               td_device device)
+{
+    const bool host = device.kind == TD_DEVICE_CPU
+                   && !td_self()->symbolic;
+    td_storage *s = td_alloc_aligned(sizeof *s
+                                     + (host ? (size_t)bytes : 0));
+    if (s == NULL)
+        return NULL;
+    *s = (td_storage){ .count = 1, .device = device, .bytes = bytes };
+    if (host) {
+        s->data = s + 1;
+        td_count_bytes(bytes);
+    } else if (!find_room(s, operation)) {
+        td_free(s, sizeof *s);
+        s = NULL;
+    }
+    return s;
+}
+
+/* tensors: function td_storage_release */
+td_storage *td_storage_retain(td_storage *s)
+{
+    atomic_fetch_add(&s->count, 1);
+    return s;
+}
+void td_storage_release(td_storage *s)
+{
+    if (s == NULL || (atomic_load(&s->count) > 1
+                      && atomic_fetch_sub(&s->count, 1) > 1))
+        return;
+    int64_t behind = 0;
+    if (s->release != NULL)
+        td_free_context(s->release, s->context);
+    else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU)
+        td_count_bytes(-(behind = s->bytes));
+    else if (s->data != NULL)
+        td_table_of("release", s->device)->release(s->device.index,
+                                                   s->data, room(s));
+    td_free(s, sizeof *s + (size_t)behind);
+}
+
+/* tensors: class of tensors */
+static void tensor_destroy(void *object)
+{
+    td_tensor *x = object;
+    /* python: ask who knows a dying tensor */
+    td_free_context(x->drop_companion, x->companion);
+    /* graph: release the fields of td_tensor */
+    td_forget_graph(x);
+    /* in-place: release the fields of td_tensor */
+    td_release(x->base);
+    td_storage_release(x->storage);
+}
+
+static const td_class tensor_class = {
+    "tensor", tensor_destroy, TD_COUNT_TENSORS
+};
+
+
+/* tensors: function td_tensor_new */
+static bool is_dtype(const char *operation, td_dtype dtype)
+{
+    return td_dtype_size(dtype) > 0
+        || td_fail(TD_ERROR_TYPE, operation, "%d is not a dtype",
+                   (int)dtype);
+}
+
+td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
+                         td_device device)
+{
+    int64_t numel, bytes;
+    if (!is_dtype("tensor", dtype)
+        || !td_dims_numel("tensor", &shape, &numel))
+        return NULL;
+    if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
+        td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are "
+                "more than memory can hold", (long long)numel,
+                td_dtype_name(dtype));
+        return NULL;
+    }
+    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    /* tensors: describe the fresh tensor */
+    x->dtype = dtype;
+    x->rank = shape.count;
+    memcpy(x->shape, shape.at, sizeof x->shape);
+    td_dims_strides(&shape, x->strides);
+    x->storage = storage_new("tensor", bytes, device);
+    if (x->storage == NULL) {
+        td_discard(x);
+        return NULL;
+    }
+    return x;
+}
+
+/* tensors: function td_tensor_alias */
+td_tensor *td_tensor_alias(const td_tensor *x)
+{
+    td_tensor *y = td_object_new(&tensor_class, sizeof *y);
+    if (y == NULL)
+        return NULL;
+    y->storage = td_storage_retain(x->storage);
+    y->dtype = x->dtype;
+    y->rank = x->rank;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
+    return y;
+}
+
+/* tensors: function memory_fits */
+static void release_nothing(void *context)
+{
+    (void)context;
+}
+static bool memory_fits(const void *data, const td_dims *shape,
+                        const td_dims *strides,
+                        td_tensor_options options)
+{
+    int64_t numel;
+    if (!td_dims_numel("from_memory", shape, &numel)
+        || (options.dtype && !is_dtype("from_memory", options.dtype)))
+        return false;
+    if (shape->count != strides->count)
+        return td_fail(TD_ERROR_VALUE, "from_memory", "%d sizes but %d "
+                       "strides", shape->count, strides->count);
+    if (data == NULL && numel > 0)
+        return td_fail(TD_ERROR_VALUE, "from_memory", "data is NULL");
+    return options.device.kind == TD_DEVICE_CPU
+        || td_fail(TD_ERROR_UNSUPPORTED, "from_memory", "only memory "
+                   "of the CPU can be shared; move it with to()");
+}
+
+/* tensors: function td_from_memory */
+td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
+                          td_tensor_options options,
+                          void (*release)(void *), void *context)
+{
+    if (td_failed() || !memory_fits(data, &shape, &strides, options))
+        return NULL;
+    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    x->storage = td_alloc(sizeof *x->storage);
+    if (x->storage == NULL) {
+        td_discard(x);
+        return NULL;
+    }
+    /* tensors: describe the memory of another */
+    atomic_init(&x->storage->count, 1);
+    x->storage->data = data != NULL ? data : x->storage;
+    x->storage->release = release_nothing;      /* until all is well */
+    x->storage->context = context;
+    x->dtype = options.dtype ? options.dtype : td_default_dtype();
+    x->rank = shape.count;
+    memcpy(x->shape, shape.at, sizeof x->shape);
+    memcpy(x->strides, strides.at, sizeof x->strides);
+    int64_t reach = 1;
+    for (int d = 0; d < x->rank; d++)
+        reach += (x->shape[d] - 1) * x->strides[d];
+    x->storage->bytes = td_numel(x) > 0
+        ? reach * (int64_t)td_dtype_size(x->dtype) : 0;
+    if (td_with_options(x, options) == NULL)
+        return NULL;
+    if (release != NULL)
+        x->storage->release = release;
+    return x;
+}
+
+/* tensors: function td_holds_truths */
+bool td_holds_truths(const void *data, int rank, const int64_t *shape,
+                     const int64_t *strides)
+{
+    const unsigned char *at = data;
+    bool holds = rank > 0 || *at <= 1;
+    for (int64_t i = 0; rank > 0 && holds && i < shape[0]; i++)
+        holds = td_holds_truths(at + i * strides[0], rank - 1,
+                                shape + 1, strides + 1);
+    return holds;
+}
+
+/* tensors: function td_is_contiguous */
+bool td_is_contiguous(const td_tensor *x)
+{
+    int64_t step = 1;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (x->shape[d] == 0)
+            return true;
+        if (x->shape[d] != 1 && x->strides[d] != step)
+            step = -1;
+        else if (step > 0)
+            step *= x->shape[d];
+    }
+    return step > 0;
+}
+
+/* tensors: functions that ask about tensors */
+int td_rank(const td_tensor *x) { return x ? x->rank : 0; }
+td_dtype td_dtype_of(const td_tensor *x) { return x ? x->dtype : 0; }
+int64_t td_offset(const td_tensor *x) { return x ? x->offset : 0; }
+const int64_t *td_shape(const td_tensor *x) { return x ? x->shape : 0; }
+const int64_t *td_strides(const td_tensor *x)
+{
+    return x ? x->strides : 0;
+}
+void *td_data(const td_tensor *x) { return x ? td_at(x) : NULL; }
+
+td_device td_device_of(const td_tensor *x)
+{
+    return x ? x->storage->device : (td_device){ TD_DEVICE_CPU, 0 };
+}
+td_dims td_shape_of(const td_tensor *x)
+{
+    td_dims shape = { td_rank(x), { 0 } };
+    for (int d = 0; d < shape.count; d++)
+        shape.at[d] = x->shape[d];
+    return shape;
+}
+int64_t td_numel(const td_tensor *x)
+{
+    int64_t n = x ? 1 : 0;
+    for (int d = 0; x && d < x->rank; d++)
+        n *= x->shape[d];
+    return n;
+}
+int64_t td_size(const td_tensor *x, int dim)
+{
+    int d;
+    if (x == NULL || !td_wrap_dim("size", dim, x->rank, &d))
+        return -1;
+    return x->rank > 0 ? x->shape[d] : 1;
+}
+const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT])
+{
+    const td_dims shape = td_shape_of(x);
+    return td_dims_text(&shape, text);
+}
+
+void td_bump_version(td_tensor *x)
+{
+    /* in-place: leave versions as they are */
+    if (x->quiet)
+        return;
+    atomic_fetch_add(&x->storage->version, 1);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "printing": edit that, not this file. */
+/* Inside a tensor, and what kernels use to make and fill one.
+
+       td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
+       if (y == NULL)
+           return false;
+       float *out = td_at(y); */
+#ifndef TREADLE_SRC_TENSOR_H
+#define TREADLE_SRC_TENSOR_H
+#include <stdatomic.h>
+#include <string.h>
+#include <treadle/tensor.h>
+#include "core/memory.h"
+#include "core/object.h"
+
+/* tensors: struct td_storage */
+typedef struct td_storage {
+    _Alignas(TD_ALIGNMENT)
+    atomic_int count;               /* handles that share it */
+    atomic_uint version;            /* raised by a change in place */
+    td_device device;
+    void *data;
+    int64_t bytes;
+    void (*release)(void *context); /* of memory that is not ours */
+    void *context;
+} td_storage;
+
+/* tensors: struct td_tensor */
+struct td_tensor {
+    td_object object;
+    td_storage *storage;
+    td_dtype dtype;
+    int rank;
+    int64_t shape[TD_MAX_RANK];
+    int64_t strides[TD_MAX_RANK];   /* in elements */
+    int64_t offset;                 /* in elements */
+    /* graph: td_tensor fields */
+    _Atomic(struct td_node *) node; /* what made it; NULL: a leaf */
+    int slot;                       /* which of the node's results it is */
+    atomic_bool requires_grad;
+    atomic_bool watched;            /* its node keeps a gradient for it */
+    _Atomic(struct td_tensor *) grad;   /* so far; NULL: absent */
+    _Atomic(struct td_hook_entry *) hooks;  /* of a leaf; or: in the node */
+    struct td_sink *sink;           /* a leaf's, while a pass starts */
+    /* in-place: td_tensor fields */
+    struct td_tensor *base;         /* strong: what it is a view of */
+    atomic_uint rebased;            /* of a base: histories so far */
+    atomic_uint seen;               /* of a view: base->rebased then */
+    atomic_int leaf_views;          /* of a base: leaves that look at it */
+    atomic_bool leaf_view;          /* of such a leaf: it is counted */
+    bool untracked;                 /* made from a graph, unrecorded */
+    atomic_bool quiet;              /* its changes are not counted */
+    /* python: td_tensor fields */
+    void *companion;                 /* the wrapper of another language */
+    void (*drop_companion)(void *);  /* not null: this handle owns it */
+};
+
+#define TD_SHAPE_TEXT 192
+
+static inline void *td_at(const td_tensor *x)
+{
+    char *data = x->storage->data;
+    return data == NULL ? NULL      /* of a trace: no value */
+         : data + x->offset * (int64_t)td_dtype_size(x->dtype);
+}
+/* views: function td_look */
+static inline td_tensor td_look(const td_tensor *x)
+{
+    td_tensor y = { .storage = x->storage, .dtype = x->dtype,
+                    .rank = x->rank, .offset = x->offset };
+    memcpy(y.shape, x->shape, sizeof y.shape);
+    memcpy(y.strides, x->strides, sizeof y.strides);
+    return y;
+}
+
+/* printing: prototypes inside of tensors */
+/* Between the two, numbers of this thread have a decimal point. */
+void *td_locale_begin(void);
+void td_locale_end(void *before);
+td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
+                         td_device device);
+td_tensor *td_tensor_alias(const td_tensor *x);
+td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
+void td_bump_version(td_tensor *x);
+void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
+/* 0 for no type at all, then 1 bool, 2 integers, 3 floats. */
+int td_dtype_category(td_dtype dtype);
+bool td_dims_equal(const td_dims *a, const td_dims *b);
+td_storage *td_storage_retain(td_storage *s);
+void td_storage_release(td_storage *s);     /* NULL is fine */
+bool td_wrap_dim(const char *operation, int64_t dim, int rank,
+                 int *out);
+const char *td_dims_text(const td_dims *shape,
+                         char text[TD_SHAPE_TEXT]);
+const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT]);
+td_scalar td_element(const td_tensor *x, int64_t at);
+
+/* n elements from `src` to `dst`, strides in elements.  The memory must
+   not overlap unless the types are equal and both strides 1. */
+void td_convert(td_dtype to, void *dst, int64_t dst_stride,
+                td_dtype from, const void *src, int64_t src_stride,
+                int64_t n);
+
+/* Elements of `in`, broadcast to the shape of `out` and converted.
+   Shapes must broadcast, memory must not overlap. */
+bool td_copy_elements(td_tensor *out, const td_tensor *in);
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype);
+bool td_fill_all(td_tensor *x, td_scalar value);
+bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
+
+/* Whether no two elements of `x` have one place; fails if two have. */
+bool td_writes_alone(const char *op, const td_tensor *x);
+#endif

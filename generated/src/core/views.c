@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "views": edit that, not this file. */
+#include <string.h>
+#include "core/memory.h"
+#include "core/registry.h"
+#include "core/tensor.h"
+
+/* views: kernels of views */
+static bool give_view(td_call *call, const td_tensor *look)
+{
+    return td_return(call, td_tensor_alias(look));
+}
+static bool dim_of(const td_call *call, int k, int64_t otherwise,
+                   int rank, int *dim)
+{
+    return td_wrap_dim(call->op->name,
+                       td_v_get_int(&call->attr[k], otherwise), rank,
+                       dim);
+}
+static td_tensor exchanged(const td_tensor *x, int a, int b)
+{
+    td_tensor y = td_look(x);
+    y.shape[a] = x->shape[b], y.shape[b] = x->shape[a];
+    y.strides[a] = x->strides[b], y.strides[b] = x->strides[a];
+    return y;
+}
+bool transpose_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    int a, b;
+    if (!dim_of(call, 0, 0, x->rank, &a)
+        || !dim_of(call, 1, 1, x->rank, &b))
+        return false;
+    const td_tensor y = exchanged(x, a, b);
+    return give_view(call, &y);
+}
+bool t_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    if (x->rank > 2)
+        return td_fail(TD_ERROR_RUNTIME, "t", "expected a tensor with "
+                       "at most 2 dimensions, got %d", x->rank);
+    const td_tensor y = exchanged(x, 0, x->rank == 2);
+    return give_view(call, &y);
+}
+bool permute_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor y = td_look(x);
+    td_dims dims;
+    unsigned seen = 0;
+    if (!td_v_dims(call, &call->attr[0], &dims))
+        return false;
+    if (dims.count != x->rank)
+        return td_fail(TD_ERROR_RUNTIME, "permute", "%d dimensions "
+                       "were given for a tensor of rank %d", dims.count,
+                       x->rank);
+    for (int d = 0; d < x->rank; d++) {
+        /* views: take dimension d of the permutation */
+        int from;
+        if (!td_wrap_dim("permute", dims.at[d], x->rank, &from)
+            || seen >> from & 1)
+            return td_fail(TD_ERROR_RUNTIME, "permute", "dimension %lld is "
+                           "given twice", (long long)dims.at[d]);
+        seen |= 1u << from;
+        y.shape[d] = x->shape[from];
+        y.strides[d] = x->strides[from];
+    }
+    return give_view(call, &y);
+}
+static bool fold_strides(const td_tensor *x, const td_dims *shape,
+                         int64_t *strides)
+{
+    int d = shape->count - 1;
+    int64_t run = 1, step = x->rank ? x->strides[x->rank - 1] : 1;
+    for (int old = x->rank - 1; old >= 0; old--) {
+        run *= x->shape[old];
+        const bool seam = old == 0 || (x->shape[old - 1] != 1
+            && x->strides[old - 1] != run * step);
+        if (!seam)
+            continue;
+        /* views: cut the run into new dimensions */
+        int64_t left = run;
+        int64_t at = step;
+        while (d >= 0 && (left > 1 || shape->at[d] == 1)) {
+            if (left % shape->at[d] != 0)
+                return false;
+            left /= shape->at[d];
+            strides[d] = at;
+            at *= shape->at[d--];
+        }
+        if (left != 1)
+            return false;
+        if (old > 0)
+            step = x->strides[old - 1];
+        run = 1;
+    }
+    while (d >= 0)
+        strides[d--] = step;
+    return true;
+}
+static bool fold(td_tensor *y, const td_dims *shape)
+{
+    int64_t strides[TD_MAX_RANK] = { 0 };
+    if (td_numel(y) == 0)
+        td_dims_strides(shape, strides);
+    else if (!fold_strides(y, shape, strides))
+        return false;
+    y->rank = shape->count;
+    memcpy(y->shape, shape->at, sizeof y->shape);
+    memcpy(y->strides, strides, sizeof y->strides);
+    return true;
+}
+static bool refuse_to_fold(td_call *call, const td_tensor *x,
+                           const td_dims *shape)
+{
+    char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is "
+                   "invalid for input of shape %s (%lld elements)",
+                   td_dims_text(shape, to), td_shape_text(x, from),
+                   (long long)td_numel(x));
+}
+static bool infer_size(td_call *call, const td_tensor *x,
+                       td_dims *shape)
+{
+    int64_t known = 1, numel = td_numel(x);
+    int unknown = -1, inferred = 0;
+    for (int d = 0; d < shape->count; d++) {
+        if (shape->at[d] == -1)
+            unknown = d, inferred++;
+        else if (shape->at[d] < 0 ||
+                 !td_mul_size(known, shape->at[d], &known))
+            return refuse_to_fold(call, x, shape);
+    }
+    /* views: divide for the size left open */
+    if (inferred > 1)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                       "only one dimension can be inferred");
+    if (inferred && (known == 0 || numel % known != 0))
+        return refuse_to_fold(call, x, shape);
+    if (inferred)
+        shape->at[unknown] = numel / known;
+    return inferred || known == numel
+        || refuse_to_fold(call, x, shape);
+}
+bool view_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
+    td_tensor y = td_look(x);
+    td_dims shape;
+    if (!td_v_dims(call, &call->attr[0], &shape)
+        || !infer_size(call, x, &shape))
+        return false;
+    if (fold(&y, &shape))
+        return give_view(call, &y);
+    return td_fail(TD_ERROR_RUNTIME, "view", "size %s is not "
+                   "compatible with the strides of the input of shape "
+                   "%s; use reshape, which copies",
+                   td_dims_text(&shape, to), td_shape_text(x, from));
+}
+static bool fold_or_copy(td_call *call, const td_tensor *x,
+                         const td_dims *shape)
+{
+    td_tensor y = td_look(x);
+    if (fold(&y, shape))
+        return give_view(call, &y);
+    const td_dims old = td_shape_of(x);
+    td_tensor *copy = td_tensor_new(*shape, x->dtype, td_device_of(x));
+    if (!td_return(call, copy))
+        return false;
+    td_tensor straight = td_look(copy);
+    return fold(&straight, &old) && td_copy_elements(&straight, x);
+}
+bool reshape_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_dims shape;
+    return td_v_dims(call, &call->attr[0], &shape)
+        && infer_size(call, x, &shape)
+        && fold_or_copy(call, x, &shape);
+}
+bool flatten_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    int first, last;
+    if (!dim_of(call, 0, 0, x->rank, &first)
+        || !dim_of(call, 1, -1, x->rank, &last))
+        return false;
+    if (first > last)
+        return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d "
+                       "comes after end_dim %d", first, last);
+    /* views: multiply the sizes to be flattened */
+    td_dims shape = { x->rank == 0, { 1 } };
+    for (int d = 0; d < x->rank; d++)
+        if (d > first && d <= last)
+            shape.at[shape.count - 1] *= x->shape[d];
+        else
+            shape.at[shape.count++] = x->shape[d];
+    return fold_or_copy(call, x, &shape);
+}
+bool unsqueeze_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor y = td_look(x);
+    int at;
+    if (x->rank == TD_MAX_RANK)
+        return td_fail(TD_ERROR_RUNTIME, "unsqueeze", "a tensor has at "
+                       "most %d dimensions", TD_MAX_RANK);
+    if (!dim_of(call, 0, 0, x->rank + 1, &at))
+        return false;
+    td_dims shape = { x->rank + 1, { 0 } };
+    for (int d = 0; d < shape.count; d++)
+        shape.at[d] = d == at ? 1 : x->shape[d - (d > at)];
+    return fold(&y, &shape) && give_view(call, &y);
+}
+void td_drop_dim(td_tensor *y, int dim)
+{
+    y->rank--;
+    for (int d = dim; d < y->rank; d++) {
+        y->shape[d] = y->shape[d + 1];
+        y->strides[d] = y->strides[d + 1];
+    }
+}
+bool squeeze_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const bool all = call->attr[0].kind != TD_INTS;
+    td_tensor y = td_look(x);
+    td_dims dims;
+    unsigned named = 0;
+    if (!td_v_dims(call, &call->attr[0], &dims))
+        return false;
+    for (int i = 0, d; i < dims.count; i++) {
+        if (!td_wrap_dim("squeeze", dims.at[i], x->rank, &d))
+            return false;
+        named |= 1u << d;
+    }
+    for (int d = x->rank - 1; d >= 0; d--)
+        if (x->shape[d] == 1 && (all || named >> d & 1))
+            td_drop_dim(&y, d);
+    return give_view(call, &y);
+}
+bool expand_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    td_tensor y = td_look(x);
+    td_dims size;
+    if (!td_v_dims(call, &call->attr[0], &size))
+        return false;
+    const int more = size.count - x->rank;
+    if (more < 0)
+        return td_fail(TD_ERROR_RUNTIME, "expand", "%d sizes are too "
+                       "few for a tensor of rank %d", size.count,
+                       x->rank);
+    y.rank = size.count;
+    for (int d = 0; d < size.count; d++) {
+        /* views: expand dimension d or refuse */
+        const int64_t have = d < more ? 1 : x->shape[d - more];
+        const int64_t want = size.at[d] == -1 && d >= more ? have : size.at[d];
+        if (want < 0 || (have != want && have != 1))
+            return td_fail(TD_ERROR_RUNTIME, "expand", "size %lld of dimension "
+                           "%d cannot be expanded to %lld", (long long)have, d,
+                           (long long)want);
+        y.shape[d] = want;
+        y.strides[d] = d < more || have != want ? 0 : x->strides[d - more];
+    }
+    return give_view(call, &y);
+}
+static int64_t clip(int64_t at, int64_t size)
+{
+    at += at < 0 ? size : 0;
+    return at < 0 ? 0 : at > size ? size : at;
+}
+bool slice_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const int64_t step = td_v_get_int(&call->attr[3], 1);
+    int d;
+    if (x->rank == 0)
+        return td_fail(TD_ERROR_INDEX, "slice", "a tensor of rank 0 "
+                       "cannot be sliced");
+    if (!dim_of(call, 0, 0, x->rank, &d))
+        return false;
+    if (step <= 0)
+        return td_fail(TD_ERROR_VALUE, "slice", "step must be greater "
+                       "than zero, got %lld", (long long)step);
+    const int64_t size = x->shape[d];
+    const int64_t from = clip(td_v_get_int(&call->attr[1], 0), size);
+    const int64_t to = clip(td_v_get_int(&call->attr[2], size), size);
+    /* views: take the elements of the slice */
+    td_tensor y = td_look(x);
+    y.shape[d] = to > from ? (to - from - 1) / step + 1 : 0;
+    y.offset += y.shape[d] > 0 ? from * x->strides[d] : 0;
+    y.strides[d] *= y.shape[d] > 1 ? step : 1;
+    return give_view(call, &y);
+}
+bool select_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const int64_t index = td_v_get_int(&call->attr[1], 0);
+    td_tensor y = td_look(x);
+    int d;
+    if (x->rank == 0)
+        return td_fail(TD_ERROR_INDEX, "select", "a tensor of rank 0 "
+                       "cannot be indexed; use item()");
+    if (!dim_of(call, 0, 0, x->rank, &d))
+        return false;
+    const int64_t size = x->shape[d];
+    if (index < -size || index >= size)
+        return td_fail(TD_ERROR_INDEX, "select", "index %lld is out of "
+                       "bounds for dimension %d with size %lld",
+                       (long long)index, d, (long long)size);
+    y.offset += (index < 0 ? index + size : index) * x->strides[d];
+    td_drop_dim(&y, d);
+    return give_view(call, &y);
+}
+
+/* views: typed functions of views */
+#define LOOK(op, x, ...) \
+    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
+            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
+            (td_value[]){ __VA_ARGS__ })
+td_tensor *td_t(td_tensor *x)
+{
+    return td_run1(&td_ops[TD_OP_t], 1,
+                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+}
+
+td_tensor *td_transpose(td_tensor *x, int dim0, int dim1)
+{
+    return LOOK(transpose, x, td_v_int(dim0), td_v_int(dim1));
+}
+
+td_tensor *td_permute(td_tensor *x, td_dims dims)
+{
+    return LOOK(permute, x, td_v_ints(&dims));
+}
+td_tensor *td_view(td_tensor *x, td_dims size)
+{
+    return LOOK(view, x, td_v_ints(&size));
+}
+
+td_tensor *td_reshape(td_tensor *x, td_dims shape)
+{
+    return LOOK(reshape, x, td_v_ints(&shape));
+}
+
+td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim)
+{
+    return LOOK(flatten, x, td_v_int(start_dim), td_v_int(end_dim));
+}
+
+td_tensor *td_unsqueeze(td_tensor *x, int dim)
+{
+    return LOOK(unsqueeze, x, td_v_int(dim));
+}
+
+td_tensor *td_squeeze(td_tensor *x, td_dims dims)
+{
+    return LOOK(squeeze, x,
+                dims.count ? td_v_ints(&dims) : td_v_none());
+}
+td_tensor *td_expand(td_tensor *x, td_dims size)
+{
+    return LOOK(expand, x, td_v_ints(&size));
+}
+
+td_tensor *td_select(td_tensor *x, int dim, int64_t index)
+{
+    return LOOK(select, x, td_v_int(dim), td_v_int(index));
+}
+
+td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
+                    td_opt_i64 end, int64_t step)
+{
+    return LOOK(slice, x, td_v_int(dim),
+        start.given ? td_v_int(start.value) : td_v_none(),
+        end.given ? td_v_int(end.value) : td_v_none(), td_v_int(step));
+}

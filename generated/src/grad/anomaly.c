@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "inspection": edit that, not this file. */
+/* The operator that made the first NaN, and where it was called. */
+#include "grad/autograd.h"
+#include "core/runtime.h"
+#include <treadle/elementwise.h>
+#include <treadle/functional.h>
+#include <treadle/reductions.h>
+#include <string.h>
+
+/* inspection: function td_note_node */
+typedef struct td_note {
+    td_object object;
+    char text[];
+} td_note;
+
+static void note_destroy(void *note) { (void)note; }
+
+static const td_class note_class = { "note", note_destroy,
+                                     TD_COUNT_OTHERS };
+
+void td_note_node(td_node *node)
+{
+    td_place *where = atomic_load(&td_process()->where);
+    char text[4096] = "";
+    if (where == NULL)
+        return;
+    where(text, sizeof text);
+    const size_t bytes = strlen(text) + 1;
+    td_note *note = td_object_new_unscoped(&note_class,
+                                           sizeof *note + bytes);
+    if (note == NULL)
+        return;
+    memcpy(note->text, text, bytes);
+    td_hang(&node->hooks, TD_SLOT_NOTE, NULL, note, td_release);
+}
+/* inspection: functions of anomaly mode */
+void td_forget_stop(void)
+{
+    td_release(td_self()->stopped);
+    td_self()->stopped = NULL;
+}
+
+void td_set_anomaly(td_anomaly mode, td_place *where)
+{
+    td_forget_stop();
+    atomic_store(&td_process()->where, where);
+    atomic_store(&td_process()->anomaly, mode);
+}
+
+td_anomaly td_anomaly_mode(void)
+{
+    return (td_anomaly)atomic_load(&td_process()->anomaly);
+}
+
+const char *td_anomaly_where(void)
+{
+    const td_note *note = td_self()->stopped;
+    return note ? note->text : NULL;
+}
+/* inspection: function td_inspect */
+static bool has_nan(td_tensor *x)
+{
+    const td_reduce_options all = TD_DEFAULTS;
+    td_no_grad_begin();
+    td_scope_begin();
+    td_tensor *any = td_any(td_isnan(x), all);
+    const bool found = any != NULL && td_item_double(any) != 0;
+    td_scope_end();
+    td_no_grad_end();
+    return found;
+}
+bool td_inspect(td_node *node, bool ok)
+{
+    td_thread *self = td_self();
+    const bool nan = td_anomaly_mode() == TD_ANOMALY_NAN;
+    for (int i = 0; nan && ok && i < node->n_in; i++)
+        if (node->grad_in[i] != NULL && has_nan(node->grad_in[i]))
+            ok = td_fail(TD_ERROR_RUNTIME, "backward", "Function '%s' "
+                         "returned nan values in its %dth output.",
+                         td_node_text(node), i);
+    td_release(self->stopped);
+    self->stopped = ok || !td_thread_enlist() ? NULL
+        : td_note_of(&node->hooks);
+    return ok && !td_failed();
+}

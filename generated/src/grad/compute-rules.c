@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "parts": edit that, not this file. */
+/* Rules of choices, reductions and products of matrices. */
+#include "grad/autograd.h"
+#include <math.h>
+#include <treadle/elementwise.h>
+#include <treadle/matmul.h>
+#include <treadle/reductions.h>
+
+static int int_of(const td_value *v)
+{
+    return (int)td_v_get_int(v, 0);
+}
+
+/* rules: rules for choices */
+static td_value zero(void)
+{
+    return td_v_float(0);
+}
+
+static td_tensor *choose(td_tensor *condition, td_value a, td_value b)
+{
+    const td_value in[3] = { td_v_tensor(condition), a, b };
+    return td_failed() ? NULL
+                       : td_run1(&td_ops[TD_OP_where], 3, in, 0, NULL);
+}
+
+bool where_rule(td_backward_pass *b)
+{
+    td_tensor *condition = td_saved_input(b, 0);
+    const td_value g = td_v_tensor(b->grad[0]);
+    if (td_needs(b, 1))
+        b->grad_in[1] = choose(condition, g, zero());
+    if (td_needs(b, 2))
+        b->grad_in[2] = choose(condition, zero(), g);
+    return !td_failed();
+}
+
+bool clamp_rule(td_backward_pass *b)
+{
+    td_tensor *x = td_saved_input(b, 0);
+    td_tensor *g = b->grad[0];
+    const int side[2] = { TD_OP_ge, TD_OP_le };
+    for (int i = 0; i < 2; i++)
+        if (td_attribute(b, i)->kind == TD_SCALAR)
+            g = choose(td_rule_call2(side[i], td_v_tensor(x),
+                                     *td_attribute(b, i)),
+                       td_v_tensor(g), zero());
+    b->grad_in[0] = g;
+    return !td_failed();
+}
+/* parts: rules for reductions */
+static td_value axes_of(const td_backward_pass *b)
+{
+    return b->node->n_attr > 0 ? *td_attribute(b, 0) : td_v_none();
+}
+
+static td_tensor *spread(const td_backward_pass *b, td_tensor *x)
+{
+    const td_value axes = axes_of(b);
+    return td_restore_axes(b, x, &axes);
+}
+
+bool mean_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    const td_dims shape = td_input_dims(b, 0);
+    double n = 1;
+    for (int d = 0; d < shape.count; d++)
+        n *= (double)shape.at[d];
+    if (td_numel(g) > 0 && n > 0)
+        g = td_mul_scalar(g, td_float((double)td_numel(g) / n));
+    b->grad_in[0] = td_expand(spread(b, g), shape);
+    return !td_failed();
+}
+
+bool sum_to_size_rule(td_backward_pass *b)
+{
+    b->grad_in[0] = td_expand(b->grad[0], td_input_dims(b, 0));
+    return !td_failed();
+}
+
+bool extreme_rule(td_backward_pass *b)
+{
+    td_tensor *x = td_saved_input(b, 0);
+    td_tensor *y = spread(b, td_saved_output(b, 0));
+    td_tensor *g = spread(b, b->grad[0]);
+    td_tensor *mask = td_to(td_eq(x, y), td_input_dtype(b, 0));
+    if (td_failed())
+        return false;
+    td_tensor *ties = td_sum_to_size(mask, td_shape_of(y));
+    b->grad_in[0] = td_mul(mask, td_div(g, ties));
+    return !td_failed();
+}
+
+bool logsumexp_rule(td_backward_pass *b)
+{
+    td_tensor *x = td_saved_input(b, 0);
+    td_tensor *y = spread(b, td_saved_output(b, 0));
+    td_tensor *g = spread(b, b->grad[0]);
+    y = choose(td_eq_scalar(y, td_float(-INFINITY)), zero(),
+               td_v_tensor(y));
+    b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
+    return !td_failed();
+}
+
+static td_tensor *sum_along(const td_backward_pass *b, td_tensor *x)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    td_reduce_options options = { .keepdim = true };
+    if (shape.count > 0)
+        options.dims = TD_DIMS(int_of(td_attribute(b, 0)));
+    return td_sum(x, options);
+}
+
+bool softmax_rule(td_backward_pass *b)
+{
+    td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
+    td_tensor *mean = sum_along(b, td_mul(g, y));
+    b->grad_in[0] = td_mul(y, td_sub(g, mean));
+    return !td_failed();
+}
+
+bool log_softmax_rule(td_backward_pass *b)
+{
+    td_tensor *y = td_exp(td_saved_output(b, 0)), *g = b->grad[0];
+    b->grad_in[0] = td_sub(g, td_mul(y, sum_along(b, g)));
+    return !td_failed();
+}
+/* parts: rules for products of matrices */
+static td_tensor *swap(td_tensor *x)
+{
+    return td_transpose(x, -2, -1);
+}
+
+static td_tensor *as_row(td_tensor *x)
+{
+    return x && x->rank == 1 ? td_unsqueeze(x, 0) : x;
+}
+
+static td_tensor *as_column(td_tensor *x)
+{
+    return x && x->rank == 1 ? td_unsqueeze(x, 1) : x;
+}
+
+bool matmul_rule(td_backward_pass *b)
+{
+    const int rank_a = td_input_dims(b, 0).count;
+    const int rank_b = td_input_dims(b, 1).count;
+    td_tensor *g = b->grad[0];
+    if (rank_b == 1)
+        g = td_unsqueeze(g, -1);
+    if (rank_a == 1)
+        g = td_unsqueeze(g, -2);
+    if (td_needs(b, 0))
+        b->grad_in[0] = td_matmul(g, swap(as_column(
+            td_saved_input(b, 1))));
+    if (td_needs(b, 1))
+        b->grad_in[1] = td_matmul(swap(as_row(
+            td_saved_input(b, 0))), g);
+    if (td_needs(b, 1) && rank_b == 1)
+        b->grad_in[1] = td_squeeze(b->grad_in[1], TD_DIMS(-1));
+    return !td_failed();
+}
+
+static td_tensor *as_rows(td_tensor *x)
+{
+    if (x == NULL || x->rank == 2)
+        return x;
+    td_dims rows = { 2, { 1, 1 } };
+    for (int d = 0; d < x->rank; d++)
+        rows.at[d == x->rank - 1] *= x->shape[d];
+    return td_reshape(x, rows);
+}
+
+bool linear_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    /* linear: exercise linear */
+    if (td_needs(b, 0))
+        b->grad_in[0] = td_matmul(g, td_saved_input(b, 1));
+    if (td_needs(b, 1))
+        b->grad_in[1] = td_matmul(swap(as_rows(g)),
+                                  as_rows(td_saved_input(b, 0)));
+    if (b->n_in > 2 && td_needs(b, 2))
+        b->grad_in[2] = g;
+    return !td_failed();
+}
+
+static td_tensor *times(td_tensor *x, const td_value *factor)
+{
+    const double value = td_v_double(factor);
+    return value == 1 ? x : td_mul_scalar(x, td_float(value));
+}
+
+bool addmm_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    if (td_needs(b, 0))
+        b->grad_in[0] = times(g, td_attribute(b, 0));
+    if (td_needs(b, 1))
+        b->grad_in[1] = times(td_matmul(g, swap(td_saved_input(b, 2))),
+                              td_attribute(b, 1));
+    if (td_needs(b, 2))
+        b->grad_in[2] = times(td_matmul(swap(td_saved_input(b, 1)), g),
+                              td_attribute(b, 1));
+    return !td_failed();
+}

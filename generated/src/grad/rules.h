@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "rules": edit that, not this file. */
+/* The rules of elementwise rows. */
+#ifndef TREADLE_SRC_RULES_H
+#define TREADLE_SRC_RULES_H
+#include "grad/autograd.h"
+
+enum {
+    SAVES_NOTHING = 0,
+    SAVES_X = SAVES_INPUT(0),
+    SAVES_A = SAVES_INPUT(0),
+    SAVES_B = SAVES_INPUT(1),
+    SAVES_BOTH = SAVES_A | SAVES_B,
+    SAVES_RESULT = SAVES_OUTPUT(0)
+};
+
+td_rule td_unary_rule, td_binary_rule;
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "vocabulary": edit that, not this file. */
+/* Changes of shape in place. */
+#include <string.h>
+#include "grad/autograd.h"
+#include "core/error.h"
+
+/* vocabulary: functions that change a shape */
+static void become(td_tensor *x, const td_tensor *y)
+{
+    x->rank = y->rank;
+    memcpy(x->shape, y->shape, sizeof x->shape);
+    memcpy(x->strides, y->strides, sizeof x->strides);
+    if (y->node != NULL)
+        td_node_attach(x, y->node, y->slot);
+    td_bump_version(x);
+}
+
+static bool change_shape(td_call *call, const td_op *op)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_call plain = { .op = op, .n_in = call->n_in, .in = call->in,
+                      .n_attr = call->n_attr, .attr = call->attr };
+    if (td_wants_record(call) && !td_may_change(call))
+        return false;
+    if (x->node != NULL && !td_grad_enabled())
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the tensor "
+            "has a history, and gradients are not recorded here");
+    if (!td_run(&plain))
+        return false;
+    become(x, plain.out[0]);
+    return td_return(call, td_share(x));
+}
+
+#define CHANGES_SHAPE(name)                                \
+    bool name##__kernel(td_call *call)                     \
+    {                                                      \
+        return change_shape(call, &td_ops[TD_OP_##name]);  \
+    }
+CHANGES_SHAPE(squeeze)
+CHANGES_SHAPE(unsqueeze)
+CHANGES_SHAPE(transpose)
+CHANGES_SHAPE(t)
+
+bool detach__kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    if (td_base(x) != NULL && td_base(x)->requires_grad)
+        return td_fail(TD_ERROR_RUNTIME, "detach_", "a view cannot be "
+                       "detached in place; use detach()");
+    td_node_attach(x, NULL, 0);
+    td_count_leaf_view(x, false);
+    x->watched = false;
+    return td_return(call, td_share(x));
+}

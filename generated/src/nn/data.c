@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "data": edit that, not this file. */
+#define _POSIX_C_SOURCE 200809L
+#include "core/device.h"
+#include "core/require.h"
+#include <treadle/data.h>
+#include <treadle/random.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* data: struct td_dataset */
+struct td_dataset {
+    td_object object;
+    int64_t size;
+    td_dataset_batch *batch;
+    void *context;
+    void (*free_context)(void *context);
+    td_tensor *images, *labels;  /* NULL in a dataset of the user's */
+};
+/* data: struct td_loader */
+struct td_loader {
+    td_object object;
+    td_dataset *dataset;
+    int64_t batch_size, next;    /* next: place in the epoch */
+    td_loader_options options;
+    td_tensor *order;            /* int64 permutation, if shuffled */
+    int64_t *run;                /* consecutive numbers, if not */
+};
+/* data: struct collection */
+enum { PATH_SIZE = 1024 };
+typedef struct {
+    const char *name, *folder, *packaged;
+} collection;
+
+static const collection mnist = { "mnist", "mnist", NULL };
+static const collection fashion_mnist = {
+    "fashion_mnist", "fashion-mnist",
+    "/usr/share/datasets/fashion-mnist" };
+/* data: functions of datasets */
+/* data: function td_dataset_new */
+static void dataset_destroy(void *object)
+{
+    td_dataset *d = object;
+    td_free_context(d->free_context, d->context);
+    td_release(d->images);
+    td_release(d->labels);
+}
+static const td_class dataset_class = {
+    .name = "dataset", .destroy = dataset_destroy };
+
+td_dataset *td_dataset_new(int64_t size, td_dataset_batch *batch,
+    void *context, void (*free_context)(void *context))
+{
+    if (size < 0)
+        td_fail(TD_ERROR_VALUE, "dataset_new", "size %" PRId64
+                " is negative", size);
+    td_dataset *d = td_object_new(&dataset_class, sizeof *d);
+    if (d) {
+        d->size = size, d->batch = batch, d->context = context;
+        d->free_context = free_context;
+    }
+    return d;
+}
+/* data: function check_rows */
+static bool check_rows(td_tensor *x, int64_t n, const char *role)
+{
+    if (!x)
+        return td_fail(TD_ERROR_RUNTIME, "dataset_get",
+                       "the dataset made no %s", role);
+    if (td_rank(x) == 0 || td_size(x, 0) != n)
+        return td_fail(TD_ERROR_RUNTIME, "dataset_get", "the %s of %"
+            PRId64 " examples has %" PRId64 " rows", role, n,
+            td_rank(x) == 0 ? (int64_t)0 : td_size(x, 0));
+    return true;
+}
+/* data: function call_user */
+static bool call_user(td_dataset *d, const int64_t *index, int64_t n,
+                      td_tensor **input, td_tensor **target)
+{
+    td_tensor *x = NULL, *y = NULL;
+    td_scope_barrier_begin();
+    const bool made = d->batch(d->context, index, n, &x, &y);
+    td_scope_barrier_end();
+    if (!made && !td_failed())
+        td_fail(TD_ERROR_RUNTIME, "dataset_get",
+                "the dataset failed and recorded no error");
+    if (td_failed() || !check_rows(x, n, "input")
+        || !check_rows(y, n, "target")) {
+        td_release(x);
+        td_release(y);
+        return false;
+    }
+    *input = td_adopt(x);
+    *target = td_adopt(y);
+    return !td_failed();
+}
+/* data: function scale_image */
+static void scale_image(float *x, const uint8_t *p, int64_t pixels)
+{
+    for (int64_t j = 0; j < pixels; j++)
+        x[j] = (float)p[j] / 255.0f;
+}
+/* data: function image_batch */
+static bool image_batch(td_dataset *d, const int64_t *index, int64_t n,
+                        td_tensor **input, td_tensor **target)
+{
+    const int64_t pixels = d->size ? td_numel(d->images) / d->size : 0;
+    const td_device cpu = { TD_DEVICE_CPU, 0 };
+    td_tensor *x = td_tensor_new((td_dims){ 2, { n, pixels } },
+                                 TD_FLOAT32, cpu);
+    td_tensor *y = td_tensor_new((td_dims){ 1, { n } }, TD_INT64, cpu);
+    if (!x || !y) {
+        td_release(x);
+        return false;
+    }
+    const uint8_t *p = td_at(d->images), *label = td_at(d->labels);
+    for (int64_t b = 0; b < n; b++) {
+        scale_image((float *)td_at(x) + b * pixels,
+                    p + index[b] * pixels, pixels);
+        ((int64_t *)td_at(y))[b] = label[index[b]];
+    }
+    *input = x, *target = y;
+    return true;
+}
+/* data: function td_dataset_get */
+bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
+                    td_tensor **input, td_tensor **target)
+{
+    *input = *target = NULL;
+    if (td_failed() || !td_require(d, "dataset_get", "dataset"))
+        return false;
+    if (td_self()->symbolic)
+        return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
+            "data cannot be read while tracing; pass the batch in");
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] < 0 || index[i] >= d->size)
+            return td_fail(TD_ERROR_INDEX, "dataset_get",
+                "example %" PRId64 " is not one of %" PRId64, index[i],
+                d->size);
+    return d->images ? image_batch(d, index, n, input, target)
+                     : call_user(d, index, n, input, target);
+}
+/* data: function check_images */
+static bool check_images(td_tensor *images, td_tensor *labels)
+{
+    if (td_dtype_of(images) != TD_UINT8
+        || td_dtype_of(labels) != TD_UINT8)
+        return td_fail(TD_ERROR_TYPE, "image_dataset",
+            "images and labels must be uint8, not %s and %s",
+            td_dtype_name(td_dtype_of(images)),
+            td_dtype_name(td_dtype_of(labels)));
+    if (td_rank(images) < 2 || td_rank(labels) != 1
+        || td_size(images, 0) != td_size(labels, 0))
+        return td_fail(TD_ERROR_RUNTIME, "image_dataset",
+            "%" PRId64 " labels in %d dimensions do not belong to %"
+            PRId64 " images", td_numel(labels), td_rank(labels),
+            td_rank(images) > 0 ? td_size(images, 0) : (int64_t)0);
+    return (td_is_contiguous(images) && td_is_contiguous(labels))
+        || td_fail(TD_ERROR_RUNTIME, "image_dataset",
+                   "images and labels must be contiguous");
+}
+/* data: function td_image_dataset */
+td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
+{
+    if (td_failed() || !td_require(images, "image_dataset", "images")
+        || !td_require(labels, "image_dataset", "labels")
+        || !check_images(images, labels))
+        return NULL;
+    td_dataset *d = td_dataset_new(td_size(images, 0), NULL, NULL,
+                                   NULL);
+    if (d) {
+        d->images = td_retain(images);
+        d->labels = td_retain(labels);
+    }
+    return d;
+}
+/* data: functions that look into a dataset */
+int64_t td_dataset_size(const td_dataset *d)
+{
+    return d ? d->size : 0;
+}
+td_tensor *td_dataset_images(const td_dataset *d)
+{
+    return d ? d->images : NULL;
+}
+td_tensor *td_dataset_labels(const td_dataset *d)
+{
+    return d ? d->labels : NULL;
+}
+/* data: functions of collections */
+/* data: function has_file */
+/* Writes the path of name.gz or name in folder, if one can be read. */
+static bool find_file(const char *folder, const char *name, char *path)
+{
+    const char *endings[] = { ".gz", "" };
+    for (int i = 0; i < 2; i++) {
+        const int n = snprintf(path, PATH_SIZE, "%s/%s%s", folder, name,
+                               endings[i]);
+        if (n < PATH_SIZE && access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+static bool has_file(const char *folder, const char *name)
+{
+    char path[PATH_SIZE];
+    return find_file(folder, name, path);
+}
+/* data: function find_folder */
+static bool find_folder(const collection *c, const char *root,
+                        const char *first, char *folder)
+{
+    const char *data = getenv("TREADLE_DATA");
+    if (root)
+        snprintf(folder, PATH_SIZE, "%s", root);
+    else if (data && *data)
+        snprintf(folder, PATH_SIZE, "%s/%s", data, c->folder);
+    if ((root || (data && *data)) && has_file(folder, first))
+        return true;
+    if (!root && c->packaged && has_file(c->packaged, first))
+        return snprintf(folder, PATH_SIZE, "%s", c->packaged) > 0;
+    /* data: say where the files were sought */
+    return td_fail(TD_ERROR_IO, c->name, "no %s or %s.gz in %s%s%s%s",
+        first, first,
+        root || (data && *data) ? folder : "(TREADLE_DATA is not set)",
+        !root && c->packaged ? " or " : "",
+        !root && c->packaged ? c->packaged : "",
+        root ? "" : "; set TREADLE_DATA to the folder that holds "
+                    "mnist/ and fashion-mnist/");
+}
+/* data: function read_part */
+static td_dataset *read_part(const collection *c, const char *root,
+                             bool train)
+{
+    const char *name[] = { "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte" };
+    const char **files = name + (train ? 2 : 0);
+    char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
+    td_tensor *part[2] = { NULL, NULL };
+    if (td_failed() || !find_folder(c, root, files[0], folder))
+        return NULL;
+    td_scope_begin();
+    for (int i = 0; i < 2 && !td_failed(); i++) {
+        find_file(folder, files[i], path);
+        part[i] = td_idx_read(path);
+    }
+    return td_scope_end_with(td_image_dataset(part[0], part[1]));
+}
+/* data: function td_mnist */
+td_dataset *td_mnist(const char *root, bool train)
+{
+    return read_part(&mnist, root, train);
+}
+td_dataset *td_fashion_mnist(const char *root, bool train)
+{
+    return read_part(&fashion_mnist, root, train);
+}
+/* data: functions of loaders */
+/* data: function begin_epoch */
+static bool begin_epoch(td_loader *l)
+{
+    if (!l->options.shuffle)
+        return true;
+    td_scope_begin();
+    td_tensor *order = td_randperm(l->dataset->size);
+    if (order) {
+        td_release(l->order);
+        l->order = td_retain(order);
+    }
+    td_scope_end();
+    return order;
+}
+/* data: function td_loader_next */
+bool td_loader_next(td_loader *l, td_batch *batch)
+{
+    *batch = (td_batch){ 0 };
+    if (td_failed() || !td_require(l, "loader_next", "loader"))
+        return false;
+    const int64_t left = l->dataset->size - l->next;
+    const int64_t n = left < l->batch_size ? left : l->batch_size;
+    if (n <= 0 || (n < l->batch_size && l->options.drop_last)) {
+        l->next = 0;
+        return false;
+    }
+    if (l->next == 0 && !begin_epoch(l))
+        return false;
+    /* data: let index point at the next examples */
+    const int64_t *index = l->run;
+    if (l->options.shuffle)
+        index = (const int64_t *)td_at(l->order) + l->next;
+    else
+        for (int64_t i = 0; i < n; i++)
+            l->run[i] = l->next + i;
+    if (!td_dataset_get(l->dataset, index, n, &batch->input,
+                        &batch->target))
+        return false;
+    batch->size = n;
+    l->next += n;
+    return true;
+}
+/* data: function td_data_loader */
+static void loader_destroy(void *object)
+{
+    td_loader *l = object;
+    td_release(l->dataset);
+    td_release(l->order);
+    td_free(l->run, (size_t)l->batch_size * sizeof *l->run);
+}
+static const td_class loader_class = {
+    .name = "loader", .destroy = loader_destroy };
+
+td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
+                          td_loader_options options)
+{
+    if (td_failed() || !td_require(dataset, "data_loader", "dataset"))
+        return NULL;
+    if (batch_size < 1)
+        td_fail(TD_ERROR_VALUE, "data_loader", "batch_size %" PRId64
+                " must be positive", batch_size);
+    /* data: make the loader and its run */
+    if (batch_size > dataset->size && !options.drop_last)
+        batch_size = dataset->size > 0 ? dataset->size : 1;
+    td_loader *l = td_object_new(&loader_class, sizeof *l);
+    int64_t *run = !l || options.shuffle || batch_size > dataset->size
+        ? NULL : td_alloc_array((size_t)batch_size, sizeof *run);
+    if (l) {
+        l->dataset = td_retain(dataset);
+        l->batch_size = batch_size, l->options = options, l->run = run;
+    }
+    if (l && td_failed()) {
+        td_release(l);
+        return NULL;
+    }
+    return l;
+}
+/* data: functions that look into a loader */
+int64_t td_loader_length(const td_loader *l)
+{
+    if (!l)
+        return 0;
+    const int64_t whole = l->dataset->size / l->batch_size;
+    const bool rest = l->dataset->size % l->batch_size > 0;
+    return whole + (rest && !l->options.drop_last);
+}
+void td_loader_rewind(td_loader *l)
+{
+    if (l)
+        l->next = 0;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "exchange": edit that, not this file. */
+#include <treadle/exchange.h>
+#include <string.h>
+#include <treadle/compile.h>
+#include "core/device.h"
+#include "core/tensor.h"
+/* exchange: structures of DLPack */
+typedef struct {
+    void *data;
+    struct { int32_t kind, index; } device;
+    int32_t rank;
+    struct { uint8_t code, bits; uint16_t lanes; } type;
+    int64_t *shape, *strides;       /* strides NULL: row-major */
+    uint64_t byte_offset;
+} dl_tensor;
+typedef struct dl_old {
+    dl_tensor tensor;
+    void *context;
+    void (*deleter)(struct dl_old *);
+} dl_old;
+
+typedef struct dl_new {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(struct dl_new *);
+    uint64_t flags;
+    dl_tensor tensor;
+} dl_new;
+
+enum { DL_CPU = 1, DL_READ_ONLY = 1, DL_COPIED = 2 };
+/* exchange: table of DLPack's types */
+enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_BOOL = 6 };
+
+static const struct { uint8_t code, bits; } dl_type[TD_DTYPE_COUNT] = {
+    [TD_FLOAT32] = { DL_FLOAT, 32 }, [TD_FLOAT64] = { DL_FLOAT, 64 },
+    [TD_INT64] = { DL_INT, 64 },     [TD_INT32] = { DL_INT, 32 },
+    [TD_INT16] = { DL_INT, 16 },     [TD_INT8] = { DL_INT, 8 },
+    [TD_UINT8] = { DL_UINT, 8 },     [TD_BOOL] = { DL_BOOL, 8 },
+    [TD_FLOAT16] = { DL_FLOAT, 16 }, [TD_BFLOAT16] = { DL_BFLOAT, 16 },
+};
+
+static td_dtype dtype_of_dl(const dl_tensor *t)
+{
+    for (int i = 1; i < TD_DTYPE_COUNT; i++)
+        if (dl_type[i].code == t->type.code && t->type.lanes == 1
+            && dl_type[i].bits == t->type.bits)
+            return (td_dtype)i;
+    td_fail(TD_ERROR_TYPE, "from_dlpack", "elements of code %d with %d "
+            "bits and %d lanes are not supported", t->type.code,
+            t->type.bits, t->type.lanes);
+    return TD_DTYPE_NONE;
+}
+/* exchange: struct dl_loan */
+typedef struct {
+    union { dl_old old; dl_new new; } frame;
+    td_tensor *alias;
+    int64_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
+} dl_loan;
+
+static void end_loan(dl_loan *l)
+{
+    td_release(l->alias);
+    td_free(l, sizeof *l);
+}
+static void end_old(dl_old *frame) { end_loan(frame->context); }
+static void end_new(dl_new *frame) { end_loan(frame->context); }
+/* exchange: function describe_loan */
+static void describe_loan(dl_loan *l, dl_tensor *t)
+{
+    const td_tensor *x = l->alias;
+    *t = (dl_tensor){ .data = td_numel(x) > 0 ? td_at(x) : NULL,
+        .device = { DL_CPU, 0 }, .rank = x->rank,
+        .type = { dl_type[x->dtype].code, dl_type[x->dtype].bits, 1 },
+        .shape = l->shape, .strides = l->strides };
+    memcpy(l->shape, x->shape, sizeof l->shape);
+    memcpy(l->strides, x->strides, sizeof l->strides);
+}
+/* exchange: function td_to_dlpack */
+void *td_to_dlpack(td_tensor *x, bool versioned, bool copied)
+{
+    if (td_failed())
+        return NULL;
+    if (td_device_of(x).kind != TD_DEVICE_CPU
+        || (td_data(x) == NULL && td_numel(x) > 0)) {
+        td_fail(TD_ERROR_UNSUPPORTED, "to_dlpack", "only memory of the "
+                "CPU can be lent; copy the tensor there first");
+        return NULL;
+    }
+    dl_loan *l = td_alloc(sizeof *l);
+    if (l == NULL)
+        return NULL;
+    td_scope_barrier_begin();
+    l->alias = td_tensor_alias(x);
+    td_scope_barrier_end();
+    if (l->alias == NULL) {
+        td_free(l, sizeof *l);
+        return NULL;
+    }
+    /* exchange: fill the frame that was asked */
+    if (versioned) {
+        l->frame.new = (dl_new){ .major = 1, .context = l,
+            .deleter = end_new, .flags = copied ? DL_COPIED : 0 };
+        describe_loan(l, &l->frame.new.tensor);
+    } else {
+        l->frame.old = (dl_old){ .context = l, .deleter = end_old };
+        describe_loan(l, &l->frame.old.tensor);
+    }
+    return &l->frame;
+}
+/* exchange: function td_free_dlpack */
+static void free_old(void *frame)
+{
+    dl_old *f = frame;
+    if (f->deleter != NULL)
+        f->deleter(f);
+}
+
+static void free_new(void *frame)
+{
+    dl_new *f = frame;
+    if (f->deleter != NULL)
+        f->deleter(f);
+}
+
+void td_free_dlpack(void *managed, bool versioned)
+{
+    if (managed != NULL)
+        (versioned ? free_new : free_old)(managed);
+}
+/* exchange: function acceptable */
+static bool acceptable(const void *managed, bool versioned)
+{
+    const char *const op = "from_dlpack";
+    const dl_new *n = managed;
+    if (versioned && n->major != 1)
+        return td_fail(TD_ERROR_UNSUPPORTED, op, "version %u.%u of the "
+                       "protocol, expected 1", n->major, n->minor);
+    const dl_tensor *t = versioned ? &n->tensor
+                       : &((const dl_old *)managed)->tensor;
+    if (t->device.kind != DL_CPU)
+        return td_fail(TD_ERROR_UNSUPPORTED, op, "memory of device "
+            "type %d cannot be shared, only that of the CPU",
+            t->device.kind);
+    return (t->rank >= 0 && t->rank <= TD_MAX_RANK)
+        || td_fail(TD_ERROR_VALUE, op, "rank %d, at most %d is "
+                   "supported", t->rank, TD_MAX_RANK);
+}
+/* exchange: struct borrowed */
+typedef struct {
+    char *data;
+    td_dtype dtype;
+    td_dims shape, strides;
+    bool shareable;         /* aligned, forwards, truths are ones */
+} borrowed;
+
+static bool read_borrowed(const dl_tensor *t, borrowed *b)
+{
+    int64_t numel;
+    *b = (borrowed){ .data = (char *)t->data + t->byte_offset,
+        .dtype = dtype_of_dl(t), .shareable = true };
+    b->shape.count = b->strides.count = t->rank;
+    for (int d = 0; d < t->rank; d++)
+        b->shape.at[d] = t->shape[d];
+    if (b->dtype == TD_DTYPE_NONE
+        || !td_dims_numel("from_dlpack", &b->shape, &numel))
+        return false;
+    td_dims_strides(&b->shape, b->strides.at);
+    for (int d = 0; d < t->rank && t->strides; d++)
+        b->strides.at[d] = t->strides[d];
+    /* exchange: see if the memory can be shared */
+    b->shareable = (uintptr_t)b->data % td_dtype_size(b->dtype) == 0;
+    for (int d = 0; d < t->rank; d++)
+        b->shareable &= b->strides.at[d] >= 0;
+    if (b->dtype == TD_BOOL)
+        b->shareable &= td_holds_truths(b->data, t->rank, b->shape.at,
+                                        b->strides.at);
+    b->shareable |= numel == 0;
+    return true;
+}
+/* exchange: function copy_borrowed */
+static td_tensor *copy_borrowed(const borrowed *b)
+{
+    const td_suspended trace = td_trace_suspend();
+    td_tensor *x = td_empty(b->shape,
+                            (td_tensor_options){ .dtype = b->dtype });
+    td_trace_resume(trace);
+    const int64_t n = td_numel(x);
+    const size_t size = td_dtype_size(b->dtype);
+    int64_t index[TD_MAX_RANK];
+    for (int64_t i = 0; i < n; i++) {
+        td_unravel(i, &b->shape, index);
+        const int64_t from = td_ravel(index, &b->shape, b->strides.at);
+        char *to = (char *)td_at(x) + i * (int64_t)size;
+        memcpy(to, b->data + from * (int64_t)size, size);
+        *to = b->dtype == TD_BOOL ? *to != 0 : *to;
+    }
+    return x;
+}
+/* exchange: function td_from_dlpack */
+td_tensor *td_from_dlpack(void *managed, bool versioned,
+                          td_opt_bool copy)
+{
+    borrowed b;
+    dl_new *n = managed;
+    if (td_failed() || !acceptable(managed, versioned)
+        || !read_borrowed(versioned ? &n->tensor
+                          : &((dl_old *)managed)->tensor, &b))
+        return NULL;
+    const bool forced = copy.given && copy.value;
+    /* exchange: refuse what can only be copied */
+    if (versioned && n->flags & DL_READ_ONLY && !forced) {
+        td_fail(TD_ERROR_VALUE, "from_dlpack", "the memory is read-only; "
+                "ask for a copy");
+        return NULL;
+    }
+    if (!b.shareable && copy.given && !copy.value) {
+        td_fail(TD_ERROR_VALUE, "from_dlpack", "memory that is "
+                "misaligned, runs backwards or has other bools than 0 and "
+                "1 can only be copied");
+        return NULL;
+    }
+    if (b.shareable && !forced)
+        return td_from_memory(b.data, b.shape, b.strides,
+            (td_tensor_options){ .dtype = b.dtype },
+            versioned ? free_new : free_old, managed);
+    td_tensor *x = copy_borrowed(&b);
+    if (x != NULL)
+        td_free_dlpack(managed, versioned);
+    return x;
+}
+/* exchange: functions on storages */
+const void *td_storage_of(const td_tensor *x)
+{
+    return x->storage;
+}
+
+td_tensor *td_storage_bytes(const td_tensor *x)
+{
+    td_tensor *y = td_failed() ? NULL : td_tensor_alias(x);
+    if (y == NULL)
+        return NULL;
+    y->dtype = TD_UINT8;
+    y->rank = 1;
+    y->shape[0] = x->storage->bytes;
+    y->strides[0] = 1;
+    y->offset = 0;
+    return y;
+}
+static bool inside(const td_tensor *bytes, size_t size, td_dims shape,
+                   td_dims strides, int64_t offset)
+{
+    double last = (double)offset;
+    bool good = offset >= 0 && shape.count == strides.count;
+    bool empty = false;
+    for (int d = 0; d < shape.count; d++) {
+        good &= shape.at[d] >= 0 && strides.at[d] >= 0;
+        empty |= shape.at[d] == 0;
+        last += ((double)shape.at[d] - 1) * (double)strides.at[d];
+    }
+    return (good && (empty || (last + 1) * (double)size
+                     <= (double)bytes->storage->bytes))
+        || td_fail(TD_ERROR_VALUE, "storage", "%s at offset %lld leave "
+                   "the %lld bytes of the storage", "shape and strides",
+                   (long long)offset,
+                   (long long)bytes->storage->bytes);
+}
+
+td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
+                           td_dims shape, td_dims strides,
+                           int64_t offset)
+{
+    int64_t numel;
+    if (td_failed() || !td_dims_numel("storage", &shape, &numel)
+        || !inside(bytes, td_dtype_size(dtype), shape, strides, offset))
+        return NULL;
+    if (dtype == TD_BOOL && td_on_host(bytes) && !td_holds_truths(
+            (char *)bytes->storage->data + offset, shape.count,
+            shape.at, strides.at))
+        return td_fail(TD_ERROR_VALUE, "storage", "bools of other "
+                       "bytes than 0 and 1"), NULL;
+    td_tensor *y = td_tensor_alias(bytes);
+    if (y == NULL)
+        return NULL;
+    y->dtype = dtype;
+    y->rank = shape.count;
+    y->offset = offset;
+    memcpy(y->shape, shape.at, sizeof y->shape);
+    memcpy(y->strides, strides.at, sizeof y->strides);
+    return y;
+}

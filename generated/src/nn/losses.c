@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "losses": edit that, not this file. */
+#include "ops/composite.h"
+#include "core/device.h"
+#include "ops/formula.h"
+#include "ops/reductions.h"
+#include <treadle/treadle.h>
+#include <inttypes.h>
+#include <math.h>
+
+/* losses: struct entropy */
+typedef struct {
+    const char *op;              /* whose errors these are */
+    td_tensor *x, *target;
+    td_tensor *weight;           /* [classes], or NULL */
+    td_loss_reduction reduction;
+    int64_t ignored, classes;
+    double smoothing;
+    bool soft;                   /* the target holds probabilities */
+    int dim;                     /* of the classes */
+} entropy;
+/* losses: functions that check a loss */
+/* losses: function check_scores */
+static bool check_scores(entropy *e)
+{
+    const td_dtype type = e->x->dtype;
+    if (type != TD_FLOAT32 && type != TD_FLOAT64)
+        return td_fail(TD_ERROR_TYPE, e->op,
+            "input must be float32 or float64, not %s",
+            td_dtype_name(type));
+    if (e->x->rank == 0)
+        return td_fail(TD_ERROR_RUNTIME, e->op,
+                       "input must have a dimension of classes");
+    e->dim = e->x->rank == 1 ? 0 : 1;
+    e->classes = e->x->shape[e->dim];
+    return true;
+}
+/* losses: function mismatch */
+static bool mismatch(const entropy *e)
+{
+    char scores[TD_SHAPE_TEXT], target[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, e->op, "input %s has its classes "
+        "in dimension %d; target %s does not fit it",
+        td_shape_text(e->x, scores), e->dim,
+        td_shape_text(e->target, target));
+}
+/* losses: function check_target */
+static bool check_target(entropy *e)
+{
+    const td_tensor *x = e->x, *t = e->target;
+    e->soft = t->dtype == TD_FLOAT32 || t->dtype == TD_FLOAT64;
+    if (!e->soft && t->dtype != TD_INT64 && t->dtype != TD_UINT8)
+        return td_fail(TD_ERROR_TYPE, e->op, "target must be int64 "
+            "labels or probabilities, not %s", td_dtype_name(t->dtype));
+    bool same = t->rank == x->rank - !e->soft;
+    for (int d = 0, k = 0; same && d < x->rank; d++)
+        if (e->soft || d != e->dim)
+            same = t->shape[k++] == x->shape[d];
+    return same || mismatch(e);
+}
+/* losses: function check_weight */
+static bool check_weight(const entropy *e)
+{
+    const td_tensor *w = e->weight;
+    return !w || (w->rank == 1 && w->shape[0] == e->classes)
+        || td_fail(TD_ERROR_RUNTIME, e->op, "weight must hold %"
+                   PRId64 " numbers, one a class", e->classes);
+}
+/* losses: function read_reduction */
+static const char *const reductions[] = { "mean", "sum", "none" };
+
+static bool read_reduction(const char *op, const td_value *v,
+                           td_loss_reduction *out)
+{
+    const char *word = v->kind == TD_STRING ? v->as.string : "mean";
+    for (int i = 0; i < 3; i++)
+        if (strcmp(word, reductions[i]) == 0) {
+            *out = (td_loss_reduction)i;
+            return true;
+        }
+    return td_fail(TD_ERROR_VALUE, op,
+        "reduction '%s' is not mean, sum or none", word);
+}
+/* losses: function read_attributes */
+static bool read_attributes(entropy *e, const td_call *call)
+{
+    e->ignored = td_number(call, 0, -100);
+    e->smoothing = call->n_attr > 2 ? td_v_double(&call->attr[2]) : 0;
+    if (!(e->smoothing >= 0 && e->smoothing <= 1))
+        return td_fail(TD_ERROR_VALUE, e->op,
+            "label_smoothing %g is not between 0 and 1", e->smoothing);
+    if (e->soft && e->ignored >= 0)
+        return td_fail(TD_ERROR_VALUE, e->op, "ignore_index has no "
+                       "meaning for probabilities");
+    return read_reduction(e->op, &call->attr[1], &e->reduction);
+}
+/* losses: function prepare */
+static bool prepare(entropy *e, const td_call *call)
+{
+    *e = (entropy){ .op = call->op->name, .x = td_input(call, 0),
+        .target = td_input(call, 1),
+        .weight = call->in[2].kind == TD_TENSOR ? td_input(call, 2)
+                                                : NULL };
+    return check_scores(e) && check_target(e) && check_weight(e)
+        && read_attributes(e, call);
+}
+/* losses: kernel check_labels_kernel */
+bool check_labels_kernel(td_call *call)
+{
+    td_tensor *t = call->in[0].as.tensor, *labels;
+    const int64_t classes = td_v_get_int(&call->attr[0], 0);
+    const int64_t ignored = td_v_get_int(&call->attr[1], -100);
+    if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
+        return td_fail(TD_ERROR_TYPE, "check_labels",
+                       "the target must be int64, not %s",
+                       td_dtype_name(t->dtype));
+    labels = td_copied(t, TD_INT64);
+    bool good = td_return(call, labels);
+    /* losses: compare each of the labels with the classes */
+    for (int64_t i = 0; good && td_on_host(labels)
+                        && i < td_numel(labels); i++) {
+        const int64_t y = ((const int64_t *)td_at(labels))[i];
+        good = y == ignored || (y >= 0 && y < classes)
+            || td_fail(TD_ERROR_INDEX, "cross_entropy", "target %" PRId64
+                       " at position %" PRId64 " is not one of %" PRId64
+                       " classes", y, i, classes);
+    }
+    return good;
+}
+/* losses: function reduced */
+static td_tensor *total(td_tensor *x)
+{
+    return td_sum(x, (td_reduce_options){ 0 });
+}
+
+static td_tensor *reduced(td_loss_reduction how, td_tensor *x)
+{
+    return how == TD_LOSS_NONE ? x : how == TD_LOSS_SUM ? total(x)
+         : td_mean(x, (td_reduce_options){ 0 });
+}
+/* losses: functions about labels */
+static td_tensor *checked_labels(const entropy *e)
+{
+    const td_value in = td_v_tensor(e->target);
+    return td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2,
+                   (td_value[]){ td_v_int(e->classes),
+                                 td_v_int(e->ignored) });
+}
+
+/* The weight of each label. */
+static td_tensor *label_weights(const entropy *e, td_tensor *labels)
+{
+    td_tensor *line = td_reshape(labels, TD_DIMS(-1));
+    td_tensor *w = td_to(e->weight, e->x->dtype);
+    return td_reshape(td_index_select(w, 0, line),
+                      td_shape_of(e->target));
+}
+/* The weights, with their dimension where the classes are. */
+static td_tensor *class_weights(const entropy *e)
+{
+    td_dims shape = { .count = e->x->rank };
+    for (int d = 0; d < shape.count; d++)
+        shape.at[d] = d == e->dim ? e->classes : 1;
+    return td_reshape(td_to(e->weight, e->x->dtype), shape);
+}
+static td_tensor *smoothed(const entropy *e, td_tensor *logs,
+                           td_tensor *share)
+{
+    const double spread = e->smoothing / (double)e->classes;
+    if (e->weight)
+        logs = td_mul(logs, class_weights(e));
+    td_tensor *all = td_sum(logs, (td_reduce_options){
+        .dims = TD_DIMS(e->dim) });
+    return td_add(td_mul_scalar(share, td_float(1 - e->smoothing)),
+                  td_mul_scalar(all, td_float(spread)));
+}
+/* losses: function of_labels */
+/* The loss of labels t, given the logarithms of probabilities. */
+static td_tensor *of_labels(const entropy *e, td_tensor *logs)
+{
+    td_tensor *t = checked_labels(e);
+    td_tensor *counts = td_ne_scalar(t, td_int(e->ignored));
+    td_tensor *safe = td_where_scalar(counts, t, td_int(0));
+    td_tensor *w = e->weight ? label_weights(e, safe) : NULL;
+    td_tensor *share = td_squeeze(td_gather(logs, e->dim,
+        td_unsqueeze(safe, e->dim)), TD_DIMS(e->dim));
+    if (w)
+        share = td_mul(share, w);
+    if (e->smoothing != 0)
+        share = smoothed(e, logs, share);
+    td_tensor *each = td_where_scalar(counts, td_neg(share),
+                                      td_float(0));
+    if (e->reduction != TD_LOSS_MEAN)
+        return reduced(e->reduction, each);
+    return td_div(total(each), total(
+        w ? td_where_scalar(counts, w, td_float(0)) : counts));
+}
+/* losses: function surprise */
+static td_tensor *surprise(td_tensor *logs, td_tensor *q, int dim)
+{
+    /* surprise: exercise surprise */
+    td_tensor *counts = td_logical_or(td_ne_scalar(q, td_int(0)),
+                            td_ne_scalar(logs, td_float(-INFINITY)));
+    td_tensor *charged = td_where_scalar(counts, logs, td_float(0));
+    return td_neg(td_sum(td_mul(q, charged), (td_reduce_options){
+        .dims = TD_DIMS(dim) }));
+}
+/* losses: function of_masses */
+/* The loss of probabilities. */
+static td_tensor *of_masses(const entropy *e, td_tensor *logs)
+{
+    const double spread = e->smoothing / (double)e->classes;
+    td_tensor *q = td_to(e->target, e->x->dtype);
+    if (e->smoothing != 0)
+        q = td_add_scalar(
+            td_mul_scalar(q, td_float(1 - e->smoothing)),
+            td_float(spread));
+    if (e->weight)
+        q = td_mul(q, class_weights(e));
+    return reduced(e->reduction, surprise(logs, q, e->dim));
+}
+/* losses: function pointwise */
+static td_tensor *pointwise(td_call *call, const char *text)
+{
+    td_value bound[8], y = td_v_none();
+    td_loss_reduction how = TD_LOSS_MEAN;
+    td_formula f;
+    int n = 0;
+    if (!read_reduction(call->op->name, &call->attr[0], &how)
+        || !td_check_computes(call, td_input(call, 0)->dtype, true))
+        return NULL;
+    for (int i = 0; i < call->n_in; i++)
+        bound[n++] = call->in[i].kind == TD_TENSOR ? call->in[i]
+                                                   : td_v_float(1);
+    for (int k = 1; k < call->n_attr; k++)
+        bound[n++] = call->attr[k];
+    if (!td_formula_parse(text, &f)
+        || !td_formula_run(&f, "xabgy", bound, &y))
+        return NULL;
+    return reduced(how, y.as.tensor);
+}
+/* losses: formulas of losses */
+td_tensor *cross_entropy_formula(td_call *call)
+{
+    entropy e;
+    if (!prepare(&e, call))
+        return NULL;
+    td_tensor *logs = td_log_softmax(e.x, e.dim);
+    return e.soft ? of_masses(&e, logs) : of_labels(&e, logs);
+}
+
+td_tensor *nll_loss_formula(td_call *call)
+{
+    entropy e;
+    if (!prepare(&e, call))
+        return NULL;
+    return e.soft ? td_refuse(call, "target must be int64 labels")
+                  : of_labels(&e, e.x);
+}
+static bool alike(const td_call *call)
+{
+    const td_tensor *x = td_input(call, 0), *t = td_input(call, 1);
+    bool same = x->rank == t->rank;
+    for (int d = 0; same && d < x->rank; d++)
+        same = x->shape[d] == t->shape[d];
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    return same || td_fail(TD_ERROR_VALUE, call->op->name,
+        "input %s and target %s differ in shape", td_shape_text(x, a),
+        td_shape_text(t, b));
+}
+static bool any(const td_call *call)
+{
+    (void)call;
+    return true;
+}
+static bool bends(const td_call *call)
+{
+    const bool huber = call->op == &td_ops[TD_OP_huber_loss];
+    const double at = td_v_double(&call->attr[1]);
+    return alike(call) && (at > 0 || (at == 0 && !huber)
+        || td_fail(TD_ERROR_RUNTIME, call->op->name,
+                   "the bend must not be at %g", at));
+}
+static bool unit(const td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    if (!alike(call) || !td_on_host(x))
+        return !td_failed();
+    td_no_grad_begin();
+    td_tensor *above = td_ge_scalar(x, td_float(0));
+    td_tensor *below = td_le_scalar(x, td_float(1));
+    const double good = td_item_double(td_all(
+        td_mul(above, below), (td_reduce_options){ 0 }));
+    td_no_grad_end();
+    return good != 0 || td_fail(TD_ERROR_RUNTIME, call->op->name,
+        "input must be probabilities between 0 and 1");
+}
+td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)
+{
+    return !alike(call) ? NULL
+        : pointwise(call, call->in[3].kind != TD_TENSOR
+            ? "b * ((1 - a) * x - p_logsigmoid(x))"
+            : "b * ((1 - a) * x"
+              " - (1 + (g - 1) * a) * p_logsigmoid(x))");
+}
+td_tensor *kl_div_formula(td_call *call)
+{
+    return pointwise(call, td_v_get_bool(&call->attr[1])
+        ? "p_exp(a) * (a - x)"
+        : "a * (p_log(select(a == 0, 1, a)) - x)");
+}
+#define LOSS(name, check, operands, options, text, sentence)    \
+    td_tensor *name##_formula(td_call *call)                    \
+    {                                                           \
+        return check(call) ? pointwise(call, text) : NULL;      \
+    }
+#include "nn/losses.inc"
+/* losses: typed functions of losses */
+/* losses: function reduction_value */
+static td_value reduction_value(td_loss_reduction r)
+{
+    td_value v = { .kind = TD_STRING };
+    v.as.string = (unsigned)r < 3 ? reductions[r] : "unknown";
+    return v;
+}
+/* losses: function td_cross_entropy */
+td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
+                            td_cross_entropy_options options)
+{
+    const td_opt_i64 ignore = options.ignore_index;
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(target),
+        td_v_optional(options.weight) };
+    const td_value attr[] = {
+        td_v_int(ignore.given ? ignore.value : -100),
+        reduction_value(options.reduction),
+        td_v_float(options.label_smoothing) };
+    return td_run1(&td_ops[TD_OP_cross_entropy], 3, in, 3, attr);
+}
+/* losses: functions of two tensors */
+static td_tensor *run_loss(const td_op *op, int n, td_tensor *const x[],
+                           td_value first, td_value second, int n_attr)
+{
+    td_value in[4];
+    for (int i = 0; i < n; i++)
+        in[i] = td_v_optional(x[i]);
+    return td_run1(op, n, in, n_attr, (td_value[]){ first, second });
+}
+#define LOSS_OF(n, n_attr, name, first, second, ...)                 \
+    run_loss(&td_ops[TD_OP_##name], n,                               \
+             (td_tensor *[]){ input, target, __VA_ARGS__ },          \
+             first, second, n_attr)
+#define PLAIN(name, n_attr)                                          \
+    td_tensor *td_##name(td_tensor *input, td_tensor *target,        \
+                         td_loss_reduction reduction)                \
+    {                                                                \
+        return LOSS_OF(2, n_attr, name, reduction_value(reduction),  \
+                       td_v_bool(false), NULL);                      \
+    }
+PLAIN(mse_loss, 1)
+PLAIN(l1_loss, 1)
+PLAIN(kl_div, 2)
+td_tensor *td_smooth_l1_loss(td_tensor *input, td_tensor *target,
+                             double bend, td_loss_reduction reduction)
+{
+    return LOSS_OF(2, 2, smooth_l1_loss, reduction_value(reduction),
+                   td_v_float(bend), NULL);
+}
+td_tensor *td_huber_loss(td_tensor *input, td_tensor *target,
+                         double bend, td_loss_reduction reduction)
+{
+    return LOSS_OF(2, 2, huber_loss, reduction_value(reduction),
+                   td_v_float(bend), NULL);
+}
+td_tensor *td_binary_cross_entropy(td_tensor *input, td_tensor *target,
+                                   td_bit_options o)
+{
+    return LOSS_OF(3, 1, binary_cross_entropy,
+        reduction_value(o.reduction), td_v_none(), o.weight);
+}
+td_tensor *td_binary_cross_entropy_with_logits(td_tensor *input,
+    td_tensor *target, td_bit_options o)
+{
+    return LOSS_OF(4, 1, binary_cross_entropy_with_logits,
+        reduction_value(o.reduction), td_v_none(), o.weight,
+        o.pos_weight);
+}
+td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
+                       td_cross_entropy_options o)
+{
+    return LOSS_OF(3, 2, nll_loss, td_v_int(o.ignore_index.given
+        ? o.ignore_index.value : -100), reduction_value(o.reduction),
+        o.weight);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "modules": edit that, not this file. */
+#include "nn/module.h"
+#include "core/memory.h"
+#include "core/require.h"
+#include "core/tensor.h"
+#include <treadle/treadle.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* modules: table of no fields */
+static const td_field no_fields[] = { { NULL, TD_FIELD_PARAMETER, 0 } };
+/* modules: function td_module_new */
+void *td_module_new(const td_module_class *class, size_t bytes)
+{
+    td_module *m = td_object_new(&class->object, bytes);
+    if (m) {
+        m->class = class;
+        m->training = true;
+    }
+    return m;
+}
+/* modules: function td_module_destroy */
+void td_module_destroy(void *object)
+{
+    td_module *m = object;
+    for (const td_field *f = m->class ? m->class->fields : no_fields;
+         f->name; f++) {
+        void *place = (char *)m + f->offset;
+        if (f->kind != TD_FIELD_MODULES) {
+            td_release(*(void **)place);
+            continue;
+        }
+        td_module_list *list = place;
+        for (int i = 0; i < list->count; i++)
+            td_release(list->at[i]);
+        td_free(list->at, ((size_t)list->count + 1) * sizeof *list->at);
+    }
+}
+/* modules: functions that walk a module */
+/* modules: struct walk */
+typedef struct {
+    td_named_tensor *found;      /* NULL: only count */
+    int count;
+    bool buffers;                /* of the state; or parameters only */
+    bool shared;                 /* list a shared tensor every time */
+    char path[TD_NAME_SIZE];
+} walk;
+static void walk_module(walk *w, td_module *m);
+/* modules: function note_tensor */
+static void note_tensor(walk *w, const char *name, td_tensor *x)
+{
+    if (!x)
+        return;                  /* a layer without a bias */
+    if (!w->found) {
+        w->count++;
+        return;
+    }
+    for (int i = 0; i < w->count && !w->shared; i++)
+        if (w->found[i].tensor == x)
+            return;
+    td_named_tensor *n = &w->found[w->count++];
+    n->tensor = x;
+    const int length = snprintf(n->name, sizeof n->name, "%s%s",
+                                w->path, name);
+    if (length >= TD_NAME_SIZE)
+        td_fail(TD_ERROR_RUNTIME, "parameters", "a name is longer than "
+                "%d characters: %s...", TD_NAME_SIZE - 1, n->name);
+}
+/* modules: function walk_child */
+static void walk_child(walk *w, const td_field *f, int i, td_module *m)
+{
+    const size_t before = strlen(w->path);
+    char part[TD_NAME_SIZE];
+    if (!m)
+        return;
+    if (i < 0)
+        snprintf(part, sizeof part, "%s.", f->name);
+    else
+        snprintf(part, sizeof part, "%d.", i);
+    if (before + strlen(part) >= sizeof w->path) {
+        td_fail(TD_ERROR_RUNTIME, "parameters", "a name is longer than "
+                "%d characters: %s%s", TD_NAME_SIZE - 1, w->path, part);
+        return;
+    }
+    strcpy(w->path + before, part);
+    walk_module(w, m);
+    w->path[before] = '\0';
+}
+/* modules: function walk_module */
+static void walk_module(walk *w, td_module *m)
+{
+    for (const td_field *f = m->class->fields; f->name; f++) {
+        void *place = (char *)m + f->offset;
+        if (f->kind == TD_FIELD_MODULES) {
+            const td_module_list *list = place;
+            for (int i = 0; i < list->count; i++)
+                walk_child(w, f, i, list->at[i]);
+        } else if (f->kind == TD_FIELD_MODULE) {
+            walk_child(w, f, -1, *(td_module **)place);
+        } else if (f->kind == TD_FIELD_PARAMETER || w->buffers) {
+            note_tensor(w, f->name, *(td_tensor **)place);
+        }
+    }
+}
+/* modules: function collect */
+/* Lists what `like` asks for; the number found, or -1 on failure. */
+static int collect(td_module *m, walk like, td_named_tensor *out,
+                   int capacity)
+{
+    if (td_failed() || !td_require(m, "parameters", "module"))
+        return -1;
+    walk w = like;
+    walk_module(&w, m);
+    const size_t room = (size_t)w.count + 1;
+    w = like;
+    w.found = td_alloc_array(room, sizeof *w.found);
+    if (!w.found)
+        return -1;
+    walk_module(&w, m);
+    for (int i = 0; i < w.count && i < capacity; i++)
+        out[i] = w.found[i];
+    td_free(w.found, room * sizeof *w.found);
+    return td_failed() ? -1 : w.count;
+}
+/* modules: functions that list tensors */
+int td_named_parameters(td_module *m, td_named_tensor *out,
+                        int capacity)
+{
+    return collect(m, (walk){ 0 }, out, capacity);
+}
+int td_named_state(td_module *m, td_named_tensor *out, int capacity)
+{
+    return collect(m, (walk){ .buffers = true, .shared = true }, out,
+                   capacity);
+}
+int td_parameters(td_module *m, td_tensor **out, int capacity)
+{
+    const int n = td_named_parameters(m, NULL, 0);
+    if (n < 0)
+        return -1;
+    const size_t bytes = ((size_t)n + 1) * sizeof(td_named_tensor);
+    td_named_tensor *named = td_alloc(bytes);
+    if (!named)
+        return -1;
+    const int listed = td_named_parameters(m, named, n);
+    for (int i = 0; i < listed && i < capacity; i++)
+        out[i] = named[i].tensor;
+    td_free(named, bytes);
+    return listed;
+}
+/* modules: function td_train */
+bool td_train(td_module *m, bool training)
+{
+    if (td_failed() || !td_require(m, "train", "module"))
+        return false;
+    m->training = training;
+    for (const td_field *f = m->class->fields; f->name; f++) {
+        void *place = (char *)m + f->offset;
+        const td_module_list *list = place;
+        if (f->kind == TD_FIELD_MODULE && *(td_module **)place)
+            td_train(*(td_module **)place, training);
+        for (int i = 0; f->kind == TD_FIELD_MODULES
+                        && i < list->count; i++)
+            td_train(list->at[i], training);
+    }
+    return true;
+}
+bool td_is_training(const td_module *m)
+{
+    return m && m->training;
+}
+/* modules: function td_forward */
+td_tensor *td_forward(td_module *m, td_tensor *x)
+{
+    if (td_failed() || !td_require(m, "forward", "module")
+        || !td_require(x, "forward", "input"))
+        return NULL;
+    return m->class->forward(m, x);
+}
+/* modules: the modules themselves */
+/* modules: struct linear */
+typedef struct {
+    td_module module;
+    td_tensor *weight, *bias;
+} linear;
+
+static const td_field linear_fields[] = {
+    TD_PARAMETER(linear, weight), TD_PARAMETER(linear, bias),
+    { NULL, TD_FIELD_PARAMETER, 0 } };
+/* modules: function linear_forward */
+static td_tensor *linear_forward(td_module *self, td_tensor *x)
+{
+    linear *l = (linear *)self;
+    return td_linear(x, l->weight, l->bias);
+}
+static const td_module_class linear_class = {
+    { .name = "Linear", .destroy = td_module_destroy },
+    linear_fields, linear_forward };
+/* modules: function new_parameter */
+static td_tensor *new_parameter(td_dims shape, td_linear_options o,
+                                double bound)
+{
+    td_tensor *x = td_empty(shape, (td_tensor_options){
+        .dtype = o.dtype, .device = o.device });
+    return td_set_requires_grad(td_uniform_(x, -bound, bound), true);
+}
+/* modules: function td_linear_module */
+td_module *td_linear_module(int64_t in, int64_t out,
+                            td_linear_options options)
+{
+    if (in < 0 || out < 0)
+        td_fail(TD_ERROR_VALUE, "linear_module", "sizes %" PRId64
+                " and %" PRId64 " must not be negative", in, out);
+    const double bound = in > 0 ? 1 / sqrt((double)in) : 0;
+    td_scope_begin();
+    linear *l = td_module_new(&linear_class, sizeof *l);
+    td_tensor *weight = new_parameter(TD_DIMS(out, in), options, bound);
+    td_tensor *bias = options.no_bias ? NULL
+        : new_parameter(TD_DIMS(out), options, bound);
+    if (!td_failed()) {
+        l->weight = td_retain(weight);
+        l->bias = td_retain(bias);
+    }
+    return td_scope_end_with(l);
+}
+/* modules: functions of the module ReLU */
+static td_tensor *relu_forward(td_module *self, td_tensor *x)
+{
+    (void)self;
+    return td_relu(x);
+}
+static const td_module_class relu_class = {
+    { .name = "ReLU", .destroy = td_module_destroy },
+    no_fields, relu_forward };
+
+td_module *td_relu_module(void)
+{
+    return td_module_new(&relu_class, sizeof(td_module));
+}
+/* modules: struct sequential */
+typedef struct {
+    td_module module;
+    td_module_list children;
+} sequential;
+
+static const td_field sequential_fields[] = {
+    TD_MODULES(sequential, children), { NULL, TD_FIELD_PARAMETER, 0 } };
+/* modules: function sequential_forward */
+static td_tensor *sequential_forward(td_module *self, td_tensor *x)
+{
+    const td_module_list *list = &((sequential *)self)->children;
+    td_scope_begin();
+    for (int i = 0; i < list->count; i++)
+        x = td_forward(list->at[i], x);
+    return td_scope_end_with(x);
+}
+static const td_module_class sequential_class = {
+    { .name = "Sequential", .destroy = td_module_destroy },
+    sequential_fields, sequential_forward };
+/* modules: function td_sequential */
+td_module *td_sequential(td_module *const *children, int count)
+{
+    if (td_failed() || count < 0 || (count > 0 && !children)) {
+        td_fail(TD_ERROR_VALUE, "sequential", "%d children", count);
+        return NULL;
+    }
+    for (int i = 0; i < count; i++)
+        if (!td_require(children[i], "sequential", "a child"))
+            return NULL;
+    sequential *s = td_module_new(&sequential_class, sizeof *s);
+    td_module **at = s ? td_alloc_array((size_t)count + 1, sizeof *at)
+                       : NULL;
+    if (!at) {
+        td_release(s);
+        return NULL;
+    }
+    /* modules: let the sequence hold its children */
+    for (int i = 0; i < count; i++)
+        at[i] = td_retain(children[i]);
+    s->children = (td_module_list){ count, at };
+    return &s->module;
+}
+/* modules: initialisers */
+/* modules: function fans */
+static bool fans(const char *op, const td_tensor *w, double *in,
+                 double *out)
+{
+    if (td_failed() || !td_require(w, op, "weight"))
+        return false;
+    if (td_rank(w) < 2)
+        return td_fail(TD_ERROR_VALUE, op, "a weight of %d dimensions "
+                       "has no fan-in and fan-out", td_rank(w));
+    double field = 1;
+    for (int d = 2; d < td_rank(w); d++)
+        field *= (double)td_size(w, d);
+    *in = field * (double)td_size(w, 1);
+    *out = field * (double)td_size(w, 0);
+    return true;
+}
+/* modules: functions that fill without a trace */
+static td_tensor *fill_uniform(td_tensor *w, double bound)
+{
+    td_no_grad_begin();
+    td_tensor *result = td_uniform_(w, -bound, bound);
+    td_no_grad_end();
+    return result;
+}
+static td_tensor *fill_normal(td_tensor *w, double deviation)
+{
+    td_no_grad_begin();
+    td_tensor *result = td_normal_(w, 0, deviation);
+    td_no_grad_end();
+    return result;
+}
+/* modules: initialisers of Glorot and Bengio */
+td_tensor *td_xavier_uniform_(td_tensor *w, double gain)
+{
+    double in, out;
+    return fans("xavier_uniform_", w, &in, &out)
+        ? fill_uniform(w, gain * sqrt(6 / (in + out))) : NULL;
+}
+td_tensor *td_xavier_normal_(td_tensor *w, double gain)
+{
+    double in, out;
+    return fans("xavier_normal_", w, &in, &out)
+        ? fill_normal(w, gain * sqrt(2 / (in + out))) : NULL;
+}
+/* modules: initialisers of He and others */
+static double kaiming_deviation(double in, double out,
+                                td_kaiming_options o)
+{
+    /* spread: exercise spread */
+    const double slope = o.negative_slope;
+    return sqrt(2 / (1 + slope * slope) / (o.fan_out ? out : in));
+}
+td_tensor *td_kaiming_uniform_(td_tensor *w, td_kaiming_options o)
+{
+    double in, out;
+    return fans("kaiming_uniform_", w, &in, &out)
+        ? fill_uniform(w, sqrt(3) * kaiming_deviation(in, out, o))
+        : NULL;
+}
+td_tensor *td_kaiming_normal_(td_tensor *w, td_kaiming_options o)
+{
+    double in, out;
+    return fans("kaiming_normal_", w, &in, &out)
+        ? fill_normal(w, kaiming_deviation(in, out, o)) : NULL;
+}
+/* modules: function td_gain */
+double td_gain(const char *function, double slope)
+{
+    const struct { const char *name; double gain; } known[] = {
+        { "linear", 1 }, { "sigmoid", 1 }, { "tanh", 5.0 / 3 },
+        { "relu", sqrt(2) }, { "selu", 0.75 },
+        { "leaky_relu", sqrt(2 / (1 + slope * slope)) } };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (function && strcmp(function, known[i].name) == 0)
+            return known[i].gain;
+    td_fail(TD_ERROR_VALUE, "gain", "no gain is known for '%s'",
+            function ? function : "(null)");
+    return 0;
+}

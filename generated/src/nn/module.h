@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "modules": edit that, not this file. */
+/* The inside of modules: classes and their field tables. */
+#ifndef TREADLE_SRC_MODULE_H
+#define TREADLE_SRC_MODULE_H
+#include "core/object.h"
+#include <treadle/module.h>
+/* modules: struct td_module */
+typedef struct td_module_class td_module_class;
+struct td_module {
+    td_object object;
+    const td_module_class *class;
+    bool training;
+};
+/* modules: struct td_field */
+typedef enum {
+    TD_FIELD_PARAMETER,          /* td_tensor * */
+    TD_FIELD_BUFFER,             /* td_tensor * */
+    TD_FIELD_MODULE,             /* td_module * */
+    TD_FIELD_MODULES             /* td_module_list */
+} td_field_kind;
+
+typedef struct {
+    const char *name;            /* NULL ends the table */
+    td_field_kind kind;
+    size_t offset;
+} td_field;
+
+typedef struct { int count; td_module **at; } td_module_list;
+/* modules: macros for the rows of a field table */
+#define TD_PARAMETER(type, field) \
+    { #field, TD_FIELD_PARAMETER, offsetof(type, field) }
+#define TD_BUFFER(type, field) \
+    { #field, TD_FIELD_BUFFER, offsetof(type, field) }
+#define TD_MODULE(type, field) \
+    { #field, TD_FIELD_MODULE, offsetof(type, field) }
+#define TD_MODULES(type, field) \
+    { #field, TD_FIELD_MODULES, offsetof(type, field) }
+/* modules: struct td_module_class */
+struct td_module_class {
+    td_class object;
+    const td_field *fields;
+    td_tensor *(*forward)(td_module *self, td_tensor *x);
+};
+void *td_module_new(const td_module_class *class, size_t bytes);
+void td_module_destroy(void *object);
+#endif

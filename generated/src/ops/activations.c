@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "activations": edit that, not this file. */
+/* Composite operators: formulas, choices, forms in place. */
+#include "ops/elementwise.h"
+#include "ops/formula.h"
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <treadle/elementwise.h>
+
+/* activations: functions that run a formula */
+enum {
+#define FORMULA(name, parameters, text, doc) FORMULA_##name,
+#define PREPARED FORMULA
+#include "ops/formulas.inc"
+    FORMULA_COUNT
+};
+
+static td_formula formulas[FORMULA_COUNT];
+
+static void read_formulas(void)
+{
+#define FORMULA(name, parameters, text, doc) \
+    td_formula_parse(text, &formulas[FORMULA_##name]);
+#define PREPARED FORMULA
+#include "ops/formulas.inc"
+}
+
+static bool run_formula(td_call *call, int which, const td_value *attr)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    td_value bound[8], result = td_v_none();
+    int n = 0;
+    pthread_once(&once, read_formulas);
+    for (int i = 0; i < call->n_in; i++)
+        bound[n++] = call->in[i];
+    for (int i = 0; i < call->n_attr; i++)
+        bound[n++] = attr[i];
+    return td_formula_run(&formulas[which], "xabgy", bound, &result)
+        && td_return(call, result.as.tensor);
+}
+
+#define FORMULA(name, parameters, text, doc)                          \
+    bool name##_kernel(td_call *call)                                 \
+    {                                                                 \
+        return run_formula(call, FORMULA_##name, call->attr);         \
+    }
+#define PREPARED(name, parameters, text, doc)
+#include "ops/formulas.inc"
+
+/* activations: kernels of several operators */
+bool bitwise_not_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    if (td_dtype_is_floating(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, "bitwise_not", "not defined "
+                       "for %s tensors", td_dtype_name(x->dtype));
+    td_scope_begin();
+    td_tensor *y = x->dtype == TD_BOOL ? td_logical_not(x)
+                 : td_sub_scalar(td_neg(x), td_int(1));
+    return td_return(call, td_scope_end_with(y));
+}
+
+bool nan_to_num_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const double most = x->dtype == TD_FLOAT64 ? DBL_MAX : FLT_MAX;
+    const double otherwise[] = { 0, most, -most };
+    td_value attr[3];
+    if (!td_dtype_is_floating(x->dtype))
+        return td_return(call, td_clone(x));
+    for (int i = 0; i < 3; i++)
+        attr[i] = call->attr[i].kind != TD_NONE ? call->attr[i]
+                : td_v_float(otherwise[i]);
+    return run_formula(call, FORMULA_nan_to_num, attr);
+}
+
+bool gelu_kernel(td_call *call)
+{
+    const td_value *form = &call->attr[0];
+    const char *name = form->kind == TD_STRING ? form->as.string
+                                               : "none";
+    const bool tangent = strcmp(name, "tanh") == 0;
+    if (!tangent && strcmp(name, "none") != 0)
+        return td_fail(TD_ERROR_RUNTIME, "gelu", "approximate must be "
+                       "'none' or 'tanh', got '%s'", name);
+    td_tensor *x = call->in[0].as.tensor;
+    return td_return(call, tangent ? td_gelu_tanh(x) : td_gelu_erf(x));
+}
+
+bool prelu_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor, *w = call->in[1].as.tensor;
+    const int64_t channels = x->rank > 1 ? x->shape[1] : 1;
+    td_dims line = { x->rank - 1, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    line.at[0] = td_numel(w);
+    if (td_numel(w) != 1 && (w->rank != 1 || w->shape[0] != channels))
+        return td_fail(TD_ERROR_RUNTIME, "prelu", "the weight has %lld "
+            "elements, expected 1 or one for each of %lld channels",
+            (long long)td_numel(w), (long long)channels);
+    if (x->rank < 2)
+        line.count = 0;
+    const td_value in[] = { call->in[0],
+                            td_v_tensor(td_reshape(w, line)) };
+    return td_return(call, td_run1(&td_ops[TD_OP_leaky_relu], 2, in,
+                                   0, NULL));
+}
+
+bool masked_fill_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const td_value *v = &call->in[2];
+    const double value = td_v_double(v);
+    const td_tensor_options same = { .dtype = x->dtype,
+                                     .device = td_device_of(x) };
+    if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
+        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "the value "
+            "must have rank 0, got %d", v->as.tensor->rank);
+    if (!td_check_fits("masked_fill", td_float(value), x->dtype))
+        return false;
+    td_tensor *fill = v->kind == TD_TENSOR
+        ? td_to(v->as.tensor, x->dtype)
+        : td_full(TD_RANK_0, v->as.scalar, same);
+    return td_return(call, td_where(call->in[1].as.tensor, fill, x));
+}

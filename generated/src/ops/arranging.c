@@ -1,0 +1,1182 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "arranging": edit that, not this file. */
+/* Composites, views and copies that arrange elements, and products by
+   subscripts. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <treadle/arranging.h>
+#include <treadle/elementwise.h>
+#include <treadle/indexing.h>
+#include <treadle/matmul.h>
+#include <treadle/reductions.h>
+#include "ops/composite.h"
+#include "ops/reductions.h"
+
+/* arranging: helpers of this chapter */
+static int64_t *room_for(int64_t n)
+{
+    return td_failed() ? NULL
+                       : td_alloc_array((size_t)n + 1, sizeof(int64_t));
+}
+
+static td_tensor *vector_like(const td_tensor *x, int64_t n,
+                              int64_t *at)
+{
+    const td_tensor_options o = { .dtype = TD_INT64,
+                                  .device = td_device_of(x) };
+    td_tensor *v = at ? td_from_data(at, TD_DIMS(n), o) : NULL;
+    td_free(at, ((size_t)n + 1) * sizeof *at);
+    return v;
+}
+
+/* Positions at[0..n) of dimension d; `at` comes from room_for(n). */
+static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
+{
+    return td_index_select(x, d, vector_like(x, n, at));
+}
+/* pictures: function margins */
+static td_dims margins(const td_call *call)
+{
+    const td_dims pad = td_numbers(call, 0);
+    for (int i = 0; i < pad.count; i++)
+        if (pad.at[i] > INT64_C(1) << 60
+            || pad.at[i] < -(INT64_C(1) << 60))
+            td_refuse(call, "a margin is out of range");
+    if (pad.count % 2 != 0 || pad.count / 2 > td_input(call, 0)->rank)
+        td_refuse(call, "expected two margins for each of the last "
+               "dimensions");
+    return td_failed() ? TD_RANK_0 : pad;
+}
+
+static td_tensor *border(td_tensor *x, td_dims pad)
+{
+    return TD_CALL(constant_pad_nd, x, td_v_ints(&pad), td_v_int(0));
+}
+/* arranging: kernels that arrange */
+bool flip_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), from = td_look(x);
+    const td_dims dims = td_numbers(call, 0);
+    for (unsigned i = 0, seen = 0; (int)i < dims.count; i++) {
+        const int d = td_dimension(call, dims.at[i], x->rank);
+        if (seen >> d & 1)
+            td_refuse(call, "a dimension is named twice");
+        seen |= 1u << d;
+        if (x->rank == 0 || x->shape[d] < 2)
+            continue;
+        from.offset += (x->shape[d] - 1) * x->strides[d];
+        from.strides[d] = -x->strides[d];
+    }
+    return !td_failed()
+        && td_return(call, td_tensor_new(td_shape_of(x), x->dtype,
+                                         td_device_of(x)))
+        && td_copy_elements(call->out[0], &from);
+}
+
+bool diagonal_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    /* arranging: find where the diagonal starts and how it steps */
+    const int64_t k = td_number(call, 0, 0);
+    const int a = td_dimension(call, td_number(call, 1, 0), x->rank);
+    const int b = td_dimension(call, td_number(call, 2, 1), x->rank);
+    if (td_failed() || a == b)
+        return td_refuse(call, "the two dimensions must be different");
+    const int64_t m = x->shape[a] + (k < 0 ? k : 0);
+    const int64_t n = x->shape[b] - (k > 0 ? k : 0);
+    const int64_t size = m < n ? m : n;
+    if (size > 0)
+        y.offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
+    td_drop_dim(&y, a > b ? a : b);
+    td_drop_dim(&y, a > b ? b : a);
+    y.shape[y.rank] = size > 0 ? size : 0;
+    y.strides[y.rank++] = x->strides[a] + x->strides[b];
+    return td_return(call, td_tensor_alias(&y));
+}
+/* arranging: functions that arrange */
+td_tensor *narrow_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    const int64_t start = td_number(call, 1, 0);
+    const int64_t length = td_number(call, 2, 0);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int64_t n = x->shape[d], from = start < 0 ? start + n : start;
+    const bool outside = from < 0 || from > n;
+    if (x->rank == 0 || outside || length < 0 || length > n - from)
+        td_fail(outside ? TD_ERROR_INDEX : TD_ERROR_RUNTIME, "narrow",
+                "start %lld and length %lld do not fit dimension %d "
+                "with size %lld", (long long)start, (long long)length,
+                d, (long long)n);
+    return td_failed() ? NULL
+        : td_slice(x, d, (td_opt_i64)td_some(from),
+                   (td_opt_i64)td_some(from + length), 1);
+}
+
+td_tensor *unflatten_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    td_dims sizes = td_numbers(call, 1), shape = { 0, { 0 } };
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    if (x->rank == 0 || sizes.count == 0
+        || x->rank - 1 + sizes.count > TD_MAX_RANK)
+        return td_refuse(call, "expected 1 to 8 dimensions in all");
+    /* arranging: give the open size what is left */
+    int64_t product = 1, *open = NULL;
+    for (int k = 0; k < sizes.count; k++)
+        if (sizes.at[k] == -1 && open == NULL)
+            open = &sizes.at[k];
+        else if (sizes.at[k] < 0
+                 || !td_mul_size(product, sizes.at[k], &product))
+            product = -1;
+    if (open != NULL && product > 0)
+        product *= *open = x->shape[d] / product;
+    if (product != x->shape[d] || (open && *open < 0))
+        return td_refuse(call, "the sizes do not multiply to that of dim");
+    for (int i = 0; i < x->rank; i++)
+        for (int k = 0; k < (i == d ? sizes.count : 1); k++)
+            shape.at[shape.count++] = i == d ? sizes.at[k]
+                                             : x->shape[i];
+    return td_view(x, shape);
+}
+
+td_tensor *movedim_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    const td_dims from = td_numbers(call, 0), to = td_numbers(call, 1);
+    td_dims order = { x->rank, { 0 } };
+    unsigned taken = 0, filled = 0;
+    if (from.count != to.count)
+        return td_refuse(call, "expected as many destinations as "
+                         "sources");
+    for (int i = 0; i < from.count; i++) {
+        const int s = td_dimension(call, from.at[i], x->rank);
+        const int t = td_dimension(call, to.at[i], x->rank);
+        if (taken >> s & 1 || filled >> t & 1)
+            return td_refuse(call, "a dimension is named twice");
+        taken |= 1u << s;
+        filled |= 1u << t;
+        order.at[t] = s;
+    }
+    for (int s = 0, t = 0; s < x->rank; s++) {
+        while (filled >> t & 1)
+            t++;
+        if (!(taken >> s & 1))
+            order.at[t++] = s;
+    }
+    return td_permute(x, order);
+}
+
+/* x with dimension d `times` as long; the copies of what lies from
+   dimension `first` on stand side by side. */
+static td_tensor *repeated(const td_call *call, td_tensor *x, int d,
+                           int first, int64_t times)
+{
+    if (td_failed())
+        return NULL;
+    td_dims shape = td_shape_of(x), one = { 3, { 1, 1, 1 } };
+    for (int i = 0; i < shape.count; i++)
+        one.at[i < first ? 0 : 2] *= shape.at[i];
+    td_dims all = one;
+    all.at[1] = times;
+    if (times < 0 || !td_mul_size(shape.at[d], times, &shape.at[d]))
+        return td_refuse(call, "cannot repeat so often");
+    return td_reshape(td_expand(td_reshape(x, one), all), shape);
+}
+
+static td_tensor *apart(td_tensor *y, const td_tensor *x)
+{
+    return y && (y->storage == x->storage || !td_is_contiguous(y))
+         ? td_clone(y) : y;
+}
+
+td_tensor *tile_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y;
+    const td_dims times = td_numbers(call, 0);
+    const int rank = x->rank > times.count ? x->rank : times.count;
+    td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    for (int d = 0; d < x->rank; d++)
+        shape.at[rank - x->rank + d] = x->shape[d];
+    y = td_reshape(x, shape);
+    for (int d = rank - 1, k = times.count - 1; k >= 0; d--, k--)
+        if (times.at[k] != 1)
+            y = repeated(call, y, d, d, times.at[k]);
+    return apart(y, x);
+}
+
+td_tensor *repeat_formula(td_call *call)
+{
+    return td_numbers(call, 0).count >= td_input(call, 0)->rank
+         ? tile_formula(call)
+         : td_refuse(call, "there must be a count for each dimension");
+}
+
+static td_tensor *repeat_each(const td_call *call, td_tensor *x, int d,
+                              td_tensor *counts)
+{
+    int64_t total = 0;
+    const int64_t n = td_numel(counts);
+    td_tensor *c = td_contiguous(counts);
+    if (!td_dtype_is_integer(counts->dtype) || counts->rank > 1
+        || n != (x->rank > 0 ? x->shape[d] : 1))
+        return td_refuse(call, "expected a vector of integers, one "
+                         "for each position");
+    for (int64_t i = 0; i < n && !td_failed(); i++) {
+        const int64_t times = td_scalar_int(td_element(c, i));
+        if (times < 0 || !td_add_size(total, times, &total))
+            td_refuse(call, "cannot repeat so often");
+    }
+    int64_t *at = room_for(total);
+    for (int64_t i = 0, k = 0; at != NULL && i < n; i++)
+        for (int64_t t = td_scalar_int(td_element(c, i)); t > 0; t--)
+            at[k++] = i;
+    return pick(x, d, total, at);
+}
+
+td_tensor *repeat_interleave_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y = x;
+    const td_value *times = &call->in[1];
+    const int64_t wanted = td_number(call, 1, -1);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    if (call->attr[0].kind == TD_NONE || x->rank == 0)
+        y = td_reshape(x, TD_DIMS(-1));
+    if (times->kind == TD_SCALAR)
+        y = repeated(call, y, d, d + 1,
+                     td_scalar_int(times->as.scalar));
+    else if (td_numel(times->as.tensor) == 1)
+        y = repeated(call, y, d, d + 1, td_item_int(times->as.tensor));
+    else if (y != NULL)
+        y = repeat_each(call, y, d, times->as.tensor);
+    if (y != NULL && wanted >= 0 && y->shape[d] != wanted)
+        return td_refuse(call, "output_size is not the sum of repeats");
+    return apart(y, x);
+}
+
+static td_tensor *rolled(td_tensor *x, int d, int64_t shift)
+{
+    const int64_t n = x && x->rank > 0 ? x->shape[d] : 0;
+    const int64_t by = n > 0 ? (shift % n + n) % n : 0;
+    if (by == 0)
+        return x;
+    const td_opt_i64 seam = { true, n - by }, none = { false, 0 };
+    td_tensor *const parts[] = { td_slice(x, d, seam, none, 1),
+                                 td_slice(x, d, none, seam, 1) };
+    return td_failed() ? NULL : td_cat(parts, 2, d);
+}
+
+td_tensor *roll_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y = x;
+    const td_dims shifts = td_numbers(call, 0);
+    const td_dims dims = td_numbers(call, 1);
+    if (shifts.count == 0
+        || shifts.count != (dims.count ? dims.count : 1))
+        return td_refuse(call, "expected a shift for each dimension");
+    for (int i = 0; i < dims.count; i++)
+        y = rolled(y, td_dimension(call, dims.at[i], x->rank),
+                   shifts.at[i]);
+    if (dims.count == 0)
+        y = td_reshape(rolled(td_flatten(x, 0, -1), 0, shifts.at[0]),
+                       td_shape_of(x));
+    return apart(y, x);
+}
+
+td_tensor *rot90_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    td_dims dims = td_numbers(call, 1);
+    const int64_t turns = (td_number(call, 0, 1) % 4 + 4) % 4;
+    if (dims.count == 0)
+        dims = TD_DIMS(0, 1);
+    const int a = td_dimension(call, dims.at[0], x->rank);
+    const int b = td_dimension(call, dims.at[1], x->rank);
+    if (dims.count != 2 || x->rank < 2 || a == b)
+        return td_refuse(call, "expected two dimensions to turn in");
+    return turns == 0 ? td_clone(x) : turns == 2 ? td_flip(x, dims)
+         : td_transpose(td_flip(x, TD_DIMS(turns == 1 ? b : a)), a, b);
+}
+
+static td_tensor *triangle(const td_call *call, bool lower)
+{
+    td_tensor *x = td_input(call, 0);
+    const td_tensor_options o = { .dtype = TD_INT64,
+                                  .device = td_device_of(x) };
+    if (x->rank < 2)
+        return td_refuse(call, "expected at least two dimensions");
+    const int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1];
+    int64_t k = td_number(call, 0, 0);
+    k = k < -m ? -m : k > n ? n : k;
+    td_tensor *edge = td_unsqueeze(
+        td_arange(td_int(k), td_int(k + m), td_int(1), o), 1);
+    td_tensor *j = td_arange(td_int(0), td_int(n), td_int(1), o);
+    return td_where_scalar(lower ? td_le(j, edge) : td_ge(j, edge), x,
+                           td_boolean(false));
+}
+
+td_tensor *tril_formula(td_call *call)
+{
+    return triangle(call, true);
+}
+
+td_tensor *triu_formula(td_call *call)
+{
+    return triangle(call, false);
+}
+
+static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
+                           int64_t dim2)
+{
+    td_tensor *x = td_input(call, 0);
+    if (x->rank == 0 || x->rank == TD_MAX_RANK)
+        return td_refuse(call, "expected 1 to 7 dimensions");
+    if (k > INT64_C(1) << 60 || k < -(INT64_C(1) << 60))
+        return td_refuse(call, "the diagonal is out of range");
+    const int64_t n = x->shape[x->rank - 1] + (k < 0 ? -k : k);
+    const int a = td_dimension(call, dim1, x->rank + 1);
+    const int b = td_dimension(call, dim2, x->rank + 1);
+    td_dims shape = { x->rank + 1, { 0 } };
+    for (int d = 0, from = 0; d <= x->rank; d++)
+        shape.at[d] = d == a || d == b ? n : x->shape[from++];
+    const td_value at[] = { td_v_int(k), td_v_int(a), td_v_int(b) };
+    return td_put_back(&td_ops[TD_OP_diagonal], x, shape, 3, at);
+}
+
+td_tensor *diag_embed_formula(td_call *call)
+{
+    return embedded(call, td_number(call, 0, 0), td_number(call, 1, -2),
+                    td_number(call, 2, -1));
+}
+
+td_tensor *diag_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    const int64_t k = td_number(call, 0, 0);
+    return x->rank == 1 ? embedded(call, k, 0, 1)
+         : x->rank == 2 ? td_clone(td_diagonal(x, k, 0, 1))
+         : td_refuse(call, "expected a vector or a matrix");
+}
+
+td_tensor *trace_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    return x->rank == 2
+         ? td_sum(td_diagonal(x, 0, 0, 1), TD_REDUCE_DEFAULTS)
+         : td_refuse(call, "expected a matrix");
+}
+/* pictures: kernels on pictures */
+
+bool constant_pad_nd_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), from = td_look(x), to;
+    const td_dims pad = margins(call);
+    td_dims shape = td_shape_of(x);
+    for (int i = 0; i < pad.count / 2; i++)
+        shape.at[x->rank - 1 - i] += pad.at[2 * i] + pad.at[2 * i + 1];
+    if (td_failed()
+        || !td_return(call, td_tensor_new(shape, x->dtype,
+                                          td_device_of(x)))
+        || !td_fill_all(call->out[0], td_scalar_at(call, 1, td_int(0))))
+        return false;
+    to = td_look(call->out[0]);
+    bool empty = td_numel(&to) == 0;
+    for (int i = 0; i < pad.count / 2; i++) {
+        /* pictures: fit both descriptions to the margins */
+        const int d = x->rank - 1 - i;
+        const int64_t low = pad.at[2 * i], high = pad.at[2 * i + 1];
+        to.offset += low > 0 ? low * to.strides[d] : 0;
+        from.offset += low < 0 ? -low * from.strides[d] : 0;
+        from.shape[d] += (low < 0 ? low : 0) + (high < 0 ? high : 0);
+        to.shape[d] = from.shape[d];
+        empty = empty || from.shape[d] <= 0;
+    }
+    return empty || td_copy_elements(&to, &from);
+}
+
+bool unfold_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    const int64_t size = td_number(call, 1, 0);
+    const int64_t step = td_number(call, 2, 0);
+    const int64_t dilation = td_number(call, 3, 1);
+    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    if (x->rank == 0 || x->rank == TD_MAX_RANK)
+        td_refuse(call, "expected 1 to 7 dimensions");
+    const int64_t n = x->shape[d];
+    if (size < 0 || step <= 0 || dilation <= 0 || size > n
+        || (size > 1 && dilation > (n - 1) / (size - 1)))
+        td_fail(TD_ERROR_RUNTIME, "unfold", "a window of size %lld "
+                "with step %lld and dilation %lld does not fit "
+                "dimension %d with size %lld", (long long)size,
+                (long long)step, (long long)dilation, d, (long long)n);
+    if (td_failed())
+        return false;
+    const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
+    y.shape[d] = (n - span) / step + 1;
+    y.strides[d] = x->strides[d] * (y.shape[d] > 1 ? step : 1);
+    y.shape[y.rank] = size;
+    y.strides[y.rank++] = x->strides[d] * (size > 1 ? dilation : 1);
+    return td_return(call, td_tensor_alias(&y));
+}
+/* pictures: functions on pictures */
+
+enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR, MODES };
+
+static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
+                         int64_t high)
+{
+    const int64_t n = x->shape[d], to = n + low + high;
+    const int64_t most = mode == REPLICATE ? INT64_MAX
+                       : mode == REFLECT ? n - 1 : n;
+    const int64_t first = low < 0 ? -low : 0;
+    const int64_t left = n - first + (high < 0 ? high : 0);
+    /* pictures: refuse margins that are too large */
+    if (low > most || high > most || to < 1 || -low >= n || -high >= n) {
+        td_fail(TD_ERROR_RUNTIME, "pad", "margins %lld and %lld do not go "
+                "with the size %lld of dimension %d in this mode",
+                (long long)low, (long long)high, (long long)n, d);
+        return NULL;
+    }
+    int64_t *at = room_for(to);
+    for (int64_t j = -low; at != NULL && j < to - low; j++) {
+        const int64_t a = j < 0 ? -j : j;
+        at[j + low] = mode == REFLECT ? (a < n ? a : 2 * (n - 1) - a)
+            : mode == REPLICATE ? (j < 0 ? 0 : j < n ? j : n - 1)
+            : first + ((j - first) % left + left) % left;
+    }
+    return pick(x, d, to, at);
+}
+
+td_tensor *pad_formula(td_call *call)
+{
+    static const char *const modes[] = { "constant", "reflect",
+                                         "replicate", "circular" };
+    td_tensor *x = td_input(call, 0);
+    const int mode = td_choice(call, 1, MODES, modes);
+    const td_dims pad = margins(call);
+    const td_scalar value = td_scalar_at(call, 2, td_int(0));
+    const int more = x->rank - pad.count / 2;
+    if (mode == CONSTANT)
+        return TD_CALL(constant_pad_nd, x, td_v_ints(&pad),
+                    td_v_scalar(value));
+    if (pad.count == 0 || more < 1 || more > 2)
+        td_fail(TD_ERROR_UNSUPPORTED, "pad", "this mode pads all "
+                "dimensions but the first one or two; got %d margins "
+                "for rank %d", pad.count, x->rank);
+    if (td_scalar_double(value) != 0)
+        td_refuse(call, "only mode constant takes a value");
+    for (int i = 0; i < pad.count / 2 && !td_failed(); i++)
+        x = padded(x, x->rank - 1 - i, mode, pad.at[2 * i],
+                   pad.at[2 * i + 1]);
+    return x;
+}
+
+typedef struct {
+    td_dims size, dilation, margin, step;   /* two each */
+} window;
+
+static window read_window(const td_call *call, int first)
+{
+    td_dims list[4];
+    for (int i = 0; i < 4; i++) {
+        list[i] = td_numbers(call, first + i);
+        bool good = list[i].count == 2;
+        for (int k = 0; good && k < 2; k++)
+            good = list[i].at[k] >= (i != 2)
+                && list[i].at[k] <= INT32_MAX;
+        if (!good) {
+            td_refuse(call, "expected two sizes, dilations and strides "
+                   "above 0 and two paddings from 0 on");
+            list[i] = TD_DIMS(1, 1);
+        }
+    }
+    return (window){ list[0], list[1], list[2], list[3] };
+}
+
+static int64_t places(const window *w, int k, int64_t n)
+{
+    const int64_t left = n + 2 * w->margin.at[k]
+                       - w->dilation.at[k] * (w->size.at[k] - 1) - 1;
+    return left < 0 ? 0 : left / w->step.at[k] + 1;
+}
+
+typedef struct { td_dims whole, size, stride; } film;
+
+static film all_windows(const window *w, int64_t n, int64_t c,
+                        int64_t h, int64_t v)
+{
+    const int64_t height = h + 2 * w->margin.at[0];
+    const int64_t width = v + 2 * w->margin.at[1];
+    return (film){ TD_DIMS(n, c, height, width),
+        TD_DIMS(n, c, w->size.at[0], w->size.at[1], places(w, 0, h),
+                places(w, 1, v)),
+        TD_DIMS(c * height * width, height * width,
+                w->dilation.at[0] * width, w->dilation.at[1],
+                w->step.at[0] * width, w->step.at[1]) };
+}
+
+td_tensor *im2col_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y;
+    const window w = read_window(call, 0);
+    const int r = x->rank;
+    if ((r != 3 && r != 4) || x->shape[r - 3] == 0
+        || places(&w, 0, x->shape[r - 2]) == 0
+        || places(&w, 1, x->shape[r - 1]) == 0)
+        return td_refuse(call, "expected [N, C, H, W] or [C, H, W] "
+                         "with room for at least one window");
+    const film f = all_windows(&w, r == 3 ? 1 : x->shape[0],
+        x->shape[r - 3], x->shape[r - 2], x->shape[r - 1]);
+    y = border(r == 3 ? td_unsqueeze(x, 0) : x, TD_DIMS(w.margin.at[1],
+        w.margin.at[1], w.margin.at[0], w.margin.at[0]));
+    y = TD_CALL(strided_view, td_contiguous(y), td_v_ints(&f.size),
+                td_v_ints(&f.stride), td_v_int(0));
+    y = td_flatten(td_flatten(y, 4, 5), 1, 3);
+    return r == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
+}
+
+td_tensor *col2im_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y;
+    const td_dims out = td_numbers(call, 0);
+    const window w = read_window(call, 1);
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
+    if (out.count != 2 || x->rank < 2 || x->rank > 3)
+        return td_refuse(call, "expected two output sizes and columns "
+                         "[N, C * kernel, L] or [C * kernel, L]");
+    const int64_t inside = w.size.at[0] * w.size.at[1];
+    const int64_t rows = x->shape[x->rank - 2];
+    const film f = all_windows(&w, x->rank == 3 ? x->shape[0] : 1,
+        rows / inside, out.at[0], out.at[1]);
+    const int64_t many = f.size.at[4] * f.size.at[5];
+    if (rows == 0 || rows % inside || many == 0
+        || x->shape[x->rank - 1] != many)
+        return td_refuse(call, "the columns do not go with the "
+                         "windows");
+    y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
+                td_v_ints(&f.whole), td_v_ints(&f.size),
+                td_v_ints(&f.stride), td_v_int(0));
+    y = border(y, TD_DIMS(-w.margin.at[1], -w.margin.at[1],
+                          -w.margin.at[0], -w.margin.at[0]));
+    return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
+}
+
+static td_tensor *shuffled(const td_call *call, bool out)
+{
+    td_tensor *x = td_input(call, 0);
+    const int64_t r = td_number(call, 0, 0);
+    td_dims cut = { 6, { 1, 1, 1, 1, 1, 1 } }, shape = td_shape_of(x);
+    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
+    if (x->rank < 3 || r <= 0 || (out ? *c / r % r || *c % r
+                                      : c[1] % r || c[2] % r))
+        return td_refuse(call, out ? "expected [..., C r r, H, W] and "
+            "a factor r above 0" : "expected [..., C, H r, W r] and a "
+            "factor r above 0");
+    for (int d = 0; d < x->rank - 3; d++)
+        cut.at[0] *= x->shape[d];
+    cut.at[1] = out ? *c / r / r : *c;
+    for (int k = 0; k < 2; k++) {
+        cut.at[2 + (out ? k : 2 * k + 1)] = r;
+        cut.at[out ? 4 + k : 2 + 2 * k] = out ? c[1 + k] : c[1 + k] / r;
+        c[1 + k] = out ? c[1 + k] * r : c[1 + k] / r;
+    }
+    *c = out ? cut.at[1] : *c * r * r;
+    return td_reshape(td_permute(td_reshape(x, cut), out
+        ? TD_DIMS(0, 1, 4, 2, 5, 3) : TD_DIMS(0, 1, 3, 5, 2, 4)),
+        shape);
+}
+
+td_tensor *pixel_shuffle_formula(td_call *call)
+{
+    return shuffled(call, true);
+}
+
+td_tensor *pixel_unshuffle_formula(td_call *call)
+{
+    return shuffled(call, false);
+}
+
+enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC, FILTERS };
+
+typedef struct {
+    int filter;
+    bool align;
+    int64_t n, m;           /* old and new size */
+    double step;            /* from one new position to the next */
+} sampling;
+
+static double cubic(double t)
+{
+    const double a = -0.75;
+    t = fabs(t);
+    return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1
+         : t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+}
+
+/* Position and weight of tap k for the new element j. */
+static int64_t tap(const sampling *s, int k, int64_t j, double *weight)
+{
+    const float half = s->filter == EXACT ? 0.5f : 0;
+    double p = s->align ? (double)j * s->step
+                        : ((double)j + 0.5) * s->step - 0.5;
+    if (s->filter <= EXACT)
+        p = (double)floorf(((float)j + half) * (float)s->step);
+    else if (s->filter < BICUBIC && p < 0)
+        p = 0;
+    const double below = floor(p), part = p - below;
+    const int64_t at = (int64_t)below + k - (s->filter == BICUBIC);
+    *weight = s->filter == BICUBIC ? cubic(part - (double)(k - 1))
+            : k == 0 ? 1 - part : part;
+    return at < 0 ? 0 : at < s->n ? at : s->n - 1;
+}
+
+static td_tensor *tapped(td_tensor *x, int d, const sampling *s, int k)
+{
+    td_dims line = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    const td_tensor_options o = { .dtype = TD_FLOAT64,
+                                  .device = td_device_of(x) };
+    int64_t *at = room_for(s->m);
+    double *weight = (double *)room_for(s->m);
+    for (int64_t j = 0; at && weight && j < s->m; j++)
+        at[j] = tap(s, k, j, &weight[j]);
+    line.at[d] = s->m;
+    td_tensor *w = weight && s->filter > EXACT
+        ? td_to(td_from_data(weight, line, o), x->dtype) : NULL;
+    td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
+    td_tensor *y = pick(x, d, s->m, at);
+    return w != NULL ? td_mul(y, w) : y;
+}
+
+static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
+{
+    const int taps = s->filter <= EXACT ? 1
+                   : s->filter < BICUBIC ? 2 : 4;
+    td_tensor *y = tapped(x, d, s, 0);
+    for (int k = 1; k < taps && y != NULL; k++)
+        y = td_add(y, tapped(x, d, s, k));
+    return y;
+}
+
+td_tensor *interpolate_formula(td_call *call)
+{
+    static const char *const filters[] = { "nearest", "nearest-exact",
+        "linear", "bilinear", "trilinear", "bicubic" };
+    td_tensor *x = td_input(call, 0), *y = x;
+    const td_dims size = td_numbers(call, 0);
+    sampling s = { td_choice(call, 1, FILTERS, filters),
+                   td_v_get_bool(&call->attr[2]), 0, 0, 0 };
+    /* pictures: refuse what cannot be resized */
+    const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4, -1 };
+    if (x->rank < 3 || x->rank > 5 || size.count != x->rank - 2
+        || x->rank != rank_for[s.filter]
+        || (s.filter > EXACT && !td_dtype_is_floating(x->dtype))) {
+        td_fail(TD_ERROR_UNSUPPORTED, "interpolate", "this mode with %d "
+                "sizes does not resize %s of rank %d", size.count,
+                td_dtype_name(x->dtype), x->rank);
+        return NULL;
+    }
+    for (int i = 0; i < size.count; i++)
+        if (size.at[i] < 1 || x->shape[2 + i] < 1)
+            return td_refuse(call, "sizes must be greater than 0");
+    for (int i = 0; i < size.count && y != NULL; i++) {
+        const double scale = td_v_double(&call->attr[3 + i]);
+        s.n = x->shape[2 + i], s.m = size.at[i];
+        s.step = !s.align ? scale > 0 ? 1 / scale
+                                      : (double)s.n / (double)s.m
+               : s.m > 1 ? (double)(s.n - 1) / (double)(s.m - 1) : 0;
+        if (s.n != s.m || s.filter <= EXACT || s.filter == BICUBIC)
+            y = resampled(y, 2 + i, &s);
+    }
+    return apart(y, x);
+}
+/* einsum: functions that multiply */
+static td_tensor *ranked(const td_call *call, int left, int right,
+                         int op)
+{
+    const td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    if (a->rank == left && b->rank == right)
+        return td_run1(&td_ops[op], 2, call->in, 0, NULL);
+    td_fail(TD_ERROR_RUNTIME, call->op->name, "expected ranks %d and "
+            "%d, got %d and %d", left, right, a->rank, b->rank);
+    return NULL;
+}
+
+td_tensor *mm_formula(td_call *call)
+{
+    return ranked(call, 2, 2, TD_OP_matmul);
+}
+
+td_tensor *mv_formula(td_call *call)
+{
+    return ranked(call, 2, 1, TD_OP_matmul);
+}
+
+td_tensor *vdot_formula(td_call *call)
+{
+    return ranked(call, 1, 1, TD_OP_dot);
+}
+
+td_tensor *outer_formula(td_call *call)
+{
+    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    return a->rank == 1 && b->rank == 1 ? td_mul(td_unsqueeze(a, 1), b)
+         : td_refuse(call, "expected two vectors");
+}
+
+static td_tensor *add_product(const td_call *call, int op)
+{
+    const td_scalar beta = td_scalar_at(call, 0, td_int(1));
+    const td_scalar alpha = td_scalar_at(call, 1, td_int(1));
+    td_tensor *x = td_input(call, 0);
+    td_tensor *y = td_run1(&td_ops[op], 2, &call->in[1], 0, NULL);
+    const td_dtype type = y ? td_promote(x->dtype, y->dtype) : x->dtype;
+    if (!td_dtype_is_floating(type)
+        && (beta.kind == TD_SCALAR_FLOAT
+            || alpha.kind == TD_SCALAR_FLOAT))
+        return td_refuse(call, "integers need whole factors");
+    if (td_failed())
+        return NULL;
+    x = td_expand(x, td_shape_of(y));
+    if (td_scalar_double(alpha) != 1)
+        y = td_mul_scalar(y, alpha);
+    if (td_scalar_double(beta) != 1)
+        x = td_mul_scalar(x, beta);
+    return td_scalar_double(beta) != 0 ? td_add(x, y)
+         : y->dtype == type ? y : td_to(y, type);
+}
+
+td_tensor *baddbmm_formula(td_call *call)
+{
+    return add_product(call, TD_OP_bmm);
+}
+
+td_tensor *addmv_formula(td_call *call)
+{
+    return add_product(call, TD_OP_mv);
+}
+
+td_tensor *addr_formula(td_call *call)
+{
+    return add_product(call, TD_OP_outer);
+}
+
+td_tensor *matrix_power_formula(td_call *call)
+{
+    td_tensor *p = td_input(call, 0), *y = NULL;
+    int64_t n = td_number(call, 0, 0);
+    if (p->rank < 2 || p->shape[p->rank - 1] != p->shape[p->rank - 2])
+        return td_refuse(call, "expected square matrices");
+    if (n < 0)
+        return td_refuse(call, "the exponent must not be negative: an "
+                         "inverse is not available");
+    const td_tensor_options o = { .dtype = p->dtype,
+                                  .device = td_device_of(p) };
+    if (n == 0)
+        return td_clone(td_expand(td_eye(p->shape[p->rank - 1],
+            (td_opt_i64){ false, 0 }, o), td_shape_of(p)));
+    for (; n > 0; n /= 2) {
+        if (n % 2 == 1)
+            y = y ? td_matmul(y, p) : p;
+        if (n > 1)
+            p = td_matmul(p, p);
+    }
+    return apart(y, td_input(call, 0));
+}
+
+td_tensor *kron_formula(td_call *call)
+{
+    td_tensor *x[] = { td_input(call, 0), td_input(call, 1) };
+    const int rank = x[0]->rank > x[1]->rank ? x[0]->rank : x[1]->rank;
+    td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    if (2 * rank > TD_MAX_RANK)
+        return td_refuse(call, "expected at most 4 dimensions");
+    for (int i = 0; i < 2; i++) {
+        td_dims apart = { 2 * rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+        for (int d = rank - x[i]->rank; d < rank; d++) {
+            apart.at[2 * d + i] = x[i]->shape[d - rank + x[i]->rank];
+            shape.at[d] *= apart.at[2 * d + i];
+        }
+        x[i] = td_reshape(x[i], apart);
+        if (td_failed())
+            return NULL;
+    }
+    return td_reshape(td_mul(x[0], x[1]), shape);
+}
+
+typedef struct {
+    td_tensor *x;
+    int n;
+    char letter[TD_MAX_RANK + 1];
+} term;
+
+static int place_of(const term *t, char letter)
+{
+    const char *p = memchr(t->letter, letter, (size_t)t->n);
+    return p != NULL ? (int)(p - t->letter) : -1;
+}
+
+static int64_t size_of(const term *t, char letter)
+{
+    const int d = place_of(t, letter);
+    return d < 0 ? 1 : t->x->shape[d];
+}
+
+static void sum_away(term *t, const term *other, const char *wanted)
+{
+    td_reduce_options o = { .dtype = t->x->dtype };
+    int kept = 0;
+    for (int d = 0; d < t->n; d++) {
+        const char c = t->letter[d];
+        if (strchr(wanted, c) || (other && place_of(other, c) >= 0))
+            t->letter[kept++] = c;
+        else
+            o.dims.at[o.dims.count++] = d;
+    }
+    t->n = kept;
+    if (o.dims.count > 0)
+        t->x = td_sum(t->x, o);
+}
+
+static int group(const term *a, const term *b, bool shared,
+                 const char *wanted, bool want, char *out)
+{
+    int n = 0;
+    for (int d = 0; d < a->n; d++)
+        if ((place_of(b, a->letter[d]) >= 0) == shared
+            && (strchr(wanted, a->letter[d]) != NULL) == want)
+            out[n++] = a->letter[d];
+    out[n] = '\0';
+    return n;
+}
+
+static td_tensor *folded(const term *t, const term *other,
+                         const char *const part[3])
+{
+    td_dims order = { 0, { 0 } }, full = order;
+    td_dims fold = { 3, { 1, 1, 1 } };
+    for (int i = 0; i < 3; i++)
+        for (const char *c = part[i]; *c != '\0'; c++) {
+            const int64_t n = size_of(t, *c), m = size_of(other, *c);
+            order.at[order.count++] = place_of(t, *c);
+            full.at[full.count++] = n == 1 ? m : n;
+            fold.at[i] *= n == 1 ? m : n;
+        }
+    return td_reshape(td_expand(td_permute(t->x, order), full), fold);
+}
+
+static td_tensor *too_many(int n)
+{
+    td_fail(TD_ERROR_RUNTIME, "einsum", "a product would have %d "
+            "dimensions, at most 8 are possible", n);
+    return NULL;
+}
+
+static bool contract(term *a, term *b, const char *wanted)
+{
+    char batch[TD_MAX_RANK + 1], left[TD_MAX_RANK + 1],
+         right[TD_MAX_RANK + 1], summed[TD_MAX_RANK + 1];
+    sum_away(a, b, wanted);
+    sum_away(b, a, wanted);
+    const int n = group(a, b, true, wanted, true, batch)
+                + group(a, b, false, wanted, true, left)
+                + group(b, a, false, wanted, true, right);
+    group(a, b, true, wanted, false, summed);
+    if (td_failed())
+        return false;
+    if (n > TD_MAX_RANK)
+        return too_many(n);
+    term c = { .n = n };
+    td_dims shape = { n, { 0 } };
+    strcat(strcat(strcpy(c.letter, batch), left), right);
+    for (int d = 0; d < n; d++) {
+        const int64_t size = size_of(a, c.letter[d]);
+        shape.at[d] = size == 1 ? size_of(b, c.letter[d]) : size;
+    }
+    c.x = td_reshape(td_bmm(
+        folded(a, b, (const char *[]){ batch, left, summed }),
+        folded(b, a, (const char *[]){ batch, summed, right })), shape);
+    *a = c;
+    return c.x != NULL;
+}
+
+static td_tensor *in_order(term *t, const char *letters)
+{
+    td_dims order = { 0, { 0 } };
+    if (td_failed())
+        return NULL;
+    sum_away(t, NULL, letters);
+    for (const char *c = letters; *c != '\0'; c++)
+        order.at[order.count++] = place_of(t, *c);
+    return td_permute(t->x, order);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static int letters_in(const char *at)
+{
+    int n = 0;
+    for (; *at != '\0' && *at != ',' && *at != '-'; at++)
+        n += is_letter(*at);
+    return n;
+}
+
+/* Reads up to the next comma, arrow or end. */
+static bool read_subscript(const char **at, int rank, term *t)
+{
+    int dots = rank - letters_in(*at);
+    bool ok = dots >= 0;
+    t->n = 0;
+    if (rank > TD_MAX_RANK)
+        return too_many(rank);
+    for (; ok && **at && **at != ',' && **at != '-'; ++*at) {
+        if (is_letter(**at)) {
+            t->letter[t->n++] = **at;
+        } else if (strncmp(*at, "...", 3) == 0) {
+            for (; dots > 0; dots--)
+                t->letter[t->n++] = (char)dots;
+            *at += 2;
+        } else {
+            ok = **at == ' ';
+        }
+    }
+    t->letter[t->n] = '\0';
+    return (ok && dots == 0)
+        || td_fail(TD_ERROR_RUNTIME, "einsum", "a subscript does not "
+                   "name the %d dimensions of its operand", rank);
+}
+
+static bool take_diagonals(term *t)
+{
+    for (int d = 0; d < t->n; d++) {
+        const char c = t->letter[d];
+        const char *twin = memchr(t->letter + d + 1, c,
+                                  (size_t)(t->n - d - 1));
+        if (twin == NULL)
+            continue;
+        const int e = (int)(twin - t->letter);
+        if (t->x->shape[d] != t->x->shape[e])
+            return td_fail(TD_ERROR_RUNTIME, "einsum", "the sizes of "
+                "the repeated subscript %c differ: %lld and %lld", c,
+                (long long)t->x->shape[d], (long long)t->x->shape[e]);
+        t->x = td_diagonal(t->x, 0, d, e);
+        memmove(t->letter + e, t->letter + e + 1, (size_t)(t->n - e));
+        memmove(t->letter + d, t->letter + d + 1,
+                (size_t)(t->n - 1 - d));
+        t->letter[--t->n - 1] = c;
+        if (t->x == NULL)
+            return false;
+        d--;
+    }
+    return true;
+}
+
+static bool read_result(const char *at, const int *counts, int dots,
+                        term *out)
+{
+    out->n = 0;
+    if (at[0] == '-' && at[1] == '>') {
+        at += 2;
+        if (!read_subscript(&at, letters_in(at)
+                + (strstr(at, "...") ? dots : 0), out))
+            return false;
+    } else {
+        for (int i = dots; i > 0; i--)
+            out->letter[out->n++] = (char)i;
+        for (int c = 'A'; c <= 'z'; c++)
+            if (counts[c] == 1 && out->n == TD_MAX_RANK)
+                return too_many(TD_MAX_RANK + 1);
+            else if (counts[c] == 1)
+                out->letter[out->n++] = (char)c;
+        out->letter[out->n] = '\0';
+    }
+    for (int d = 0; d < out->n; d++)
+        if (counts[(int)out->letter[d]] == 0
+            || memchr(out->letter, out->letter[d], (size_t)d))
+            return td_fail(TD_ERROR_RUNTIME, "einsum", "the result's "
+                           "subscripts must occur in an operand, and "
+                           "only once in the result");
+    return *at == '\0' || td_fail(TD_ERROR_RUNTIME, "einsum",
+        "'%s' cannot follow the subscripts of the operands", at);
+}
+
+static bool sizes_agree(const term *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < t[i].n; d++)
+            for (int k = 0; k < i; k++) {
+                const char c = t[i].letter[d];
+                const int64_t a = size_of(&t[i], c);
+                const int64_t b = size_of(&t[k], c);
+                if (a != b && a != 1 && b != 1)
+                    return td_fail(TD_ERROR_RUNTIME, "einsum",
+                        "subscript %c has size %lld in operand %d and "
+                        "%lld in operand %d", is_letter(c) ? c : '.',
+                        (long long)b, k, (long long)a, i);
+            }
+    return true;
+}
+
+enum { MOST_TERMS = 16 };
+
+static td_tensor *contract_all(term *t, int n, const term *out)
+{
+    for (int i = 1; i < n; i++) {
+        char wanted[(MOST_TERMS + 1) * (TD_MAX_RANK + 1)] = "";
+        strcat(wanted, out->letter);
+        for (int k = i + 1; k < n; k++)
+            strncat(wanted, t[k].letter, (size_t)t[k].n);
+        if (!contract(&t[0], &t[i], wanted))
+            return NULL;
+    }
+    return in_order(&t[0], out->letter);
+}
+
+td_tensor *einsum_formula(td_call *call)
+{
+    term t[MOST_TERMS], out;
+    const char *at = call->attr[0].as.string;
+    const int n = call->in[0].as.tensors.count;
+    int counts[128] = { 0 }, dots = 0;
+    if (n < 1 || n > MOST_TERMS)
+        return td_refuse(call, "expected 1 to 16 operands");
+    for (int i = 0; i < n; i++) {
+        /* einsum: read the subscript of an operand */
+        t[i].x = call->in[0].as.tensors.at[i];
+        const int wide = t[i].x->rank - letters_in(at);
+        dots = wide > dots ? wide : dots;
+        if (!read_subscript(&at, t[i].x->rank, &t[i]))
+            return NULL;
+        for (int d = 0; d < t[i].n; d++)
+            counts[(int)t[i].letter[d]]++;
+        if (!take_diagonals(&t[i]))
+            return NULL;
+        if (i + 1 < n && *at++ != ',')
+            return td_refuse(call, "there are more operands than subscripts");
+    }
+    return read_result(at, counts, dots, &out) && sizes_agree(t, n)
+         ? contract_all(t, n, &out) : NULL;
+}
+
+static td_tensor *dotted(td_tensor *x, td_tensor *y, int n,
+                         const int *of_x, const int *of_y)
+{
+    term out, a = { .x = x, .n = x->rank };
+    term b = { .x = y, .n = y->rank };
+    memcpy(a.letter, "abcdefgh", sizeof a.letter);
+    memcpy(b.letter, "ijklmnop", sizeof b.letter);
+    for (int i = 0; i < n; i++)
+        b.letter[of_y[i]] = a.letter[of_x[i]];
+    if (a.n + b.n - 2 * n > TD_MAX_RANK)
+        return too_many(a.n + b.n - 2 * n);
+    out.n = 0;
+    for (int d = 0; d < a.n; d++)
+        if (place_of(&b, a.letter[d]) < 0)
+            out.letter[out.n++] = a.letter[d];
+    for (int d = 0; d < b.n; d++)
+        if (b.letter[d] >= 'i')
+            out.letter[out.n++] = b.letter[d];
+    out.letter[out.n] = '\0';
+    a.letter[a.n] = b.letter[b.n] = '\0';
+    return contract_all((term[]){ a, b }, 2, &out);
+}
+
+
+td_tensor *tensordot_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    const td_dims left = td_numbers(call, 0);
+    const td_dims right = td_numbers(call, 1);
+    int a[TD_MAX_RANK], b[TD_MAX_RANK];
+    unsigned seen = 0;
+    if (left.count != right.count)
+        return td_refuse(call, "expected as many dimensions of one as "
+                         "of the other");
+    for (int i = 0; i < left.count; i++) {
+        a[i] = td_dimension(call, left.at[i], x->rank);
+        b[i] = td_dimension(call, right.at[i], y->rank);
+        const int64_t n = x->shape[a[i]], m = y->shape[b[i]];
+        if (x->rank == 0 || y->rank == 0 || seen >> a[i] & 1
+            || seen >> (b[i] + 8) & 1 || (n != m && n != 1 && m != 1))
+            return td_refuse(call, "a dimension is missing, named "
+                             "twice, or of another size than its "
+                             "partner");
+        seen |= 1u << a[i] | 1u << (b[i] + 8);
+    }
+    return dotted(x, y, left.count, a, b);
+}
+
+td_tensor *inner_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    const int a = x->rank - 1, b = y->rank - 1;
+    if (a < 0 || b < 0)
+        return td_mul(x, y);
+    return x->shape[a] == y->shape[b] ? dotted(x, y, 1, &a, &b)
+         : td_refuse(call, "the last dimensions have different sizes");
+}
+/* arranging: rules that arrange */
+bool flip_rule(td_backward_pass *b)
+{
+    b->grad_in[0] = TD_CALL(flip, b->grad[0], *td_attribute(b, 0));
+    return !td_failed();
+}
+/* pictures: rules on pictures */
+
+bool constant_pad_nd_rule(td_backward_pass *b)
+{
+    td_dims back = { td_attribute(b, 0)->as.ints.count, { 0 } };
+    for (int i = 0; i < back.count; i++)
+        back.at[i] = -td_attribute(b, 0)->as.ints.at[i];
+    b->grad_in[0] = TD_CALL(constant_pad_nd, b->grad[0],
+                         td_v_ints(&back), td_v_int(0));
+    return !td_failed();
+}
+/* arranging: typed functions that arrange */
+td_tensor *td_movedim(td_tensor *x, td_dims source, td_dims destination)
+{
+    return TD_CALL(movedim, x, td_v_ints(&source),
+                td_v_ints(&destination));
+}
+
+td_tensor *td_diagonal(td_tensor *x, int64_t offset, int dim1, int dim2)
+{
+    return TD_CALL(diagonal, x, td_v_int(offset), td_v_int(dim1),
+                td_v_int(dim2));
+}
+
+td_tensor *td_repeat(td_tensor *x, td_dims repeats)
+{
+    return TD_CALL(repeat, x, td_v_ints(&repeats));
+}
+
+td_tensor *td_flip(td_tensor *x, td_dims dims)
+{
+    return TD_CALL(flip, x, td_v_ints(&dims));
+}
+
+td_tensor *td_tril(td_tensor *x, int64_t diagonal)
+{
+    return TD_CALL(tril, x, td_v_int(diagonal));
+}
+
+td_tensor *td_pad(td_tensor *x, td_dims margins, const char *mode,
+                  double value)
+{
+    return TD_CALL(pad, x, td_v_ints(&margins),
+                (td_value){ .kind = TD_STRING, .as.string = mode },
+                td_v_float(value));
+}
+
+td_tensor *td_einsum(const char *equation, td_tensor *const *operands,
+                     int n)
+{
+    const td_value in = td_v_tensors(n, operands);
+    const td_value text = { .kind = TD_STRING, .as.string = equation };
+    return td_run1(&td_ops[TD_OP_einsum], 1, &in, 1, &text);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "graph": edit that, not this file. */
+/* What the formulas of composite operators share.  A formula returns
+   the first result, or NULL after a failure; it need not notice one
+   itself, and may make as many tensors as it likes: the door has a
+   scope open. */
+#ifndef TREADLE_SRC_COMPOSITE_H
+#define TREADLE_SRC_COMPOSITE_H
+#include <treadle/reductions.h>
+#include "core/error.h"
+#include "core/rule.h"
+
+#define COMPOSED(name, parameters, results, sentence) \
+    td_tensor *name##_formula(td_call *call);
+#include "ops/composites.inc"
+
+/* Operand i. */
+td_tensor *td_input(const td_call *call, int i);
+/* Attribute k as a number, a list of numbers, a dimension of rank. */
+int64_t td_number(const td_call *call, int k, int64_t otherwise);
+td_dims td_numbers(const td_call *call, int k);
+int td_dimension(const td_call *call, int64_t dim, int rank);
+/* Attribute k as a number that keeps its type. */
+td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise);
+/* Which of n words attribute k is, the first if absent; n and an error
+   if none of them. */
+int td_choice(const td_call *call, int k, int n,
+              const char *const *words);
+/* Dimensions (one or several) and keepdim, as reductions take them. */
+td_reduce_options td_over(const td_call *call, const td_value *dim,
+                          const td_value *keepdim);
+/* An error in the operator's name; returns NULL. */
+td_tensor *td_refuse(const td_call *call, const char *why);
+
+/* The operator `op` of one operand x with the given attributes. */
+#define TD_CALL(op, x, ...) \
+    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
+            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
+            (td_value[]){ __VA_ARGS__ })
+#endif

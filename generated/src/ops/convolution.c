@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "convolution": edit that, not this file. */
+/* Convolution, its adjoint, and the gradient of its weight. */
+#include <string.h>
+#include <treadle/convolution.h>
+#include <treadle/elementwise.h>
+#include <treadle/matmul.h>
+#include "ops/composite.h"
+#include "core/device.h"
+#include "ops/gemm.h"
+
+enum {
+    WORK_GRAIN = 1024 * 1024,       /* multiplications of a chunk */
+    STRIP_BYTES = 256 * 1024,       /* of X; must stay in the cache */
+    LINE = 16                       /* rows of X begin at multiples */
+};
+
+/* convolution: struct geometry */
+typedef struct {
+    int64_t n, groups, c, o;    /* pictures; channels of a group */
+    int64_t x[2], y[2], k[2];   /* the two sides, the window */
+    int64_t step[2], margin[2], gap[2];     /* s, m, delta */
+} geometry;
+/* convolution: function measure */
+static int64_t listed(const td_value *v, int i, int64_t least)
+{
+    const int n = v->as.ints.count;
+    return n == 0 ? least : n > 2 ? -1 : v->as.ints.at[n == 1 ? 0 : i];
+}
+
+/* Fills g from the shapes of an input and a weight; back: the input is
+   the small side. */
+static bool measure(const char *op, td_dims a, td_dims w,
+                    const td_value *attr, int64_t groups, bool back,
+                    geometry *g)
+{
+    char input[TD_SHAPE_TEXT], weight[TD_SHAPE_TEXT];
+    if (a.count != 4 || w.count != 4 || groups < 1
+        || groups > INT32_MAX || w.at[0] % groups != 0
+        || a.at[1] != (back ? w.at[0] : w.at[1] * groups))
+        return td_fail(TD_ERROR_RUNTIME, op, "input %s does not go "
+            "with weight %s and groups=%lld: expected [N, C, H, W] and "
+            "[O, C / groups, h, w], transposed [C, O / groups, h, w]",
+            td_dims_text(&a, input), td_dims_text(&w, weight),
+            (long long)groups);
+    *g = (geometry){ .n = a.at[0], .groups = groups, .c = w.at[1],
+                     .o = w.at[0] / groups };
+    for (int i = 0; i < 2; i++) {
+        /* convolution: compute the other side's size */
+        const int64_t s = listed(&attr[0], i, 1), m = listed(&attr[1], i, 0);
+        const int64_t d = listed(&attr[2], i, 1), k = w.at[2 + i];
+        const int64_t more = back ? listed(&attr[4], i, 0) : 0;
+        const int64_t have = a.at[2 + i], bits = k | s | m | d | more | have;
+        int64_t other = 0;
+        if (bits >= 0 && bits <= INT32_MAX && k > 0 && d > 0 && more < s) {
+            const int64_t span = d * (k - 1) + 1, room = have + 2 * m - span;
+            other = back ? (have - 1) * s - 2 * m + span + more
+                  : room < 0 ? 0 : room / s + 1;
+        }
+        if (other < 1)
+            return td_fail(TD_ERROR_RUNTIME, op, "a kernel of %lld with stride "
+                "%lld, padding %lld, dilation %lld and output_padding %lld has "
+                "no place in dimension %d of input %s", (long long)k,
+                (long long)s, (long long)m, (long long)d, (long long)more,
+                2 + i, td_dims_text(&a, input));
+        g->k[i] = k, g->step[i] = s, g->margin[i] = m, g->gap[i] = d;
+        g->x[i] = back ? other : have;
+        g->y[i] = back ? have : other;
+    }
+    return true;
+}
+/* convolution: struct convolution_plan */
+enum { FORWARD, LARGE_SIDE, WEIGHT };   /* what is computed */
+
+typedef struct {
+    const geometry *g;
+    int role;
+    bool direct;                /* the picture itself is X */
+    td_dtype dtype;
+    int64_t size;               /* bytes of a number */
+    int64_t taps, strip, ld;    /* rows of X; lines; row to row */
+    int64_t large, small;       /* numbers of a channel */
+    int64_t height, phase, pitch, room;     /* of the buffer, bytes */
+    int64_t *tap;               /* bytes into the buffer */
+    const void *bias;           /* of the result's channels, or NULL */
+    char *x, *w, *y;
+} plan;
+/* convolution: function lay_out */
+static bool lay_out(plan *p)
+{
+    const geometry *g = p->g;
+    const int64_t s = g->step[1], wide = g->x[1] + 2 * g->margin[1];
+    p->height = g->x[0] + 2 * g->margin[0];
+    p->phase = (wide + s - 1) / s * p->size;
+    p->pitch = p->phase * s;
+    const td_dims all = { 3, { g->c, p->height, p->pitch } };
+    if (!td_dims_numel("convolution", &all, &p->room))
+        return false;
+    p->room += TD_ALIGNMENT - p->room % TD_ALIGNMENT;
+    p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
+    for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
+        const int64_t k = t % g->k[1] * g->gap[1], j = t / g->k[1];
+        const int64_t row = j / g->k[0] * p->height
+                          + j % g->k[0] * g->gap[0];
+        p->tap[t] = row * p->pitch + k % s * p->phase + k / s * p->size;
+    }
+    return p->tap != NULL;
+}
+/* convolution: function carry */
+/* The picture at x into the buffer, or back. */
+static void carry(const plan *p, char *buffer, char *x, bool back)
+{
+    const geometry *g = p->g;
+    const int64_t s = g->step[1], m = g->margin[1], wide = g->x[1];
+    for (int64_t r = 0; r < g->c * g->x[0]; r++, x += wide * p->size) {
+        const int64_t row = r / g->x[0] * p->height + r % g->x[0];
+        char *to = buffer + (row + g->margin[0]) * p->pitch;
+        for (int64_t f = 0; f < s; f++) {
+            const int64_t first = ((f - m) % s + s) % s;
+            const int64_t n = (wide - first + s - 1) / s;
+            char *here = to + f * p->phase + (first + m) / s * p->size;
+            char *there = x + first * p->size;
+            if (n > 0 && back)
+                td_convert(p->dtype, there, s, p->dtype, here, 1, n);
+            else if (n > 0)
+                td_convert(p->dtype, here, 1, p->dtype, there, s, n);
+        }
+    }
+}
+/* convolution: function gather_columns */
+enum { MOUTHFUL = 32 };
+
+/* Lines [from, to) of all windows: row t of X is what tap t meets. */
+static void gather(const plan *p, const char *buffer, int64_t from,
+                   int64_t to, char *columns)
+{
+    const int64_t bytes = p->g->y[1] * p->size;
+    const int64_t down = p->g->step[0] * p->pitch;
+    for (int64_t t = 0; t < p->taps; t++) {
+        char *out = columns + t * p->ld * p->size;
+        const char *at = buffer + p->tap[t] + from * down;
+        for (int64_t l = from; l < to; l++, out += bytes, at += down)
+            for (int64_t b = 0; b < bytes; b += MOUTHFUL)
+                memcpy(out + b, at + b, MOUTHFUL);
+    }
+}
+/* convolution: choose loops by type */
+#define T float
+#define NAME(x) x##_float
+#include "ops/convolution-lines.inc"
+#undef T
+#undef NAME
+#define T double
+#define NAME(x) x##_double
+#include "ops/convolution-lines.inc"
+#undef T
+#undef NAME
+#define FOR_TYPE(name, ...)                                     \
+    (p->dtype == TD_FLOAT32 ? name##_float(__VA_ARGS__)         \
+                            : name##_double(__VA_ARGS__))
+/* convolution: function multiply */
+static bool multiply(const plan *p, char *w, char *columns, char *y,
+                     int64_t wide)
+{
+    const int64_t o = p->g->o, t = p->taps, ld = p->ld, all = p->small;
+    const td_product roles[] = {
+        [FORWARD] = { o, wide, t, 1, 1, w, t, 1, columns, ld, 1,
+                      y, all },
+        [LARGE_SIDE] = { t, wide, o, 1, p->direct, w, 1, t, y, all, 1,
+                         columns, ld },
+        [WEIGHT] = { o, t, wide, 1, 1, y, all, 1, columns, 1, ld,
+                     w, t } };
+    return td_gemm(p->dtype, &roles[p->role]);
+}
+/* convolution: function convolve */
+static bool convolve_strips(const plan *p, char *buffer, char *x,
+                            char *w, char *y)
+{
+    const geometry *g = p->g;
+    for (int64_t l = 0; l < g->y[0]; l += p->strip) {
+        const int64_t to = l + p->strip < g->y[0] ? l + p->strip
+                                                  : g->y[0];
+        char *columns = p->direct ? x : buffer + p->room;
+        if (!p->direct && p->role != LARGE_SIDE)
+            gather(p, buffer, l, to, columns);
+        if (!multiply(p, w, columns, y + l * g->y[1] * p->size,
+                      (to - l) * g->y[1]))
+            return false;
+        if (!p->direct && p->role == LARGE_SIDE)
+            FOR_TYPE(scatter, p, buffer, l, to, columns);
+    }
+    return true;
+}
+
+static bool convolve(const plan *p, int64_t unit, char *buffer, char *w)
+{
+    const geometry *g = p->g;
+    const int64_t group = unit % g->groups;
+    char *x = p->x + unit * g->c * p->large * p->size;
+    char *y = p->y + unit * g->o * p->small * p->size;
+    bool ok = true;
+    w += group * g->o * p->taps * p->size;
+    if (p->role == FORWARD)
+        FOR_TYPE(begin, p, group, g->o, p->small, y);
+    else if (p->role == LARGE_SIDE)
+        FOR_TYPE(begin, p, group, g->c, p->large, x);
+    if (!p->direct)
+        carry(p, buffer, x, false);
+    if (g->o == 1 && !p->direct)
+        FOR_TYPE(slide, p, buffer, w, y);
+    else
+        ok = convolve_strips(p, buffer, x, w, y);
+    if (!p->direct && p->role == LARGE_SIDE)
+        carry(p, buffer, x, true);
+    return ok;
+}
+/* convolution: functions that convolve a batch */
+static bool convolve_range(const plan *p, int64_t begin, int64_t end,
+                           char *w)
+{
+    const size_t bytes = (size_t)(p->room + p->taps * p->ld * p->size)
+                       + 2 * MOUTHFUL;
+    char *buffer = p->direct ? NULL : td_storage_alloc(bytes);
+    bool ok = p->direct || buffer != NULL;
+    if (buffer != NULL)
+        memset(buffer, 0, (size_t)p->room);
+    for (int64_t u = begin; ok && u < end; u++)
+        ok = convolve(p, u, buffer, w);
+    td_storage_free(buffer, bytes);
+    return ok;
+}
+
+static bool convolve_some(void *context, int64_t begin, int64_t end,
+                          int worker)
+{
+    const plan *p = context;
+    (void)worker;
+    return convolve_range(p, begin, end, p->w);
+}
+
+static bool convolve_pictures(void *context, int64_t begin, int64_t end,
+                              void *sum)
+{
+    const plan *p = context;
+    return convolve_range(p, begin * p->g->groups,
+                          end * p->g->groups, sum);
+}
+
+static void add_weights(void *context, void *into, const void *from)
+{
+    const plan *p = context;
+    const int64_t n = p->g->groups * p->g->o * p->taps;
+    FOR_TYPE(add, into, from, 1, n);
+}
+
+static bool convolve_batch(plan *p)
+{
+    const geometry *g = p->g;
+    const int64_t units = g->n * g->groups, weights = g->o * p->taps;
+    if (p->role == WEIGHT)
+        return td_parallel_reduce(g->n, (g->n + 7) / 8,
+            (size_t)(g->groups * weights * p->size), p->w,
+            convolve_pictures, add_weights, p, p->w);
+    if (units == 1)
+        return convolve_some(p, 0, 1, 0);
+    return td_parallel_for(units, WORK_GRAIN / (weights * p->small + 1)
+                           + 1, convolve_some, p);
+}
+
+static void run(const geometry *g, int role, const td_tensor *bias,
+                td_tensor *x, td_tensor *w, td_tensor *y)
+{
+    if (td_failed())
+        return;
+    plan p = { .g = g, .role = role, .dtype = x->dtype,
+               .size = (int64_t)td_dtype_size(x->dtype),
+               .taps = g->c * g->k[0] * g->k[1], .direct = true,
+               .large = g->x[0] * g->x[1], .small = g->y[0] * g->y[1],
+               .bias = bias != NULL ? td_at(bias) : NULL,
+               .x = td_at(x), .w = td_at(w), .y = td_at(y) };
+    for (int i = 0; i < 2; i++)
+        p.direct = p.direct && g->k[i] == 1 && g->step[i] == 1
+                && g->margin[i] == 0;
+    p.strip = STRIP_BYTES / (p.taps * g->y[1] * p.size + 1) + 1;
+    if (p.strip > g->y[0] || p.direct)
+        p.strip = g->y[0];
+    p.ld = p.direct ? p.small
+         : (p.strip * g->y[1] + LINE - 1) / LINE * LINE;
+    if (lay_out(&p))
+        convolve_batch(&p);
+    td_free(p.tap, ((size_t)p.taps + 1) * sizeof *p.tap);
+}
+/* convolution: function by_columns */
+#define PAIR(v) td_v_ints(&(td_dims){ 2, { (v)[0], (v)[1] } })
+
+static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
+                             td_tensor *b)
+{
+    const int64_t t = g->c * g->k[0] * g->k[1], l = g->y[0] * g->y[1];
+    td_tensor *x = a, *y = role == WEIGHT ? b : a, *w = b;
+    if (role != LARGE_SIDE)
+        x = td_reshape(TD_CALL(im2col, x, PAIR(g->k), PAIR(g->gap),
+                               PAIR(g->margin), PAIR(g->step)),
+                       TD_DIMS(g->n, g->groups, t, l));
+    if (role != FORWARD)
+        y = td_reshape(y, TD_DIMS(g->n, g->groups, g->o, l));
+    if (role == WEIGHT)
+        return td_sum(td_matmul(y, td_transpose(x, 2, 3)),
+                      (td_reduce_options){ .dims = TD_DIMS(0) });
+    w = td_reshape(w, TD_DIMS(g->groups, g->o, t));
+    if (role == FORWARD)
+        return td_matmul(w, x);
+    x = td_reshape(td_matmul(td_transpose(w, 1, 2), y),
+                   TD_DIMS(g->n, g->groups * t, l));
+    return TD_CALL(col2im, x, PAIR(g->x), PAIR(g->k), PAIR(g->gap),
+                   PAIR(g->margin), PAIR(g->step));
+}
+/* convolution: kernels that convolve */
+static td_tensor *computed(const geometry *g, int role, td_dims shape,
+                           td_tensor *a, td_tensor *b, td_tensor *bias)
+{
+    if (!td_on_host(a) && !td_self()->symbolic && g->n > 0) {
+        td_tensor *y = td_reshape(by_columns(g, role, a, b), shape);
+        return bias == NULL ? y
+             : td_add(y, td_reshape(bias, TD_DIMS(-1, 1, 1)));
+    }
+    td_tensor *out = td_tensor_new(shape, a->dtype, td_device_of(a));
+    if (td_failed() || td_self()->symbolic || td_numel(out) == 0)
+        return out;
+    if (role == WEIGHT || !td_on_host(out))
+        td_fill_all(out, td_int(0));
+    a = td_contiguous(a);
+    b = td_contiguous(b);
+    if (td_on_host(out))
+        run(g, role, bias != NULL ? td_contiguous(bias) : NULL,
+            role == LARGE_SIDE ? out : a, role == WEIGHT ? out : b,
+            role == FORWARD ? out : role == WEIGHT ? b : a);
+    return out;
+}
+
+static bool compute(td_call *call, const geometry *g, int role,
+                    td_dims shape)
+{
+    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    td_tensor *bias = call->n_in < 3 || call->in[2].kind == TD_NONE
+                    ? NULL : td_input(call, 2);
+    if ((a->dtype != TD_FLOAT32 && a->dtype != TD_FLOAT64)
+        || b->dtype != a->dtype || (bias && bias->dtype != a->dtype))
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "
+            "operands in float32 or all in float64, got %s and %s",
+            td_dtype_name(a->dtype), td_dtype_name(b->dtype));
+    if (bias && (bias->rank != 1 || bias->shape[0] != shape.at[1]))
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a "
+                       "bias of one dimension with %lld numbers",
+                       (long long)shape.at[1]);
+    td_self()->muted++;
+    td_scope_begin();
+    td_tensor *y = computed(g, role, shape, a, b, bias);
+    y = td_scope_end_with(td_failed() ? NULL : y);
+    td_self()->muted--;
+    return td_return(call, y);
+}
+
+bool convolution_kernel(td_call *call)
+{
+    const bool back = td_v_get_bool(&call->attr[3]);
+    geometry g;
+    if (!measure("convolution", td_shape_of(td_input(call, 0)),
+                 td_shape_of(td_input(call, 1)), call->attr,
+                 td_number(call, 5, 1), back, &g))
+        return false;
+    return compute(call, &g, back ? LARGE_SIDE : FORWARD, back
+        ? TD_DIMS(g.n, g.groups * g.c, g.x[0], g.x[1])
+        : TD_DIMS(g.n, g.groups * g.o, g.y[0], g.y[1]));
+}
+
+bool convolution_weight_kernel(td_call *call)
+{
+    const td_dims have = td_shape_of(td_input(call, 1));
+    const td_dims w = td_numbers(call, 0);
+    geometry g;
+    if (td_failed() || !measure(call->op->name,
+            td_shape_of(td_input(call, 0)), w, call->attr + 1,
+            td_number(call, 4, 1), false, &g))
+        return false;
+    const td_dims y = TD_DIMS(g.n, g.groups * g.o, g.y[0], g.y[1]);
+    char want[TD_SHAPE_TEXT], got[TD_SHAPE_TEXT];
+    return td_dims_equal(&have, &y) ? compute(call, &g, WEIGHT, w)
+         : td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a grad "
+                   "of shape %s, got %s", td_dims_text(&y, want),
+                   td_dims_text(&have, got));
+}
+/* convolution: rules that convolve */
+static td_tensor *convolved(const geometry *g, td_tensor *a,
+                            td_tensor *w, bool back)
+{
+    int64_t more[2];
+    for (int i = 0; i < 2; i++)
+        more[i] = !back ? 0 : g->x[i] + 2 * g->margin[i]
+                - (g->y[i] - 1) * g->step[i]
+                - g->gap[i] * (g->k[i] - 1) - 1;
+    const td_value in[] = { td_v_tensor(a), td_v_tensor(w),
+                            td_v_none() };
+    const td_value attr[] = { PAIR(g->step), PAIR(g->margin),
+        PAIR(g->gap), td_v_bool(back), PAIR(more),
+        td_v_int(g->groups) };
+    return td_run1(&td_ops[TD_OP_convolution], 3, in, 6, attr);
+}
+
+static td_tensor *weighed(const geometry *g, td_tensor *x, td_tensor *y)
+{
+    const td_dims w = TD_DIMS(g->groups * g->o, g->c, g->k[0], g->k[1]);
+    const td_value in[] = { td_v_tensor(x), td_v_tensor(y) };
+    const td_value attr[] = { td_v_ints(&w), PAIR(g->step),
+        PAIR(g->margin), PAIR(g->gap), td_v_int(g->groups) };
+    return td_run1(&td_ops[TD_OP_convolution_weight], 2, in, 5, attr);
+}
+
+bool convolution_rule(td_backward_pass *b)
+{
+    const bool back = td_v_get_bool(td_attribute(b, 3));
+    td_tensor *grad = b->grad[0];
+    geometry g;
+    if (!measure("convolution", td_input_dims(b, 0),
+                 td_input_dims(b, 1), td_attribute(b, 0),
+                 td_v_get_int(td_attribute(b, 5), 1), back, &g))
+        return false;
+    if (td_needs(b, 0))
+        b->grad_in[0] = convolved(&g, grad, td_saved_input(b, 1),
+                                  !back);
+    if (td_needs(b, 1)) {
+        td_tensor *a = td_saved_input(b, 0);
+        b->grad_in[1] = weighed(&g, back ? grad : a, back ? a : grad);
+    }
+    if (td_needs(b, 2))
+        b->grad_in[2] = td_sum(grad, (td_reduce_options){
+                                   .dims = TD_DIMS(0, 2, 3) });
+    return !td_failed();
+}
+
+bool convolution_weight_rule(td_backward_pass *b)
+{
+    const td_value *size = td_attribute(b, 0);
+    td_dims w = { 4, { 0 } };
+    geometry g;
+    memcpy(w.at, size->as.ints.at, 4 * sizeof w.at[0]);
+    if (!measure("convolution_weight", td_input_dims(b, 0), w, size + 1,
+                 td_v_get_int(size + 4, 1), false, &g))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (td_needs(b, i))
+            b->grad_in[i] = convolved(&g, td_saved_input(b, 1 - i),
+                                      b->grad[0], i == 0);
+    return !td_failed();
+}
+/* convolution: function td_convolution */
+td_tensor *td_convolution(td_tensor *input, td_tensor *weight,
+                          td_tensor *bias, td_convolution_options o)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(weight),
+                            td_v_optional(bias) };
+    const td_value attr[] = { td_v_ints(&o.stride),
+        td_v_ints(&o.padding), td_v_ints(&o.dilation),
+        td_v_bool(o.transposed), td_v_ints(&o.output_padding),
+        td_v_int(o.groups != 0 ? o.groups : 1) };
+    return td_run1(&td_ops[TD_OP_convolution], 3, in, 6, attr);
+}

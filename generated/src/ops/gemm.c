@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "products": edit that, not this file. */
+#include <string.h>
+#include "ops/gemm.h"
+#include "ops/kernels/gemm-kernels.h"
+#include "core/parallel.h"
+#include <treadle/parallel.h>
+enum {
+    PACK_GRAIN = 64 * 1024,        /* numbers copied */
+    WORK_GRAIN = 1024 * 1024,      /* multiplications */
+    VECTOR_GRAIN = 128 * 1024,     /* numbers read once */
+    TILE_BYTES = 14 * 2 * 64,      /* the largest tile */
+    LARGEST_SPAN = 8 * 16,         /* columns of a sweep */
+    STRETCH = 4096                 /* steps summed in one precision */
+};
+/* products: choose the gemm kernels */
+static const td_gemm_kernel *gemm_kernel(td_dtype dtype)
+{
+    const td_gemm_level *level = TD_ISA_PICK(td_gemm_level);
+    return dtype == TD_FLOAT32 ? level->of_float : level->of_double;
+}
+/* matmul: struct gemm */
+typedef struct {
+    const td_gemm_kernel *kernel;
+    td_product of;
+    bool a_in_place;      /* read full panels of a where they stand */
+    bool b_in_place;      /* and full slivers of b */
+    int64_t j0, columns;  /* the band of b: first column and width */
+    int64_t p0, depth;    /* the stretch of p */
+    double beta;          /* of.beta on the first stretch, then 1 */
+    char *panel;          /* packed slivers of b */
+} gemm;
+/* matmul: count and find pieces */
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t pieces(int64_t whole, int64_t piece)
+{
+    return (whole + piece - 1) / piece;
+}
+static inline const char *element(const gemm *g, const void *base,
+                                  int64_t index)
+{
+    return (const char *)base + index * (int64_t)g->kernel->size;
+}
+/* matmul: decide what stays in place */
+static inline bool panel_in_place(const gemm *g, int64_t r)
+{
+    return g->a_in_place && (r + 1) * g->kernel->rows <= g->of.m;
+}
+static inline bool sliver_in_place(const gemm *g, int64_t s)
+{
+    return g->b_in_place
+        && g->j0 + (s + 1) * g->kernel->columns <= g->of.n;
+}
+/* matmul: function block_bytes */
+static size_t block_bytes(const gemm *g)
+{
+    const td_gemm_kernel *kernel = g->kernel;
+    const int64_t depth = least(kernel->depth, g->of.k);
+    const int64_t rows = least(kernel->block,
+                               g->of.m + kernel->rows);
+    const size_t bytes = (size_t)(depth * rows) * kernel->size;
+    return (bytes + 63) / 64 * 64 + 64;
+}
+/* matmul: function pack_sliver */
+static void pack_sliver(const gemm *g, int64_t s)
+{
+    const td_gemm_kernel *kernel = g->kernel;
+    const int64_t j = g->j0 + s * kernel->columns;
+    const int64_t width = least(kernel->columns, g->of.n - j);
+    kernel->pack(g->depth, kernel->columns, width,
+                 element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb),
+                 g->of.csb, g->of.rsb,
+                 g->panel + (size_t)(s * kernel->columns * g->depth)
+                                * kernel->size);
+}
+/* matmul: function pack_panel */
+static bool pack_slivers(void *context, int64_t begin, int64_t end,
+                         int worker)
+{
+    const gemm *g = context;
+    (void)worker;
+    for (int64_t s = begin; s < end; s++)
+        if (!sliver_in_place(g, s))
+            pack_sliver(g, s);
+    return true;
+}
+
+static bool pack_panel(gemm *g)
+{
+    const int64_t slivers = pieces(g->columns, g->kernel->columns);
+    const int64_t grain = PACK_GRAIN
+        / (g->kernel->columns * g->depth + 1) + 1;
+    return td_parallel_for(slivers, grain, pack_slivers, g);
+}
+/* matmul: function pack_rows_of_a */
+static void pack_rows_of_a(const gemm *g, int64_t r, int64_t slot,
+                           char *block)
+{
+    const td_gemm_kernel *kernel = g->kernel;
+    const int64_t i = r * kernel->rows;
+    const int64_t width = least(kernel->rows, g->of.m - i);
+    kernel->pack(g->depth, kernel->rows, width,
+                 element(g, g->of.a, i * g->of.rsa + g->p0 * g->of.csa),
+                 g->of.rsa, g->of.csa,
+                 block + (size_t)(slot * kernel->rows * g->depth)
+                             * kernel->size);
+}
+/* matmul: function multiply_corner */
+static void multiply_corner(const gemm *g, td_tile *tile,
+                            int64_t rows, int64_t columns)
+{
+    _Alignas(64) char corner[TILE_BYTES];
+    const int64_t size = (int64_t)g->kernel->size;
+    const int64_t row = g->kernel->columns * size;
+    const int64_t line = tile->ldc * size;
+    const size_t used = (size_t)(columns * size);
+    char *c = tile->c;
+    if (tile->beta != 0)
+        memset(corner, 0, sizeof corner);
+    for (int64_t i = 0; tile->beta != 0 && i < rows; i++)
+        memcpy(corner + i * row, c + i * line, used);
+    tile->c = corner;
+    tile->ldc = g->kernel->columns;
+    g->kernel->tile(tile);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(c + i * line, corner + i * row, used);
+}
+/* matmul: function multiply_tile */
+static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
+                          int64_t s, const char *block)
+{
+    const td_gemm_kernel *kernel = g->kernel;
+    const int64_t i = r * kernel->rows;
+    const int64_t j = g->j0 + s * kernel->columns;
+    const int64_t rows = least(kernel->rows, g->of.m - i);
+    const int64_t columns = least(kernel->columns, g->of.n - j);
+    td_tile tile = {
+        .rows = rows, .depth = g->depth,
+        .alpha = g->of.alpha, .beta = g->beta,
+        .a = element(g, block, slot * kernel->rows * g->depth),
+        .rsa = 1, .csa = kernel->rows,
+        .b = element(g, g->panel, s * kernel->columns * g->depth),
+        .rsb = kernel->columns,
+        .c = (char *)g->of.c
+           + (i * g->of.ldc + j) * (int64_t)kernel->size,
+        .ldc = g->of.ldc,
+    };
+    /* matmul: read small operands in place */
+    if (panel_in_place(g, r)) {
+        tile.a = element(g, g->of.a, i * g->of.rsa + g->p0 * g->of.csa);
+        tile.rsa = g->of.rsa;
+        tile.csa = g->of.csa;
+    }
+    if (sliver_in_place(g, s)) {
+        tile.b = element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb);
+        tile.rsb = g->of.rsb;
+    }
+    /* matmul: store the tile or its corner */
+    if ((rows == kernel->rows || rows == kernel->few)
+        && columns == kernel->columns)
+        kernel->tile(&tile);
+    else
+        multiply_corner(g, &tile, rows, columns);
+}
+/* matmul: function multiply_part */
+/* Tiles in rows [r0, r1) and slivers [s0, s1) of the panel. */
+static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
+                          int64_t s0, int64_t s1)
+{
+    const int64_t step = g->kernel->block / g->kernel->rows;
+    char *block = td_scratch(block_bytes(g));
+    if (!block)
+        return false;
+    for (int64_t first = r0; first < r1; first += step) {
+        const int64_t last = least(first + step, r1);
+        for (int64_t r = first; r < last; r++)
+            if (!panel_in_place(g, r))
+                pack_rows_of_a(g, r, r - first, block);
+        for (int64_t s = s0; s < s1; s++)
+            for (int64_t r = first; r < last; r++)
+                multiply_tile(g, r, r - first, s, block);
+    }
+    return true;
+}
+/* matmul: function multiply_panel */
+static bool multiply_rows(void *context, int64_t begin, int64_t end,
+                          int worker)
+{
+    const gemm *g = context;
+    (void)worker;
+    return multiply_part(g, begin, end, 0,
+                         pieces(g->columns, g->kernel->columns));
+}
+
+static bool multiply_columns(void *context, int64_t begin, int64_t end,
+                             int worker)
+{
+    const gemm *g = context;
+    (void)worker;
+    return multiply_part(g, 0, pieces(g->of.m, g->kernel->rows),
+                         begin, end);
+}
+static bool multiply_panel(gemm *g)
+{
+    const td_gemm_kernel *kernel = g->kernel;
+    const int64_t panels = pieces(g->of.m, kernel->rows);
+    const int64_t slivers = pieces(g->columns, kernel->columns);
+    const int64_t tile = kernel->rows * kernel->columns
+                       * (g->depth + 1);
+    if (panels >= slivers)
+        return td_parallel_for(panels,
+                               WORK_GRAIN / (tile * slivers) + 1,
+                               multiply_rows, g);
+    return td_parallel_for(slivers, WORK_GRAIN / (tile * panels) + 1,
+                           multiply_columns, g);
+}
+/* matmul: function multiply_bands */
+static bool multiply_bands(gemm *g)
+{
+    const td_gemm_kernel *kernel = g->kernel;
+    for (g->j0 = 0; g->j0 < g->of.n; g->j0 += kernel->panel) {
+        g->columns = least(kernel->panel, g->of.n - g->j0);
+        g->beta = g->of.beta;
+        g->p0 = 0;
+        do {
+            g->depth = least(kernel->depth, g->of.k - g->p0);
+            if (!pack_panel(g) || !multiply_panel(g))
+                return false;
+            g->p0 += kernel->depth;
+            g->beta = 1;
+        } while (g->p0 < g->of.k);
+    }
+    return true;
+}
+/* matmul: struct vector_product */
+typedef struct {
+    const gemm *g;
+    const void *x, *b;          /* row vector and matrix */
+    int64_t x_stride, rsb, csb;
+    int64_t n, c_stride;
+} vector_product;
+/* matmul: functions store_float and store_double */
+#define STORE(name, T)                                               \
+    static void name(const gemm *g, const double *sums,              \
+                     int64_t count, T *to, int64_t stride)           \
+    {                                                                \
+        const double alpha = g->of.alpha, beta = g->of.beta;         \
+        for (int64_t l = 0; l < count; l++, to += stride)            \
+            *to = (T)(beta == 0 ? alpha * sums[l]                    \
+                      : alpha * sums[l] + beta * (double)*to);       \
+    }
+STORE(store_float, float)
+STORE(store_double, double)
+#undef STORE
+/* matmul: function multiply_spans */
+static bool multiply_spans(void *context, int64_t begin, int64_t end,
+                           int worker)
+{
+    const vector_product *v = context;
+    const td_gemm_kernel *kernel = v->g->kernel;
+    (void)worker;
+    for (int64_t s = begin; s < end; s++) {
+        double sums[LARGEST_SPAN] = { 0 };
+        const int64_t j = s * kernel->span;
+        const int64_t count = least(kernel->span, v->n - j);
+        for (int64_t p = 0; p < v->g->of.k; p += STRETCH)
+            /* matmul: add one stretch to the sums */
+            {
+                const int64_t depth = least(STRETCH, v->g->of.k - p);
+                const void *x = element(v->g, v->x, p * v->x_stride);
+                const void *b = element(v->g, v->b, p * v->rsb + j * v->csb);
+                if (v->csb == 1 && count == kernel->span)
+                    kernel->sweep(depth, x, v->x_stride, b, v->rsb, sums);
+                else
+                    for (int64_t l = 0; l < count; l++)
+                        sums[l] += kernel->dot(depth, x, v->x_stride,
+                                               element(v->g, b, l * v->csb),
+                                               v->rsb);
+            }
+        /* matmul: store a span of sums */
+        void *to = (char *)v->g->of.c
+                 + j * v->c_stride * (int64_t)kernel->size;
+        if (kernel->size == sizeof(float))
+            store_float(v->g, sums, count, to, v->c_stride);
+        else
+            store_double(v->g, sums, count, to, v->c_stride);
+    }
+    return true;
+}
+/* matmul: function multiply_vector */
+static bool multiply_vector(const gemm *g)
+{
+    const td_product *of = &g->of;
+    vector_product v = { g, of->a, of->b, of->csa, of->rsb, of->csb,
+                         of->n, 1 };
+    if (of->n == 1)
+        v = (vector_product){ g, of->b, of->a, of->rsb,
+                              of->csa, of->rsa, of->m, of->ldc };
+    const int64_t span = g->kernel->span;
+    return td_parallel_for(pieces(v.n, span),
+                           VECTOR_GRAIN / (span * (of->k + 1)) + 1,
+                           multiply_spans, &v);
+}
+/* matmul: function td_gemm */
+bool td_gemm(td_dtype dtype, const td_product *product)
+{
+    gemm g = { .kernel = gemm_kernel(dtype), .of = *product };
+    const td_product *of = &g.of;
+    if (of->m == 0 || of->n == 0)
+        return true;
+    if (of->m == 1 || of->n == 1)
+        return multiply_vector(&g);
+    g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6;
+    g.b_in_place = of->csb == 1
+        && (g.a_in_place || of->m <= 2 * g.kernel->rows);
+    /* matmul: find room for a block and a panel */
+    const int64_t depth = least(g.kernel->depth, of->k);
+    const int64_t width = least(g.kernel->panel, of->n)
+                        + g.kernel->columns;
+    char *memory = td_scratch(block_bytes(&g)
+                              + (size_t)(depth * width) * g.kernel->size);
+    if (!memory)
+        return false;
+    g.panel = memory + block_bytes(&g);
+    return multiply_bands(&g);
+}
+/* products: functions td_gemm_f32 and td_gemm_f64 */
+bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
+                 const float *a, int64_t rsa, int64_t csa,
+                 const float *b, int64_t rsb, int64_t csb,
+                 float beta, float *c, int64_t ldc)
+{
+    const td_product product = { m, n, k, (double)alpha, (double)beta,
+                                 a, rsa, csa, b, rsb, csb, c, ldc };
+    return td_gemm(TD_FLOAT32, &product);
+}
+
+bool td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha,
+                 const double *a, int64_t rsa, int64_t csa,
+                 const double *b, int64_t rsb, int64_t csb,
+                 double beta, double *c, int64_t ldc)
+{
+    const td_product product = { m, n, k, alpha, beta,
+                                 a, rsa, csa, b, rsb, csb, c, ldc };
+    return td_gemm(TD_FLOAT64, &product);
+}
+/* products: rung 1 for whole numbers */
+#define INTEGERS(name, T, U)                                          \
+    static bool name(void *context, int64_t begin, int64_t end,       \
+                     int worker)                                      \
+    {                                                                 \
+        const td_product *of = context;                               \
+        const U alpha = (U)(int64_t)of->alpha;                        \
+        const U beta = (U)(int64_t)of->beta;                          \
+        (void)worker;                                                 \
+        for (int64_t i = begin; i < end; i++) {                       \
+            const T *a = (const T *)of->a + i * of->rsa;              \
+            T *c = (T *)of->c + i * of->ldc;                          \
+            for (int64_t j = 0; j < of->n; j++)                       \
+                c[j] = beta == 0 ? 0 : (T)(beta * (U)c[j]);           \
+            for (int64_t p = 0; p < of->k; p++) {                     \
+                const U x = alpha * (U)a[p * of->csa];                \
+                const T *b = (const T *)of->b + p * of->rsb;          \
+                for (int64_t j = 0; j < of->n; j++)                   \
+                    c[j] = (T)((U)c[j] + x * (U)b[j * of->csb]);      \
+            }                                                         \
+        }                                                             \
+        return true;                                                  \
+    }
+INTEGERS(multiply_int64, int64_t, uint64_t)
+INTEGERS(multiply_int32, int32_t, uint32_t)
+INTEGERS(multiply_uint8, uint8_t, uint32_t)
+#undef INTEGERS
+/* products: function multiply_one */
+static bool multiply_one(td_dtype dtype, const td_product *of)
+{
+    if (dtype == TD_FLOAT32 || dtype == TD_FLOAT64)
+        return td_gemm(dtype, of);
+    td_parallel_body *body = dtype == TD_INT64 ? multiply_int64
+        : dtype == TD_INT32 ? multiply_int32 : multiply_uint8;
+    td_product copy = *of;
+    return td_parallel_for(of->m, WORK_GRAIN / (of->n * of->k + 1) + 1,
+                           body, &copy);
+}
+/* products: function td_gemm_batch */
+typedef struct {
+    const td_product *first;
+    const td_space *batch;
+} batch_work;
+
+static bool multiply_some(void *context, int64_t begin, int64_t end,
+                          int worker)
+{
+    const batch_work *work = context;
+    td_product here = *work->first;
+    bool ok = true;
+    (void)worker;
+    for (int64_t i = begin; ok && i < end; i++) {
+        here.c = td_space_place(work->batch, 0, i);
+        here.a = td_space_place(work->batch, 1, i);
+        here.b = td_space_place(work->batch, 2, i);
+        ok = multiply_one(work->batch->dtype[0], &here);
+    }
+    return ok;
+}
+bool td_gemm_batch(const td_product *first, const td_space *batch)
+{
+    batch_work work = { first, batch };
+    const double each = (double)first->m * (double)first->n
+                      * (double)(first->k + 1);
+    if (batch->total == 1 || each > WORK_GRAIN)
+        return multiply_some(&work, 0, batch->total, 0);
+    return td_parallel_for(batch->total,
+                           (int64_t)(WORK_GRAIN / (each + 1)) + 1,
+                           multiply_some, &work);
+}

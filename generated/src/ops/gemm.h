@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "products": edit that, not this file. */
+/* Products of matrices in memory, of any strides.
+
+   Results have the same bits for any number of threads.  All functions
+   return false, with the error recorded, if scratch memory is short.
+
+       float a[6], b[12], c[8];               // (2,3) (3,4) -> (2,4)
+       td_gemm_f32(2, 4, 3, 1, a, 3, 1, b, 4, 1, 0, c, 4);
+*/
+#ifndef TD_GEMM_H
+#define TD_GEMM_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/space.h"
+/* matmul: struct td_product */
+/* c (m,n) = alpha a (m,k) b (k,n) + beta c.  Rows of c are contiguous,
+   ldc apart; a and b have any strides, counted in elements, 0 included.
+   With beta 0, c is not read. */
+typedef struct {
+    int64_t m, n, k;
+    double alpha, beta;
+    const void *a;
+    int64_t rsa, csa;
+    const void *b;
+    int64_t rsb, csb;
+    void *c;
+    int64_t ldc;
+} td_product;
+/* float32 and float64 */
+bool td_gemm(td_dtype dtype, const td_product *product);
+/* One for each place of the space of c, a, b; also of int64, int32 and
+   uint8.  The pointers of `first` are not looked at. */
+bool td_gemm_batch(const td_product *first, const td_space *batch);
+/* products: prototypes of td_gemm_f32 and td_gemm_f64 */
+bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
+                 const float *a, int64_t rsa, int64_t csa,
+                 const float *b, int64_t rsb, int64_t csb,
+                 float beta, float *c, int64_t ldc);
+bool td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha,
+                 const double *a, int64_t rsa, int64_t csa,
+                 const double *b, int64_t rsb, int64_t csb,
+                 double beta, double *c, int64_t ldc);
+#endif

@@ -1,0 +1,900 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "indexing": edit that, not this file. */
+/* Reading and writing at places that are data. */
+#include <string.h>
+#include <treadle/elementwise.h>
+#include <treadle/indexing.h>
+#include <treadle/parallel.h>
+#include <treadle/reductions.h>
+#include "core/rule.h"
+#include "core/device.h"
+#include "ops/reductions.h"
+
+/* indexing: struct points */
+enum { READ, SET, ADD, MULTIPLY, CHECK };
+
+typedef struct { int64_t size, x, y, at; } side;    /* elements */
+
+typedef struct {
+    const char *op;
+    int how, rank, dim, covers, cut;
+    bool wrap;                      /* -1 is the last */
+    td_dtype dtype;
+    char *x, *y;                    /* the tensor; the points */
+    const int64_t *index;
+    int64_t next;                   /* to the next coordinate */
+    td_dims size, step;             /* covered dimensions and strides */
+    side by[TD_MAX_RANK];           /* the dimensions of y */
+} points;
+
+/* indexing: functions that plan points */
+static void add_side(points *p, int64_t size, int64_t x, int64_t y,
+                     int64_t at)
+{
+    side *last = p->rank > 0 ? &p->by[p->rank - 1] : NULL;
+    if (size == 1)
+        return;
+    if (last != NULL && last->x == size * x && last->y == size * y
+        && last->at == size * at)
+        *last = (side){ last->size * size, x, y, at };
+    else
+        p->by[p->rank++] = (side){ size, x, y, at };
+}
+
+static void plan_points(points *p, const td_tensor *x,
+                        const td_tensor *index, const td_tensor *y)
+{
+    const bool each = p->covers == 0;
+    const int names = index->rank - (p->covers > 1);
+    p->size.count = p->step.count = p->covers += each;
+    p->next = index->strides[index->rank > 0 ? index->rank - 1 : 0];
+    for (int k = 0; k < p->covers; k++) {
+        p->size.at[k] = x->shape[p->dim + k];
+        p->step.at[k] = x->strides[p->dim + k];
+    }
+    for (int d = 0; d < y->rank; d++) {
+        const int i = each ? d : d - p->dim;
+        const int to = i < names || each ? d : d - names + p->covers;
+        const bool named = each || (i >= 0 && i < names);
+        const bool own = each ? d != p->dim : !named;
+        add_side(p, y->shape[d], own ? x->strides[to] : 0,
+                 y->strides[d], named ? index->strides[i] : 0);
+    }
+    if (p->rank == 0)
+        p->by[p->rank++] = (side){ 1, 0, 0, 0 };
+}
+
+/* indexing: function out_of_bounds */
+static bool out_of_bounds(const points *p, int k, const int64_t *index,
+                          int64_t step, int64_t n)
+{
+    const int64_t size = p->size.at[k], least = p->wrap ? -size : 0;
+    while (--n > 0 && *index >= least && *index < size)
+        index += step;
+    return td_fail(TD_ERROR_INDEX, p->op, "index %lld is out of bounds "
+                   "for dimension %d with size %lld", (long long)*index,
+                   p->dim + k, (long long)size);
+}
+
+/* indexing: functions that find points */
+enum { PIECE = 256 };
+
+static bool find_points(const points *p, int64_t at, const side *s,
+                        int64_t n, int64_t *offset)
+{
+    uint64_t outside = 0;
+    for (int64_t i = 0; i < n; i++)
+        offset[i] = i * s->x;
+    for (int k = 0; k < p->covers; k++) {
+        const int64_t *index = p->index + at + k * p->next;
+        const int64_t size = p->size.at[k], step = p->step.at[k];
+        const int64_t wrap = p->wrap ? size : 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t c = index[i * s->at];
+            c += c < 0 ? wrap : 0;
+            outside |= (uint64_t)c >= (uint64_t)size;
+            offset[i] += c * step;
+        }
+        if (outside)
+            return out_of_bounds(p, k, index, s->at, n);
+    }
+    return true;
+}
+
+/* indexing: functions that move points */
+#define MOVE(T, statement)                                            \
+    for (int64_t i = 0; i < n; i++) {                                 \
+        T *a = (T *)x + (offset != NULL ? offset[i] : i * in_x);      \
+        T *b = (T *)y + i * in_y;                                     \
+        statement;                                                    \
+    }                                                                 \
+    break;
+#define MOVE_BYTES(statement)                                         \
+    switch (td_dtype_size(p->dtype)) {                                \
+    case 1: MOVE(uint8_t, statement)                                  \
+    case 2: MOVE(uint16_t, statement)                                 \
+    case 4: MOVE(uint32_t, statement)                                 \
+    case 8: MOVE(uint64_t, statement)                                 \
+    }
+#define MOVE_TYPE(statement, logic)                                   \
+    switch (p->dtype) {                                               \
+    case TD_FLOAT32: MOVE(float, statement)                           \
+    case TD_FLOAT64: MOVE(double, statement)                          \
+    case TD_INT64: MOVE(int64_t, statement)                           \
+    case TD_INT32: MOVE(int32_t, statement)                           \
+    case TD_UINT8: MOVE(uint8_t, statement)                           \
+    default: MOVE(bool, logic)                                        \
+    }
+
+static void move_run(const points *p, char *x, char *y, const side *s,
+                     const int64_t *offset, int64_t n)
+{
+    const int64_t in_x = s->x, in_y = s->y;
+    const bool lines = offset == NULL && in_x == 1 && in_y == 1;
+    const size_t bytes = (size_t)n * td_dtype_size(p->dtype);
+    if (lines && p->how <= SET) {
+        memcpy(p->how == READ ? y : x, p->how == READ ? x : y, bytes);
+        return;
+    }
+    switch (p->how) {
+    case READ: MOVE_BYTES(*b = *a) break;
+    case SET: MOVE_BYTES(*a = *b) break;
+    case ADD: MOVE_TYPE(*a += *b, *a |= *b) break;
+    case MULTIPLY: MOVE_TYPE(*a *= *b, *a &= *b) break;
+    }
+}
+
+static bool move_side(const points *p, const side *s, int64_t x,
+                      int64_t y, int64_t at)
+{
+    const int64_t bytes = (int64_t)td_dtype_size(p->dtype);
+    const int64_t most = s->at == 0 ? s->size : PIECE;
+    int64_t offset[PIECE];
+    for (int64_t i = 0, n; i < s->size; i += n) {
+        n = s->size - i < most ? s->size - i : most;
+        if (!find_points(p, at + i * s->at, s, s->at ? n : 1, offset))
+            return false;
+        if (s->at == 0)
+            x += offset[0];
+        move_run(p, p->x + (x + i * s->x) * bytes,
+                 p->y + (y + i * s->y) * bytes, s,
+                 s->at ? offset : NULL, n);
+    }
+    return true;
+}
+
+static bool walk(const points *p, int d, int64_t x, int64_t y,
+                 int64_t at)
+{
+    const side *s = &p->by[d];
+    if (d == p->rank - 1)
+        return move_side(p, s, x, y, at);
+    bool ok = true;
+    for (int64_t i = 0; ok && i < s->size; i++)
+        ok = walk(p, d + 1, x + i * s->x, y + i * s->y, at + i * s->at);
+    return ok;
+}
+
+static bool move_share(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    points p = *(const points *)context;
+    side *s = &p.by[p.cut];
+    (void)worker;
+    s->size = end - begin;
+    return walk(&p, 0, begin * s->x, begin * s->y, begin * s->at);
+}
+
+static bool move_points(points *p)
+{
+    const int64_t grain = 32768;
+    int64_t total = 1;
+    p->cut = -1;
+    for (int d = 0; d < p->rank; d++) {
+        const side *s = &p->by[d];
+        total *= s->size;
+        if ((p->how == READ || s->x != 0)
+            && (p->cut < 0 || s->size > p->by[p->cut].size))
+            p->cut = d;
+    }
+    if (total == 0)
+        return true;
+    if (p->cut < 0)
+        return walk(p, 0, 0, 0, 0);
+    const int64_t n = p->by[p->cut].size;
+    return td_parallel_for(n, grain / (total / n) + 1, move_share, p);
+}
+
+static bool move_elsewhere(const points *p, const td_tensor *x,
+                           const td_tensor *y, const td_tensor *index)
+{
+    td_tensor look[] = { td_look(x), td_look(y), td_look(index) };
+    for (int k = 0; k < 3; k++) {
+        look[k].rank = p->rank;
+        for (int d = 0; d < p->rank; d++) {
+            const side *s = &p->by[d];
+            look[k].shape[d] = s->size;
+            look[k].strides[d] = k == 0 ? s->x : k == 1 ? s->y : s->at;
+        }
+    }
+    const bool reads = p->how == READ;
+    const td_value in[] = { td_v_tensor(&look[!reads]),
+                            td_v_tensor(&look[2]) };
+    const td_value attr[] = { td_v_int(p->how), td_v_bool(p->wrap),
+        td_v_int(p->next), td_v_ints(&p->size), td_v_ints(&p->step) };
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = 2, .in = in, .n_attr = 5, .attr = attr,
+                    .out = { &look[reads] } },
+        reads ? "index_points" : "put_points", x->dtype, false);
+}
+
+/* indexing: functions that check indices */
+static bool is_index(const char *op, const td_tensor *index)
+{
+    return td_dtype_is_integer(index->dtype)
+        || td_fail(TD_ERROR_INDEX, op, "an index must hold integers, "
+                   "not %s", td_dtype_name(index->dtype));
+}
+
+static bool dim_of(const td_call *call, int *dim)
+{
+    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+                       call->in[0].as.tensor->rank, dim);
+}
+
+/* A number counts as a vector of one. */
+static td_tensor as_line(const td_tensor *x)
+{
+    td_tensor line = td_look(x);
+    if (x->rank == 0)
+        line.shape[line.rank++] = line.strides[0] = 1;
+    return line;
+}
+
+static bool shape_of_each(const td_call *call, const td_tensor *x,
+                          int dim, td_dims *shape)
+{
+    td_tensor *index = call->in[1].as.tensor, line = as_line(index);
+    bool fits = line.rank == x->rank;
+    for (int d = 0; fits && d < x->rank; d++)
+        fits = d == dim || line.shape[d] <= x->shape[d];
+    *shape = td_shape_of(index);
+    if (fits || td_numel(index) == 0)
+        return true;
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, call->op->name, "index of shape "
+        "%s does not fit a tensor of shape %s along dimension %d",
+        td_shape_text(index, have), td_shape_text(x, want), dim);
+}
+
+static bool shape_of_slices(const td_call *call, const td_tensor *x,
+                            int dim, int64_t covers, td_dims *shape)
+{
+    const td_tensor *index = call->in[1].as.tensor;
+    const int names = index->rank - (covers > 1);
+    const char *op = call->op->name;
+    if (covers < 1 || covers > x->rank - dim)
+        return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d "
+            "on do not fit rank %d", (long long)covers, dim, x->rank);
+    if (names < 0 || (covers > 1 && index->shape[names] != covers))
+        return td_fail(TD_ERROR_INDEX, op, "the last dimension of the "
+            "index must hold %lld coordinates", (long long)covers);
+    if (x->rank - covers + names > TD_MAX_RANK)
+        return td_fail(TD_ERROR_RUNTIME, op, "the result would have "
+            "%d dimensions, at most %d are possible",
+            x->rank - (int)covers + names, TD_MAX_RANK);
+    *shape = TD_RANK_0;
+    for (int d = 0; d < dim; d++)
+        shape->at[shape->count++] = x->shape[d];
+    for (int d = 0; d < names; d++)
+        shape->at[shape->count++] = index->shape[d];
+    for (int d = dim + (int)covers; d < x->rank; d++)
+        shape->at[shape->count++] = x->shape[d];
+    return true;
+}
+
+static bool shape_of_points(const td_call *call, const td_tensor *x,
+                            points *p, td_dims *shape)
+{
+    const int64_t covers = td_v_get_int(&call->attr[1], 1);
+    const td_tensor line = as_line(x);
+    *p = (points){ .op = call->op->name, .dtype = x->dtype,
+                   .covers = (int)covers,
+                   .wrap = td_v_get_bool(&call->attr[2]) };
+    return is_index(p->op, call->in[1].as.tensor)
+        && dim_of(call, &p->dim)
+        && (covers == 0 ? shape_of_each(call, &line, p->dim, shape)
+            : shape_of_slices(call, &line, p->dim, covers, shape));
+}
+
+/* indexing: kernel index_points */
+static td_tensor *brought(td_tensor *x, td_device device)
+{
+    if (x == NULL || td_device_of(x).kind == device.kind)
+        return x;
+    td_tensor *y = td_tensor_new(td_shape_of(x), x->dtype, device);
+    return y && td_copy_elements(y, x) ? y : NULL;
+}
+
+static bool move(points *p, td_tensor *x, td_tensor *index,
+                 const td_tensor *y, int how)
+{
+    index = brought(td_to(index, TD_INT64), td_device_of(x));
+    if (td_failed() || td_self()->symbolic)
+        return !td_failed();
+    if (how != READ && index->storage == x->storage)
+        index = td_clone(index);
+    if (index == NULL)
+        return false;
+    const td_tensor line = as_line(x), at = as_line(index);
+    p->x = td_at(x), p->y = td_at(y), p->index = td_at(index);
+    p->how = how;
+    plan_points(p, &line, p->covers ? index : &at, y);
+    return td_on_host(x) ? move_points(p)
+                         : move_elsewhere(p, &line, y, index);
+}
+
+bool index_points_kernel(td_call *call)
+{
+    points p;
+    td_dims shape;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!shape_of_points(call, x, &p, &shape))
+        return false;
+    td_scope_begin();
+    td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
+    if (y != NULL)
+        move(&p, x, call->in[1].as.tensor, y, READ);
+    return td_return(call, td_scope_end_with(y));
+}
+
+/* indexing: kernel put_points */
+static bool put(const td_call *call, td_tensor *x)
+{
+    points p;
+    td_dims shape;
+    td_tensor *source = call->in[2].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
+    const int64_t how = td_v_get_int(&call->attr[3], 0);
+    if (!shape_of_points(call, x, &p, &shape))
+        return false;
+    /* indexing: refuse what cannot be put */
+    if (source->dtype != x->dtype)
+        return td_fail(TD_ERROR_RUNTIME, p.op, "the source is %s, the "
+                       "destination %s", td_dtype_name(source->dtype),
+                       td_dtype_name(x->dtype));
+    if (how < 0 || how > MULTIPLY - SET)
+        return td_fail(TD_ERROR_VALUE, p.op, "how must be 0, 1 or 2, got "
+                       "%lld", (long long)how);
+    if (how > 0 && !td_check_computes(call, x->dtype, false))
+        return false;
+    source = td_expand(brought(source, td_device_of(x)), shape);
+    if (source && source->storage == x->storage)
+        source = td_clone(source);
+    points check = p;
+    return !td_failed()
+        && (x != call->in[0].as.tensor || !td_on_host(x)
+            || move(&check, x, index, source, CHECK))
+        && move(&p, x, index, source, SET + (int)how);
+}
+
+bool put_points_kernel(td_call *call)
+{
+    td_scope_begin();
+    td_tensor *x = td_clone(call->in[0].as.tensor);
+    if (x != NULL)
+        put(call, x);
+    return td_return(call, td_scope_end_with(x));
+}
+
+bool put_points__kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    if (!td_writes_alone(call->op->name, x))
+        return false;
+    td_scope_begin();
+    put(call, x);
+    td_scope_end();
+    td_bump_version(x);
+    return !td_failed() && td_return(call, td_share(x));
+}
+
+/* indexing: functions in C for indexing */
+static td_tensor *run_points(int op, int n, const td_value *in, int dim,
+                             int covers, bool wrap, int how)
+{
+    const td_value attr[] = { td_v_int(dim), td_v_int(covers),
+                              td_v_bool(wrap), td_v_int(how) };
+    return td_run1(&td_ops[op], n, in, n + 1, attr);
+}
+
+static td_tensor *points_at(td_tensor *x, td_tensor *index, int dim,
+                            int covers, bool wrap)
+{
+    return run_points(TD_OP_index_points, 2, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index) }, dim, covers, wrap, 0);
+}
+
+td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
+                           int covers)
+{
+    return points_at(x, index, dim, covers, true);
+}
+
+td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
+                          td_tensor *source, int dim, int covers,
+                          int how)
+{
+    return run_points(TD_OP_put_points_, 3, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index), td_v_tensor(source) },
+        dim, covers, true, how);
+}
+
+td_tensor *td_coordinates(int n, td_tensor *const *index)
+{
+    td_tensor *all[TD_MAX_RANK];
+    char text[TD_SHAPE_TEXT];
+    td_dims shape = TD_RANK_0;
+    for (int k = 0; k < n; k++) {
+        td_tensor so_far = { .rank = shape.count };
+        memcpy(so_far.shape, shape.at, sizeof so_far.shape);
+        if (td_broadcast_shapes("index", &so_far, index[k], &shape))
+            continue;
+        td_error_clear();
+        td_fail(TD_ERROR_INDEX, "index", "index %d of shape %s does "
+            "not broadcast with those before it", k,
+            td_shape_text(index[k], text));
+        return NULL;
+    }
+    for (int k = 0; k < n; k++)
+        all[k] = td_expand(index[k], shape);
+    return n == 1 ? index[0] : td_stack(all, n, shape.count);
+}
+
+td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index)
+{
+    const td_value attr = td_v_int(dim);
+    return td_run1(&td_ops[TD_OP_gather], 2, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
+}
+
+td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
+{
+    const td_value attr = td_v_int(dim);
+    return td_run1(&td_ops[TD_OP_index_select], 2, (td_value[]){
+        td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
+}
+
+td_tensor *td_nonzero(td_tensor *x)
+{
+    return td_run1(&td_ops[TD_OP_nonzero], 1,
+                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+}
+
+td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
+{
+    const td_value none = td_v_none();
+    return td_run1(&td_ops[TD_OP_embedding], 2, (td_value[]){
+        td_v_tensor(input), td_v_tensor(weight) }, 1, &none);
+}
+
+/* indexing: rules of points */
+static td_tensor *put_into(td_tensor *x, td_tensor *index,
+                           td_tensor *source, const td_value *at,
+                           int how, bool here)
+{
+    const td_value in[] = { td_v_tensor(x), td_v_tensor(index),
+                            td_v_tensor(source) };
+    const td_value attr[] = { at[0], at[1], at[2],
+                              td_v_int(how - SET) };
+    return td_run1(&td_ops[here ? TD_OP_put_points_
+                                : TD_OP_put_points], 3, in, 4, attr);
+}
+
+static td_tensor *zeros_as(td_dims shape, const td_tensor *g)
+{
+    return td_zeros(shape, (td_tensor_options){
+        .dtype = g->dtype, .device = td_device_of(g) });
+}
+
+bool index_points_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0], *sum = td_sum_so_far(b, 0);
+    td_tensor *y = put_into(
+        sum ? sum : zeros_as(td_input_dims(b, 0), g),
+        td_saved_input(b, 1), g, td_attribute(b, 0), ADD,
+        !b->create_graph);
+    b->grad_in[0] = sum ? NULL : y;
+    return !td_failed();
+}
+
+bool put_points_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0], *index = td_saved_input(b, 1);
+    const td_value *at = td_attribute(b, 0);
+    const int how = SET + (int)td_v_get_int(&at[3], 0);
+    if (how == MULTIPLY)
+        return td_fail(TD_ERROR_RUNTIME, "put_points", "a product at "
+                       "places has no derivative here");
+    if (td_needs(b, 0))
+        b->grad_in[0] = how == ADD ? g
+            : put_into(g, index, zeros_as(TD_RANK_0, g), at, SET,
+                       false);
+    if (td_needs(b, 2))
+        b->grad_in[2] = td_run1(&td_ops[TD_OP_index_points], 2,
+            (td_value[]){ td_v_tensor(g), td_v_tensor(index) }, 3, at);
+    return !td_failed();
+}
+
+/* indexing: composites along a dimension */
+static td_tensor *as_vector(td_tensor *x)
+{
+    return x && x->rank == 0 ? td_unsqueeze(x, 0) : x;
+}
+
+bool gather_kernel(td_call *call)
+{
+    return td_return(call, points_at(call->in[0].as.tensor,
+        call->in[1].as.tensor, (int)td_v_get_int(&call->attr[0], 0), 0,
+        false));
+}
+
+/* Writes into a copy of input, or into input if the operator's name
+   ends in an underscore. */
+static bool put_for(td_call *call, td_tensor *index, td_tensor *source,
+                    int dim, int covers, int how)
+{
+    const char *name = call->op->name;
+    const bool here = name[strlen(name) - 1] == '_';
+    const int op = here ? TD_OP_put_points_ : TD_OP_put_points;
+    return td_return(call, td_failed() ? NULL : run_points(op, 3,
+        (td_value[]){ call->in[0], td_v_tensor(index),
+                      td_v_tensor(source) }, dim, covers, false,
+        how - SET));
+}
+
+static td_tensor *corner(td_tensor *source, const td_tensor *index)
+{
+    if (source && source->rank != index->rank)
+        td_fail(TD_ERROR_RUNTIME, "scatter", "index has rank %d and "
+                "source %d", index->rank, source->rank);
+    for (int d = 0; source && !td_failed() && d < index->rank; d++)
+        if (source->shape[d] < index->shape[d])
+            td_fail(TD_ERROR_RUNTIME, "scatter", "index has %lld "
+                "entries in dimension %d, the source has %lld",
+                (long long)index->shape[d], d,
+                (long long)source->shape[d]);
+        else if (source->shape[d] > index->shape[d])
+            source = td_slice(source, d, (td_opt_i64){ true, 0 },
+                (td_opt_i64){ true, index->shape[d] }, 1);
+    return source;
+}
+
+static bool scatter(td_call *call, int how)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
+    const td_value *v = &call->in[2];
+    int dim;
+    if (!dim_of(call, &dim) || !is_index("scatter", index))
+        return false;
+    td_tensor *source = v->as.tensor;
+    if (v->kind == TD_TENSOR && td_numel(index) == 0)
+        source = td_reshape(td_slice(td_flatten(source, 0, -1), 0,
+            (td_opt_i64)td_some(0), (td_opt_i64)td_some(0), 1),
+            td_shape_of(index));
+    else if (v->kind == TD_TENSOR)
+        source = corner(as_vector(source), as_vector(index));
+    else
+        source = td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
+            .dtype = x->dtype, .device = td_device_of(x) });
+    if (index->rank == 0)
+        source = td_reshape(source, TD_RANK_0);
+    return put_for(call, index, source, dim, 0, how);
+}
+
+bool scatter_kernel(td_call *call)
+{
+    const td_value *reduce = &call->attr[1];
+    const char *name = reduce->kind == TD_STRING ? reduce->as.string
+                                                 : "";
+    const int how = strcmp(name, "add") == 0 ? ADD
+                  : strcmp(name, "multiply") == 0 ? MULTIPLY : SET;
+    if (how == SET && name[0] != '\0')
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "reduce must "
+                       "be 'add' or 'multiply', got '%s'", name);
+    return scatter(call, how);
+}
+
+bool scatter_add_kernel(td_call *call)
+{
+    return scatter(call, ADD);
+}
+
+bool take_along_dim_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
+    int dim = 0;
+    if (!is_index("take_along_dim", index))
+        return false;
+    if (call->attr[0].kind == TD_NONE) {
+        x = td_reshape(x, TD_DIMS(-1));
+        index = td_reshape(index, TD_DIMS(-1));
+    } else if (dim_of(call, &dim) && x->rank == index->rank) {
+        td_dims both = td_shape_of(x);
+        for (int d = 0; d < x->rank; d++)
+            both.at[d] = d == dim ? -1 : x->shape[d] == 1
+                       ? index->shape[d] : x->shape[d];
+        x = td_expand(x, both);
+        index = td_expand(index, both);
+    }
+    return td_return(call, td_gather(x, dim, index));
+}
+
+/* indexing: composites that write slices */
+static bool is_vector(const char *op, const td_tensor *index)
+{
+    return is_index(op, index)
+        && (index->rank < 2
+            || td_fail(TD_ERROR_INDEX, op, "argument 'index' must be a "
+                       "vector, got rank %d", index->rank));
+}
+
+bool index_select_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor, *y = NULL;
+    int dim;
+    if (!dim_of(call, &dim) || !is_vector("index_select", index))
+        return false;
+    if (x->rank == 0 && td_numel(index) != 1)
+        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
+                       "rank 0 has one position, got %lld",
+                       (long long)td_numel(index));
+    y = points_at(x, as_vector(index), dim, 1, false);
+    return td_return(call, x->rank > 0 ? y
+                           : td_reshape(y, TD_RANK_0));
+}
+
+static bool write_slices(td_call *call, td_tensor *index,
+                         td_tensor *source, int how)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const char *op = call->op->name;
+    int dim;
+    if (!dim_of(call, &dim) || !is_vector(op, index))
+        return false;
+    td_dims expected = x->rank > 0 ? td_shape_of(x) : TD_DIMS(1);
+    td_tensor *s = as_vector(source);
+    const td_dims have = td_shape_of(s);
+    expected.at[dim] = td_numel(index);
+    if (s != NULL && source->rank > 0
+        && !td_dims_equal(&have, &expected)) {
+        char own[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+        td_fail(TD_ERROR_RUNTIME, op, "the source has shape %s, "
+                "expected %s", td_shape_text(source, own),
+                td_dims_text(&expected, want));
+    }
+    return put_for(call, as_vector(index), s, dim, 1, how);
+}
+
+bool index_add_kernel(td_call *call)
+{
+    const td_value *alpha = &call->attr[1];
+    td_tensor *source = call->in[2].as.tensor;
+    if (td_scalar_double(alpha->as.scalar) != 1)
+        source = td_mul_scalar(source, alpha->as.scalar);
+    return write_slices(call, call->in[1].as.tensor, source, ADD);
+}
+
+bool index_copy_kernel(td_call *call)
+{
+    return write_slices(call, call->in[1].as.tensor,
+                        call->in[2].as.tensor, SET);
+}
+
+/* The positions that index names, each of them once. */
+static td_tensor *each_once(const td_call *call, td_tensor *index)
+{
+    const td_tensor x = as_line(call->in[0].as.tensor);
+    int dim;
+    if (!is_vector(call->op->name, index) || !dim_of(call, &dim))
+        return NULL;
+    td_tensor *named = td_zeros(TD_DIMS(x.shape[dim]),
+        (td_tensor_options){ .dtype = TD_BOOL,
+                             .device = td_device_of(index) });
+    td_tensor *yes = td_full(TD_RANK_0, td_boolean(true),
+        (td_tensor_options){ .dtype = TD_BOOL });
+    run_points(TD_OP_put_points_, 3, (td_value[]){ td_v_tensor(named),
+        td_v_tensor(index), td_v_tensor(yes) }, 0, 1, false, 0);
+    return td_reshape(td_nonzero(named), TD_DIMS(-1));
+}
+
+bool index_fill_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const td_value *v = &call->in[2];
+    if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
+        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the value "
+            "must have rank 0, got %d", v->as.tensor->rank);
+    td_tensor *value = v->kind == TD_TENSOR
+        ? td_to(v->as.tensor, x->dtype)
+        : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
+              .dtype = x->dtype, .device = td_device_of(x) });
+    td_tensor *index = call->in[1].as.tensor;
+    if (value && value->requires_grad)
+        index = each_once(call, index);
+    return index && write_slices(call, index, value, SET);
+}
+
+/* indexing: kernel nonzero */
+static int64_t count_points(const td_tensor *mask)
+{
+    const bool *on = td_at(mask);
+    int64_t n = 0;
+    for (int64_t i = 0; i < td_numel(mask); i++)
+        n += on[i];
+    return n;
+}
+
+
+static td_tensor *coordinates(td_tensor *mask)
+{
+    if (mask == NULL)
+        return NULL;
+    const int64_t n = count_points(mask);
+    const int last = mask->rank - 1;
+    const int64_t row = last < 0 ? 0 : mask->shape[last];
+    td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
+                              (td_tensor_options){ .dtype = TD_INT64 });
+    const bool *on = td_at(mask);
+    int64_t *to = out ? td_at(out) : NULL, at[TD_MAX_RANK];
+    const int64_t rows = row > 0 ? td_numel(mask) / row : 0;
+    for (int64_t r = 0; to != NULL && r < rows; r++) {
+        int64_t rest = r;
+        for (int d = last - 1; d >= 0; rest /= mask->shape[d--])
+            at[d] = rest % mask->shape[d];
+        for (int64_t j = 0; j < row; j++)
+            if (*on++) {
+                memcpy(to, at, (size_t)last * sizeof *at);
+                to[last] = j;
+                to += mask->rank;
+            }
+    }
+    return out;
+}
+
+
+bool nonzero_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    if (td_self()->symbolic)
+        return td_fail(TD_ERROR_UNSUPPORTED, "nonzero", "the shape of "
+                     "the result depends on values that a trace lacks");
+    td_scope_begin();
+    td_tensor *y = coordinates(brought(td_contiguous(td_to(x, TD_BOOL)),
+                                       (td_device){ 0 }));
+    y = y ? td_sent(y, td_device_of(x)) : NULL;
+    return td_return(call, td_scope_end_with(y));
+}
+
+/* indexing: composites of masks */
+static td_tensor *places_of(td_tensor *mask)
+{
+    td_tensor *rows = td_nonzero(mask);
+    return mask && mask->rank == 1 ? td_select(rows, 1, 0) : rows;
+}
+
+static bool spread_mask(const char *op, td_tensor **x, td_tensor **mask)
+{
+    td_dims both;
+    if ((*mask)->dtype != TD_BOOL)
+        return td_fail(TD_ERROR_RUNTIME, op, "argument 'mask' must be "
+                       "bool, got %s", td_dtype_name((*mask)->dtype));
+    if (!td_broadcast_shapes(op, *x, *mask, &both))
+        return false;
+    *x = as_vector(td_expand(*x, both));
+    *mask = as_vector(td_expand(*mask, both));
+    return !td_failed();
+}
+
+bool masked_select_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
+    td_tensor *y = NULL;
+    if (spread_mask("masked_select", &x, &mask))
+        y = points_at(x, places_of(mask), 0, x->rank, false);
+    return td_return(call, y);
+}
+
+bool masked_scatter_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
+    td_tensor *source = call->in[2].as.tensor, *at = NULL, *y = x;
+    if (spread_mask(call->op->name, &y, &mask))
+        at = places_of(mask);
+    const int64_t n = at ? at->shape[0] : 0;
+    if (at && td_numel(y) != td_numel(x))
+        td_fail(TD_ERROR_RUNTIME, call->op->name, "the mask has more "
+                "elements than the tensor");
+    if (at && td_numel(source) < n)
+        td_fail(TD_ERROR_RUNTIME, call->op->name, "the mask has %lld "
+            "places, the source %lld elements", (long long)n,
+            (long long)td_numel(source));
+    source = td_slice(td_reshape(source, TD_DIMS(-1)), 0,
+        (td_opt_i64){ true, 0 }, (td_opt_i64){ true, n }, 1);
+    return put_for(call, at, source, 0, y ? y->rank : 1, SET);
+}
+
+bool take_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *index = call->in[1].as.tensor;
+    td_tensor *y = td_index_points(td_reshape(x, TD_DIMS(-1)), index,
+                                   0, 1);
+    return td_return(call, y);
+}
+
+/* indexing: kernel embedding */
+bool embedding_kernel(td_call *call)
+{
+    td_tensor *index = call->in[0].as.tensor;
+    td_tensor *w = call->in[1].as.tensor;
+    if (w->rank != 2)
+        return td_fail(TD_ERROR_RUNTIME, "embedding", "argument "
+                     "'weight' must be a matrix, got rank %d", w->rank);
+    int64_t pad = td_v_get_int(&call->attr[0], 0);
+    const bool pads = call->attr[0].kind != TD_NONE;
+    if (pads && (pad < -w->shape[0] || pad >= w->shape[0]))
+        return td_fail(TD_ERROR_RUNTIME, "embedding", "padding_idx "
+            "%lld is not one of %lld rows", (long long)pad,
+            (long long)w->shape[0]);
+    pad += pad < 0 ? w->shape[0] : 0;
+    td_tensor *y = points_at(w, index, 0, 1, false);
+    if (pads && y && y->requires_grad)
+        y = td_where(td_unsqueeze(td_eq_scalar(index, td_int(pad)), -1),
+                     td_detach(y), y);
+    return td_return(call, y);
+}
+
+/* indexing: kernel one_hot */
+static int64_t count_classes(td_tensor *input, int64_t given)
+{
+    const bool none = td_numel(input) == 0;
+    if (given == 0 || given < -1 || (none && given < 0))
+        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'num_classes' "
+                "must be above 0, or -1 to infer it from elements of "
+                "'input'; got %lld and %lld elements",
+                (long long)given, (long long)td_numel(input));
+    if (td_failed() || td_self()->symbolic || none)
+        return given;
+    const int64_t least = td_item_int(td_min(input));
+    const int64_t most = td_item_int(td_max(input));
+    if (!td_failed() && least < 0)
+        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
+                "hold classes from 0 on, got %lld", (long long)least);
+    if (!td_failed() && given > 0 && most >= given)
+        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
+                "hold classes below num_classes = %lld, got %lld",
+                (long long)given, (long long)most);
+    return given > 0 ? given : most + 1;
+}
+
+bool one_hot_kernel(td_call *call)
+{
+    td_tensor *input = call->in[0].as.tensor;
+    if (input->dtype != TD_INT64)
+        return td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' "
+                  "must be int64, got %s", td_dtype_name(input->dtype));
+    td_scope_begin();
+    const int64_t n = count_classes(input,
+                                    td_v_get_int(&call->attr[0], -1));
+    td_tensor *all = n < 0 && !td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
+        "num_classes must be given in a trace") ? NULL
+        : td_arange(td_int(0), td_int(n), td_int(1),
+              (td_tensor_options){ .device = td_device_of(input),
+                                   .dtype = TD_INT64 });
+    td_tensor *y = td_to(td_eq(td_unsqueeze(input, -1), all), TD_INT64);
+    return td_return(call, td_scope_end_with(y));
+}

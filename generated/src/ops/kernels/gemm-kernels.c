@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "matmul": edit that, not this file. */
+/* Matrix multiplication, the part that depends on the instruction set:
+   compiled once for each, see gemm-kernels.h. */
+#include <string.h>
+#include "ops/kernels/gemm-kernels.h"
+/* matmul: attribute for wide vectors */
+#if defined __clang__ && defined __AVX512F__
+#define WIDE __attribute__((min_vector_width(512)))
+#else
+#define WIDE
+#endif
+/* matmul: constants of the register tile */
+#if defined __AVX512F__
+enum { VECTOR = 64, ROWS = 14, FEW = 8 };
+#elif defined __AVX2__
+enum { VECTOR = 32, ROWS = 6, FEW = 4 };
+#else
+enum { VECTOR = 16, ROWS = 6, FEW = 4 };
+#endif
+enum {
+    WIDTH = 2,               /* vectors in a row of the tile */
+    DEPTH = 384,             /* steps of p between two visits of c */
+    BLOCK = ROWS * (VECTOR == 64 ? 24 : 28),   /* rows of a in L2 */
+    PANEL = 2048             /* columns of b in L3 */
+};
+#define MIX __builtin_shufflevector
+#define T float
+#define NAME(x) x##_f32
+#include "ops/kernels/gemm-tile.inc"
+#undef T
+#undef NAME
+#define T double
+#define NAME(x) x##_f64
+#include "ops/kernels/gemm-tile.inc"
+const td_gemm_level TD_ISA(td_gemm_level) = {
+    &kernel_f32, &kernel_f64
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "products": edit that, not this file. */
+/* What the loops of gemm.c know of the kernels: their tables, one for
+   each instruction set and type. */
+#ifndef TD_GEMM_KERNELS_H
+#define TD_GEMM_KERNELS_H
+#include <stddef.h>
+#include <stdint.h>
+#include "core/isa.h"
+#include <treadle/tensor.h>
+/* matmul: struct td_tile */
+typedef struct {
+    int64_t rows;                      /* that are wanted */
+    int64_t depth;                     /* steps of p, may be 0 */
+    const void *a;
+    int64_t rsa, csa;                  /* row and column stride of a */
+    const void *b;
+    int64_t rsb;
+    double alpha, beta;
+    void *c;
+    int64_t ldc;
+} td_tile;
+/* matmul: struct td_gemm_kernel */
+typedef struct {
+    size_t size;                  /* bytes an element */
+    int64_t rows, columns;        /* the tile in registers */
+    int64_t few;                  /* rows of the small tile */
+    int64_t depth, block, panel;  /* cache blocks: p, rows, columns */
+    int64_t span;                 /* columns a sweep makes */
+    void (*tile)(const td_tile *);
+    void (*pack)(int64_t depth, int64_t lanes, int64_t width,
+                 const void *from, int64_t across, int64_t along,
+                 void *to);
+    double (*dot)(int64_t n, const void *x, int64_t x_stride,
+                  const void *y, int64_t y_stride);
+    void (*sweep)(int64_t depth, const void *x, int64_t x_stride,
+                  const void *b, int64_t rsb, double *to);
+} td_gemm_kernel;
+/* products: tables of the gemm kernels */
+typedef struct {
+    const td_gemm_kernel *of_float, *of_double;
+} td_gemm_level;
+TD_ISA_TABLE(td_gemm_level, td_gemm_level);
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "reductions": edit that, not this file. */
+/* The loops of the reductions, compiled for each instruction set. */
+#include "ops/kernels/primitives.h"
+#include "ops/kernels/reductions-kernels.h"
+#define PASTE_NOW(a, b) a##b
+#define PASTE(a, b) PASTE_NOW(a, b)
+/* reductions: steps of the folds */
+#define IS_NAN(x) ((x) != (x))
+#define ADD(a, b) ((a) + (b))
+#define LARGER(a, b) ((((b) > (a)) | IS_NAN(b)) ? (b) : (a))
+#define SMALLER(a, b) ((((b) < (a)) | IS_NAN(b)) ? (b) : (a))
+#define TIMES(a, b) ((a) * (b))
+#define ZERO(x) ((T)0)
+#define ONE(x) ((T)1)
+#define SAME(x) (x)
+#define T float
+#define SUFFIX _f32
+#include "ops/kernels/reductions-type.inc"
+#define T double
+#define SUFFIX _f64
+#include "ops/kernels/reductions-type.inc"
+#undef IS_NAN
+#define IS_NAN(x) false
+#define T int64_t
+#define SUFFIX _i64
+#include "ops/kernels/reductions-type.inc"
+/* reductions: kernels of the exponentials */
+static void exp_row_f32(int64_t n, const void *x_, double shift,
+                        void *y_)
+{
+    const float *x = x_, c = (float)shift;
+    float *y = y_;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = p_exp(x[i] - c);
+}
+
+static void exp_row_f64(int64_t n, const void *x_, double shift,
+                        void *y_)
+{
+    const double *x = x_;
+    double *y = y_;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = p_exp(x[i] - shift);
+}
+/* y[i] = (x[i] - shift) * scale */
+static void affine_row_f32(int64_t n, const void *x_, double shift,
+                           double scale, void *y_)
+{
+    const float *x = x_, c = (float)shift, a = (float)scale;
+    float *y = y_;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - c) * a;
+}
+
+static void affine_row_f64(int64_t n, const void *x_, double shift,
+                           double scale, void *y_)
+{
+    const double *x = x_;
+    double *y = y_;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - shift) * scale;
+}
+const td_reduction_level TD_ISA(td_reduction_level) = {
+    .f32 = folds_f32, .f64 = folds_f64, .i64 = folds_i64,
+    .rows_f32 = { exp_row_f32, affine_row_f32 },
+    .rows_f64 = { exp_row_f64, affine_row_f64 },
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "reductions": edit that, not this file. */
+/* Kernels of the reductions: folds of blocks of rows and columns, and
+   the exponentials of softmax. */
+#ifndef TD_REDUCTIONS_KERNELS_H
+#define TD_REDUCTIONS_KERNELS_H
+#include <stdint.h>
+#include "core/isa.h"
+/* reductions: constants of the reduction tree */
+enum {
+    LANES = 64,                /* sums kept side by side in a block */
+    BLOCK = 4096,              /* numbers of one block of a row */
+    BLOCK_ROWS = 128,          /* rows of one block of columns */
+    BAND = 1024                /* columns of one block of columns */
+};
+/* reductions: struct td_fold */
+typedef struct {
+    void (*row)(int64_t n, const void *x, void *out);
+    void (*columns)(int64_t rows, int64_t width, const void *x,
+                    int64_t stride, void *out);
+} td_fold;
+/* reductions: struct td_reduction_level */
+enum { TD_FOLD_SUM, TD_FOLD_MAX, TD_FOLD_MIN, TD_FOLD_PRODUCT };
+typedef struct {
+    void (*exp)(int64_t n, const void *x, double shift, void *y);
+    void (*affine)(int64_t n, const void *x, double shift,
+                   double scale, void *y);
+} td_row_kernels;
+typedef struct {
+    const td_fold *f32, *f64, *i64;    /* by TD_FOLD_... */
+    td_row_kernels rows_f32, rows_f64;
+} td_reduction_level;
+TD_ISA_TABLE(td_reduction_level, td_reduction_level);
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "products": edit that, not this file. */
+#include <string.h>
+#include "core/device.h"
+#include "ops/gemm.h"
+#include "core/registry.h"
+#include <treadle/matmul.h>
+/* products: struct matmul_plan */
+typedef struct {
+    td_product first;
+    td_tensor a, b, c;          /* stacks of matrices */
+    td_space batch;             /* of c, a, b */
+    td_dims shape;              /* of the result */
+} matmul_plan;
+/* products: functions that describe factors */
+static void describe(td_tensor *y, const td_tensor *x, int missing)
+{
+    y->storage = x->storage;
+    y->dtype = x->dtype;
+    y->rank = x->rank > 1 ? x->rank : 2;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
+    if (x->rank > 1)
+        return;
+    y->shape[1 - missing] = x->shape[0];
+    y->strides[1 - missing] = x->strides[0];
+    y->shape[missing] = 1;
+    y->strides[missing] = 0;
+}
+/* products: function fail_shapes */
+static bool fail_shapes(const char *op, const td_tensor *a,
+                        const td_tensor *b, const char *why)
+{
+    char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
+    return td_fail(TD_ERROR_RUNTIME, op, "shapes %s and %s %s",
+                   td_shape_text(a, left), td_shape_text(b, right),
+                   why);
+}
+/* products: function check_types */
+static bool check_types(const char *op, const td_tensor *a,
+                        const td_tensor *b)
+{
+    if (a->dtype != b->dtype)
+        return td_fail(TD_ERROR_RUNTIME, op,
+                       "operands have types %s and %s; both must have "
+                       "one", td_dtype_name(a->dtype),
+                       td_dtype_name(b->dtype));
+    if (!td_dtype_computes(a->dtype) || a->dtype == TD_BOOL)
+        return td_fail(TD_ERROR_UNSUPPORTED, op,
+                       "not available for %s; convert with to()",
+                       td_dtype_name(a->dtype));
+    return true;
+}
+/* products: function product_of */
+static td_product product_of(const td_tensor *a, const td_tensor *b)
+{
+    const int i = a->rank - 2, j = b->rank - 2;
+    return (td_product){
+        .m = a->shape[i], .k = a->shape[i + 1], .n = b->shape[j + 1],
+        .alpha = 1, .ldc = b->shape[j + 1],
+        .rsa = a->strides[i], .csa = a->strides[i + 1],
+        .rsb = b->strides[j], .csb = b->strides[j + 1] };
+}
+/* products: function plan_product */
+static bool plan_product(matmul_plan *plan, const td_tensor *x,
+                         const td_tensor *y)
+{
+    td_tensor *a = &plan->a, *b = &plan->b;
+    describe(a, x, 0);
+    describe(b, y, 1);
+    plan->first = product_of(a, b);
+    const int batch = (a->rank > b->rank ? a->rank : b->rank) - 2;
+    td_dims shape = { batch + 2, { 0 } }, *out = &plan->shape;
+    for (int d = 0; d < batch; d++) {
+        const int i = d - batch + a->rank - 2;
+        const int j = d - batch + b->rank - 2;
+        const int64_t m = i < 0 ? 1 : a->shape[i];
+        const int64_t n = j < 0 ? 1 : b->shape[j];
+        if (m != n && m != 1 && n != 1)
+            return false;
+        shape.at[d] = m == 1 ? n : m;
+    }
+    *out = shape;
+    /* products: give the result its rows and columns */
+    shape.at[batch] = plan->first.m;
+    shape.at[batch + 1] = plan->first.n;
+    plan->c.rank = shape.count;
+    plan->c.offset = 0;
+    memcpy(plan->c.shape, shape.at, sizeof shape.at);
+    td_dims_strides(&shape, plan->c.strides);
+    out->count = batch;
+    if (x->rank > 1)
+        out->at[out->count++] = plan->first.m;
+    if (y->rank > 1)
+        out->at[out->count++] = plan->first.n;
+    return true;
+}
+/* products: function plan_batch */
+static void plan_batch(matmul_plan *plan, const td_tensor *out)
+{
+    td_tensor *c = &plan->c, *const factors[] = { &plan->a, &plan->b };
+    c->storage = out->storage;
+    c->dtype = out->dtype;
+    td_space_begin(&plan->batch, c, (1u << (c->rank - 2)) - 1);
+    for (int k = 0; k < 2; k++)
+        td_space_add(&plan->batch, factors[k],
+                     (1u << (factors[k]->rank - 2)) - 1);
+}
+/* products: function fold_batch */
+static void fold_batch(td_product *of, td_space *batch)
+{
+    while (batch->shape.count > 0) {
+        const int d = batch->shape.count - 1;
+        const int64_t a = batch->stride[1][d];
+        const int64_t size = batch->shape.at[d];
+        if (of->m == 1)
+            of->rsa = a;
+        if (batch->stride[2][d] != 0 || a != of->m * of->rsa)
+            return;
+        of->m *= size;
+        batch->total = size ? batch->total / size : 1;
+        batch->shape.count = d;
+    }
+}
+/* products: function multiply_elsewhere */
+static td_tensor stack_of(const td_space *batch, int k,
+                          const td_tensor *of)
+{
+    td_tensor x = *of;
+    x.rank = batch->shape.count + 2;
+    memcpy(x.shape, batch->shape.at, sizeof x.shape);
+    memcpy(x.strides, batch->stride[k], sizeof x.strides);
+    for (int d = 1; d <= 2; d++) {
+        x.shape[x.rank - d] = of->shape[of->rank - d];
+        x.strides[x.rank - d] = of->strides[of->rank - d];
+    }
+    return x;
+}
+
+static bool multiply_elsewhere(const matmul_plan *plan, double beta)
+{
+    const td_space *s = &plan->batch;
+    td_tensor c = stack_of(s, 0, &plan->c);
+    td_tensor a = stack_of(s, 1, &plan->a);
+    td_tensor b = stack_of(s, 2, &plan->b);
+    const td_value in[] = { td_v_tensor(&a), td_v_tensor(&b) };
+    const td_value attr[] = { td_v_float(plan->first.alpha),
+                              td_v_float(beta) };
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = 2, .in = in, .n_attr = 2, .attr = attr,
+                    .out = { &c } }, "gemm", c.dtype, false);
+}
+/* products: function carry_out */
+static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
+{
+    plan_batch(plan, out);
+    if (!td_on_host(out))
+        return multiply_elsewhere(plan, beta);
+    fold_batch(&plan->first, &plan->batch);
+    plan->first.beta = beta;
+    return td_gemm_batch(&plan->first, &plan->batch);
+}
+/* products: kernel matmul */
+static bool matmul_like(td_call *call, const char *op)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *y = call->in[1].as.tensor;
+    if (!check_types(op, x, y))
+        return false;
+    if (x->rank == 0 || y->rank == 0)
+        return fail_shapes(op, x, y, "must have a dimension each");
+    if (x->shape[x->rank - 1]
+        != y->shape[y->rank > 1 ? y->rank - 2 : 0])
+        return fail_shapes(op, x, y, "do not match: the columns of the "
+                           "first must be as many as the rows of the "
+                           "second");
+    matmul_plan plan;
+    if (!plan_product(&plan, x, y))
+        return fail_shapes(op, x, y, "do not broadcast in their batch "
+                           "dimensions");
+    td_tensor *out = td_tensor_new(plan.shape, x->dtype,
+                                   x->storage->device);
+    return td_return(call, out) && carry_out(&plan, out, 0);
+}
+
+bool matmul_kernel(td_call *call)
+{
+    return matmul_like(call, "matmul");
+}
+/* products: kernel dot */
+bool dot_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *y = call->in[1].as.tensor;
+    if (x->rank != 1 || y->rank != 1 || x->shape[0] != y->shape[0])
+        return fail_shapes("dot", x, y,
+                           "must be two vectors of equal length");
+    return matmul_like(call, "dot");
+}
+/* products: kernel bmm */
+bool bmm_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *y = call->in[1].as.tensor;
+    if (x->rank != 3 || y->rank != 3 || x->shape[0] != y->shape[0])
+        return fail_shapes("bmm", x, y, "must be two stacks of equally "
+                           "many matrices");
+    return matmul_like(call, "bmm");
+}
+/* products: kernel linear */
+bool linear_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *w = call->in[1].as.tensor;
+    const td_tensor *bias = call->in[2].kind == TD_NONE
+        ? NULL : call->in[2].as.tensor;
+    /* products: check the operands of linear */
+    if (!check_types("linear", x, w)
+        || (bias && !check_types("linear", x, bias)))
+        return false;
+    if (x->rank == 0 || w->rank != 2
+        || x->shape[x->rank - 1] != w->shape[1])
+        return fail_shapes("linear", x, w, "do not match: expected an "
+                           "input of [..., in] and a weight of [out, in]");
+    if (bias && (bias->rank != 1 || bias->shape[0] != w->shape[0]))
+        return fail_shapes("linear", w, bias, "do not match: expected a "
+                           "weight of [out, in] and a bias of [out]");
+    td_tensor turned = td_look(w);
+    for (int d = 0; d < 2; d++) {
+        turned.shape[d] = w->shape[1 - d];
+        turned.strides[d] = w->strides[1 - d];
+    }
+    matmul_plan plan;
+    plan_product(&plan, x, &turned);
+    td_tensor *out = td_tensor_new(plan.shape, x->dtype,
+                                   x->storage->device);
+    if (!out)
+        return false;
+    return td_return(call, out)
+        && (!bias || td_copy_elements(out, bias))
+        && carry_out(&plan, out, bias != NULL);
+}
+/* products: function factor */
+static bool factor(const td_tensor *x, const td_value *value,
+                   const char *name, double *out)
+{
+    const td_scalar s = value->as.scalar;
+    *out = td_scalar_double(s);
+    if (s.kind == TD_SCALAR_FLOAT && !td_dtype_is_floating(x->dtype))
+        return td_fail(TD_ERROR_RUNTIME, "addmm",
+                       "%s is %g, but operands of type %s need a whole "
+                       "number", name, *out, td_dtype_name(x->dtype));
+    return true;
+}
+/* products: kernel addmm */
+bool addmm_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *y = call->in[1].as.tensor;
+    const td_tensor *z = call->in[2].as.tensor;
+    double beta, alpha;
+    if (!check_types("addmm", x, y) || !check_types("addmm", y, z)
+        || !factor(x, &call->attr[0], "beta", &beta)
+        || !factor(x, &call->attr[1], "alpha", &alpha))
+        return false;
+    /* products: check the shapes of addmm */
+    if (y->rank != 2 || z->rank != 2 || y->shape[1] != z->shape[0])
+        return fail_shapes("addmm", y, z, "do not match: expected two "
+                           "matrices, [m, k] and [k, n]");
+    const int i = x->rank - 2, j = x->rank - 1;
+    const int64_t rows = i < 0 ? 1 : x->shape[i];
+    const int64_t columns = j < 0 ? 1 : x->shape[j];
+    if (x->rank > 2 || (rows != 1 && rows != y->shape[0])
+        || (columns != 1 && columns != z->shape[1]))
+        return fail_shapes("addmm", y, z, "make a product to whose shape "
+                           "the first operand does not broadcast");
+    matmul_plan plan;
+    plan_product(&plan, y, z);
+    plan.first.alpha = alpha;
+    td_tensor *out = td_tensor_new(plan.shape, x->dtype,
+                                   x->storage->device);
+    if (!out)
+        return false;
+    return td_return(call, out)
+        && (beta == 0 || td_copy_elements(out, x))
+        && carry_out(&plan, out, beta);
+}
+/* products: functions of the matmul operators */
+td_tensor *td_matmul(td_tensor *input, td_tensor *other)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(other) };
+    return td_run1(&td_ops[TD_OP_matmul], 2, in, 0, NULL);
+}
+td_tensor *td_dot(td_tensor *input, td_tensor *other)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(other) };
+    return td_run1(&td_ops[TD_OP_dot], 2, in, 0, NULL);
+}
+
+td_tensor *td_bmm(td_tensor *input, td_tensor *mat2)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(mat2) };
+    return td_run1(&td_ops[TD_OP_bmm], 2, in, 0, NULL);
+}
+td_tensor *td_linear(td_tensor *input, td_tensor *weight,
+                     td_tensor *bias)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(weight),
+                            bias ? td_v_tensor(bias) : td_v_none() };
+    return td_run1(&td_ops[TD_OP_linear], 3, in, 0, NULL);
+}
+td_tensor *td_addmm(td_tensor *input, td_tensor *mat1, td_tensor *mat2,
+                    td_scalar beta, td_scalar alpha)
+{
+    const td_value in[] = { td_v_tensor(input), td_v_tensor(mat1),
+                            td_v_tensor(mat2) };
+    const td_value attr[] = { td_v_scalar(beta), td_v_scalar(alpha) };
+    return td_run1(&td_ops[TD_OP_addmm], 3, in, 2, attr);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "normalisation": edit that, not this file. */
+/* Loops of the normalisations over rows of n numbers:
+   sums adds sum(x - p) and sum((x - p) (y - q)) to sum[];
+   blend computes out = (x - by[1]) by[0] + y by[2]. */
+#ifndef TREADLE_SRC_MOMENTS_H
+#define TREADLE_SRC_MOMENTS_H
+#include "core/isa.h"
+
+typedef struct {
+    void (*sums)(int64_t n, const void *x, double p, const void *y,
+                 double q, double sum[2]);
+    void (*blend)(int64_t n, const void *x, const void *y,
+                  const double by[3], void *out);
+} td_moment_loops;
+
+typedef struct { td_moment_loops f32, f64; } td_moments;
+TD_ISA_TABLE(td_moments, td_moments);
+#endif

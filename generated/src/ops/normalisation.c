@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "normalisation": edit that, not this file. */
+/* Normalisations: one kernel, and composites around it. */
+#include <float.h>
+#include <math.h>
+#include <treadle/elementwise.h>
+#include <treadle/parallel.h>
+#include "ops/composite.h"
+#include "core/device.h"
+#include "ops/moments.h"
+#include "ops/reductions.h"
+
+enum { RUN = 4096, SHORT = 8 };
+
+/* normalisation: struct standardising */
+typedef struct {
+    const td_moment_loops *loop;
+    const char *x, *y;          /* y: of a gradient, else x again */
+    char *out, *mean, *var;
+    int64_t outer, channels, inner;
+    int64_t size;               /* of an element */
+    double eps;
+    bool back;
+} standardising;
+
+/* normalisation: function sums_of */
+static void sums_of(const standardising *s, int64_t c, double p,
+                    double q, double sum[2])
+{
+    sum[0] = sum[1] = 0;
+    for (int64_t o = 0; o < s->outer; o++)
+        for (int64_t i = 0; i < s->inner; i += RUN) {
+            const int64_t at = ((o * s->channels + c) * s->inner + i)
+                             * s->size;
+            const int64_t n = s->inner - i < RUN ? s->inner - i : RUN;
+            s->loop->sums(n, s->x + at, p, s->y + at, q, sum);
+        }
+}
+
+/* normalisation: function standardise_some */
+static bool standardise_some(void *context, int64_t begin, int64_t end,
+                             int worker)
+{
+    const standardising *s = context;
+    const double n = (double)(s->outer * s->inner);
+    const td_dtype type = s->size == 8 ? TD_FLOAT64 : TD_FLOAT32;
+    (void)worker;
+    for (int64_t c = begin; c < end; c++) {
+        double sum[2], by[3];
+        char *mean = s->mean + c * s->size, *var = s->var + c * s->size;
+        if (s->back) {
+            /* normalisation: weigh a gradient for its channel */
+            double v;
+            td_convert(TD_FLOAT64, &v, 1, type, var, 1, 1);
+            sums_of(s, c, 0, 0, sum);
+            by[0] = 1 / sqrt(v + s->eps);
+            by[1] = sum[0] / n;
+            by[2] = -by[0] * sum[1] / n;
+        } else {
+            /* normalisation: find mean and variance of the channel */
+            sums_of(s, c, 0, 0, sum);
+            const double m = sum[0] / n;
+            sums_of(s, c, m, m, sum);
+            const double rest = sum[1] - sum[0] * sum[0] / n;
+            const double v = rest < 0 ? 0 : rest / n;
+            td_convert(type, mean, 1, TD_FLOAT64, &m, 1, 1);
+            td_convert(type, var, 1, TD_FLOAT64, &v, 1, 1);
+            by[0] = 1 / sqrt(v + s->eps);
+            by[1] = m;
+            by[2] = 0;
+        }
+        for (int64_t o = 0; o < s->outer; o++) {
+            const int64_t at = (o * s->channels + c) * s->inner
+                             * s->size;
+            s->loop->blend(s->inner, s->x + at, s->y + at, by,
+                           s->out + at);
+        }
+    }
+    return true;
+}
+
+/* normalisation: function walk_channels */
+static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
+                          td_tensor *mean, td_tensor *var, double eps,
+                          bool back)
+{
+    const td_moments *level = TD_ISA_PICK(td_moments);
+    td_scope_begin();
+    x = td_contiguous(x);
+    y = y ? td_contiguous(y) : x;
+    var = td_contiguous(var);
+    bool ok = !td_failed();
+    if (ok && td_numel(mean) > 0) {
+        standardising s = {
+            .loop = x->dtype == TD_FLOAT64 ? &level->f64 : &level->f32,
+            .x = td_at(x), .y = td_at(y), .out = td_at(out),
+            .mean = td_at(mean), .var = td_at(var),
+            .outer = x->shape[0], .channels = x->shape[1],
+            .inner = x->shape[2], .eps = eps, .back = back,
+            .size = (int64_t)td_dtype_size(x->dtype) };
+        ok = td_parallel_for(s.channels, 8192 / (s.outer * s.inner + 1)
+                             + 1, standardise_some, &s);
+    }
+    td_scope_end();
+    return ok;
+}
+
+/* normalisation: kernel standardise */
+bool standardise_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    const td_device device = td_device_of(x);
+    if (!td_check_computes(call, x->dtype, true))
+        return false;
+    if (x->rank != 3)
+        return td_fail(TD_ERROR_RUNTIME, "standardise", "expected 3 "
+                       "dimensions, got %d", x->rank);
+    for (int k = 0; k < 3; k++) {
+        call->out[k] = td_tensor_new(k == 0 ? td_shape_of(x)
+            : TD_DIMS(1, x->shape[1], 1), x->dtype, device);
+        if (call->out[k] == NULL)
+            return false;
+    }
+    call->n_out = 3;
+    if (!td_on_host(x))
+        return td_compute_elsewhere(call, NULL, x->dtype, false);
+    return walk_channels(x, NULL, call->out[0], call->out[1],
+                         call->out[2], td_v_double(&call->attr[0]),
+                         false);
+}
+bool standardise_backward_kernel(td_call *call)
+{
+    td_tensor *g = td_input(call, 0), *y = td_input(call, 1);
+    td_tensor *var = td_input(call, 2);
+    const td_dims a = td_shape_of(g), b = td_shape_of(y);
+    if (!td_check_computes(call, g->dtype, true))
+        return false;
+    if (g->rank != 3 || !td_dims_equal(&a, &b) || y->dtype != g->dtype
+        || var->dtype != g->dtype || td_numel(var) != g->shape[1])
+        return td_refuse(call, "expected two tensors of one shape "
+                         "[outer, channels, inner] and [channels]");
+    td_tensor *out = td_tensor_new(a, g->dtype, td_device_of(g));
+    if (!td_return(call, out))
+        return false;
+    if (!td_on_host(out))
+        return td_compute_elsewhere(call, NULL, g->dtype, false);
+    return walk_channels(g, y, out, var, var,
+                         td_v_double(&call->attr[0]), true);
+}
+
+/* normalisation: function standard */
+static const td_reduce_options per_channel = {
+    .dims = { 2, { 0, 2 } }, .keepdim = true };
+
+static td_tensor *plus(td_tensor *a, td_tensor *b)
+{
+    return a ? td_add(a, b) : b;
+}
+
+/* normalisation: rule of standardise */
+static bool at_home(const td_tensor *x)
+{
+    return td_device_of(x).kind == TD_DEVICE_CPU;
+}
+
+bool standardise_rule(td_backward_pass *b)
+{
+    td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
+    td_tensor *var = td_saved_output(b, 2), *sum = NULL;
+    const double eps = td_v_double(td_attribute(b, 0));
+    if (td_failed())
+        return false;
+    if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
+        && at_home(g)) {
+        const td_value in[] = { td_v_tensor(g), td_v_tensor(y),
+                                td_v_tensor(var) };
+        const td_value attr = td_v_float(eps);
+        b->grad_in[0] = td_run1(&td_ops[TD_OP_standardise_backward], 3,
+                                in, 1, &attr);
+        return !td_failed();
+    }
+    /* normalisation: compose the gradient of operators */
+    const double n = (double)(y->shape[0] * y->shape[2]);
+    td_tensor *r = td_rsqrt(td_add_scalar(var, td_float(eps)));
+    if (g) {
+        td_tensor *along = td_mul(y, td_mean(td_mul(g, y), per_channel));
+        sum = td_mul(td_sub(td_sub(g, td_mean(g, per_channel)), along), r);
+    }
+    if (b->grad[1])
+        sum = plus(sum, td_expand(td_mul_scalar(b->grad[1],
+                                                td_float(1 / n)),
+                                  td_input_dims(b, 0)));
+    if (b->grad[2])
+        sum = plus(sum, td_mul(y, td_div(td_mul_scalar(b->grad[2],
+                                             td_float(2 / n)), r)));
+    b->grad_in[0] = sum;
+    return !td_failed();
+}
+
+/* normalisation: function standard of a tensor */
+/* x [outer, channels, inner], standardised for each channel. */
+static td_tensor *standard(td_tensor *x, double eps, td_tensor **mean,
+                           td_tensor **var)
+{
+    x = td_contiguous(x);
+    if (td_failed())
+        return NULL;
+    if (at_home(x) && (x->shape[0] == 1 || x->shape[2] >= SHORT)) {
+        const td_value in = td_v_tensor(x), attr = td_v_float(eps);
+        td_call call = { .op = &td_ops[TD_OP_standardise], .n_in = 1,
+                         .in = &in, .n_attr = 1, .attr = &attr };
+        const bool ok = td_run(&call);
+        *mean = call.out[1];
+        *var = call.out[2];
+        return ok ? call.out[0] : NULL;
+    }
+    *mean = td_mean(x, per_channel);
+    td_tensor *from = td_sub(x, *mean);
+    *var = td_mean(td_square(from), per_channel);
+    return td_mul(from, td_rsqrt(td_add_scalar(*var, td_float(eps))));
+}
+
+/* normalisation: function affine */
+/* y times weight plus bias, operands `first` and the next, if they are
+   there: of shape `want`, shown as `as`. */
+static td_tensor *affine(const td_call *call, td_tensor *y, int first,
+                         td_dims want, td_dims as)
+{
+    for (int i = first; i < first + 2 && i < call->n_in; i++) {
+        if (call->in[i].kind != TD_TENSOR || td_failed())
+            continue;
+        const td_dims have = td_shape_of(td_input(call, i));
+        char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+        if (!td_dims_equal(&have, &want))
+            td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s has "
+                    "shape %s, expected %s", i == first ? "weight"
+                    : "bias", td_dims_text(&have, a),
+                    td_dims_text(&want, b));
+        td_tensor *w = td_reshape(td_input(call, i), as);
+        y = i == first ? td_mul(y, w) : td_add(y, w);
+    }
+    return y;
+}
+
+/* normalisation: formulas of normalisations */
+static td_dims trailing(const td_call *call, int64_t *n)
+{
+    const td_tensor *x = td_input(call, 0);
+    const td_dims shape = td_numbers(call, 0), all = td_shape_of(x);
+    const int rows = x->rank - shape.count;
+    bool same = rows >= 0 && shape.count > 0;
+    *n = 1;
+    for (int d = 0; same && d < shape.count; d++) {
+        same = shape.at[d] == x->shape[rows + d];
+        *n *= shape.at[d];
+    }
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    if (!same)
+        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "the input's "
+                "shape %s does not end in normalized_shape %s",
+                td_dims_text(&all, a), td_dims_text(&shape, b));
+    td_check_computes(call, x->dtype, true);
+    return shape;
+}
+
+td_tensor *layer_norm_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *mean, *var;
+    int64_t n;
+    const td_dims shape = trailing(call, &n);
+    int64_t rows = 1;
+    for (int d = 0; d < x->rank - shape.count; d++)
+        rows *= x->shape[d];
+    td_tensor *y = standard(td_reshape(x, TD_DIMS(1, rows, n)),
+                            td_v_double(&call->attr[1]), &mean, &var);
+    return affine(call, td_reshape(y, td_shape_of(x)), 1, shape, shape);
+}
+
+td_tensor *rms_norm_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    int64_t n;
+    const td_dims shape = trailing(call, &n);
+    td_reduce_options last = { .keepdim = true };
+    for (int d = 0; d < shape.count; d++)
+        last.dims.at[last.dims.count++] = d - shape.count;
+    const double eps = call->attr[1].kind == TD_SCALAR
+        ? td_v_double(&call->attr[1])
+        : x->dtype == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
+    td_tensor *mean = td_mean(td_square(x), last);
+    td_tensor *r = td_rsqrt(td_add_scalar(mean, td_float(eps)));
+    return affine(call, td_mul(x, r), 1, shape, shape);
+}
+
+static td_dims along_channels(const td_tensor *x)
+{
+    td_dims as = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    as.at[1] = x->shape[1];
+    return as;
+}
+
+/* How many numbers a channel of one example has. */
+static int64_t in_a_channel(const td_call *call)
+{
+    const td_tensor *x = td_input(call, 0);
+    int64_t n = 1;
+    if (x->rank < 2)
+        td_fail(TD_ERROR_INDEX, td_op_name(call->op), "expected "
+                "[batch, channels, ...], got %d dimensions", x->rank);
+    for (int d = 2; d < x->rank; d++)
+        n *= x->shape[d];
+    td_check_computes(call, x->dtype, true);
+    return n;
+}
+
+static bool enough(const td_call *call, int64_t n)
+{
+    char text[TD_SHAPE_TEXT];
+    return n != 1 || td_fail(TD_ERROR_VALUE, td_op_name(call->op),
+        "expected more than 1 value per channel in training, got input "
+        "size %s", td_shape_text(td_input(call, 0), text));
+}
+
+td_tensor *group_norm_formula(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), *mean, *var;
+    const int64_t groups = td_number(call, 0, 1);
+    int64_t n = in_a_channel(call);
+    if (td_failed())
+        return NULL;
+    const int64_t channels = x->shape[1];
+    if (groups < 1 || channels % groups != 0)
+        return td_refuse(call, "the number of channels must be "
+                         "divisible by num_groups");
+    n *= channels / groups;
+    if (!enough(call, n * x->shape[0]))
+        return NULL;
+    td_tensor *y = standard(
+        td_reshape(x, TD_DIMS(1, x->shape[0] * groups, n)),
+        td_v_double(&call->attr[1]), &mean, &var);
+    return affine(call, td_reshape(y, td_shape_of(x)), 1,
+                  TD_DIMS(channels), along_channels(x));
+}
+
+/* Moves a running statistic `part` of the way to that of a batch. */
+static void move_towards(td_tensor *running, td_tensor *now,
+                         double part, double correction)
+{
+    if (td_failed() || td_numel(now) == 0)
+        return;
+    td_tensor *rows = td_reshape(td_detach(now),
+                                 TD_DIMS(-1, td_numel(running)));
+    td_tensor *mean = td_mean(rows, (td_reduce_options){
+        .dims = TD_DIMS(0) });
+    td_add_(td_mul_scalar_(running, td_float(1 - part)),
+            td_mul_scalar(mean, td_float(part * correction)));
+}
+
+static td_tensor *with_own(const td_call *call, td_tensor *running[2],
+                           bool instance, int64_t n)
+{
+    td_tensor *x = td_input(call, 0), *mean, *var;
+    const int64_t batch = x->shape[0], channels = x->shape[1];
+    const double part = td_v_double(&call->attr[1]);
+    const double count = (double)(instance ? n : n * batch);
+    if (!enough(call, instance ? n : n * batch))
+        return NULL;
+    td_tensor *y = standard(td_reshape(x, instance
+            ? TD_DIMS(1, batch * channels, n)
+            : TD_DIMS(batch, channels, n)),
+        td_v_double(&call->attr[2]), &mean, &var);
+    if (td_numel(x) > 0 && running[0])
+        move_towards(running[0], mean, part, 1);
+    if (td_numel(x) > 0 && running[1])
+        move_towards(running[1], var, part, count / (count - 1));
+    return affine(call, td_reshape(y, td_shape_of(x)), 1,
+                  TD_DIMS(channels), along_channels(x));
+}
+
+static td_tensor *with_running(const td_call *call,
+                               td_tensor *running[2])
+{
+    td_tensor *x = td_input(call, 0);
+    const td_dims want = TD_DIMS(x->shape[1]), as = along_channels(x);
+    td_tensor *scale = td_rsqrt(td_add_scalar(running[1],
+        td_float(td_v_double(&call->attr[2]))));
+    td_tensor *shift = affine(call, td_neg(td_mul(running[0], scale)),
+                              1, want, want);
+    if (call->in[1].kind == TD_TENSOR)
+        scale = td_mul(scale, td_input(call, 1));
+    return td_add(td_mul(x, td_reshape(scale, as)),
+                  td_reshape(shift, as));
+}
+
+static td_tensor *over_channels(const td_call *call, bool instance)
+{
+    static const char *const names[] = { "running_mean",
+                                         "running_var" };
+    const bool own = td_v_get_bool(&call->attr[0]);
+    char got[TD_SHAPE_TEXT];
+    td_tensor *running[2] = { NULL, NULL };
+    const int64_t n = in_a_channel(call);
+    for (int i = 0; i < 2 && !td_failed(); i++) {
+        if (call->in[3 + i].kind == TD_TENSOR)
+            running[i] = td_input(call, 3 + i);
+        if (running[i] ? running[i]->rank != 1 || running[i]->shape[0]
+                         != td_input(call, 0)->shape[1] : !own)
+            td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s must "
+                    "have one number for each of %lld channels%s, got "
+                    "%s", names[i],
+                    (long long)td_input(call, 0)->shape[1],
+                    own ? "" : " in evaluation", running[i]
+                    ? td_shape_text(running[i], got) : "none");
+    }
+    return td_failed() ? NULL : own ? with_own(call, running, instance,
+                                               n)
+                                    : with_running(call, running);
+}
+
+td_tensor *batch_norm_formula(td_call *call)
+{
+    return over_channels(call, false);
+}
+
+td_tensor *instance_norm_formula(td_call *call)
+{
+    return over_channels(call, true);
+}

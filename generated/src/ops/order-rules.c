@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "order": edit that, not this file. */
+/* Rules of sorting, selection and running totals. */
+#include <float.h>
+#include <math.h>
+#include <treadle/elementwise.h>
+#include <treadle/order.h>
+#include "core/rule.h"
+#include "ops/order.h"
+
+/* order: rules of order */
+td_tensor *td_count_up(int64_t n)
+{
+    return td_arange(td_int(0), td_int(n), td_int(1),
+                     (td_tensor_options)TD_DEFAULTS);
+}
+
+static bool chosen_rule(td_backward_pass *b, int dim)
+{
+    td_tensor *g = b->grad[0], *places = td_saved_output(b, 1);
+    const td_dims shape = td_input_dims(b, 0);
+    if (g->rank < shape.count) {
+        g = td_unsqueeze(g, dim);
+        places = td_unsqueeze(places, dim);
+    }
+    const td_value attr = td_v_int(dim);
+    const td_value in[] = { td_v_tensor(td_zeros(shape,
+            (td_tensor_options){ .dtype = b->grad[0]->dtype,
+                                 .device = td_device_of(b->grad[0]) })),
+        td_v_tensor(places), td_v_tensor(g) };
+    b->grad_in[0] = td_failed() ? NULL
+        : td_run1(&td_ops[b->create_graph ? TD_OP_scatter_add
+                          : TD_OP_scatter_add_], 3, in, 1, &attr);
+    return !td_failed();
+}
+
+bool first_dim_rule(td_backward_pass *b)
+{
+    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
+}
+
+bool second_dim_rule(td_backward_pass *b)
+{
+    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
+}
+
+td_tensor *td_head(td_tensor *x, int dim)
+{
+    return td_slice(x, dim, (td_opt_i64)td_some(0),
+                    (td_opt_i64)td_some(-1), 1);
+}
+
+td_tensor *td_tail(td_tensor *x, int dim)
+{
+    return td_slice(x, dim, (td_opt_i64)td_some(1), (td_opt_i64){ 0 },
+                    1);
+}
+
+static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
+                        bool reverse)
+{
+    const td_value in[] = { td_v_tensor(links), td_v_tensor(x) };
+    const td_value attr[] = { td_v_int(dim), td_v_bool(reverse) };
+    return td_failed() ? NULL
+         : td_run1(&td_ops[TD_OP_recurrence], 2, in, 2, attr);
+}
+
+bool recurrence_rule(td_backward_pass *b)
+{
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const bool reverse = td_v_get_bool(td_attribute(b, 1));
+    td_tensor *w = recur(td_saved_input(b, 0), b->grad[0], dim,
+                         !reverse);
+    b->grad_in[1] = w;
+    if (td_needs(b, 0)) {
+        td_tensor *y = td_saved_output(b, 0);
+        b->grad_in[0] = reverse
+            ? td_mul(td_head(w, dim), td_tail(y, dim))
+            : td_mul(td_tail(w, dim), td_head(y, dim));
+    }
+    return !td_failed();
+}
+
+bool cumsum_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    if (g->rank > 0) {
+        td_tensor *one = td_full(TD_RANK_0, td_float(1),
+            (td_tensor_options){ .dtype = g->dtype,
+                                 .device = td_device_of(g) });
+        td_tensor *part = td_tail(g, dim);
+        g = part == NULL ? NULL
+          : recur(td_expand(one, td_shape_of(part)), g, dim, true);
+    }
+    b->grad_in[0] = g;
+    return !td_failed();
+}
+
+/* The gradient of a running product y of x. */
+static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
+                                   td_tensor *g, int dim)
+{
+    td_tensor *w = recur(td_tail(x, dim), g, dim, true);
+    td_tensor *parts[] = {
+        td_slice(w, dim, (td_opt_i64){ 0 }, (td_opt_i64)td_some(1), 1),
+        td_mul(td_tail(w, dim), td_head(y, dim)) };
+    return td_failed() ? NULL : td_cat(parts, 2, dim);
+}
+
+bool cumprod_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0];
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    b->grad_in[0] = g->rank == 0 ? g : product_gradient(
+        td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
+        dim);
+    return !td_failed();
+}
+
+bool prod_rule(td_backward_pass *b)
+{
+    td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
+    const td_value *along = td_attribute(b, 0);
+    int dim = 0;
+    if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
+        b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
+            (td_tensor_options)TD_DEFAULTS);
+        return !td_failed();
+    }
+    x = along->kind == TD_NONE ? td_reshape(x, TD_DIMS(-1)) : x;
+    td_wrap_dim("prod", td_v_get_int(along, 0), td_rank(x), &dim);
+    td_dims shape = td_shape_of(x);
+    shape.at[dim] = 1;
+    x = td_to(x, g->dtype);
+    td_tensor *last = td_reshape(g, shape), *rest = td_head(x, dim);
+    td_tensor *parts[] = { td_zeros_like(rest, (td_tensor_options){
+        .dtype = g->dtype }), last };
+    if (td_failed())
+        return false;
+    b->grad_in[0] = td_reshape(product_gradient(x, td_cumprod(x, dim),
+        td_cat(parts, 2, dim), dim), td_input_dims(b, 0));
+    return !td_failed();
+}
+
+bool logcumsumexp_rule(td_backward_pass *b)
+{
+    td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
+    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const double least = g->dtype == TD_FLOAT32 ? -FLT_MAX : -DBL_MAX;
+    td_tensor *y = td_clamp(td_saved_output(b, 0),
+        (td_clamp_options){ .min = td_some(least) });
+    if (g->rank > 0)
+        g = recur(td_exp(td_sub(td_head(y, dim), td_tail(y, dim))), g,
+                  dim, true);
+    b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
+    return !td_failed();
+}

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "order": edit that, not this file. */
+/* Operators on lines: order, running totals, search. */
+#include <math.h>
+#include <treadle/order.h>
+#include <treadle/parallel.h>
+#include "core/device.h"
+#include "ops/reductions.h"
+#include "core/space.h"
+
+enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
+
+/* order: struct lines */
+typedef union { double real; int64_t whole; uint64_t bits; } number;
+typedef struct { uint64_t key; int64_t place; } item;
+
+typedef struct lines lines;
+typedef bool line_body(const lines *w, int64_t i, number *line);
+
+struct lines {
+    line_body *body;
+    const char *op;                 /* whose errors these are */
+    const td_tensor *x;
+    int dim;
+    int64_t n, k;                   /* size of a line; of results */
+    td_lines all;                   /* x is operand 0 */
+    int other, values, indices;     /* operands; 0: not wanted */
+    size_t room;                    /* bytes of working memory */
+    bool real, turned, flag;        /* turned: largest first, or back */
+    int64_t nth;                    /* the rank wanted, from 0 */
+};
+/* order: functions that load and store lines */
+static void load_line(const lines *w, int k, int64_t i, number *line)
+{
+    td_lines_load(&w->all, k, i, w->real ? TD_FLOAT64 : TD_INT64, line);
+}
+
+static void store_line(const lines *w, int k, int64_t i, bool real,
+                       const void *from)
+{
+    if (k > 0)
+        td_lines_store(&w->all, k, i, real ? TD_FLOAT64 : TD_INT64,
+                       from);
+}
+/* order: function lines_along */
+static bool lines_along(td_call *call, lines *w, td_tensor *x,
+                        int64_t dim)
+{
+    *w = (lines){ .op = td_op_name(call->op), .x = x,
+                  .real = td_dtype_is_floating(x->dtype) };
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_wrap_dim(w->op, dim, x->rank, &w->dim))
+        return false;
+    td_lines_add(&w->all, x, w->dim);
+    w->k = w->n = w->all.size[0];
+    return true;
+}
+/* order: function line_results */
+static int add_result(lines *w, const td_tensor *out)
+{
+    td_dims shape = td_shape_of(w->x);
+    if (shape.count > 0)
+        shape.at[w->dim] = w->k;
+    const td_tensor y = td_look_as(out, &shape);
+    return td_lines_add(&w->all, &y, w->dim);
+}
+
+/* Results of lines of w->k: of type `dtype`, unless it is none, and
+   indices if wanted. */
+static bool line_results(td_call *call, lines *w, td_dtype dtype,
+                         bool indices, bool dropped)
+{
+    const td_dtype types[] = { dtype, indices ? TD_INT64
+                                              : TD_DTYPE_NONE };
+    int *const results[] = { &w->values, &w->indices };
+    td_tensor y = td_look(w->x);
+    if (y.rank > 0)
+        y.shape[w->dim] = w->k;
+    if (dropped && y.rank > 0)
+        td_drop_dim(&y, w->dim);
+    call->n_out = 0;
+    for (int i = 0; i < 2 && !td_failed(); i++)
+        if (types[i] != TD_DTYPE_NONE) {
+            td_tensor *out = td_tensor_new(td_shape_of(&y), types[i],
+                                           td_device_of(w->x));
+            call->out[call->n_out++] = out;
+            *results[i] = out ? add_result(w, out) : 0;
+        }
+    return !td_failed();
+}
+/* order: function run_lines */
+static bool some_lines(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    const lines *w = context;
+    number *line = td_storage_alloc(w->room);
+    bool good = line != NULL;
+    (void)worker;
+    for (int64_t i = begin; good && i < end; i++)
+        good = w->body(w, i, line);
+    td_storage_free(line, w->room);
+    return good;
+}
+
+static bool run_lines(td_call *call, lines *w, line_body *body,
+                      size_t per_element)
+{
+    w->body = body;
+    w->room = (size_t)(w->n + 1) * per_element;
+    if (!td_on_host(call->out[0]))
+        return td_compute_elsewhere(call, NULL, w->x->dtype, false);
+    td_space *s = &w->all.space;
+    td_collapse(&s->shape, s->operands, s->stride);
+    return td_parallel_for(s->total, LINE_GRAIN / (w->n + 1) + 1,
+                           some_lines, w);
+}
+/* order: function key_of */
+/* Unsigned, in ascending order of the number; NaN is largest. */
+static uint64_t key_of(bool real, number v)
+{
+    const uint64_t top = UINT64_C(1) << 63;
+    if (!real)
+        return v.bits ^ top;
+    if (v.real != v.real)
+        return UINT64_MAX;
+    v.real += 0.0;                      /* -0 becomes 0 */
+    return v.bits & top ? ~v.bits : v.bits | top;
+}
+/* order: function make_items */
+static item *make_items(const lines *w, number *line)
+{
+    item *items = (item *)(line + w->n);
+    for (int64_t j = 0; j < w->n; j++) {
+        const uint64_t key = key_of(w->real, line[j]);
+        items[j] = (item){ w->turned ? ~key : key, j };
+    }
+    return items;
+}
+/* order: function insert_each */
+static item *insert_each(item *a, int64_t n)
+{
+    for (int64_t j = 1; j < n; j++) {
+        const item x = a[j];
+        int64_t k = j;
+        for (; k > 0 && a[k - 1].key > x.key; k--)
+            a[k] = a[k - 1];
+        a[k] = x;
+    }
+    return a;
+}
+/* order: function sort_items */
+/* Sorts n items at a, stably, with room at b; returns a or b. */
+static item *sort_items(item *a, item *b, int64_t n)
+{
+    uint64_t varies = 0;
+    for (int64_t j = 0; j < n; j++)
+        varies |= a[j].key ^ a[0].key;
+    if (n <= FEW)
+        return insert_each(a, n);
+    for (int shift = 0; shift < 64; shift += 8) {
+        if ((varies >> shift & 255) == 0)
+            continue;
+        int64_t at[257] = { 0 };
+        for (int64_t j = 0; j < n; j++)
+            at[(a[j].key >> shift & 255) + 1]++;
+        for (int box = 0; box < 256; box++)
+            at[box + 1] += at[box];
+        for (int64_t j = 0; j < n; j++)
+            b[at[a[j].key >> shift & 255]++] = a[j];
+        item *swap = a;
+        a = b, b = swap;
+    }
+    return a;
+}
+/* order: function write_items */
+/* Writes the first w->k items, which lie in one of the two halves. */
+static bool write_items(const lines *w, int64_t i, number *line,
+                        const item *items)
+{
+    item *room = (item *)(line + w->n);
+    number *values = (number *)(items == room ? room + w->n : room);
+    int64_t *places = (int64_t *)(values + w->k);
+    for (int64_t j = 0; j < w->k; j++) {
+        places[j] = items[j].place;
+        values[j] = line[places[j]];
+    }
+    store_line(w, w->values, i, w->real, values);
+    store_line(w, w->indices, i, false, places);
+    return true;
+}
+/* order: function nth_key */
+/* The key that stands at `nth` (from 0) of n items in order; *ties is
+   how many items with this key come before that place, and itself.
+   There is room for n items at b. */
+static uint64_t nth_key(const item *a, item *b, int64_t n, int64_t nth,
+                        int64_t *ties)
+{
+    uint64_t key = 0;
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        int64_t count[256] = { 0 }, kept = 0;
+        uint64_t box = 0;
+        for (int64_t j = 0; j < n; j++)
+            count[a[j].key >> shift & 255]++;
+        while (nth >= count[box])
+            nth -= count[box++];
+        key |= box << shift;
+        if (count[box] == n)
+            continue;
+        for (int64_t j = 0; j < n; j++)
+            if ((a[j].key >> shift & 255) == box)
+                b[kept++] = a[j];
+        a = b;
+        n = kept;
+    }
+    *ties = nth + 1;
+    return key;
+}
+/* order: function smallest_items */
+/* The k smallest of the n items at a, in order; at a or at a + n. */
+static item *smallest_items(item *a, int64_t n, int64_t k)
+{
+    if (n <= FEW || k > n / 4 || k == 0)
+        return sort_items(a, a + n, n);
+    int64_t ties, found = 0;
+    const uint64_t last = nth_key(a, a + n, n, k - 1, &ties);
+    for (int64_t j = 0; j < n; j++)
+        if (a[j].key < last || (a[j].key == last && ties-- > 0))
+            a[found++] = a[j];
+    return sort_items(a, a + n, k);
+}
+
+static bool few_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, 0, i, line);
+    item *items = make_items(w, line);
+    return write_items(w, i, line, smallest_items(items, w->n, w->k));
+}
+/* order: function choose_place */
+static int64_t first_nan(const item *items, int64_t n)
+{
+    int64_t j = 0;
+    while (j < n && items[j].key != UINT64_MAX)
+        j++;
+    return j;
+}
+
+/* The place of the element that stands at `nth` in order. */
+static int64_t place_of_nth(item *items, int64_t n, int64_t nth)
+{
+    if (n <= FEW)
+        return insert_each(items, n)[nth].place;
+    int64_t ties;
+    const uint64_t key = nth_key(items, items + n, n, nth, &ties);
+    for (int64_t j = 0;; j++)
+        if (items[j].key == key && --ties == 0)
+            return j;
+}
+
+static int64_t place_of_mode(item *items, int64_t n)
+{
+    const item *a = sort_items(items, items + n, n);
+    int64_t run = 0, longest = 0, place = 0;
+    for (int64_t j = 0; j < n; j++) {
+        run = j > 0 && a[j].key == a[j - 1].key ? run + 1 : 1;
+        if (run > longest) {
+            longest = run;
+            place = a[j].place;
+        }
+    }
+    return place;
+}
+/* order: function choose_line */
+enum { MEDIAN = -1, MODE = -2 };
+
+static bool choose_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, 0, i, line);
+    item *items = make_items(w, line);
+    int64_t place = w->n;
+    if (w->nth == MODE)
+        place = place_of_mode(items, w->n);
+    else if (w->nth == MEDIAN && w->real)
+        place = first_nan(items, w->n);
+    if (place == w->n)
+        place = place_of_nth(items, w->n, w->nth == MEDIAN
+                             ? (w->n - 1) / 2 : w->nth);
+    store_line(w, w->values, i, w->real, &line[place]);
+    store_line(w, w->indices, i, false, &place);
+    return true;
+}
+/* order: kernels of sorting */
+bool sort_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    const bool values = call->op == &td_ops[TD_OP_sort];
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], -1)))
+        return false;
+    w.turned = td_v_get_bool(&call->attr[1]);
+    return line_results(call, &w, values ? x->dtype : TD_DTYPE_NONE,
+                        true, false)
+        && run_lines(call, &w, few_line, 40);
+}
+
+bool topk_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    const int64_t k = td_v_get_int(&call->attr[0], 1);
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[1], -1)))
+        return false;
+    if (k < 0 || k > w.n)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "k is %lld, but "
+                       "dimension %d has %lld elements", (long long)k,
+                       w.dim, (long long)w.n);
+    w.k = x->rank > 0 ? k : 1;
+    w.turned = td_v_get_bool(&call->attr[2]);
+    return line_results(call, &w, x->dtype, true, false)
+        && run_lines(call, &w, few_line, 40);
+}
+
+static bool choose(td_call *call, int64_t nth, const td_value *dim,
+                   const td_value *keepdim)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(dim, -1)))
+        return false;
+    if (w.n == 0 && w.all.space.total > 0)
+        return td_fail(TD_ERROR_INDEX, w.op, "dimension %d has size 0 "
+                       "and nothing to choose from", w.dim);
+    if (nth >= w.n)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "k is %lld, but "
+                       "dimension %d has %lld elements",
+                       (long long)nth + 1, w.dim, (long long)w.n);
+    w.nth = nth;
+    w.k = 1;
+    return line_results(call, &w, x->dtype, true,
+                        !td_v_get_bool(keepdim))
+        && run_lines(call, &w, choose_line, 40);
+}
+
+bool kthvalue_kernel(td_call *call)
+{
+    const int64_t k = td_v_get_int(&call->attr[0], 1);
+    if (k < 1)
+        return td_fail(TD_ERROR_RUNTIME, "kthvalue", "k is %lld, but "
+                       "counts from 1", (long long)k);
+    return choose(call, k - 1, &call->attr[1], &call->attr[2]);
+}
+
+bool median_dim_kernel(td_call *call)
+{
+    return choose(call, MEDIAN, &call->attr[0], &call->attr[1]);
+}
+
+bool mode_kernel(td_call *call)
+{
+    return choose(call, MODE, &call->attr[0], &call->attr[1]);
+}
+
+bool median_kernel(td_call *call)
+{
+    td_scope_begin();
+    td_tensor *x = td_reshape(call->in[0].as.tensor, TD_DIMS(-1));
+    td_tensor *y = x != NULL && td_numel(x) == 0
+        ? td_full(TD_RANK_0, td_float(NAN),
+                  (td_tensor_options){ .dtype = x->dtype })
+        : td_median_dim(x, 0, false, NULL);
+    return td_return(call, td_scope_end_with(y));
+}
+/* order: bodies of running operators */
+static bool total_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, 0, i, line);
+    for (int64_t j = 1; w->real && j < w->n; j++)
+        line[j].real = w->flag ? line[j - 1].real * line[j].real
+                               : line[j - 1].real + line[j].real;
+    for (int64_t j = 1; !w->real && j < w->n; j++)
+        line[j].whole = w->flag ? line[j - 1].whole * line[j].whole
+                                : line[j - 1].whole + line[j].whole;
+    store_line(w, w->values, i, w->real, line);
+    return true;
+}
+
+static double log_add(double a, double b)
+{
+    const double high = a > b ? a : b, low = a > b ? b : a;
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return high == low && isinf(high) ? high
+         : high + log1p(exp(low - high));
+}
+
+static bool log_line(const lines *w, int64_t i, number *line)
+{
+    load_line(w, 0, i, line);
+    for (int64_t j = 1; j < w->n; j++)
+        line[j].real = log_add(line[j - 1].real, line[j].real);
+    store_line(w, w->values, i, true, line);
+    return true;
+}
+
+static bool extreme_line(const lines *w, int64_t i, number *line)
+{
+    int64_t *places = (int64_t *)(line + w->n), at = 0;
+    uint64_t best = 0;
+    load_line(w, 0, i, line);
+    for (int64_t j = 0; j < w->n; j++) {
+        uint64_t key = key_of(w->real, line[j]);
+        if (w->turned && !(w->real && key == UINT64_MAX))
+            key = ~key;
+        at = key >= best ? j : at;
+        best = key >= best ? key : best;
+        line[j] = line[at];
+        places[j] = at;
+    }
+    store_line(w, w->values, i, w->real, line);
+    store_line(w, w->indices, i, false, places);
+    return true;
+}
+
+/* y[j] = link * y[neighbour] + x[j], from one end to the other. */
+static bool recur_line(const lines *w, int64_t i, number *line)
+{
+    const int64_t n = w->n;
+    number *link = line + n;
+    load_line(w, 0, i, line);
+    load_line(w, w->other, i, link);
+    for (int64_t j = 1; !w->turned && j < n; j++)
+        line[j].real += link[j - 1].real * line[j - 1].real;
+    for (int64_t j = n - 2; w->turned && j >= 0; j--)
+        line[j].real += link[j].real * line[j + 1].real;
+    store_line(w, w->values, i, true, line);
+    return true;
+}
+/* order: kernels of running operators */
+static bool running(td_call *call, line_body *body, td_dtype dtype,
+                    bool places)
+{
+    lines w;
+    td_tensor *x = call->in[0].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
+        || !td_check_computes(call, dtype, body == log_line))
+        return false;
+    w.real = td_dtype_is_floating(dtype);
+    w.flag = call->op == &td_ops[TD_OP_cumprod];
+    w.turned = call->op == &td_ops[TD_OP_cummin];
+    return line_results(call, &w, dtype, places, false)
+        && run_lines(call, &w, body, 16);
+}
+
+static td_dtype own_type(const td_call *call)
+{
+    return call->in[0].as.tensor->dtype;
+}
+
+static td_dtype wide_type(const td_call *call)
+{
+    const td_dtype own = own_type(call);
+    return td_v_get_dtype(&call->attr[1],
+                          td_dtype_is_floating(own) ? own : TD_INT64);
+}
+
+bool cumsum_kernel(td_call *call)
+{
+    return running(call, total_line, wide_type(call), false);
+}
+
+bool cummax_kernel(td_call *call)
+{
+    return running(call, extreme_line, own_type(call), true);
+}
+
+bool logcumsumexp_kernel(td_call *call)
+{
+    return running(call, log_line, own_type(call), false);
+}
+
+bool recurrence_kernel(td_call *call)
+{
+    lines w;
+    td_tensor *links = call->in[0].as.tensor;
+    td_tensor *x = call->in[1].as.tensor;
+    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
+        || !td_check_computes(call, x->dtype, true))
+        return false;
+    td_dims wanted = td_shape_of(x), got = td_shape_of(links);
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    wanted.at[w.dim] -= wanted.count > 0 && w.n > 0;
+    if (!td_dims_equal(&wanted, &got) || links->dtype != x->dtype)
+        return td_fail(TD_ERROR_RUNTIME, w.op, "links must be %s and "
+                       "of input's dtype, got %s",
+                       td_dims_text(&wanted, a), td_dims_text(&got, b));
+    w.other = td_lines_add(&w.all, links, w.dim);
+    w.turned = td_v_get_bool(&call->attr[1]);
+    return line_results(call, &w, x->dtype, false, false)
+        && run_lines(call, &w, recur_line, 16);
+}
+/* order: bodies of searching */
+/* How many of n sorted numbers come before v; with `right` those equal
+   to it as well. */
+static int64_t rank_among(bool real, const number *sorted, int64_t n,
+                          number v, bool right)
+{
+    const uint64_t key = key_of(real, v);
+    int64_t low = 0;
+    while (n > 0) {
+        const int64_t half = n / 2;
+        const uint64_t middle = key_of(real, sorted[low + half]);
+        const bool before = right ? middle <= key : middle < key;
+        low += before ? half + 1 : 0;
+        n = before ? n - half - 1 : half;
+    }
+    return low;
+}
+
+static bool search_line(const lines *w, int64_t i, number *line)
+{
+    const int64_t m = w->all.size[w->other];
+    number *sorted = line + w->n;
+    load_line(w, 0, i, line);
+    load_line(w, w->other, i, sorted);
+    for (int64_t j = 0; j < w->n; j++)
+        line[j].whole = rank_among(w->real, sorted, m, line[j], w->flag
+            || (w->real && line[j].real != line[j].real));
+    store_line(w, w->values, i, false, line);
+    return true;
+}
+/* order: kernels of searching */
+static bool read_side(const td_call *call, bool *right)
+{
+    const char *side = call->attr[2].kind == TD_STRING
+                     ? call->attr[2].as.string : NULL;
+    *right = td_v_get_bool(&call->attr[1]);
+    if (side != NULL && strcmp(side, "right") == 0)
+        return *right = true;
+    return side == NULL || (strcmp(side, "left") == 0 && !*right)
+        || td_fail(TD_ERROR_RUNTIME, "searchsorted", "side '%s' is not "
+                   "'left' or 'right', or contradicts right", side);
+}
+
+
+static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
+                            td_tensor *x)
+{
+    bool fits = sorted->rank == 1 || (sorted->rank == x->rank
+                                      && x->rank > 0);
+    for (int d = 0; fits && sorted->rank > 1 && d < x->rank - 1; d++)
+        fits = sorted->shape[d] == x->shape[d];
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    if (!fits)
+        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "one "
+            "sorted line is needed, or as many as there are lines of "
+            "values; got %s for %s", td_shape_text(sorted, a),
+            td_shape_text(x, b));
+    x = sorted->rank == 1 ? td_reshape(x, TD_DIMS(-1)) : x;
+    return x && lines_along(call, w, x, -1);
+}
+
+
+static bool search(td_call *call, td_tensor *sorted, const td_value *in,
+                   bool right)
+{
+    lines w;
+    td_scope_begin();
+    td_tensor *x = in->kind == TD_TENSOR ? in->as.tensor
+        : td_full(TD_RANK_0, in->as.scalar, (td_tensor_options){
+            .device = td_device_of(sorted), .dtype = in->as.scalar.kind
+            == TD_SCALAR_FLOAT ? TD_FLOAT64 : TD_INT64 });
+    bool good = x && lines_to_search(call, &w, sorted, x);
+    if (good && td_return(call, td_keep(td_tensor_new(td_shape_of(x),
+            td_v_get_bool(&call->attr[0]) ? TD_INT32 : TD_INT64,
+            td_device_of(x))))) {
+        w.real = w.real || td_dtype_is_floating(sorted->dtype);
+        w.values = add_result(&w, call->out[0]);
+        w.other = td_lines_add(&w.all, sorted, w.dim);
+        w.flag = right;
+        good = run_lines(call, &w, search_line, 8 * (size_t)(2
+            + sorted->shape[sorted->rank - 1] / (w.n + 1)));
+    }
+    td_scope_end();
+    return good && !td_failed();
+}
+
+
+bool searchsorted_kernel(td_call *call)
+{
+    bool right;
+    return read_side(call, &right)
+        && search(call, call->in[0].as.tensor, &call->in[1], right);
+}
+
+bool bucketize_kernel(td_call *call)
+{
+    td_tensor *boundaries = call->in[1].as.tensor;
+    if (boundaries->rank != 1)
+        return td_fail(TD_ERROR_RUNTIME, "bucketize", "boundaries must "
+                       "have 1 dimension, got %d", boundaries->rank);
+    return search(call, boundaries, &call->in[0],
+                  td_v_get_bool(&call->attr[1]));
+}
+/* order: functions of order */
+td_tensor *td_sort(td_tensor *input, int dim, bool descending,
+                   td_tensor **indices)
+{
+    return td_run_pair(TD_OP_sort, input, 3, (td_value[]){
+        td_v_int(dim), td_v_bool(descending), td_v_bool(true) },
+        indices);
+}
+
+td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
+                   td_tensor **indices)
+{
+    return td_run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
+        td_v_int(dim), td_v_bool(largest), td_v_bool(true) }, indices);
+}
+td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
+                         td_tensor **indices)
+{
+    return td_run_pair(TD_OP_median_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
+}
+
+static td_tensor *run_along(int op, td_tensor *input, int dim)
+{
+    return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(input) },
+                   2, (td_value[]){ td_v_int(dim), td_v_none() });
+}
+
+td_tensor *td_cumsum(td_tensor *input, int dim)
+{
+    return run_along(TD_OP_cumsum, input, dim);
+}
+
+td_tensor *td_cumprod(td_tensor *input, int dim)
+{
+    return run_along(TD_OP_cumprod, input, dim);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "pooling": edit that, not this file. */
+/* Windows, poolings and dropout. */
+#include <math.h>
+#include <string.h>
+#include <treadle/elementwise.h>
+#include <treadle/random.h>
+#include "ops/composite.h"
+#include "core/device.h"
+#include "ops/reductions.h"
+
+/* pooling: struct pooling */
+typedef struct {
+    int64_t n, m;               /* sizes of input and output */
+    int64_t size, step, margin, dilation;   /* size 0: adaptive */
+} axis;
+
+typedef struct { int64_t from, to, width; } span;
+
+typedef struct pooling {
+    axis axis[2];               /* down, across */
+    void *many, *one;           /* planes; a number a window */
+    int64_t *at;                /* places, of a maximum */
+    bool back, counted;         /* means divide by width */
+    int64_t divisor;            /* or by this, if not 0 */
+    void (*work)(const struct pooling *, int64_t plane, span h,
+                 int64_t k);    /* k: the first of a row of windows */
+} pooling;
+
+/* pooling: function span_of */
+static inline span span_of(const axis *a, int64_t i)
+{
+    if (a->size == 0) {
+        const int64_t from = i * a->n / a->m;
+        const int64_t to = ((i + 1) * a->n + a->m - 1) / a->m;
+        return (span){ from, to, to - from };
+    }
+    int64_t from = i * a->step - a->margin;
+    int64_t to = from + a->dilation * (a->size - 1) + 1;
+    if (to > a->n + a->margin)
+        to = a->n + a->margin;
+    const int64_t width = to - from;
+    if (from < 0)
+        from += (a->dilation - 1 - from) / a->dilation * a->dilation;
+    return (span){ from, to < a->n ? to : a->n, width };
+}
+
+/* pooling: walks of both types */
+#define T float
+#define NAME(x) x##_f32
+#include "ops/pooling.inc"
+#define T double
+#define NAME(x) x##_f64
+#include "ops/pooling.inc"
+
+/* pooling: function pool_planes */
+static bool pool_planes(void *context, int64_t begin, int64_t end,
+                        int worker)
+{
+    const pooling *p = context;
+    const int64_t rows = p->axis[0].m;
+    (void)worker;
+    for (int64_t r = begin * rows; r < end * rows; r++)
+        p->work(p, r / rows, span_of(&p->axis[0], r % rows),
+                r * p->axis[1].m);
+    return true;
+}
+
+/* pooling: function count_windows */
+static int64_t count_windows(const td_call *call, const axis *a,
+                             bool ceil)
+{
+    const int64_t most = INT32_MAX;
+    if (a->size < 1 || a->step < 1 || a->dilation < 1 || a->margin < 0
+        || a->size > most || a->step > most || a->dilation > most
+        || a->margin > a->size / 2)
+        td_refuse(call, "expected kernel_size, stride and dilation "
+                  "above 0 and a padding of at most half kernel_size");
+    if (td_failed())
+        return 0;
+    const int64_t left = a->n + 2 * a->margin
+                       - a->dilation * (a->size - 1) - 1;
+    const int64_t more = left + (ceil ? a->step - 1 : 0);
+    int64_t m = more < 0 ? 0 : more / a->step + 1;
+    if (ceil && (m - 1) * a->step >= a->n + a->margin)
+        m--;
+    if (m < 1)
+        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "no window of "
+                "size %lld fits %lld numbers with padding %lld",
+                (long long)a->size, (long long)a->n,
+                (long long)a->margin);
+    return m;
+}
+
+/* pooling: function per_dimension */
+static td_dims per_dimension(const td_call *call, int k, int dims,
+                             td_dims otherwise)
+{
+    td_dims list = td_numbers(call, k);
+    if (list.count == 0)
+        list = otherwise;
+    if (list.count == 1)
+        list.at[1] = list.at[0];
+    else if (list.count != dims)
+        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "expected one "
+                "number or %d in each list, got %d", dims, list.count);
+    list.count = dims;
+    return list;
+}
+
+/* pooling: function read_windows */
+static bool name_has(const td_op *op, const char *part)
+{
+    return strstr(td_op_name(op), part) != NULL;
+}
+
+/* Windows over the last dimensions of *shape, which becomes that of
+   the result. */
+static bool read_windows(const td_call *call, pooling *p,
+                         td_dims *shape)
+{
+    const bool adaptive = name_has(call->op, "adaptive");
+    const bool max = name_has(call->op, "max");
+    const int dims = name_has(call->op, "2d") ? 2 : 1;
+    const int at = p->back, first = shape->count - dims;
+    if (first < 1 || first > 2)
+        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
+                       "expected %d or %d dimensions, got %d", dims + 1,
+                       dims + 2, shape->count);
+    for (int d = 0; d < shape->count; d++)
+        if (shape->at[d] < (d >= first - !adaptive))
+            return td_refuse(call, "only the batch may be of size 0");
+    td_dims size = per_dimension(call, at, dims, TD_RANK_0);
+    td_dims step = size, margin = TD_DIMS(0, 0);
+    td_dims dilation = TD_DIMS(1, 1);
+    bool ceil = false;
+    /* pooling: read what only windows of a size have */
+    if (!adaptive) {
+        const td_value *more = &call->attr[at + 3 + max];
+        step = per_dimension(call, at + 1, dims, size);
+        margin = per_dimension(call, at + 2, dims, TD_DIMS(0));
+        ceil = td_v_get_bool(&more[0]);
+        if (max)
+            dilation = per_dimension(call, at + 3, dims, TD_DIMS(1));
+        else
+            p->counted = td_v_get_bool(&more[1]);
+        if (!max && dims == 2 && more[2].kind == TD_SCALAR
+            && (p->divisor = td_v_get_int(&more[2], 0)) == 0)
+            return td_refuse(call, "divisor_override must not be 0");
+    }
+    for (int k = 0; k < dims && !td_failed(); k++) {
+        axis *a = &p->axis[2 - dims + k];
+        *a = (axis){ shape->at[first + k], size.at[k], 0, 1, 0, 1 };
+        if (!adaptive) {
+            *a = (axis){ a->n, 0, size.at[k], step.at[k], margin.at[k],
+                         dilation.at[k] };
+            a->m = count_windows(call, a, ceil);
+        } else if (a->m < 0 || a->m > INT32_MAX) {
+            td_refuse(call, "expected output sizes from 0 on");
+        }
+        shape->at[first + k] = a->m;
+    }
+    return !td_failed();
+}
+
+/* pooling: function by_way_of_the_host */
+static bool by_way_of_the_host(td_call *call)
+{
+    if (td_self()->symbolic)
+        return true;
+    td_scope_begin();
+    const td_tensor *x = td_input(call, 0);
+    td_tensor *here = td_tensor_new(td_shape_of(x), x->dtype,
+                                    (td_device){ TD_DEVICE_CPU, 0 });
+    const td_value in = td_v_tensor(here);
+    td_call again = { .op = call->op, .n_in = 1, .in = &in,
+                      .n_attr = call->n_attr, .attr = call->attr };
+    bool ok = here && td_copy_elements(here, x) && td_run(&again);
+    for (int k = 0; ok && k < call->n_out; k++)
+        ok = td_copy_elements(call->out[k], again.out[k]);
+    td_scope_end();
+    return ok;
+}
+
+/* pooling: kernel of all poolings */
+bool pool_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0);
+    const bool max = name_has(call->op, "max");
+    const bool wide = x->dtype == TD_FLOAT64;
+    pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 } },
+                  .back = name_has(call->op, "backward") };
+    const td_dims have = td_shape_of(x);
+    const td_dims in = p.back ? td_numbers(call, 0) : have;
+    td_dims out = in;
+    if (!td_check_computes(call, x->dtype, true)
+        || !read_windows(call, &p, &out))
+        return false;
+    if (p.back && !td_dims_equal(&out, &have))
+        return td_refuse(call, "grad has not the shape of the result");
+    p.work = max ? (wide ? largest_f64 : largest_f32)
+                 : (wide ? mean_f64 : mean_f32);
+    /* pooling: make the results of a pooling */
+    const td_device device = td_device_of(x);
+    td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, device);
+    if (!td_return(call, y) || (p.back && !td_fill_all(y, td_int(0))))
+        return false;
+    if (max && (call->out[1] = td_tensor_new(out, TD_INT64, device)))
+        call->n_out = 2;
+    if (max && call->n_out < 2)
+        return false;
+    if (!td_on_host(y))
+        return by_way_of_the_host(call);
+    /* pooling: walk over all planes */
+    td_scope_begin();
+    td_tensor *plain = td_contiguous(x);
+    const int64_t area = p.axis[0].m * p.axis[1].m;
+    bool ok = plain != NULL;
+    if (ok && area > 0) {
+        p.many = td_at(p.back ? y : plain);
+        p.one = td_at(p.back ? plain : y);
+        p.at = max ? td_at(call->out[1]) : NULL;
+        ok = td_parallel_for(td_numel(p.back ? x : y) / area,
+                             8192 / area + 1, pool_planes, &p);
+    }
+    td_scope_end();
+    return ok;
+}
+
+/* pooling: rules of poolings */
+bool max_pool_rule(td_backward_pass *b)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    const int dims = name_has(b->op, "2d") ? 2 : 1;
+    td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
+    const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
+                                     .device = td_device_of(g) };
+    td_dims line = { shape.count - dims + 1, { 0 } };
+    memcpy(line.at, shape.at, sizeof line.at);
+    if (dims == 2)
+        line.at[line.count - 1] *= shape.at[shape.count - 1];
+    const td_value in[] = {
+        td_v_tensor(td_zeros(line, like)),
+        td_v_tensor(td_flatten(at, -dims, -1)),
+        td_v_tensor(td_flatten(g, -dims, -1)) };
+    const td_value last = td_v_int(-1);
+    const int op = b->create_graph ? TD_OP_scatter_add
+                                   : TD_OP_scatter_add_;
+    if (!td_failed())
+        b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in, 1,
+                                           &last), shape);
+    return !td_failed();
+}
+
+bool avg_pool_rule(td_backward_pass *b)
+{
+    const td_dims shape = td_input_dims(b, 0);
+    const td_value g = td_v_tensor(b->grad[0]);
+    const int n = b->n_attr;
+    td_value attr[8] = { td_v_ints(&shape) };
+    memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
+    b->grad_in[0] = td_run1(b->op + 1, 1, &g, n + 1, attr);
+    return !td_failed();
+}
+
+bool avg_pool_backward_rule(td_backward_pass *b)
+{
+    const td_value g = td_v_tensor(b->grad[0]);
+    b->grad_in[0] = td_run1(b->op - 1, 1, &g,
+                            b->n_attr - 1, td_attribute(b, 1));
+    return !td_failed();
+}
+
+/* pooling: formulas of poolings */
+#define ALONE(name)                                                   \
+    td_tensor *name##_formula(td_call *call)                          \
+    {                                                                 \
+        return td_run1(&td_ops[TD_OP_##name##_with_indices], 1,       \
+                       call->in, call->n_attr, call->attr);           \
+    }
+ALONE(max_pool1d)
+ALONE(max_pool2d)
+
+/* pooling: function dropped */
+enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };
+
+static td_tensor *dropped(td_call *call, int kind)
+{
+    td_tensor *x = td_input(call, 0);
+    const double p = td_v_double(&call->attr[0]);
+    td_dims shape = td_shape_of(x);
+    if (!(p >= 0 && p <= 1)) {
+        td_fail(TD_ERROR_VALUE, td_op_name(call->op), "the probability "
+                "has to be between 0 and 1, but got %g", p);
+        return NULL;
+    }
+    if (kind & DROP_FEATURES && x->rank < 2)
+        return td_refuse(call, "expected at least 2 dimensions");
+    if (!td_v_get_bool(&call->attr[1]) || p == 0)
+        return td_share(x);
+    if (!td_check_computes(call, x->dtype, true))
+        return NULL;
+    for (int d = 2; d < shape.count && kind & DROP_FEATURES; d++)
+        shape.at[d] = 1;
+    td_tensor *keep = td_bernoulli_(td_empty(shape,
+        (td_tensor_options){ .dtype = x->dtype,
+                             .device = td_device_of(x) }), 1 - p);
+    const double scale = p < 1 ? 1 / (1 - p) : 0;
+    if (!(kind & DROP_ALPHA))
+        return td_mul(x, td_mul_scalar(keep, td_float(scale)));
+    /* pooling: move what is dropped to the low end */
+    const double low = 1.7580993408473766;
+    const double a = p < 1 ? 1 / sqrt((low * low * p + 1) * (1 - p)) : 0;
+    td_tensor *moved = td_mul_scalar(td_sub_scalar(keep, td_float(1 - p)),
+                                     td_float(low * a));
+    return td_add(td_mul(x, td_mul_scalar(keep, td_float(a))), moved);
+}
+
+/* pooling: formulas of dropout */
+#define DROPOUT(name, kind)                     \
+    td_tensor *name##_formula(td_call *call)    \
+    {                                           \
+        return dropped(call, kind);             \
+    }
+DROPOUT(dropout, 0)
+DROPOUT(alpha_dropout, DROP_ALPHA)
+DROPOUT(feature_dropout, DROP_FEATURES)
+DROPOUT(feature_alpha_dropout, DROP_FEATURES | DROP_ALPHA)

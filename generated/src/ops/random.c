@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "random": edit that, not this file. */
+#include "ops/random.h"
+#include "core/device.h"
+#include "core/registry.h"
+#include "core/space.h"
+#include <float.h>
+#include <stdatomic.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const td_device cpu = { TD_DEVICE_CPU, 0 };
+
+/* random: struct td_generator */
+struct td_generator {
+    td_object object;
+    td_random_state state;
+};
+/* random: struct fill */
+typedef struct fill fill;
+typedef void fill_block(const fill *, int64_t begin, int64_t end,
+                        void *out);
+struct fill {
+    fill_block *block;
+    td_tensor *x;
+    td_stream stream;
+    double a, b;                 /* parameters of the distribution */
+    int64_t low;                 /* and of the integers */
+    uint64_t range;
+    const td_tensor *probabilities;
+    td_space space;              /* of x, and the probabilities */
+};
+enum { FILL_BLOCK = 256, FILL_GRAIN = 8192 };
+/* random: struct pair */
+typedef struct { double at[2]; } pair;
+/* random: functions that keep the state */
+/* random: function thread_state */
+/* This thread's state; at first use, seed 0 and a range of its own. */
+static td_random_state *thread_state(void)
+{
+    td_thread *self = td_self();
+    if (!self->random_seeded) {
+        const uint64_t before = atomic_fetch_add(
+            &td_process()->threads_that_drew, 1);
+        self->random = (td_random_state){ 0, before << 40 };
+        self->random_seeded = true;
+    }
+    return &self->random;
+}
+/* random: function td_manual_seed */
+void td_manual_seed(uint64_t seed)
+{
+    td_self()->random = (td_random_state){ seed, 0 };
+    td_self()->random_seeded = true;
+}
+/* random: function td_random_swap */
+td_random_state td_random_swap(td_random_state state)
+{
+    td_random_state *own = thread_state();
+    const td_random_state before = *own;
+    *own = state;
+    return before;
+}
+/* random: function td_generator_new */
+static const td_class generator_class = {
+    .name = "generator", .destroy = NULL };
+
+td_generator *td_generator_new(uint64_t seed)
+{
+    td_generator *g = td_object_new(&generator_class, sizeof *g);
+    if (g)
+        g->state = (td_random_state){ seed, 0 };
+    return g;
+}
+/* random: function td_generator_state */
+td_random_state td_generator_state(td_generator *generator,
+                                   const td_random_state *state)
+{
+    const td_random_state before = generator->state;
+    if (state)
+        generator->state = *state;
+    return before;
+}
+/* random: function td_next_stream */
+td_stream td_next_stream(const td_value *generator)
+{
+    td_random_state *state = thread_state();
+    if (generator->kind == TD_GENERATOR)
+        state = &((td_generator *)generator->as.generator)->state;
+    const td_stream stream = td_stream_of(*state);
+    state->stream++;
+    return stream;
+}
+/* random: functions that draw blocks */
+/* random: function unit */
+static inline double unit24(uint64_t x)
+{
+    return (double)(x >> 40) * 0x1p-24;
+}
+static inline double unit53(uint64_t x)
+{
+    return (double)(x >> 11) * 0x1p-53;
+}
+/* random: function below */
+/* The largest float under b, or a when the interval is empty. */
+static float below(double a, double b)
+{
+    return a < b ? nextafterf((float)b, (float)a) : (float)a;
+}
+/* random: function uniform_float32 */
+static void uniform_float32(const fill *f, int64_t begin, int64_t end,
+                            void *out)
+{
+    float *y = out;
+    const double span = (float)(f->b - f->a);
+    const float last = below(f->a, f->b);
+    for (int64_t i = begin; i < end; i++) {
+        const double u = unit24(td_draw(f->stream, (uint64_t)i));
+        const float value = (float)(f->a + span * u);
+        y[i - begin] = value < (float)f->b ? value : last;
+    }
+}
+/* random: function uniform_float64 */
+static void uniform_float64(const fill *f, int64_t begin, int64_t end,
+                            void *out)
+{
+    double *y = out;
+    const double last = f->a < f->b ? nextafter(f->b, f->a) : f->a;
+    for (int64_t i = begin; i < end; i++) {
+        const double u = unit53(td_draw(f->stream, (uint64_t)i));
+        const double value = fma(f->b - f->a, u, f->a);
+        y[i - begin] = value < f->b ? value : last;
+    }
+}
+/* random: function normal_pair */
+/* Two independent normal numbers from two draws: Box, Muller 1958. */
+static pair normal_pair(uint64_t x, uint64_t y)
+{
+    const double u = unit53(x) + 0x1p-53;             /* (0, 1] */
+    const double square = -2 * log(u), r = sqrt(square);
+    const double fraction = (double)(y >> 14) * 0x1p-50;  /* [0, 1) */
+    /* random: carry what rounding took off */
+    const double quarter = 0.78539816339744830962;        /* pi / 4 */
+    const double quarter_rest = 3.061616997868383e-17;
+    const double r_rest = r > 0 ? fma(-r, r, square) / (2 * r) : 0;
+    const double angle = fraction * quarter;
+    const double rest = fma(fraction, quarter, -angle)
+                      + fraction * quarter_rest;
+    const double s = sin(angle), c = cos(angle);
+    const double sine = fma(r, s, r_rest * s + r * c * rest);
+    const double cosine = fma(r, c, r_rest * c - r * s * rest);
+    const bool swap = y & 4;
+    return (pair){ {
+        (y & 1 ? -1 : 1) * (swap ? cosine : sine),
+        (y & 2 ? -1 : 1) * (swap ? sine : cosine) } };
+}
+/* random: function normal_at */
+/* Element i, from *p if that still holds the pair i belongs to. */
+static double normal_at(const fill *f, int64_t i, int64_t begin,
+                        pair *p)
+{
+    const uint64_t even = (uint64_t)i & ~(uint64_t)1;
+    if (i == begin || (uint64_t)i == even)
+        *p = normal_pair(td_draw(f->stream, even),
+                         td_draw(f->stream, even + 1));
+    return f->a + f->b * p->at[i & 1];
+}
+/* random: function normal_block */
+static void normal_float32(const fill *f, int64_t begin, int64_t end,
+                           void *out)
+{
+    pair p;
+    for (int64_t i = begin; i < end; i++)
+        ((float *)out)[i - begin] = (float)normal_at(f, i, begin, &p);
+}
+static void normal_float64(const fill *f, int64_t begin, int64_t end,
+                           void *out)
+{
+    pair p;
+    for (int64_t i = begin; i < end; i++)
+        ((double *)out)[i - begin] = normal_at(f, i, begin, &p);
+}
+/* random: function integers */
+static void integers(const fill *f, int64_t begin, int64_t end,
+                     void *out)
+{
+    int64_t drawn[FILL_BLOCK];
+    for (int64_t i = begin; i < end; i++)
+        drawn[i - begin] = (int64_t)((uint64_t)f->low + td_draw_below(
+            f->stream, (uint64_t)i, f->range));
+    td_convert(f->x->dtype, out, 1, TD_INT64, drawn, 1, end - begin);
+}
+/* random: function coins */
+static void coins(const fill *f, int64_t begin, int64_t end, void *out)
+{
+    const int64_t n = end - begin;
+    float heads[FILL_BLOCK];
+    double chance[FILL_BLOCK];
+    if (f->probabilities != NULL)
+        td_space_gather(&f->space, 1, f->space.data[1], begin, n,
+                        TD_FLOAT64, chance);
+    for (int64_t i = 0; i < n; i++)
+        heads[i] = unit53(td_draw(f->stream, (uint64_t)(begin + i)))
+                 < (f->probabilities != NULL ? chance[i] : f->a);
+    td_convert(f->x->dtype, out, 1, TD_FLOAT32, heads, 1, n);
+}
+/* random: function shuffle */
+static void shuffle(int64_t *order, int64_t n, td_stream stream)
+{
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        const int64_t j = (int64_t)td_draw_below(stream, (uint64_t)i,
+                                                 (uint64_t)i + 1);
+        const int64_t moved = order[i];
+        order[i] = order[j];
+        order[j] = moved;
+    }
+}
+/* random: functions that fill tensors */
+/* random: function fill_range */
+static bool fill_range(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    (void)worker;
+    const fill *f = context;
+    const td_dtype dtype = f->x->dtype;
+    const bool direct = td_is_contiguous(f->x);
+    for (int64_t i = begin, stop; i < end; i = stop) {
+        stop = end - i < FILL_BLOCK ? end : i + FILL_BLOCK;
+        _Alignas(8) char buffer[FILL_BLOCK * 8];
+        f->block(f, i, stop, direct ? td_space_place(&f->space, 0, i)
+                                    : buffer);
+        if (!direct)
+            td_space_scatter(&f->space, 0, i, stop - i, dtype, buffer);
+    }
+    return true;
+}
+/* random: function fill_tensor */
+static bool fill_tensor(fill f, const td_value *generator)
+{
+    td_tensor *wanted = f.x;
+    f.stream = td_next_stream(generator);
+    if (!td_on_host(wanted))
+        f.x = td_tensor_new(td_shape_of(wanted), wanted->dtype, cpu);
+    if (f.x == NULL)
+        return false;
+    td_space_begin(&f.space, f.x, TD_ALL_DIMS);
+    if (f.probabilities != NULL)
+        td_space_add(&f.space, f.probabilities, TD_ALL_DIMS);
+    td_collapse(&f.space.shape, f.space.operands, f.space.stride);
+    bool ok = td_self()->symbolic
+        || td_parallel_for(f.space.total, FILL_GRAIN, fill_range, &f);
+    if (f.x != wanted) {
+        ok = ok && td_copy_elements(wanted, f.x);
+        td_discard(f.x);
+    }
+    return ok;
+}
+/* random: function distributions */
+static fill interval(td_tensor *x, double low, double high)
+{
+    return (fill){ .x = x, .a = low, .b = high,
+        .block = x->dtype == TD_FLOAT32 ? uniform_float32
+                                        : uniform_float64 };
+}
+static fill bell(td_tensor *x, double mean, double deviation)
+{
+    return (fill){ .x = x, .a = mean, .b = deviation,
+        .block = x->dtype == TD_FLOAT32 ? normal_float32
+                                        : normal_float64 };
+}
+/* random: function asked_device */
+static td_device asked_device(const td_value *v)
+{
+    return v->kind == TD_DEVICE ? v->as.device : cpu;
+}
+/* random: function check_floating */
+static bool check_floating(const char *op, td_dtype dtype)
+{
+    return dtype == TD_FLOAT32 || dtype == TD_FLOAT64
+        || td_fail(TD_ERROR_TYPE, op,
+            "draws float32 or float64, not %s", td_dtype_name(dtype));
+}
+/* random: function new_floating */
+/* An unfilled tensor of the size, dtype and device that were asked. */
+static td_tensor *new_floating(const char *op, const td_call *call)
+{
+    const td_value *at = call->attr;   /* size, generator, dtype... */
+    td_dims shape;
+    const td_dtype type = td_v_get_dtype(&at[2], td_default_dtype());
+    return check_floating(op, type) && td_v_dims(call, &at[0], &shape)
+         ? td_tensor_new(shape, type, asked_device(&at[3])) : NULL;
+}
+/* random: function new_like */
+static td_tensor *new_like(const char *op, const td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_dtype type = td_v_get_dtype(&call->attr[1], x->dtype);
+    return check_floating(op, type)
+         ? td_tensor_new(td_shape_of(x), type, td_device_of(x)) : NULL;
+}
+/* random: function fill_in_place */
+static bool fill_in_place(td_call *call, fill f,
+                          const td_value *generator)
+{
+    if (!td_writes_alone(td_op_name(call->op), f.x)
+        || !fill_tensor(f, generator))
+        return false;
+    td_bump_version(f.x);
+    return td_return(call, td_share(f.x));
+}
+/* random: function check_interval */
+static bool check_interval(const char *op, td_dtype dtype, double a,
+                           double b)
+{
+    const double most = dtype == TD_FLOAT32 ? FLT_MAX : DBL_MAX;
+    if (!(a <= b))
+        return td_fail(TD_ERROR_VALUE, op,
+            "the interval [%g,%g) ends before it begins", a, b);
+    if (!(fabs(a) <= most && fabs(b) <= most && b - a <= most))
+        return td_fail(TD_ERROR_VALUE, op,
+            "the interval [%g,%g) is not finite in %s", a, b,
+            td_dtype_name(dtype));
+    return true;
+}
+/* random: function check_bounds */
+static bool check_bounds(const char *op, td_dtype dtype, int64_t low,
+                         int64_t high)
+{
+    static const struct {
+        td_dtype dtype; int64_t least, most;
+    } types[] = { { TD_UINT8, 0, UINT8_MAX },
+        { TD_INT32, INT32_MIN, INT32_MAX },
+        { TD_INT64, INT64_MIN, INT64_MAX },
+        { TD_FLOAT32, -16777216, 16777216 },
+        { TD_FLOAT64, -9007199254740992, 9007199254740992 } };
+    if (low >= high)
+        return td_fail(TD_ERROR_VALUE, op, "low = %" PRId64
+            " must be below high = %" PRId64, low, high);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].dtype == dtype)
+            return (low >= types[i].least && high - 1 <= types[i].most)
+                || td_fail(TD_ERROR_VALUE, op, "[%" PRId64 ",%" PRId64
+                    ") does not fit %s", low, high,
+                    td_dtype_name(dtype));
+    return td_fail(TD_ERROR_TYPE, op, "cannot draw whole numbers as %s",
+                   td_dtype_name(dtype));
+}
+/* random: function check_chances */
+static bool check_chances(const td_tensor *p)
+{
+    double chance[FILL_BLOCK];
+    td_space s;
+    td_space_begin(&s, p, TD_ALL_DIMS);
+    td_collapse(&s.shape, s.operands, s.stride);
+    for (int64_t i = 0; i < s.total; i++) {
+        const int64_t at = i % FILL_BLOCK, left = s.total - i;
+        if (at == 0)
+            td_space_gather(&s, 0, s.data[0], i, left < FILL_BLOCK
+                            ? left : FILL_BLOCK, TD_FLOAT64, chance);
+        if (!(chance[at] >= 0 && chance[at] <= 1))
+            return td_fail(TD_ERROR_VALUE, "bernoulli",
+                "probability %g at position %" PRId64
+                " is not between 0 and 1", chance[at], i);
+    }
+    return true;
+}
+/* random: kernels of random numbers */
+/* random: kernel rand_kernel */
+bool rand_kernel(td_call *call)
+{
+    const td_value *at = call->attr;
+    td_tensor *x = new_floating("rand", call);
+    return td_return(call, x) && fill_tensor(interval(x, 0, 1), &at[1]);
+}
+/* random: kernel randn_kernel */
+bool randn_kernel(td_call *call)
+{
+    const td_value *at = call->attr;
+    td_tensor *x = new_floating("randn", call);
+    return td_return(call, x) && fill_tensor(bell(x, 0, 1), &at[1]);
+}
+/* random: kernel rand_like_kernel */
+bool rand_like_kernel(td_call *call)
+{
+    td_tensor *x = new_like("rand_like", call);
+    return td_return(call, x)
+        && fill_tensor(interval(x, 0, 1), &call->attr[0]);
+}
+bool randn_like_kernel(td_call *call)
+{
+    td_tensor *x = new_like("randn_like", call);
+    return td_return(call, x)
+        && fill_tensor(bell(x, 0, 1), &call->attr[0]);
+}
+/* random: kernel randint_kernel */
+bool randint_kernel(td_call *call)
+{
+    const td_value *at = call->attr;
+    const int64_t low = td_v_get_int(&at[0], 0);
+    const int64_t high = td_v_get_int(&at[1], 0);
+    const td_dtype type = td_v_get_dtype(&at[4], TD_INT64);
+    td_dims shape;
+    if (!check_bounds("randint", type, low, high)
+        || !td_v_dims(call, &at[2], &shape))
+        return false;
+    td_tensor *x = td_tensor_new(shape, type, asked_device(&at[5]));
+    return td_return(call, x)
+        && fill_tensor((fill){ .x = x, .block = integers, .low = low,
+               .range = (uint64_t)high - (uint64_t)low }, &at[3]);
+}
+/* random: kernel randperm_kernel */
+bool randperm_kernel(td_call *call)
+{
+    const int64_t n = td_v_get_int(&call->attr[0], 0);
+    if (n < 0)
+        return td_fail(TD_ERROR_VALUE, "randperm",
+                       "n = %" PRId64 " must not be negative", n);
+    td_tensor *x = td_tensor_new(TD_DIMS(n), TD_INT64, cpu);
+    if (x == NULL)
+        return false;
+    const td_stream stream = td_next_stream(&call->attr[1]);
+    if (td_on_host(x))
+        shuffle(td_at(x), n, stream);
+    return td_return(call, td_sent(x, asked_device(&call->attr[2])));
+}
+/* random: kernel uniform_kernel */
+bool uniform_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const double a = td_v_double(&call->attr[0]);
+    const double b = td_v_double(&call->attr[1]);
+    if (!check_floating("uniform_", x->dtype)
+        || !check_interval("uniform_", x->dtype, a, b))
+        return false;
+    const bool single = x->dtype == TD_FLOAT32;
+    return fill_in_place(call, interval(x, single ? (float)a : a,
+                         single ? (float)b : b), &call->attr[2]);
+}
+/* random: kernel normal_kernel */
+bool normal_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const double mean = td_v_double(&call->attr[0]);
+    const double deviation = td_v_double(&call->attr[1]);
+    if (!check_floating("normal_", x->dtype))
+        return false;
+    if (!(deviation >= 0))
+        return td_fail(TD_ERROR_VALUE, "normal_",
+                       "std = %g must not be negative", deviation);
+    return fill_in_place(call, bell(x, mean, deviation),
+                         &call->attr[2]);
+}
+/* random: kernel bernoulli_in_place_kernel */
+static bool is_chance(const char *op, double p)
+{
+    return (p >= 0 && p <= 1)
+        || td_fail(TD_ERROR_VALUE, op,
+                   "p = %g is not between 0 and 1", p);
+}
+
+bool bernoulli_in_place_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const double p = td_v_double(&call->attr[0]);
+    return is_chance("bernoulli_", p) && fill_in_place(call,
+        (fill){ .x = x, .block = coins, .a = p }, &call->attr[1]);
+}
+/* random: kernel bernoulli_kernel */
+bool bernoulli_kernel(td_call *call)
+{
+    const td_tensor *p = call->in[0].as.tensor;
+    const bool given = call->attr[0].kind == TD_SCALAR;
+    fill f = { .block = coins, .probabilities = given ? NULL : p,
+               .a = td_v_double(&call->attr[0]) };
+    if (given && !is_chance("bernoulli", f.a))
+        return false;
+    if (!given && !td_on_host(p))
+        return td_fail(TD_ERROR_UNSUPPORTED, "bernoulli", "the "
+                       "probabilities must be values on the cpu");
+    if (!given && (!check_floating("bernoulli", p->dtype)
+                   || !check_chances(p)))
+        return false;
+    f.x = td_tensor_new(td_shape_of(p), p->dtype, td_device_of(p));
+    return td_return(call, f.x) && fill_tensor(f, &call->attr[1]);
+}
+/* random: typed functions of random numbers */
+/* random: function td_rand */
+static td_tensor *run_shaped(const td_op *op, td_dims shape,
+                             td_tensor_options options)
+{
+    const td_value attr[] = { td_v_ints(&shape), td_v_none(),
+        td_v_dtype(options.dtype), td_v_device(options.device) };
+    return td_with_options(td_run1(op, 0, NULL, 4, attr), options);
+}
+td_tensor *td_rand(td_dims shape, td_tensor_options options)
+{
+    return run_shaped(&td_ops[TD_OP_rand], shape, options);
+}
+td_tensor *td_randn(td_dims shape, td_tensor_options options)
+{
+    return run_shaped(&td_ops[TD_OP_randn], shape, options);
+}
+/* random: function td_rand_like */
+static td_tensor *run_like(const td_op *op, td_tensor *x,
+                           td_tensor_options options)
+{
+    const td_value in[] = { td_v_tensor(x) };
+    const td_value attr[] = { td_v_none(), td_v_dtype(options.dtype),
+                              td_v_none() };
+    return td_with_options(td_run1(op, 1, in, 3, attr), options);
+}
+td_tensor *td_rand_like(td_tensor *x, td_tensor_options options)
+{
+    return run_like(&td_ops[TD_OP_rand_like], x, options);
+}
+td_tensor *td_randn_like(td_tensor *x, td_tensor_options options)
+{
+    return run_like(&td_ops[TD_OP_randn_like], x, options);
+}
+/* random: function td_randint */
+td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
+                      td_tensor_options options)
+{
+    const td_value attr[] = { td_v_int(low), td_v_int(high),
+        td_v_ints(&shape), td_v_none(), td_v_dtype(options.dtype),
+        td_v_device(options.device) };
+    return td_with_options(
+        td_run1(&td_ops[TD_OP_randint], 0, NULL, 6, attr), options);
+}
+/* random: function td_randperm */
+td_tensor *td_randperm(int64_t n)
+{
+    const td_value attr[] = { td_v_int(n), td_v_none(), td_v_none() };
+    return td_run1(&td_ops[TD_OP_randperm], 0, NULL, 3, attr);
+}
+/* random: function td_uniform_ */
+static td_tensor *run_in_place(const td_op *op, td_tensor *x, int n,
+                               double a, double b)
+{
+    const td_value in[] = { td_v_tensor(x) };
+    td_value attr[] = { td_v_float(a), td_v_float(b), td_v_none() };
+    attr[n] = td_v_none();
+    return td_run1(op, 1, in, n + 1, attr);
+}
+td_tensor *td_uniform_(td_tensor *x, double low, double high)
+{
+    return run_in_place(&td_ops[TD_OP_uniform_], x, 2, low, high);
+}
+td_tensor *td_normal_(td_tensor *x, double mean, double deviation)
+{
+    return run_in_place(&td_ops[TD_OP_normal_], x, 2, mean, deviation);
+}
+td_tensor *td_bernoulli_(td_tensor *x, double p)
+{
+    return run_in_place(&td_ops[TD_OP_bernoulli_], x, 1, p, 0);
+}
+/* random: function td_bernoulli */
+td_tensor *td_bernoulli(td_tensor *probabilities)
+{
+    const td_value in[] = { td_v_tensor(probabilities) };
+    const td_value attr[] = { td_v_none(), td_v_none() };
+    return td_run1(&td_ops[TD_OP_bernoulli], 1, in, 2, attr);
+}

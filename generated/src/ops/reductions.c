@@ -1,0 +1,898 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "softmax": edit that, not this file. */
+#include <math.h>
+#include <string.h>
+#include <treadle/parallel.h>
+#include <treadle/reductions.h>
+#include "core/device.h"
+#include "core/parallel.h"
+#include "ops/reductions.h"
+#include "ops/kernels/reductions-kernels.h"
+#include "core/space.h"
+enum { GRAIN = 32 * 1024 };       /* numbers worth a thread's while */
+/* reductions: struct reduction */
+typedef struct {
+    td_dtype from;                       /* type of the data */
+    td_dtype type;                       /* type of the arithmetic */
+    bool truth;                          /* count what is not zero */
+    unsigned mask;                       /* the axes, as bits */
+    td_space kept, reduced;
+} reduction;
+/* softmax: short helpers of the reductions */
+static inline int64_t cut(int64_t whole, int64_t piece)
+{
+    return (whole + piece - 1) / piece;
+}
+static const td_fold *folds_of(td_dtype type)
+{
+    const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
+    return type == TD_FLOAT32 ? level->f32
+         : type == TD_FLOAT64 ? level->f64 : level->i64;
+}
+static const td_row_kernels *rows_of(td_dtype type)
+{
+    const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
+    return type == TD_FLOAT32 ? &level->rows_f32 : &level->rows_f64;
+}
+/* reductions: function sort_by_stride */
+static void sort_by_stride(td_dims *shape, int64_t *stride)
+{
+    for (int d = 1; d < shape->count; d++)
+        for (int e = d; e > 0 && (uint64_t)stride[e] - 1
+                               > (uint64_t)stride[e - 1] - 1; e--) {
+            const int64_t size = shape->at[e], step = stride[e];
+            shape->at[e] = shape->at[e - 1];
+            stride[e] = stride[e - 1];
+            shape->at[e - 1] = size;
+            stride[e - 1] = step;
+        }
+}
+/* reductions: function normalise */
+static reduction normalise(const td_tensor *x, const td_tensor *out,
+                           td_dtype type, unsigned mask, bool in_order)
+{
+    reduction r = { .from = x->dtype, .type = type, .mask = mask };
+    td_space *const both[] = { &r.kept, &r.reduced };
+    for (int i = 0; i < 2; i++) {
+        td_space *s = both[i];
+        td_space_begin(s, x, i == 0 ? ~mask : mask);
+        if (out != NULL)
+            td_space_add(s, out, i == 0 ? ~mask : mask);
+        if (i == 1 && !in_order)
+            sort_by_stride(&s->shape, s->stride[0]);
+        td_collapse(&s->shape, s->operands, s->stride);
+    }
+    return r;
+}
+/* reductions: function fetch */
+static const void *fetch(const reduction *r, const char *line,
+                         int64_t begin, int64_t n, void *buffer)
+{
+    const td_space *s = &r->reduced;
+    unsigned char truth[BLOCK];             /* n is at most a block */
+    if (r->truth) {
+        td_space_gather(s, 0, line, begin, n, TD_BOOL, truth);
+        td_convert(r->type, buffer, 1, TD_BOOL, truth, 1, n);
+        return buffer;
+    }
+    if (r->from == r->type && (s->total == 1 || (s->shape.count == 1
+                                           && s->stride[0][0] == 1)))
+        return line + begin * (int64_t)td_dtype_size(r->from);
+    td_space_gather(s, 0, line, begin, n, r->type, buffer);
+    return buffer;
+}
+/* reductions: struct folding */
+typedef struct {
+    const reduction *r;
+    const td_fold *fold;
+    bool by_columns;
+    int64_t band, bands, block, blocks;
+    size_t size;                  /* of r->type */
+    char *partial;                /* [blocks][kept.total] */
+} folding;
+/* reductions: function plan_folding */
+static void plan_folding(folding *f)
+{
+    const td_space *kept = &f->r->kept, *reduced = &f->r->reduced;
+    const int i = kept->shape.count - 1, j = reduced->shape.count - 1;
+    const int64_t across = kept->shape.at[i];
+    f->by_columns = kept->stride[0][i] == 1 && reduced->total > 1
+        && reduced->stride[0][j] != 1 && f->r->from == f->r->type
+        && !f->r->truth;
+    f->band = f->by_columns ? td_least(across, BAND) : 1;
+    f->bands = f->by_columns ? kept->total / across * cut(across, BAND)
+                             : kept->total;
+    f->block = f->by_columns ? BLOCK_ROWS : BLOCK;
+    f->blocks = cut(reduced->total, f->block);
+}
+/* reductions: function fold_units */
+static void fold_columns(const folding *f, int64_t band, int64_t begin,
+                         int64_t n, char *partial)
+{
+    /* reductions: fold one block of columns */
+    td_space reduced = f->r->reduced;
+    const td_space *kept = &f->r->kept;
+    const int last = reduced.shape.count - 1;
+    const int64_t across = kept->shape.at[kept->shape.count - 1];
+    const int64_t per_row = cut(across, BAND);
+    const int64_t column = band % per_row * BAND;
+    const int64_t first = band / per_row * across + column;
+    const int64_t width = td_least(BAND, across - column);
+    char *out = partial + first * (int64_t)f->size;
+    reduced.data[0] = td_space_place(kept, 0, first);
+    memcpy(out, td_space_place(&reduced, 0, begin),
+           (size_t)width * f->size);
+    /* reductions: fold the other rows of the block */
+    for (int64_t row = begin + 1, run; row < begin + n; row += run) {
+        const int64_t size = reduced.shape.at[last];
+        run = td_least(size - row % size, begin + n - row);
+        f->fold->columns(run, width, td_space_place(&reduced, 0, row),
+                         reduced.stride[0][last], out);
+    }
+}
+
+static void fold_row(const folding *f, int64_t band, int64_t begin,
+                     int64_t n, char *partial)
+{
+    /* reductions: fold one block of a row */
+    _Alignas(64) double buffer[BLOCK];
+    const void *x = fetch(f->r, td_space_place(&f->r->kept, 0, band), begin,
+                          n, buffer);
+    f->fold->row(n, x, partial + band * (int64_t)f->size);
+}
+static bool fold_units(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    const folding *f = context;
+    (void)worker;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t block = unit / f->bands;
+        const int64_t first = block * f->block;
+        const int64_t left = f->r->reduced.total - first;
+        char *partial = f->partial
+                      + (size_t)(block * f->r->kept.total) * f->size;
+        (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
+            first, td_least(f->block, left), partial);
+    }
+    return true;
+}
+/* reductions: function combine_blocks_in_a_tree */
+static void combine_blocks_in_a_tree(const folding *f)
+{
+    const int64_t width = f->r->kept.total;
+    const size_t row = (size_t)width * f->size;
+    for (int64_t step = 1; step < f->blocks; step *= 2)
+        for (int64_t b = 0; b + step < f->blocks; b += 2 * step)
+            f->fold->columns(1, width,
+                             f->partial + (size_t)(b + step) * row,
+                             width, f->partial + (size_t)b * row);
+}
+/* reductions: function fold_all */
+/* Fold everything into `out`, kept.total numbers of r->type.  Nothing
+   may be empty. */
+static bool fold_all(const reduction *r, int kind, void *out)
+{
+    folding f = { .r = r, .fold = &folds_of(r->type)[kind],
+                  .size = td_dtype_size(r->type) };
+    plan_folding(&f);
+    const size_t row = (size_t)r->kept.total * f.size;
+    f.partial = f.blocks == 1 ? out
+              : td_scratch((size_t)f.blocks * row);
+    if (!f.partial)
+        return false;
+    const int64_t work = f.band * td_least(f.block, r->reduced.total);
+    if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1,
+                         fold_units, &f))
+        return false;
+    combine_blocks_in_a_tree(&f);
+    if (f.blocks > 1)
+        memcpy(out, f.partial, row);
+    return true;
+}
+/* softmax: what every reduction begins with */
+/* reductions: function axes_to_reduce */
+/* The dimensions named by an attribute, as bits; all if it is absent or
+   empty.  A scalar tensor has none, whatever is named. */
+static bool axes_to_reduce(const td_call *call, const td_tensor *x,
+                           const td_value *dim, unsigned *mask)
+{
+    td_dims named = { 1, { td_v_get_int(dim, 0) } };
+    if (dim->kind == TD_INTS && !td_v_dims(call, dim, &named))
+        return false;
+    *mask = 0;
+    if (dim->kind == TD_NONE || named.count == 0)
+        *mask = (1u << x->rank) - 1;
+    for (int i = 0; dim->kind != TD_NONE && i < named.count; i++) {
+        int d;
+        if (!td_wrap_dim(call->op->name, named.at[i], x->rank, &d))
+            return false;
+        if (*mask >> d & 1)
+            return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                           "dimension %d appears twice", d);
+        *mask |= 1u << d;
+    }
+    return true;
+}
+/* reductions: function reduced_shape */
+static td_dims reduced_shape(const td_tensor *x, unsigned mask,
+                             bool keepdim)
+{
+    td_dims shape = { 0 };
+    for (int d = 0; d < x->rank; d++)
+        if (!(mask >> d & 1))
+            shape.at[shape.count++] = x->shape[d];
+        else if (keepdim)
+            shape.at[shape.count++] = 1;
+    return shape;
+}
+/* reductions: function td_check_computes */
+bool td_check_computes(const td_call *call, td_dtype dtype,
+                       bool floating)
+{
+    if (!td_dtype_computes(dtype))
+        return td_fail(TD_ERROR_UNSUPPORTED, call->op->name,
+                       "not available for %s; convert with to()",
+                       td_dtype_name(dtype));
+    if (floating && !td_dtype_is_floating(dtype))
+        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+                       "needs floating-point numbers, got %s; convert "
+                       "with to() or dtype=", td_dtype_name(dtype));
+    return true;
+}
+/* reductions: function fold_into */
+static td_dtype folding_type(td_dtype dtype)
+{
+    return td_dtype_is_floating(dtype) ? dtype : TD_INT64;
+}
+
+static bool fold_into(const reduction *r, int kind, td_tensor *out)
+{
+    const int64_t n = r->kept.total;
+    if (out->dtype == r->type)
+        return fold_all(r, kind, td_at(out));
+    const size_t bytes = (size_t)n * td_dtype_size(r->type);
+    void *wide = td_storage_alloc(bytes);
+    const bool done = wide && fold_all(r, kind, wide);
+    if (done)
+        td_convert(out->dtype, td_at(out), 1, r->type, wide, 1, n);
+    td_storage_free(wide, bytes);
+    return done;
+}
+/* reductions: function reduce_elsewhere */
+static bool reduce_elsewhere(const char *what, td_tensor *x,
+                             unsigned mask, td_dtype type,
+                             const td_call *results)
+{
+    const td_value in = td_v_tensor(x);
+    const td_dims shape = reduced_shape(x, mask, true);
+    td_dims dims = { 0 };
+    td_tensor wide[2];
+    for (int d = 0; d < x->rank; d++)
+        if (mask >> d & 1)
+            dims.at[dims.count++] = d;
+    const td_value attr = td_v_ints(&dims);
+    td_call call = { .n_in = 1, .in = &in, .n_attr = 1, .attr = &attr };
+    for (int k = 0; k < 2 && results->out[k] != NULL; k++) {
+        const td_dims own = td_shape_of(results->out[k]);
+        wide[k] = td_look_as(results->out[k],
+                             own.count < x->rank ? &shape : &own);
+        call.out[k] = &wide[k];
+    }
+    return td_compute_elsewhere(&call, what, type, false);
+}
+static const char *name_of_fold(const reduction *r, int kind)
+{
+    return kind == TD_FOLD_SUM ? "sum"
+         : kind == TD_FOLD_PRODUCT ? "prod"
+         : kind == TD_FOLD_MAX ? (r->truth ? "any" : "amax")
+                               : (r->truth ? "all" : "amin");
+}
+/* reductions: function reduce */
+/* A fold of x; empty_value is the result of folding nothing. */
+static td_tensor *reduce(td_tensor *x, td_dims shape,
+                         const reduction *r, int kind, td_dtype dtype,
+                         int64_t empty_value)
+{
+    td_tensor *out = td_tensor_new(shape, dtype, x->storage->device);
+    if (!out || r->kept.total == 0)
+        return out;
+    const bool done = r->reduced.total == 0
+        ? td_fill_all(out, td_int(empty_value))
+        : td_on_host(out) ? fold_into(r, kind, out)
+        : reduce_elsewhere(name_of_fold(r, kind), x, r->mask, r->type,
+                           &(td_call){ .out = { out } });
+    if (done)
+        return out;
+    td_discard(out);
+    return NULL;
+}
+/* reductions: function fail_empty */
+static bool fail_empty(const td_call *call, const td_tensor *x,
+                       const td_value *dim)
+{
+    char shape[TD_SHAPE_TEXT];
+    return td_fail(dim->kind == TD_NONE ? TD_ERROR_RUNTIME
+                                        : TD_ERROR_INDEX,
+                   call->op->name, "shape %s leaves nothing to choose "
+                   "from", td_shape_text(x, shape));
+}
+/* reductions: function fold */
+enum { REFUSED = -1 };          /* instead of a value of nothing */
+
+/* `attr` holds dim and keepdim. */
+static td_tensor *fold(td_call *call, const td_value *attr, int kind,
+                       td_dtype dtype, int64_t empty_value)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_check_computes(call, dtype, false)
+        || !axes_to_reduce(call, x, attr, &mask))
+        return NULL;
+    reduction r = normalise(x, NULL, folding_type(dtype), mask, false);
+    r.truth = dtype == TD_BOOL;
+    if (empty_value == REFUSED && r.reduced.total == 0
+        && r.kept.total > 0 && !fail_empty(call, x, attr))
+        return NULL;
+    return reduce(x, reduced_shape(x, mask, td_v_get_bool(&attr[1])),
+                  &r, kind, dtype, empty_value);
+}
+/* reductions: kernel sum */
+static td_dtype sum_type(const td_call *call)
+{
+    return td_v_get_dtype(&call->attr[2],
+                          folding_type(call->in[0].as.tensor->dtype));
+}
+
+bool sum_kernel(td_call *call)
+{
+    return td_return(call, fold(call, call->attr, TD_FOLD_SUM,
+                                sum_type(call), 0));
+}
+
+bool prod_kernel(td_call *call)
+{
+    return td_return(call, fold(call, call->attr, TD_FOLD_PRODUCT,
+                                sum_type(call), 1));
+}
+/* reductions: kernel mean */
+static bool divide(td_tensor *out, double by)
+{
+    const int64_t n = td_numel(out);
+    float *f = td_at(out);
+    double *d = td_at(out);
+    const td_value in[] = { td_v_tensor(out), td_v_float(by) };
+    if (!td_on_host(out))
+        return td_compute_elsewhere(
+            &(td_call){ .n_in = 2, .in = in, .out = { out } }, "div",
+            out->dtype, true);
+    for (int64_t i = 0; i < n; i++)
+        if (out->dtype == TD_FLOAT32)
+            f[i] = (float)(f[i] / by);
+        else
+            d[i] /= by;
+    return true;
+}
+
+bool mean_kernel(td_call *call)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
+    td_tensor *out = !td_check_computes(call, dtype, true) ? NULL
+        : fold(call, call->attr, TD_FOLD_SUM, dtype, 0);
+    const int64_t n = td_numel(out);
+    return td_return(call, out)
+        && (n == 0 || divide(out, (double)(td_numel(x) / n)));
+}
+/* reductions: kernel sum_to_size */
+bool sum_to_size_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    td_dims size;
+    if (!td_v_dims(call, &call->attr[0], &size)
+        || !td_check_computes(call, x->dtype, false))
+        return false;
+    unsigned mask = 0;
+    bool fits = size.count <= x->rank;
+    for (int d = 0; fits && d < x->rank; d++) {
+        const int j = d - x->rank + size.count;
+        if (j < 0 || (size.at[j] == 1 && x->shape[d] != 1))
+            mask |= 1u << d;
+        else if (size.at[j] != x->shape[d])
+            fits = false;
+    }
+    /* reductions: refuse a size that was not broadcast */
+    if (!fits) {
+        char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
+        return td_fail(TD_ERROR_RUNTIME, "sum_to_size",
+                       "shape %s is not %s broadcast",
+                       td_shape_text(x, from), td_dims_text(&size, to));
+    }
+    if (mask == 0)
+        return td_return(call, td_tensor_alias(x));
+    const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
+                                  false);
+    return td_return(call, reduce(x, size, &r, TD_FOLD_SUM, r.type, 0));
+}
+/* reductions: kernel amax */
+static bool extreme(td_call *call, const td_value *attr, int kind)
+{
+    return td_return(call, fold(call, attr, kind,
+                                call->in[0].as.tensor->dtype, REFUSED));
+}
+
+bool amax_kernel(td_call *call)
+{
+    return extreme(call, call->attr, TD_FOLD_MAX);
+}
+
+bool amin_kernel(td_call *call)
+{
+    return extreme(call, call->attr, TD_FOLD_MIN);
+}
+/* reductions: kernel max */
+static const td_value absent[2];        /* both TD_NONE */
+
+bool max_kernel(td_call *call)
+{
+    return extreme(call, absent, TD_FOLD_MAX);
+}
+
+bool min_kernel(td_call *call)
+{
+    return extreme(call, absent, TD_FOLD_MIN);
+}
+/* reductions: kernel any */
+bool any_kernel(td_call *call)
+{
+    return td_return(call, fold(call, call->attr, TD_FOLD_MAX, TD_BOOL,
+                                0));
+}
+
+bool all_kernel(td_call *call)
+{
+    return td_return(call, fold(call, call->attr, TD_FOLD_MIN, TD_BOOL,
+                                1));
+}
+/* softmax: operators that search a maximum */
+/* softmax: functions that find a value */
+#define FIND(name, T, IS_NAN)                                        \
+    static int64_t name(const void *x_, int64_t n, const void *of)   \
+    {                                                                \
+        const T *x = x_, value = *(const T *)of;                     \
+        for (int64_t i = 0; i < n; i++)                              \
+            if (x[i] == value || (IS_NAN(value) && IS_NAN(x[i])))    \
+                return i;                                            \
+        return n;                                                    \
+    }
+#define NEVER(x) false
+FIND(find_f32, float, isnan)
+FIND(find_f64, double, isnan)
+FIND(find_i64, int64_t, NEVER)
+#undef NEVER
+#undef FIND
+/* softmax: function find */
+static int64_t find(td_dtype type, const void *x, int64_t n,
+                    const void *value)
+{
+    return type == TD_FLOAT32 ? find_f32(x, n, value)
+         : type == TD_FLOAT64 ? find_f64(x, n, value)
+         : find_i64(x, n, value);
+}
+/* softmax: function find_extreme */
+/* The extreme value of one result and its index among the reduced. */
+static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
+                            double *best)
+{
+    const td_fold *fold = &folds_of(r->type)[kind];
+    const char *line = td_space_place(&r->kept, 0, kept);
+    const size_t size = td_dtype_size(r->type);
+    int64_t index = 0;
+    for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
+        _Alignas(64) double buffer[BLOCK];
+        double here, both = *best;
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
+        const void *x = fetch(r, line, at, n, buffer);
+        fold->row(n, x, &here);
+        fold->columns(1, 1, &here, 1, &both);
+        if (at > 0 && find(r->type, &both, 1, best) == 0)
+            continue;
+        memcpy(best, &here, size);
+        index = at + find(r->type, x, n, &here);
+    }
+    return index;
+}
+/* softmax: struct search */
+typedef struct {
+    const reduction *r;
+    int kind;
+    int64_t *indices;
+    char *values;                 /* NULL: not wanted */
+    td_dtype dtype;               /* of the values */
+} search;
+/* softmax: function search_some */
+static bool search_some(void *context, int64_t begin, int64_t end,
+                        int worker)
+{
+    const search *s = context;
+    const int64_t size = (int64_t)td_dtype_size(s->dtype);
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        double best = 0;
+        s->indices[i] = find_extreme(s->r, s->kind, i, &best);
+        if (s->values)
+            td_convert(s->dtype, s->values + i * size, 1, s->r->type,
+                       &best, 1, 1);
+    }
+    return true;
+}
+/* softmax: function locate */
+static bool locate(td_call *call, int kind, bool with_values)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!td_check_computes(call, x->dtype, false)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
+                                  true);
+    if (r.reduced.total == 0 && r.kept.total > 0)
+        return fail_empty(call, x, &call->attr[0]);
+    const td_dims shape = reduced_shape(x, mask,
+                                    td_v_get_bool(&call->attr[1]));
+    /* softmax: make room for values and indices */
+    td_tensor *values = NULL;
+    td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
+    if (with_values)
+        values = td_tensor_new(shape, x->dtype, x->storage->device);
+    if (!indices || (with_values && !values)) {
+        td_discard(indices);
+        return false;
+    }
+    search s = { &r, kind, td_at(indices),
+                 values ? td_at(values) : NULL, x->dtype };
+    const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
+    call->out[0] = with_values ? values : indices;
+    call->out[1] = with_values ? indices : NULL;
+    call->n_out = with_values ? 2 : 1;
+    return td_on_host(indices)
+        ? td_parallel_for(r.kept.total, grain, search_some, &s)
+        : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
+}
+/* softmax: kernel argmax */
+bool argmax_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MAX, false);
+}
+
+bool argmin_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MIN, false);
+}
+
+bool max_dim_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MAX, true);
+}
+
+bool min_dim_kernel(td_call *call)
+{
+    return locate(call, TD_FOLD_MIN, true);
+}
+/* softmax: operators that take exponentials */
+/* softmax: function fold_number */
+static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
+                          const void *x)
+{
+    union { float f; double d; } out;
+    fold->row(n, x, &out);
+    return type == TD_FLOAT32 ? (double)out.f : out.d;
+}
+/* softmax: function log_sum_exp */
+/* Maximum m of one result's numbers, and log sum exp(x - m). */
+static double log_sum_exp(const reduction *r, const char *line,
+                          double *maximum)
+{
+    const td_fold *folds = folds_of(r->type);
+    _Alignas(64) double buffer[BLOCK];
+    double m = -INFINITY, sum = 0;
+    for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
+        const double here = fold_number(r->type, &folds[TD_FOLD_MAX], n,
+                                fetch(r, line, at, n, buffer));
+        m = here > m || isnan(here) ? here : m;
+    }
+    *maximum = m;
+    for (int64_t at = 0; isfinite(m) && at < r->reduced.total;
+         at += BLOCK) {
+        const int64_t n = td_least(BLOCK, r->reduced.total - at);
+        rows_of(r->type)->exp(n, fetch(r, line, at, n, buffer), m,
+                              buffer);
+        sum += fold_number(r->type, &folds[TD_FOLD_SUM], n, buffer);
+    }
+    return isfinite(m) ? log(sum) : 0;
+}
+/* softmax: struct lse_work */
+typedef struct {
+    const reduction *r;
+    void *out;
+} lse_work;
+
+static bool lse_some(void *context, int64_t begin, int64_t end,
+                     int worker)
+{
+    const lse_work *w = context;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        double m;
+        const double rest = log_sum_exp(w->r,
+            td_space_place(&w->r->kept, 0, i), &m);
+        if (w->r->type == TD_FLOAT32)
+            ((float *)w->out)[i] = (float)(m + rest);
+        else
+            ((double *)w->out)[i] = m + rest;
+    }
+    return true;
+}
+/* softmax: kernel logsumexp */
+bool logsumexp_kernel(td_call *call)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    unsigned mask;
+    if (!td_check_computes(call, x->dtype, true)
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        return false;
+    const bool keepdim = td_v_get_bool(&call->attr[1]);
+    td_tensor *out = td_tensor_new(reduced_shape(x, mask, keepdim),
+                                   x->dtype, x->storage->device);
+    if (!td_return(call, out))
+        return false;
+    const reduction r = normalise(x, NULL, x->dtype, mask, false);
+    lse_work work = { &r, td_at(out) };
+    const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
+    return td_on_host(out)
+        ? td_parallel_for(r.kept.total, grain, lse_some, &work)
+        : reduce_elsewhere("logsumexp", x, mask, r.type, call);
+}
+/* softmax: struct softmax_work */
+typedef struct {
+    reduction r;          /* with the result as operand 1 */
+    bool logarithm;
+    int64_t step;         /* between neighbours in the result */
+} softmax_work;
+/* softmax: function softmax */
+static size_t row_bytes(int64_t n)
+{
+    return ((size_t)n * sizeof(double) + 63) / 64 * 64;
+}
+
+static double sum_row(td_dtype type, int64_t n, const void *x)
+{
+    const td_fold *fold = &folds_of(type)[TD_FOLD_SUM];
+    const char *at = x;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum += fold_number(type, fold, td_least(BLOCK, n - i),
+                           at + i * (int64_t)td_dtype_size(type));
+    return sum;
+}
+
+static void softmax(td_dtype type, int64_t n, const void *x, void *y)
+{
+    const td_row_kernels *rows = rows_of(type);
+    const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
+    const double m = fold_number(type, largest, n, x);
+    rows->exp(n, x, m, y);
+    rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
+}
+/* softmax: function log_softmax */
+/* log of the sum of n exponentials, the largest of them 1. */
+static double log_of_sum(td_dtype type, int64_t n, void *e)
+{
+    const int64_t size = (int64_t)td_dtype_size(type);
+    const double sum = sum_row(type, n, e);
+    const void *one = type == TD_FLOAT32 ? (const void *)&(float){ 1 }
+                                         : &(double){ 1 };
+    if (!(sum < 2))
+        return log(sum);
+    memset((char *)e + find(type, e, n, one) * size, 0, (size_t)size);
+    return log1p(sum_row(type, n, e));
+}
+
+static void log_softmax(td_dtype type, int64_t n, const void *x,
+                        void *y, void *exponentials)
+{
+    const td_row_kernels *rows = rows_of(type);
+    const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
+    const double m = fold_number(type, largest, n, x);
+    rows->exp(n, x, m, exponentials);
+    const double rest = log_of_sum(type, n, exponentials);
+    rows->affine(n, x, m, 1, y);
+    rows->affine(n, y, rest, 1, y);
+}
+/* softmax: function softmax_row */
+static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
+{
+    const td_dtype type = w->r.type;
+    const int64_t n = w->r.reduced.total;
+    const int64_t size = (int64_t)td_dtype_size(type);
+    char *out = td_space_place(&w->r.kept, 1, i);
+    char *y = w->step == 1 ? out : scratch + row_bytes(n);
+    const void *x = fetch(&w->r, td_space_place(&w->r.kept, 0, i), 0, n,
+                          scratch);
+    if (w->logarithm)
+        log_softmax(type, n, x, y, scratch + 2 * row_bytes(n));
+    else
+        softmax(type, n, x, y);
+    for (int64_t j = 0; w->step != 1 && j < n; j++)
+        memcpy(out + j * w->step * size, y + j * size, (size_t)size);
+}
+/* softmax: kernel softmax */
+static bool softmax_some(void *context, int64_t begin, int64_t end,
+                         int worker)
+{
+    const softmax_work *w = context;
+    char *scratch = td_scratch(3 * row_bytes(w->r.reduced.total));
+    (void)worker;
+    for (int64_t i = begin; scratch && i < end; i++)
+        softmax_row(w, i, scratch);
+    return scratch != NULL;
+}
+
+static bool softmax_like(td_call *call, bool logarithm)
+{
+    td_tensor *x = call->in[0].as.tensor;
+    const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
+    int dim;
+    if (!td_check_computes(call, x->dtype, false)
+        || !td_check_computes(call, dtype, true)
+        || !td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+                        x->rank, &dim))
+        return false;
+    td_tensor *out = td_tensor_new(reduced_shape(x, 0, false), dtype,
+                                   x->storage->device);
+    if (!td_return(call, out) || td_numel(out) == 0)
+        return out != NULL;
+    if (!td_on_host(out))
+        return reduce_elsewhere(td_op_name(call->op), x, 1u << dim,
+                                dtype, call);
+    /* softmax: run softmax over the rows */
+    softmax_work work = { normalise(x, out, dtype, 1u << dim, true),
+                          logarithm, x->rank ? out->strides[dim] : 1 };
+    return td_parallel_for(work.r.kept.total,
+                           GRAIN / (4 * work.r.reduced.total) + 1,
+                           softmax_some, &work);
+}
+/* softmax: kernels softmax and log_softmax */
+bool softmax_kernel(td_call *call)
+{
+    return softmax_like(call, false);
+}
+
+bool log_softmax_kernel(td_call *call)
+{
+    return softmax_like(call, true);
+}
+/* reductions: functions of the reductions */
+static td_tensor *run_reduction(int op, td_tensor *input,
+                                td_reduce_options options, bool typed)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = {
+        options.dims.count ? td_v_ints(&options.dims) : td_v_none(),
+        td_v_bool(options.keepdim), td_v_dtype(options.dtype)
+    };
+    return td_run1(&td_ops[op], 1, in, typed ? 3 : 2, attr);
+}
+
+td_tensor *td_sum(td_tensor *input, td_reduce_options options)
+{
+    return run_reduction(TD_OP_sum, input, options, true);
+}
+
+td_tensor *td_mean(td_tensor *input, td_reduce_options options)
+{
+    return run_reduction(TD_OP_mean, input, options, true);
+}
+
+td_tensor *td_prod(td_tensor *input, td_arg_options options)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = {
+        options.dim.given ? td_v_int(options.dim.value) : td_v_none(),
+        td_v_bool(options.keepdim), td_v_none()
+    };
+    return td_run1(&td_ops[TD_OP_prod], 1, in, 3, attr);
+}
+td_tensor *td_sum_to_size(td_tensor *input, td_dims size)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_ints(&size) };
+    return td_run1(&td_ops[TD_OP_sum_to_size], 1, in, 1, attr);
+}
+#define REDUCTION(name)                                              \
+    td_tensor *td_##name(td_tensor *input, td_reduce_options options) \
+    {                                                                \
+        return run_reduction(TD_OP_##name, input, options, false);   \
+    }
+REDUCTION(amax)
+REDUCTION(amin)
+REDUCTION(any)
+REDUCTION(all)
+REDUCTION(logsumexp)
+#undef REDUCTION
+td_tensor *td_max(td_tensor *input)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    return td_run1(&td_ops[TD_OP_max], 1, in, 0, NULL);
+}
+
+td_tensor *td_min(td_tensor *input)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    return td_run1(&td_ops[TD_OP_min], 1, in, 0, NULL);
+}
+/* softmax: typed functions that search and scale */
+static td_tensor *run_arg(int op, td_tensor *input,
+                          td_arg_options options)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = {
+        options.dim.given ? td_v_int(options.dim.value) : td_v_none(),
+        td_v_bool(options.keepdim)
+    };
+    return td_run1(&td_ops[op], 1, in, 2, attr);
+}
+
+td_tensor *td_argmax(td_tensor *input, td_arg_options options)
+{
+    return run_arg(TD_OP_argmax, input, options);
+}
+
+td_tensor *td_argmin(td_tensor *input, td_arg_options options)
+{
+    return run_arg(TD_OP_argmin, input, options);
+}
+td_tensor *td_run_pair(int op, td_tensor *input, int n,
+                       const td_value *attr, td_tensor **second)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
+                     .in = in, .attr = attr };
+    const bool done = td_run(&call);
+    if (second)
+        *second = done ? call.out[1] : NULL;
+    else if (done)
+        td_release(call.out[1]);
+    return done ? call.out[0] : NULL;
+}
+
+td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
+                      td_tensor **indices)
+{
+    return td_run_pair(TD_OP_max_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
+}
+
+td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
+                      td_tensor **indices)
+{
+    return td_run_pair(TD_OP_min_dim, input, 2, (td_value[]){
+        td_v_int(dim), td_v_bool(keepdim) }, indices);
+}
+static td_tensor *run_softmax(int op, td_tensor *input, int dim)
+{
+    const td_value in[] = { td_v_tensor(input) };
+    const td_value attr[] = { td_v_int(dim), td_v_none() };
+    return td_run1(&td_ops[op], 1, in, 2, attr);
+}
+
+td_tensor *td_softmax(td_tensor *input, int dim)
+{
+    return run_softmax(TD_OP_softmax, input, dim);
+}
+
+td_tensor *td_log_softmax(td_tensor *input, int dim)
+{
+    return run_softmax(TD_OP_log_softmax, input, dim);
+}

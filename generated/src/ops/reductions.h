@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "softmax": edit that, not this file. */
+/* Does the operator of a call compute in this type?  If not, an error
+   that names it is pending. */
+#ifndef TD_SRC_REDUCTIONS_H
+#define TD_SRC_REDUCTIONS_H
+#include "core/registry.h"
+bool td_check_computes(const td_call *call, td_dtype dtype,
+                       bool floating);
+
+/* The first result of an operator of one tensor, and through `second`,
+   unless it is NULL, the other. */
+td_tensor *td_run_pair(int op, td_tensor *input, int n,
+                       const td_value *attr, td_tensor **second);
+#endif
