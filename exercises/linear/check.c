@@ -86,7 +86,7 @@ static void check_wants(int inputs, int wanted)
     snprintf(what, sizeof what, "%d inputs, a gradient wanted of%s%s%s alone", inputs, wanted & 1 ? " x" : "",
              wanted & 2 ? " W" : "", wanted & 4 ? " the bias" : "");
     check_case(what, "b->grad_in[i] is stored where i < b->n_in and td_needs(b, i), and nowhere else");
-    td_backward_pass b = { y->node, inputs, 1, &grad, stored, false };
+    td_backward_pass b = { .node = y->node, .n_in = inputs, .n_out = 1, .grad = &grad, .grad_in = stored };
     td_no_grad_begin();
     linear_rule(&b);
     td_no_grad_end();

@@ -138,12 +138,13 @@ static int keeps(void)
         || c.asked != 0 || c.faults > STEPS;
 }
 
-/* So that nobody can say the counters are broken. */
+/* So that nobody can say the counters are broken.  Page faults are the
+   system's own affair: the C library may keep large blocks, too. */
 static int keeps_nothing(void)
 {
     const cost c = train();
     return td_failed() || c.system != c.granted
-        || (COUNTED && (c.asked < c.granted || c.faults < 2 * STEPS));
+        || (COUNTED && c.asked < c.granted);
 }
 
 static char *program;

@@ -9,8 +9,8 @@ import pytest
 import treadle as td
 
 HOME = Path(__file__).resolve().parents[2]
-TYPES, NAMES, ENVIRONMENT = ((HOME / "chapters" / f"{name}.nw").read_text(encoding="utf-8")
-                             for name in ("92-types", "93-names", "94-environment"))
+TYPES, NAMES, ENVIRONMENT = (next(HOME.glob(f"chapters/*/*-{slug}.nw")).read_text(encoding="utf-8")
+                             for slug in ("types", "names", "environment"))
 SHORT = dict(zip("b1 u1 i1 i2 i4 i8 f2 g2 f4 f8".split(),
                  "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()))
 HEADERS = "\n".join(p.read_text() for p in (HOME / "generated/include/treadle").glob("*.h"))
@@ -77,7 +77,7 @@ def test_every_name_of_ours_exists(text):
     for name in set(re.findall(r"\[\[(td_\w+|TD_\w+)", text)):
         assert re.search(rf"\b{name}\b", HEADERS), name
     for label in set(re.findall(r"\\cref\{(\w+:[\w-]+)\}", text)):
-        assert any(rf"\label{{{label}}}" in p.read_text(encoding="utf-8") for p in (HOME / "chapters").glob("*.nw")), label
+        assert any(rf"\label{{{label}}}" in p.read_text(encoding="utf-8") for p in (HOME / "chapters").rglob("*.nw")), label
 
 
 def test_the_environment_has_these_variables_and_no_others():
