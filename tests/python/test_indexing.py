@@ -274,6 +274,8 @@ def test_embedding_and_one_hot():
 
 @pytest.mark.parametrize("call, error, words", [
     (lambda x: x.gather(0, td.tensor([[2]])), IndexError, "index 2 is out of bounds"),
+    (lambda x: td.ones(3, 0).index_select(0, td.tensor([4])), IndexError, "index 4 is out of bounds"),
+    (lambda x: td.ones(3, 0)[td.tensor([0, -4])], IndexError, "index -4 is out of bounds"),
     (lambda x: x.gather(0, td.tensor([[-1]])), IndexError, "index -1 is out of bounds"),
     (lambda x: x.gather(0, td.tensor([0])), RuntimeError, r"\[1\] does not fit"),
     (lambda x: x.gather(2, td.tensor([[0]])), IndexError, "dim"),

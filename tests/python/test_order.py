@@ -62,6 +62,10 @@ def along(function, a, dim):
     return function(a.reshape(1), 0).reshape(()) if a.ndim == 0 else function(a, dim)
 
 
+def test_the_median_of_nothing():
+    assert td.ones(0, 3).median().isnan() and td.ones(2, 0).long().median() == 0
+
+
 def test_sort_and_argsort(cases):
     for a, x, dim in cases:
         places = along(lambda v, d: np.argsort(v, axis=d, kind="stable"), a, dim)

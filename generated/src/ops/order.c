@@ -364,7 +364,8 @@ bool median_kernel(td_call *call)
     td_scope_begin();
     td_tensor *x = td_reshape(call->in[0].as.tensor, TD_DIMS(-1));
     td_tensor *y = x != NULL && td_numel(x) == 0
-        ? td_full(TD_RANK_0, td_float(NAN),
+        ? td_full(TD_RANK_0,
+                  td_float(td_dtype_is_floating(x->dtype) ? NAN : 0),
                   (td_tensor_options){ .dtype = x->dtype })
         : td_median_dim(x, 0, false, NULL);
     return td_return(call, td_scope_end_with(y));
