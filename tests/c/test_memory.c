@@ -501,6 +501,7 @@ static void a_fork_finds_the_lists_whole(void **state)
     pthread_t thread;
     if (SANITIZED)
         skip();
+    skip_if_plain();
     atomic_store(&forking, true);
     pthread_create(&thread, NULL, allocate_meanwhile, NULL);
     int wrong = 0;
