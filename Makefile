@@ -223,7 +223,7 @@ EXAMPLES := $(patsubst $(GENERATED)/examples/%.c,$(BUILD)/examples/%,$(wildcard 
 examples: $(EXAMPLES)
 $(BUILD)/examples/%: $(GENERATED)/examples/%.c $(BUILD)/libtreadle.a $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a $(LIBS)
+	$(call say,CC,$<)$(COMPILER) $(USERFLAGS) -I$(GENERATED)/src -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libtreadle.a $(LIBS)
 
 # Benchmarks: all of bench/ is one program -----------------------------------
 
