@@ -133,7 +133,10 @@ def tame(x):
     """No number that would drown the others, and not many of them."""
     if x.numel() > 200 or not x.is_floating_point() or x.numel() == 0:
         return x.numel() <= 200
-    top = x.detach().abs().amax().item()
+    try:
+        top = x.detach().abs().amax().item()
+    except NotImplementedError:         # a view whose base has changed in a way that is refused by name
+        return False
     return top < 1e3
 
 
