@@ -373,12 +373,14 @@ test-cuda: test-programs python $(PLUGINS)
 	  case $$plugin in *_cuda.so) nvidia-smi -L || continue;; esac; \
 	  TREADLE_PLUGIN=$$plugin $(BUILD)/tests/c/test_cuda 2>&1 | grep -v '^.  *\(RUN\|OK\)' || status=1; done; exit $$status
 
-# Every operator beside PyTorch's (chapter "loom"); GOLDEN=1 keeps its numbers.
+# Every operator beside PyTorch's (chapter "loom"): that of the Python PEER,
+# the newest if `make deps-peers` put it here; GOLDEN=1 keeps its numbers.
+PEER ?= $(or $(wildcard .peers/bin/python),$(PYTHON))
 .PHONY: conformance
 conformance: python
-	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PYTHON) tests/conformance/report.py \
+	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PEER) tests/conformance/report.py \
 	  --write $(BUILD)/conformance.txt $(if $(GOLDEN),--golden tests/conformance/golden.json) $(OPS)
-	$(if $(OPS),,@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PYTHON) tests/python/test_fuzz.py --torch --programs $(or $(TREADLE_PROGRAMS),10000))
+	$(if $(OPS),,@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PEER) tests/python/test_fuzz.py --torch --programs $(or $(TREADLE_PROGRAMS),10000))
 
 # Random programs: compiled beside eager, gradients beside differences.
 .PHONY: test-fuzz
