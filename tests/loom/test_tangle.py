@@ -229,7 +229,7 @@ DOC(spin, "Turned about (once); \"so\" to speak.")
 RULE(spin, spin_rule, 0)
 <<src/ops/elementwise.inc>>=
 UNARY_RULE(card, g * (1 - y), 0)
-<<src/grad/samples.inc>>=
+<<tests/samples.inc>>=
 #define OF(size) "[" size "]"
 SAMPLE(spin, CALL, .call = OF("2,3") " dim=1", .gradient = { 1, 2 })
 @
