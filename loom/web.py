@@ -168,10 +168,8 @@ class Web:
 
 OPERATOR_TABLES = """
 #include "core/registry.h"
-#define OP(name, signature, kernel) ROW(name, signature)
+#define OP(name, signature, kernel, sentence) SIGNATURE(name, #name signature) SENTENCE(name, sentence)
 #include "core/registry.inc"
-#define DOC(name, text) SENTENCE(name, text)
-#include "core/documentation.inc"
 #include "grad/rules.inc"
 #define UNARY_RULE(name, gradient, saves) RULE(name, gradient, saves)
 #define BINARY_RULE(name, first, second, ...) RULE(name, first, 0)
@@ -183,7 +181,7 @@ OPERATOR_TABLES = """
 def operator_tables():
     """{table: {operator: its text}} of the tangled rows, sentences, rules and samples; {} where there are none."""
     folder = os.environ.get("GENERATED", "generated")
-    tables = {table: {} for table in ("ROW", "SENTENCE", "RULE", "NO_RULE", "COMPOSITE", "SAMPLE")}
+    tables = {table: {} for table in ("SIGNATURE", "SENTENCE", "RULE", "NO_RULE", "COMPOSITE", "SAMPLE")}
     if not Path(folder, "tests/samples.inc").exists():
         return tables
     listed = run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{folder}/src", f"-I{folder}/include", f"-I{folder}/tests", "-"], OPERATOR_TABLES)
