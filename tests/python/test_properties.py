@@ -269,7 +269,7 @@ def view_like(x):
 
 
 TABLE = (Path(__file__).resolve().parents[2] / "generated/src/ops/elementwise.inc").read_text()
-ELEMENTWISE = [name for name in dict.fromkeys(re.findall(r"(?m)^[A-Z_]+\((\w+),", TABLE)) if name in ROWS]
+ELEMENTWISE = [name for name in dict.fromkeys(re.findall(r"(?m)^[A-Z_]+\((\w+),", TABLE)) if name in ROWS and not name.endswith("_")]
 BINARY = [name for name in ELEMENTWISE if sum(p.operand for p in ROWS[name].parameters) == 2]
 
 
