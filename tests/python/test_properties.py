@@ -7,6 +7,7 @@ from hypothesis, the same in every run.
 """
 import copy
 import pickle
+import os
 import re
 import sys
 from pathlib import Path
@@ -30,8 +31,11 @@ WHOLE = td.int64, td.int32, td.uint8
 FLOATS = td.float32, td.float64
 
 
+LONG = "TREADLE_LONG" in os.environ         # make test-long tries three times as many
+
+
 def examples(n):
-    return settings(derandomize=True, max_examples=n, deadline=None, database=None,
+    return settings(derandomize=True, max_examples=n if LONG else -(-n // 3), deadline=None, database=None,
                     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 
 
