@@ -69,7 +69,7 @@ void tensor_dealloc(PyObject *self);
 void wake(tensor_object *w);
 PyObject *wrap(glue *g, td_tensor *x);
 PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x);
-PyObject *wrap_many(glue *g, td_tensor **x, int n);
+PyObject *wrap_many(glue *g, td_tensor *const *x, int n);
 bool make_tensor_type(glue *g, PyObject *module);
 /* module.c */
 void leave_python(void);
@@ -81,6 +81,8 @@ bool python_lives(void);
 errand begin_errand(void);
 void end_errand(errand e);
 PyObject *fail(void);
+PyObject *done(bool good);
+PyObject *box(void *object, const char *name);
 bool callback_failed(const char *operation);
 /* binder.c */
 bool is_integer(PyObject *object);
@@ -113,18 +115,18 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 /* gradient.c */
-bool take_handles(PyObject *tuple, bool none, handles *out);
+int some_tensors(PyObject *tuple, void *out);
+int all_tensors(PyObject *tuple, void *out);
 void drop_handles(handles *h);
 bool publish_state(glue *g);
 glue *published_state(void);
 void drop_object(void *context);
 PyObject *pass_failed(void);
 bool function_backward(void *context, td_custom_call *call);
-PyObject *py_backward(PyObject *module, PyObject *args);
-PyObject *py_grad(PyObject *module, PyObject *args);
-PyObject *py_register_hook(PyObject *module, PyObject *args);
-PyObject *py_remove_hook(PyObject *module, PyObject *args);
-PyObject *py_record(PyObject *module, PyObject *args);
+/* what the package calls */
+#define FUNCTION(name, how) PyObject *py##name(PyObject *, PyObject *);
+#include "functions.inc"
+#undef FUNCTION
 /* python: function tensor_cast */
 /* `object` as a wrapper, or NULL if it is no tensor at all. */
 static inline tensor_object *tensor_cast(PyObject *object)

@@ -154,7 +154,7 @@ PyObject *wrap(glue *g, td_tensor *x)
 }
 /* binder: function wrap_many */
 /* A tuple of the `n` tensors at `x`, whose references it takes. */
-PyObject *wrap_many(glue *g, td_tensor **x, int n)
+PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
@@ -186,10 +186,17 @@ static PyObject *get_dtype(PyObject *self, void *unused)
     return Py_NewRef(g->dtypes[td_dtype_of(handle_of(self))]);
 }
 
-static PyObject *get_ndim(PyObject *self, void *unused)
-{
-    return PyLong_FromLong(td_rank(handle_of(self)));
-}
+#define ANSWER(name, unused, answer) \
+    static PyObject *name(PyObject *self, unused) \
+    { const td_tensor *x = handle_of(self); return answer; }
+ANSWER(get_ndim, void *closure, PyLong_FromLong(td_rank(x)))
+ANSWER(get_requires_grad, void *closure,
+       PyBool_FromLong(td_requires_grad(x)))
+ANSWER(get_is_leaf, void *closure, PyBool_FromLong(td_is_leaf(x)))
+ANSWER(get_output_nr, void *closure, PyLong_FromLong(td_output_nr(x)))
+ANSWER(get_retains_grad, void *closure,
+       PyBool_FromLong(td_retains_grad(x)))
+ANSWER(get_version, void *closure, PyLong_FromLongLong(td_version(x)))
 static PyObject *get_grad(PyObject *self, void *unused)
 {
     td_tensor *grad = td_grad_of(handle_of(self));
@@ -212,11 +219,6 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
     fail();
     return -1;
 }
-static PyObject *get_requires_grad(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(td_requires_grad(handle_of(self)));
-}
-
 static int set_requires_grad(PyObject *self, PyObject *value,
                              void *unused)
 {
@@ -228,21 +230,6 @@ static int set_requires_grad(PyObject *self, PyObject *value,
         return 0;
     fail();
     return -1;
-}
-
-static PyObject *get_is_leaf(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(td_is_leaf(handle_of(self)));
-}
-
-static PyObject *get_output_nr(PyObject *self, void *unused)
-{
-    return PyLong_FromLong(td_output_nr(handle_of(self)));
-}
-
-static PyObject *get_retains_grad(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(td_retains_grad(handle_of(self)));
 }
 static PyObject *get_data(PyObject *self, void *unused)
 {
@@ -270,11 +257,6 @@ static PyObject *get_base(PyObject *self, void *unused)
     glue *g = ((tensor_object *)self)->glue;
     td_tensor *base = td_base(handle_of(self));
     return base ? wrap(g, td_retain(base)) : Py_NewRef(Py_None);
-}
-
-static PyObject *get_version(PyObject *self, void *unused)
-{
-    return PyLong_FromLongLong(td_version(handle_of(self)));
 }
 static PyObject *get_grad_fn(PyObject *self, void *unused)
 {
@@ -355,25 +337,11 @@ static PyObject *tensor_stride(PyObject *self, PyObject *args)
                          PyLong_FromLongLong(td_strides(x)[i]));
     return tuple;
 }
-static PyObject *tensor_offset(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_offset(handle_of(self)));
-}
-
-static PyObject *tensor_numel(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_numel(handle_of(self)));
-}
-
-static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
-{
-    return PyBool_FromLong(td_is_contiguous(handle_of(self)));
-}
-
-static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromVoidPtr(td_data(handle_of(self)));
-}
+ANSWER(tensor_offset, PyObject *none, PyLong_FromLongLong(td_offset(x)))
+ANSWER(tensor_numel, PyObject *none, PyLong_FromLongLong(td_numel(x)))
+ANSWER(tensor_contiguous, PyObject *none,
+       PyBool_FromLong(td_is_contiguous(x)))
+ANSWER(tensor_data_ptr, PyObject *none, PyLong_FromVoidPtr(td_data(x)))
 static PyObject *make_subclass(PyObject *cls, PyObject *args)
 {
     PyObject *type, *data;
