@@ -22,20 +22,19 @@ static inline PyObject *Py_NewRef(PyObject *object)
 #endif
 /* binder: lists of number slots */
 #define BINARY_SLOTS(S) \
-    S(add) S(sub) S(mul) S(div) S(remainder) S(floor_divide) S(matmul) \
-    S(bitwise_and) S(bitwise_or) S(bitwise_xor) \
-    S(bitwise_left_shift) S(bitwise_right_shift)
-#define INPLACE_SLOTS(S) \
-    S(add_) S(sub_) S(mul_) S(div_) S(remainder_) S(floor_divide_) \
-    S(bitwise_and_) S(bitwise_or_) S(bitwise_xor_) \
-    S(bitwise_left_shift_) S(bitwise_right_shift_)
-#define UNARY_SLOTS(S) S(neg) S(abs) S(bitwise_not)
+    S(add, add) S(sub, subtract) S(mul, multiply) S(div, true_divide) \
+    S(remainder, remainder) S(floor_divide, floor_divide) \
+    S(matmul, matrix_multiply) S(bitwise_and, and) S(bitwise_or, or) \
+    S(bitwise_xor, xor) S(bitwise_left_shift, lshift) \
+    S(bitwise_right_shift, rshift)
+#define UNARY_SLOTS(S) \
+    S(neg, negative) S(abs, absolute) S(bitwise_not, invert)
 #define COMPARE_SLOTS(S) S(lt) S(le) S(eq) S(ne) S(gt) S(ge)
-#define SLOT_NAME(name) SLOT_##name,
+#define ONE_SLOT(name, ...) SLOT_##name,
+#define TWO_SLOTS(name, slot) SLOT_##name, SLOT_##name##_,
 enum {
-    BINARY_SLOTS(SLOT_NAME) INPLACE_SLOTS(SLOT_NAME)
-    UNARY_SLOTS(SLOT_NAME) COMPARE_SLOTS(SLOT_NAME)
-    SLOT_pow, SLOT_pow_, SLOT_COUNT
+    BINARY_SLOTS(TWO_SLOTS) UNARY_SLOTS(ONE_SLOT)
+    COMPARE_SLOTS(ONE_SLOT) TWO_SLOTS(pow, power) SLOT_COUNT
 };
 /* python: struct glue */
 typedef struct glue {

@@ -380,13 +380,12 @@ static int module_exec(PyObject *module)
     if (!add_small_objects(g, module) || !make_tensor_type(g, module)
         || !bind_operators(g, module) || !publish_state(g))
         return -1;
-#define FIND(name) g->slot[SLOT_##name] = td_op_find(#name);
-    BINARY_SLOTS(FIND)
-    INPLACE_SLOTS(FIND)
+#define FIND(name, ...) g->slot[SLOT_##name] = td_op_find(#name);
+#define FIND_BOTH(name, slot) FIND(name) FIND(name##_)
+    BINARY_SLOTS(FIND_BOTH)
     UNARY_SLOTS(FIND)
     COMPARE_SLOTS(FIND)
-    FIND(pow)
-    FIND(pow_)
+    FIND_BOTH(pow, power)
     td_error_clear();
     g->nothing = td_empty(TD_DIMS(0), (td_tensor_options){ 0 });
     return g->nothing ? 0 : (fail(), -1);
