@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "functional": edit that, not this file.
 """Functions of functions: grad, vjp, jvp, Jacobians, Hessians."""
+import copy
 import functools
 from . import _C
-from ._C import Tensor, stack, zeros_like
+from ._C import Tensor
 from ._grad_mode import enable_grad, is_grad_enabled
+from .autograd import _filled
 from .autograd.functional import (columns, fresh, lift, pull, push,
                                   rows)
 # functional: functions that walk over trees of tensors
@@ -21,8 +23,9 @@ def _leaves(tree):
 def _rebuild(tree, leaves):
     """A tree of this form with its leaves from an iterator."""
     if isinstance(tree, dict):
-        return type(tree)((k, _rebuild(v, leaves))
-                          for k, v in tree.items())
+        made = copy.copy(tree)
+        made.update((k, _rebuild(v, leaves)) for k, v in tree.items())
+        return made
     if isinstance(tree, (tuple, list)):
         made = [_rebuild(branch, leaves) for branch in tree]
         return type(tree)(*made) if hasattr(tree, "_fields") \
@@ -63,11 +66,6 @@ def _begin(func, args, argnums, has_aux, named):
 def _end(tree, beyond):
     return tree if beyond else _map(
         lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
-
-
-def _filled(got, like):
-    return [zeros_like(x) if g is None else g
-            for g, x in zip(got, like)]
 # functional: functions that transform functions
 
 
