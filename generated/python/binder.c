@@ -50,11 +50,6 @@ static bool complain(const operator_object *o, const char *format, ...)
     return false;
 }
 
-static bool complain_count(const operator_object *o, Py_ssize_t n)
-{
-    return complain(o, "takes at most %d positional arguments, "
-                    "%zd were given", o->positional, n);
-}
 static bool complain_type(const operator_object *o, int at,
                           const char *expected, PyObject *got)
 {
@@ -296,7 +291,8 @@ static bool take_positional(call_state *c, PyObject *const *args,
         n = o->spread;
     }
     if (n > o->positional)
-        return complain_count(o, n);
+        return complain(o, "takes at most %d positional arguments, "
+                        "%zd were given", o->positional, n);
     for (Py_ssize_t i = 0; i < n; i++)
         c->given[i] = args[i];
     return true;

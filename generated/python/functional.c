@@ -128,18 +128,9 @@ static void *pack_in_python(void *pair, td_tensor *x)
 static td_tensor *unpack_in_python(void *pair, void *kept)
 {
     const int lock = take_lock();
-    PyObject *tensor = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 1),
-                                           kept);
-    tensor_object *w = tensor ? tensor_cast(tensor) : NULL;
-    td_tensor *x = w ? td_retain(w->handle) : NULL;
-    if (tensor != NULL && w == NULL)
-        PyErr_Format(PyExc_TypeError, "Output of saved tensor "
-                     "unpack_hook expected to be a Tensor but got "
-                     "result of type %.100s", Py_TYPE(tensor)->tp_name);
-    Py_XDECREF(tensor);
-    td_error_clear();
-    if (x == NULL)
-        callback_failed("unpack");
+    td_tensor *x = tensor_from(PyTuple_GET_ITEM(pair, 1), kept, false,
+        "Output of saved tensor unpack_hook expected to be a Tensor "
+        "but got result of type %.100s", "unpack");
     give_lock(lock);
     return x;
 }

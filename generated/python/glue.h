@@ -119,6 +119,8 @@ int all_tensors(PyObject *tuple, void *out);
 void drop_handles(handles *h);
 bool publish_state(glue *g);
 glue *published_state(void);
+td_tensor *tensor_from(PyObject *f, PyObject *x, bool none,
+                       const char *wrong, const char *operation);
 void drop_object(void *context);
 PyObject *pass_failed(void);
 bool function_backward(void *context, td_custom_call *call);

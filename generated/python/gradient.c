@@ -156,23 +156,28 @@ PyObject *py_grad(PyObject *module, PyObject *args)
     return result;
 }
 /* gradients: function call_python_hook */
-static td_tensor *call_python_hook(void *context, td_tensor *grad)
+td_tensor *tensor_from(PyObject *f, PyObject *x, bool none,
+                       const char *wrong, const char *operation)
 {
-    const int lock = take_lock();
-    td_tensor *changed = NULL;
-    PyObject *x = wrap(published_state(), td_retain(grad));
-    PyObject *result = x ? PyObject_CallOneArg(context, x) : NULL;
-    Py_XDECREF(x);
+    PyObject *result = x ? PyObject_CallOneArg(f, x) : NULL;
     tensor_object *w = result ? tensor_cast(result) : NULL;
-    if (w != NULL)
-        changed = td_retain(w->handle);
-    else if (result != NULL && result != Py_None)
-        PyErr_Format(PyExc_TypeError, "a hook must return a Tensor or "
-                     "None, not %.100s", Py_TYPE(result)->tp_name);
+    td_tensor *made = w ? td_retain(w->handle) : NULL;
+    if (result && !w && !(none && result == Py_None))
+        PyErr_Format(PyExc_TypeError, wrong, Py_TYPE(result)->tp_name);
     Py_XDECREF(result);
     td_error_clear();
     if (PyErr_Occurred())
-        callback_failed("hook");
+        callback_failed(operation);
+    return made;
+}
+
+static td_tensor *call_python_hook(void *context, td_tensor *grad)
+{
+    const int lock = take_lock();
+    PyObject *x = wrap(published_state(), td_retain(grad));
+    td_tensor *changed = tensor_from(context, x, true, "a hook must "
+        "return a Tensor or None, not %.100s", "hook");
+    Py_XDECREF(x);
     give_lock(lock);
     return changed;
 }
