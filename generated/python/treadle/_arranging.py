@@ -110,12 +110,12 @@ def meshgrid(*tensors, indexing="ij"):
     if len(tensors) > 8:
         raise RuntimeError(f"meshgrid: {len(tensors)} vectors make as "
                            "many dimensions, at most 8 are possible")
-    swap = indexing == "xy" and len(tensors) > 1
-    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
-    shape = [x.numel() for x in order]
-    grids = [x.reshape([-1 if i == d else 1 for i in range(len(order))])
-             .expand(shape) for d, x in enumerate(order)]
-    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
+    shape = [x.numel() for x in tensors]
+    grids = tuple(
+        x.reshape([-1 if i == d else 1 for i in range(len(shape))])
+        .expand(shape) for d, x in enumerate(tensors))
+    return grids if indexing == "ij" or len(shape) < 2 else \
+        tuple(x.transpose(0, 1) for x in grids)
 
 
 def _at_least(rank, name):

@@ -33,9 +33,9 @@ class Activation(Module):
         return self._function(*input, **self._options())
 
     def extra_repr(self):
-        return ", ".join(f"{name}={value!r}" for name, value
-                         in self._options().items()
-                         if name != "inplace" or value)
+        return self._show(*(
+            name + "=" for name, value in self._options().items()
+            if name != "inplace" or value))
 
 
 def layers(home, table, base=Activation, tensors=1, **fields):
@@ -73,6 +73,7 @@ __all__ = ["PReLU", *layers(globals(), {
 
 class PReLU(Module):
     """A rectifier whose negative slope is learned."""
+    _printed = "num_parameters="
 
     def __init__(self, num_parameters=1, init=0.25, device=None,
                  dtype=None):
@@ -83,6 +84,3 @@ class PReLU(Module):
 
     def forward(self, input):
         return F.prelu(input, self.weight)
-
-    def extra_repr(self):
-        return f"num_parameters={self.num_parameters}"

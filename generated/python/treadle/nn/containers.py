@@ -219,6 +219,7 @@ class Embedding(Module):
 
 class Bilinear(Module):
     """x, z -> x W z + b, with a matrix W for each output."""
+    _printed = "in1_features= in2_features= out_features= bias="
 
     def __init__(self, in1_features, in2_features, out_features,
                  bias=True, device=None, dtype=None):
@@ -235,14 +236,7 @@ class Bilinear(Module):
 
     def reset_parameters(self):
         """Draw both uniformly from +-1/sqrt(in1_features)."""
-        bound = self.in1_features ** -0.5
-        for p in self.parameters():
-            init.uniform_(p, -bound, bound)
+        init._draw(self.in1_features, self.weight, self.bias)
 
     def forward(self, input1, input2):
         return F.bilinear(input1, input2, self.weight, self.bias)
-
-    def extra_repr(self):
-        return f"in1_features={self.in1_features}, in2_features=" \
-            f"{self.in2_features}, out_features={self.out_features}, " \
-            f"bias={self.bias is not None}"

@@ -5,8 +5,7 @@
 from math import prod as _prod
 from .. import _C
 from .._convolution import _spread
-from .._grad_mode import no_grad
-from . import functional as F
+from . import functional as F, init
 from .module import Module, Parameter
 
 
@@ -51,12 +50,8 @@ class _Conv(Module):
 
     def reset_parameters(self):
         """Draw both uniformly from +-1/sqrt(fan-in)."""
-        fan_in = _prod(self.weight.shape[1:])
-        bound = fan_in ** -0.5 if fan_in else 0.0
-        with no_grad():
-            self.weight.uniform_(-bound, bound)
-            if self.bias is not None:
-                self.bias.uniform_(-bound, bound)
+        init._draw(_prod(self.weight.shape[1:]), self.weight,
+                   self.bias)
 
     def extra_repr(self):
         none, one = (0,) * self._dims, (1,) * self._dims

@@ -281,9 +281,20 @@ class Module:
     cuda, cpu = Tensor.cuda, Tensor.cpu
     float, double = Tensor.float, Tensor.double
     # layers: printing of a module
+    _printed = ""
+
     def extra_repr(self):
         """One line about this module, for printing."""
-        return ""
+        return self._show(*self._printed.split())
+
+    def _show(self, *names):
+        """Values, after their names where these end in "="."""
+        def text(name):
+            value = getattr(self, name.rstrip("="))
+            if name == "bias=":
+                value = not (value is None or value is False)
+            return (name if name[-1] == "=" else "") + repr(value)
+        return ", ".join(map(text, names))
 
     def __repr__(self):
         extra = self.extra_repr()

@@ -8,7 +8,8 @@ from .module import Module
 
 
 class _Windows(Activation):
-    _single, _printed = False, "output_size"
+    _single, _printed = False, "output_size="
+    extra_repr = Module.extra_repr
 
     def __init__(self, *options, **named):
         super().__init__(*options, **named)
@@ -20,16 +21,9 @@ class _Windows(Activation):
                 setattr(self, name, (value,) if isinstance(value, int)
                         else value)
 
-    def extra_repr(self):
-        return ", ".join(
-            ("" if name == "size" else f"{name}=")
-            + repr(getattr(self, name))
-            for name in self._printed.split())
-
 
 class _Dropout(Activation):
-    _printed = "p inplace"
-    extra_repr = _Windows.extra_repr
+    _printed, extra_repr = "p= inplace=", Module.extra_repr
 
     def __init__(self, *options, **named):
         super().__init__(*options, **named)
@@ -61,14 +55,14 @@ __all__ = [
     "Softmax2d",
     *layers(globals(), {"MaxPool1d": (F.max_pool1d, _max),
                         "MaxPool2d": (F.max_pool2d, _max)}, _Windows,
-            _printed="kernel_size stride padding dilation ceil_mode"),
+            _printed="kernel_size= stride= padding= dilation= ceil_mode="),
     *layers(globals(), {"AvgPool1d": (F.avg_pool1d, _mean)}, _Windows,
-            _printed="kernel_size stride padding", _single=True),
+            _printed="kernel_size= stride= padding=", _single=True),
     *layers(globals(), {"AvgPool2d": (F.avg_pool2d, {
         **_mean, "divisor_override": None})}, _Windows,
-            _printed="kernel_size stride padding"),
+            _printed="kernel_size= stride= padding="),
     *layers(globals(), {"LocalResponseNorm": F.local_response_norm},
-            _Windows, _printed="size alpha beta k"),
+            _Windows, _printed="size alpha= beta= k="),
     *layers(globals(), {"AdaptiveAvgPool1d": F.adaptive_avg_pool1d,
                         "AdaptiveAvgPool2d": F.adaptive_avg_pool2d,
                         "AdaptiveMaxPool1d": F.adaptive_max_pool1d,

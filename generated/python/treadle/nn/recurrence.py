@@ -37,9 +37,7 @@ class _Recurrent(Module):
 
     def reset_parameters(self):
         """Draw all uniformly from +-1/sqrt(hidden_size)."""
-        bound = self.hidden_size ** -0.5
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        init._draw(self.hidden_size, *self.parameters())
 
     # recurrence: run a module without batch
     def _run(self, input, hx, at, shape, call):
