@@ -52,7 +52,7 @@ typedef struct {
     PyObject *hooks;                /* {id: callable}, or NULL */
     bool owner;                     /* we own the handle, not it us */
 } tensor_object;
-/* gradients: struct handles */
+/* binder: struct handles */
 typedef struct {
     int n;
     td_tensor **at;
@@ -87,6 +87,8 @@ bool callback_failed(const char *operation);
 bool is_integer(PyObject *object);
 bool to_int(PyObject *given, td_value *out);
 bool to_scalar(PyObject *given, td_value *out);
+PyObject *hold_tensors(PyObject *items, bool none, handles *out);
+void drop_handles(handles *h);
 PyObject *run_call(glue *g, td_call *call, int64_t elements);
 bool bind_operators(glue *g, PyObject *module);
 /* objects.c */
@@ -116,7 +118,6 @@ void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 /* gradient.c */
 int some_tensors(PyObject *tuple, void *out);
 int all_tensors(PyObject *tuple, void *out);
-void drop_handles(handles *h);
 bool publish_state(glue *g);
 glue *published_state(void);
 td_tensor *tensor_from(PyObject *f, PyObject *x, bool none,

@@ -1,40 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "gradients": edit that, not this file. */
 #include "glue.h"
-/* gradients: functions of handles */
-void drop_handles(handles *h)
+/* gradients: functions that take tensors */
+static int take_handles(PyObject *items, bool none, handles *out)
 {
-    for (int i = 0; i < h->n; i++)
-        td_release(h->at[i]);
-    PyMem_Free(h->at);
-}
-
-static int take_handles(PyObject *tuple, bool none, handles *out)
-{
-    if (tuple == NULL) {
-        drop_handles(out);
-        return 1;
-    }
-    PyObject *wrong = PyTuple_Check(tuple) ? NULL : tuple;
-    const Py_ssize_t n = wrong ? 0 : PyTuple_GET_SIZE(tuple);
-    *out = (handles){ (int)n, PyMem_Calloc((size_t)n + 1,
-                                           sizeof *out->at) };
-    if (out->at == NULL)
-        return PyErr_NoMemory() != NULL;
-    for (Py_ssize_t i = 0; i < n && !wrong; i++) {
-        PyObject *item = PyTuple_GET_ITEM(tuple, i);
-        tensor_object *w = tensor_cast(item);
-        if (w != NULL)
-            out->at[i] = td_retain(w->handle);
-        else if (!none || item != Py_None)
-            wrong = item;
-    }
-    if (wrong == NULL)
+    PyObject *wrong = items ? hold_tensors(items, none, out) : NULL;
+    if (items != NULL && wrong == NULL)
         return Py_CLEANUP_SUPPORTED;
-    PyErr_Format(PyExc_TypeError, "expected a Tensor%s, not %.100s",
-                 none ? " or None" : "", Py_TYPE(wrong)->tp_name);
+    if (wrong != NULL && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "expected a Tensor%s, not "
+                     "%.100s", none ? " or None" : "",
+                     Py_TYPE(wrong)->tp_name);
     drop_handles(out);
-    return 0;
+    return items == NULL;
 }
 /* For O&: retains the tensors of a tuple, and NULL for None. */
 int some_tensors(PyObject *tuple, void *out)

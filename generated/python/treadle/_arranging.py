@@ -72,6 +72,12 @@ def unbind(input, dim=0):
                  for i in range(input.shape[dim]))
 
 
+def _spread(value, n):
+    """A tuple of n values, given as one or as many."""
+    return tuple(value) if isinstance(value, (tuple, list)) \
+        else (value,) * n
+
+
 def _many(tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         return tuple(tensors[0])

@@ -5,6 +5,7 @@ import copy
 import functools
 from . import _C
 from ._C import Tensor
+from ._arranging import _spread
 from ._grad_mode import enable_grad, is_grad_enabled
 from .autograd import _filled
 from .autograd.functional import (columns, fresh, lift, pull, push,
@@ -238,8 +239,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
 
     @functools.wraps(func)
     def each(*args, **named):
-        dims = in_dims if isinstance(in_dims, (tuple, list)) \
-            else (in_dims,) * len(args)
+        dims = _spread(in_dims, len(args))
         if len(dims) != len(args) or any(
                 d is not None and not (isinstance(x, Tensor)
                                        and -x.ndim <= d < x.ndim)
@@ -263,7 +263,6 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
                                "randomness error mode")
         if not isinstance(results[0], tuple):
             return _C.stack(results, out_dims)
-        out = out_dims if isinstance(out_dims, (tuple, list)) \
-            else (out_dims,) * len(results[0])
-        return tuple(map(_C.stack, map(list, zip(*results)), out))
+        return tuple(map(_C.stack, map(list, zip(*results)),
+                         _spread(out_dims, len(results[0]))))
     return each

@@ -4,7 +4,7 @@
 """Convolutions as modules."""
 from math import prod as _prod
 from .. import _C
-from .._convolution import _spread
+from .._arranging import _spread
 from . import functional as F, init
 from .module import Module, Parameter
 
