@@ -89,7 +89,7 @@ bool is_integer(PyObject *object)
     return td_numel(w->handle) == 1 && td_dtype_is_integer(type);
 }
 /* binder: functions to_int and to_float */
-bool to_int(PyObject *given, td_value *out)
+static bool to_int(PyObject *given, td_value *out)
 {
     if (!is_integer(given))
         return false;

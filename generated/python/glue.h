@@ -38,7 +38,7 @@ enum {
 };
 /* python: struct glue */
 typedef struct glue {
-    PyTypeObject *tensor, *operator, *dtype, *device, *size, *generator;
+    PyTypeObject *tensor, *operator, *dtype, *size, *generator;
     PyObject *dtypes[TD_DTYPE_COUNT];
     td_tensor *nothing;             /* an empty tensor in reserve */
     const td_op *slot[SLOT_COUNT];  /* operators behind + - * / ... */
@@ -67,7 +67,6 @@ typedef struct {
 void tensor_dealloc(PyObject *self);
 void wake(tensor_object *w);
 PyObject *wrap(glue *g, td_tensor *x);
-PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x);
 PyObject *wrap_many(glue *g, td_tensor *const *x, int n);
 bool make_tensor_type(glue *g, PyObject *module);
 /* module.c */
@@ -85,7 +84,6 @@ PyObject *box(void *object, const char *name);
 bool callback_failed(const char *operation);
 /* binder.c */
 bool is_integer(PyObject *object);
-bool to_int(PyObject *given, td_value *out);
 bool to_scalar(PyObject *given, td_value *out);
 PyObject *hold_tensors(PyObject *items, bool none, handles *out);
 void drop_handles(handles *h);
@@ -116,7 +114,6 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 /* gradient.c */
-int some_tensors(PyObject *tuple, void *out);
 int all_tensors(PyObject *tuple, void *out);
 bool publish_state(glue *g);
 glue *published_state(void);
@@ -150,5 +147,10 @@ static inline td_tensor *handle_of(PyObject *tensor)
     if (!w->owner)
         wake(w);
     return w->handle;
+}
+
+static inline glue *glue_of(PyObject *tensor)
+{
+    return ((tensor_object *)tensor)->glue;
 }
 #endif

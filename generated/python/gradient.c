@@ -15,7 +15,7 @@ static int take_handles(PyObject *items, bool none, handles *out)
     return items == NULL;
 }
 /* For O&: retains the tensors of a tuple, and NULL for None. */
-int some_tensors(PyObject *tuple, void *out)
+static int some_tensors(PyObject *tuple, void *out)
 {
     return take_handles(tuple, true, out);
 }

@@ -130,31 +130,15 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *given)
         "system_allocations", (long long)m.system_allocations,
         "cached_bytes", (long long)m.cached_bytes);
 }
-
-static PyObject *py_get_cache_limit(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_memory_cache());
-}
-
-static PyObject *py_live_node_count(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_live_node_count());
-}
-
-PyObject *py_device_count(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(td_device_count(TD_DEVICE_CUDA));
-}
-
-static PyObject *py_get_num_threads(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(td_threads());
-}
-
-static PyObject *py_is_grad_enabled(PyObject *module, PyObject *unused)
-{
-    return PyBool_FromLong(td_grad_enabled());
-}
+#define QUESTION(name, answer) \
+    PyObject *py_##name(PyObject *module, PyObject *unused) \
+    { return answer; }
+static QUESTION(get_cache_limit, PyLong_FromLongLong(td_memory_cache()))
+static QUESTION(live_node_count,
+                PyLong_FromLongLong(td_live_node_count()))
+static QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
+static QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
+QUESTION(device_count, PyLong_FromLong(td_device_count(TD_DEVICE_CUDA)))
 /* extension: functions that set the library */
 PyObject *done(bool good)
 {

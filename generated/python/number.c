@@ -69,19 +69,16 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
     { return run_slot(SLOT_##name, a, a, 1); }
 BINARY_SLOTS(BINARY_SLOT)
 UNARY_SLOTS(UNARY_SLOT)
-static PyObject *slot_pow(PyObject *a, PyObject *b, PyObject *modulus)
-{
-    if (modulus != Py_None)
-        Py_RETURN_NOTIMPLEMENTED;
-    return run_slot(SLOT_pow, a, b, 2);
-}
-
-static PyObject *slot_pow_(PyObject *a, PyObject *b, PyObject *modulus)
-{
-    if (modulus != Py_None)
-        Py_RETURN_NOTIMPLEMENTED;
-    return run_slot(SLOT_pow_, a, b, 2);
-}
+#define POWER_SLOT(name) \
+    static PyObject *slot_##name(PyObject *a, PyObject *b, \
+                                 PyObject *modulus) \
+    { \
+        if (modulus != Py_None) \
+            Py_RETURN_NOTIMPLEMENTED; \
+        return run_slot(SLOT_##name, a, b, 2); \
+    }
+POWER_SLOT(pow)
+POWER_SLOT(pow_)
 
 PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
 {

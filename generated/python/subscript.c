@@ -224,7 +224,7 @@ static td_tensor *take_picks(view_walk *w, td_tensor *x)
 /* subscripts: function tensor_subscript */
 PyObject *tensor_subscript(PyObject *self, PyObject *key)
 {
-    glue *g = ((tensor_object *)self)->glue;
+    glue *g = glue_of(self);
     subscript_list list;
     td_tensor *result = NULL;
     td_error_clear();
@@ -282,7 +282,7 @@ static bool assign_view(view_walk *w, td_tensor *value, int how)
 static int assign(PyObject *self, PyObject *key, PyObject *object,
                   int how)
 {
-    glue *g = ((tensor_object *)self)->glue;
+    glue *g = glue_of(self);
     if (object == NULL) {
         PyErr_SetString(PyExc_TypeError,
                         "elements of a Tensor cannot be deleted");
@@ -342,8 +342,7 @@ Py_ssize_t tensor_length(PyObject *self)
 PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t i)
 {
     td_error_clear();
-    return wrap(((tensor_object *)self)->glue,
-                td_select(handle_of(self), 0, i));
+    return wrap(glue_of(self), td_select(handle_of(self), 0, i));
 }
 
 PyObject *tensor_iter(PyObject *self)

@@ -121,7 +121,7 @@ static int tensor_clear(PyObject *self)
 }
 /* python: function wrap_as */
 /* The same for a handle without a wrapper, of a subclass of Tensor. */
-PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x)
+static PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x)
 {
     tensor_object *w = (tensor_object *)type->tp_alloc(type, 0);
     if (w == NULL) {
@@ -173,22 +173,13 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
     return tuple;
 }
 /* extension: attributes of a tensor */
-static PyObject *get_shape(PyObject *self, void *unused)
-{
-    td_tensor *x = handle_of(self);
-    return new_size(((tensor_object *)self)->glue, td_shape(x),
-                    td_rank(x));
-}
-
-static PyObject *get_dtype(PyObject *self, void *unused)
-{
-    glue *g = ((tensor_object *)self)->glue;
-    return Py_NewRef(g->dtypes[td_dtype_of(handle_of(self))]);
-}
-
 #define ANSWER(name, unused, answer) \
     static PyObject *name(PyObject *self, unused) \
     { const td_tensor *x = handle_of(self); return answer; }
+ANSWER(get_shape, void *closure,
+       new_size(glue_of(self), td_shape(x), td_rank(x)))
+ANSWER(get_dtype, void *closure,
+       Py_NewRef(glue_of(self)->dtypes[td_dtype_of(x)]))
 ANSWER(get_ndim, void *closure, PyLong_FromLong(td_rank(x)))
 ANSWER(get_requires_grad, void *closure,
        PyBool_FromLong(td_requires_grad(x)))
@@ -197,12 +188,17 @@ ANSWER(get_output_nr, void *closure, PyLong_FromLong(td_output_nr(x)))
 ANSWER(get_retains_grad, void *closure,
        PyBool_FromLong(td_retains_grad(x)))
 ANSWER(get_version, void *closure, PyLong_FromLongLong(td_version(x)))
+ANSWER(get_grad_fn, void *closure,
+       Py_BuildValue("z", td_grad_fn_name(x)))
+ANSWER(get_base, void *closure, td_base(x)
+       ? wrap(glue_of(self), td_retain(td_base(x)))
+       : Py_NewRef(Py_None))
 static PyObject *get_grad(PyObject *self, void *unused)
 {
     td_tensor *grad = td_grad_of(handle_of(self));
     if (grad == NULL)
         Py_RETURN_NONE;
-    return wrap(((tensor_object *)self)->glue, grad);
+    return wrap(glue_of(self), grad);
 }
 
 static int set_grad(PyObject *self, PyObject *value, void *unused)
@@ -234,8 +230,7 @@ static int set_requires_grad(PyObject *self, PyObject *value,
 static PyObject *get_data(PyObject *self, void *unused)
 {
     td_error_clear();
-    return wrap(((tensor_object *)self)->glue,
-                td_data_of(handle_of(self)));
+    return wrap(glue_of(self), td_data_of(handle_of(self)));
 }
 
 static int set_data(PyObject *self, PyObject *value, void *unused)
@@ -250,20 +245,6 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
         return 0;
     fail();
     return -1;
-}
-
-static PyObject *get_base(PyObject *self, void *unused)
-{
-    glue *g = ((tensor_object *)self)->glue;
-    td_tensor *base = td_base(handle_of(self));
-    return base ? wrap(g, td_retain(base)) : Py_NewRef(Py_None);
-}
-static PyObject *get_grad_fn(PyObject *self, void *unused)
-{
-    const char *name = td_grad_fn_name(handle_of(self));
-    if (name == NULL)
-        Py_RETURN_NONE;
-    return PyUnicode_FromString(name);
 }
 static PyObject *get_device(PyObject *self, void *unused)
 {
