@@ -144,25 +144,24 @@ static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
     return out;
 }
 /* values: function dtype_of_format */
+static const char *const letter[TD_DTYPE_COUNT] = {
+    [TD_FLOAT32] = "f", [TD_FLOAT64] = "d", [TD_INT64] = "q",
+    [TD_INT32] = "i", [TD_UINT8] = "B", [TD_BOOL] = "?",
+    [TD_FLOAT16] = "e", [TD_INT8] = "b", [TD_INT16] = "h",
+};
+
 static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
 {
     if (format == NULL)
         return TD_UINT8;
     if (strchr("@=<", *format) && *format)
         format++;
-    if (strlen(format) != 1)
-        return TD_DTYPE_NONE;
-    switch (*format) {
-    case '?': return TD_BOOL;
-    case 'B': return TD_UINT8;
-    case 'e': return TD_FLOAT16;
-    case 'f': return TD_FLOAT32;
-    case 'd': return TD_FLOAT64;
-    case 'b': case 'h': case 'i': case 'l': case 'q':
-        return size == 8 ? TD_INT64 : size == 4 ? TD_INT32
-             : size == 2 ? TD_INT16 : TD_INT8;
-    default:  return TD_DTYPE_NONE;
-    }
+    if (strcmp(format, "l") == 0)
+        format = size == 8 ? letter[TD_INT64] : letter[TD_INT32];
+    for (int t = 1; t < TD_DTYPE_COUNT; t++)
+        if (letter[t] && strcmp(letter[t], format) == 0)
+            return (td_dtype)t;
+    return TD_DTYPE_NONE;
 }
 /* values: function open_buffer */
 static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
@@ -400,16 +399,6 @@ void tensor_releasebuffer(PyObject *self, Py_buffer *view)
     PyMem_Free(e);
 }
 /* values: function tensor_getbuffer */
-static const char *format_of(td_dtype dtype)
-{
-    static const char *const letter[TD_DTYPE_COUNT] = {
-        [TD_FLOAT32] = "f", [TD_FLOAT64] = "d", [TD_INT64] = "q",
-        [TD_INT32] = "i", [TD_UINT8] = "B", [TD_BOOL] = "?",
-        [TD_FLOAT16] = "e", [TD_INT8] = "b", [TD_INT16] = "h",
-    };
-    return letter[dtype];
-}
-
 static exported *new_export(td_tensor *x)
 {
     exported *e = PyMem_Malloc(sizeof *e);
@@ -430,7 +419,7 @@ static exported *new_export(td_tensor *x)
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     td_tensor *x = handle_of(self);
-    const char *format = format_of(td_dtype_of(x));
+    const char *format = letter[td_dtype_of(x)];
     view->obj = NULL;
     const bool here = td_device_of(x).kind == TD_DEVICE_CPU
                    && td_data(x) != NULL;

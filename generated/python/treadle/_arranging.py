@@ -86,7 +86,7 @@ def _many(tensors):
 
 def broadcast_shapes(*shapes):
     """The shape to which all of them broadcast."""
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    shapes = [_spread(s, 1) for s in shapes]
     out = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, len(out) - len(shape)):

@@ -55,7 +55,8 @@ __all__ = [
     "Softmax2d",
     *layers(globals(), {"MaxPool1d": (F.max_pool1d, _max),
                         "MaxPool2d": (F.max_pool2d, _max)}, _Windows,
-            _printed="kernel_size= stride= padding= dilation= ceil_mode="),
+            _printed="kernel_size= stride= padding= dilation= "
+            "ceil_mode="),
     *layers(globals(), {"AvgPool1d": (F.avg_pool1d, _mean)}, _Windows,
             _printed="kernel_size= stride= padding=", _single=True),
     *layers(globals(), {"AvgPool2d": (F.avg_pool2d, {

@@ -180,6 +180,6 @@ class SGD(Optimizer):
             if first:
                 state["momentum_buffer"] = _C.zeros_like(p.detach())
             buffer = state["momentum_buffer"]
-        _C.sgd_step_(p, grad, buffer, group["lr"], group["momentum"],
-                     group["dampening"], group["weight_decay"],
-                     group["nesterov"], group["maximize"], first)
+        _C.sgd_step_(p, grad, buffer, *map(group.get, (
+            "lr", "momentum", "dampening", "weight_decay", "nesterov",
+            "maximize")), first)
