@@ -210,10 +210,8 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
         return -1;
     }
     td_error_clear();
-    if (td_set_grad(handle_of(self), w ? w->handle : NULL))
-        return 0;
-    fail();
-    return -1;
+    return td_set_grad(handle_of(self), w ? w->handle : NULL)
+        ? 0 : (fail(), -1);
 }
 static int set_requires_grad(PyObject *self, PyObject *value,
                              void *unused)
@@ -222,10 +220,8 @@ static int set_requires_grad(PyObject *self, PyObject *value,
     if (on < 0)
         return -1;
     td_error_clear();
-    if (td_set_requires_grad(handle_of(self), on))
-        return 0;
-    fail();
-    return -1;
+    return td_set_requires_grad(handle_of(self), on)
+        ? 0 : (fail(), -1);
 }
 static PyObject *get_data(PyObject *self, void *unused)
 {
@@ -241,10 +237,8 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
         return -1;
     }
     td_error_clear();
-    if (td_set_data(handle_of(self), w->handle))
-        return 0;
-    fail();
-    return -1;
+    return td_set_data(handle_of(self), w->handle)
+        ? 0 : (fail(), -1);
 }
 static PyObject *get_device(PyObject *self, void *unused)
 {
