@@ -2,8 +2,9 @@
 # Tangled from the chapter "pooling": edit that, not this file.
 # needs: layers
 """Pooling and dropout as modules."""
+from inspect import Signature
 from . import functional as F
-from .activation import Activation, Signature, layers
+from .activation import Activation, layers
 from .module import Module
 
 
