@@ -227,11 +227,10 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        like = {"dtype": dtype, "device": device}
-        self.weight = Parameter(_C.empty(
-            (out_features, in1_features, in2_features), **like))
-        self.bias = Parameter(_C.empty((out_features,), **like)) \
-            if bias else None
+        self._empty_parameters(
+            device, dtype,
+            weight=(out_features, in1_features, in2_features),
+            bias=(out_features,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):

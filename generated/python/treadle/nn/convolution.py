@@ -3,10 +3,9 @@
 # needs: layers
 """Convolutions as modules."""
 from math import prod as _prod
-from .. import _C
 from .._arranging import _spread
 from . import functional as F, init
-from .module import Module, Parameter
+from .module import Module
 
 
 class _Conv(Module):
@@ -42,10 +41,9 @@ class _Conv(Module):
                              f"{self._modes}, got {padding_mode!r}")
         sides = (in_channels, out_channels // groups) if transposed \
             else (out_channels, in_channels // groups)
-        self.weight = Parameter(_C.empty((*sides, *self.kernel_size),
-                                         dtype=dtype, device=device))
-        self.bias = Parameter(_C.empty((out_channels,), dtype=dtype,
-                                       device=device)) if bias else None
+        self._empty_parameters(device, dtype,
+                               weight=(*sides, *self.kernel_size),
+                               bias=(out_channels,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):

@@ -3,7 +3,7 @@
 """Layers as modules."""
 from .. import _C
 from . import init
-from .module import Module, Parameter
+from .module import Module
 
 
 class Linear(Module):
@@ -14,12 +14,9 @@ class Linear(Module):
                  device=None, dtype=None):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(
-            _C.empty((out_features, in_features), dtype=dtype,
-                     device=device))
-        self.bias = Parameter(_C.empty(
-            (out_features,), dtype=dtype, device=device)) if bias \
-            else None
+        self._empty_parameters(
+            device, dtype, weight=(out_features, in_features),
+            bias=(out_features,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):

@@ -127,6 +127,12 @@ class Module:
         """Register a Parameter, or None as a place for one."""
         self.__register("_parameters", name, param)
 
+    def _empty_parameters(self, device, dtype, **shapes):
+        """Register parameters of these shapes; None keeps a place."""
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else
+                Parameter(_C.empty(shape, dtype=dtype, device=device)))
+
     def register_buffer(self, name, tensor, persistent=True):
         """Register a tensor that is saved (if persistent), not trained."""
         self.__register("_buffers", name, tensor)

@@ -5,17 +5,16 @@
 from .. import _C
 from .._grad_mode import no_grad
 from . import functional as F
-from .module import Module, Parameter
+from .module import Module
 
 
 class _Affine(Module):
     def __init__(self, shape, weight, bias, device, dtype, **options):
         super().__init__()
         self.__dict__.update(options)
-        for name, wanted in (("weight", weight), ("bias", bias)):
-            self.register_parameter(name, Parameter(_C.empty(
-                shape, device=device, dtype=dtype))
-                if weight and wanted else None)
+        self._empty_parameters(
+            device, dtype, weight=shape if weight else None,
+            bias=shape if weight and bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
