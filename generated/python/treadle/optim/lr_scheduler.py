@@ -3,7 +3,7 @@
 # needs: layers
 """Schedules: learning rates that follow the epochs."""
 from bisect import bisect_right
-from inspect import Parameter, Signature, signature
+from inspect import Signature, signature
 from math import ceil, cos, inf, pi
 from .optimizer import Optimizer
 
@@ -106,21 +106,17 @@ def _schedule(rule):
 
     lr is the rate before epoch t, base the rate at the beginning.
     """
-    plain = Parameter.POSITIONAL_OR_KEYWORD
     own = list(signature(rule).parameters.values())[3:]
     names = [p.name for p in own]
-    form = Signature([
-        Parameter("self", plain), Parameter("optimizer", plain), *own,
-        Parameter("last_epoch", plain, default=-1),
-        Parameter("verbose", plain, default=False)])
+    base = list(signature(LRScheduler.__init__).parameters.values())
+    form = Signature([*base[:2], *own, *base[2:]])
 
     def __init__(self, *args, **named):
         given = form.bind(self, *args, **named)
         given.apply_defaults()
         given = given.arguments
-        self.__dict__.update((name, given[name]) for name in names)
-        LRScheduler.__init__(self, given["optimizer"],
-                             given["last_epoch"], given["verbose"])
+        self.__dict__.update((n, given.pop(n)) for n in names)
+        LRScheduler.__init__(**given)
 
     def _rate(self, lr, base, t):
         return rule(lr, base, t, *(getattr(self, n) for n in names))
