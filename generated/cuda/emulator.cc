@@ -757,8 +757,8 @@ static void watched_block(crew *c)
 
 static const shared_array *nearest_array(const crew *c, char *p)
 {
-    const shared_array *best = NULL;
-    for (int k = 0; k < c->n_arrays; k++)
+    const shared_array *best = c->arrays;
+    for (int k = 1; k < c->n_arrays; k++)
         if (c->arrays[k].data <= p)
             best = &c->arrays[k];
     return best;
@@ -767,28 +767,25 @@ static const shared_array *nearest_array(const crew *c, char *p)
 static void watch_shared(crew *c, char *p, size_t n, const touch *t,
                          bool write)
 {
-    for (int k = 0; k < c->n_arrays; k++) {
-        const shared_array *a = &c->arrays[k];
-        if (p < a->data || p + n > a->data + a->bytes)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            shadow *s = &arena_shadow[p + i - c->arena];
-            if (!write && !s->filled) {
-                report(t->site, "uninitialised read of shared array %s "
-                       "at byte %ld: block %d, thread %d", a->name,
-                       (long)(p - a->data), t->block, t->thread);
-                s->filled = true;
-            }
-            touch_byte(s, t, write, a->name);
-        }
-        count(&asked_shared, t, p, n, 4);
+    const shared_array *a = nearest_array(c, p);
+    if (p < a->data || p + n > a->data + a->bytes) {
+        report(t->site, "%s outside of shared array %s: byte %ld of "
+               "%zu, block %d, thread %d", write ? "write" : "read",
+               a->name, (long)(p - a->data), a->bytes, t->block,
+               t->thread);
         return;
     }
-    const shared_array *a = nearest_array(c, p);
-    report(t->site, "%s outside of shared array %s: byte %ld of %zu, "
-           "block %d, thread %d", write ? "write" : "read",
-           a ? a->name : "(none)", a ? (long)(p - a->data) : 0L,
-           a ? a->bytes : 0, t->block, t->thread);
+    for (size_t i = 0; i < n; i++) {
+        shadow *s = &arena_shadow[p + i - c->arena];
+        if (!write && !s->filled) {
+            report(t->site, "uninitialised read of shared array %s "
+                   "at byte %ld: block %d, thread %d", a->name,
+                   (long)(p - a->data), t->block, t->thread);
+            s->filled = true;
+        }
+        touch_byte(s, t, write, a->name);
+    }
+    count(&asked_shared, t, p, n, 4);
 }
 
 static void watch(void *address, size_t n, bool write, const void *site,
