@@ -646,9 +646,13 @@ struct ask {
              < std::tie(o.site, o.warp, o.visit);
     }
 };
+struct mean {
+    double sum, n;
+    double value() const { return sum / std::max(1e-9, n); }
+};
 struct tally {
-    long requests, sectors, rounds, shared_requests;
-    double longest, average;    /* accesses of the threads of a block */
+    mean sectors, rounds;       /* of a request */
+    mean longest;               /* thread, over the average one */
 };
 static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
 static std::map<std::pair<const void *, int>, unsigned> visits;
@@ -671,15 +675,15 @@ static void add_up(const char *kernel)
 {
     tally *sum = &tallies[kernel];
     for (auto &request : asked) {
-        sum->requests++;
-        sum->sectors += (long)request.second.size();
+        sum->sectors.n++;
+        sum->sectors.sum += (double)request.second.size();
     }
     for (auto &request : asked_shared) {
         int bank[32] = { 0 }, most = 0;
         for (uintptr_t word : request.second)
             most = std::max(most, ++bank[word % 32]);
-        sum->shared_requests++;
-        sum->rounds += most;
+        sum->rounds.n++;
+        sum->rounds.sum += most;
     }
     std::map<int, double> work;
     double longest = 0;
@@ -687,29 +691,26 @@ static void add_up(const char *kernel)
         double &mine = work[visit.first.second];
         mine += visit.second;
         longest = std::max(longest, mine);
-        sum->average += (double)visit.second / now->count;
+        sum->longest.n += (double)visit.second / now->count;
     }
-    sum->longest += longest;
+    sum->longest.sum += longest;
     asked.clear();
     asked_shared.clear();
     visits.clear();
 }
 double emulator_sectors(const char *kernel)
 {
-    const tally &t = tallies[kernel];
-    return (double)t.sectors / (double)std::max(1L, t.requests);
+    return tallies[kernel].sectors.value();
 }
 
 double emulator_rounds(const char *kernel)
 {
-    const tally &t = tallies[kernel];
-    return (double)t.rounds / (double)std::max(1L, t.shared_requests);
+    return tallies[kernel].rounds.value();
 }
 
 double emulator_idleness(const char *kernel)
 {
-    const tally &t = tallies[kernel];
-    return t.longest / std::max(1e-9, t.average);
+    return tallies[kernel].longest.value();
 }
 
 struct printer {
