@@ -187,8 +187,8 @@ CUDA_ARCH ?= $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>
 endif
 PTX          := -gencode arch=compute_75,code=compute_75
 GENCODE      ?= $(or $(strip $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch))),$(PTX))
-# Kernels call before each access what the sanitizer would; the emulator and the runtime, which hold none, do not.
-checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc %/runtime.cu,$<),,-fsanitize=thread)
+# Kernels call before each access what the sanitizer would; the emulator itself does not.
+checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsanitize=thread)
 
 .PHONY: plugins
 plugins: $(PLUGINS)

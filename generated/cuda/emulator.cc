@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <tuple>
@@ -111,6 +112,7 @@ struct crew {
     size_t used;
     shared_array arrays[32];
     int n_arrays;
+    uint64_t slots[2][MOST];    /* words on their way between lanes */
 
     ~crew()                     /* when its thread of the host ends */
     {
@@ -256,15 +258,26 @@ static void wait_as(state what, const void *site)
     hand_over(&c->fibers[m->fiber], &c->home);
 }
 
-void emulated_barrier()
+void emulated_barrier(const void *site)
 {
-    wait_as(AT_BARRIER, __builtin_return_address(0));
+    wait_as(AT_BARRIER, site);
 }
-
 void emulated_meet()
 {
     wait_as(AT_WARP, __builtin_return_address(0));
 }
+
+uint64_t emulated_exchange(uint64_t word, int lane)
+{
+    crew *c = now;
+    const int self = c->running, from = self / 32 * 32 + lane;
+    uint64_t *slots = c->slots[c->members[self].meetings % 2];
+    slots[self] = word;
+    emulated_meet();
+    return from < c->count ? slots[from] : word;
+}
+
+const void *emulated_site() { return __builtin_return_address(0); }
 
 static bool check_barrier(crew *c, int waiting)
 {
@@ -789,11 +802,11 @@ static void watch_shared(crew *c, char *p, size_t n, const touch *t,
     count(&asked_shared, t, p, n, 4);
 }
 
-static void watch(void *address, size_t n, bool write, const void *site,
-                  bool atomic = false)
+static void watch(const volatile void *address, size_t n, bool write,
+                  const void *site, bool atomic = false)
 {
     crew *c = now;
-    char *p = static_cast<char *>(address);
+    char *p = static_cast<char *>(const_cast<void *>(address));
     if (c == NULL || emulated == NULL)
         return;
     const member *m = &c->members[c->running];
@@ -815,11 +828,34 @@ static void watch(void *address, size_t n, bool write, const void *site,
 }
 
 #define SITE __builtin_return_address(0)
-#define WATCH_AS(kind, write, n)                                       \
-    void __tsan_##kind##n(void *p) { watch(p, n, write, SITE); }
 #define WATCH(n)                                                       \
-    WATCH_AS(read, false, n) WATCH_AS(unaligned_read, false, n)        \
-    WATCH_AS(write, true, n) WATCH_AS(unaligned_write, true, n)
+    void __tsan_read##n(void *p) { watch(p, n, false, SITE); }         \
+    void __tsan_write##n(void *p) { watch(p, n, true, SITE); }         \
+    void __tsan_unaligned_read##n(void *p)                             \
+    { watch(p, n, false, SITE); }                                      \
+    void __tsan_unaligned_write##n(void *p)                            \
+    { watch(p, n, true, SITE); }
+#define WATCH_ATOMIC(bits, T)                                          \
+    T __tsan_atomic##bits##_load(const volatile T *p, int)             \
+    { watch(p, sizeof(T), false, SITE, true);                          \
+      return __atomic_load_n(p, __ATOMIC_RELAXED); }                   \
+    void __tsan_atomic##bits##_store(volatile T *p, T v, int)          \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      __atomic_store_n(p, v, __ATOMIC_RELAXED); }                      \
+    T __tsan_atomic##bits##_compare_exchange_val(                      \
+        volatile T *p, T old, T fresh, int, int)                       \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      __atomic_compare_exchange_n(p, &old, fresh, false,               \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED);                         \
+      return old; }                                                    \
+    WATCH_SWAP(bits, T, weak, true)                                    \
+    WATCH_SWAP(bits, T, strong, false)
+#define WATCH_SWAP(bits, T, kind, may_fail)                            \
+    int __tsan_atomic##bits##_compare_exchange_##kind(                 \
+        volatile T *p, T *old, T fresh, int, int)                      \
+    { watch(p, sizeof(T), true, SITE, true);                           \
+      return __atomic_compare_exchange_n(p, old, fresh, may_fail,      \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED); }
 extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
@@ -829,25 +865,17 @@ void __tsan_vptr_update(void **, void *) {}
 void __tsan_read_range(void *p, size_t n) { watch(p, n, false, SITE); }
 void __tsan_write_range(void *p, size_t n) { watch(p, n, true, SITE); }
 WATCH(1) WATCH(2) WATCH(4) WATCH(8) WATCH(16)
+WATCH_ATOMIC(8, uint8_t) WATCH_ATOMIC(16, uint16_t)
+WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
 }
 #else
 enum { WATCHING = false };
-static void watch(void *, size_t, bool, const void *, bool) {}
 static void watch_block(int64_t) {}
 static void watched_block(crew *) {}
 double emulator_sectors(const char *) { return 0; }
 double emulator_rounds(const char *) { return 0; }
 double emulator_idleness(const char *) { return 0; }
 #endif
-
-std::unique_lock<std::mutex> emulated_turn(void *at, size_t bytes,
-                                           const void *site)
-{
-    static std::mutex one;
-    watch(at, bytes, false, site, true);
-    watch(at, bytes, true, site, true);
-    return std::unique_lock<std::mutex>(one);
-}
 
 struct launch {
     const char *kernel;

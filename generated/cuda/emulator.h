@@ -14,11 +14,12 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <mutex>
 
 #define __global__
 #define __device__
 #define __host__
+#define __constant__ static
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 
 /* cuda: indices of emulated threads */
@@ -27,6 +28,13 @@ struct dim3 {
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1)
         : x(x), y(y), z(z) {}
 };
+struct float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+
+inline float4 make_float4(float x, float y, float z, float w)
+{
+    return float4{ x, y, z, w };
+}
 
 struct emulated_place {
     dim3 thread, block, block_size, grid_size;
@@ -37,6 +45,9 @@ extern thread_local emulated_place *emulated;
 #define blockIdx (emulated->block)
 #define blockDim (emulated->block_size)
 #define gridDim (emulated->grid_size)
+enum { warpSize = 32 };
+using std::max;
+using std::min;
 
 /* cuda: launching on the emulator */
 typedef struct emulated_stream *cudaStream_t;
@@ -62,32 +73,78 @@ void *emulated_shared(const void *key, const char *name, size_t bytes);
     type (&name) dims = *(type (*) dims)emulated_shared(               \
         &name##_key, #name, sizeof(type dims))
 
-/* cuda: waiting within a block */
-void emulated_barrier();
+/* cuda: waiting and talking within a block */
+void emulated_barrier(const void *site);
+uint64_t emulated_exchange(uint64_t word, int lane);
 void emulated_meet();
+const void *emulated_site();
 
-#define __syncthreads() emulated_barrier()
+#define __syncthreads() emulated_barrier(emulated_site())
 inline void __syncwarp(unsigned = ~0u) { emulated_meet(); }
 
-/* cuda: atomic operations of the emulator */
-std::unique_lock<std::mutex> emulated_turn(void *at, size_t bytes,
-                                           const void *site);
+template <class T> T emulated_take(T value, int lane)
+{
+    static_assert(sizeof(T) <= 8, "a lane passes at most eight bytes");
+    uint64_t word = 0;
+    memcpy(&word, &value, sizeof value);
+    word = emulated_exchange(word, lane);
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
 
+inline int emulated_lane()
+{
+    return (int)((threadIdx.x + blockDim.x * (threadIdx.y
+                  + blockDim.y * threadIdx.z)) % 32);
+}
+
+template <class T> T __shfl_sync(unsigned, T v, int lane)
+{
+    return emulated_take(v, lane % 32);
+}
+template <class T> T __shfl_xor_sync(unsigned, T v, int mask)
+{
+    return emulated_take(v, emulated_lane() ^ mask);
+}
+template <class T> T __shfl_down_sync(unsigned, T v, unsigned by)
+{
+    const int lane = emulated_lane() + (int)by;
+    return emulated_take(v, lane < 32 ? lane : emulated_lane());
+}
+
+/* cuda: atomic operations of the emulator */
+#define EMULATED_INLINE inline __attribute__((always_inline))
+template <class T> EMULATED_INLINE
+T emulated_update(T *at, T (*f)(T, T), T with)
+{
+    T old, fresh;
+    __atomic_load(at, &old, __ATOMIC_RELAXED);
+    do
+        fresh = f(old, with);
+    while (!__atomic_compare_exchange(at, &old, &fresh, true,
+                                      __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED));
+    return old;
+}
 template <class T> struct emulated_same { typedef T type; };
 
-#define EMULATED_ATOMIC(name, fresh)                                   \
-    template <class T>                                                 \
-    __attribute__((noinline, no_sanitize("thread")))                   \
-    T name(T *at, typename emulated_same<T>::type x)                   \
-    {                                                                  \
-        const auto turn = emulated_turn(at, sizeof x,                  \
-                                        __builtin_return_address(0));  \
-        const T old = *at;                                             \
-        *at = (T)(fresh);                                              \
-        return old;                                                    \
-    }
-EMULATED_ATOMIC(atomicAdd, old + x)
-EMULATED_ATOMIC(atomicExch, x)
+template <class T> EMULATED_INLINE
+T atomicAdd(T *at, typename emulated_same<T>::type x)
+{
+    return emulated_update<T>(
+        at, [](T a, T b) { return (T)(a + b); }, x);
+}
+template <class T> EMULATED_INLINE
+T atomicMax(T *at, typename emulated_same<T>::type x)
+{
+    return emulated_update<T>(
+        at, [](T a, T b) { return a > b ? a : b; }, x);
+}
+template <class T> EMULATED_INLINE
+T atomicExch(T *at, typename emulated_same<T>::type x)
+{
+    return emulated_update<T>(at, [](T, T b) { return b; }, x);
+}
 
 /* cuda: runtime functions of the emulator */
 enum cudaError_t {
