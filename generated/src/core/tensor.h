@@ -106,6 +106,8 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride,
    Shapes must broadcast, memory must not overlap. */
 bool td_copy_elements(td_tensor *out, const td_tensor *in);
 td_tensor *td_copied(const td_tensor *x, td_dtype dtype);
+td_tensor *td_copied_to(const td_tensor *x, td_dtype dtype,
+                        td_device device);
 bool td_fill_all(td_tensor *x, td_scalar value);
 bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
 

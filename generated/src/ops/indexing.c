@@ -325,8 +325,7 @@ static td_tensor *brought(td_tensor *x, td_device device)
 {
     if (x == NULL || td_device_of(x).kind == device.kind)
         return x;
-    td_tensor *y = td_tensor_new(td_shape_of(x), x->dtype, device);
-    return y && td_copy_elements(y, x) ? y : NULL;
+    return td_copied_to(x, x->dtype, device);
 }
 
 static bool move(points *p, td_tensor *x, td_tensor *index,

@@ -170,12 +170,12 @@ static bool by_way_of_the_host(td_call *call)
         return true;
     td_scope_begin();
     const td_tensor *x = td_input(call, 0);
-    td_tensor *here = td_tensor_new(td_shape_of(x), x->dtype,
-                                    (td_device){ TD_DEVICE_CPU, 0 });
+    td_tensor *here = td_copied_to(x, x->dtype,
+                                   (td_device){ TD_DEVICE_CPU, 0 });
     const td_value in = td_v_tensor(here);
     td_call again = { .op = call->op, .n_in = 1, .in = &in,
                       .n_attr = call->n_attr, .attr = call->attr };
-    bool ok = here && td_copy_elements(here, x) && td_run(&again);
+    bool ok = here && td_run(&again);
     for (int k = 0; ok && k < call->n_out; k++)
         ok = td_copy_elements(call->out[k], again.out[k]);
     td_scope_end();

@@ -371,13 +371,6 @@ static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
         td_sub(td_cumsum(*counts, 0), *counts));
 }
 
-static td_tensor *copy_to_host(td_tensor *x)
-{
-    td_tensor *y = td_failed() ? NULL : td_tensor_new(td_shape_of(x),
-        x->dtype, (td_device){ TD_DEVICE_CPU, 0 });
-    return y != NULL && td_copy_elements(y, x) ? y : NULL;
-}
-
 static td_tensor *unique_like(td_call *call, bool sorted,
                               const td_value *attr)
 {
@@ -391,7 +384,8 @@ static td_tensor *unique_like(td_call *call, bool sorted,
                                   x->rank, &dim))
         return NULL;
     const td_device home = td_device_of(x);
-    td_tensor *here = td_on_host(x) ? x : copy_to_host(x);
+    td_tensor *here = td_on_host(x) ? x : td_copied_to(x, x->dtype,
+                                      (td_device){ TD_DEVICE_CPU, 0 });
     td_tensor *rows = here ? as_rows_of(here, dim) : NULL;
     if (!td_failed() && td_numel(rows) == 0 && td_size(rows, 0) > 0)
         return td_fail(TD_ERROR_RUNTIME, "unique", "the slices along "
