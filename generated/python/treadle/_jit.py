@@ -11,6 +11,7 @@ from . import _C
 from ._guards import assume as _assume, assuming as _assuming
 from ._guards import is_assuming as _is_assuming
 from ._grad_mode import no_grad as _no_grad
+from .func import _leaves
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind
 MOST_KINDS = 64         # of arguments of a function
@@ -124,8 +125,8 @@ class _Program:
             fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
             with _assuming() as self.assumed:
                 self.result = function([fresh[id(x)] for x in inputs])
-            flat = []
-            _flatten_result(self.result, flat)
+            flat = [x for x in _leaves(self.result)
+                    if isinstance(x, _C.Tensor)]
             given = {id(x) for x in fresh.values()}
             outputs = _once(x for x in flat if id(x) not in given)
             self.recorded = [x.requires_grad for x in outputs]
@@ -175,17 +176,6 @@ def _has_no_history(*unused):
     raise RuntimeError("jit: a compiled function records no history, "
                        "so no gradient can go back through its result; "
                        "call backward() inside it")
-
-
-def _flatten_result(x, outputs):
-    if isinstance(x, _C.Tensor):
-        outputs.append(x)
-    elif isinstance(x, dict):
-        for item in x.values():
-            _flatten_result(item, outputs)
-    elif isinstance(x, (list, tuple)):
-        for item in x:
-            _flatten_result(item, outputs)
 
 
 # jit: class _Compiled
