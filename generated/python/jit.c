@@ -6,14 +6,10 @@
 #define PROGRAM "treadle.program"
 #define EXECUTABLE "treadle.executable"
 
-static void release_program(PyObject *capsule)
+static void release_held(PyObject *capsule)
 {
-    td_release(PyCapsule_GetPointer(capsule, PROGRAM));
-}
-
-static void release_executable(PyObject *capsule)
-{
-    td_release(PyCapsule_GetPointer(capsule, EXECUTABLE));
+    td_release(PyCapsule_GetPointer(capsule,
+                                    PyCapsule_GetName(capsule)));
 }
 
 
@@ -70,7 +66,7 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
     drop_handles(&x);
     if (p == NULL)
         return PyErr_Occurred() ? NULL : fail();
-    return PyCapsule_New(p, PROGRAM, release_program);
+    return PyCapsule_New(p, PROGRAM, release_held);
 }
 PyObject *py_program_text(PyObject *module, PyObject *capsule)
 {
@@ -106,7 +102,7 @@ PyObject *py_compile(PyObject *module, PyObject *args)
     enter_python();
     if (e == NULL)
         return fail();
-    PyObject *box = PyCapsule_New(e, EXECUTABLE, release_executable);
+    PyObject *box = PyCapsule_New(e, EXECUTABLE, release_held);
     return box == NULL ? NULL
          : Py_BuildValue("Nss", box, td_executable_backend(e),
                          td_executable_note(e));

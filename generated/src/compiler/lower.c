@@ -62,21 +62,24 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
     }
 }
 
-static void rename_steps(td_lowered *l, int *name, td_text *t,
-                         twin *table, uint64_t slots)
+static void rename_value(const td_lowered *l, int *v)
+{
+    *v = l->value[*v].root;
+}
+
+static void rename_steps(td_lowered *l, td_text *t, twin *table,
+                         uint64_t slots)
 {
     td_program *p = l->program;
-    for (int v = 0; v < p->n_values; v++)
-        name[v] = v;
     for (int s = 0; s < p->n_steps; s++) {
         td_ir_step *step = &p->step[s];
         for (int i = 0; i < step->n_in; i++)
             for (int k = 0; k < step->in[i].count; k++)
-                step->in[i].values[k] = name[step->in[i].values[k]];
+                rename_value(l, &step->in[i].values[k]);
         skip_copies(l, step);
         const int e = first_like(p, s, t, table, slots);
         for (int k = 0; k < step->n_out; k++)
-            name[step->out[k]] = is_copy(l, step)
+            l->value[step->out[k]].root = is_copy(l, step)
                 ? step->in[0].values[0] : p->step[e].out[k];
     }
 }
@@ -84,21 +87,18 @@ static void simplify(td_lowered *l)
 {
     td_program *p = l->program;
     const uint64_t slots = 2 * (uint64_t)p->n_steps + 1;
-    const size_t values = (size_t)p->n_values + 1;
     twin *table = td_alloc_array(slots, sizeof *table);
-    int *name = td_alloc_array(values, sizeof *name);
     td_text t;
-    if (table != NULL && name != NULL && td_text_begin(&t)) {
-        rename_steps(l, name, &t, table, slots);
+    if (table != NULL && td_text_begin(&t)) {
+        rename_steps(l, &t, table, slots);
         free(td_text_end(&t));
         for (int k = 0; k < p->n_outputs; k++)
-            p->output[k] = name[p->output[k]];
+            rename_value(l, &p->output[k]);
         for (int v = 0; v < p->n_values; v++)
             if (p->value[v].update >= 0)
-                p->value[v].update = name[p->value[v].update];
+                rename_value(l, &p->value[v].update);
     }
     td_free(table, slots * sizeof *table);
-    td_free(name, values * sizeof *name);
 }
 
 /* fusion: table of the rows' texts */
@@ -163,14 +163,20 @@ static void place_operand(td_lowered *l, int s, int v)
         || (!is_small(x) && (x->uses > 1 || td_numel(x->like) != work)))
         store(l, v);
 }
+static void leaves(td_placed *x)
+{
+    x->uses++;
+    x->stored = true;
+}
+
 static void count_uses(td_lowered *l)
 {
     const td_program *p = l->program;
     for (int k = 0; k < p->n_outputs; k++)
-        l->value[p->output[k]].uses++;
+        leaves(&l->value[p->output[k]]);
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
-            l->value[p->value[v].update].uses++;
+            leaves(&l->value[p->value[v].update]);
     for (int s = p->n_steps - 1; s >= 0; s--)
         for (int i = 0; i < p->step[s].n_in && is_live(l, s); i++)
             for (int k = 0; k < p->step[s].in[i].count; k++)
@@ -191,11 +197,6 @@ static void decide(td_lowered *l)
             for (int k = 0; k < step->in[i].count; k++)
                 place_operand(l, s, step->in[i].values[k]);
     }
-    for (int k = 0; k < p->n_outputs; k++)
-        store(l, p->output[k]);
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].update >= 0)
-            store(l, p->value[v].update);
 }
 static void call_plain_folds(td_lowered *l)
 {
@@ -261,8 +262,10 @@ static void find_parts(td_lowered *l)
     for (int s = 0; s < l->program->n_steps; s++) {
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
-        if (out->kind == TD_VIEW)
+        if (out->kind == TD_VIEW) {
             out->root = l->value[step->in[0].values[0]].root;
+            l->value[out->root].stored |= out->stored;
+        }
         if (out->kind != TD_FORMULA || out->uses == 0
             || step->op != &td_ops[TD_OP_add]
             || step->in[0].count + step->in[1].count < 2)
@@ -283,8 +286,7 @@ static void find_parts(td_lowered *l)
 
 static bool is_plain(const td_tensor *x)
 {
-    return td_dtype_computes(x->dtype) && td_numel(x) > 0
-        && x->storage->device.kind == TD_DEVICE_CPU;
+    return td_dtype_computes(x->dtype) && td_numel(x) > 0;
 }
 
 /* fusion: functions that classify steps */

@@ -30,8 +30,8 @@ typedef struct {
 
 struct td_trace {
     td_program *program;    /* strong */
-    td_trace *outer;        /* the trace that this one interrupts */
-    bool symbolic, outer_symbolic;
+    td_suspended outer;     /* the trace that this one interrupts */
+    bool symbolic;
     int depth;              /* recorded operators that are running */
     bool open;              /* the newest step waits for its results */
     int n_seen, seen_room, n_leaves, leaf_room;
@@ -237,29 +237,6 @@ bool td_trace_leave(td_call *call, bool ok)
     return ok;
 }
 
-/* tracing: function td_trace_begin */
-bool td_trace_begin(bool symbolic)
-{
-    td_thread *self = td_self();
-    td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
-    if (t == NULL)
-        return false;
-    td_scope_barrier_begin();
-    t->program = td_program_new();
-    td_scope_barrier_end();
-    if (t->program == NULL) {
-        td_free(t, sizeof *t);
-        return false;
-    }
-    t->outer = self->trace;
-    t->outer_symbolic = self->symbolic;
-    t->symbolic = symbolic;
-    self->trace = t;
-    self->symbolic = symbolic;
-    self->watched = true;
-    return true;
-}
-
 /* tracing: functions that suspend a trace */
 td_suspended td_trace_suspend(void)
 {
@@ -277,6 +254,28 @@ void td_trace_resume(td_suspended s)
     self->trace = s.trace;
     self->symbolic = s.symbolic;
     self->watched = s.watched;
+}
+
+/* tracing: function td_trace_begin */
+bool td_trace_begin(bool symbolic)
+{
+    td_thread *self = td_self();
+    td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
+    if (t == NULL)
+        return false;
+    td_scope_barrier_begin();
+    t->program = td_program_new();
+    td_scope_barrier_end();
+    if (t->program == NULL) {
+        td_free(t, sizeof *t);
+        return false;
+    }
+    t->outer = td_trace_suspend();
+    t->symbolic = symbolic;
+    self->trace = t;
+    self->symbolic = symbolic;
+    self->watched = true;
+    return true;
 }
 
 /* tracing: function td_trace_input */
@@ -390,8 +389,7 @@ static void find_gradient(td_trace *t, td_trace_leaf leaf)
 /* tracing: function td_trace_end */
 td_program *td_trace_end(td_tensor *const *outputs, int n)
 {
-    td_thread *self = td_self();
-    td_trace *t = self->trace;
+    td_trace *t = td_self()->trace;
     if (t == NULL) {
         td_fail(TD_ERROR_RUNTIME, "trace_end", "no trace is open");
         return NULL;
@@ -412,9 +410,7 @@ td_program *td_trace_end(td_tensor *const *outputs, int n)
         p->value[v].requires_grad = p->value[v].tensor
             && p->value[v].tensor->requires_grad;
     /* tracing: close the trace */
-    self->trace = t->outer;
-    self->symbolic = t->outer_symbolic;
-    self->watched = t->outer != NULL;
+    td_trace_resume(t->outer);
     for (int i = 0; i < t->n_seen; i++)
         td_storage_release(t->seen[i].storage);
     for (int i = 0; i < t->n_leaves; i++) {
