@@ -46,14 +46,8 @@ typedef struct td_pool {
     bool stopping, stopped, forking;
 } td_pool;
 
-/* parallel: struct td_scratch_block */
-typedef struct td_scratch_block {
-    _Alignas(TD_ALIGNMENT) struct td_scratch_block *next;
-    struct td_scratch_block **link;
-    size_t bytes;               /* usable, after this header */
-} td_scratch_block;
-
 /* parallel: prototypes of the parallel module */
+void td_scratch_leave(void);
 void td_job_work(td_job *job, int worker);
 void td_pool_begin(td_pool *pool);
 void td_pool_run(td_job *job, int threads);
@@ -63,5 +57,4 @@ bool td_openmp_is_built(void);
 int td_processors(void);
 int td_worker_count(void);
 void *td_scratch(size_t bytes);
-void td_scratch_free(td_scratch_block **where);
 #endif

@@ -48,7 +48,6 @@ typedef struct td_thread {
     /* parallel: td_thread fields */
     int looping;                    /* loops this thread works in */
     int serial;                     /* td_serial_begin not yet ended */
-    td_scratch_block *scratch;      /* see td_scratch */
     /* devices: td_thread fields */
     bool symbolic;                  /* shapes only: nothing computes */
     bool watched;                   /* all steps go through the door */
@@ -87,8 +86,6 @@ typedef struct td_runtime {
     td_pool pool;
     atomic_int executor, threads;
     atomic_bool deterministic, forked;
-    pthread_mutex_t scratch_lock;
-    td_scratch_block *scratch;      /* of all threads */
     /* tensors: td_runtime fields */
     atomic_int default_dtype;       /* 0: float32 */
     /* printing: td_runtime fields */
