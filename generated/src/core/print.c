@@ -32,17 +32,13 @@ int64_t td_item_int(const td_tensor *x)
 td_scalar td_element(const td_tensor *x, int64_t at)
 {
     const size_t size = td_dtype_size(x->dtype);
-    int64_t here = 0, i = 0;
-    double f = 0;
+    int64_t here = 0;
+    td_scalar s = td_dtype_is_floating(x->dtype) ? td_float(0)
+                                                 : td_int(0);
     const void *p = td_fetch(x, at * (int64_t)size, size, &here);
-    if (p == NULL)
-        return td_int(0);
-    if (td_dtype_is_floating(x->dtype)) {
-        td_convert(TD_FLOAT64, &f, 1, x->dtype, p, 1, 1);
-        return td_float(f);
-    }
-    td_convert(TD_INT64, &i, 1, x->dtype, p, 1, 1);
-    return x->dtype == TD_BOOL ? td_boolean(i != 0) : td_int(i);
+    if (p != NULL)
+        td_convert(td_scalar_dtype(s), &s.as, 1, x->dtype, p, 1, 1);
+    return x->dtype == TD_BOOL ? td_boolean(s.as.i != 0) : s;
 }
 
 /* printing: functions of the print options */

@@ -80,6 +80,17 @@ static const td_class tensor_class = {
 };
 
 
+/* tensors: function td_lay */
+void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides)
+{
+    x->rank = shape->count;
+    memcpy(x->shape, shape->at, sizeof x->shape);
+    if (strides != NULL)
+        memcpy(x->strides, strides, sizeof x->strides);
+    else
+        td_dims_strides(shape, x->strides);
+}
+
 /* tensors: function td_tensor_new */
 static bool is_dtype(const char *operation, td_dtype dtype)
 {
@@ -106,9 +117,7 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
         return NULL;
     /* tensors: describe the fresh tensor */
     x->dtype = dtype;
-    x->rank = shape.count;
-    memcpy(x->shape, shape.at, sizeof x->shape);
-    td_dims_strides(&shape, x->strides);
+    td_lay(x, &shape, NULL);
     x->storage = storage_new("tensor", bytes, device);
     if (x->storage == NULL) {
         td_discard(x);
@@ -123,12 +132,8 @@ td_tensor *td_tensor_alias(const td_tensor *x)
     td_tensor *y = td_object_new(&tensor_class, sizeof *y);
     if (y == NULL)
         return NULL;
-    y->storage = td_storage_retain(x->storage);
-    y->dtype = x->dtype;
-    y->rank = x->rank;
-    y->offset = x->offset;
-    memcpy(y->shape, x->shape, sizeof y->shape);
-    memcpy(y->strides, x->strides, sizeof y->strides);
+    td_describe(y, x);
+    td_storage_retain(y->storage);
     return y;
 }
 
@@ -176,9 +181,7 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     x->storage->release = release_nothing;      /* until all is well */
     x->storage->context = context;
     x->dtype = options.dtype ? options.dtype : td_default_dtype();
-    x->rank = shape.count;
-    memcpy(x->shape, shape.at, sizeof x->shape);
-    memcpy(x->strides, strides.at, sizeof x->strides);
+    td_lay(x, &shape, strides.at);
     int64_t reach = 1;
     for (int d = 0; d < x->rank; d++)
         reach += (x->shape[d] - 1) * x->strides[d];

@@ -102,13 +102,10 @@ static bool fold_strides(const td_tensor *x, const td_dims *shape,
 static bool fold(td_tensor *y, const td_dims *shape)
 {
     int64_t strides[TD_MAX_RANK] = { 0 };
-    if (td_numel(y) == 0)
-        td_dims_strides(shape, strides);
-    else if (!fold_strides(y, shape, strides))
+    const bool empty = td_numel(y) == 0;
+    if (!empty && !fold_strides(y, shape, strides))
         return false;
-    y->rank = shape->count;
-    memcpy(y->shape, shape->at, sizeof y->shape);
-    memcpy(y->strides, strides, sizeof y->strides);
+    td_lay(y, shape, empty ? NULL : strides);
     return true;
 }
 static bool refuse_to_fold(td_call *call, const td_tensor *x,

@@ -136,6 +136,7 @@ int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
 bool td_custom_apply(td_backward_pass *b);
 void td_custom_drop(void *custom);
 pthread_mutex_t *td_lock(const void *object);   /* its lock, locked */
+pthread_mutex_t *td_lock_leaves(void);          /* leaf_lock, locked */
 td_node *td_hold_node(const td_tensor *x, int *slot);
 td_tensor *td_hold_grad(const td_tensor *x);
 bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new);

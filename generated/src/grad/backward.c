@@ -124,6 +124,13 @@ static bool enter(td_pass *pass, td_node *node)
     pass->path = node;
     return true;
 }
+/* backward: function td_lock_leaves */
+pthread_mutex_t *td_lock_leaves(void)
+{
+    pthread_mutex_t *lock = &td_process()->leaf_lock;
+    pthread_mutex_lock(lock);
+    return lock;
+}
 /* backward: functions that make sinks */
 static td_sink *make_sink(td_pass *pass, td_tensor *leaf)
 {
@@ -201,8 +208,7 @@ static bool prepare_captures(td_pass *pass)
 /* backward: function discover */
 static bool discover(td_pass *pass)
 {
-    pthread_mutex_t *lock = &td_process()->leaf_lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     bool ok = prepare_captures(pass);
     for (int i = 0; ok && i < pass->n_roots; i++) {
         const port *root = &pass->roots[i];
@@ -257,8 +263,7 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
 static td_tensor *add_in_place(const td_pass *pass, td_tensor *x,
                                td_tensor *grad, bool *done)
 {
-    pthread_mutex_t *lock = &td_process()->leaf_lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     td_tensor *old = td_hold_grad(x);
     if (old != NULL && !pass->create && is_ours(old, 2)) {
         td_scope_begin();

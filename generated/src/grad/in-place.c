@@ -6,6 +6,7 @@
 #include <treadle/elementwise.h>
 #include "grad/autograd.h"
 #include "core/device.h"
+#include "core/space.h"
 #include "ops/elementwise.h"
 
 /* in-place: functions that know bases */
@@ -66,15 +67,12 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     bool fits = size.count == stride.count && low >= 0 && low <= n
              && td_is_contiguous(y);
     for (int d = 0; fits && d < size.count; d++) {
-        fits = size.at[d] >= 0 && stride.at[d] >= 0
-            && (size.at[d] < 2 || numel == 0
-                || stride.at[d] <= n / (size.at[d] - 1));
+        fits = stride.at[d] >= 0 && (size.at[d] < 2 || numel == 0
+            || stride.at[d] <= n / (size.at[d] - 1));
         high += size.at[d] > 1 && numel > 0 && fits
               ? (size.at[d] - 1) * stride.at[d] : 0;
-        y->shape[d] = size.at[d];
-        y->strides[d] = stride.at[d];
     }
-    y->rank = size.count;
+    td_lay(y, &size, stride.at);
     y->offset += low;
     return (fits && (high < n || numel == 0))
         || td_fail(TD_ERROR_RUNTIME, call->op->name, "sizes, strides "
@@ -171,11 +169,8 @@ td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
 {
     if (td_failed())
         return NULL;
-    td_tensor whole = td_look(g);
+    td_tensor whole = td_look_as(g, &shape);
     whole.offset = 0;
-    whole.rank = shape.count;
-    memcpy(whole.shape, shape.at, sizeof whole.shape);
-    td_dims_strides(&shape, whole.strides);
     const td_value looked = td_v_tensor(&whole), in = td_v_tensor(g);
     td_call look = { .op = op, .n_in = 1, .in = &looked, .n_attr = n,
                      .attr = at };
