@@ -262,26 +262,20 @@ static td_tensor *create(int op, td_value like, int n,
     return td_with_options(td_run1(&td_ops[op],
         like.kind == TD_TENSOR, &like, n + 2, attr), o);
 }
-static td_tensor *of_size(int op, td_dims *size, td_tensor_options o)
-{
-    return create(op, td_v_none(), 1,
-                  (td_value[]){ td_v_ints(size) }, o);
-}
-
-td_tensor *td_empty(td_dims size, td_tensor_options o)
-{
-    return of_size(TD_OP_empty, &size, o);
-}
-
-td_tensor *td_zeros(td_dims size, td_tensor_options o)
-{
-    return of_size(TD_OP_zeros, &size, o);
-}
-
-td_tensor *td_ones(td_dims size, td_tensor_options o)
-{
-    return of_size(TD_OP_ones, &size, o);
-}
+#define PAIR(name)                                                    \
+    td_tensor *td_##name(td_dims size, td_tensor_options o)           \
+    {                                                                 \
+        return create(TD_OP_##name, td_v_none(), 1,                   \
+                      (td_value[]){ td_v_ints(&size) }, o);           \
+    }                                                                 \
+    td_tensor *td_##name##_like(td_tensor *x, td_tensor_options o)    \
+    {                                                                 \
+        return create(TD_OP_##name##_like, td_v_tensor(x), 0, NULL,   \
+                      o);                                             \
+    }
+PAIR(empty)
+PAIR(zeros)
+PAIR(ones)
 td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
 {
     return create(TD_OP_full, td_v_none(), 2, (td_value[]){
@@ -306,21 +300,6 @@ td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
     return create(TD_OP_eye, td_v_none(), 2, (td_value[]){
         td_v_int(n), td_v_int(m.given ? m.value : n) }, o);
 }
-td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
-{
-    return create(TD_OP_empty_like, td_v_tensor(x), 0, NULL, o);
-}
-
-td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o)
-{
-    return create(TD_OP_zeros_like, td_v_tensor(x), 0, NULL, o);
-}
-
-td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
-{
-    return create(TD_OP_ones_like, td_v_tensor(x), 0, NULL, o);
-}
-
 td_tensor *td_full_like(td_tensor *x, td_scalar value,
                         td_tensor_options o)
 {

@@ -191,61 +191,47 @@ static void note_width(format *f, td_scalar s)
         f->width = n > f->width ? n : f->width;
 }
 
-/* printing: function print_row */
-static void print_row(const td_tensor *x, int d, int64_t at, int indent,
-                      format *f)
+/* printing: function separate */
+static void separate(const td_tensor *x, int d, int64_t i, int indent,
+                     int *column, format *f)
 {
-    char text[TEXT], padded[TEXT];
+    const bool row = d == x->rank - 1;
     const int line = (int)f->option[TD_PRINT_LINEWIDTH];
     const int fit = (line - indent + 1) / (f->width + 2);
-    int column = 0;
-    for (int64_t i = 0; i < x->shape[d];
-         i = next_shown(x, d, i, f)) {
-        if (i > 0) {
-            /* printing: begin the next number on this line or a new one */
-            emit(f, ",");
-            if (++column % (fit > 0 ? fit : 1) == 0)
-                break_line(f, 1, indent);
-            else
-                emit(f, " ");
-        }
-        number_text(f, td_element(x, at + i * x->strides[d]), text);
-        snprintf(padded, sizeof padded, "%*s", f->width, text);
-        emit(f, padded);
-        if (!shown(x, d, i + 1, f) && i + 1 < x->shape[d]) {
-            emit(f, ",  ...");
-            column++;
-        }
+    emit(f, ",");
+    if (!shown(x, d, i - 1, f)) {
+        /* printing: say that parts are left out */
+        if (row)
+            emit(f, "  ");
+        else
+            break_line(f, 1, indent);
+        emit(f, "...,");
+        ++*column;
     }
+    if (row && ++*column % (fit > 0 ? fit : 1) != 0)
+        emit(f, " ");
+    else
+        break_line(f, row ? 1 : x->rank - 1 - d, indent);
 }
 
 /* printing: function print_part */
 static void print_part(const td_tensor *x, int d, int64_t at,
                        int indent, format *f)
 {
-    char text[TEXT];
+    char text[TEXT], padded[TEXT];
+    int column = 0;
     if (d == x->rank) {
         number_text(f, td_element(x, at), text);
-        emit(f, text);
+        snprintf(padded, sizeof padded, "%*s", f->width, text);
+        emit(f, padded);
         return;
     }
     emit(f, "[");
-    if (d == x->rank - 1)
-        print_row(x, d, at, indent + 1, f);
-    else
-        for (int64_t i = 0; i < x->shape[d];
-             i = next_shown(x, d, i, f)) {
-            /* printing: separate the parts of the dimension */
-            if (i > 0) {
-                emit(f, ",");
-                if (i > 0 && !shown(x, d, i - 1, f)) {
-                    break_line(f, 1, indent + 1);
-                    emit(f, "...,");
-                }
-                break_line(f, x->rank - 1 - d, indent + 1);
-            }
-            print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
-        }
+    for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i, f)) {
+        if (i > 0)
+            separate(x, d, i, indent + 1, &column, f);
+        print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
+    }
     emit(f, "]");
 }
 

@@ -265,13 +265,14 @@ static bool find_hook(td_tensor *x, int64_t id, bool remove)
     while (*at != NULL && (*at)->id != id)
         at = &(*at)->next;
     td_hook_entry *found = *at;
-    if (found != NULL && remove)
+    const bool there = found != NULL;
+    if (there && remove)
         *at = td_retain(found->next);
     pthread_mutex_unlock(lock);
     td_release(node);
     if (remove)
         td_release(found);
-    return found != NULL;
+    return there;
 }
 
 bool td_remove_hook(td_tensor *x, int64_t id)

@@ -145,6 +145,10 @@ td_tensor *td_hold_watcher(td_node *node, int slot);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
 uint32_t td_saves(const td_op *op, const td_call *call);
+/* gradcheck: further prototypes of the graph */
+/* The gradients of x[0..n), given v for y; zeros where none arrives. */
+bool td_pull_back(td_tensor *y, td_tensor *v, int n,
+                  td_tensor *const *x, td_tensor **pulled, bool record);
 /* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
