@@ -47,7 +47,6 @@ typedef struct td_pool {
 } td_pool;
 
 /* parallel: prototypes of the parallel module */
-void td_scratch_leave(void);
 void td_job_work(td_job *job, int worker);
 void td_pool_begin(td_pool *pool);
 void td_pool_run(td_job *job, int threads);
@@ -57,4 +56,5 @@ bool td_openmp_is_built(void);
 int td_processors(void);
 int td_worker_count(void);
 void *td_scratch(size_t bytes);
+void td_scratch_leave(void);
 #endif

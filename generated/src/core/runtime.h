@@ -55,7 +55,7 @@ typedef struct td_thread {
     td_random_state random;
     bool random_seeded;
     /* graph: td_thread fields */
-    uint64_t grad_modes[TD_GRAD_DEPTH / 64];    /* a bit a mode: off */
+    bool grad_modes[TD_GRAD_DEPTH]; /* of the modes open: off */
     int grad_depth;                 /* modes open */
     bool grad_off;                  /* the innermost, ready to read */
     int muted;                      /* recorded operators running */

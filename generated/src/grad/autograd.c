@@ -174,9 +174,7 @@ void td_grad_mode_push(bool off)
                 "grad modes nest at most %d deep", TD_GRAD_DEPTH);
         return;
     }
-    const uint64_t bit = UINT64_C(1) << at % 64;
-    self->grad_modes[at / 64] &= ~bit;
-    self->grad_modes[at / 64] |= off ? bit : 0;
+    self->grad_modes[at] = off;
 }
 /* graph: function td_grad_mode_restore */
 void td_grad_mode_restore(int depth)
@@ -187,7 +185,7 @@ void td_grad_mode_restore(int depth)
     if (at < 0)
         self->grad_off = false;
     else if (at < TD_GRAD_DEPTH)
-        self->grad_off = self->grad_modes[at / 64] >> at % 64 & 1;
+        self->grad_off = self->grad_modes[at];
 }
 /* graph: functions that open and close grad modes */
 static void mode_end(const char *operation)

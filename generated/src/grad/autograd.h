@@ -133,7 +133,7 @@ void td_drop_hooks(td_hook_list *list);
 void *td_note_of(td_hook_list *list);   /* a new reference, or NULL */
 int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
                 void *context, void (*free_context)(void *));
-bool td_custom_apply(td_backward_pass *b);
+void td_custom_apply(td_backward_pass *b);
 void td_custom_drop(void *custom);
 pthread_mutex_t *td_lock(const void *object);   /* its lock, locked */
 pthread_mutex_t *td_lock_leaves(void);          /* leaf_lock, locked */

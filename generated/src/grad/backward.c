@@ -337,9 +337,8 @@ static bool apply_rule(td_pass *pass, td_node *node)
                            node->n_attr, node->grad, node->grad_in,
                            pass->create };
     td_scope_begin();
-    bool ok = node->custom ? td_custom_apply(&b)
-                           : td_rule_of(node->op)->apply(&b);
-    ok = ok && !td_failed();
+    (node->custom ? td_custom_apply : td_rule_of(node->op)->apply)(&b);
+    bool ok = !td_failed();
     for (int i = 0; i < node->n_in; i++)
         if (!ok || !node->in[i].needed)
             node->grad_in[i] = NULL;

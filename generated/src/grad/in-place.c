@@ -186,7 +186,7 @@ td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
     return td_scope_end_with(td_failed() ? NULL : g);
 }
 
-bool part_rule(td_backward_pass *b)
+void part_rule(td_backward_pass *b)
 {
     const td_node *node = b->node;
     td_tensor *sum = td_sum_so_far(b, 0);
@@ -197,15 +197,13 @@ bool part_rule(td_backward_pass *b)
     else
         b->grad_in[0] = td_put_back(node->op, b->grad[0],
             td_input_dims(b, 0), node->n_attr, node->attr);
-    return !td_failed();
 }
 
-bool strided_view_backward_rule(td_backward_pass *b)
+void strided_view_backward_rule(td_backward_pass *b)
 {
     const td_value in = td_v_tensor(td_contiguous(b->grad[0]));
     b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3,
                             td_attribute(b, 1));
-    return !td_failed();
 }
 
 /* in-place: functions that rewrite histories */
@@ -334,7 +332,7 @@ static td_tensor *part_of(td_tensor *g, const td_value *at)
     return td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3, at);
 }
 
-bool overwrite_rule(td_backward_pass *b)
+void overwrite_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *part = g;
     const bool whole = b->node->n_attr == 0;
@@ -344,7 +342,7 @@ bool overwrite_rule(td_backward_pass *b)
     if (b->n_in > 1 && td_needs(b, 1))
         b->grad_in[1] = part;
     if (!td_needs(b, 0))
-        return !td_failed();
+        return;
     td_tensor *gone = td_zeros(td_shape_of(g), (td_tensor_options){
         .dtype = whole ? g->dtype : TD_BOOL,
         .device = td_device_of(g) });
@@ -353,7 +351,6 @@ bool overwrite_rule(td_backward_pass *b)
         b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
             td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0,
             NULL);
-    return !td_failed();
 }
 
 /* in-place: functions that change by a copy */

@@ -81,7 +81,8 @@ static bool looks_as_packed(const td_packed *p, const td_tensor *x)
         return td_fail(TD_ERROR_CALLBACK, "unpack",
                        "the hook returned no tensor");
     const td_edge *was = &p->was;
-    return (x->dtype == was->dtype && td_dims_equal(&shape, &was->shape))
+    return (x->dtype == was->dtype
+            && td_dims_equal(&shape, &was->shape))
         || td_fail(TD_ERROR_RUNTIME, "unpack hook", "it returned %s "
                    "%s, but what was packed is %s %s",
                    td_dtype_name(x->dtype), td_dims_text(&shape, got),
