@@ -258,25 +258,25 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
         else
             emit(&f, "[]");
         /* printing: name shape and type where they surprise */
-        char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 16];
+        char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
         if (td_numel(x) == 0 && x->rank != 1) {
             td_shape_text(x, shape);
             shape[strlen(shape) - 1] = '\0';
-            snprintf(text, sizeof text, ", size=(%s)", shape + 1);
-            emit(&f, text);
+            emit(&f, ", size=(");
+            emit(&f, shape + 1);
+            emit(&f, ")");
         }
         const bool usual = x->dtype == td_default_dtype()
             || (td_numel(x) > 0
                 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
         if (x->storage->device.kind != TD_DEVICE_CPU) {
-            char device[TD_DEVICE_TEXT];
-            snprintf(text, sizeof text, ", device='%s'",
-                     td_device_text(x->storage->device, device));
-            emit(&f, text);
+            emit(&f, ", device='");
+            emit(&f, td_device_text(x->storage->device, device));
+            emit(&f, "'");
         }
         if (!usual) {
-            snprintf(text, sizeof text, ", dtype=%s", td_dtype_name(x->dtype));
-            emit(&f, text);
+            emit(&f, ", dtype=");
+            emit(&f, td_dtype_name(x->dtype));
         }
         emit(&f, ")");
     }

@@ -10,18 +10,17 @@ static size_t room(const td_storage *s)
     return (size_t)(s->bytes > 0 ? s->bytes : 1);
 }
 
-static bool find_room(td_storage *s, const char *operation)
+static bool find_room(td_storage *s)
 {
     if (td_self()->symbolic)
         return true;
-    const td_device_table *table = td_table_of(operation, s->device);
+    const td_device_table *table = td_table_of("tensor", s->device);
     return table != NULL
         && table->allocate(s->device.index, room(s), &s->data);
 }
 
 /* tensors: function storage_new */
-static td_storage *storage_new(const char *operation, int64_t bytes,
-                               td_device device)
+static td_storage *storage_new(int64_t bytes, td_device device)
 {
     const bool host = device.kind == TD_DEVICE_CPU
                    && !td_self()->symbolic;
@@ -33,7 +32,7 @@ static td_storage *storage_new(const char *operation, int64_t bytes,
     if (host) {
         s->data = s + 1;
         td_count_bytes(bytes);
-    } else if (!find_room(s, operation)) {
+    } else if (!find_room(s)) {
         td_free(s, sizeof *s);
         s = NULL;
     }
@@ -118,7 +117,7 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
     /* tensors: describe the fresh tensor */
     x->dtype = dtype;
     td_lay(x, &shape, NULL);
-    x->storage = storage_new("tensor", bytes, device);
+    x->storage = storage_new(bytes, device);
     if (x->storage == NULL) {
         td_discard(x);
         return NULL;

@@ -52,11 +52,10 @@ void td_forget_graph(td_tensor *x)
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x)
 {
     char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
-    const td_dims dims = td_shape_of(x);
     const td_device at = td_device_of(x);
     const bool host = at.kind == TD_DEVICE_CPU;
     snprintf(text, TD_TEXT, "%s %s%s%s", td_dtype_name(x->dtype),
-             td_dims_text(&dims, shape), host ? "" : " on ",
+             td_shape_text(x, shape), host ? "" : " on ",
              host ? "" : td_device_text(at, device));
     return text;
 }
@@ -66,13 +65,12 @@ bool td_same_kind(const char *operation, const td_tensor *grad,
 {
     char got[TD_TEXT], expected[TD_TEXT];
     const td_device here = td_device_of(grad), there = td_device_of(x);
-    bool same = grad->dtype == x->dtype && grad->rank == x->rank
-        && here.kind == there.kind && here.index == there.index;
-    for (int d = 0; same && d < x->rank; d++)
-        same = grad->shape[d] == x->shape[d];
-    return same || td_fail(TD_ERROR_RUNTIME, operation,
-        "the gradient is %s, but the tensor is %s",
-        td_kind_text(got, grad), td_kind_text(expected, x));
+    const td_dims a = td_shape_of(grad), b = td_shape_of(x);
+    return (grad->dtype == x->dtype && td_dims_equal(&a, &b)
+            && here.kind == there.kind && here.index == there.index)
+        || td_fail(TD_ERROR_RUNTIME, operation, "the gradient is %s, "
+                   "but the tensor is %s", td_kind_text(got, grad),
+                   td_kind_text(expected, x));
 }
 /* graph: function td_set_requires_grad */
 td_tensor *td_set_requires_grad(td_tensor *x, bool on)
