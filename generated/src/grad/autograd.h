@@ -91,6 +91,9 @@ typedef struct td_rule_entry {
 } td_rule_entry;
 /* hooks: prototypes of the graph */
 td_node *td_node_for(const td_call *call);  /* the caller's, or NULL */
+/* Bytes that a value keeps elsewhere; a copy with those in `room`. */
+size_t td_bytes_behind(const td_value *value);
+td_value td_value_copy(const td_value *value, void *room);
 bool td_record_call(td_call *call);
 void td_follow_base(td_tensor *x);
 void td_count_leaf_view(td_tensor *x, bool on);
