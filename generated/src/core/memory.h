@@ -48,7 +48,7 @@ typedef struct td_account {
     int64_t room;                       /* of the pocket; 0: none */
     td_block *spare[TD_SMALL];          /* the pocket */
     /* parallel: td_account fields */
-    void *scratch;                      /* see td_scratch */
+    _Atomic(void *) scratch;            /* see td_scratch */
     size_t scratch_bytes;
 } td_account;
 
