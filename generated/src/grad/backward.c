@@ -19,6 +19,7 @@ typedef struct port {           /* where gradients enter, or leave */
     td_tensor *of;              /* borrowed: a root, or asked about */
     td_node *node;              /* strong: what made it; NULL: a leaf */
     int slot;
+    td_sink *sink;              /* of a leaf: what it collects in */
     td_tensor *grad;            /* strong: captured here, or NULL */
 } port;
 /* backward: struct td_pass */
@@ -195,8 +196,8 @@ static bool walk(td_pass *pass, td_node *root)
 static bool prepare_captures(td_pass *pass)
 {
     for (int i = 0; i < pass->n_captures; i++) {
-        const port *c = &pass->captures[i];
-        if (c->node == NULL && !make_sink(pass, c->of))
+        port *c = &pass->captures[i];
+        if (c->node == NULL && !(c->sink = make_sink(pass, c->of)))
             return false;
         if (c->node != NULL && !claim(pass, c->node))
             return false;
@@ -211,10 +212,10 @@ static bool discover(td_pass *pass)
     pthread_mutex_t *lock = td_lock_leaves();
     bool ok = prepare_captures(pass);
     for (int i = 0; ok && i < pass->n_roots; i++) {
-        const port *root = &pass->roots[i];
+        port *root = &pass->roots[i];
         if (root->node == NULL)
             ok = !root->of->requires_grad
-              || find_sink(pass, root->of, &(td_sink *){ NULL });
+              || find_sink(pass, root->of, &root->sink);
         else if (is_new(pass, root->node))
             ok = walk(pass, root->node);
     }
@@ -456,15 +457,10 @@ static bool plant(td_pass *pass, const char *operation,
                   const port *root, td_tensor *given)
 {
     td_tensor *seed = seed_of(operation, root->of, given);
-    if (seed == NULL)
-        return false;
-    if (root->node != NULL)
-        return add_to(pass, &root->node->grad[root->slot],
-                      td_retain(seed));
-    for (td_sink *sink = pass->sinks; sink; sink = sink->next)
-        if (sink->leaf == root->of)
-            return add_to(pass, &sink->grad, td_retain(seed));
-    return true;
+    td_tensor **sum = root->node ? &root->node->grad[root->slot]
+                    : root->sink ? &root->sink->grad : NULL;
+    return seed != NULL
+        && (sum == NULL || add_to(pass, sum, td_retain(seed)));
 }
 /* backward: function start of a pass */
 static bool start(td_pass *pass)
@@ -567,10 +563,9 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
         && run_pass(&pass, "grad", n_outputs, outputs,
                     options.grad_outputs);
     /* backward: fetch the captured leaf gradients */
-    for (td_sink *sink = pass.sinks; ok && sink; sink = sink->next)
-        for (int i = 0; i < n_inputs; i++)
-            if (pass.captures[i].of == sink->leaf)
-                replace(&pass.captures[i].grad, td_retain(sink->grad));
+    for (port *c = pass.captures; ok && c < pass.captures + n_inputs; c++)
+        if (c->sink != NULL)
+            replace(&c->grad, td_retain(c->sink->grad));
     /* backward: hand the captured gradients out */
     for (int i = 0; i < n_inputs; i++) {
         if (ok && !options.allow_unused && !pass.captures[i].grad)

@@ -405,16 +405,13 @@ bool td_unmute(td_call *call, bool ok)
 bool td_record_results(td_call *call, bool ok)
 {
     td_unmute(call, ok);
-    return ok && (!derives(call) || td_record_call(call));
-}
-
-bool td_refuse_results(td_call *call, bool ok)
-{
-    td_unmute(call, ok);
-    return ok && (!derives(call)
-        || td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
+    if (!ok || !derives(call))
+        return ok;
+    if (td_rule_of(call->op)->kind == TD_RULE_FUNCTION)
+        return td_record_call(call);
+    return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
                    "has no rule for its derivative; use detach or "
-                   "no_grad if none is needed"));
+                   "no_grad if none is needed");
 }
 /* graph: function td_study_rule */
 void td_study_rule(const td_op *op, td_traits *t)
@@ -422,7 +419,6 @@ void td_study_rule(const td_op *op, td_traits *t)
     const td_rule_entry *rule = td_rule_of(op);
     const bool by_copy = rule->kind == TD_RULE_UNKNOWN && t->mutated;
     const int stage = by_copy ? TD_STAGE_compose
-        : rule->kind == TD_RULE_UNKNOWN ? TD_STAGE_refuse
         : rule->kind == TD_RULE_NONE ? TD_STAGE_mute
         : rule->kind == TD_RULE_COMPOSITE ? TD_STAGE_compose
         : rule->saves[0] & MUTATES ? TD_STAGE_change : TD_STAGE_record;
