@@ -127,15 +127,16 @@ static bool infer_size(td_call *call, const td_tensor *x,
                  !td_mul_size(known, shape->at[d], &known))
             return refuse_to_fold(call, x, shape);
     }
+    /* views: divide for the size left open */
     if (inferred > 1)
         return td_fail(TD_ERROR_RUNTIME, call->op->name,
                        "only one dimension can be inferred");
-    /* views: divide for the size left open */
-    const bool fits = inferred ? known != 0 && numel % known == 0
-                               : known == numel;
-    if (fits && inferred)
+    if (inferred && (known == 0 || numel % known != 0))
+        return refuse_to_fold(call, x, shape);
+    if (inferred)
         shape->at[unknown] = numel / known;
-    return fits || refuse_to_fold(call, x, shape);
+    return inferred || known == numel
+        || refuse_to_fold(call, x, shape);
 }
 VIEW(view)
 {
