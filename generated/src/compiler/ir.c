@@ -76,19 +76,9 @@ td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin)
 }
 td_value td_ir_attribute(td_program *p, const td_value *value)
 {
-    td_value copy = *value;
-    const size_t bytes =
-        copy.kind == TD_STRING ? strlen(copy.as.string) + 1 :
-        copy.kind == TD_INTS ? (size_t)copy.as.ints.count
-                               * sizeof(int64_t) : 0;
+    const size_t bytes = td_bytes_behind(value);
     void *room = bytes > 0 ? td_ir_keep(p, bytes) : NULL;
-    if (room == NULL)
-        return copy;
-    if (copy.kind == TD_STRING)
-        copy.as.string = memcpy(room, copy.as.string, bytes);
-    else
-        copy.as.ints.at = memcpy(room, copy.as.ints.at, bytes);
-    return copy;
+    return room != NULL ? td_value_copy(value, room) : *value;
 }
 
 /* tracing: class of programs */

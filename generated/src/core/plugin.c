@@ -153,8 +153,7 @@ td_memory_info td_device_memory_stats(td_device device)
 }
 
 /* plugins: function to_device_rule */
-bool to_device_rule(td_backward_pass *b)
+void to_device_rule(td_backward_pass *b)
 {
     b->grad_in[0] = td_to_device(b->grad[0], td_input_device(b, 0));
-    return !td_failed();
 }

@@ -15,7 +15,7 @@ td_tensor *td_count_up(int64_t n)
                      (td_tensor_options)TD_DEFAULTS);
 }
 
-static bool chosen_rule(td_backward_pass *b, int dim)
+static void chosen_rule(td_backward_pass *b, int dim)
 {
     td_tensor *g = b->grad[0], *places = td_saved_output(b, 1);
     const td_dims shape = td_input_dims(b, 0);
@@ -31,17 +31,16 @@ static bool chosen_rule(td_backward_pass *b, int dim)
     b->grad_in[0] = td_failed() ? NULL
         : td_run1(&td_ops[b->create_graph ? TD_OP_scatter_add
                           : TD_OP_scatter_add_], 3, in, 1, &attr);
-    return !td_failed();
 }
 
-bool first_dim_rule(td_backward_pass *b)
+void first_dim_rule(td_backward_pass *b)
 {
-    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
+    chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
 }
 
-bool second_dim_rule(td_backward_pass *b)
+void second_dim_rule(td_backward_pass *b)
 {
-    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
+    chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
 }
 
 td_tensor *td_head(td_tensor *x, int dim)
@@ -65,7 +64,7 @@ static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
          : td_run1(&td_ops[TD_OP_recurrence], 2, in, 2, attr);
 }
 
-bool recurrence_rule(td_backward_pass *b)
+void recurrence_rule(td_backward_pass *b)
 {
     const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
     const bool reverse = td_v_get_bool(td_attribute(b, 1));
@@ -78,10 +77,9 @@ bool recurrence_rule(td_backward_pass *b)
             ? td_mul(td_head(w, dim), td_tail(y, dim))
             : td_mul(td_tail(w, dim), td_head(y, dim));
     }
-    return !td_failed();
 }
 
-bool cumsum_rule(td_backward_pass *b)
+void cumsum_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
@@ -94,7 +92,6 @@ bool cumsum_rule(td_backward_pass *b)
           : recur(td_expand(one, td_shape_of(part)), g, dim, true);
     }
     b->grad_in[0] = g;
-    return !td_failed();
 }
 
 /* The gradient of a running product y of x. */
@@ -108,17 +105,16 @@ static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
     return td_failed() ? NULL : td_cat(parts, 2, dim);
 }
 
-bool cumprod_rule(td_backward_pass *b)
+void cumprod_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
     b->grad_in[0] = g->rank == 0 ? g : product_gradient(
         td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
         dim);
-    return !td_failed();
 }
 
-bool prod_rule(td_backward_pass *b)
+void prod_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
     const td_value *along = td_attribute(b, 0);
@@ -126,7 +122,7 @@ bool prod_rule(td_backward_pass *b)
     if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
         b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
             (td_tensor_options)TD_DEFAULTS);
-        return !td_failed();
+        return;
     }
     x = along->kind == TD_NONE ? td_reshape(x, TD_DIMS(-1)) : x;
     td_wrap_dim("prod", td_v_get_int(along, 0), td_rank(x), &dim);
@@ -137,13 +133,12 @@ bool prod_rule(td_backward_pass *b)
     td_tensor *parts[] = { td_zeros_like(rest, (td_tensor_options){
         .dtype = g->dtype }), last };
     if (td_failed())
-        return false;
+        return;
     b->grad_in[0] = td_reshape(product_gradient(x, td_cumprod(x, dim),
         td_cat(parts, 2, dim), dim), td_input_dims(b, 0));
-    return !td_failed();
 }
 
-bool logcumsumexp_rule(td_backward_pass *b)
+void logcumsumexp_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
     const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
@@ -154,5 +149,4 @@ bool logcumsumexp_rule(td_backward_pass *b)
         g = recur(td_exp(td_sub(td_head(y, dim), td_tail(y, dim))), g,
                   dim, true);
     b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
-    return !td_failed();
 }

@@ -228,7 +228,7 @@ bool pool_kernel(td_call *call)
 }
 
 /* pooling: rules of poolings */
-bool max_pool_rule(td_backward_pass *b)
+void max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->op, "2d") ? 2 : 1;
@@ -249,10 +249,9 @@ bool max_pool_rule(td_backward_pass *b)
     if (!td_failed())
         b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in, 1,
                                            &last), shape);
-    return !td_failed();
 }
 
-bool avg_pool_rule(td_backward_pass *b)
+void avg_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const td_value g = td_v_tensor(b->grad[0]);
@@ -260,15 +259,13 @@ bool avg_pool_rule(td_backward_pass *b)
     td_value attr[8] = { td_v_ints(&shape) };
     memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
     b->grad_in[0] = td_run1(b->op + 1, 1, &g, n + 1, attr);
-    return !td_failed();
 }
 
-bool avg_pool_backward_rule(td_backward_pass *b)
+void avg_pool_backward_rule(td_backward_pass *b)
 {
     const td_value g = td_v_tensor(b->grad[0]);
     b->grad_in[0] = td_run1(b->op - 1, 1, &g,
                             b->n_attr - 1, td_attribute(b, 1));
-    return !td_failed();
 }
 
 /* pooling: formulas of poolings */
