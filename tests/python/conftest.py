@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """The tests import from the build tree, wherever pytest is started."""
 import gc
 import os

@@ -1,4 +1,4 @@
-# needs: plugins kernels cuda-gemm python
+# needs: plugins kernels cuda-gemm package
 # SPDX-License-Identifier: MIT
 """What a device must do as the CPU does; run by test_cuda.py in a process of its own.
 

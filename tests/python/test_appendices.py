@@ -1,4 +1,4 @@
-# needs: environment porting python
+# needs: environment porting package
 """The tables of the appendices on types, names and the environment say what is so."""
 import itertools
 import math

@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """Gradients from Python: passes, hooks, functions, modes."""
 import threading
 import traceback

@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """From a call in Python to a call in C: arguments and their errors."""
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-# needs: plugins kernels cuda-gemm python
+# needs: plugins kernels cuda-gemm package
 # SPDX-License-Identifier: MIT
 """Device cuda against the CPU: emulated, watched, and on a real device if there is one."""
 import json

@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """Datasets and loaders."""
 import gzip
 import struct

@@ -1,4 +1,4 @@
-# needs: cuda python
+# needs: cuda package
 # SPDX-License-Identifier: MIT
 """Planted bugs, each caught with its line; their cures are silent."""
 import json

@@ -1,4 +1,4 @@
-# needs: functional python
+# needs: functional package
 """Derivatives as functions: products, Jacobians, Hessians, levels."""
 import pytest
 import treadle as td

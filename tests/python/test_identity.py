@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """One handle, one wrapper; what keeps what alive."""
 import gc
 import sys

@@ -1,4 +1,4 @@
-# needs: in-place activations indexing python
+# needs: in-place activations indexing package
 """Changes in place: histories, views, versions, refusals."""
 import gc
 

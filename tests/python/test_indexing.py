@@ -1,4 +1,4 @@
-# needs: python indexing
+# needs: package indexing
 """Subscripts of every kind, and operators at given places, against NumPy."""
 import numpy as np
 import pytest

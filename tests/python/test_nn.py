@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """Modules, initialisers, losses."""
 import math
 

@@ -1,4 +1,4 @@
-# needs: dialect exchange python
+# needs: dialect exchange package
 """Optimisers against the numbers of PyTorch, and their books."""
 import copy
 import pickle

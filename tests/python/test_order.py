@@ -1,4 +1,4 @@
-# needs: order statistics python
+# needs: order statistics package
 """Sorting, selection, running totals and their gradients; the reference is NumPy in float64."""
 import math
 

@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """The package as it is imported, installed and documented."""
 import inspect
 import os

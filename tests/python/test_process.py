@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """Threads, forks, signals, and arguments that make no sense."""
 import os
 import random

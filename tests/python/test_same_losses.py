@@ -1,4 +1,4 @@
-# needs: networks python
+# needs: networks package
 """The program in C and the program in Python print the same losses."""
 import gzip
 import os

@@ -1,4 +1,4 @@
-# needs: statistics python
+# needs: statistics package
 """Variance, norms, counts, draws and unique elements, with NumPy in float64 as the reference."""
 import math
 

@@ -1,4 +1,4 @@
-# needs: python
+# needs: package
 """Making, subscripting and reading tensors, with NumPy as the reference."""
 import array
 

@@ -1,4 +1,4 @@
-# needs: vocabulary layers exchange python
+# needs: vocabulary layers exchange package
 """Names that are formulas: values that PyTorch 1.13 gives, and gradients against difference quotients.
 
 A row is an expression and, for each result, its shape, its dtype, and the sum of its elements times cos(0), cos(1), ...;
