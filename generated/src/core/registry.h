@@ -6,8 +6,7 @@
 
        td_tensor *td_neg(td_tensor *x)
        {
-           return td_run1(&td_ops[TD_OP_neg], 1,
-                          (td_value[]){ td_v_tensor(x) }, 0, NULL);
+           return TD_CALL(neg, x);
        } */
 #ifndef TREADLE_REGISTRY_H
 #define TREADLE_REGISTRY_H
@@ -98,4 +97,17 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 }
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 bool td_return(td_call *call, td_tensor *result);
+#define TD_VALUES(...) \
+    (int)(sizeof((td_value[]){ { TD_NONE }, __VA_ARGS__ }) \
+          / sizeof(td_value)) - 1, \
+    (td_value[]){ { TD_NONE }, __VA_ARGS__ } + 1
+#define TD_CALL(op, x, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x)), \
+            TD_VALUES(__VA_ARGS__))
+#define TD_CALL2(op, x, y, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x), \
+            td_v_tensor(y)), TD_VALUES(__VA_ARGS__))
+#define TD_CALL3(op, x, y, z, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x), \
+            td_v_tensor(y), td_v_tensor(z)), TD_VALUES(__VA_ARGS__))
 #endif

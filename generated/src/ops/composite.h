@@ -26,15 +26,19 @@ td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise);
    if none of them. */
 int td_choice(const td_call *call, int k, int n,
               const char *const *words);
-/* Dimensions (one or several) and keepdim, as reductions take them. */
-td_reduce_options td_over(const td_call *call, const td_value *dim,
-                          const td_value *keepdim);
-/* An error in the operator's name; returns NULL. */
-td_tensor *td_refuse(const td_call *call, const char *why);
+/* Attributes dim (one or several) and keepdim, if the operator has it
+   (else -1), as reductions take them. */
+td_reduce_options td_over(const td_call *call, int dim, int keepdim);
+/* An error in the operator's name that ends with the shapes of its
+   operands; returns NULL. */
+td_tensor *td_refuse(const td_call *call, const char *why, ...)
+    TD_PRINTF(2, 3);
 
-/* The operator `op` of one operand x with the given attributes. */
-#define TD_CALL(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
-            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-            (td_value[]){ __VA_ARGS__ })
+/* Options for tensors of x's type that lie where x does. */
+td_tensor_options td_like(const td_tensor *x);
+/* Positions [start, end) along dim; INT64_MAX: to the end. */
+td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end);
+/* Operand i, a tensor of rank 0 or a number, in x's type. */
+td_tensor *td_number_like(const td_call *call, int i,
+                          const td_tensor *x);
 #endif
