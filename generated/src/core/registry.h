@@ -97,6 +97,11 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 }
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 bool td_return(td_call *call, td_tensor *result);
+/* A tensor of the size in that attribute, or like the operand, and of
+   the dtype and device in the last two. */
+td_tensor *td_new_sized(const td_call *call, int size,
+                        td_dtype otherwise);
+td_device td_device_wanted(const td_call *call);
 #define TD_VALUES(...) \
     (int)(sizeof((td_value[]){ { TD_NONE }, __VA_ARGS__ }) \
           / sizeof(td_value)) - 1, \

@@ -263,9 +263,10 @@ static bool shape_of_each(const td_call *call, const td_tensor *x,
     for (int d = 0; fits && d < x->rank; d++)
         fits = d == dim || line.shape[d] <= x->shape[d];
     *shape = td_shape_of(index);
+    char text[TD_SHAPE_TEXT];
     return fits || td_numel(index) == 0
-        || td_refuse(call, "the index does not fit the tensor along "
-                     "dimension %d", dim);
+        || td_refuse(call, "index of shape %s does not fit along "
+                     "dimension %d", td_shape_text(index, text), dim);
 }
 
 static bool shape_of_slices(const td_call *call, const td_tensor *x,
@@ -526,14 +527,17 @@ static bool put_for(td_call *call, td_tensor *index, td_tensor *source,
 static td_tensor *corner(const td_call *call, td_tensor *source,
                          const td_tensor *index)
 {
-    bool fits = td_rank(source) == td_rank(index);
-    for (int d = 0; fits && d < td_rank(index); d++) {
-        fits = source->shape[d] >= index->shape[d];
-        if (source->shape[d] > index->shape[d])
-            source = td_part(source, d, 0, index->shape[d]);
+    if (td_rank(source) != td_rank(index))
+        return td_refuse(call, "index and source differ in rank");
+    for (int d = 0; d < td_rank(index) && source != NULL; d++) {
+        const int64_t n = index->shape[d], m = source->shape[d];
+        if (m < n)
+            return td_refuse(call, "index has %lld entries in "
+                "dimension %d, the source has %lld", (long long)n, d,
+                (long long)m);
+        source = m > n ? td_part(source, d, 0, n) : source;
     }
-    return fits ? source : td_refuse(call, "the source must have an "
-                                     "entry for each of the index");
+    return source;
 }
 
 static bool scatter(td_call *call, int how)
