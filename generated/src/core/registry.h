@@ -48,6 +48,7 @@ td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
     }
 MAKER(tensor, td_tensor *, TD_TENSOR, tensor, x)
 MAKER(scalar, td_scalar, TD_SCALAR, scalar, x)
+MAKER(string, const char *, TD_STRING, string, x)
 MAKER(device, td_device, TD_DEVICE, device, x)
 MAKER(int, int64_t, TD_SCALAR, scalar, td_int(x))
 MAKER(float, double, TD_SCALAR, scalar, td_float(x))

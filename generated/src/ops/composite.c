@@ -38,6 +38,16 @@ int td_dimension(const td_call *call, int64_t dim, int rank)
     return d;
 }
 
+int td_dimension_once(const td_call *call, int64_t dim, int rank,
+                      unsigned *seen)
+{
+    const int d = td_dimension(call, dim, rank);
+    if (*seen >> d & 1)
+        td_refuse(call, "dimension %d is named twice", d);
+    *seen |= 1u << d;
+    return d;
+}
+
 td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise)
 {
     return call->attr[k].kind == TD_SCALAR ? call->attr[k].as.scalar

@@ -112,7 +112,10 @@ static int read_factor(reader *r)
 /* rules: function read_formula */
 enum { TIGHTEST = 4, SIGNS = 12 };
 
-static const struct { const char *sign; int binds, op; } signs[SIGNS] = {
+static const struct {
+    const char *sign;
+    int binds, op;
+} signs[SIGNS] = {
     { "|", 0, TD_OP_add }, { "&", 1, TD_OP_mul }, { "<=", 2, TD_OP_le },
     { ">=", 2, TD_OP_ge }, { "==", 2, TD_OP_eq }, { "!=", 2, TD_OP_ne },
     { "<", 2, TD_OP_lt }, { ">", 2, TD_OP_gt }, { "+", 3, TD_OP_add },

@@ -435,9 +435,8 @@ td_tensor *td_coordinates(int n, td_tensor *const *index)
     char text[TD_SHAPE_TEXT];
     td_dims shape = TD_RANK_0;
     for (int k = 0; k < n; k++) {
-        td_tensor so_far = { .rank = shape.count };
-        memcpy(so_far.shape, shape.at, sizeof so_far.shape);
-        if (td_broadcast_shapes("index", &so_far, index[k], &shape))
+        const td_dims own = td_shape_of(index[k]);
+        if (td_broadcast_dims("index", &shape, &own, &shape))
             continue;
         td_error_clear();
         td_fail(TD_ERROR_INDEX, "index", "index %d of shape %s does "
@@ -663,21 +662,11 @@ bool index_fill_kernel(td_call *call)
 }
 
 /* indexing: kernel nonzero */
-static int64_t count_points(const td_tensor *mask)
-{
-    const bool *on = td_at(mask);
-    int64_t n = 0;
-    for (int64_t i = 0; i < td_numel(mask); i++)
-        n += on[i];
-    return n;
-}
-
-
 static td_tensor *coordinates(td_tensor *mask)
 {
     if (mask == NULL)
         return NULL;
-    const int64_t n = count_points(mask);
+    const int64_t n = td_item_int(td_sum(mask, TD_REDUCE_DEFAULTS));
     const int last = mask->rank - 1;
     const int64_t row = last < 0 ? 0 : mask->shape[last];
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),

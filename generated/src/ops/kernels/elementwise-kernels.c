@@ -35,8 +35,6 @@
 #define BINARY_FLOAT(name, formula)                                   \
     FLOATS(TD_LOOP_2, name, a, b, formula)
 #define COMPARE(name, formula) TESTS(TD_LOOP_2, name, a, b, formula)
-#define CURVE UNARY
-#define CURVE_OF(name, parameter, formula) BINARY_FLOAT(name, formula)
 #define BITWISE(name, formula)                                        \
     INTEGERS(TD_LOOP_2, name, a, b, formula)                          \
     BOOLS(TD_LOOP_2, name, a, b, formula)
@@ -80,9 +78,6 @@ const td_elementwise_level TD_ISA(td_elementwise) = { {
 #define BINARY(name, formula) ENTRY(name, ALL_LOOPS)
 #define BINARY_NUMBER(name, formula) ENTRY(name, NUMBER_LOOPS)
 #define BINARY_FLOAT(name, formula) ENTRY(name, FLOAT_LOOPS)
-#define COMPARE(name, formula) ENTRY(name, ALL_LOOPS)
-#define CURVE UNARY
-#define CURVE_OF(name, parameter, formula) ENTRY(name, FLOAT_LOOPS)
 #define BITWISE(name, formula) ENTRY(name, WHOLE_LOOPS)
 #include "ops/elementwise.inc"
     ENTRY(where, ALL_LOOPS)
