@@ -94,7 +94,7 @@ bool prelu_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *w = td_input(call, 1);
     const int64_t channels = x->rank > 1 ? x->shape[1] : 1;
-    td_dims line = { x->rank - 1, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims line = td_dims_of_ones(x->rank - 1);
     line.at[0] = td_numel(w);
     if (td_numel(w) != 1 && (w->rank != 1 || w->shape[0] != channels))
         return td_refuse(call, "the weight has %lld elements, expected "

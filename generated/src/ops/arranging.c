@@ -181,7 +181,7 @@ td_tensor *tile_formula(td_call *call)
     td_tensor *x = td_input(call, 0), *y;
     const td_dims times = td_numbers(call, 0);
     const int rank = x->rank > times.count ? x->rank : times.count;
-    td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims shape = td_dims_of_ones(rank);
     for (int d = 0; d < x->rank; d++)
         shape.at[rank - x->rank + d] = x->shape[d];
     y = td_reshape(x, shape);
@@ -619,7 +619,7 @@ static int64_t tap(const sampling *s, int k, int64_t j, double *weight)
 
 static td_tensor *tapped(td_tensor *x, int d, const sampling *s, int k)
 {
-    td_dims line = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims line = td_dims_of_ones(x->rank);
     const td_tensor_options o = { .dtype = TD_FLOAT64,
                                   .device = td_device_of(x) };
     int64_t *at = room_for(s->m);
@@ -726,8 +726,7 @@ static td_tensor *add_product(const td_call *call, int op)
         y = td_mul_scalar(y, alpha);
     if (td_scalar_double(beta) != 1)
         x = td_mul_scalar(x, beta);
-    return td_scalar_double(beta) != 0 ? td_add(x, y)
-         : y->dtype == type ? y : td_to(y, type);
+    return td_scalar_double(beta) != 0 ? td_add(x, y) : td_to(y, type);
 }
 
 td_tensor *baddbmm_formula(td_call *call)
@@ -770,11 +769,11 @@ td_tensor *kron_formula(td_call *call)
 {
     td_tensor *x[] = { td_input(call, 0), td_input(call, 1) };
     const int rank = x[0]->rank > x[1]->rank ? x[0]->rank : x[1]->rank;
-    td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims shape = td_dims_of_ones(rank);
     if (2 * rank > TD_MAX_RANK)
         return td_refuse(call, "expected at most 4 dimensions");
     for (int i = 0; i < 2; i++) {
-        td_dims apart = { 2 * rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+        td_dims apart = td_dims_of_ones(2 * rank);
         for (int d = rank - x[i]->rank; d < rank; d++) {
             apart.at[2 * d + i] = x[i]->shape[d - rank + x[i]->rank];
             shape.at[d] *= apart.at[2 * d + i];

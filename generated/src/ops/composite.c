@@ -95,6 +95,11 @@ td_tensor *td_refuse(const td_call *call, const char *why, ...)
     return NULL;
 }
 
+td_dims td_dims_of_ones(int rank)
+{
+    return (td_dims){ rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+}
+
 td_tensor_options td_like(const td_tensor *x)
 {
     return (td_tensor_options){ .dtype = td_dtype_of(x),

@@ -38,6 +38,8 @@ td_tensor *td_refuse(const td_call *call, const char *why, ...)
     TD_PRINTF(2, 3);
 
 /* graph: prototypes of what formulas make */
+/* A shape that broadcasts with any of that rank. */
+td_dims td_dims_of_ones(int rank);
 /* Options for tensors of x's type that lie where x does. */
 td_tensor_options td_like(const td_tensor *x);
 /* Positions [start, end) along dim; INT64_MAX: to the end. */

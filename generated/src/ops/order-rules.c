@@ -30,14 +30,19 @@ static bool chosen_rule(td_backward_pass *b, int dim)
     return !td_failed();
 }
 
+static int along(const td_backward_pass *b, int k)
+{
+    return (int)td_v_get_int(td_attribute(b, k), -1);
+}
+
 bool first_dim_rule(td_backward_pass *b)
 {
-    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
+    return chosen_rule(b, along(b, 0));
 }
 
 bool second_dim_rule(td_backward_pass *b)
 {
-    return chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
+    return chosen_rule(b, along(b, 1));
 }
 
 td_tensor *td_head(td_tensor *x, int dim)
@@ -59,7 +64,7 @@ static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
 
 bool recurrence_rule(td_backward_pass *b)
 {
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     const bool reverse = td_v_get_bool(td_attribute(b, 1));
     td_tensor *w = recur(td_saved_input(b, 0), b->grad[0], dim,
                          !reverse);
@@ -76,7 +81,7 @@ bool recurrence_rule(td_backward_pass *b)
 bool cumsum_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     if (g->rank > 0) {
         td_tensor *one = td_ones(TD_RANK_0, td_like(g));
         g = recur(td_expand(one, td_shape_of(td_tail(g, dim))), g, dim,
@@ -99,7 +104,7 @@ static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
 bool cumprod_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     b->grad_in[0] = g->rank == 0 ? g : product_gradient(
         td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
         dim);
@@ -109,15 +114,15 @@ bool cumprod_rule(td_backward_pass *b)
 bool prod_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
-    const td_value *along = td_attribute(b, 0);
     int dim = 0;
     if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
         b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
             (td_tensor_options)TD_DEFAULTS);
         return !td_failed();
     }
-    x = along->kind == TD_NONE ? td_reshape(x, TD_DIMS(-1)) : x;
-    td_wrap_dim("prod", td_v_get_int(along, 0), td_rank(x), &dim);
+    if (td_attribute(b, 0)->kind == TD_NONE)
+        x = td_reshape(x, TD_DIMS(-1));
+    td_wrap_dim("prod", along(b, 0), td_rank(x), &dim);
     td_dims shape = td_shape_of(x);
     shape.at[dim] = 1;
     x = td_to(x, g->dtype);
@@ -134,7 +139,7 @@ bool prod_rule(td_backward_pass *b)
 bool logcumsumexp_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     const double least = g->dtype == TD_FLOAT32 ? -FLT_MAX : -DBL_MAX;
     td_tensor *y = td_clamp(td_saved_output(b, 0),
         (td_clamp_options){ .min = td_some(least) });

@@ -287,20 +287,7 @@ static bool choose_line(const lines *w, int64_t i, number *line)
     store_line(w, w->indices, i, false, &place);
     return true;
 }
-/* order: kernels of sorting */
-bool sort_kernel(td_call *call)
-{
-    lines w;
-    td_tensor *x = td_input(call, 0);
-    const bool values = call->op == &td_ops[TD_OP_sort];
-    if (!lines_along(call, &w, x, td_number(call, 0, -1)))
-        return false;
-    w.turned = td_v_get_bool(&call->attr[1]);
-    return line_results(call, &w, values ? x->dtype : TD_DTYPE_NONE,
-                        true, false)
-        && run_lines(call, &w, few_line, 40);
-}
-
+/* order: function there_are */
 static bool there_are(const td_call *call, const lines *w, int64_t k,
                       int64_t least)
 {
@@ -310,20 +297,28 @@ static bool there_are(const td_call *call, const lines *w, int64_t k,
             (long long)w->n, (long long)least);
 }
 
-bool topk_kernel(td_call *call)
+/* order: kernels of sorting */
+static bool put_in_order(td_call *call, int at)
 {
     lines w;
     td_tensor *x = td_input(call, 0);
-    const int64_t k = td_number(call, 0, 1);
-    if (!lines_along(call, &w, x, td_number(call, 1, -1)))
+    const bool places = call->op == &td_ops[TD_OP_argsort];
+    if (!lines_along(call, &w, x, td_number(call, at, -1)))
         return false;
+    /* order: take no more than are wanted */
+    const int64_t k = at > 0 ? td_number(call, 0, 1) : w.n;
     if (!there_are(call, &w, k, 0))
         return false;
     w.k = x->rank > 0 ? k : 1;
-    w.turned = td_v_get_bool(&call->attr[2]);
-    return line_results(call, &w, x->dtype, true, false)
+    w.turned = td_v_get_bool(&call->attr[at + 1]);
+    return line_results(call, &w, places ? TD_DTYPE_NONE : x->dtype,
+                        true, false)
         && run_lines(call, &w, few_line, 40);
 }
+
+bool sort_kernel(td_call *call) { return put_in_order(call, 0); }
+
+bool topk_kernel(td_call *call) { return put_in_order(call, 1); }
 
 /* dim and keepdim are the attributes from `at` on; kthvalue has one
    before them. */
@@ -558,10 +553,14 @@ static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
 }
 
 
-static bool search(td_call *call, td_tensor *sorted, const td_value *in,
-                   bool right)
+bool searchsorted_kernel(td_call *call)
 {
     lines w;
+    bool right;
+    td_tensor *sorted = td_input(call, 0);
+    const td_value *in = &call->in[1];
+    if (!read_side(call, &right))
+        return false;
     td_scope_begin();
     td_tensor *x = in->kind == TD_TENSOR ? in->as.tensor
         : td_full(TD_RANK_0, in->as.scalar, (td_tensor_options){
@@ -583,20 +582,13 @@ static bool search(td_call *call, td_tensor *sorted, const td_value *in,
 }
 
 
-bool searchsorted_kernel(td_call *call)
-{
-    bool right;
-    return read_side(call, &right)
-        && search(call, td_input(call, 0), &call->in[1], right);
-}
-
 bool bucketize_kernel(td_call *call)
 {
-    td_tensor *boundaries = td_input(call, 1);
-    if (boundaries->rank != 1)
+    if (td_input(call, 1)->rank != 1)
         return td_refuse(call, "boundaries must have 1 dimension");
-    return search(call, boundaries, &call->in[0],
-                  td_v_get_bool(&call->attr[1]));
+    return td_return(call, td_run1(&td_ops[TD_OP_searchsorted],
+        TD_VALUES(call->in[1], call->in[0]),
+        TD_VALUES(call->attr[0], call->attr[1], td_v_none())));
 }
 /* order: functions of order */
 td_tensor *td_sort(td_tensor *input, int dim, bool descending,

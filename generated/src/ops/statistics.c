@@ -103,7 +103,7 @@ td_tensor *vector_norm_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[3], x->dtype);
-    x = dtype == x->dtype ? x : td_to(x, dtype);
+    x = td_to(x, dtype);
     if (x == NULL || !td_check_computes(call, x->dtype, true))
         return NULL;
     return norm_of(x, td_v_double(&call->attr[0]),
