@@ -103,35 +103,22 @@ static inline double unit53(uint64_t x)
 {
     return (double)(x >> 11) * 0x1p-53;
 }
-/* random: function below */
-/* The largest float under b, or a when the interval is empty. */
-static float below(double a, double b)
+/* random: function uniforms */
+static void uniforms(const fill *f, int64_t begin, int64_t end,
+                     void *out)
 {
-    return a < b ? nextafterf((float)b, (float)a) : (float)a;
-}
-/* random: function uniform_float32 */
-static void uniform_float32(const fill *f, int64_t begin, int64_t end,
-                            void *out)
-{
-    float *y = out;
-    const double span = (float)(f->b - f->a);
-    const float last = below(f->a, f->b);
-    for (int64_t i = begin; i < end; i++) {
-        const double u = unit24(td_draw(f->stream, (uint64_t)i));
-        const float value = (float)(f->a + span * u);
-        y[i - begin] = value < (float)f->b ? value : last;
-    }
-}
-/* random: function uniform_float64 */
-static void uniform_float64(const fill *f, int64_t begin, int64_t end,
-                            void *out)
-{
+    const bool single = f->x->dtype == TD_FLOAT32;
+    const double a = f->a, b = f->b;
+    const double span = single ? (float)(b - a) : b - a;
+    /* random: find the largest number below the end */
+    const double last = !(a < b) ? a
+        : single ? nextafterf((float)b, (float)a) : nextafter(b, a);
     double *y = out;
-    const double last = f->a < f->b ? nextafter(f->b, f->a) : f->a;
     for (int64_t i = begin; i < end; i++) {
-        const double u = unit53(td_draw(f->stream, (uint64_t)i));
-        const double value = fma(f->b - f->a, u, f->a);
-        y[i - begin] = value < f->b ? value : last;
+        const uint64_t x = td_draw(f->stream, (uint64_t)i);
+        const double value = single ? (float)(a + span * unit24(x))
+                                    : fma(span, unit53(x), a);
+        y[i - begin] = value < b ? value : last;
     }
 }
 /* random: function normal_pair */
@@ -253,9 +240,8 @@ static bool fill_tensor(fill f, const td_value *generator)
 /* random: function distributions */
 static fill interval(td_tensor *x, double low, double high)
 {
-    return (fill){ .x = x, .a = low, .b = high, .drawn = x->dtype,
-        .block = x->dtype == TD_FLOAT32 ? uniform_float32
-                                        : uniform_float64 };
+    return (fill){ .x = x, .a = low, .b = high,
+                   .drawn = TD_FLOAT64, .block = uniforms };
 }
 static fill bell(td_tensor *x, double mean, double deviation)
 {
