@@ -6,8 +6,7 @@
 
        td_tensor *td_neg(td_tensor *x)
        {
-           return td_run1(&td_ops[TD_OP_neg], 1,
-                          (td_value[]){ td_v_tensor(x) }, 0, NULL);
+           return TD_APPLY(neg, td_v_tensor(x));
        } */
 #ifndef TREADLE_REGISTRY_H
 #define TREADLE_REGISTRY_H
@@ -72,6 +71,10 @@ static inline td_value td_v_optional(td_tensor *x)
 {
     return x != NULL ? td_v_tensor(x) : td_v_none();
 }
+static inline td_value td_v_opt_int(td_opt_i64 x)
+{
+    return x.given ? td_v_int(x.value) : td_v_none();
+}
 static inline td_value td_v_dtype(td_dtype dtype)
 {
     return dtype != TD_DTYPE_NONE
@@ -98,4 +101,16 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 }
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 bool td_return(td_call *call, td_tensor *result);
+/* operators: macros that pack a call */
+/* Values, and before them how many there are. */
+#define TD_VALUES(...) \
+    sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
+    (td_value[]){ __VA_ARGS__ }
+/* The operator `op` of these operands. */
+#define TD_APPLY(op, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES(__VA_ARGS__), 0, NULL)
+/* The operator `op` of one operand x with the given attributes. */
+#define TD_CALL(op, x, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x)), \
+            TD_VALUES(__VA_ARGS__))
 #endif

@@ -317,64 +317,58 @@ bool select_kernel(td_call *call)
 }
 
 /* views: typed functions of views */
-#define LOOK(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
-            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-            (td_value[]){ __VA_ARGS__ })
 td_tensor *td_t(td_tensor *x)
 {
-    return td_run1(&td_ops[TD_OP_t], 1,
-                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+    return TD_APPLY(t, td_v_tensor(x));
 }
 
 td_tensor *td_transpose(td_tensor *x, int dim0, int dim1)
 {
-    return LOOK(transpose, x, td_v_int(dim0), td_v_int(dim1));
+    return TD_CALL(transpose, x, td_v_int(dim0), td_v_int(dim1));
 }
 
 td_tensor *td_permute(td_tensor *x, td_dims dims)
 {
-    return LOOK(permute, x, td_v_ints(&dims));
+    return TD_CALL(permute, x, td_v_ints(&dims));
 }
 td_tensor *td_view(td_tensor *x, td_dims size)
 {
-    return LOOK(view, x, td_v_ints(&size));
+    return TD_CALL(view, x, td_v_ints(&size));
 }
 
 td_tensor *td_reshape(td_tensor *x, td_dims shape)
 {
-    return LOOK(reshape, x, td_v_ints(&shape));
+    return TD_CALL(reshape, x, td_v_ints(&shape));
 }
 
 td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim)
 {
-    return LOOK(flatten, x, td_v_int(start_dim), td_v_int(end_dim));
+    return TD_CALL(flatten, x, td_v_int(start_dim), td_v_int(end_dim));
 }
 
 td_tensor *td_unsqueeze(td_tensor *x, int dim)
 {
-    return LOOK(unsqueeze, x, td_v_int(dim));
+    return TD_CALL(unsqueeze, x, td_v_int(dim));
 }
 
 td_tensor *td_squeeze(td_tensor *x, td_dims dims)
 {
-    return LOOK(squeeze, x,
-                dims.count ? td_v_ints(&dims) : td_v_none());
+    return TD_CALL(squeeze, x,
+                   dims.count ? td_v_ints(&dims) : td_v_none());
 }
 td_tensor *td_expand(td_tensor *x, td_dims size)
 {
-    return LOOK(expand, x, td_v_ints(&size));
+    return TD_CALL(expand, x, td_v_ints(&size));
 }
 
 td_tensor *td_select(td_tensor *x, int dim, int64_t index)
 {
-    return LOOK(select, x, td_v_int(dim), td_v_int(index));
+    return TD_CALL(select, x, td_v_int(dim), td_v_int(index));
 }
 
 td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
                     td_opt_i64 end, int64_t step)
 {
-    return LOOK(slice, x, td_v_int(dim),
-        start.given ? td_v_int(start.value) : td_v_none(),
-        end.given ? td_v_int(end.value) : td_v_none(), td_v_int(step));
+    return TD_CALL(slice, x, td_v_int(dim), td_v_opt_int(start),
+                   td_v_opt_int(end), td_v_int(step));
 }

@@ -32,9 +32,4 @@ td_reduce_options td_over(const td_call *call, const td_value *dim,
 /* An error in the operator's name; returns NULL. */
 td_tensor *td_refuse(const td_call *call, const char *why);
 
-/* The operator `op` of one operand x with the given attributes. */
-#define TD_CALL(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
-            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-            (td_value[]){ __VA_ARGS__ })
 #endif
