@@ -15,10 +15,14 @@ typedef struct {
 /* products: functions that describe factors */
 static void describe(td_tensor *y, const td_tensor *x, int missing)
 {
-    *y = td_look(x);
+    y->storage = x->storage;
+    y->dtype = x->dtype;
+    y->rank = x->rank > 1 ? x->rank : 2;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
     if (x->rank > 1)
         return;
-    y->rank = 2;
     y->shape[1 - missing] = x->shape[0];
     y->strides[1 - missing] = x->strides[0];
     y->shape[missing] = 1;
