@@ -109,8 +109,10 @@ bool td_return(td_call *call, td_tensor *result);
 /* The operator `op` of these operands. */
 #define TD_APPLY(op, ...) \
     td_run1(&td_ops[TD_OP_##op], TD_VALUES(__VA_ARGS__), 0, NULL)
-/* The operator `op` of one operand x with the given attributes. */
-#define TD_CALL(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x)), \
+/* The operator `op` of (operands) with the given attributes. */
+#define TD_RUN(op, operands, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES operands, \
             TD_VALUES(__VA_ARGS__))
+/* The operator `op` of one operand x with the given attributes. */
+#define TD_CALL(op, x, ...) TD_RUN(op, (td_v_tensor(x)), __VA_ARGS__)
 #endif

@@ -302,8 +302,7 @@ td_tensor *td_linear(td_tensor *input, td_tensor *weight,
 td_tensor *td_addmm(td_tensor *input, td_tensor *mat1, td_tensor *mat2,
                     td_scalar beta, td_scalar alpha)
 {
-    return td_run1(&td_ops[TD_OP_addmm],
-        TD_VALUES(td_v_tensor(input), td_v_tensor(mat1),
-                  td_v_tensor(mat2)),
-        TD_VALUES(td_v_scalar(beta), td_v_scalar(alpha)));
+    return TD_RUN(addmm, (td_v_tensor(input), td_v_tensor(mat1),
+                          td_v_tensor(mat2)),
+                  td_v_scalar(beta), td_v_scalar(alpha));
 }
