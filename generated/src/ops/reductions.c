@@ -23,16 +23,11 @@ static inline int64_t cut(int64_t whole, int64_t piece)
 {
     return (whole + piece - 1) / piece;
 }
-static const td_fold *folds_of(td_dtype type)
-{
-    const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
-    return type == TD_FLOAT32 ? level->f32
-         : type == TD_FLOAT64 ? level->f64 : level->i64;
-}
 static const td_row_kernels *rows_of(td_dtype type)
 {
     const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
-    return type == TD_FLOAT32 ? &level->rows_f32 : &level->rows_f64;
+    return type == TD_FLOAT32 ? &level->f32
+         : type == TD_FLOAT64 ? &level->f64 : &level->i64;
 }
 /* reductions: function sort_by_stride */
 static void sort_by_stride(td_dims *shape, int64_t *stride)
@@ -172,7 +167,7 @@ static void combine_blocks_in_a_tree(const folding *f)
    may be empty. */
 static bool fold_all(const reduction *r, int kind, void *out)
 {
-    folding f = { .r = r, .fold = &folds_of(r->type)[kind],
+    folding f = { .r = r, .fold = &rows_of(r->type)->fold[kind],
                   .size = td_dtype_size(r->type) };
     plan_folding(&f);
     const size_t row = (size_t)r->kept.total * f.size;
@@ -426,36 +421,13 @@ FOLD(any, TD_FOLD_MAX, TD_BOOL, 0)
 FOLD(all, TD_FOLD_MIN, TD_BOOL, 1)
 #undef FOLD
 /* softmax: operators that search a maximum */
-/* softmax: functions that find a value */
-#define FIND(name, T, IS_NAN)                                        \
-    static int64_t name(const void *x_, int64_t n, const void *of)   \
-    {                                                                \
-        const T *x = x_, value = *(const T *)of;                     \
-        for (int64_t i = 0; i < n; i++)                              \
-            if (x[i] == value || (IS_NAN(value) && IS_NAN(x[i])))    \
-                return i;                                            \
-        return n;                                                    \
-    }
-#define NEVER(x) false
-FIND(find_f32, float, isnan)
-FIND(find_f64, double, isnan)
-FIND(find_i64, int64_t, NEVER)
-#undef NEVER
-#undef FIND
-/* softmax: function find */
-static int64_t find(td_dtype type, const void *x, int64_t n,
-                    const void *value)
-{
-    return type == TD_FLOAT32 ? find_f32(x, n, value)
-         : type == TD_FLOAT64 ? find_f64(x, n, value)
-         : find_i64(x, n, value);
-}
 /* softmax: function find_extreme */
 /* The extreme value of one result and its index among the reduced. */
 static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
                             double *best)
 {
-    const td_fold *fold = &folds_of(r->type)[kind];
+    const td_row_kernels *rows = rows_of(r->type);
+    const td_fold *fold = &rows->fold[kind];
     const char *line = td_space_place(&r->kept, 0, kept);
     const size_t size = td_dtype_size(r->type);
     int64_t index = 0;
@@ -466,10 +438,10 @@ static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
         const void *x = fetch(r, line, at, n, buffer);
         fold->row(n, x, &here);
         fold->columns(1, 1, &here, 1, &both);
-        if (at > 0 && find(r->type, &both, 1, best) == 0)
+        if (at > 0 && rows->find(1, &both, best) == 0)
             continue;
         memcpy(best, &here, size);
-        index = at + find(r->type, x, n, &here);
+        index = at + rows->find(n, x, &here);
     }
     return index;
 }
@@ -562,7 +534,7 @@ static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
 /* softmax: function sum_row */
 static double sum_row(td_dtype type, int64_t n, const void *x)
 {
-    const td_fold *fold = &folds_of(type)[TD_FOLD_SUM];
+    const td_fold *fold = &rows_of(type)->fold[TD_FOLD_SUM];
     const char *at = x;
     double sum = 0;
     for (int64_t i = 0; i < n; i += BLOCK)
@@ -580,7 +552,8 @@ static double log_of_sum(td_dtype type, int64_t n, void *e)
                                          : &(double){ 1 };
     if (!(sum < 2))
         return log(sum);
-    memset((char *)e + find(type, e, n, one) * size, 0, (size_t)size);
+    memset((char *)e + rows_of(type)->find(n, e, one) * size, 0,
+           (size_t)size);
     return log1p(sum_row(type, n, e));
 }
 /* softmax: struct exponentials */
@@ -598,7 +571,7 @@ static void finish_row(const exponentials *w, int64_t n, const void *x,
     const td_dtype type = w->r.type;
     const td_row_kernels *rows = rows_of(type);
     const double m = n == 0 ? -INFINITY
-        : fold_number(type, &folds_of(type)[TD_FOLD_MAX], n, x);
+        : fold_number(type, &rows->fold[TD_FOLD_MAX], n, x);
     if (w->what == SOFTMAX) {
         rows->exp(n, x, m, y);
         rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);

@@ -49,8 +49,14 @@ EXP_ROW(exp_row_f64, double)
     }
 AFFINE_ROW(affine_row_f32, float)
 AFFINE_ROW(affine_row_f64, double)
+#define BOTH(fold, suffix) \
+    { fold##_row##suffix, fold##_columns##suffix }
+#define FOLDS(suffix)                                                 \
+    { [TD_FOLD_SUM] = BOTH(sum, suffix),                              \
+      [TD_FOLD_MAX] = BOTH(max, suffix),                              \
+      [TD_FOLD_MIN] = BOTH(min, suffix),                              \
+      [TD_FOLD_PRODUCT] = BOTH(product, suffix) }
 const td_reduction_level TD_ISA(td_reduction_level) = {
-    .f32 = folds_f32, .f64 = folds_f64, .i64 = folds_i64,
-    .rows_f32 = { exp_row_f32, affine_row_f32 },
-    .rows_f64 = { exp_row_f64, affine_row_f64 },
-};
+    { FOLDS(_f32), find_f32, exp_row_f32, affine_row_f32 },
+    { FOLDS(_f64), find_f64, exp_row_f64, affine_row_f64 },
+    { FOLDS(_i64), find_i64, NULL, NULL } };
