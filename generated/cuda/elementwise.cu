@@ -20,16 +20,8 @@
     };
 #define NAME(x, k) const T x = v[k]; (void)x;
 #define UNARY(name, ...) AS_TYPE(name, 1, NAME(x, 0), __VA_ARGS__)
-#define UNARY_SAME UNARY
-#define TEST UNARY
 #define BINARY(name, ...) \
     AS_TYPE(name, 2, NAME(a, 0) NAME(b, 1), __VA_ARGS__)
-#define BINARY_NUMBER BINARY
-#define BINARY_FLOAT BINARY
-#define COMPARE BINARY
-#define CURVE UNARY
-#define CURVE_OF(name, parameter, ...) BINARY(name, __VA_ARGS__)
-#define BITWISE BINARY
 #define UNARY_RULE(name, gradient, saves)                             \
     AS_TYPE(name##_gradient, 3, NAME(g, 0) NAME(x, 1) NAME(y, 2),     \
             gradient)
@@ -155,8 +147,6 @@ static_assert(TD_FLOAT32 == 1 && TD_FLOAT64 == 2 && TD_INT64 == 3
 #define BINARY_NUMBER(name, ...) ENTRY(name, false, NUMBERS)
 #define BINARY_FLOAT(name, ...) ENTRY(name, false, ONLY_FLOATS)
 #define COMPARE(name, ...) ENTRY(name, true, TESTS)
-#define CURVE UNARY
-#define CURVE_OF UNARY
 #define BITWISE(name, ...) ENTRY(name, false, WHOLE)
 #define UNARY_RULE(name, ...) ENTRY(name##_gradient, false, ONLY_FLOATS)
 #define BINARY_RULE(name, ...)                                        \

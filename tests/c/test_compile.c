@@ -95,6 +95,7 @@ static int every_row(td_tensor **in, td_tensor **out)
 #define COMPARE(name, formula) BINARY(name, formula)
 #define CURVE(name, formula) UNARY(name, formula)
 #define CURVE_OF(name, parameter, formula) BINARY(name, formula)
+#define BITWISE(name, formula)
 #include "ops/elementwise.inc"
     return n;
 }

@@ -155,15 +155,9 @@ static void simplify(td_lowered *l)
 /* fusion: table of the rows' texts */
 static const td_row rows[TD_OP_COUNT + 1] = {
 #define UNARY(name, formula) [TD_OP_##name] = { 1, false, #formula },
-#define UNARY_SAME(name, formula) UNARY(name, formula)
 #define TEST(name, formula) [TD_OP_##name] = { 1, true, #formula },
 #define BINARY(name, formula) [TD_OP_##name] = { 2, false, #formula },
-#define BINARY_NUMBER(name, formula) BINARY(name, formula)
-#define BINARY_FLOAT(name, formula) BINARY(name, formula)
 #define COMPARE(name, formula) [TD_OP_##name] = { 2, true, #formula },
-#define CURVE UNARY
-#define CURVE_OF(name, parameter, formula) BINARY(name, formula)
-#define BITWISE BINARY
 #include "ops/elementwise.inc"
 };
 

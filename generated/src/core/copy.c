@@ -342,7 +342,7 @@ td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 }
 td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 {
-    return TD_APPLY(copy_, td_v_tensor(x), td_v_tensor(src));
+    return TD_CALL2(copy_, x, src);
 }
 
 td_tensor *td_fill_(td_tensor *x, td_scalar value)

@@ -172,17 +172,23 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
 }
 
 /* devices: function td_sent */
-td_tensor *td_sent(td_tensor *made, td_device device)
+td_tensor *td_brought(td_tensor *x, td_device device)
 {
-    if (made == NULL || device.kind == TD_DEVICE_CPU)
-        return made;
-    td_tensor *there = td_tensor_new(td_shape_of(made), made->dtype,
-                                     device);
-    if (there != NULL && !td_copy_elements(there, made)) {
+    if (x == NULL || td_device_of(x).kind == device.kind)
+        return x;
+    td_tensor *there = td_tensor_new(td_shape_of(x), x->dtype, device);
+    if (there != NULL && !td_copy_elements(there, x)) {
         td_discard(there);
         there = NULL;
     }
-    td_discard(made);
+    return there;
+}
+
+td_tensor *td_sent(td_tensor *made, td_device device)
+{
+    td_tensor *there = td_brought(made, device);
+    if (there != made)
+        td_discard(made);
     return there;
 }
 

@@ -6,7 +6,7 @@
 
        td_tensor *td_neg(td_tensor *x)
        {
-           return TD_APPLY(neg, td_v_tensor(x));
+           return TD_CALL(neg, x);
        } */
 #ifndef TREADLE_REGISTRY_H
 #define TREADLE_REGISTRY_H
@@ -48,6 +48,7 @@ td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
     }
 MAKER(tensor, td_tensor *, TD_TENSOR, tensor, x)
 MAKER(scalar, td_scalar, TD_SCALAR, scalar, x)
+MAKER(string, const char *, TD_STRING, string, x)
 MAKER(device, td_device, TD_DEVICE, device, x)
 MAKER(int, int64_t, TD_SCALAR, scalar, td_int(x))
 MAKER(float, double, TD_SCALAR, scalar, td_float(x))
@@ -101,18 +102,22 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 }
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 bool td_return(td_call *call, td_tensor *result);
-/* operators: macros that pack a call */
-/* Values, and before them how many there are. */
+/* A tensor of the size in that attribute, or like the operand, and of
+   the dtype and device in the last two. */
+td_tensor *td_new_sized(const td_call *call, int size,
+                        td_dtype otherwise);
+td_device td_device_wanted(const td_call *call);
 #define TD_VALUES(...) \
-    sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-    (td_value[]){ __VA_ARGS__ }
-/* The operator `op` of these operands. */
-#define TD_APPLY(op, ...) \
-    td_run1(&td_ops[TD_OP_##op], TD_VALUES(__VA_ARGS__), 0, NULL)
-/* The operator `op` of (operands) with the given attributes. */
+    (int)(sizeof((td_value[]){ { TD_NONE }, __VA_ARGS__ }) \
+          / sizeof(td_value)) - 1, \
+    (td_value[]){ { TD_NONE }, __VA_ARGS__ } + 1
 #define TD_RUN(op, operands, ...) \
     td_run1(&td_ops[TD_OP_##op], TD_VALUES operands, \
             TD_VALUES(__VA_ARGS__))
-/* The operator `op` of one operand x with the given attributes. */
 #define TD_CALL(op, x, ...) TD_RUN(op, (td_v_tensor(x)), __VA_ARGS__)
+#define TD_CALL2(op, x, y, ...) \
+    TD_RUN(op, (td_v_tensor(x), td_v_tensor(y)), __VA_ARGS__)
+#define TD_CALL3(op, x, y, z, ...) \
+    TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
+           __VA_ARGS__)
 #endif

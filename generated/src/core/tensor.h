@@ -84,6 +84,8 @@ td_tensor *td_tensor_alias(const td_tensor *x);
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
+/* Finds the size that is -1, if x has as many elements as `shape`. */
+bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape);
 /* 0 for no type at all, then 1 bool, 2 integers, 3 floats. */
 int td_dtype_category(td_dtype dtype);
 bool td_dims_equal(const td_dims *a, const td_dims *b);

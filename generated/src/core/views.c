@@ -111,17 +111,16 @@ static bool fold(td_tensor *y, const td_dims *shape)
     memcpy(y->strides, strides, sizeof y->strides);
     return true;
 }
-static bool refuse_to_fold(td_call *call, const td_tensor *x,
+static bool refuse_to_fold(const char *op, const td_tensor *x,
                            const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is "
-                   "invalid for input of shape %s (%lld elements)",
+    return td_fail(TD_ERROR_RUNTIME, op, "shape %s is invalid for "
+                   "input of shape %s: it must multiply to %lld",
                    td_dims_text(shape, to), td_shape_text(x, from),
                    (long long)td_numel(x));
 }
-static bool infer_size(td_call *call, const td_tensor *x,
-                       td_dims *shape)
+bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
 {
     int64_t known = 1, numel = td_numel(x);
     int unknown = -1, inferred = 0;
@@ -130,18 +129,18 @@ static bool infer_size(td_call *call, const td_tensor *x,
             unknown = d, inferred++;
         else if (shape->at[d] < 0 ||
                  !td_mul_size(known, shape->at[d], &known))
-            return refuse_to_fold(call, x, shape);
+            return refuse_to_fold(op, x, shape);
     }
     /* views: divide for the size left open */
     if (inferred > 1)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+        return td_fail(TD_ERROR_RUNTIME, op,
                        "only one dimension can be inferred");
     if (inferred && (known == 0 || numel % known != 0))
-        return refuse_to_fold(call, x, shape);
+        return refuse_to_fold(op, x, shape);
     if (inferred)
         shape->at[unknown] = numel / known;
     return inferred || known == numel
-        || refuse_to_fold(call, x, shape);
+        || refuse_to_fold(op, x, shape);
 }
 bool view_kernel(td_call *call)
 {
@@ -150,7 +149,7 @@ bool view_kernel(td_call *call)
     td_tensor y = td_look(x);
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape)
-        || !infer_size(call, x, &shape))
+        || !td_infer_size("view", x, &shape))
         return false;
     if (fold(&y, &shape))
         return give_view(call, &y);
@@ -177,7 +176,7 @@ bool reshape_kernel(td_call *call)
     const td_tensor *x = call->in[0].as.tensor;
     td_dims shape;
     return td_v_dims(call, &call->attr[0], &shape)
-        && infer_size(call, x, &shape)
+        && td_infer_size("reshape", x, &shape)
         && fold_or_copy(call, x, &shape);
 }
 bool flatten_kernel(td_call *call)
@@ -319,7 +318,7 @@ bool select_kernel(td_call *call)
 /* views: typed functions of views */
 td_tensor *td_t(td_tensor *x)
 {
-    return TD_APPLY(t, td_v_tensor(x));
+    return TD_CALL(t, x);
 }
 
 td_tensor *td_transpose(td_tensor *x, int dim0, int dim1)

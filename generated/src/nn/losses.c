@@ -325,32 +325,32 @@ td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
         td_v_float(options.label_smoothing));
 }
 /* losses: functions of two tensors */
-#define OF_TWO(name, ...) TD_RUN(name, \
-    (td_v_tensor(input), td_v_tensor(target)), __VA_ARGS__)
 #define PLAIN(name)                                                  \
     td_tensor *td_##name(td_tensor *input, td_tensor *target,        \
                          td_loss_reduction reduction)                \
     {                                                                \
-        return OF_TWO(name, reduction_value(reduction));             \
+        return TD_CALL2(name, input, target,                         \
+                        reduction_value(reduction));                 \
     }
 PLAIN(mse_loss)
 PLAIN(l1_loss)
 td_tensor *td_kl_div(td_tensor *input, td_tensor *target,
                      td_loss_reduction reduction)
 {
-    return OF_TWO(kl_div, reduction_value(reduction), td_v_none());
+    return TD_CALL2(kl_div, input, target, reduction_value(reduction),
+                    td_v_none());
 }
 td_tensor *td_smooth_l1_loss(td_tensor *input, td_tensor *target,
                              double bend, td_loss_reduction reduction)
 {
-    return OF_TWO(smooth_l1_loss, reduction_value(reduction),
-                  td_v_float(bend));
+    return TD_CALL2(smooth_l1_loss, input, target,
+                    reduction_value(reduction), td_v_float(bend));
 }
 td_tensor *td_huber_loss(td_tensor *input, td_tensor *target,
                          double bend, td_loss_reduction reduction)
 {
-    return OF_TWO(huber_loss, reduction_value(reduction),
-                  td_v_float(bend));
+    return TD_CALL2(huber_loss, input, target,
+                    reduction_value(reduction), td_v_float(bend));
 }
 td_tensor *td_binary_cross_entropy(td_tensor *input, td_tensor *target,
                                    td_bit_options o)

@@ -408,9 +408,9 @@ static td_tensor *convolved(const geometry *g, td_tensor *a,
 static td_tensor *weighed(const geometry *g, td_tensor *x, td_tensor *y)
 {
     const td_dims w = TD_DIMS(g->groups * g->o, g->c, g->k[0], g->k[1]);
-    return TD_RUN(convolution_weight,
-        (td_v_tensor(x), td_v_tensor(y)), td_v_ints(&w), PAIR(g->step),
-        PAIR(g->margin), PAIR(g->gap), td_v_int(g->groups));
+    return TD_CALL2(convolution_weight, x, y, td_v_ints(&w),
+                    PAIR(g->step), PAIR(g->margin), PAIR(g->gap),
+                    td_v_int(g->groups));
 }
 
 bool convolution_rule(td_backward_pass *b)

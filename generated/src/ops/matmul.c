@@ -282,27 +282,26 @@ bool addmm_kernel(td_call *call)
 /* products: functions of the matmul operators */
 td_tensor *td_matmul(td_tensor *input, td_tensor *other)
 {
-    return TD_APPLY(matmul, td_v_tensor(input), td_v_tensor(other));
+    return TD_CALL2(matmul, input, other);
 }
 td_tensor *td_dot(td_tensor *input, td_tensor *other)
 {
-    return TD_APPLY(dot, td_v_tensor(input), td_v_tensor(other));
+    return TD_CALL2(dot, input, other);
 }
 
 td_tensor *td_bmm(td_tensor *input, td_tensor *mat2)
 {
-    return TD_APPLY(bmm, td_v_tensor(input), td_v_tensor(mat2));
+    return TD_CALL2(bmm, input, mat2);
 }
 td_tensor *td_linear(td_tensor *input, td_tensor *weight,
                      td_tensor *bias)
 {
-    return TD_APPLY(linear, td_v_tensor(input), td_v_tensor(weight),
-                    td_v_optional(bias));
+    return TD_RUN(linear, (td_v_tensor(input), td_v_tensor(weight),
+                           td_v_optional(bias)));
 }
 td_tensor *td_addmm(td_tensor *input, td_tensor *mat1, td_tensor *mat2,
                     td_scalar beta, td_scalar alpha)
 {
-    return TD_RUN(addmm, (td_v_tensor(input), td_v_tensor(mat1),
-                          td_v_tensor(mat2)),
-                  td_v_scalar(beta), td_v_scalar(alpha));
+    return TD_CALL3(addmm, input, mat1, mat2, td_v_scalar(beta),
+                    td_v_scalar(alpha));
 }

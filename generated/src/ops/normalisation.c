@@ -172,9 +172,8 @@ bool standardise_rule(td_backward_pass *b)
         return false;
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
         && at_home(g)) {
-        b->grad_in[0] = TD_RUN(standardise_backward,
-            (td_v_tensor(g), td_v_tensor(y), td_v_tensor(var)),
-            td_v_float(eps));
+        b->grad_in[0] = TD_CALL3(standardise_backward, g, y, var,
+                                 td_v_float(eps));
         return !td_failed();
     }
     /* normalisation: compose the gradient of operators */

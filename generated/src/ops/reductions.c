@@ -704,12 +704,12 @@ REDUCTION(logsumexp)
 #undef REDUCTION
 td_tensor *td_max(td_tensor *input)
 {
-    return TD_APPLY(max, td_v_tensor(input));
+    return TD_CALL(max, input);
 }
 
 td_tensor *td_min(td_tensor *input)
 {
-    return TD_APPLY(min, td_v_tensor(input));
+    return TD_CALL(min, input);
 }
 /* softmax: typed functions that search and scale */
 td_tensor *td_argmax(td_tensor *input, td_arg_options options)
