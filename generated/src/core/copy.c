@@ -342,8 +342,7 @@ td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 }
 td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 {
-    return td_run1(&td_ops[TD_OP_copy_], 2,
-        (td_value[]){ td_v_tensor(x), td_v_tensor(src) }, 0, NULL);
+    return TD_CALL2(copy_, x, src);
 }
 
 td_tensor *td_fill_(td_tensor *x, td_scalar value)

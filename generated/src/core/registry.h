@@ -72,6 +72,10 @@ static inline td_value td_v_optional(td_tensor *x)
 {
     return x != NULL ? td_v_tensor(x) : td_v_none();
 }
+static inline td_value td_v_opt_int(td_opt_i64 x)
+{
+    return x.given ? td_v_int(x.value) : td_v_none();
+}
 static inline td_value td_v_dtype(td_dtype dtype)
 {
     return dtype != TD_DTYPE_NONE
@@ -107,13 +111,13 @@ td_device td_device_wanted(const td_call *call);
     (int)(sizeof((td_value[]){ { TD_NONE }, __VA_ARGS__ }) \
           / sizeof(td_value)) - 1, \
     (td_value[]){ { TD_NONE }, __VA_ARGS__ } + 1
-#define TD_CALL(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x)), \
+#define TD_RUN(op, operands, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES operands, \
             TD_VALUES(__VA_ARGS__))
+#define TD_CALL(op, x, ...) TD_RUN(op, (td_v_tensor(x)), __VA_ARGS__)
 #define TD_CALL2(op, x, y, ...) \
-    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x), \
-            td_v_tensor(y)), TD_VALUES(__VA_ARGS__))
+    TD_RUN(op, (td_v_tensor(x), td_v_tensor(y)), __VA_ARGS__)
 #define TD_CALL3(op, x, y, z, ...) \
-    td_run1(&td_ops[TD_OP_##op], TD_VALUES(td_v_tensor(x), \
-            td_v_tensor(y), td_v_tensor(z)), TD_VALUES(__VA_ARGS__))
+    TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
+           __VA_ARGS__)
 #endif

@@ -368,7 +368,6 @@ td_tensor *td_select(td_tensor *x, int dim, int64_t index)
 td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
                     td_opt_i64 end, int64_t step)
 {
-    return TD_CALL(slice, x, td_v_int(dim),
-        start.given ? td_v_int(start.value) : td_v_none(),
-        end.given ? td_v_int(end.value) : td_v_none(), td_v_int(step));
+    return TD_CALL(slice, x, td_v_int(dim), td_v_opt_int(start),
+                   td_v_opt_int(end), td_v_int(step));
 }

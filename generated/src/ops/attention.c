@@ -80,9 +80,9 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
     if (few == 0 || heads % few != 0)
         return td_refuse(call, "with enable_gqa the query must have a "
                          "multiple of the heads of key and value");
-    const td_value in[] = { td_v_tensor(k), td_v_int(heads / few) };
-    const td_value attr[] = { td_v_int(-3), td_v_none() };
-    return td_run1(&td_ops[TD_OP_repeat_interleave], 2, in, 2, attr);
+    return TD_RUN(repeat_interleave,
+                  (td_v_tensor(k), td_v_int(heads / few)),
+                  td_v_int(-3), td_v_none());
 }
 /* attention: formulas of attention */
 static td_tensor *optional_input(const td_call *call, int i)

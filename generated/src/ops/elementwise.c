@@ -241,7 +241,7 @@ static bool runs_as_a_line(const job *j, const td_tensor *out)
 static bool compute_elsewhere(const job *j, td_tensor *out)
 {
     static const char *const names[] = {
-#define ROW(name) #name,
+#define ROW(name, ...) #name,
 #include "ops/each-row.inc"
         "where", "clamp"
     };

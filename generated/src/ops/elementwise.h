@@ -9,7 +9,7 @@
 #include <treadle/op.h>
 
 enum {
-#define ROW(name) TD_ROW_##name,
+#define ROW(name, ...) TD_ROW_##name,
 #include "ops/each-row.inc"
     TD_ROW_where,
     TD_ROW_clamp,

@@ -172,11 +172,8 @@ bool standardise_rule(td_backward_pass *b)
         return false;
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
         && at_home(g)) {
-        const td_value in[] = { td_v_tensor(g), td_v_tensor(y),
-                                td_v_tensor(var) };
-        const td_value attr = td_v_float(eps);
-        b->grad_in[0] = td_run1(&td_ops[TD_OP_standardise_backward], 3,
-                                in, 1, &attr);
+        b->grad_in[0] = TD_CALL3(standardise_backward, g, y, var,
+                                 td_v_float(eps));
         return !td_failed();
     }
     /* normalisation: compose the gradient of operators */

@@ -235,20 +235,14 @@ bool max_pool_rule(td_backward_pass *b)
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
     const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
                                      .device = td_device_of(g) };
-    td_dims line = { shape.count - dims + 1, { 0 } };
-    memcpy(line.at, shape.at, sizeof line.at);
-    if (dims == 2)
-        line.at[line.count - 1] *= shape.at[shape.count - 1];
-    const td_value in[] = {
-        td_v_tensor(td_zeros(line, like)),
-        td_v_tensor(td_flatten(at, -dims, -1)),
-        td_v_tensor(td_flatten(g, -dims, -1)) };
-    const td_value last = td_v_int(-1);
+    td_tensor *planes[] = { td_zeros(shape, like), at, g };
+    td_value in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] = td_v_tensor(td_flatten(planes[i], -dims, -1));
     const int op = b->create_graph ? TD_OP_scatter_add
                                    : TD_OP_scatter_add_;
-    if (!td_failed())
-        b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in, 1,
-                                           &last), shape);
+    b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in,
+                                   TD_VALUES(td_v_int(-1))), shape);
     return !td_failed();
 }
 
