@@ -24,9 +24,8 @@ static int64_t *room_for(int64_t n)
 /* Positions at[0..n) of dimension d; `at` comes from room_for(n). */
 static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
 {
-    const td_tensor_options o = { .dtype = TD_INT64,
-                                  .device = td_device_of(x) };
-    td_tensor *v = at ? td_from_data(at, TD_DIMS(n), o) : NULL;
+    td_tensor *v = at ? td_from_data(at, TD_DIMS(n),
+                                     td_beside(x, TD_INT64)) : NULL;
     td_free(at, ((size_t)n + 1) * sizeof *at);
     return td_index_select(x, d, v);
 }
@@ -224,17 +223,17 @@ td_tensor *repeat_interleave_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y = x;
     const td_value *times = &call->in[1];
+    td_tensor *each = times->kind == TD_SCALAR ? NULL
+                    : times->as.tensor;
     const int64_t wanted = td_number(call, 1, -1);
     const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
     if (call->attr[0].kind == TD_NONE || x->rank == 0)
         y = td_reshape(x, TD_DIMS(-1));
-    if (times->kind == TD_SCALAR)
-        y = repeated(call, y, d, d + 1,
-                     td_scalar_int(times->as.scalar));
-    else if (td_numel(times->as.tensor) == 1)
-        y = repeated(call, y, d, d + 1, td_item_int(times->as.tensor));
+    if (each == NULL || td_numel(each) == 1)
+        y = repeated(call, y, d, d + 1, each ? td_item_int(each)
+                     : td_scalar_int(times->as.scalar));
     else if (y != NULL)
-        y = repeat_each(call, y, d, times->as.tensor);
+        y = repeat_each(call, y, d, each);
     if (y != NULL && wanted >= 0 && y->shape[d] != wanted)
         return td_refuse(call, "output_size is not the sum of repeats");
     return apart(y, x);
@@ -286,8 +285,7 @@ td_tensor *rot90_formula(td_call *call)
 static td_tensor *triangle(const td_call *call, bool lower)
 {
     td_tensor *x = td_input(call, 0);
-    const td_tensor_options o = { .dtype = TD_INT64,
-                                  .device = td_device_of(x) };
+    const td_tensor_options o = td_beside(x, TD_INT64);
     if (x->rank < 2)
         return td_refuse(call, "expected at least two dimensions");
     const int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1];
@@ -552,25 +550,26 @@ static td_tensor *shuffled(const td_call *call, bool out)
 {
     td_tensor *x = td_input(call, 0);
     const int64_t r = td_number(call, 0, 0);
-    td_dims cut = { 6, { 1, 1, 1, 1, 1, 1 } }, shape = td_shape_of(x);
-    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
-    if (x->rank < 3 || r <= 0 || (out ? *c / r % r || *c % r
-                                      : c[1] % r || c[2] % r))
+    td_dims shape = td_shape_of(x);
+    int64_t *const s = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
+    if (x->rank < 3 || r <= 0 || (out ? s[0] / r % r || s[0] % r
+                                      : s[1] % r || s[2] % r))
         return td_refuse(call, out ? "expected [..., C r r, H, W] and "
             "a factor r above 0" : "expected [..., C, H r, W r] and a "
             "factor r above 0");
+    int64_t n = 1, c = s[0], h = s[1], w = s[2];
     for (int d = 0; d < x->rank - 3; d++)
-        cut.at[0] *= x->shape[d];
-    cut.at[1] = out ? *c / r / r : *c;
-    for (int k = 0; k < 2; k++) {
-        cut.at[2 + (out ? k : 2 * k + 1)] = r;
-        cut.at[out ? 4 + k : 2 + 2 * k] = out ? c[1 + k] : c[1 + k] / r;
-        c[1 + k] = out ? c[1 + k] * r : c[1 + k] / r;
+        n *= x->shape[d];
+    if (out) {
+        s[0] = c / r / r, s[1] = h * r, s[2] = w * r;
+        x = td_reshape(x, TD_DIMS(n, s[0], r, r, h, w));
+        x = td_permute(x, TD_DIMS(0, 1, 4, 2, 5, 3));
+    } else {
+        s[0] = c * r * r, s[1] = h / r, s[2] = w / r;
+        x = td_reshape(x, TD_DIMS(n, c, s[1], r, s[2], r));
+        x = td_permute(x, TD_DIMS(0, 1, 3, 5, 2, 4));
     }
-    *c = out ? cut.at[1] : *c * r * r;
-    return td_reshape(td_permute(td_reshape(x, cut), out
-        ? TD_DIMS(0, 1, 4, 2, 5, 3) : TD_DIMS(0, 1, 3, 5, 2, 4)),
-        shape);
+    return td_reshape(x, shape);
 }
 
 td_tensor *pixel_shuffle_formula(td_call *call)
@@ -620,15 +619,14 @@ static int64_t tap(const sampling *s, int k, int64_t j, double *weight)
 static td_tensor *tapped(td_tensor *x, int d, const sampling *s, int k)
 {
     td_dims line = td_dims_of_ones(x->rank);
-    const td_tensor_options o = { .dtype = TD_FLOAT64,
-                                  .device = td_device_of(x) };
     int64_t *at = room_for(s->m);
     double *weight = (double *)room_for(s->m);
     for (int64_t j = 0; at && weight && j < s->m; j++)
         at[j] = tap(s, k, j, &weight[j]);
     line.at[d] = s->m;
     td_tensor *w = weight && s->filter > EXACT
-        ? td_to(td_from_data(weight, line, o), x->dtype) : NULL;
+        ? td_to(td_from_data(weight, line, td_beside(x, TD_FLOAT64)),
+                x->dtype) : NULL;
     td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
     td_tensor *y = pick(x, d, s->m, at);
     return w != NULL ? td_mul(y, w) : y;

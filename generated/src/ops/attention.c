@@ -40,8 +40,7 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
     if (td_v_get_bool(&call->attr[1]))
         mask = td_tril(td_ones(
             TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
-            (td_tensor_options){ .dtype = TD_BOOL,
-                                 .device = td_device_of(q) }), 0);
+            td_beside(q, TD_BOOL)), 0);
     if (mask != NULL)
         x = masked(x, mask, &alive);
     x = td_softmax(x, -1);
@@ -116,8 +115,7 @@ td_tensor *rotary_embedding_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *at = optional_input(call, 1);
     const bool neighbours = td_v_get_bool(&call->attr[1]);
-    const td_tensor_options o = { .dtype = TD_FLOAT64,
-                                  .device = td_device_of(x) };
+    const td_tensor_options o = td_beside(x, TD_FLOAT64);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     if (x->rank < 2 || x->rank == TD_MAX_RANK

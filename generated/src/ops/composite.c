@@ -100,10 +100,15 @@ td_dims td_dims_of_ones(int rank)
     return (td_dims){ rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
 }
 
+td_tensor_options td_beside(const td_tensor *x, td_dtype dtype)
+{
+    return (td_tensor_options){ .dtype = dtype,
+                                .device = td_device_of(x) };
+}
+
 td_tensor_options td_like(const td_tensor *x)
 {
-    return (td_tensor_options){ .dtype = td_dtype_of(x),
-                                .device = td_device_of(x) };
+    return td_beside(x, td_dtype_of(x));
 }
 
 td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end)

@@ -40,7 +40,8 @@ td_tensor *td_refuse(const td_call *call, const char *why, ...)
 /* graph: prototypes of what formulas make */
 /* A shape that broadcasts with any of that rank. */
 td_dims td_dims_of_ones(int rank);
-/* Options for tensors of x's type that lie where x does. */
+/* Options for tensors of that type, or x's, that lie where x does. */
+td_tensor_options td_beside(const td_tensor *x, td_dtype dtype);
 td_tensor_options td_like(const td_tensor *x);
 /* Positions [start, end) along dim; INT64_MAX: to the end. */
 td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end);

@@ -643,8 +643,7 @@ bool index_copy_kernel(td_call *call)
 static td_tensor *each_once(const td_call *call, td_tensor *index)
 {
     const td_tensor x = as_line(td_input(call, 0));
-    const td_tensor_options mask = { .dtype = TD_BOOL,
-                                     .device = td_device_of(index) };
+    const td_tensor_options mask = td_beside(index, TD_BOOL);
     const td_value at[] = { td_v_int(0), td_v_int(1),
                             td_v_bool(false) };
     td_tensor *named = td_zeros(TD_DIMS(x.shape[dim_of(call)]), mask);

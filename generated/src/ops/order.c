@@ -563,9 +563,9 @@ bool searchsorted_kernel(td_call *call)
         return false;
     td_scope_begin();
     td_tensor *x = in->kind == TD_TENSOR ? in->as.tensor
-        : td_full(TD_RANK_0, in->as.scalar, (td_tensor_options){
-            .device = td_device_of(sorted), .dtype = in->as.scalar.kind
-            == TD_SCALAR_FLOAT ? TD_FLOAT64 : TD_INT64 });
+        : td_full(TD_RANK_0, in->as.scalar, td_beside(sorted,
+            in->as.scalar.kind == TD_SCALAR_FLOAT ? TD_FLOAT64
+                                                  : TD_INT64));
     bool good = x && lines_to_search(call, &w, sorted, x);
     if (good && td_return(call, td_keep(td_tensor_new(td_shape_of(x),
             td_v_get_bool(&call->attr[0]) ? TD_INT32 : TD_INT64,

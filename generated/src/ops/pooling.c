@@ -233,8 +233,7 @@ bool max_pool_rule(td_backward_pass *b)
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
-    const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
-                                     .device = td_device_of(g) };
+    const td_tensor_options like = td_beside(g, td_input_dtype(b, 0));
     td_tensor *planes[] = { td_zeros(shape, like), at, g };
     td_value in[3];
     for (int i = 0; i < 3; i++)
@@ -297,8 +296,7 @@ static td_tensor *dropped(td_call *call, int kind)
     for (int d = 2; d < shape.count && kind & DROP_FEATURES; d++)
         shape.at[d] = 1;
     td_tensor *keep = td_bernoulli_(td_empty(shape,
-        (td_tensor_options){ .dtype = x->dtype,
-                             .device = td_device_of(x) }), 1 - p);
+        td_like(x)), 1 - p);
     const double scale = p < 1 ? 1 / (1 - p) : 0;
     if (!(kind & DROP_ALPHA))
         return td_mul(x, td_mul_scalar(keep, td_float(scale)));

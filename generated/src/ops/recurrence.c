@@ -31,8 +31,7 @@ static td_tensor *from_input(const cell *c, td_tensor *x)
 static td_tensor *block(td_tensor *x, int k, int n)
 {
     const int64_t m = td_failed() ? 0 : x->shape[x->rank - 1] / n;
-    return td_slice(x, -1, (td_opt_i64)td_some(k * m),
-                    (td_opt_i64)td_some((k + 1) * m), 1);
+    return td_part(x, -1, k * m, (k + 1) * m);
 }
 /* recurrence: function step */
 static void step(const cell *c, td_tensor *x, td_tensor *state[2])
