@@ -274,13 +274,17 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
-MEMCHECK  := tensors rules modules losses optimisers
-RACES     := parallel threads graph memory random stress
+MEMCHECK  := tensors
+RACES      = parallel threads random stress $(if $(TESTS),$(RACES_LONG))
 # What `make test` leaves to `make test-long`: valgrind of what allocates most,
-# the address sanitizer beside compilers, kernels sanitized at every level, and
-# the tests of the exercises' grader, each of which compiles something.
-MEMCHECK_LONG := allocation elementwise graph memory parallel data
-ASAN_LONG := compile mlir networks matmul
+# the address sanitizer beside compilers and training, the thread sanitizer
+# where it is slow, kernels sanitized at every level, an operator that is made
+# up, the tests of the exercises' grader, each of which compiles something, and
+# three times as many examples of what holds for every operator.
+MEMCHECK_LONG := allocation elementwise graph memory parallel data rules modules losses optimisers
+ASAN_LONG := compile mlir networks matmul steady
+RACES_LONG := graph memory
+PYTHON_LONG := properties bad_input
 LEVELS    := elementwise reductions matmul activations optimisers losses random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
@@ -294,6 +298,7 @@ MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
 RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
 LONG      := $(if $(TESTS),,$(call selected,$(ASAN_LONG),$(C_TESTS)))
 GRADER    := $(filter %/test_exercises.py,$(LOOM_TESTS))
+MADE_UP   := $(filter %/test_row.py,$(LOOM_TESTS))
 
 run_tests = $(PYTHON) loom/test --build $(BUILD) --jobs $(JOBS) --stage $(BUILD)/python --cc '$(CC)'
 
@@ -314,14 +319,14 @@ again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANG
 # For one level of instructions, with little debugging information, and under
 # the address sanitizer at -Og: each halves the time that compiling takes.
 asan  = $(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 CFLAGS='$(CFLAGS) -g1'
-tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 CFLAGS='$(CFLAGS) -g1' TESTS='$(RACES)'
+tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 CFLAGS='$(CFLAGS) -g1'
 
 .PHONY: test test-cuda test-long test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
 test-programs: $(PROGRAMS)
 asan-programs: lib
 	@$(asan) $(if $(LONG),WITHOUT='$(LONG)') test-programs
 tsan-programs: lib
-	@$(if $(RACED),$(tsan) test-programs)
+	@$(if $(RACED),$(tsan) TESTS='$(RACES)' test-programs)
 
 # The package in the same two directories, after the programs if both are asked for.
 asan-python: lib | $(filter asan-programs,$(MAKECMDGOALS))
@@ -348,24 +353,26 @@ test-sanitized: asan-python tsan-python $(if $(STRESSED),asan-stress tsan-stress
 # The library with one more chapter, in which test_row.py looks for its rows.
 .PHONY: row row-programs
 row: lib
-	$(if $(filter %/test_row.py,$(LOOM_TESTS)),@$(call with_row,row-programs))
+	$(if $(MADE_UP),@$(call with_row,row-programs))
 with_row = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/row TANGLED=$(BUILD)/row/tangled.mk \
   GENERATED=$(BUILD)/row/generated CHAPTERS='$(CHAPTERS) tests/loom/99-made-up.nw' OPT=-O0 PLUGOPT=-O0 SIMD=0 TESTS='gradcheck rules' $(1)
 row-programs: python $(BUILD)/libtreadle_emulate.so $(patsubst %,$(BUILD)/tests/chapters/test_%,gradcheck rules)
 
 PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
-test: test-programs python asan-programs tsan-programs row $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
+test: test-programs python asan-programs tsan-programs $(if $(TESTS),row) $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(run_tests) \
 	  $(if $(GRADER),--exercises prove-changed) \
-	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(if $(TESTS),$(LOOM_TESTS),$(filter-out $(GRADER),$(LOOM_TESTS))) --headers $(HEADERS) \
+	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(if $(TESTS),$(LOOM_TESTS),$(filter-out $(GRADER) $(MADE_UP),$(LOOM_TESTS))) --headers $(HEADERS) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(filter-out $(LONG),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
-test-long: test-programs $(PLANTED)
+test-long: test-programs python row $(PLANTED)
 	@$(asan) TESTS='$(ASAN_LONG)' test-programs
+	@$(tsan) TESTS='$(RACES_LONG)' test-programs
 	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
-	@$(run_tests) --pytest $(GRADER) --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
-	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
+	@TREADLE_LONG=1 $(run_tests) --pytest $(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS)) \
+	  --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/tsan,$(call selected,$(RACES_LONG),$(filter tests/%,$(C_TESTS)))) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
 
 # The kernels on each plug-in there is, and on the device if there is one.
 test-cuda: test-programs python $(PLUGINS)
@@ -373,12 +380,14 @@ test-cuda: test-programs python $(PLUGINS)
 	  case $$plugin in *_cuda.so) nvidia-smi -L || continue;; esac; \
 	  TREADLE_PLUGIN=$$plugin $(BUILD)/tests/c/test_cuda 2>&1 | grep -v '^.  *\(RUN\|OK\)' || status=1; done; exit $$status
 
-# Every operator beside PyTorch's (chapter "loom"); GOLDEN=1 keeps its numbers.
+# Every operator beside PyTorch's (chapter "loom"): that of the Python PEER,
+# the newest if `make deps-peers` put it here; GOLDEN=1 keeps its numbers.
+PEER ?= $(or $(wildcard .peers/bin/python),$(PYTHON))
 .PHONY: conformance
 conformance: python
-	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PYTHON) tests/conformance/report.py \
+	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PEER) tests/conformance/report.py \
 	  --write $(BUILD)/conformance.txt $(if $(GOLDEN),--golden tests/conformance/golden.json) $(OPS)
-	$(if $(OPS),,@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PYTHON) tests/python/test_fuzz.py --torch --programs $(or $(TREADLE_PROGRAMS),10000))
+	$(if $(OPS),,@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PEER) tests/python/test_fuzz.py --torch --programs $(or $(TREADLE_PROGRAMS),10000))
 
 # Random programs: compiled beside eager, gradients beside differences.
 .PHONY: test-fuzz

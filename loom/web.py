@@ -12,7 +12,7 @@ EXPECTED_ROOTS = re.compile(r"""
   | cuda/[a-z0-9_-]+\.(cu|cuh|cc|c|h|inc)
   | python/[a-z0-9_-]+\.(c|h|inc) | python/treadle/([a-z0-9_]+/)*([a-z0-9_]+\.pyi?|py\.typed)
   | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
-  | tests/[a-z0-9_-]+\.(c|h|py)""", re.X)
+  | tests/[a-z0-9_-]+\.(c|h|inc|py)""", re.X)
 
 MARKS = re.compile(r'#|/\*|\*/|"""')     # what find_uses looks for in a line of text
 
@@ -168,25 +168,23 @@ class Web:
 
 OPERATOR_TABLES = """
 #include "core/registry.h"
-#define OP(name, signature, kernel) ROW(name, signature)
+#define OP(name, signature, kernel, sentence) SIGNATURE(name, #name signature) SENTENCE(name, sentence)
 #include "core/registry.inc"
-#define DOC(name, text) SENTENCE(name, text)
-#include "core/documentation.inc"
 #include "grad/rules.inc"
 #define UNARY_RULE(name, gradient, saves) RULE(name, gradient, saves)
 #define BINARY_RULE(name, first, second, ...) RULE(name, first, 0)
 #include "ops/elementwise.inc"
-#include "grad/samples.inc"
+#include "samples.inc"
 """
 
 
 def operator_tables():
     """{table: {operator: its text}} of the tangled rows, sentences, rules and samples; {} where there are none."""
     folder = os.environ.get("GENERATED", "generated")
-    tables = {table: {} for table in ("ROW", "SENTENCE", "RULE", "NO_RULE", "COMPOSITE", "SAMPLE")}
-    if not Path(folder, "src/grad/samples.inc").exists():
+    tables = {table: {} for table in ("SIGNATURE", "SENTENCE", "RULE", "NO_RULE", "COMPOSITE", "SAMPLE")}
+    if not Path(folder, "tests/samples.inc").exists():
         return tables
-    listed = run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{folder}/src", f"-I{folder}/include", "-"], OPERATOR_TABLES)
+    listed = run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{folder}/src", f"-I{folder}/include", f"-I{folder}/tests", "-"], OPERATOR_TABLES)
     for table, name, text in re.findall(rf'\b({"|".join(tables)})\((\w+)\b(?:,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\))?', listed):
         tables[table][name] = ast.literal_eval(f"({text})") if text else ""
     return tables

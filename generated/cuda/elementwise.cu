@@ -19,9 +19,10 @@
         }                                                             \
     };
 #define NAME(x, k) const T x = v[k]; (void)x;
-#define UNARY(name, ...) AS_TYPE(name, 1, NAME(x, 0), __VA_ARGS__)
-#define BINARY(name, ...) \
-    AS_TYPE(name, 2, NAME(a, 0) NAME(b, 1), __VA_ARGS__)
+#define NAMES_1 NAME(x, 0)
+#define NAMES_2 NAME(a, 0) NAME(b, 1)
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
+    AS_TYPE(name, operands, NAMES_##operands, formula)
 #define UNARY_RULE(name, gradient, saves)                             \
     AS_TYPE(name##_gradient, 3, NAME(g, 0) NAME(x, 1) NAME(y, 2),     \
             gradient)
@@ -119,14 +120,14 @@ struct row {
     bool test;                          /* its result is bool */
     row_kernel *in_line[TD_BOOL + 1], *anywhere[TD_BOOL + 1];
 };
-#define FLOATS(kernel, r) \
+#define BOTH(kernel, r) \
     NULL, kernel<r, float, float>, kernel<r, double, double>
 #define INTEGERS(kernel, r) kernel<r, int64_t, int64_t>, \
     kernel<r, int32_t, int32_t>, kernel<r, uint8_t, uint8_t>
-#define ALL(kernel, r) FLOATS(kernel, r), INTEGERS(kernel, r), \
+#define ALL(kernel, r) BOTH(kernel, r), INTEGERS(kernel, r), \
     kernel<r, uint8_t, bool>
-#define NUMBERS(kernel, r) FLOATS(kernel, r), INTEGERS(kernel, r), NULL
-#define ONLY_FLOATS(kernel, r) FLOATS(kernel, r), NULL, NULL, NULL, NULL
+#define NUMBERS(kernel, r) BOTH(kernel, r), INTEGERS(kernel, r), NULL
+#define FLOATS(kernel, r) BOTH(kernel, r), NULL, NULL, NULL, NULL
 #define WHOLE(kernel, r) NULL, NULL, NULL, INTEGERS(kernel, r), \
     kernel<r, uint8_t, bool>
 #define TESTS(kernel, r) NULL, kernel<r, float, bool>,                \
@@ -140,18 +141,13 @@ static_assert(TD_FLOAT32 == 1 && TD_FLOAT64 == 2 && TD_INT64 == 3
     { #name, name##_row::OPERANDS, test,                              \
       { LIST(each_in_line, name##_row) },                             \
       { LIST(each_anywhere, name##_row) } },
-#define UNARY(name, ...) ENTRY(name, false, ONLY_FLOATS)
-#define UNARY_SAME(name, ...) ENTRY(name, false, NUMBERS)
-#define TEST(name, ...) ENTRY(name, true, TESTS)
-#define BINARY(name, ...) ENTRY(name, false, ALL)
-#define BINARY_NUMBER(name, ...) ENTRY(name, false, NUMBERS)
-#define BINARY_FLOAT(name, ...) ENTRY(name, false, ONLY_FLOATS)
-#define COMPARE(name, ...) ENTRY(name, true, TESTS)
-#define BITWISE(name, ...) ENTRY(name, false, WHOLE)
-#define UNARY_RULE(name, ...) ENTRY(name##_gradient, false, ONLY_FLOATS)
+enum { ANY, AS_FLOAT, OF_FLOAT, TO_BOOL };
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
+    ENTRY(name, flags == TO_BOOL, dtypes)
+#define UNARY_RULE(name, ...) ENTRY(name##_gradient, false, FLOATS)
 #define BINARY_RULE(name, ...)                                        \
-    ENTRY(name##_gradient_a, false, ONLY_FLOATS)                      \
-    ENTRY(name##_gradient_b, false, ONLY_FLOATS)
+    ENTRY(name##_gradient_a, false, FLOATS)                           \
+    ENTRY(name##_gradient_b, false, FLOATS)
 static const row rows[] = {
 #include "../src/ops/elementwise.inc"
     ENTRY(where, false, ALL)

@@ -26,7 +26,7 @@ typedef struct sample {
 #define SAMPLE(op, type, ...) \
     { .name = #op, .kind = SAMPLE_##type, __VA_ARGS__ },
 static const sample samples[] = {
-#include "grad/samples.inc"
+#include "samples.inc"
     { NULL, SAMPLE_CALL, NULL, { 0, 0 }, { 0, 0 } }
 };
 #undef SAMPLE

@@ -77,17 +77,8 @@ static void every_formula_can_be_read(void **state)
 {
     td_formula f;
     (void)state;
-#define UNARY(name, formula) \
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
     assert_true(td_formula_parse(#formula, &f));
-#define UNARY_SAME UNARY
-#define TEST UNARY
-#define BINARY UNARY
-#define BINARY_NUMBER UNARY
-#define BINARY_FLOAT UNARY
-#define COMPARE UNARY
-#define CURVE UNARY
-#define CURVE_OF(name, parameter, formula) UNARY(name, formula)
-#define BITWISE UNARY
 #define UNARY_RULE(name, gradient, saves) \
     assert_true(td_formula_parse(#gradient, &f));
 #define BINARY_RULE(name, gradient_a, gradient_b, ...) \

@@ -86,16 +86,9 @@ static td_tensor *call(const char *name, td_tensor *a, td_tensor *b)
 static int every_row(td_tensor **in, td_tensor **out)
 {
     int n = 0;
-#define UNARY(name, formula) out[n++] = call(#name, in[0], NULL);
-#define UNARY_SAME(name, formula) UNARY(name, formula)
-#define TEST(name, formula) UNARY(name, formula)
-#define BINARY(name, formula) out[n++] = call(#name, in[0], in[1]);
-#define BINARY_NUMBER(name, formula) BINARY(name, formula)
-#define BINARY_FLOAT(name, formula) BINARY(name, formula)
-#define COMPARE(name, formula) BINARY(name, formula)
-#define CURVE(name, formula) UNARY(name, formula)
-#define CURVE_OF(name, parameter, formula) BINARY(name, formula)
-#define BITWISE(name, formula)
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
+    if (strcmp(#dtypes, "WHOLE") != 0) \
+        out[n++] = call(#name, in[0], operands == 2 ? in[1] : NULL);
 #include "ops/elementwise.inc"
     return n;
 }

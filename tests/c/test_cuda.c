@@ -155,17 +155,13 @@ typedef struct {
     bool test, cancels;         /* a small result of larger terms */
 } row;
 
+enum { FLOATS, NUMBERS, WHOLE, ALL, TESTS };
+enum { ANY, AS_FLOAT, OF_FLOAT, TO_BOOL };
+
 static const row rows[] = {
-#define UNARY(name, ...) { #name, 1, false, false },
-#define UNARY_SAME UNARY
-#define TEST(name, ...) { #name, 1, true, false },
-#define BINARY(name, ...) { #name, 2, false, false },
-#define BINARY_NUMBER BINARY
-#define BINARY_FLOAT(name, ...) { #name, 2, false, true },
-#define COMPARE(name, ...) { #name, 2, true, false },
-#define CURVE(name, ...) { #name, 1, false, true },
-#define CURVE_OF(name, ...) { #name, 2, false, true },
-#define BITWISE BINARY
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
+    { #name, operands, flags == TO_BOOL, \
+      dtypes == FLOATS && (operands == 2 || flags == ANY) },
 #include "ops/elementwise.inc"
 };
 

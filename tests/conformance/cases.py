@@ -192,9 +192,9 @@ def read_value(parameter, text):
 
 def read_samples():
     """{name: [(kind, call, low, high)]} of the registry's samples."""
-    built = Path(os.environ.get("TREADLE_BUILD", HOME / "build")) / "generated/src/grad/samples.inc"
+    built = Path(os.environ.get("TREADLE_BUILD", HOME / "build")) / "generated/tests/samples.inc"
     text = subprocess.run([*os.environ.get("CC", "cc").split(), "-E", "-P", "-x", "c", built if built.exists() else
-                           HOME / "generated/src/grad/samples.inc"], check=True, capture_output=True, text=True).stdout
+                           HOME / "generated/tests/samples.inc"], check=True, capture_output=True, text=True).stdout
     samples = {}
     for name, kind, rest in re.findall(r"SAMPLE\((\w+),\s*(\w+)((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*)\)", text):
         call = "".join(re.findall(r'"([^"]*)"', rest))

@@ -11,6 +11,7 @@ import functools
 import json
 import re
 import sys
+import textwrap
 import time
 import warnings
 
@@ -24,8 +25,8 @@ try:
     import torch
 except ImportError:
     sys.exit("make conformance compares with PyTorch, which is not here.  Install it with\n"
-             "    sudo apt-get install python3-torch        (or: make deps-peers)\n"
-             "for the Python that PYTHON names.")
+             "    make deps-peers\n"
+             "which puts the newest beside Debian's, or for the Python that PEER names.")
 import treadle as td
 
 
@@ -96,7 +97,7 @@ class Row:
     """What is said of one operator."""
 
     def __init__(self):
-        self.cases, self.worst, self.bad, self.reasons = 0, {"float32": 0.0, "float64": 0.0}, [], collections.Counter()
+        self.cases, self.worst, self.bad, self.reasons, self.dtypes = 0, {"float32": 0.0, "float64": 0.0}, [], collections.Counter(), {}
 
 
 def record(golden, case, peer):
@@ -131,6 +132,7 @@ def one_operator(op, golden):
             reason, agreed = explained(case, kind, text), False
             if reason:
                 row.reasons[reason] += 1
+                row.dtypes.setdefault(reason, set()).add("x".join(case.dtypes))
             else:
                 row.bad.append(f"{case}: {kind}: {text}" + (f" ({ulp:.3g} ulp)" if ulp else ""))
         if agreed and op.name not in cases.FACTS_ONLY and (peer[0] == "raises" or all(
@@ -164,15 +166,19 @@ def main():
                      f"{len(row.bad):7} {sum(row.reasons.values()):9}")
         lines += [f"    {b}" for b in row.bad]
     reasons = sum((row.reasons for row in rows.values()), collections.Counter())
-    lines += ["", "Explained:"] + [f"{n:7} {reason}" for reason, n in reasons.most_common()]
+    lines += ["", "Explained:"]
+    for reason, n in reasons.most_common():
+        lines.append(f"{n:7} {reason}")
+        lines += textwrap.wrap("; ".join(f"{name} {' '.join(sorted(row.dtypes[reason]))}" for name, row in rows.items() if reason in row.dtypes),
+                               132, initial_indent=" " * 12, subsequent_indent=" " * 12)
     lines += ["", "Without a peer (their layouts, dtypes and gradients are tested by make test): " + " ".join(alone)]
     lines += [f"No call is known of {name}: give it a sample, or a row in tests/conformance/cases.py" for name in missing]
     stale = [p for row in EXPLAINED for p in row[0].split("|") if p not in USED]
     if stale and not args.operators:
-        lines.append("Explains nothing, and may go: " + "  ".join(stale))
+        lines.append("Explains nothing in this PyTorch: " + "  ".join(stale))
     worst = max(((row.worst["float32"], n) for n, row in rows.items()), default=(0, "-"))
     bad = sum(len(row.bad) for row in rows.values())
-    lines.append(f"conformance: {sum(r.cases for r in rows.values())} cases of {len(rows)} operators, worst {worst[0]:.2g} ulp "
+    lines.append(f"conformance with PyTorch {torch.__version__}: {sum(r.cases for r in rows.values())} cases of {len(rows)} operators, worst {worst[0]:.2g} ulp "
                  f"(float32 {worst[1]}), {bad} disagreements, {sum(reasons.values())} explained "
                  f"by {len(reasons)} reasons, {time.monotonic() - began:.0f} s")
     with open(args.write, "w", encoding="utf-8") as file:

@@ -222,14 +222,13 @@ The files of a registry, and an operator of our own.
 int no_row;
 @ The rows of each file follow one after another.
 <<src/core/registry.inc>>=
-OP(spin, "spin(tensor input) -> tensor", spin_kernel)
-<<src/core/documentation.inc>>=
-DOC(spin, "Turned about (once); \"so\" to speak.")
+OP(spin, "(tensor input) -> tensor", spin_kernel,
+   "Turned about (once); \"so\" to speak.")
 <<src/grad/rules.inc>>=
 RULE(spin, spin_rule, 0)
 <<src/ops/elementwise.inc>>=
 UNARY_RULE(card, g * (1 - y), 0)
-<<src/grad/samples.inc>>=
+<<tests/samples.inc>>=
 #define OF(size) "[" size "]"
 SAMPLE(spin, CALL, .call = OF("2,3") " dim=1", .gradient = { 1, 2 })
 @
@@ -238,7 +237,7 @@ RULE = r"RULE\(spin, spin_rule, 0\)"
 LACKS = {
     "nothing": (RULE, "COMPOSITE(spin)", None),
     "rule, which is said": (RULE, "NO_RULE(spin)", None),
-    "doc": (r"DOC\(spin, .*", "", "has no sentence (DOC)"),
+    "sentence": (r'"Turned .*"', '""', "has no sentence (behind the kernel in its row)"),
     "rule": (RULE, "", "has no rule (RULE"),
     "sample": (r"SAMPLE\(spin, .*", "", "has no sample (SAMPLE)"),
     "reference": (r"\n(\w+\(spin)", r"\n \1", "has no row in the reference"),

@@ -22,7 +22,7 @@ BINARY = ["{v} + {w}", "{v} - {w}", "{v} * {w}", "{v} / ({w} * {w} + 1)", "t.max
           "{v} @ {w}.t()", "t.where({v} > {w}, {v}, {w})", "{v} > {w}", "{v} == {w}", "t.cat([{v}, {w}], {d})",
           "t.stack([{v}, {w}], {d})", "t.cat([{v}, {v}, {w}])"]
 UNARY = ["{v}.tanh()", "{v}.sin()", "{v}.exp()", "-{v}", "{v}.abs()", "{v}.relu()", "{v}.sigmoid()", "{v} * 2", "1 - {v}",
-         "{v} ** 2", "{v}.clone()", "{v}.softmax({d})", "{v} / 3", "{v}.floor()", "{v}.clamp(-1, 1)", "{v}.cumsum({d})"]
+         "{v} ** 2", "{v}.clone()", "{v}.softmax({d})", "{v} / 3", "{v}.floor()", "{v}.clamp(-1.1, 1.1)", "{v}.cumsum({d})"]
 VIEWS = ["{v}[0]", "{v}[1:]", "{v}[-1:]", "{v}[..., ::2]", "{v}[:, 1]", "{v}.t()", "{v}.reshape(-1)", "{v}.view(-1)",
          "{v}.transpose(0, {d})", "{v}.unsqueeze({d})", "{v}.squeeze()", "{v}.expand(2, 3)", "{v}.narrow({d}, 0, 2)",
          "{v}.diagonal()", "{v}.unbind({d})[-1]", "{v}.chunk(2, {d})[0]"]
@@ -32,7 +32,7 @@ PLACES = ["{v}[t.tensor([1, 0, 1])]", "{v}.index_select({d}, t.tensor([0, 0]))",
           "{v}.gather({d}, t.zeros({v}.shape, dtype=t.int64))", "{v}.masked_fill({v} > {w}, 0.5)", "{v}.tril()"]
 DTYPES = ["{v}.double()", "{v}.float()", "{v}.long()", "{v}.bool()", "{v}.to({w}.dtype)"]
 CHANGES = ["{v}.mul_(2)", "{v}.add_({w})", "{v}.mul_({w})", "{v}.tanh_()", "{v}.zero_()", "{v}.copy_({w})", "{v}.sub_(1)",
-           "{v}.clamp_(-1, 1)", "{v}[0] = {w}", "{v}[..., 1] = 0.5", "{v}[1:] = {w}", "{v}.masked_fill_({v} > 1, 0)",
+           "{v}.clamp_(-1.1, 1.1)", "{v}[0] = {w}", "{v}[..., 1] = 0.5", "{v}[1:] = {w}", "{v}.masked_fill_({v} > 1, 0)",
            "{v}.div_(4)", "{v}.fill_(0.5)", "{v}[0].add_({w})", "{v}[t.tensor([0])] = {w}", "{v}.t_()", "{v}.relu_()"]
 CUTS = ["{n} = {v}.detach()", "with t.no_grad(): {n} = {v} * 2", "with t.no_grad(): {v}.mul_(0.5)",
         "{n} = {v}.detach().clone().requires_grad_()", "{v}.requires_grad_(False)", "{v}.detach().add_(1)"]
@@ -44,7 +44,7 @@ PASSES = ["{v}.sum().backward(retain_graph=True)", "{v}.sum().backward()", "{v}.
 PASS = r"the last pass|.*(backward|grad)\("
 EXPLAINED = [(*map(re.compile, patterns), why) for *patterns, why in [
     (".* - ", "", r"Subtraction, the `-` operator, with a bool tensor is not", "a truth is subtracted from a number as 1 or 0"),
-    (r".*\.argmax", "", '"argmax_cpu" not implemented for \'Bool\'', "PyTorch has no such kernel"),
+    (r".*\.argmax", "", r"""("argmax_cpu" not implemented for 'Bool'|argmax\(\): does not support bool)""", "PyTorch has no such kernel"),
     (r".*logsumexp", r"logsumexp: needs floating-point numbers, got (int64|bool)", "", "as softmax; PyTorch converts"),
     (r".*index_select", r"index_select: a tensor of rank 0 has one position, got 2", "", "PyTorch gives one, of two asked for"),
     (r".*\[t\.tensor\(\[0\]\)\] = ", "", "Index put requires the source and destination dtypes match", "converted as in all assignments"),
@@ -56,6 +56,7 @@ EXPLAINED = [(*map(re.compile, patterns), why) for *patterns, why in [
     (r".*\.view\(-1\)", "", "view size is not compatible", "results are dense here, whatever their operands are"),
     (PASS, r"backward: .*a second time \(at [a-z_]+\)", "", "a pass frees each node, also one that saved nothing"),
     (PASS, "", "one of the variables needed for gradient computation has been modified", "less is saved here"),
+    (".*", "", "Autograd not support dtype", "whole numbers into which a float was copied have no past here"),
     (".*", "", r"isDifferentiableType\(.*INTERNAL ASSERT FAILED", "a bug there: floats were copied into whole numbers"),
 ]]
 KINDS = [(BINARY, 6), (UNARY, 4), (VIEWS, 5), (FOLDS, 2), (PLACES, 2), (DTYPES, 1), (CHANGES, 4), (CUTS, 1), (PASSES, 1)]

@@ -153,11 +153,11 @@ static void simplify(td_lowered *l)
 }
 
 /* fusion: table of the rows' texts */
+enum { ANY, AS_FLOAT, OF_FLOAT, TO_BOOL };
+
 static const td_row rows[TD_OP_COUNT + 1] = {
-#define UNARY(name, formula) [TD_OP_##name] = { 1, false, #formula },
-#define TEST(name, formula) [TD_OP_##name] = { 1, true, #formula },
-#define BINARY(name, formula) [TD_OP_##name] = { 2, false, #formula },
-#define COMPARE(name, formula) [TD_OP_##name] = { 2, true, #formula },
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
+    [TD_OP_##name] = { operands, flags == TO_BOOL, #formula },
 #include "ops/elementwise.inc"
 };
 

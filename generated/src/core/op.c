@@ -7,19 +7,10 @@
 
 /* operators: table of the operators */
 const td_op td_ops[TD_OP_COUNT + 1] = {
-#define OP(name, signature, kernel) \
-    [TD_OP_##name] = { #name, signature, kernel },
+#define OP(name, signature, kernel, sentence) \
+    [TD_OP_##name] = { #name, #name signature, kernel, sentence },
 #include "core/registry.inc"
-#undef OP
-    { NULL, NULL, NULL }
-};
-
-/* operators: table of the documentation */
-static const char *const documentation[TD_OP_COUNT + 1] = {
-#define DOC(name, text) [TD_OP_##name] = text,
-#include "core/documentation.inc"
-#undef DOC
-    [TD_OP_COUNT] = NULL
+    { NULL, NULL, NULL, NULL }
 };
 
 /* operators: functions that search the registry */
@@ -42,9 +33,7 @@ const char *td_op_signature(const td_op *op) { return op->signature; }
 
 const char *td_op_documentation(const td_op *op)
 {
-    const char *text = op >= td_ops && op < td_ops + TD_OP_COUNT
-                     ? documentation[op - td_ops] : NULL;
-    return text != NULL ? text : "";
+    return op->sentence != NULL ? op->sentence : "";
 }
 
 /* operators: functions that read signatures */

@@ -16,6 +16,7 @@
 struct td_op {
     const char *name, *signature;
     td_kernel *kernel;
+    const char *sentence;
 
 };
 
@@ -25,16 +26,14 @@ struct td_op {
 
 /* operators: number the rows of the registry */
 enum {
-#define OP(name, signature, kernel) TD_OP_##name,
+#define OP(name, signature, kernel, sentence) TD_OP_##name,
 #include "core/registry.inc"
-#undef OP
     TD_OP_COUNT
 };
 
 /* operators: declare the kernels of the registry */
-#define OP(name, signature, kernel) td_kernel kernel;
+#define OP(name, signature, kernel, sentence) td_kernel kernel;
 #include "core/registry.inc"
-#undef OP
 
 extern const td_op td_ops[TD_OP_COUNT + 1];
 

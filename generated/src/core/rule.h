@@ -55,7 +55,4 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
 #define NO_RULE(name)
 #define COMPOSITE(name)
 #include "grad/rules.inc"
-#undef RULE
-#undef NO_RULE
-#undef COMPOSITE
 #endif

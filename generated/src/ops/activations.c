@@ -42,12 +42,12 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
         && td_return(call, result.as.tensor);
 }
 
-#define FORMULA(name, parameters, text, doc)                          \
+#define FORMULA(name, parameters, text, sentence)                     \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
         return run_formula(call, FORMULA_##name, call->attr);         \
     }
-#define PREPARED(name, parameters, text, doc)
+#define PREPARED(name, parameters, text, sentence)
 #include "ops/formulas.inc"
 
 /* activations: kernels of several operators */

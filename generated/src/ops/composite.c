@@ -6,7 +6,7 @@
 #include <string.h>
 #include "ops/composite.h"
 
-#define COMPOSED(name, parameters, results, sentence)   \
+#define COMPOSED(name, signature, sentence)             \
     bool name##_kernel(td_call *call)                   \
     {                                                   \
         return td_return(call, name##_formula(call));   \

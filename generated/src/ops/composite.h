@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/rule.h"
 
-#define COMPOSED(name, parameters, results, sentence) \
+#define COMPOSED(name, signature, sentence) \
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 

@@ -242,7 +242,7 @@ static bool compute_elsewhere(const job *j, td_tensor *out)
 {
     static const char *const names[] = {
 #define ROW(name, ...) #name,
-#include "ops/each-row.inc"
+#include "ops/elementwise.inc"
         "where", "clamp"
     };
     const td_call call = { .n_in = j->n, .in = j->in, .out = { out } };
@@ -416,31 +416,24 @@ static bool run_in_place(td_call *call, int row, int flags)
 }
 
 /* rows: kernels of all rows */
-#define KERNEL(name, flags)                                           \
+#define ROW(name, formula, sentence, operands, dtypes, flags)         \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
         return run_row(call, TD_ROW_##name, flags);                   \
     }
-#define UNARY(name, formula) KERNEL(name, AS_FLOAT)
-#define UNARY_SAME(name, formula) KERNEL(name, ANY)
-#define TEST(name, formula) KERNEL(name, TO_BOOL)
-#define BINARY(name, formula) KERNEL(name, ANY)
-#define BINARY_FLOAT(name, formula) KERNEL(name, AS_FLOAT)
-#define COMPARE(name, formula) KERNEL(name, TO_BOOL)
-#define CURVE(name, formula) KERNEL(name, ANY)
-#define CURVE_OF(name, parameter, formula) KERNEL(name, OF_FLOAT)
 #include "ops/elementwise.inc"
 
 /* rows: kernels of rows in place */
-#define BINARY_FLOAT(name, formula) [TD_ROW_##name] = AS_FLOAT,
 static const uint8_t flags_of[TD_ROW_COUNT] = {
+#define ROW(name, formula, sentence, operands, dtypes, flags)         \
+    [TD_ROW_##name] = flags,
 #include "ops/elementwise.inc"
 };
-#define INPLACE(name)                                                 \
-    bool name##__kernel(td_call *call)                                \
+#define INPLACE(name, row, sentence)                                  \
+    bool name##_kernel(td_call *call)                                 \
     {                                                                 \
-        return run_in_place(call, TD_ROW_##name,                      \
-                            flags_of[TD_ROW_##name]);                 \
+        return run_in_place(call, TD_ROW_##row,                       \
+                            flags_of[TD_ROW_##row]);                  \
     }
 #include "ops/elementwise.inc"
 
@@ -499,7 +492,7 @@ static td_tensor *run_2(int op, td_value a, td_value b)
 }
 
 /* rows: typed functions of all rows */
-#define UNARY(name, formula)                                          \
+#define FUNCTIONS_1(name)                                             \
     td_tensor *td_##name(td_tensor *x)                                \
     {                                                                 \
         return run_1(TD_OP_##name, x);                                \
@@ -514,13 +507,14 @@ static td_tensor *run_2(int op, td_value a, td_value b)
     {                                                                 \
         return run_2(op, td_v_tensor(x), td_v_scalar(s));             \
     }
-#define BINARY(name, formula)                                         \
+#define FUNCTIONS_2(name)                                             \
     PAIR(name, TD_OP_##name) WITH_SCALAR(name##_scalar, TD_OP_##name)
-#define CURVE_OF(name, parameter, formula)                            \
+#define ROW(name, formula, sentence, operands, dtypes, flags)         \
+    FUNCTIONS_##operands(name)
+#define CURVE_OF(name, parameter, formula, sentence)                  \
     WITH_SCALAR(name, TD_OP_##name)
-#define INPLACE(name)                                                 \
-    PAIR(name##_, TD_OP_##name##_)                                    \
-    WITH_SCALAR(name##_scalar_, TD_OP_##name##_)
+#define INPLACE(name, row, sentence)                                  \
+    PAIR(name, TD_OP_##name) WITH_SCALAR(row##_scalar_, TD_OP_##name)
 #include "ops/elementwise.inc"
 
 /* rows: functions with the scalar first */

@@ -8,9 +8,10 @@
 #include "core/isa.h"
 #include <treadle/op.h>
 
+/* rows: numbers of the rows */
 enum {
 #define ROW(name, ...) TD_ROW_##name,
-#include "ops/each-row.inc"
+#include "ops/elementwise.inc"
     TD_ROW_where,
     TD_ROW_clamp,
     TD_ROW_COUNT

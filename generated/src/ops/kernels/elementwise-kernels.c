@@ -4,49 +4,57 @@
 #include "ops/kernels/kernel-loops.h"
 
 /* rows: loops of each row */
-#define FLOATS(EACH, R, name, ...)                                    \
-    EACH(TD_FLOAT32, name##_loop_f32, float, R, __VA_ARGS__)          \
-    EACH(TD_FLOAT64, name##_loop_f64, double, R, __VA_ARGS__)
-#define INTEGERS(EACH, R, name, ...)                                  \
-    EACH(TD_INT64, name##_loop_i64, int64_t, R, __VA_ARGS__)          \
-    EACH(TD_INT32, name##_loop_i32, int32_t, R, __VA_ARGS__)          \
-    EACH(TD_UINT8, name##_loop_u8, uint8_t, R, __VA_ARGS__)
-#define BOOLS(EACH, R, name, ...)                                     \
-    EACH(TD_BOOL, name##_loop_b8, uint8_t, bool, __VA_ARGS__)
+#define FLOATS(LOOP, name, ...)                                       \
+    LOOP(name##_loop_f32, TD_FLOAT32, float, float, __VA_ARGS__)      \
+    LOOP(name##_loop_f64, TD_FLOAT64, double, double, __VA_ARGS__)
+#define INTEGERS(LOOP, name, ...)                                     \
+    LOOP(name##_loop_i64, TD_INT64, int64_t, int64_t, __VA_ARGS__)    \
+    LOOP(name##_loop_i32, TD_INT32, int32_t, int32_t, __VA_ARGS__)    \
+    LOOP(name##_loop_u8, TD_UINT8, uint8_t, uint8_t, __VA_ARGS__)
+#define BOOLS(LOOP, name, ...)                                        \
+    LOOP(name##_loop_b8, TD_BOOL, uint8_t, bool, __VA_ARGS__)
+#define TESTS(LOOP, name, ...)                                        \
+    LOOP(name##_loop_f32, TD_FLOAT32, float, bool, __VA_ARGS__)       \
+    LOOP(name##_loop_f64, TD_FLOAT64, double, bool, __VA_ARGS__)      \
+    LOOP(name##_loop_i64, TD_INT64, int64_t, bool, __VA_ARGS__)       \
+    LOOP(name##_loop_i32, TD_INT32, int32_t, bool, __VA_ARGS__)       \
+    LOOP(name##_loop_u8, TD_UINT8, uint8_t, bool, __VA_ARGS__)        \
+    BOOLS(LOOP, name, __VA_ARGS__)
 #define NUMBERS(...) FLOATS(__VA_ARGS__) INTEGERS(__VA_ARGS__)
 #define WHOLE(...) INTEGERS(__VA_ARGS__) BOOLS(__VA_ARGS__)
-#define EVERY(...) FLOATS(__VA_ARGS__) WHOLE(__VA_ARGS__)
-#define DEFINE(dtype, name, type, R, LOOP, ...)                       \
-    LOOP(name, type, R, __VA_ARGS__)
-#define OPERANDS_1 x
-#define OPERANDS_2 a, b
-#define ROW(name, n, family, R, formula)                              \
-    family(DEFINE, R, name, TD_LOOP_##n, OPERANDS_##n, formula)
-#include "ops/each-row.inc"
+#define ALL(...) NUMBERS(__VA_ARGS__) BOOLS(__VA_ARGS__)
+#define LOOP_1(name, dtype, T, R, formula)                            \
+    TD_LOOP_1(name, T, R, x, formula)
+#define LOOP_2(name, dtype, T, R, formula)                            \
+    TD_LOOP_2(name, T, R, a, b, formula)
+#define ROW(name, formula, sentence, operands, dtypes, flags)         \
+    dtypes(LOOP_##operands, name, formula)
+#include "ops/elementwise.inc"
 
 /* arithmetic: loops of where and clamp */
-#define WHERE_LOOP(name, type, R, formula)                            \
+#define WHERE_LOOP(name, dtype, type, R, formula)                     \
     TD_LOOP(name, type, R,                                            \
             const uint8_t *at_c = (const uint8_t *)data[1];           \
             TD_POINTER(a, 2) TD_POINTER(b, 3),                        \
             const bool c = at_c[i] != 0; TD_LOAD(a) TD_LOAD(b),       \
             formula)
-EVERY(DEFINE, T, where, WHERE_LOOP, select(c, a, b))
-#define CLAMP_LOOP(name, type, R, formula)                            \
+ALL(WHERE_LOOP, where, select(c, a, b))
+#define CLAMP_LOOP(name, dtype, type, R, formula)                     \
     TD_LOOP(name, type, R,                                            \
             TD_POINTER(x, 1) TD_POINTER(low, 2) TD_POINTER(high, 3),  \
             TD_LOAD(x) TD_LOAD(low) TD_LOAD(high)                     \
             const T y = select(x < low, low, x);, formula)
-NUMBERS(DEFINE, T, clamp, CLAMP_LOOP, select(y > high, high, y))
+NUMBERS(CLAMP_LOOP, clamp, select(y > high, high, y))
 
 /* rows: table of all loops */
-#define PUT(dtype, name, ...) [dtype] = name,
-#define ENTRY(name, family)                                           \
-    [TD_ROW_##name] = { family(PUT, T, name, ) },
+#define POINTER(name, dtype, ...) [dtype] = name,
+#define ENTRY(name, dtypes) \
+    [TD_ROW_##name] = { dtypes(POINTER, name, ) },
+#define ROW(name, formula, sentence, operands, dtypes, flags) \
+    ENTRY(name, dtypes)
 
 const td_elementwise_level TD_ISA(td_elementwise) = { {
-#define ROW(name, n, family, R, formula) ENTRY(name, family)
-#include "ops/each-row.inc"
-    ENTRY(where, EVERY)
+#include "ops/elementwise.inc"
+    ENTRY(where, ALL)
     ENTRY(clamp, NUMBERS)
 } };
