@@ -98,9 +98,7 @@ static bool read_attributes(entropy *e, const td_call *call)
 static bool prepare(entropy *e, const td_call *call)
 {
     *e = (entropy){ .op = call->op->name, .x = td_input(call, 0),
-        .target = td_input(call, 1),
-        .weight = call->in[2].kind == TD_TENSOR ? td_input(call, 2)
-                                                : NULL };
+        .target = td_input(call, 1), .weight = td_input(call, 2) };
     return check_scores(e) && check_target(e) && check_weight(e)
         && read_attributes(e, call);
 }

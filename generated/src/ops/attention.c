@@ -84,15 +84,10 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
                   td_v_int(-3), td_v_none());
 }
 /* attention: formulas of attention */
-static td_tensor *optional_input(const td_call *call, int i)
-{
-    return call->in[i].kind == TD_TENSOR ? td_input(call, i) : NULL;
-}
-
 td_tensor *attention_weights_formula(td_call *call)
 {
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
-    td_tensor *mask = optional_input(call, 2);
+    td_tensor *mask = td_input(call, 2);
     return is_attentive(call, q, k, mask) ? weights(call, q, k, mask)
                                           : NULL;
 }
@@ -100,7 +95,7 @@ td_tensor *attention_weights_formula(td_call *call)
 td_tensor *scaled_dot_product_attention_formula(td_call *call)
 {
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
-    td_tensor *v = td_input(call, 2), *mask = optional_input(call, 3);
+    td_tensor *v = td_input(call, 2), *mask = td_input(call, 3);
     if (!is_attentive(call, q, k, mask))
         return NULL;
     if (td_v_get_bool(&call->attr[3])) {
@@ -113,7 +108,7 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
 
 td_tensor *rotary_embedding_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *at = optional_input(call, 1);
+    td_tensor *x = td_input(call, 0), *at = td_input(call, 1);
     const bool neighbours = td_v_get_bool(&call->attr[1]);
     const td_tensor_options o = td_beside(x, TD_FLOAT64);
     if (!td_check_computes(call, x->dtype, true))

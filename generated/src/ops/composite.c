@@ -16,7 +16,7 @@
 /* graph: functions that read a call */
 td_tensor *td_input(const td_call *call, int i)
 {
-    return call->in[i].as.tensor;
+    return call->in[i].kind == TD_TENSOR ? call->in[i].as.tensor : NULL;
 }
 
 int64_t td_number(const td_call *call, int k, int64_t otherwise)

@@ -14,7 +14,7 @@
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 
-/* Operand i. */
+/* Operand i; NULL if it is absent. */
 td_tensor *td_input(const td_call *call, int i);
 /* Attribute k as a number, a list of numbers, a dimension of rank. */
 int64_t td_number(const td_call *call, int k, int64_t otherwise);

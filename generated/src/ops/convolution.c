@@ -342,8 +342,7 @@ static bool compute(td_call *call, const geometry *g, int role,
                     td_dims shape)
 {
     td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
-    td_tensor *bias = call->n_in < 3 || call->in[2].kind == TD_NONE
-                    ? NULL : td_input(call, 2);
+    td_tensor *bias = call->n_in < 3 ? NULL : td_input(call, 2);
     if ((a->dtype != TD_FLOAT32 && a->dtype != TD_FLOAT64)
         || b->dtype != a->dtype || (bias && bias->dtype != a->dtype))
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "

@@ -108,11 +108,9 @@ static bool read_state(const td_call *call, cell_kind kind,
 /* recurrence: function one_step */
 static td_tensor *one_step(td_call *call, cell_kind kind)
 {
-    td_tensor *w[4], *x = td_input(call, 0), *state[2];
-    for (int i = 0; i < 4; i++)
-        w[i] = call->in[2 + i].kind == TD_TENSOR ? td_input(call, 2 + i)
-                                                 : NULL;
-    const cell c = { kind, w[0], w[1], w[2], w[3] };
+    td_tensor *x = td_input(call, 0), *state[2];
+    const cell c = { kind, td_input(call, 2), td_input(call, 3),
+                     td_input(call, 4), td_input(call, 5) };
     if (!td_check_computes(call, x->dtype, true)
         || !is_shaped(call, "input", x, TD_DIMS(-1, -1))
         || !is_sound(call, &c, x->shape[1])
