@@ -51,7 +51,7 @@ td_device td_device_wanted(const td_call *call)
 {
     const td_value *v = &call->attr[call->n_attr - 1];
     return v->kind == TD_DEVICE ? v->as.device
-        : td_device_of(call->n_in > 0 ? call->in[0].as.tensor : NULL);
+        : td_device_of(call->n_in > 0 ? td_input(call, 0) : NULL);
 }
 
 static td_tensor *new_tensor(const td_call *call, td_dims shape,
@@ -64,7 +64,7 @@ static td_tensor *new_tensor(const td_call *call, td_dims shape,
 td_tensor *td_new_sized(const td_call *call, int size,
                         td_dtype otherwise)
 {
-    const td_tensor *x = call->n_in > 0 ? call->in[0].as.tensor : NULL;
+    const td_tensor *x = call->n_in > 0 ? td_input(call, 0) : NULL;
     td_dims shape = td_shape_of(x);
     if (x == NULL && !td_v_dims(call, &call->attr[size], &shape))
         return NULL;
@@ -205,9 +205,9 @@ bool arange_kernel(td_call *call)
 }
 bool linspace_kernel(td_call *call)
 {
-    const double from = td_v_double(&call->attr[0]);
-    const double to = td_v_double(&call->attr[1]);
-    const int64_t n = td_v_get_int(&call->attr[2], 0);
+    const double from = td_real(call, 0);
+    const double to = td_real(call, 1);
+    const int64_t n = td_number(call, 2, 0);
     if (n < 0)
         return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
                        "%lld is negative", (long long)n);
@@ -225,8 +225,8 @@ bool linspace_kernel(td_call *call)
 }
 bool eye_kernel(td_call *call)
 {
-    const int64_t n = td_v_get_int(&call->attr[0], 0);
-    const int64_t m = td_v_get_int(&call->attr[1], n);
+    const int64_t n = td_number(call, 0, 0);
+    const int64_t m = td_number(call, 1, n);
     td_tensor *x = new_tensor(call, TD_DIMS(n, m), td_default_dtype(),
                               td_device_wanted(call));
     if (!td_return(call, x) || !td_fill_all(x, td_int(0)))

@@ -94,6 +94,23 @@ static inline bool td_v_get_bool(const td_value *v)
 {
     return v->kind == TD_SCALAR && td_scalar_double(v->as.scalar) != 0;
 }
+static inline td_tensor *td_input(const td_call *call, int i)
+{
+    return call->in[i].kind == TD_TENSOR ? call->in[i].as.tensor : NULL;
+}
+static inline int64_t td_number(const td_call *call, int k,
+                                int64_t otherwise)
+{
+    return td_v_get_int(&call->attr[k], otherwise);
+}
+static inline double td_real(const td_call *call, int k)
+{
+    return td_v_double(&call->attr[k]);
+}
+static inline bool td_flag(const td_call *call, int k)
+{
+    return td_v_get_bool(&call->attr[k]);
+}
 static inline td_dtype td_v_get_dtype(const td_value *v,
                                       td_dtype otherwise)
 {

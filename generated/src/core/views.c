@@ -14,7 +14,7 @@ static bool dim_of(const td_call *call, int k, int64_t otherwise,
                    int rank, int *dim)
 {
     return td_wrap_dim(call->op->name,
-                       td_v_get_int(&call->attr[k], otherwise), rank,
+                       td_number(call, k, otherwise), rank,
                        dim);
 }
 static td_tensor exchanged(const td_tensor *x, int a, int b)
@@ -26,7 +26,7 @@ static td_tensor exchanged(const td_tensor *x, int a, int b)
 }
 bool transpose_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     int a, b;
     if (!dim_of(call, 0, 0, x->rank, &a)
         || !dim_of(call, 1, 1, x->rank, &b))
@@ -36,7 +36,7 @@ bool transpose_kernel(td_call *call)
 }
 bool t_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     if (x->rank > 2)
         return td_fail(TD_ERROR_RUNTIME, "t", "expected a tensor with "
                        "at most 2 dimensions, got %d", x->rank);
@@ -45,7 +45,7 @@ bool t_kernel(td_call *call)
 }
 bool permute_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     td_tensor y = td_look(x);
     td_dims dims;
     unsigned seen = 0;
@@ -144,7 +144,7 @@ bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
 }
 bool view_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
     td_tensor y = td_look(x);
     td_dims shape;
@@ -173,7 +173,7 @@ static bool fold_or_copy(td_call *call, const td_tensor *x,
 }
 bool reshape_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     td_dims shape;
     return td_v_dims(call, &call->attr[0], &shape)
         && td_infer_size("reshape", x, &shape)
@@ -181,7 +181,7 @@ bool reshape_kernel(td_call *call)
 }
 bool flatten_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     int first, last;
     if (!dim_of(call, 0, 0, x->rank, &first)
         || !dim_of(call, 1, -1, x->rank, &last))
@@ -200,7 +200,7 @@ bool flatten_kernel(td_call *call)
 }
 bool unsqueeze_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     td_tensor y = td_look(x);
     int at;
     if (x->rank == TD_MAX_RANK)
@@ -223,7 +223,7 @@ void td_drop_dim(td_tensor *y, int dim)
 }
 bool squeeze_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     const bool all = call->attr[0].kind != TD_INTS;
     td_tensor y = td_look(x);
     td_dims dims;
@@ -242,7 +242,7 @@ bool squeeze_kernel(td_call *call)
 }
 bool expand_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     td_tensor y = td_look(x);
     td_dims size;
     if (!td_v_dims(call, &call->attr[0], &size))
@@ -273,8 +273,8 @@ static int64_t clip(int64_t at, int64_t size)
 }
 bool slice_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const int64_t step = td_v_get_int(&call->attr[3], 1);
+    const td_tensor *x = td_input(call, 0);
+    const int64_t step = td_number(call, 3, 1);
     int d;
     if (x->rank == 0)
         return td_fail(TD_ERROR_INDEX, "slice", "a tensor of rank 0 "
@@ -285,8 +285,8 @@ bool slice_kernel(td_call *call)
         return td_fail(TD_ERROR_VALUE, "slice", "step must be greater "
                        "than zero, got %lld", (long long)step);
     const int64_t size = x->shape[d];
-    const int64_t from = clip(td_v_get_int(&call->attr[1], 0), size);
-    const int64_t to = clip(td_v_get_int(&call->attr[2], size), size);
+    const int64_t from = clip(td_number(call, 1, 0), size);
+    const int64_t to = clip(td_number(call, 2, size), size);
     /* views: take the elements of the slice */
     td_tensor y = td_look(x);
     y.shape[d] = to > from ? (to - from - 1) / step + 1 : 0;
@@ -296,8 +296,8 @@ bool slice_kernel(td_call *call)
 }
 bool select_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const int64_t index = td_v_get_int(&call->attr[1], 0);
+    const td_tensor *x = td_input(call, 0);
+    const int64_t index = td_number(call, 1, 0);
     td_tensor y = td_look(x);
     int d;
     if (x->rank == 0)

@@ -85,7 +85,7 @@ static bool read_reduction(const char *op, const td_value *v,
 static bool read_attributes(entropy *e, const td_call *call)
 {
     e->ignored = td_number(call, 0, -100);
-    e->smoothing = call->n_attr > 2 ? td_v_double(&call->attr[2]) : 0;
+    e->smoothing = call->n_attr > 2 ? td_real(call, 2) : 0;
     if (!(e->smoothing >= 0 && e->smoothing <= 1))
         return td_fail(TD_ERROR_VALUE, e->op,
             "label_smoothing %g is not between 0 and 1", e->smoothing);
@@ -105,9 +105,9 @@ static bool prepare(entropy *e, const td_call *call)
 /* losses: kernel check_labels_kernel */
 bool check_labels_kernel(td_call *call)
 {
-    td_tensor *t = call->in[0].as.tensor, *labels;
-    const int64_t classes = td_v_get_int(&call->attr[0], 0);
-    const int64_t ignored = td_v_get_int(&call->attr[1], -100);
+    td_tensor *t = td_input(call, 0), *labels;
+    const int64_t classes = td_number(call, 0, 0);
+    const int64_t ignored = td_number(call, 1, -100);
     if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
         return td_fail(TD_ERROR_TYPE, "check_labels",
                        "the target must be int64, not %s",
@@ -265,7 +265,7 @@ static bool any(const td_call *call)
 static bool bends(const td_call *call)
 {
     const bool huber = call->op == &td_ops[TD_OP_huber_loss];
-    const double at = td_v_double(&call->attr[1]);
+    const double at = td_real(call, 1);
     return alike(call) && (at > 0 || (at == 0 && !huber)
         || td_fail(TD_ERROR_RUNTIME, call->op->name,
                    "the bend must not be at %g", at));
@@ -294,7 +294,7 @@ td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)
 }
 td_tensor *kl_div_formula(td_call *call)
 {
-    return pointwise(call, td_v_get_bool(&call->attr[1])
+    return pointwise(call, td_flag(call, 1)
         ? "p_exp(a) * (a - x)"
         : "a * (p_log(select(a == 0, 1, a)) - x)");
 }

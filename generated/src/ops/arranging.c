@@ -649,7 +649,7 @@ td_tensor *interpolate_formula(td_call *call)
     td_tensor *x = td_input(call, 0), *y = x;
     const td_dims size = td_numbers(call, 0);
     sampling s = { td_choice(call, 1, FILTERS, filters),
-                   td_v_get_bool(&call->attr[2]), 0, 0, 0 };
+                   td_flag(call, 2), 0, 0, 0 };
     /* pictures: refuse what cannot be resized */
     const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4, -1 };
     if (x->rank < 3 || x->rank > 5 || size.count != x->rank - 2
@@ -664,7 +664,7 @@ td_tensor *interpolate_formula(td_call *call)
         if (size.at[i] < 1 || x->shape[2 + i] < 1)
             return td_refuse(call, "sizes must be greater than 0");
     for (int i = 0; i < size.count && y != NULL; i++) {
-        const double scale = td_v_double(&call->attr[3 + i]);
+        const double scale = td_real(call, 3 + i);
         s.n = x->shape[2 + i], s.m = size.at[i];
         s.step = !s.align ? scale > 0 ? 1 / scale
                                       : (double)s.n / (double)s.m

@@ -34,10 +34,10 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
     const int64_t d = q->shape[q->rank - 1];
     const double usual = 1 / sqrt((double)d);
     td_tensor *x = td_matmul(td_mul_scalar(q, td_float(
-        call->attr[2].kind == TD_SCALAR ? td_v_double(&call->attr[2])
+        call->attr[2].kind == TD_SCALAR ? td_real(call, 2)
                                         : usual)),
         td_transpose(k, -2, -1));
-    if (td_v_get_bool(&call->attr[1]))
+    if (td_flag(call, 1))
         mask = td_tril(td_ones(
             TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
             td_beside(q, TD_BOOL)), 0);
@@ -59,7 +59,7 @@ static bool is_attentive(const td_call *call, const td_tensor *q,
         return td_fail(TD_ERROR_RUNTIME, op, "expected a query "
             "[..., L, d] and a key [..., S, d], got %s and %s",
             td_shape_text(q, a), td_shape_text(k, b));
-    if (mask != NULL && td_v_get_bool(&call->attr[1]))
+    if (mask != NULL && td_flag(call, 1))
         return td_fail(TD_ERROR_RUNTIME, op, "attn_mask and is_causal "
                        "exclude each other: give one of them");
     if (mask != NULL && (mask->rank == 0 || (mask->dtype != TD_BOOL
@@ -98,7 +98,7 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
     td_tensor *v = td_input(call, 2), *mask = td_input(call, 3);
     if (!is_attentive(call, q, k, mask))
         return NULL;
-    if (td_v_get_bool(&call->attr[3])) {
+    if (td_flag(call, 3)) {
         k = per_head(call, q, k);
         v = per_head(call, q, v);
     }
@@ -109,7 +109,7 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
 td_tensor *rotary_embedding_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *at = td_input(call, 1);
-    const bool neighbours = td_v_get_bool(&call->attr[1]);
+    const bool neighbours = td_flag(call, 1);
     const td_tensor_options o = td_beside(x, TD_FLOAT64);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
@@ -122,7 +122,7 @@ td_tensor *rotary_embedding_formula(td_call *call)
     const td_scalar step = td_float(n > 0 ? -1.0 / (double)n : 0);
     td_tensor *rate = td_rpow_scalar(td_mul_scalar(
         td_arange(td_int(0), td_int(n), td_int(1), o), step),
-        td_float(td_v_double(&call->attr[0])));
+        td_float(td_real(call, 0)));
     if (at == NULL)
         at = td_arange(td_int(0), td_int(x->shape[x->rank - 2]), td_int(1),
                        o);

@@ -14,16 +14,6 @@
 #include "ops/composites.inc"
 
 /* graph: functions that read a call */
-td_tensor *td_input(const td_call *call, int i)
-{
-    return call->in[i].kind == TD_TENSOR ? call->in[i].as.tensor : NULL;
-}
-
-int64_t td_number(const td_call *call, int k, int64_t otherwise)
-{
-    return td_v_get_int(&call->attr[k], otherwise);
-}
-
 td_dims td_numbers(const td_call *call, int k)
 {
     td_dims dims = { 0, { 0 } };
@@ -71,7 +61,7 @@ td_reduce_options td_over(const td_call *call, int dim, int keepdim)
 {
     const td_value *along = &call->attr[dim];
     td_reduce_options o = {
-        .keepdim = keepdim >= 0 && td_v_get_bool(&call->attr[keepdim])
+        .keepdim = keepdim >= 0 && td_flag(call, keepdim)
     };
     if (along->kind == TD_SCALAR)
         o.dims = TD_DIMS(td_v_get_int(along, 0));

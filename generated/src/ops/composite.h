@@ -14,10 +14,7 @@
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 
-/* Operand i; NULL if it is absent. */
-td_tensor *td_input(const td_call *call, int i);
-/* Attribute k as a number, a list of numbers, a dimension of rank. */
-int64_t td_number(const td_call *call, int k, int64_t otherwise);
+/* Attribute k as a list of numbers; a number as a dimension. */
 td_dims td_numbers(const td_call *call, int k);
 int td_dimension(const td_call *call, int64_t dim, int rank);
 /* The same, of several: an error if its bit is in *seen already. */

@@ -362,7 +362,7 @@ static bool compute(td_call *call, const geometry *g, int role,
 
 bool convolution_kernel(td_call *call)
 {
-    const bool back = td_v_get_bool(&call->attr[3]);
+    const bool back = td_flag(call, 3);
     geometry g;
     if (!measure("convolution", td_shape_of(td_input(call, 0)),
                  td_shape_of(td_input(call, 1)), call->attr,

@@ -302,7 +302,7 @@ static bool shape_of_points(const td_call *call, const td_tensor *x,
     const td_tensor line = as_line(x), *index = td_input(call, 1);
     *p = (points){ .dtype = x->dtype, .dim = dim_of(call),
                    .covers = (int)covers,
-                   .wrap = td_v_get_bool(&call->attr[2]) };
+                   .wrap = td_flag(call, 2) };
     if (!td_dtype_is_integer(index->dtype))
         td_fail(TD_ERROR_INDEX, "index", "an index must hold "
                 "integers, not %s", td_dtype_name(index->dtype));

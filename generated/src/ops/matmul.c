@@ -171,8 +171,8 @@ static bool carry_out(td_call *call, matmul_plan *plan,
 static bool matmul_like(td_call *call)
 {
     const char *op = call->op->name;
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *y = td_input(call, 1);
     if (!check_types(op, x, y))
         return false;
     if (x->rank == 0 || y->rank == 0)
@@ -196,8 +196,8 @@ bool matmul_kernel(td_call *call)
 /* products: kernels dot and bmm */
 static bool strictly(td_call *call, int rank, const char *expected)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *y = td_input(call, 1);
     if (x->rank != rank || y->rank != rank
         || x->shape[0] != y->shape[0])
         return fail_shapes(call->op->name, x, y, expected);
@@ -216,10 +216,10 @@ bool bmm_kernel(td_call *call)
 /* products: kernel linear */
 bool linear_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *w = call->in[1].as.tensor;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *w = td_input(call, 1);
     const td_tensor *bias = call->in[2].kind == TD_NONE
-        ? NULL : call->in[2].as.tensor;
+        ? NULL : td_input(call, 2);
     /* products: check the operands of linear */
     if (!check_types("linear", x, w)
         || (bias && !check_types("linear", x, bias)))
@@ -255,9 +255,9 @@ static bool factor(const td_tensor *x, const td_value *value,
 /* products: kernel addmm */
 bool addmm_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
-    const td_tensor *z = call->in[2].as.tensor;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *y = td_input(call, 1);
+    const td_tensor *z = td_input(call, 2);
     double beta, alpha;
     if (!check_types("addmm", x, y) || !check_types("addmm", y, z)
         || !factor(x, &call->attr[0], "beta", &beta)

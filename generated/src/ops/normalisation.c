@@ -125,7 +125,7 @@ bool standardise_kernel(td_call *call)
     if (!td_on_host(x))
         return td_compute_elsewhere(call, NULL, x->dtype, false);
     return walk_channels(x, NULL, call->out[0], call->out[1],
-                         call->out[2], td_v_double(&call->attr[0]),
+                         call->out[2], td_real(call, 0),
                          false);
 }
 bool standardise_backward_kernel(td_call *call)
@@ -145,7 +145,7 @@ bool standardise_backward_kernel(td_call *call)
     if (!td_on_host(out))
         return td_compute_elsewhere(call, NULL, g->dtype, false);
     return walk_channels(g, y, out, var, var,
-                         td_v_double(&call->attr[0]), true);
+                         td_real(call, 0), true);
 }
 
 /* normalisation: function standard */
@@ -250,7 +250,7 @@ static td_tensor *normalised(const td_call *call, td_dims seen, int eps,
 {
     td_tensor *x = td_input(call, 0);
     td_tensor *y = standard(td_reshape(x, seen),
-                            td_v_double(&call->attr[eps]), stat);
+                            td_real(call, eps), stat);
     return affine(call, td_reshape(y, td_shape_of(x)), want, as);
 }
 
@@ -293,7 +293,7 @@ td_tensor *rms_norm_formula(td_call *call)
     for (int d = 0; d < shape.count; d++)
         last.dims.at[last.dims.count++] = d - shape.count;
     const double eps = call->attr[1].kind == TD_SCALAR
-        ? td_v_double(&call->attr[1])
+        ? td_real(call, 1)
         : x->dtype == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     td_tensor *mean = td_mean(td_square(x), last);
     td_tensor *r = td_rsqrt(td_add_scalar(mean, td_float(eps)));
@@ -366,7 +366,7 @@ static td_tensor *with_own(const td_call *call, td_tensor *running[2],
 {
     td_tensor *x = td_input(call, 0), *stat[2];
     const int64_t batch = x->shape[0], channels = x->shape[1];
-    const double part = td_v_double(&call->attr[1]);
+    const double part = td_real(call, 1);
     const double count = (double)(instance ? n : n * batch);
     if (!enough(call, instance ? n : n * batch))
         return NULL;
@@ -387,7 +387,7 @@ static td_tensor *with_running(const td_call *call,
     td_tensor *x = td_input(call, 0);
     const td_dims want = TD_DIMS(x->shape[1]), as = along_channels(x);
     td_tensor *scale = td_rsqrt(td_add_scalar(running[1],
-        td_float(td_v_double(&call->attr[2]))));
+        td_float(td_real(call, 2))));
     td_tensor *shift = affine(call, td_neg(td_mul(running[0], scale)),
                               want, want);
     if (td_input(call, 1) != NULL)
@@ -400,7 +400,7 @@ static td_tensor *over_channels(const td_call *call, bool instance)
 {
     static const char *const names[] = { "running_mean",
                                          "running_var" };
-    const bool own = td_v_get_bool(&call->attr[0]);
+    const bool own = td_flag(call, 0);
     char got[TD_SHAPE_TEXT];
     td_tensor *running[2] = { NULL, NULL };
     const int64_t n = in_a_channel(call);

@@ -310,7 +310,7 @@ static bool put_in_order(td_call *call, int at)
     if (!there_are(call, &w, k, 0))
         return false;
     w.k = x->rank > 0 ? k : 1;
-    w.turned = td_v_get_bool(&call->attr[at + 1]);
+    w.turned = td_flag(call, at + 1);
     return line_results(call, &w, places ? TD_DTYPE_NONE : x->dtype,
                         true, false)
         && run_lines(call, &w, few_line, 40);
@@ -337,7 +337,7 @@ static bool choose(td_call *call, int64_t nth, int at)
     w.nth = at > 0 ? k - 1 : nth;
     w.k = 1;
     return line_results(call, &w, x->dtype, true,
-                        !td_v_get_bool(&call->attr[at + 1]))
+                        !td_flag(call, at + 1))
         && run_lines(call, &w, choose_line, 40);
 }
 
@@ -490,7 +490,7 @@ bool recurrence_kernel(td_call *call)
         return td_refuse(call, "links must be %s and of input's dtype",
                          td_dims_text(&wanted, text));
     w.other = td_lines_add(&w.all, links, w.dim);
-    w.turned = td_v_get_bool(&call->attr[1]);
+    w.turned = td_flag(call, 1);
     return line_results(call, &w, x->dtype, false, false)
         && run_lines(call, &w, recur_line, 16);
 }
@@ -529,7 +529,7 @@ static bool read_side(const td_call *call, bool *right)
 {
     const char *side = call->attr[2].kind == TD_STRING
                      ? call->attr[2].as.string : NULL;
-    *right = td_v_get_bool(&call->attr[1]);
+    *right = td_flag(call, 1);
     if (side != NULL && strcmp(side, "right") == 0)
         return *right = true;
     return side == NULL || (strcmp(side, "left") == 0 && !*right)
@@ -568,7 +568,7 @@ bool searchsorted_kernel(td_call *call)
                                                   : TD_INT64));
     bool good = x && lines_to_search(call, &w, sorted, x);
     if (good && td_return(call, td_keep(td_tensor_new(td_shape_of(x),
-            td_v_get_bool(&call->attr[0]) ? TD_INT32 : TD_INT64,
+            td_flag(call, 0) ? TD_INT32 : TD_INT64,
             td_device_of(x))))) {
         w.real = w.real || td_dtype_is_floating(sorted->dtype);
         w.values = add_result(&w, call->out[0]);

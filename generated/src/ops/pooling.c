@@ -280,7 +280,7 @@ enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };
 static td_tensor *dropped(td_call *call, int kind)
 {
     td_tensor *x = td_input(call, 0);
-    const double p = td_v_double(&call->attr[0]);
+    const double p = td_real(call, 0);
     td_dims shape = td_shape_of(x);
     if (!(p >= 0 && p <= 1)) {
         td_fail(TD_ERROR_VALUE, td_op_name(call->op), "the probability "
@@ -289,7 +289,7 @@ static td_tensor *dropped(td_call *call, int kind)
     }
     if (kind & DROP_FEATURES && x->rank < 2)
         return td_refuse(call, "expected at least 2 dimensions");
-    if (!td_v_get_bool(&call->attr[1]) || p == 0)
+    if (!td_flag(call, 1) || p == 0)
         return td_share(x);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;

@@ -334,8 +334,8 @@ bool randn_kernel(td_call *call) { return fresh(call, bell); }
 /* random: kernel randint_kernel */
 bool randint_kernel(td_call *call)
 {
-    const int64_t low = td_v_get_int(&call->attr[0], 0);
-    const int64_t high = td_v_get_int(&call->attr[1], 0);
+    const int64_t low = td_number(call, 0, 0);
+    const int64_t high = td_number(call, 1, 0);
     td_tensor *x = td_new_sized(call, 2, TD_INT64);
     return td_return(call, x) && check_bounds(x->dtype, low, high)
         && fill_tensor((fill){ .x = x, .low = low, .drawn = TD_INT64,
@@ -345,7 +345,7 @@ bool randint_kernel(td_call *call)
 /* random: kernel randperm_kernel */
 bool randperm_kernel(td_call *call)
 {
-    const int64_t n = td_v_get_int(&call->attr[0], 0);
+    const int64_t n = td_number(call, 0, 0);
     if (n < 0)
         return td_fail(TD_ERROR_VALUE, "randperm",
                        "n = %" PRId64 " must not be negative", n);
@@ -360,9 +360,9 @@ bool randperm_kernel(td_call *call)
 /* random: kernel uniform_kernel */
 bool uniform_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const double a = td_v_double(&call->attr[0]);
-    const double b = td_v_double(&call->attr[1]);
+    td_tensor *x = td_input(call, 0);
+    const double a = td_real(call, 0);
+    const double b = td_real(call, 1);
     if (!check_floating(x->dtype) || !check_interval(x->dtype, a, b))
         return false;
     const bool single = x->dtype == TD_FLOAT32;
@@ -372,9 +372,9 @@ bool uniform_kernel(td_call *call)
 /* random: kernel normal_kernel */
 bool normal_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const double mean = td_v_double(&call->attr[0]);
-    const double deviation = td_v_double(&call->attr[1]);
+    td_tensor *x = td_input(call, 0);
+    const double mean = td_real(call, 0);
+    const double deviation = td_real(call, 1);
     if (!check_floating(x->dtype))
         return false;
     if (!(deviation >= 0))
@@ -393,18 +393,18 @@ static bool is_chance(double p)
 
 bool bernoulli_in_place_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const double p = td_v_double(&call->attr[0]);
+    td_tensor *x = td_input(call, 0);
+    const double p = td_real(call, 0);
     return is_chance(p) && fill_in_place(call, (fill){ .x = x, .a = p,
         .drawn = TD_FLOAT32, .block = coins }, &call->attr[1]);
 }
 /* random: kernel bernoulli_kernel */
 bool bernoulli_kernel(td_call *call)
 {
-    const td_tensor *p = call->in[0].as.tensor;
+    const td_tensor *p = td_input(call, 0);
     const bool given = call->attr[0].kind == TD_SCALAR;
     fill f = { .block = coins, .probabilities = given ? NULL : p,
-               .drawn = TD_FLOAT32, .a = td_v_double(&call->attr[0]) };
+               .drawn = TD_FLOAT32, .a = td_real(call, 0) };
     if (given && !is_chance(f.a))
         return false;
     if (!given && !td_on_host(p))

@@ -187,12 +187,12 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
 static td_tensor *sequence(td_call *call, cell_kind kind)
 {
     td_tensor *x = td_input(call, 0), *y = NULL;
-    const bool turn = td_v_get_bool(&call->attr[5]);
+    const bool turn = td_flag(call, 5);
     stack s = { .kind = kind, .w = call->in[2].as.tensors.at,
-                .sides = td_v_get_bool(&call->attr[4]) ? 2 : 1,
-                .weights = td_v_get_bool(&call->attr[0]) ? 4 : 2,
-                .dropout = td_v_get_bool(&call->attr[3])
-                         ? td_v_double(&call->attr[2]) : 0 };
+                .sides = td_flag(call, 4) ? 2 : 1,
+                .weights = td_flag(call, 0) ? 4 : 2,
+                .dropout = td_flag(call, 3)
+                         ? td_real(call, 2) : 0 };
     /* recurrence: refuse sequences that do not fit */
     const int given = call->in[2].as.tensors.count;
     const int64_t layers = td_number(call, 1, 1);

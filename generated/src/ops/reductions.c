@@ -320,7 +320,7 @@ static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
 {
     static const td_value absent[2];        /* both TD_NONE */
     const td_value *attr = call->n_attr > 0 ? call->attr : absent;
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, false)
@@ -337,7 +337,7 @@ static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
 /* reductions: kernel sum */
 static td_dtype own_type(const td_call *call)
 {
-    return call->in[0].as.tensor->dtype;
+    return td_input(call, 0)->dtype;
 }
 
 static td_dtype sum_type(const td_call *call)
@@ -373,7 +373,7 @@ static bool divide(td_tensor *out, double by)
 
 bool mean_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
     td_tensor *out = !td_check_computes(call, dtype, true) ? NULL
         : fold(call, TD_FOLD_SUM, dtype, 0);
@@ -384,7 +384,7 @@ bool mean_kernel(td_call *call)
 /* reductions: kernel sum_to_size */
 bool sum_to_size_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     td_dims size;
     if (!td_v_dims(call, &call->attr[0], &size)
         || !td_check_computes(call, x->dtype, false))
@@ -472,7 +472,7 @@ static bool search_some(void *context, int64_t begin, int64_t end,
 /* softmax: function locate */
 static bool locate(td_call *call, int kind, bool with_values)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
@@ -482,7 +482,7 @@ static bool locate(td_call *call, int kind, bool with_values)
     if (r.reduced.total == 0 && r.kept.total > 0)
         return fail_empty(call, x, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
-                                    td_v_get_bool(&call->attr[1]));
+                                    td_flag(call, 1));
     /* softmax: make room for values and indices */
     td_tensor *values = NULL;
     td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
@@ -620,7 +620,7 @@ static bool finish_some(void *context, int64_t begin, int64_t end,
 /* softmax: function take_exponentials */
 static bool take_exponentials(td_call *call, int what)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
     const bool number = what == LOGSUMEXP;
     unsigned mask;
@@ -630,7 +630,7 @@ static bool take_exponentials(td_call *call, int what)
         return false;
     const unsigned lost = number ? mask : 0;
     td_tensor *out = td_tensor_new(
-        reduced_shape(x, lost, td_v_get_bool(&call->attr[1])), dtype,
+        reduced_shape(x, lost, td_flag(call, 1)), dtype,
         x->storage->device);
     if (!td_return(call, out) || td_numel(out) == 0)
         return out != NULL;

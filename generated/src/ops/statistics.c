@@ -106,7 +106,7 @@ td_tensor *vector_norm_formula(td_call *call)
     x = td_to(x, dtype);
     if (x == NULL || !td_check_computes(call, x->dtype, true))
         return NULL;
-    return norm_of(x, td_v_double(&call->attr[0]),
+    return norm_of(x, td_real(call, 0),
                    td_over(call, 1, 2));
 }
 
@@ -122,8 +122,8 @@ td_tensor *normalize_formula(td_call *call)
     o.keepdim = true;
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
-    td_tensor *length = norm_of(x, td_v_double(&call->attr[0]), o);
-    return td_div(x, at_least(length, td_v_double(&call->attr[2])));
+    td_tensor *length = norm_of(x, td_real(call, 0), o);
+    return td_div(x, at_least(length, td_real(call, 2)));
 }
 
 td_tensor *cosine_similarity_formula(td_call *call)
@@ -131,7 +131,7 @@ td_tensor *cosine_similarity_formula(td_call *call)
     td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
     const td_dtype both = td_promote(a->dtype, b->dtype);
     const td_reduce_options o = td_over(call, 0, -1);
-    const double eps = td_v_double(&call->attr[1]);
+    const double eps = td_real(call, 1);
     td_dims shape;
     if (!td_broadcast_shapes("cosine_similarity", a, b, &shape))
         return NULL;
@@ -211,8 +211,8 @@ td_tensor *bincount_formula(td_call *call)
 static bool read_range(td_call *call, double *low, double *high)
 {
     td_tensor *x = td_input(call, 0);
-    *low = td_v_double(&call->attr[1]);
-    *high = td_v_double(&call->attr[2]);
+    *low = td_real(call, 1);
+    *high = td_real(call, 2);
     if (*low == *high && td_numel(x) > 0) {
         *low = td_item_double(td_min(x));
         *high = td_item_double(td_max(x));
@@ -277,7 +277,7 @@ td_tensor *multinomial_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     const int64_t k = td_number(call, 0, 1);
-    const bool again = td_v_get_bool(&call->attr[1]);
+    const bool again = td_flag(call, 1);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     const int64_t n = x->rank > 0 ? x->shape[x->rank - 1] : 0;
