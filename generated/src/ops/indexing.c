@@ -779,7 +779,7 @@ static int64_t count_classes(const td_call *call, int64_t given)
     const bool none = td_numel(input) == 0;
     if (given == 0 || given < -1 || (none && given < 0))
         td_refuse(call, "argument 'num_classes' must be above 0, or -1 "
-                  "to infer it from elements of 'input', not %lld",
+                  "to infer it from elements of 'input'; got %lld",
                   (long long)given);
     if (td_failed() || td_self()->symbolic || none)
         return given;
@@ -787,7 +787,7 @@ static int64_t count_classes(const td_call *call, int64_t given)
     const int64_t most = td_item_int(td_max(input));
     if (least < 0 || (given > 0 && most >= given))
         td_refuse(call, "argument 'input' must hold classes from 0 on "
-                  "and below num_classes = %lld, not %lld",
+                  "and below num_classes = %lld, got %lld",
                   (long long)given, (long long)(least < 0 ? least
                                                           : most));
     return given > 0 ? given : most + 1;
@@ -797,7 +797,7 @@ bool one_hot_kernel(td_call *call)
 {
     td_tensor *input = td_input(call, 0);
     if (input->dtype != TD_INT64)
-        return td_refuse(call, "argument 'input' must be int64, not %s",
+        return td_refuse(call, "argument 'input' must be int64, got %s",
                          td_dtype_name(input->dtype));
     td_scope_begin();
     const int64_t n = count_classes(call, td_number(call, 0, -1));

@@ -233,7 +233,7 @@ td_tensor *histc_formula(td_call *call)
         || !read_range(call, &low, &high))
         return NULL;
     if (bins <= 0 || bins == INT64_MAX)
-        return td_refuse(call, "bins must be > 0, not %lld",
+        return td_refuse(call, "bins must be > 0, got %lld",
                          (long long)bins);
     x = td_reshape(x, TD_DIMS(-1));
     td_tensor *inside = td_mul(td_ge_scalar(x, td_float(low)),
