@@ -172,7 +172,7 @@ $(BUILD)/libtreadle.so: $(OBJECTS) $(BUILD)/objects
 # The kernels are compiled by nvcc for real devices, and by the compiler of
 # the library for the emulated one: plainly, and checked (chapter "cuda").
 
-KERNEL_FILES := $(filter-out %/planted.cu,$(wildcard $(GENERATED)/cuda/*.cu))
+KERNEL_FILES := $(wildcard $(GENERATED)/cuda/*.cu)
 EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_checked)
 PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
                 $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
@@ -203,6 +203,11 @@ $(BUILD)/libtreadle_$(1).so: $(patsubst $(GENERATED)/cuda/%,$(BUILD)/obj/$(1)/%.
 	$$(call say,LINK,$$@)$(CXX) -shared -pthread -o $$@ $$^
 endef
 $(foreach kind,$(EMULATED),$(eval $(call emulated_rule,$(kind))))
+
+# Kernels with a bug each, under the watch (chapter "watching").
+$(BUILD)/obj/emulate_checked/planted.cu.o: $(GENERATED)/tests/planted.cu $(BUILD)/flags | $(FIRST)
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)$(CCACHE) $(CXX) -x c++ $(PLUGFLAGS) $(checked_emulate_checked) -I$(GENERATED)/cuda -MMD -MP -c -o $@ $<
 
 $(BUILD)/libplanted.so: $(BUILD)/obj/emulate_checked/planted.cu.o $(BUILD)/obj/emulate_checked/emulator.cc.o
 	$(call say,LINK,$@)$(CXX) -shared -pthread -o $@ $^
@@ -358,7 +363,7 @@ with_row = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/row TANGLED=$(BU
   GENERATED=$(BUILD)/row/generated CHAPTERS='$(CHAPTERS) tests/loom/99-made-up.nw' OPT=-O0 PLUGOPT=-O0 SIMD=0 TESTS='gradcheck rules' $(1)
 row-programs: python $(BUILD)/libtreadle_emulate.so $(patsubst %,$(BUILD)/tests/chapters/test_%,gradcheck rules)
 
-PLANTED := $(if $(wildcard $(GENERATED)/cuda/planted.cu),$(BUILD)/libplanted.so)
+PLANTED := $(if $(wildcard $(GENERATED)/tests/planted.cu),$(BUILD)/libplanted.so)
 test: test-programs python asan-programs tsan-programs $(if $(TESTS),row) $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(run_tests) \
 	  $(if $(GRADER),--exercises prove-changed) \

@@ -12,7 +12,7 @@ EXPECTED_ROOTS = re.compile(r"""
   | cuda/[a-z0-9_-]+\.(cu|cuh|cc|c|h|inc)
   | python/[a-z0-9_-]+\.(c|h|inc) | python/treadle/([a-z0-9_]+/)*([a-z0-9_]+\.pyi?|py\.typed)
   | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
-  | tests/[a-z0-9_-]+\.(c|h|inc|py)""", re.X)
+  | tests/[a-z0-9_-]+\.(c|h|cu|inc|py)""", re.X)
 
 MARKS = re.compile(r'#|/\*|\*/|"""')     # what find_uses looks for in a line of text
 

@@ -4,8 +4,8 @@
 @TREADLE_ISA=v3 TREADLE_MLIR_KEEP=1 TREADLE_CACHE=$look "${BUILD:-build}/examples/mlir-costs" look
 @cd "$look"/build-*; for f in code.*; do mv "$f" "linear.${f#code.}"; done
 @show() { sed 's/^  //; s/ : [fmv].*//' | cut -c1-70; }
-sed -n 2,15p linear.mlir | show
-sed -n 17,22p linear.mlir | show
+sed -n 2,14p linear.mlir | show
+sed -n 16,21p linear.mlir | show
 @show() { sed 's/ : .*//'; }
 grep -m1 -B9 fmul linear.low.mlir | show
 objdump -d --no-show-raw-insn linear.o | grep -m9 xmm

@@ -70,16 +70,28 @@ static __device__ T operand(const row_job &j, int k, int64_t i)
     return value;
 }
 
-/* kernels: kernel each_in_line */
-/* Thread: 4 elements of the result, a block's width apart; block: 1024
-   in line; grid: all.  Bytes an element: those of the operands and the
-   result, each touched once.  Limit: memory, below some twenty
-   operations an element. */
+/* kernels: kernel each */
+/* Thread: 4 elements of the result, a block's width apart; block: 1024;
+   grid: all.  Bytes an element in line: those of the operands and the
+   result, each touched once; up to 32 for one that is not.  Limit:
+   memory, or the divisions from three dimensions on. */
 template <typename Row, typename T, typename R>
-__global__ void each_in_line(row_job j)
+__global__ void each(row_job j)
 {
     const int64_t first = (int64_t)blockIdx.x * TILE + threadIdx.x;
     T v[EACH][Row::OPERANDS];
+    if (!j.at.in_line) {
+        /* kernels: take one element after the other */
+        for (int64_t i = first; i < j.at.total && i < first + TILE;
+             i += THREADS) {
+            int64_t at[OPERANDS];
+            locate_any(j.at, i, at);
+            for (int k = 0; k < Row::OPERANDS; k++)
+                v[0][k] = operand<Row, T>(j, k, at[k + 1]);
+            ((R *)j.data[0])[at[0]] = (R)Row::template of<T>(v[0]);
+        }
+        return;
+    }
     for (int e = 0; e < EACH; e++)
         for (int k = 0; k < Row::OPERANDS; k++)
             if (first + e * THREADS < j.at.total)
@@ -90,27 +102,6 @@ __global__ void each_in_line(row_job j)
                 = (R)Row::template of<T>(v[e]);
 }
 
-/* kernels: kernel each_anywhere */
-/* As above, for any strides.  Bytes: as above if the last dimension is
-   contiguous, up to 32 for each element that is not.  Limit: memory, or
-   the divisions from three dimensions on. */
-template <typename Row, typename T, typename R>
-__global__ void each_anywhere(row_job j)
-{
-    const int64_t first = (int64_t)blockIdx.x * TILE + threadIdx.x;
-    for (int e = 0; e < EACH; e++) {
-        const int64_t i = first + e * THREADS;
-        int64_t at[OPERANDS];
-        T v[Row::OPERANDS];
-        if (i >= j.at.total)
-            return;
-        locate_any(j.at, i, at);
-        for (int k = 0; k < Row::OPERANDS; k++)
-            v[k] = operand<Row, T>(j, k, at[k + 1]);
-        ((R *)j.data[0])[at[0]] = (R)Row::template of<T>(v);
-    }
-}
-
 /* kernels: table of the kernels of rows */
 typedef void row_kernel(row_job);
 
@@ -118,29 +109,22 @@ struct row {
     const char *name;
     int operands;
     bool test;                          /* its result is bool */
-    row_kernel *in_line[TD_BOOL + 1], *anywhere[TD_BOOL + 1];
+    row_kernel *kernel[TD_BOOL + 1];
 };
-#define BOTH(kernel, r) \
-    NULL, kernel<r, float, float>, kernel<r, double, double>
-#define INTEGERS(kernel, r) kernel<r, int64_t, int64_t>, \
-    kernel<r, int32_t, int32_t>, kernel<r, uint8_t, uint8_t>
-#define ALL(kernel, r) BOTH(kernel, r), INTEGERS(kernel, r), \
-    kernel<r, uint8_t, bool>
-#define NUMBERS(kernel, r) BOTH(kernel, r), INTEGERS(kernel, r), NULL
-#define FLOATS(kernel, r) BOTH(kernel, r), NULL, NULL, NULL, NULL
-#define WHOLE(kernel, r) NULL, NULL, NULL, INTEGERS(kernel, r), \
-    kernel<r, uint8_t, bool>
-#define TESTS(kernel, r) NULL, kernel<r, float, bool>,                \
-    kernel<r, double, bool>, kernel<r, int64_t, bool>,                \
-    kernel<r, int32_t, bool>, kernel<r, uint8_t, bool>,               \
-    kernel<r, uint8_t, bool>
+#define FLOATS(r) NULL, each<r, float, float>, each<r, double, double>
+#define INTEGERS(r) each<r, int64_t, int64_t>, \
+    each<r, int32_t, int32_t>, each<r, uint8_t, uint8_t>
+#define ALL(r) FLOATS(r), INTEGERS(r), each<r, uint8_t, bool>
+#define NUMBERS(r) FLOATS(r), INTEGERS(r)
+#define WHOLE(r) NULL, NULL, NULL, INTEGERS(r), each<r, uint8_t, bool>
+#define TESTS(r) NULL, each<r, float, bool>, each<r, double, bool>,   \
+    each<r, int64_t, bool>, each<r, int32_t, bool>,                   \
+    each<r, uint8_t, bool>, each<r, uint8_t, bool>
 static_assert(TD_FLOAT32 == 1 && TD_FLOAT64 == 2 && TD_INT64 == 3
               && TD_INT32 == 4 && TD_UINT8 == 5 && TD_BOOL == 6,
               "the lists above are in the order of td_dtype");
 #define ENTRY(name, test, LIST)                                       \
-    { #name, name##_row::OPERANDS, test,                              \
-      { LIST(each_in_line, name##_row) },                             \
-      { LIST(each_anywhere, name##_row) } },
+    { #name, name##_row::OPERANDS, test, { LIST(name##_row) } },
 enum { ANY, AS_FLOAT, OF_FLOAT, TO_BOOL };
 #define ROW(name, formula, sentence, operands, dtypes, flags) \
     ENTRY(name, flags == TO_BOOL, dtypes)
@@ -152,13 +136,6 @@ static const row rows[] = {
 #include "../src/ops/elementwise.inc"
     ENTRY(where, false, ALL)
     ENTRY(clamp, false, NUMBERS)
-};
-#define MOVES(kernel) NULL, kernel<move_row, uint8_t, uint8_t>,       \
-    kernel<move_row, uint16_t, uint16_t>, NULL,                       \
-    kernel<move_row, uint32_t, uint32_t>, NULL, NULL, NULL,           \
-    kernel<move_row, uint64_t, uint64_t>
-static row_kernel *const moves[][9] = {
-    { MOVES(each_anywhere) }, { MOVES(each_in_line) }
 };
 
 /* kernels: functions between any two types */
@@ -205,46 +182,34 @@ static __host__ __device__ void store(void *at, td_dtype dtype, W v)
 }
 
 /* kernels: functions that prepare a row */
-static void add_array(row_job *j, int k, const td_array *a, td_dtype as)
+static row_job job_of(const td_array *out, int n, const td_array *in,
+                      td_dtype as)
 {
-    j->data[k] = a->kind == TD_TENSOR ? (char *)a->data : NULL;
-    if (a->kind != TD_SCALAR)
-        return;
-    if (a->scalar.kind == TD_SCALAR_FLOAT)
-        store<double>(&j->constant[k], as, a->scalar.as.f);
-    else
-        store<int64_t>(&j->constant[k], as,
-                       a->scalar.kind == TD_SCALAR_INT
-                       ? a->scalar.as.i : a->scalar.as.b);
-}
-static void lay_out_row(row_job *j, const td_array *out, int n,
-                        const td_array *in)
-{
+    row_job j = {};
     const int64_t *strides[OPERANDS] = { out->strides };
-    for (int k = 0; k < n; k++)
-        if (in[k].kind == TD_TENSOR)
-            strides[k + 1] = in[k].strides;
-    j->at = lay_out(out, ~0u, strides);
-}
-static bool is_in_line(const row_job *j)
-{
-    bool line = j->at.shape.count == 1;
-    for (int k = 0; k < OPERANDS; k++)
-        line = line && (j->data[k] == NULL || j->at.stride[k][0] == 1
-                        || j->at.total == 1);
-    return line;
+    j.data[0] = (char *)out->data;
+    for (int k = 1; k <= n; k++, in++) {
+        const td_scalar s = in->scalar;
+        j.data[k] = (char *)in->data;
+        if (in->kind == TD_TENSOR)
+            strides[k] = in->strides;
+        else if (s.kind == TD_SCALAR_FLOAT)
+            store<double>(&j.constant[k], as, s.as.f);
+        else
+            store<int64_t>(&j.constant[k], as, s.kind == TD_SCALAR_INT
+                                               ? s.as.i : s.as.b);
+    }
+    j.at = lay_out(out, ~0u, strides);
+    return j;
 }
 
-static bool launch_row(const td_task *task, row_kernel *const *line,
-                       row_kernel *const *anywhere, int which,
-                       const row_job *j)
+static bool launch_row(const td_task *task, row_kernel *kernel,
+                       const row_job &j)
 {
-    row_kernel *kernel = (is_in_line(j) ? line : anywhere)[which];
     if (kernel == NULL)
         return unsupported(task);
-    if (j->at.total > 0)
-        TD_LAUNCH(kernel, blocks_for(j->at.total, TILE), dim3(THREADS),
-                  0, stream_of(task->device), *j);
+    TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS), 0,
+              stream_of(task->device), j);
     return true;
 }
 
@@ -268,16 +233,12 @@ __global__ void convert_each(row_job j, td_dtype to, int size,
 bool convert(const td_task *task, const td_array *out,
              const td_array *in)
 {
-    row_job j = {};
-    add_array(&j, 0, out, out->dtype);
-    add_array(&j, 1, in, in->dtype);
-    lay_out_row(&j, out, 1, in);
+    const row_job j = job_of(out, 1, in, in->dtype);
     auto *kernel = host->is_floating(in->dtype) ? convert_each<double>
                                           : convert_each<int64_t>;
-    if (j.at.total > 0)
-        TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS),
-                  0, stream_of(task->device), j, out->dtype,
-                  (int)host->size_of(out->dtype), in->dtype);
+    TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS), 0,
+              stream_of(task->device), j, out->dtype,
+              (int)host->size_of(out->dtype), in->dtype);
     return true;
 }
 
@@ -318,7 +279,6 @@ bool as_type(const td_task *task, td_array *a, td_dtype dtype,
 /* kernels: functions that run a row */
 static bool run_row(const td_task *task, const row *r)
 {
-    row_job j = {};
     scratch room[OPERANDS];
     td_array in[OPERANDS], out = task->out[0];
     const td_dtype result = r->test ? TD_BOOL : task->dtype;
@@ -329,33 +289,16 @@ static bool run_row(const td_task *task, const row *r)
         in[k] = task->in[k];
         if (!choice && !as_type(task, &in[k], task->dtype, &room[k]))
             return false;
-        add_array(&j, k + 1, &in[k], task->dtype);
     }
     if (out.dtype != result && !aside(task, &out, result, &room[4]))
         return false;
-    add_array(&j, 0, &out, result);
-    lay_out_row(&j, &out, r->operands, in);
-    return launch_row(task, r->in_line, r->anywhere, task->dtype, &j)
+    return launch_row(task, r->kernel[task->dtype],
+                      job_of(&out, r->operands, in, task->dtype))
         && (out.dtype == task->out[0].dtype
             || convert(task, &task->out[0], &out));
 }
-static bool run_clamp(const td_task *task)
-{
-    td_task one = *task;
-    const bool low = task->n_in > 1 && task->in[1].kind != TD_NONE;
-    const td_array in[] = { task->in[0], task->in[low ? 1 : 2] };
-    one.what = low ? "maximum" : "minimum";
-    one.n_in = 2;
-    one.in = in;
-    return run_elementwise(&one);
-}
-
 bool run_elementwise(const td_task *task)
 {
-    const bool clamp = strcmp(task->what, "clamp") == 0;
-    if (clamp && task->n_in == 3 && (task->in[1].kind == TD_NONE
-                                     || task->in[2].kind == TD_NONE))
-        return run_clamp(task);
     for (const row &r : rows)
         if (strcmp(r.name, task->what) == 0)
             return run_row(task, &r);
@@ -363,15 +306,18 @@ bool run_elementwise(const td_task *task)
 }
 
 /* kernels: functions that copy */
-bool run_copy(const td_task *task)
+static bool run_copy(const td_task *task)
 {
-    row_job j = {};
     const td_array *out = &task->out[0], *in = &task->in[0];
     if (in->kind == TD_TENSOR && in->dtype != out->dtype)
         return convert(task, out, in);
-    add_array(&j, 0, out, out->dtype);
-    add_array(&j, 1, in, out->dtype);
-    lay_out_row(&j, out, 1, in);
-    return launch_row(task, moves[1], moves[0],
-                      (int)host->size_of(out->dtype), &j);
+    return with_size(out->dtype, [&](auto zero) {
+        typedef decltype(zero) T;
+        return launch_row(task, each<move_row, T, T>,
+                          job_of(out, 1, in, out->dtype));
+    });
 }
+
+const named_task copies[] = {
+    { "copy_", run_copy }, { "fill_", run_copy }, {}
+};

@@ -659,9 +659,13 @@ struct ask {
              < std::tie(o.site, o.warp, o.visit);
     }
 };
+struct mean {
+    double sum, n;
+    double value() const { return sum / std::max(1e-9, n); }
+};
 struct tally {
-    long requests, sectors, rounds, shared_requests;
-    double longest, average;    /* accesses of the threads of a block */
+    mean sectors, rounds;       /* of a request */
+    mean longest;               /* thread, over the average one */
 };
 static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
 static std::map<std::pair<const void *, int>, unsigned> visits;
@@ -684,15 +688,15 @@ static void add_up(const char *kernel)
 {
     tally *sum = &tallies[kernel];
     for (auto &request : asked) {
-        sum->requests++;
-        sum->sectors += (long)request.second.size();
+        sum->sectors.n++;
+        sum->sectors.sum += (double)request.second.size();
     }
     for (auto &request : asked_shared) {
         int bank[32] = { 0 }, most = 0;
         for (uintptr_t word : request.second)
             most = std::max(most, ++bank[word % 32]);
-        sum->shared_requests++;
-        sum->rounds += most;
+        sum->rounds.n++;
+        sum->rounds.sum += most;
     }
     std::map<int, double> work;
     double longest = 0;
@@ -700,29 +704,26 @@ static void add_up(const char *kernel)
         double &mine = work[visit.first.second];
         mine += visit.second;
         longest = std::max(longest, mine);
-        sum->average += (double)visit.second / now->count;
+        sum->longest.n += (double)visit.second / now->count;
     }
-    sum->longest += longest;
+    sum->longest.sum += longest;
     asked.clear();
     asked_shared.clear();
     visits.clear();
 }
 double emulator_sectors(const char *kernel)
 {
-    const tally &t = tallies[kernel];
-    return (double)t.sectors / (double)std::max(1L, t.requests);
+    return tallies[kernel].sectors.value();
 }
 
 double emulator_rounds(const char *kernel)
 {
-    const tally &t = tallies[kernel];
-    return (double)t.rounds / (double)std::max(1L, t.shared_requests);
+    return tallies[kernel].rounds.value();
 }
 
 double emulator_idleness(const char *kernel)
 {
-    const tally &t = tallies[kernel];
-    return t.longest / std::max(1e-9, t.average);
+    return tallies[kernel].longest.value();
 }
 
 struct printer {
@@ -770,8 +771,8 @@ static void watched_block(crew *c)
 
 static const shared_array *nearest_array(const crew *c, char *p)
 {
-    const shared_array *best = NULL;
-    for (int k = 0; k < c->n_arrays; k++)
+    const shared_array *best = c->arrays;
+    for (int k = 1; k < c->n_arrays; k++)
         if (c->arrays[k].data <= p)
             best = &c->arrays[k];
     return best;
@@ -780,28 +781,25 @@ static const shared_array *nearest_array(const crew *c, char *p)
 static void watch_shared(crew *c, char *p, size_t n, const touch *t,
                          bool write)
 {
-    for (int k = 0; k < c->n_arrays; k++) {
-        const shared_array *a = &c->arrays[k];
-        if (p < a->data || p + n > a->data + a->bytes)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            shadow *s = &arena_shadow[p + i - c->arena];
-            if (!write && !s->filled) {
-                report(t->site, "uninitialised read of shared array %s "
-                       "at byte %ld: block %d, thread %d", a->name,
-                       (long)(p - a->data), t->block, t->thread);
-                s->filled = true;
-            }
-            touch_byte(s, t, write, a->name);
-        }
-        count(&asked_shared, t, p, n, 4);
+    const shared_array *a = nearest_array(c, p);
+    if (p < a->data || p + n > a->data + a->bytes) {
+        report(t->site, "%s outside of shared array %s: byte %ld of "
+               "%zu, block %d, thread %d", write ? "write" : "read",
+               a->name, (long)(p - a->data), a->bytes, t->block,
+               t->thread);
         return;
     }
-    const shared_array *a = nearest_array(c, p);
-    report(t->site, "%s outside of shared array %s: byte %ld of %zu, "
-           "block %d, thread %d", write ? "write" : "read",
-           a ? a->name : "(none)", a ? (long)(p - a->data) : 0L,
-           a ? a->bytes : 0, t->block, t->thread);
+    for (size_t i = 0; i < n; i++) {
+        shadow *s = &arena_shadow[p + i - c->arena];
+        if (!write && !s->filled) {
+            report(t->site, "uninitialised read of shared array %s "
+                   "at byte %ld: block %d, thread %d", a->name,
+                   (long)(p - a->data), t->block, t->thread);
+            s->filled = true;
+        }
+        touch_byte(s, t, write, a->name);
+    }
+    count(&asked_shared, t, p, n, 4);
 }
 
 static void watch(const volatile void *address, size_t n, bool write,

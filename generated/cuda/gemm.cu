@@ -2,14 +2,24 @@
 /* Tangled from the chapter "cuda-gemm": edit that, not this file. */
 /* Matrix products: a ladder of kernels, and which of them to use. */
 #include "plugin.cuh"
+#include <algorithm>
 
 /* cuda-gemm: struct product */
+template <typename T> struct matrix {
+    T *data;
+    int64_t rs, cs;                     /* from row to row, ... */
+
+    __device__ T *at(int64_t i, int64_t j) const
+    {
+        return data + i * rs + j * cs;
+    }
+};
+
 template <typename T> struct product {
-    int64_t m, n, k, batch;
-    const T *a, *b, *d;         /* d: NULL if beta is 0 */
-    T *c, alpha, beta;
-    int64_t rsa, csa, rsb, csb, rsd, csd, rsc, csc;
-    layout<4> at;               /* the batch: offsets in c, a, b, d */
+    int64_t m, n, k;
+    matrix<T> c, a, b, d;
+    T alpha, beta;
+    layout<4> batch;                    /* offsets in c, a, b, d */
 };
 
 /* cuda-gemm: function finish of a product */
@@ -20,53 +30,38 @@ static __device__ void finish(const product<T> &p, const int64_t *of,
     if (i >= p.m || j >= p.n)
         return;
     T y = p.alpha * sum;
-    if (p.d != NULL)
-        y += p.beta * p.d[of[3] + i * p.rsd + j * p.csd];
-    p.c[of[0] + i * p.rsc + j * p.csc] = y;
-}
-
-/* cuda-gemm: function dot_at */
-template <typename T>
-static __device__ void dot_at(const product<T> &p, int64_t b, int64_t i,
-                              int64_t j)
-{
-    int64_t of[4];
-    T sum = 0;
-    locate_any(p.at, b, of);
-    for (int64_t l = 0; l < p.k && i < p.m && j < p.n; l++)
-        sum += p.a[of[1] + i * p.rsa + l * p.csa]
-             * p.b[of[2] + l * p.rsb + j * p.csb];
-    finish(p, of, i, j, sum);
-}
-
-/* cuda-gemm: kernel gemm_naive */
-/* Rung 0.  Thread: one element; block: 16 x 16; grid: all, and the
-   batch.  Bytes: 2 loads a multiply-add, each in a line of its own.
-   Limit: the transactions of the loads of A and the stores. */
-template <typename T> __global__ void gemm_naive(product<T> p)
-{
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int64_t j = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
-    for (int64_t b = blockIdx.z; b < p.batch; b += gridDim.z)
-        dot_at(p, b, i, j);
-}
-
-/* cuda-gemm: kernel gemm_coalesced */
-/* Rung 1.  As rung 0, with neighbours along a row of C.  Bytes: of each
-   multiply-add, 4 of B and the share of a broadcast.  Limit: the number
-   of loads, two for one multiply-add. */
-template <typename T> __global__ void gemm_coalesced(product<T> p)
-{
-    const int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-    const int64_t j = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
-    for (int64_t b = blockIdx.z; b < p.batch; b += gridDim.z)
-        dot_at(p, b, i, j);
+    if (p.beta != 0)
+        y += p.beta * p.d.at(i, j)[of[3]];
+    p.c.at(i, j)[of[0]] = y;
 }
 
 /* cuda-gemm: struct four */
 enum { SIDE = 16, DEEP = 8 };
 
 template <typename T> struct alignas(4 * sizeof(T)) four { T at[4]; };
+
+/* cuda-gemm: kernel gemm_each */
+/* Rung 0.  Thread: one element; block: 16 x 16; grid: all, and the
+   batch.  Bytes: 2 loads a multiply-add, each in a line of its own.
+   Limit: the transactions of the loads of A and the stores.
+   Rung 1, ALONG: as rung 0, with neighbours along a row of C.  Bytes:
+   of each multiply-add, 4 of B and the share of a broadcast.  Limit:
+   the number of loads, two for one multiply-add. */
+template <typename T, bool ALONG>
+__global__ void gemm_each(product<T> p)
+{
+    const int x = threadIdx.x, y = threadIdx.y;
+    const int64_t i = (int64_t)blockIdx.x * SIDE + (ALONG ? y : x);
+    const int64_t j = (int64_t)blockIdx.y * SIDE + (ALONG ? x : y);
+    for (int64_t at = blockIdx.z; at < p.batch.total; at += gridDim.z) {
+        int64_t of[4];
+        T sum = 0;
+        locate_any(p.batch, at, of);
+        for (int64_t l = 0; l < p.k && i < p.m && j < p.n; l++)
+            sum += p.a.at(i, l)[of[1]] * p.b.at(l, j)[of[2]];
+        finish(p, of, i, j, sum);
+    }
+}
 
 /* cuda-gemm: kernel gemm_tile of rung 2 */
 /* Rung 2.  Thread: one element; block: 16 x 16.  Bytes: 2 / 16 loads
@@ -79,19 +74,19 @@ template <typename T> __global__ void gemm_tile(product<T> p)
     const int x = threadIdx.x, y = threadIdx.y;
     const int64_t i0 = (int64_t)blockIdx.x * SIDE;
     const int64_t j0 = (int64_t)blockIdx.y * SIDE;
-    for (int64_t at = blockIdx.z; at < p.batch; at += gridDim.z) {
+    for (int64_t at = blockIdx.z; at < p.batch.total; at += gridDim.z) {
         int64_t of[4];
         T sum = 0;
-        locate_any(p.at, at, of);
+        locate_any(p.batch, at, of);
         for (int64_t l0 = 0; l0 < p.k; l0 += SIDE) {
             /* cuda-gemm: fetch a square of each operand */
-            const bool down_a = p.csa != 1, down_b = p.csb != 1;
+            const bool down_a = p.a.cs != 1, down_b = p.b.cs != 1;
             const int ai = down_a ? x : y, al = down_a ? y : x;
             const int bl = down_b ? x : y, bj = down_b ? y : x;
             a[ai][al] = i0 + ai < p.m && l0 + al < p.k
-                      ? p.a[of[1] + (i0 + ai) * p.rsa + (l0 + al) * p.csa] : 0;
+                      ? p.a.at(i0 + ai, l0 + al)[of[1]] : 0;
             b[bl][bj] = l0 + bl < p.k && j0 + bj < p.n
-                      ? p.b[of[2] + (l0 + bl) * p.rsb + (j0 + bj) * p.csb] : 0;
+                      ? p.b.at(l0 + bl, j0 + bj)[of[2]] : 0;
             __syncthreads();
             for (int l = 0; l < SIDE; l++)
                 sum += a[y][l] * b[l][x];
@@ -135,16 +130,16 @@ __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
     const int64_t i0 = (int64_t)blockIdx.x * S;
     const int64_t j0 = (int64_t)blockIdx.y * S;
     const int x = threadIdx.x % 16, y = threadIdx.x / 16;
-    for (int64_t at = blockIdx.z; at < p.batch; at += gridDim.z) {
+    for (int64_t at = blockIdx.z; at < p.batch.total; at += gridDim.z) {
         int64_t of[4];
         T c[R][R] = {};
-        locate_any(p.at, at, of);
+        locate_any(p.batch, at, of);
         for (int64_t l0 = 0; l0 < p.k; l0 += DEEP) {
             /* cuda-gemm: fetch a strip of each operand */
-            fetch<T, R>(a, p.a + of[1] + i0 * p.rsa + l0 * p.csa, p.m - i0,
-                        p.k - l0, p.rsa, p.csa);
-            fetch<T, R>(b, p.b + of[2] + j0 * p.csb + l0 * p.rsb, p.n - j0,
-                        p.k - l0, p.csb, p.rsb);
+            fetch<T, R>(a, p.a.at(i0, l0) + of[1], p.m - i0, p.k - l0, p.a.rs,
+                        p.a.cs);
+            fetch<T, R>(b, p.b.at(l0, j0) + of[2], p.n - j0, p.k - l0, p.b.cs,
+                        p.b.rs);
             __syncthreads();
             for (int l = 0; l < DEEP; l++) {
                 /* cuda-gemm: add an outer product to the tile */
@@ -177,7 +172,8 @@ static int rung_for(const product<T> &p)
 {
     for (int side = 128, rung = 4; side >= 64; side /= 2, rung--) {
         const int64_t tiles = (p.m + side - 1) / side
-                            * ((p.n + side - 1) / side) * p.batch;
+                            * ((p.n + side - 1) / side)
+                            * p.batch.total;
         if (std::is_floating_point<T>::value && tiles >= ENOUGH
             && 2 * p.m > side && 2 * p.n > side)
             return rung;
@@ -188,8 +184,8 @@ template <typename T>
 static bool launch(const td_task *task, const product<T> &p, int rung)
 {
     typedef void kernel_of(product<T>);
-    kernel_of *kernels[RUNGS] = { gemm_naive<T>, gemm_coalesced<T>,
-                                  gemm_tile<T> };
+    kernel_of *kernels[RUNGS] = { gemm_each<T, false>,
+                                  gemm_each<T, true>, gemm_tile<T> };
     if constexpr (std::is_floating_point<T>::value) {
         kernels[3] = gemm_registers<T, 4>;
         kernels[4] = gemm_registers<T, 8>;
@@ -198,19 +194,19 @@ static bool launch(const td_task *task, const product<T> &p, int rung)
     const int64_t rows = (p.m + sides[rung] - 1) / sides[rung];
     const int64_t columns = (p.n + sides[rung] - 1) / sides[rung];
     const dim3 grid((unsigned)rows, (unsigned)columns,
-                    (unsigned)(p.batch < 65535 ? p.batch : 65535));
+                    (unsigned)std::min<int64_t>(p.batch.total, 65535));
     const dim3 block = rung < 3 ? dim3(SIDE, SIDE) : dim3(THREADS);
     kernel_of *kernel = kernels[rung];
     if (kernel == NULL)
         return unsupported(task);
-    if (p.m > 0 && p.n > 0 && p.batch > 0)
-        TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), p);
+    TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), p);
     return true;
 }
-static double factor(const td_value *v)
+template <typename T>
+static matrix<T> matrix_of(const td_array *a)
 {
-    return v->as.scalar.kind == TD_SCALAR_FLOAT
-         ? v->as.scalar.as.f : (double)v->as.scalar.as.i;
+    const int64_t *last = a->strides + a->rank - 1;
+    return { (T *)a->data, last[-1], last[0] };
 }
 
 template <typename T> static bool multiply(const td_task *task)
@@ -220,25 +216,21 @@ template <typename T> static bool multiply(const td_task *task)
     if (task->n_in > 2 && task->in[2].kind == TD_TENSOR)
         d = &task->in[2];
     const int i = c->rank - 2, j = c->rank - 1;
-    product<T> p = { c->shape[i], c->shape[j], a->shape[j], 1,
-        (const T *)a->data, (const T *)b->data, (const T *)d->data,
-        (T *)c->data, (T)factor(&task->attr[0]),
-        (T)factor(&task->attr[1]), a->strides[i], a->strides[j],
-        b->strides[i], b->strides[j], d->strides[i], d->strides[j],
-        c->strides[i], c->strides[j], {} };
-    if (p.beta == 0)
-        p.d = NULL;
-    /* cuda-gemm: lay out the batch of the product */
-    p.at = lay_out<4>(c, (1u << i) - 1, { c->strides, a->strides,
-                                          b->strides, d->strides });
-    p.batch = p.at.total;
+    const product<T> p = {
+        c->shape[i], c->shape[j], a->shape[j], matrix_of<T>(c),
+        matrix_of<T>(a), matrix_of<T>(b), matrix_of<T>(d),
+        (T)number(&task->attr[0]), (T)number(&task->attr[1]),
+        lay_out<4>(c, (1u << i) - 1, { c->strides, a->strides,
+                                       b->strides, d->strides }) };
     return launch(task, p, task->n_attr > 2
-                  ? (int)factor(&task->attr[2]) : rung_for(p));
+                  ? (int)number(&task->attr[2]) : rung_for(p));
 }
 
-bool run_gemm(const td_task *task)
+static bool run_gemm(const td_task *task)
 {
     return with_type(task, task->dtype, [&](auto zero) {
         return multiply<decltype(zero)>(task);
     });
 }
+
+const named_task products[] = { { "gemm", run_gemm }, {} };

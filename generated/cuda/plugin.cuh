@@ -22,21 +22,23 @@ cudaStream_t stream_of(int device);     /* the thread's current one */
 int *fault_of(int device);
 bool checked(const char *what, cudaError_t error);
 bool unsupported(const td_task *task);
-
-/* kernels: codes of faults */
-enum fault { FAULT_NONE, FAULT_INDEX };
 /* Blocks that take `each` of n things. */
 inline dim3 blocks_for(int64_t n, int64_t each)
 {
     return dim3((unsigned)((n + each - 1) / each));
 }
 
-inline bool is_empty(const td_array *a)
+/* The number of this thread among those of a line of blocks. */
+inline __device__ int64_t my_place()
 {
-    bool empty = false;
-    for (int d = 0; d < a->rank; d++)
-        empty = empty || a->shape[d] == 0;
-    return empty;
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+inline double number(const td_value *v)
+{
+    return v->as.scalar.kind == TD_SCALAR_FLOAT ? v->as.scalar.as.f
+         : v->as.scalar.kind == TD_SCALAR_INT
+         ? (double)v->as.scalar.as.i : v->as.scalar.as.b;
 }
 
 /* kernels: struct scratch */
@@ -75,11 +77,21 @@ bool with_type(const td_task *task, td_dtype dtype, F f)
     default:       return with_float(task, dtype, f);
     }
 }
+template <typename F> bool with_size(td_dtype dtype, F f)
+{
+    switch (host->size_of(dtype)) {
+    case 1:  return f((uint8_t)0);
+    case 2:  return f((uint16_t)0);
+    case 4:  return f((uint32_t)0);
+    default: return f((uint64_t)0);
+    }
+}
 
 /* kernels: struct layout */
 template <int N> struct layout {
     td_dims shape = {};
     int64_t total = 1;                  /* product of the sizes */
+    bool in_line = true;                /* element i is at place i */
     int64_t stride[N][TD_MAX_RANK];
 };
 
@@ -99,6 +111,9 @@ layout<N> lay_out(const td_array *a, unsigned dims,
         l.total *= a->shape[d];
     }
     host->collapse(&l.shape, N, l.stride);
+    for (int k = 0; k < N; k++)
+        l.in_line = l.in_line && l.shape.count == 1
+                 && (strides[k] == NULL || l.stride[k][0] == 1);
     return l;
 }
 
@@ -121,15 +136,22 @@ template <int N>
 static __device__ void locate_any(const layout<N> &l, int64_t i,
                                   int64_t *offset)
 {
-    if (l.total <= UINT32_MAX)
+    if (l.in_line)
+        for (int k = 0; k < N; k++)
+            offset[k] = i;
+    else if (l.total <= UINT32_MAX)
         locate<N, uint32_t>(l, (uint32_t)i, offset);
     else
         locate<N, uint64_t>(l, (uint64_t)i, offset);
 }
 
 /* kernels: prototypes of the plug-in's tasks */
+struct named_task {
+    const char *name;                   /* NULL: the end of a list */
+    bool (*run)(const td_task *task);
+};
+extern const named_task copies[];
 bool run_elementwise(const td_task *task);
-bool run_copy(const td_task *task);
 
 /* Elements of `in`, of the shape of `out`, in the type of `out`. */
 bool convert(const td_task *task, const td_array *out,
@@ -140,12 +162,7 @@ bool aside(const td_task *task, td_array *a, td_dtype dtype,
 bool as_type(const td_task *task, td_array *a, td_dtype dtype,
              scratch *room);
 /* folds: prototypes of the plug-in's tasks */
-bool run_fold(const td_task *task);
-bool run_find(const td_task *task);
-bool run_exponentials(const td_task *task);
-bool run_sgd(const td_task *task);
-bool run_read(const td_task *task);
-bool run_write(const td_task *task);
+extern const named_task folds[], steps[];
 /* cuda-gemm: prototypes of the plug-in's tasks */
-bool run_gemm(const td_task *task);
+extern const named_task products[];
 #endif

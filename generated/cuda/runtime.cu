@@ -87,8 +87,8 @@ static void set_up(pool *p)
                        cudaStreamNonBlocking) == cudaSuccess;
     p->limit = host->plain ? 0 : (int64_t)(all / 2);
     p->fault = (volatile int *)word;
-    for (int i = 0; i < STREAMS && p->ready; i++)
-        p->fault[i] = FAULT_NONE;       /* pinned memory is not zero */
+    if (p->ready)               /* pinned memory is not zero */
+        memset(word, 0, STREAMS * sizeof *p->fault);
 }
 
 static bool enter(int device)
@@ -107,7 +107,7 @@ static bool enter(int device)
     if (current.stream[device] < 0) {
         const int own = current.stream[device] = current.number;
         cudaStreamSynchronize(p->stream[own]);
-        p->fault[own] = FAULT_NONE;
+        p->fault[own] = 0;
     }
     return true;
 }
@@ -225,11 +225,6 @@ int *fault_of(int device)               /* for kernels to write */
     return (int *)&pools[device].fault[current.stream[device]];
 }
 
-static const struct { const char *operation, *text; } faults[] = {
-    { "", "" },
-    { "index", "an index is out of range" },
-};
-
 bool synchronise(int device)
 {
     if (!enter(device)
@@ -237,12 +232,11 @@ bool synchronise(int device)
                     cudaStreamSynchronize(stream_of(device))))
         return false;
     volatile int *fault = fault_of(device);
-    const int code = *fault;
-    *fault = FAULT_NONE;
-    return code == FAULT_NONE
-        || host->fail(TD_ERROR_INDEX, faults[code].operation, "%s "
-                      "(found on the device, after the fact)",
-                      faults[code].text);
+    const bool good = *fault == 0;
+    *fault = 0;
+    return good
+        || host->fail(TD_ERROR_INDEX, "index", "an index is out of "
+                      "range (found on the device, after the fact)");
 }
 static bool copy(int device, void *to, const void *from, size_t bytes,
                  int kind)
@@ -291,24 +285,13 @@ extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
 }
 
 /* kernels: tasks by name */
-static const struct {
-    const char *what;
-    bool (*run)(const td_task *task);
-    bool changes = false;               /* its operands */
-} tasks[] = {
+static const named_task *const lists[] = {
     /* kernels: tasks of the plug-in */
-    { "copy_", run_copy }, { "fill_", run_copy },
+    copies,
     /* folds: tasks of the plug-in */
-    { "sum", run_fold }, { "amax", run_fold }, { "amin", run_fold },
-    { "any", run_fold }, { "all", run_fold },
-    { "argmax", run_find }, { "argmin", run_find },
-    { "max_dim", run_find }, { "min_dim", run_find },
-    { "softmax", run_exponentials }, { "logsumexp", run_exponentials },
-    { "log_softmax", run_exponentials },
-    { "sgd_step_", run_sgd, true }, { "index_points", run_read },
-    { "put_points", run_write },
+    folds, steps,
     /* cuda-gemm: tasks of the plug-in */
-    { "gemm", run_gemm },
+    products,
 };
 
 bool unsupported(const td_task *task)
@@ -319,18 +302,20 @@ bool unsupported(const td_task *task)
 }
 static bool compute(const td_task *task)
 {
-    bool (*run)(const td_task *) = run_elementwise, changes = false;
+    bool (*run)(const td_task *) = run_elementwise;
     bool ok = enter(task->device);
-    for (const auto &named : tasks)
-        if (strcmp(named.what, task->what) == 0) {
-            run = named.run;
-            changes = named.changes;
-        }
+    for (const named_task *list : lists)
+        for (; list->name != NULL; list++)
+            if (strcmp(list->name, task->what) == 0)
+                run = list->run;
     for (int i = 0; i < task->n_in && ok; i++)
         ok = task->in[i].kind != TD_TENSOR
-            || use(task->device, task->in[i].data, changes);
+            || use(task->device, task->in[i].data, false);
     for (int i = 0; i < task->n_out && ok; i++)
         ok = use(task->device, task->out[i].data, true);
+    for (int d = 0; d < task->out[0].rank; d++)
+        if (task->out[0].shape[d] == 0)
+            return ok;
     return ok && run(task) && checked(task->what, cudaGetLastError());
 }
 

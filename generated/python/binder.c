@@ -31,7 +31,7 @@ typedef struct {
     int n_in, n_attr, n_ints, n_lists;
     td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
     int64_t ints[MAX_INT_LISTS][TD_MAX_RANK];
-    td_tensor **list[TD_MAX_PARAMETERS];
+    handles list[TD_MAX_PARAMETERS];
     int64_t elements;                   /* a guess at the work */
 } call_state;
 /* binder: functions complain */
@@ -50,11 +50,6 @@ static bool complain(const operator_object *o, const char *format, ...)
     return false;
 }
 
-static bool complain_count(const operator_object *o, Py_ssize_t n)
-{
-    return complain(o, "takes at most %d positional arguments, "
-                    "%zd were given", o->positional, n);
-}
 static bool complain_type(const operator_object *o, int at,
                           const char *expected, PyObject *got)
 {
@@ -94,7 +89,7 @@ bool is_integer(PyObject *object)
     return td_numel(w->handle) == 1 && td_dtype_is_integer(type);
 }
 /* binder: functions to_int and to_float */
-bool to_int(PyObject *given, td_value *out)
+static bool to_int(PyObject *given, td_value *out)
 {
     if (!is_integer(given))
         return false;
@@ -196,30 +191,50 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
     out->as.ints.at = into;
     return true;
 }
+/* binder: functions of handles */
+/* Retains the tensors of a list or tuple, None as NULL if it may be;
+   returns what is none of these, or NULL. */
+PyObject *hold_tensors(PyObject *items, bool none, handles *out)
+{
+    const bool many = PyList_Check(items) || PyTuple_Check(items);
+    const Py_ssize_t n = many ? PySequence_Fast_GET_SIZE(items) : 0;
+    PyObject *wrong = many ? NULL : items;
+    *out = (handles){ 0, PyMem_Calloc((size_t)n + 1, sizeof *out->at) };
+    if (out->at == NULL) {
+        PyErr_NoMemory();
+        return items;
+    }
+    for (; out->n < n && wrong == NULL; out->n++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, out->n);
+        tensor_object *w = tensor_cast(item);
+        if (w != NULL)
+            out->at[out->n] = td_retain(w->handle);
+        else if (!none || item != Py_None)
+            wrong = item;
+    }
+    return wrong;
+}
+
+void drop_handles(handles *h)
+{
+    for (int i = 0; i < h->n; i++)
+        td_release(h->at[i]);
+    PyMem_Free(h->at);
+}
 /* binder: function convert_tensors */
 static bool convert_tensors(call_state *c, int at, PyObject *given,
                             td_value *out)
 {
-    if (!PyList_Check(given) && !PyTuple_Check(given))
+    handles *list = &c->list[c->n_lists++];
+    PyObject *wrong = hold_tensors(given, false, list);
+    if (wrong != NULL)
         return complain_type(c->operator, at, "a sequence of Tensors",
-                             given);
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(given);
-    td_tensor **into = PyMem_Calloc((size_t)n + 1, sizeof *into);
-    if (into == NULL)
-        return PyErr_NoMemory();
-    c->list[c->n_lists++] = into;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(given, i);
-        tensor_object *w = tensor_cast(item);
-        if (w == NULL)
-            return complain_type(c->operator, at,
-                                 "a sequence of Tensors", item);
-        into[i] = td_retain(w->handle);
-        c->elements += td_numel(w->handle);
-    }
+                             wrong);
+    for (int i = 0; i < list->n; i++)
+        c->elements += td_numel(list->at[i]);
     out->kind = TD_TENSORS;
-    out->as.tensors.count = (int)n;
-    out->as.tensors.at = into;
+    out->as.tensors.count = list->n;
+    out->as.tensors.at = list->at;
     return true;
 }
 /* binder: function convert_argument */
@@ -296,7 +311,8 @@ static bool take_positional(call_state *c, PyObject *const *args,
         n = o->spread;
     }
     if (n > o->positional)
-        return complain_count(o, n);
+        return complain(o, "takes at most %d positional arguments, "
+                        "%zd were given", o->positional, n);
     for (Py_ssize_t i = 0; i < n; i++)
         c->given[i] = args[i];
     return true;
@@ -430,11 +446,8 @@ static PyObject *operator_vectorcall(PyObject *self,
         result = ask_spare(self, args, n, names);
     }
     /* binder: free the lists of the call */
-    for (int i = 0; i < c.n_lists; i++) {
-        for (td_tensor **x = c.list[i]; *x != NULL; x++)
-            td_release(*x);
-        PyMem_Free(c.list[i]);
-    }
+    for (int i = 0; i < c.n_lists; i++)
+        drop_handles(&c.list[i]);
     if (result && o->results)
         Py_SETREF(result, PyObject_CallOneArg(o->results, result));
     if (result && c.requires_grad)

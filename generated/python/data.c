@@ -52,27 +52,42 @@ static bool leaf_value(PyObject *data, td_scalar *out)
                      "%.100s", Py_TYPE(data)->tp_name);
     return false;
 }
-/* values: function measure_leaf */
-static bool measure_leaf(builder *b, PyObject *data, int depth)
+/* values: function write_element */
+static bool write_element(builder *b, PyObject *data, td_scalar s)
+{
+    if (!td_scalar_fits(s, b->wanted))
+        return PyErr_Format(PyExc_RuntimeError, "tensor: %S does not "
+                            "fit %s", data, td_dtype_name(b->wanted));
+    if (b->dtype == TD_BOOL)
+        *b->at = td_scalar_double(s) != 0;
+    else if (b->dtype == TD_INT64)
+        *(int64_t *)(void *)b->at = td_scalar_int(s);
+    else
+        *(double *)(void *)b->at = td_scalar_double(s);
+    b->at += td_dtype_size(b->dtype);
+    return true;
+}
+/* values: function read_leaf */
+static bool read_leaf(builder *b, PyObject *data, int depth)
 {
     td_scalar value;
     if (!leaf_value(data, &value))
         return false;
-    if (depth != b->shape.count) {
-        PyErr_Format(PyExc_ValueError, "tensor: expected a sequence of "
-                     "length %lld at depth %d, got a number",
-                     (long long)b->shape.at[depth], depth);
-        return false;
-    }
+    if (depth != b->shape.count)
+        return PyErr_Format(PyExc_ValueError, "tensor: expected a "
+            "sequence of length %lld at depth %d, got a number",
+            (long long)b->shape.at[depth], depth);
+    if (b->at != NULL)
+        return write_element(b, data, value);
     if (value.kind > b->kind)
         b->kind = value.kind;
     return true;
 }
-/* values: function measure_nested */
-static bool measure_nested(builder *b, PyObject *data, int depth)
+/* values: function read_nested */
+static bool read_nested(builder *b, PyObject *data, int depth)
 {
     if (!is_sequence(data))
-        return measure_leaf(b, data, depth);
+        return read_leaf(b, data, depth);
     if (depth == TD_MAX_RANK) {
         PyErr_SetString(PyExc_ValueError, "tensor: nested deeper than "
                         "8 lists");
@@ -93,43 +108,8 @@ static bool measure_nested(builder *b, PyObject *data, int depth)
                      depth < b->shape.count
                      ? (long long)b->shape.at[depth] : 0, depth, n);
     for (Py_ssize_t i = 0; i < n && good; i++)
-        good = measure_nested(b, PyTuple_GET_ITEM(items, i), depth + 1);
+        good = read_nested(b, PyTuple_GET_ITEM(items, i), depth + 1);
     Py_DECREF(items);
-    return good;
-}
-/* values: function write_element */
-static bool write_element(builder *b, PyObject *data)
-{
-    td_scalar s;
-    if (!leaf_value(data, &s))
-        return false;
-    if (!td_scalar_fits(s, b->wanted))
-        return PyErr_Format(PyExc_RuntimeError, "tensor: %S does not "
-                            "fit %s", data, td_dtype_name(b->wanted));
-    if (b->dtype == TD_BOOL)
-        *b->at = td_scalar_double(s) != 0;
-    else if (b->dtype == TD_INT64)
-        *(int64_t *)(void *)b->at = td_scalar_int(s);
-    else
-        *(double *)(void *)b->at = td_scalar_double(s);
-    b->at += td_dtype_size(b->dtype);
-    return true;
-}
-/* values: function write_elements */
-static bool write_elements(builder *b, PyObject *data, int depth)
-{
-    if (depth == b->shape.count)
-        return write_element(b, data);
-    PyObject *items = PySequence_Tuple(data);
-    bool good = items != NULL;
-    if (good && PyTuple_GET_SIZE(items) != b->shape.at[depth]) {
-        PyErr_SetString(PyExc_ValueError, "tensor: the data changed "
-                        "while it was read");
-        good = false;
-    }
-    for (Py_ssize_t i = 0; good && i < b->shape.at[depth]; i++)
-        good = write_elements(b, PyTuple_GET_ITEM(items, i), depth + 1);
-    Py_XDECREF(items);
     return good;
 }
 /* values: function from_sequence */
@@ -147,7 +127,7 @@ static td_tensor *room_for(td_dims shape, td_dtype dtype)
 static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
 {
     builder b = { .kind = TD_SCALAR_NONE };
-    if (!measure_nested(&b, data, 0))
+    if (!read_nested(&b, data, 0))
         return NULL;
     b.dtype = b.kind == TD_SCALAR_BOOL ? TD_BOOL
             : b.kind == TD_SCALAR_INT ? TD_INT64 : TD_FLOAT64;
@@ -157,32 +137,31 @@ static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
     if (wide == NULL)
         return NULL;
     b.at = td_data(wide), b.wanted = dtype;
-    if (write_elements(&b, data, 0) && dtype == b.dtype)
+    if (read_nested(&b, data, 0) && dtype == b.dtype)
         return wide;
     td_tensor *out = PyErr_Occurred() ? NULL : td_to(wide, dtype);
     td_release(wide);
     return out;
 }
 /* values: function dtype_of_format */
+static const char *const letter[TD_DTYPE_COUNT] = {
+    [TD_FLOAT32] = "f", [TD_FLOAT64] = "d", [TD_INT64] = "q",
+    [TD_INT32] = "i", [TD_UINT8] = "B", [TD_BOOL] = "?",
+    [TD_FLOAT16] = "e", [TD_INT8] = "b", [TD_INT16] = "h",
+};
+
 static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
 {
     if (format == NULL)
         return TD_UINT8;
     if (strchr("@=<", *format) && *format)
         format++;
-    if (strlen(format) != 1)
-        return TD_DTYPE_NONE;
-    switch (*format) {
-    case '?': return TD_BOOL;
-    case 'B': return TD_UINT8;
-    case 'e': return TD_FLOAT16;
-    case 'f': return TD_FLOAT32;
-    case 'd': return TD_FLOAT64;
-    case 'b': case 'h': case 'i': case 'l': case 'q':
-        return size == 8 ? TD_INT64 : size == 4 ? TD_INT32
-             : size == 2 ? TD_INT16 : TD_INT8;
-    default:  return TD_DTYPE_NONE;
-    }
+    if (strcmp(format, "l") == 0)
+        format = size == 8 ? letter[TD_INT64] : letter[TD_INT32];
+    for (int t = 1; t < TD_DTYPE_COUNT; t++)
+        if (letter[t] && strcmp(letter[t], format) == 0)
+            return (td_dtype)t;
+    return TD_DTYPE_NONE;
 }
 /* values: function open_buffer */
 static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
@@ -420,16 +399,6 @@ void tensor_releasebuffer(PyObject *self, Py_buffer *view)
     PyMem_Free(e);
 }
 /* values: function tensor_getbuffer */
-static const char *format_of(td_dtype dtype)
-{
-    static const char *const letter[TD_DTYPE_COUNT] = {
-        [TD_FLOAT32] = "f", [TD_FLOAT64] = "d", [TD_INT64] = "q",
-        [TD_INT32] = "i", [TD_UINT8] = "B", [TD_BOOL] = "?",
-        [TD_FLOAT16] = "e", [TD_INT8] = "b", [TD_INT16] = "h",
-    };
-    return letter[dtype];
-}
-
 static exported *new_export(td_tensor *x)
 {
     exported *e = PyMem_Malloc(sizeof *e);
@@ -450,7 +419,7 @@ static exported *new_export(td_tensor *x)
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     td_tensor *x = handle_of(self);
-    const char *format = format_of(td_dtype_of(x));
+    const char *format = letter[td_dtype_of(x)];
     view->obj = NULL;
     const bool here = td_device_of(x).kind == TD_DEVICE_CPU
                    && td_data(x) != NULL;

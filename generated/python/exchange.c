@@ -127,8 +127,6 @@ PyObject *py_print_option(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iL:set_printoptions", &which, &value))
         return NULL;
     td_error_clear();
-    if (which < 0 || which >= TD_PRINT_OPTIONS
-        || !td_set_print_option((td_print_choice)which, value))
-        return fail();
-    Py_RETURN_NONE;
+    return done(which >= 0 && which < TD_PRINT_OPTIONS
+        && td_set_print_option((td_print_choice)which, value));
 }

@@ -6,34 +6,24 @@
 /* _leads_beyond(outputs, inputs) -> bool */
 PyObject *py_leads_beyond(PyObject *module, PyObject *args)
 {
-    PyObject *outs, *ins;
-    if (!PyArg_ParseTuple(args, "O!O!:leads_beyond", &PyTuple_Type,
-                          &outs, &PyTuple_Type, &ins))
+    handles y, x;
+    if (!PyArg_ParseTuple(args, "O&O&:leads_beyond", all_tensors, &y,
+                          all_tensors, &x))
         return NULL;
-    handles y = { 0, NULL }, x = { 0, NULL };
-    bool good = take_handles(outs, false, &y)
-             && take_handles(ins, false, &x), beyond = false;
-    if (good) {
-        td_error_clear();
-        beyond = td_leads_beyond(y.at, y.n, x.at, x.n);
-        good = !td_failed();
-    }
+    td_error_clear();
+    const bool beyond = td_leads_beyond(y.at, y.n, x.at, x.n);
     drop_handles(&y);
     drop_handles(&x);
-    return good ? PyBool_FromLong(beyond) : fail();
+    return td_failed() ? fail() : PyBool_FromLong(beyond);
 }
 /* gradients: functions that show nodes */
 #define NODE "treadle.node"
 
-static void release_node(PyObject *capsule)
-{
-    td_release(PyCapsule_GetPointer(capsule, NODE));
-}
-
 static PyObject *show_node(td_node *node)
 {
-    PyObject *box = PyCapsule_New(node, NODE, release_node);
-    return Py_BuildValue("NKs", box,
+    PyObject *capsule = box(node, NODE);
+    return capsule == NULL ? NULL
+         : Py_BuildValue("NKs", capsule,
                          (unsigned long long)(uintptr_t)node,
                          td_node_text(node));
 }
@@ -138,18 +128,9 @@ static void *pack_in_python(void *pair, td_tensor *x)
 static td_tensor *unpack_in_python(void *pair, void *kept)
 {
     const int lock = take_lock();
-    PyObject *tensor = PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 1),
-                                           kept);
-    tensor_object *w = tensor ? tensor_cast(tensor) : NULL;
-    td_tensor *x = w ? td_retain(w->handle) : NULL;
-    if (tensor != NULL && w == NULL)
-        PyErr_Format(PyExc_TypeError, "Output of saved tensor "
-                     "unpack_hook expected to be a Tensor but got "
-                     "result of type %.100s", Py_TYPE(tensor)->tp_name);
-    Py_XDECREF(tensor);
-    td_error_clear();
-    if (x == NULL)
-        callback_failed("unpack");
+    td_tensor *x = tensor_from(PyTuple_GET_ITEM(pair, 1), kept, false,
+        "Output of saved tensor unpack_hook expected to be a Tensor "
+        "but got result of type %.100s", "unpack");
     give_lock(lock);
     return x;
 }
@@ -160,18 +141,14 @@ PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
         || !PyCallable_Check(PyTuple_GET_ITEM(pair, 0)))
         return PyErr_Format(PyExc_TypeError, "expected two callables");
     td_error_clear();
-    if (!td_saved_hooks_begin((td_saved_hooks){
-            pack_in_python, unpack_in_python, drop_object,
-            Py_NewRef(pair), drop_object }))
-        return fail();
-    Py_RETURN_NONE;
+    return done(td_saved_hooks_begin((td_saved_hooks){
+        pack_in_python, unpack_in_python, drop_object,
+        Py_NewRef(pair), drop_object }));
 }
 
 PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused)
 {
     td_error_clear();
     td_saved_hooks_end();
-    if (td_failed())
-        return fail();
-    Py_RETURN_NONE;
+    return done(true);
 }

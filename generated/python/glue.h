@@ -22,24 +22,23 @@ static inline PyObject *Py_NewRef(PyObject *object)
 #endif
 /* binder: lists of number slots */
 #define BINARY_SLOTS(S) \
-    S(add) S(sub) S(mul) S(div) S(remainder) S(floor_divide) S(matmul) \
-    S(bitwise_and) S(bitwise_or) S(bitwise_xor) \
-    S(bitwise_left_shift) S(bitwise_right_shift)
-#define INPLACE_SLOTS(S) \
-    S(add_) S(sub_) S(mul_) S(div_) S(remainder_) S(floor_divide_) \
-    S(bitwise_and_) S(bitwise_or_) S(bitwise_xor_) \
-    S(bitwise_left_shift_) S(bitwise_right_shift_)
-#define UNARY_SLOTS(S) S(neg) S(abs) S(bitwise_not)
+    S(add, add) S(sub, subtract) S(mul, multiply) S(div, true_divide) \
+    S(remainder, remainder) S(floor_divide, floor_divide) \
+    S(matmul, matrix_multiply) S(bitwise_and, and) S(bitwise_or, or) \
+    S(bitwise_xor, xor) S(bitwise_left_shift, lshift) \
+    S(bitwise_right_shift, rshift)
+#define UNARY_SLOTS(S) \
+    S(neg, negative) S(abs, absolute) S(bitwise_not, invert)
 #define COMPARE_SLOTS(S) S(lt) S(le) S(eq) S(ne) S(gt) S(ge)
-#define SLOT_NAME(name) SLOT_##name,
+#define ONE_SLOT(name, ...) SLOT_##name,
+#define TWO_SLOTS(name, slot) SLOT_##name, SLOT_##name##_,
 enum {
-    BINARY_SLOTS(SLOT_NAME) INPLACE_SLOTS(SLOT_NAME)
-    UNARY_SLOTS(SLOT_NAME) COMPARE_SLOTS(SLOT_NAME)
-    SLOT_pow, SLOT_pow_, SLOT_COUNT
+    BINARY_SLOTS(TWO_SLOTS) UNARY_SLOTS(ONE_SLOT)
+    COMPARE_SLOTS(ONE_SLOT) TWO_SLOTS(pow, power) SLOT_COUNT
 };
 /* python: struct glue */
 typedef struct glue {
-    PyTypeObject *tensor, *operator, *dtype, *device, *size, *generator;
+    PyTypeObject *tensor, *operator, *dtype, *size, *generator;
     PyObject *dtypes[TD_DTYPE_COUNT];
     td_tensor *nothing;             /* an empty tensor in reserve */
     const td_op *slot[SLOT_COUNT];  /* operators behind + - * / ... */
@@ -53,7 +52,7 @@ typedef struct {
     PyObject *hooks;                /* {id: callable}, or NULL */
     bool owner;                     /* we own the handle, not it us */
 } tensor_object;
-/* gradients: struct handles */
+/* binder: struct handles */
 typedef struct {
     int n;
     td_tensor **at;
@@ -68,8 +67,7 @@ typedef struct {
 void tensor_dealloc(PyObject *self);
 void wake(tensor_object *w);
 PyObject *wrap(glue *g, td_tensor *x);
-PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x);
-PyObject *wrap_many(glue *g, td_tensor **x, int n);
+PyObject *wrap_many(glue *g, td_tensor *const *x, int n);
 bool make_tensor_type(glue *g, PyObject *module);
 /* module.c */
 void leave_python(void);
@@ -81,11 +79,14 @@ bool python_lives(void);
 errand begin_errand(void);
 void end_errand(errand e);
 PyObject *fail(void);
+PyObject *done(bool good);
+PyObject *box(void *object, const char *name);
 bool callback_failed(const char *operation);
 /* binder.c */
 bool is_integer(PyObject *object);
-bool to_int(PyObject *given, td_value *out);
 bool to_scalar(PyObject *given, td_value *out);
+PyObject *hold_tensors(PyObject *items, bool none, handles *out);
+void drop_handles(handles *h);
 PyObject *run_call(glue *g, td_call *call, int64_t elements);
 bool bind_operators(glue *g, PyObject *module);
 /* objects.c */
@@ -113,18 +114,18 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 /* gradient.c */
-bool take_handles(PyObject *tuple, bool none, handles *out);
-void drop_handles(handles *h);
+int all_tensors(PyObject *tuple, void *out);
 bool publish_state(glue *g);
 glue *published_state(void);
+td_tensor *tensor_from(PyObject *f, PyObject *x, bool none,
+                       const char *wrong, const char *operation);
 void drop_object(void *context);
 PyObject *pass_failed(void);
 bool function_backward(void *context, td_custom_call *call);
-PyObject *py_backward(PyObject *module, PyObject *args);
-PyObject *py_grad(PyObject *module, PyObject *args);
-PyObject *py_register_hook(PyObject *module, PyObject *args);
-PyObject *py_remove_hook(PyObject *module, PyObject *args);
-PyObject *py_record(PyObject *module, PyObject *args);
+/* what the package calls */
+#define FUNCTION(name, how) PyObject *py##name(PyObject *, PyObject *);
+#include "functions.inc"
+#undef FUNCTION
 /* python: function tensor_cast */
 /* `object` as a wrapper, or NULL if it is no tensor at all. */
 static inline tensor_object *tensor_cast(PyObject *object)
@@ -146,5 +147,10 @@ static inline td_tensor *handle_of(PyObject *tensor)
     if (!w->owner)
         wake(w);
     return w->handle;
+}
+
+static inline glue *glue_of(PyObject *tensor)
+{
+    return ((tensor_object *)tensor)->glue;
 }
 #endif

@@ -1,52 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "gradients": edit that, not this file. */
 #include "glue.h"
-/* gradients: functions of handles */
-/* Retains the tensors of a tuple; None is NULL if that is allowed. */
-bool take_handles(PyObject *tuple, bool none, handles *out)
+/* gradients: functions that take tensors */
+static int take_handles(PyObject *items, bool none, handles *out)
 {
-    const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
-    *out = (handles){ (int)n, PyMem_Calloc((size_t)n + 1,
-                                           sizeof *out->at) };
-    if (out->at == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PyTuple_GET_ITEM(tuple, i);
-        tensor_object *w = tensor_cast(item);
-        if (w != NULL)
-            out->at[i] = td_retain(w->handle);
-        else if (!none || item != Py_None) {
-            PyErr_Format(PyExc_TypeError, "expected a Tensor%s, not "
-                         "%.100s", none ? " or None" : "",
-                         Py_TYPE(item)->tp_name);
-            return false;
-        }
-    }
-    return true;
+    PyObject *wrong = items ? hold_tensors(items, none, out) : NULL;
+    if (items != NULL && wrong == NULL)
+        return Py_CLEANUP_SUPPORTED;
+    if (wrong != NULL && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "expected a Tensor%s, not "
+                     "%.100s", none ? " or None" : "",
+                     Py_TYPE(wrong)->tp_name);
+    drop_handles(out);
+    return items == NULL;
+}
+/* For O&: retains the tensors of a tuple, and NULL for None. */
+static int some_tensors(PyObject *tuple, void *out)
+{
+    return take_handles(tuple, true, out);
 }
 
-void drop_handles(handles *h)
+/* The same without None. */
+int all_tensors(PyObject *tuple, void *out)
 {
-    for (int i = 0; i < h->n && h->at; i++)
-        td_release(h->at[i]);
-    PyMem_Free(h->at);
+    return take_handles(tuple, false, out);
 }
 
-/* gradients: function take_seeds */
-static bool take_seeds(PyObject *tuple, int expected, handles *out)
+/* gradients: function seeds_match */
+static bool seeds_match(const handles *y, const handles *v)
 {
-    if (!take_handles(tuple, true, out))
-        return false;
-    if (out->n == 0) {
-        PyMem_Free(out->at);
-        out->at = NULL;
-    } else if (out->n != expected) {
+    const bool good = v->n == 0 || v->n == y->n;
+    if (!good)
         PyErr_Format(PyExc_RuntimeError, "got %d tensors and %d "
-                     "gradients", expected, out->n);
-    }
-    return out->n == 0 || out->n == expected;
+                     "gradients", y->n, v->n);
+    return good;
 }
 /* gradients: functions that find the state */
 #define STATE_KEY "treadle._C"
@@ -72,49 +59,44 @@ glue *published_state(void)
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
 /* gradients: function only_inputs */
-/* None, a Tensor or a sequence of them, as a new tuple. */
-static PyObject *only_inputs(PyObject *inputs)
+/* For O&: None, a Tensor or a sequence of some. */
+static int only_inputs(PyObject *inputs, void *out)
 {
-    if (inputs == Py_None)
-        return PyTuple_New(0);
-    if (tensor_cast(inputs) != NULL)
-        return PyTuple_Pack(1, inputs);
-    PyObject *tuple = PySequence_Tuple(inputs);
-    if (tuple != NULL && PyTuple_GET_SIZE(tuple) > 0)
-        return tuple;
-    if (tuple != NULL)
+    PyObject *tuple = inputs == Py_None ? PyTuple_New(0)
+        : tensor_cast(inputs) ? PyTuple_Pack(1, inputs)
+        : PySequence_Tuple(inputs);
+    if (tuple && inputs != Py_None && PyTuple_GET_SIZE(tuple) == 0) {
         PyErr_SetString(PyExc_RuntimeError, "'inputs' argument to "
                         "backward() cannot be empty.");
+        Py_CLEAR(tuple);
+    }
+    const int good = tuple ? all_tensors(tuple, out) : 0;
     Py_XDECREF(tuple);
-    return NULL;
+    return good;
 }
 /* gradients: function py_backward */
 /* _backward(roots, gradients or Nones, retain, create, inputs) */
 PyObject *py_backward(PyObject *module, PyObject *args)
 {
-    PyObject *roots, *gradients, *inputs;
+    handles y, v, x;
     int retain, create;
-    if (!PyArg_ParseTuple(args, "O!O!ppO:backward", &PyTuple_Type,
-                          &roots, &PyTuple_Type, &gradients, &retain,
-                          &create, &inputs)
-        || (inputs = only_inputs(inputs)) == NULL)
+    if (!PyArg_ParseTuple(args, "O&O&ppO&:backward", all_tensors, &y,
+                          some_tensors, &v, &retain, &create,
+                          only_inputs, &x))
         return NULL;
-    handles y = { 0, NULL }, v = { 0, NULL }, x = { 0, NULL };
-    bool good = take_handles(roots, false, &y)
-             && take_seeds(gradients, y.n, &v)
-             && take_handles(inputs, false, &x);
+    bool good = seeds_match(&y, &v);
     if (good) {
         td_error_clear();
         leave_python();
-        good = td_backward_all(y.at, y.n, v.at, (td_backward_options){
-            .retain_graph = retain, .create_graph = create,
-            .inputs = x.n ? x.at : NULL, .n_inputs = x.n });
+        good = td_backward_all(y.at, y.n, v.n ? v.at : NULL,
+            (td_backward_options){
+                .retain_graph = retain, .create_graph = create,
+                .inputs = x.n ? x.at : NULL, .n_inputs = x.n });
         enter_python();
     }
     drop_handles(&y);
     drop_handles(&v);
     drop_handles(&x);
-    Py_DECREF(inputs);
     if (!good)
         return pass_failed();
     Py_RETURN_NONE;
@@ -123,26 +105,24 @@ PyObject *py_backward(PyObject *module, PyObject *args)
 /* _grad(outputs, inputs, grad_outputs, retain, create, unused) */
 PyObject *py_grad(PyObject *module, PyObject *args)
 {
-    PyObject *outs, *ins, *seeds;
+    handles y, x, v;
     int retain, create, unused;
-    if (!PyArg_ParseTuple(args, "O!O!O!ppp:grad", &PyTuple_Type, &outs,
-                          &PyTuple_Type, &ins, &PyTuple_Type, &seeds,
-                          &retain, &create, &unused))
+    if (!PyArg_ParseTuple(args, "O&O&O&ppp:grad", all_tensors, &y,
+                          all_tensors, &x, some_tensors, &v, &retain,
+                          &create, &unused))
         return NULL;
-    handles y = { 0, NULL }, x = { 0, NULL }, v = { 0, NULL };
     PyObject *result = NULL;
-    td_tensor **g = PyMem_Calloc((size_t)PyTuple_GET_SIZE(ins) + 1,
-                                 sizeof *g);
-    if (g == NULL)
-        return PyErr_NoMemory();
-    if (take_handles(outs, false, &y) && take_handles(ins, false, &x)
-        && take_seeds(seeds, y.n, &v)) {
+    td_tensor **g = PyMem_Calloc((size_t)x.n + 1, sizeof *g);
+    if (g == NULL) {
+        PyErr_NoMemory();
+    } else if (seeds_match(&y, &v)) {
         bool good;
         td_error_clear();
         leave_python();
         good = td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
-            .grad_outputs = v.at, .retain_graph = retain,
-            .create_graph = create, .allow_unused = unused });
+            .grad_outputs = v.n ? v.at : NULL,
+            .retain_graph = retain, .create_graph = create,
+            .allow_unused = unused });
         enter_python();
         result = good ? wrap_many(PyModule_GetState(module), g, x.n)
                       : pass_failed();
@@ -154,23 +134,28 @@ PyObject *py_grad(PyObject *module, PyObject *args)
     return result;
 }
 /* gradients: function call_python_hook */
-static td_tensor *call_python_hook(void *context, td_tensor *grad)
+td_tensor *tensor_from(PyObject *f, PyObject *x, bool none,
+                       const char *wrong, const char *operation)
 {
-    const int lock = take_lock();
-    td_tensor *changed = NULL;
-    PyObject *x = wrap(published_state(), td_retain(grad));
-    PyObject *result = x ? PyObject_CallOneArg(context, x) : NULL;
-    Py_XDECREF(x);
+    PyObject *result = x ? PyObject_CallOneArg(f, x) : NULL;
     tensor_object *w = result ? tensor_cast(result) : NULL;
-    if (w != NULL)
-        changed = td_retain(w->handle);
-    else if (result != NULL && result != Py_None)
-        PyErr_Format(PyExc_TypeError, "a hook must return a Tensor or "
-                     "None, not %.100s", Py_TYPE(result)->tp_name);
+    td_tensor *made = w ? td_retain(w->handle) : NULL;
+    if (result && !w && !(none && result == Py_None))
+        PyErr_Format(PyExc_TypeError, wrong, Py_TYPE(result)->tp_name);
     Py_XDECREF(result);
     td_error_clear();
     if (PyErr_Occurred())
-        callback_failed("hook");
+        callback_failed(operation);
+    return made;
+}
+
+static td_tensor *call_python_hook(void *context, td_tensor *grad)
+{
+    const int lock = take_lock();
+    PyObject *x = wrap(published_state(), td_retain(grad));
+    td_tensor *changed = tensor_from(context, x, true, "a hook must "
+        "return a Tensor or None, not %.100s", "hook");
+    Py_XDECREF(x);
     give_lock(lock);
     return changed;
 }
@@ -231,17 +216,9 @@ PyObject *py_remove_hook(PyObject *module, PyObject *args)
 /* gradients: function function_backward */
 static PyObject *tuple_of(td_tensor *const *x, int n)
 {
-    glue *g = published_state();
-    PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; i < n && tuple; i++) {
-        PyObject *item = x[i] ? wrap(g, td_retain(x[i]))
-                              : Py_NewRef(Py_None);
-        if (item == NULL)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SET_ITEM(tuple, i, item);
-    }
-    return tuple;
+    for (int i = 0; i < n; i++)
+        td_retain(x[i]);
+    return wrap_many(published_state(), x, n);
 }
 
 static PyObject *tuple_of_bools(const bool *x, int n)
@@ -285,19 +262,16 @@ bool function_backward(void *context, td_custom_call *call)
 PyObject *py_record(PyObject *module, PyObject *args)
 {
     const char *name;
-    PyObject *ins, *outs, *saved, *backward;
-    if (!PyArg_ParseTuple(args, "sO!O!O!O:_record", &name,
-                          &PyTuple_Type, &ins, &PyTuple_Type, &outs,
-                          &PyTuple_Type, &saved, &backward))
+    PyObject *backward;
+    handles x, y, s;
+    if (!PyArg_ParseTuple(args, "sO&O&O&O:_record", &name,
+                          some_tensors, &x, some_tensors, &y,
+                          some_tensors, &s, &backward))
         return NULL;
-    handles x = { 0, NULL }, y = { 0, NULL }, s = { 0, NULL };
-    bool good = false;
     td_error_clear();
-    if (take_handles(ins, true, &x) && take_handles(outs, true, &y)
-        && take_handles(saved, true, &s))
-        good = td_record_custom(name, x.n, x.at, y.n, y.at,
-                                function_backward, Py_NewRef(backward),
-                                drop_object);
+    bool good = td_record_custom(name, x.n, x.at, y.n, y.at,
+                                 function_backward,
+                                 Py_NewRef(backward), drop_object);
     for (int i = 0; good && s.n && i < y.n; i++)
         if (y.at[i] && td_requires_grad(y.at[i])) {
             good = td_save_for_backward(y.at[i], s.n, s.at);
@@ -306,7 +280,5 @@ PyObject *py_record(PyObject *module, PyObject *args)
     drop_handles(&x);
     drop_handles(&y);
     drop_handles(&s);
-    if (!good)
-        return fail();
-    Py_RETURN_NONE;
+    return done(good);
 }

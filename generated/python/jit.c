@@ -2,28 +2,15 @@
 /* Tangled from the chapter "jit": edit that, not this file. */
 #include "glue.h"
 
-/* jit: functions of capsules */
+/* jit: names of capsules */
 #define PROGRAM "treadle.program"
 #define EXECUTABLE "treadle.executable"
-
-static void release_program(PyObject *capsule)
-{
-    td_release(PyCapsule_GetPointer(capsule, PROGRAM));
-}
-
-static void release_executable(PyObject *capsule)
-{
-    td_release(PyCapsule_GetPointer(capsule, EXECUTABLE));
-}
-
 
 /* jit: functions that trace */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
 {
     td_error_clear();
-    if (!td_trace_begin(PyObject_IsTrue(symbolic) == 1))
-        return fail();
-    Py_RETURN_NONE;
+    return done(td_trace_begin(PyObject_IsTrue(symbolic) == 1));
 }
 
 PyObject *py_trace_input(PyObject *module, PyObject *like)
@@ -32,10 +19,10 @@ PyObject *py_trace_input(PyObject *module, PyObject *like)
     if (w == NULL)
         return PyErr_Format(PyExc_TypeError, "expected a Tensor");
     td_error_clear();
-    td_tensor *x = td_trace_input(td_shape_of(w->handle),
-                                  td_dtype_of(w->handle),
-                                  td_device_of(w->handle));
-    return x ? wrap(PyModule_GetState(module), x) : fail();
+    return wrap(PyModule_GetState(module),
+                td_trace_input(td_shape_of(w->handle),
+                               td_dtype_of(w->handle),
+                               td_device_of(w->handle)));
 }
 PyObject *py_program_fits(PyObject *module, PyObject *args)
 {
@@ -45,13 +32,13 @@ PyObject *py_program_fits(PyObject *module, PyObject *args)
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     if (p == NULL || inputs == Py_None)
         return p ? PyBool_FromLong(td_program_holds(p)) : NULL;
-    handles x = { 0, NULL };
+    handles x;
+    if (!all_tensors(inputs, &x))
+        return NULL;
     td_error_clear();
-    const bool taken = PyTuple_Check(inputs)
-                    && take_handles(inputs, false, &x);
-    const bool shared = taken && td_program_overlaps(p, x.at, x.n);
+    const bool shared = td_program_overlaps(p, x.at, x.n);
     drop_handles(&x);
-    return !taken || td_failed() ? fail() : PyBool_FromLong(!shared);
+    return td_failed() ? fail() : PyBool_FromLong(!shared);
 }
 PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 {
@@ -61,16 +48,12 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
         td_error_clear();
         Py_RETURN_NONE;
     }
-    handles x = { 0, NULL };
-    td_program *p = NULL;
-    if (!PyTuple_Check(outputs))
-        PyErr_SetString(PyExc_TypeError, "expected a tuple of Tensors");
-    else if (take_handles(outputs, false, &x))
-        p = td_trace_end(x.at, x.n);
+    handles x;
+    if (!all_tensors(outputs, &x))
+        return NULL;
+    td_program *p = td_trace_end(x.at, x.n);
     drop_handles(&x);
-    if (p == NULL)
-        return PyErr_Occurred() ? NULL : fail();
-    return PyCapsule_New(p, PROGRAM, release_program);
+    return box(p, PROGRAM);
 }
 PyObject *py_program_text(PyObject *module, PyObject *capsule)
 {
@@ -104,34 +87,30 @@ PyObject *py_compile(PyObject *module, PyObject *args)
     leave_python();
     e = td_compile(p, options);
     enter_python();
-    if (e == NULL)
-        return fail();
-    PyObject *box = PyCapsule_New(e, EXECUTABLE, release_executable);
-    return box == NULL ? NULL
-         : Py_BuildValue("Nss", box, td_executable_backend(e),
+    PyObject *made = box(e, EXECUTABLE);
+    return made == NULL ? NULL
+         : Py_BuildValue("Nss", made, td_executable_backend(e),
                          td_executable_note(e));
 }
-
 PyObject *py_execute(PyObject *module, PyObject *args)
 {
-    PyObject *capsule, *inputs;
+    PyObject *capsule;
+    handles x;
     int n;
-    if (!PyArg_ParseTuple(args, "OO!i:execute", &capsule, &PyTuple_Type,
-                          &inputs, &n))
+    if (!PyArg_ParseTuple(args, "OO&i:execute", &capsule, all_tensors,
+                          &x, &n))
         return NULL;
     td_executable *e = PyCapsule_GetPointer(capsule, EXECUTABLE);
-    handles x = { 0, NULL };
     td_tensor **y = e ? PyMem_Calloc((size_t)n + 1, sizeof *y) : NULL;
     bool good = false;
     td_error_clear();
-    if (y != NULL && take_handles(inputs, false, &x)) {
+    if (y != NULL) {
         leave_python();
         good = td_execute(e, x.at, x.n, y);
         enter_python();
     }
     PyObject *result = good
-        ? wrap_many(PyModule_GetState(module), y, n)
-        : PyErr_Occurred() ? NULL : fail();
+        ? wrap_many(PyModule_GetState(module), y, n) : fail();
     drop_handles(&x);
     PyMem_Free(y);
     return result;

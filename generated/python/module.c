@@ -130,33 +130,17 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *given)
         "system_allocations", (long long)m.system_allocations,
         "cached_bytes", (long long)m.cached_bytes);
 }
-
-static PyObject *py_get_cache_limit(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_memory_cache());
-}
-
-static PyObject *py_live_node_count(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_live_node_count());
-}
-
-static PyObject *py_device_count(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(td_device_count(TD_DEVICE_CUDA));
-}
-
-static PyObject *py_get_num_threads(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(td_threads());
-}
-
-static PyObject *py_is_grad_enabled(PyObject *module, PyObject *unused)
-{
-    return PyBool_FromLong(td_grad_enabled());
-}
+#define QUESTION(name, answer) \
+    PyObject *py_##name(PyObject *module, PyObject *unused) \
+    { return answer; }
+static QUESTION(get_cache_limit, PyLong_FromLongLong(td_memory_cache()))
+static QUESTION(live_node_count,
+                PyLong_FromLongLong(td_live_node_count()))
+static QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
+static QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
+QUESTION(device_count, PyLong_FromLong(td_device_count(TD_DEVICE_CUDA)))
 /* extension: functions that set the library */
-static PyObject *done(bool good)
+PyObject *done(bool good)
 {
     if (!good || td_failed())
         return fail();
@@ -187,7 +171,7 @@ static PyObject *py_set_cache_limit(PyObject *module, PyObject *bytes)
     return done(td_memory_set_cache(n));
 }
 
-static PyObject *py_synchronise(PyObject *module, PyObject *given)
+PyObject *py_synchronise(PyObject *module, PyObject *given)
 {
     td_device device;
     if (!parse_device(given, &device))
@@ -205,7 +189,7 @@ static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
     Py_RETURN_NONE;
 }
 /* _random_state(generator or None[, seed, stream]) -> the old ones */
-static PyObject *py_random_state(PyObject *module, PyObject *args)
+PyObject *py_random_state(PyObject *module, PyObject *args)
 {
     PyObject *of;
     unsigned long long seed = 0, stream = 0;
@@ -222,7 +206,7 @@ static PyObject *py_random_state(PyObject *module, PyObject *args)
     return Py_BuildValue("KK", (unsigned long long)old.seed,
                          (unsigned long long)old.stream);
 }
-static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
+PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 {
     const int on = PyObject_IsTrue(mode);
     if (on < 0)
@@ -232,7 +216,7 @@ static PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
     return done(true);
 }
 
-static PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
+PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
 {
     tensor_object *w = tensor_cast(tensor);
     if (w == NULL)
@@ -240,7 +224,7 @@ static PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
     td_error_clear();
     return done(td_retain_grad(w->handle));
 }
-static PyObject *py_fail_after(PyObject *module, PyObject *number)
+PyObject *py_memory_fail_after(PyObject *module, PyObject *number)
 {
     const long long n = PyLong_AsLongLong(number);
     if (n == -1 && PyErr_Occurred())
@@ -248,16 +232,28 @@ static PyObject *py_fail_after(PyObject *module, PyObject *number)
     td_memory_fail_after(n);
     Py_RETURN_NONE;
 }
+/* extension: function box */
+static void empty_box(PyObject *capsule)
+{
+    td_release(PyCapsule_GetPointer(capsule,
+                                    PyCapsule_GetName(capsule)));
+}
+
+/* A capsule with `object`, whose reference it takes; NULL raises. */
+PyObject *box(void *object, const char *name)
+{
+    if (object == NULL)
+        return fail();
+    PyObject *capsule = PyCapsule_New(object, name, empty_box);
+    if (capsule == NULL)
+        td_release(object);
+    return capsule;
+}
 /* extension: functions on data sets */
 #define DATASET "treadle.dataset"
 
-static void free_dataset(PyObject *capsule)
-{
-    td_release(PyCapsule_GetPointer(capsule, DATASET));
-}
-
 /* _images(name, root or None, train) -> (dataset, images, labels) */
-static PyObject *py_images(PyObject *module, PyObject *args)
+PyObject *py_images(PyObject *module, PyObject *args)
 {
     const char *name, *root;
     int train;
@@ -276,24 +272,16 @@ static PyObject *py_images(PyObject *module, PyObject *args)
         return fail();
     PyObject *images = wrap(g, td_retain(td_dataset_images(data)));
     PyObject *labels = wrap(g, td_retain(td_dataset_labels(data)));
-    PyObject *capsule = PyCapsule_New(data, DATASET, free_dataset);
-    if (capsule == NULL)
-        td_release(data);
-    if (images && labels && capsule)
-        return Py_BuildValue("NNN", capsule, images, labels);
-    Py_XDECREF(images);
-    Py_XDECREF(labels);
-    Py_XDECREF(capsule);
-    return NULL;
+    return Py_BuildValue("NNN", box(data, DATASET), images, labels);
 }
 /* _batch(dataset, int64 tensor of indices) -> (input, target) */
-static PyObject *py_batch(PyObject *module, PyObject *args)
+PyObject *py_batch(PyObject *module, PyObject *args)
 {
     PyObject *capsule, *indices;
     if (!PyArg_ParseTuple(args, "OO:batch", &capsule, &indices))
         return NULL;
     td_dataset *data = PyCapsule_GetPointer(capsule, DATASET);
-    tensor_object *w = tensor_cast(indices);
+    const tensor_object *w = tensor_cast(indices);
     if (data == NULL || w == NULL || td_rank(w->handle) != 1
         || td_dtype_of(w->handle) != TD_INT64
         || !td_is_contiguous(w->handle) || td_data(w->handle) == NULL)
@@ -313,7 +301,7 @@ static PyObject *py_batch(PyObject *module, PyObject *args)
                 : fail();
 }
 
-static PyObject *py_idx_read(PyObject *module, PyObject *path)
+PyObject *py_idx_read(PyObject *module, PyObject *path)
 {
     PyObject *bytes;
     if (!PyUnicode_FSConverter(path, &bytes))
@@ -328,33 +316,6 @@ static PyObject *py_idx_read(PyObject *module, PyObject *path)
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
-/* subscripts: prototypes of further functions */
-PyObject *py_put(PyObject *module, PyObject *args);
-/* gradients: prototypes of further functions */
-PyObject *py_leads_beyond(PyObject *module, PyObject *args);
-PyObject *py_node_of(PyObject *module, PyObject *tensor);
-PyObject *py_node_edges(PyObject *module, PyObject *capsule);
-PyObject *py_set_anomaly(PyObject *module, PyObject *mode);
-PyObject *py_anomaly(PyObject *module, PyObject *unused);
-PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair);
-PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused);
-/* jit: prototypes of further functions */
-PyObject *py_trace_begin(PyObject *module, PyObject *symbolic);
-PyObject *py_trace_input(PyObject *module, PyObject *like);
-PyObject *py_trace_end(PyObject *module, PyObject *outputs);
-PyObject *py_program_text(PyObject *module, PyObject *capsule);
-PyObject *py_program_fits(PyObject *module, PyObject *args);
-PyObject *py_compile(PyObject *module, PyObject *args);
-PyObject *py_execute(PyObject *module, PyObject *args);
-/* exchange: prototypes of further functions */
-PyObject *py_to_dlpack(PyObject *module, PyObject *args);
-PyObject *py_from_dlpack(PyObject *module, PyObject *args);
-PyObject *py_storage(PyObject *module, PyObject *x);
-PyObject *py_over_storage(PyObject *module, PyObject *args);
-/* dialect: prototypes of further functions */
-PyObject *py_promote(PyObject *module, PyObject *args);
-PyObject *py_default_dtype(PyObject *module, PyObject *chosen);
-PyObject *py_print_option(PyObject *module, PyObject *args);
 
 static PyMethodDef functions[] = {
     { "tensor", KEYWORDS(py_tensor),
@@ -378,47 +339,9 @@ static PyMethodDef functions[] = {
     { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
     { "manual_seed", py_manual_seed, METH_O,
       "Starts this thread's random numbers at a seed." },
-    { "_random_state", py_random_state, METH_VARARGS, NULL },
-    { "_set_grad_enabled", py_set_grad_enabled, METH_O, NULL },
-    { "_retain_grad", py_retain_grad, METH_O, NULL },
-    { "_memory_fail_after", py_fail_after, METH_O, NULL },
-    { "_backward", py_backward, METH_VARARGS, NULL },
-    { "_grad", py_grad, METH_VARARGS, NULL },
-    { "_register_hook", py_register_hook, METH_VARARGS, NULL },
-    { "_remove_hook", py_remove_hook, METH_VARARGS, NULL },
-    { "_record", py_record, METH_VARARGS, NULL },
-    { "_device_count", py_device_count, METH_NOARGS, NULL },
-    { "_synchronise", py_synchronise, METH_O, NULL },
-    /* subscripts: further functions of the extension */
-    { "_put", py_put, METH_VARARGS, NULL },
-    /* gradients: further functions of the extension */
-    { "_leads_beyond", py_leads_beyond, METH_VARARGS, NULL },
-    { "_node_of", py_node_of, METH_O, NULL },
-    { "_node_edges", py_node_edges, METH_O, NULL },
-    { "_set_anomaly", py_set_anomaly, METH_O, NULL },
-    { "_anomaly", py_anomaly, METH_NOARGS, NULL },
-    { "_saved_hooks_begin", py_saved_hooks_begin, METH_O, NULL },
-    { "_saved_hooks_end", py_saved_hooks_end, METH_NOARGS, NULL },
-    /* jit: further functions of the extension */
-    { "_trace_begin", py_trace_begin, METH_O, NULL },
-    { "_trace_input", py_trace_input, METH_O, NULL },
-    { "_trace_end", py_trace_end, METH_O, NULL },
-    { "_program_text", py_program_text, METH_O, NULL },
-    { "_program_fits", py_program_fits, METH_VARARGS, NULL },
-    { "_compile", py_compile, METH_VARARGS, NULL },
-    { "_execute", py_execute, METH_VARARGS, NULL },
-    /* exchange: further functions of the extension */
-    { "_to_dlpack", py_to_dlpack, METH_VARARGS, NULL },
-    { "_from_dlpack", py_from_dlpack, METH_VARARGS, NULL },
-    { "_storage", py_storage, METH_O, NULL },
-    { "_over_storage", py_over_storage, METH_VARARGS, NULL },
-    /* dialect: further functions of the extension */
-    { "_promote", py_promote, METH_VARARGS, NULL },
-    { "_default_dtype", py_default_dtype, METH_O, NULL },
-    { "_print_option", py_print_option, METH_VARARGS, NULL },
-    { "_images", py_images, METH_VARARGS, NULL },
-    { "_batch", py_batch, METH_VARARGS, NULL },
-    { "_idx_read", py_idx_read, METH_O, NULL },
+#define FUNCTION(name, how) { #name, py##name, how, NULL },
+#include "functions.inc"
+#undef FUNCTION
     { NULL, NULL, 0, NULL },
 };
 /* extension: collection of the module state */
@@ -441,13 +364,12 @@ static int module_exec(PyObject *module)
     if (!add_small_objects(g, module) || !make_tensor_type(g, module)
         || !bind_operators(g, module) || !publish_state(g))
         return -1;
-#define FIND(name) g->slot[SLOT_##name] = td_op_find(#name);
-    BINARY_SLOTS(FIND)
-    INPLACE_SLOTS(FIND)
+#define FIND(name, ...) g->slot[SLOT_##name] = td_op_find(#name);
+#define FIND_BOTH(name, slot) FIND(name) FIND(name##_)
+    BINARY_SLOTS(FIND_BOTH)
     UNARY_SLOTS(FIND)
     COMPARE_SLOTS(FIND)
-    FIND(pow)
-    FIND(pow_)
+    FIND_BOTH(pow, power)
     td_error_clear();
     g->nothing = td_empty(TD_DIMS(0), (td_tensor_options){ 0 });
     return g->nothing ? 0 : (fail(), -1);

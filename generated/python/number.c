@@ -59,28 +59,26 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
     return result != NULL ? result : fail();
 }
 /* binder: functions of the number slots */
-#define BINARY_SLOT(name) \
+#define SLOT_FUNCTION(name) \
     static PyObject *slot_##name(PyObject *a, PyObject *b) \
     { return run_slot(SLOT_##name, a, b, 2); }
-#define UNARY_SLOT(name) \
+#define BINARY_SLOT(name, slot) \
+    SLOT_FUNCTION(name) SLOT_FUNCTION(name##_)
+#define UNARY_SLOT(name, slot) \
     static PyObject *slot_##name(PyObject *a) \
     { return run_slot(SLOT_##name, a, a, 1); }
 BINARY_SLOTS(BINARY_SLOT)
-INPLACE_SLOTS(BINARY_SLOT)
 UNARY_SLOTS(UNARY_SLOT)
-static PyObject *slot_pow(PyObject *a, PyObject *b, PyObject *modulus)
-{
-    if (modulus != Py_None)
-        Py_RETURN_NOTIMPLEMENTED;
-    return run_slot(SLOT_pow, a, b, 2);
-}
-
-static PyObject *slot_pow_(PyObject *a, PyObject *b, PyObject *modulus)
-{
-    if (modulus != Py_None)
-        Py_RETURN_NOTIMPLEMENTED;
-    return run_slot(SLOT_pow_, a, b, 2);
-}
+#define POWER_SLOT(name) \
+    static PyObject *slot_##name(PyObject *a, PyObject *b, \
+                                 PyObject *modulus) \
+    { \
+        if (modulus != Py_None) \
+            Py_RETURN_NOTIMPLEMENTED; \
+        return run_slot(SLOT_##name, a, b, 2); \
+    }
+POWER_SLOT(pow)
+POWER_SLOT(pow_)
 
 PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
 {
@@ -150,29 +148,15 @@ static PyObject *slot_positive(PyObject *self)
 }
 const PyType_Slot number_slots[] = {
     /* binder: number slots of the tensor type */
-    { Py_nb_add, slot_add }, { Py_nb_inplace_add, slot_add_ },
-    { Py_nb_subtract, slot_sub }, { Py_nb_inplace_subtract, slot_sub_ },
-    { Py_nb_multiply, slot_mul }, { Py_nb_inplace_multiply, slot_mul_ },
-    { Py_nb_true_divide, slot_div },
-    { Py_nb_inplace_true_divide, slot_div_ },
-    { Py_nb_remainder, slot_remainder },
-    { Py_nb_floor_divide, slot_floor_divide },
-    { Py_nb_matrix_multiply, slot_matmul },
-    { Py_nb_power, slot_pow }, { Py_nb_inplace_power, slot_pow_ },
-    { Py_nb_negative, slot_neg }, { Py_nb_absolute, slot_abs },
-    { Py_nb_inplace_remainder, slot_remainder_ },
-    { Py_nb_inplace_floor_divide, slot_floor_divide_ },
-    { Py_nb_and, slot_bitwise_and },
-    { Py_nb_inplace_and, slot_bitwise_and_ },
-    { Py_nb_or, slot_bitwise_or }, { Py_nb_inplace_or, slot_bitwise_or_ },
-    { Py_nb_xor, slot_bitwise_xor },
-    { Py_nb_inplace_xor, slot_bitwise_xor_ },
-    { Py_nb_lshift, slot_bitwise_left_shift },
-    { Py_nb_inplace_lshift, slot_bitwise_left_shift_ },
-    { Py_nb_rshift, slot_bitwise_right_shift },
-    { Py_nb_inplace_rshift, slot_bitwise_right_shift_ },
-    { Py_nb_invert, slot_bitwise_not }, { Py_nb_positive, slot_positive },
-    { Py_nb_bool, slot_bool }, { Py_nb_float, slot_float },
-    { Py_nb_int, slot_int }, { Py_nb_index, slot_index },
+    #define BINARY_ROWS(name, slot) \
+        { Py_nb_##slot, slot_##name }, \
+        { Py_nb_inplace_##slot, slot_##name##_ },
+    #define UNARY_ROW(name, slot) { Py_nb_##slot, slot_##name },
+    BINARY_SLOTS(BINARY_ROWS)
+    UNARY_SLOTS(UNARY_ROW)
+    BINARY_ROWS(pow, power)
+    { Py_nb_positive, slot_positive }, { Py_nb_bool, slot_bool },
+    { Py_nb_float, slot_float }, { Py_nb_int, slot_int },
+    { Py_nb_index, slot_index },
     { 0, NULL },
 };

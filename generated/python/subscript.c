@@ -21,16 +21,36 @@ typedef struct {
     td_tensor *pick[TD_MAX_RANK];       /* integers */
     int at[TD_MAX_RANK];        /* the dimension each one picks from */
 } view_walk;
-static bool positive_step(Py_ssize_t step);
+/* subscripts: function read_pick */
 static bool read_pick(glue *g, PyObject *key, subscript *s,
-                      subscript_list *list);
+                      subscript_list *list)
+{
+    tensor_object *w = tensor_cast(key);
+    const bool words = PyUnicode_Check(key) || PyBytes_Check(key);
+    if (words || (!w && !PySequence_Check(key) && !PyBool_Check(key)
+                  && !PyObject_CheckBuffer(key)))
+        return PyErr_Format(PyExc_IndexError, "an index must be an "
+            "integer, slice, None, ... or Tensor of integers or bools, "
+            "not %.100s", Py_TYPE(key)->tp_name);
+    s->pick = w ? td_retain(w->handle)
+                : new_tensor(g, key, TD_DTYPE_NONE);
+    if (s->pick == NULL)
+        return false;
+    s->kind = PICK;
+    const td_dtype type = td_dtype_of(s->pick);
+    if (type == TD_BOOL || type == TD_UINT8)
+        list->consumed += td_rank(s->pick) - 1;
+    else if (!td_dtype_is_integer(type) && td_numel(s->pick) > 0)
+        return PyErr_Format(PyExc_IndexError, "a tensor used as an "
+                            "index must hold integers or bools, not %s",
+                            td_dtype_name(type));
+    return true;
+}
 /* subscripts: function read_subscript */
 static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
 {
-    if (list->count == MAX_SUBSCRIPTS) {
-        PyErr_SetString(PyExc_IndexError, "too many indices");
-        return false;
-    }
+    if (list->count == MAX_SUBSCRIPTS)
+        return PyErr_Format(PyExc_IndexError, "too many indices");
     subscript *s = &list->at[list->count++];
     *s = (subscript){ .kind = REST };
     if (key == Py_Ellipsis)
@@ -41,8 +61,7 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
     s->kind = RANGE;
     list->consumed++;
     if (PySlice_Check(key))
-        return PySlice_Unpack(key, &s->start, &s->stop, &s->step) == 0
-            && positive_step(s->step);
+        return PySlice_Unpack(key, &s->start, &s->stop, &s->step) == 0;
     s->kind = AT;
     tensor_object *w = tensor_cast(key);
     if (is_integer(key) && !PyBool_Check(key)
@@ -52,43 +71,6 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
         return s->start != -1 || !PyErr_Occurred();
     }
     return read_pick(g, key, s, list);
-}
-/* subscripts: function read_pick */
-static bool read_pick(glue *g, PyObject *key, subscript *s,
-                      subscript_list *list)
-{
-    tensor_object *w = tensor_cast(key);
-    const bool words = PyUnicode_Check(key) || PyBytes_Check(key);
-    if (words || (!w && !PySequence_Check(key) && !PyBool_Check(key)
-                  && !PyObject_CheckBuffer(key))) {
-        PyErr_Format(PyExc_IndexError, "an index must be an integer, "
-            "slice, None, ... or Tensor of integers or bools, "
-            "not %.100s", Py_TYPE(key)->tp_name);
-        return false;
-    }
-    s->pick = w ? td_retain(w->handle)
-                : new_tensor(g, key, TD_DTYPE_NONE);
-    if (s->pick == NULL)
-        return false;
-    s->kind = PICK;
-    const td_dtype type = td_dtype_of(s->pick);
-    if (type == TD_BOOL || type == TD_UINT8)
-        list->consumed += td_rank(s->pick) - 1;
-    else if (!td_dtype_is_integer(type) && td_numel(s->pick) > 0) {
-        PyErr_Format(PyExc_IndexError, "a tensor used as an index must "
-                     "hold integers or bools, not %s",
-                     td_dtype_name(type));
-        return false;
-    }
-    return true;
-}
-
-static bool positive_step(Py_ssize_t step)
-{
-    if (step <= 0)
-        PyErr_SetString(PyExc_ValueError,
-                        "slice: the step must be greater than zero");
-    return step > 0;
 }
 /* subscripts: function read_subscripts */
 static bool read_subscripts(glue *g, PyObject *key,
@@ -242,7 +224,7 @@ static td_tensor *take_picks(view_walk *w, td_tensor *x)
 /* subscripts: function tensor_subscript */
 PyObject *tensor_subscript(PyObject *self, PyObject *key)
 {
-    glue *g = ((tensor_object *)self)->glue;
+    glue *g = glue_of(self);
     subscript_list list;
     td_tensor *result = NULL;
     td_error_clear();
@@ -300,7 +282,7 @@ static bool assign_view(view_walk *w, td_tensor *value, int how)
 static int assign(PyObject *self, PyObject *key, PyObject *object,
                   int how)
 {
-    glue *g = ((tensor_object *)self)->glue;
+    glue *g = glue_of(self);
     if (object == NULL) {
         PyErr_SetString(PyExc_TypeError,
                         "elements of a Tensor cannot be deleted");
@@ -360,8 +342,7 @@ Py_ssize_t tensor_length(PyObject *self)
 PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t i)
 {
     td_error_clear();
-    return wrap(((tensor_object *)self)->glue,
-                td_select(handle_of(self), 0, i));
+    return wrap(glue_of(self), td_select(handle_of(self), 0, i));
 }
 
 PyObject *tensor_iter(PyObject *self)

@@ -121,7 +121,7 @@ static int tensor_clear(PyObject *self)
 }
 /* python: function wrap_as */
 /* The same for a handle without a wrapper, of a subclass of Tensor. */
-PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x)
+static PyObject *wrap_as(PyTypeObject *type, glue *g, td_tensor *x)
 {
     tensor_object *w = (tensor_object *)type->tp_alloc(type, 0);
     if (w == NULL) {
@@ -154,7 +154,7 @@ PyObject *wrap(glue *g, td_tensor *x)
 }
 /* binder: function wrap_many */
 /* A tuple of the `n` tensors at `x`, whose references it takes. */
-PyObject *wrap_many(glue *g, td_tensor **x, int n)
+PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
@@ -173,29 +173,32 @@ PyObject *wrap_many(glue *g, td_tensor **x, int n)
     return tuple;
 }
 /* extension: attributes of a tensor */
-static PyObject *get_shape(PyObject *self, void *unused)
-{
-    td_tensor *x = handle_of(self);
-    return new_size(((tensor_object *)self)->glue, td_shape(x),
-                    td_rank(x));
-}
-
-static PyObject *get_dtype(PyObject *self, void *unused)
-{
-    glue *g = ((tensor_object *)self)->glue;
-    return Py_NewRef(g->dtypes[td_dtype_of(handle_of(self))]);
-}
-
-static PyObject *get_ndim(PyObject *self, void *unused)
-{
-    return PyLong_FromLong(td_rank(handle_of(self)));
-}
+#define ANSWER(name, unused, answer) \
+    static PyObject *name(PyObject *self, unused) \
+    { const td_tensor *x = handle_of(self); return answer; }
+ANSWER(get_shape, void *closure,
+       new_size(glue_of(self), td_shape(x), td_rank(x)))
+ANSWER(get_dtype, void *closure,
+       Py_NewRef(glue_of(self)->dtypes[td_dtype_of(x)]))
+ANSWER(get_ndim, void *closure, PyLong_FromLong(td_rank(x)))
+ANSWER(get_requires_grad, void *closure,
+       PyBool_FromLong(td_requires_grad(x)))
+ANSWER(get_is_leaf, void *closure, PyBool_FromLong(td_is_leaf(x)))
+ANSWER(get_output_nr, void *closure, PyLong_FromLong(td_output_nr(x)))
+ANSWER(get_retains_grad, void *closure,
+       PyBool_FromLong(td_retains_grad(x)))
+ANSWER(get_version, void *closure, PyLong_FromLongLong(td_version(x)))
+ANSWER(get_grad_fn, void *closure,
+       Py_BuildValue("z", td_grad_fn_name(x)))
+ANSWER(get_base, void *closure, td_base(x)
+       ? wrap(glue_of(self), td_retain(td_base(x)))
+       : Py_NewRef(Py_None))
 static PyObject *get_grad(PyObject *self, void *unused)
 {
     td_tensor *grad = td_grad_of(handle_of(self));
     if (grad == NULL)
         Py_RETURN_NONE;
-    return wrap(((tensor_object *)self)->glue, grad);
+    return wrap(glue_of(self), grad);
 }
 
 static int set_grad(PyObject *self, PyObject *value, void *unused)
@@ -207,16 +210,9 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
         return -1;
     }
     td_error_clear();
-    if (td_set_grad(handle_of(self), w ? w->handle : NULL))
-        return 0;
-    fail();
-    return -1;
+    return td_set_grad(handle_of(self), w ? w->handle : NULL)
+        ? 0 : (fail(), -1);
 }
-static PyObject *get_requires_grad(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(td_requires_grad(handle_of(self)));
-}
-
 static int set_requires_grad(PyObject *self, PyObject *value,
                              void *unused)
 {
@@ -224,31 +220,13 @@ static int set_requires_grad(PyObject *self, PyObject *value,
     if (on < 0)
         return -1;
     td_error_clear();
-    if (td_set_requires_grad(handle_of(self), on))
-        return 0;
-    fail();
-    return -1;
-}
-
-static PyObject *get_is_leaf(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(td_is_leaf(handle_of(self)));
-}
-
-static PyObject *get_output_nr(PyObject *self, void *unused)
-{
-    return PyLong_FromLong(td_output_nr(handle_of(self)));
-}
-
-static PyObject *get_retains_grad(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(td_retains_grad(handle_of(self)));
+    return td_set_requires_grad(handle_of(self), on)
+        ? 0 : (fail(), -1);
 }
 static PyObject *get_data(PyObject *self, void *unused)
 {
     td_error_clear();
-    return wrap(((tensor_object *)self)->glue,
-                td_data_of(handle_of(self)));
+    return wrap(glue_of(self), td_data_of(handle_of(self)));
 }
 
 static int set_data(PyObject *self, PyObject *value, void *unused)
@@ -259,29 +237,8 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
         return -1;
     }
     td_error_clear();
-    if (td_set_data(handle_of(self), w->handle))
-        return 0;
-    fail();
-    return -1;
-}
-
-static PyObject *get_base(PyObject *self, void *unused)
-{
-    glue *g = ((tensor_object *)self)->glue;
-    td_tensor *base = td_base(handle_of(self));
-    return base ? wrap(g, td_retain(base)) : Py_NewRef(Py_None);
-}
-
-static PyObject *get_version(PyObject *self, void *unused)
-{
-    return PyLong_FromLongLong(td_version(handle_of(self)));
-}
-static PyObject *get_grad_fn(PyObject *self, void *unused)
-{
-    const char *name = td_grad_fn_name(handle_of(self));
-    if (name == NULL)
-        Py_RETURN_NONE;
-    return PyUnicode_FromString(name);
+    return td_set_data(handle_of(self), w->handle)
+        ? 0 : (fail(), -1);
 }
 static PyObject *get_device(PyObject *self, void *unused)
 {
@@ -355,25 +312,11 @@ static PyObject *tensor_stride(PyObject *self, PyObject *args)
                          PyLong_FromLongLong(td_strides(x)[i]));
     return tuple;
 }
-static PyObject *tensor_offset(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_offset(handle_of(self)));
-}
-
-static PyObject *tensor_numel(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromLongLong(td_numel(handle_of(self)));
-}
-
-static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
-{
-    return PyBool_FromLong(td_is_contiguous(handle_of(self)));
-}
-
-static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromVoidPtr(td_data(handle_of(self)));
-}
+ANSWER(tensor_offset, PyObject *none, PyLong_FromLongLong(td_offset(x)))
+ANSWER(tensor_numel, PyObject *none, PyLong_FromLongLong(td_numel(x)))
+ANSWER(tensor_contiguous, PyObject *none,
+       PyBool_FromLong(td_is_contiguous(x)))
+ANSWER(tensor_data_ptr, PyObject *none, PyLong_FromVoidPtr(td_data(x)))
 static PyObject *make_subclass(PyObject *cls, PyObject *args)
 {
     PyObject *type, *data;

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 BUILD = Path(os.environ["TREADLE_BUILD"])
-SOURCE = Path(__file__).parents[2] / "generated" / "cuda" / "planted.cu"
+SOURCE = Path(__file__).parents[2] / "generated" / "tests" / "planted.cu"
 PROGRAM = """
 import ctypes, json, os, sys
 lib = ctypes.CDLL(sys.argv[1])

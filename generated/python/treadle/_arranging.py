@@ -72,6 +72,12 @@ def unbind(input, dim=0):
                  for i in range(input.shape[dim]))
 
 
+def _spread(value, n):
+    """A tuple of n values, given as one or as many."""
+    return tuple(value) if isinstance(value, (tuple, list)) \
+        else (value,) * n
+
+
 def _many(tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         return tuple(tensors[0])
@@ -80,7 +86,7 @@ def _many(tensors):
 
 def broadcast_shapes(*shapes):
     """The shape to which all of them broadcast."""
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    shapes = [_spread(s, 1) for s in shapes]
     out = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, len(out) - len(shape)):
@@ -110,12 +116,12 @@ def meshgrid(*tensors, indexing="ij"):
     if len(tensors) > 8:
         raise RuntimeError(f"meshgrid: {len(tensors)} vectors make as "
                            "many dimensions, at most 8 are possible")
-    swap = indexing == "xy" and len(tensors) > 1
-    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
-    shape = [x.numel() for x in order]
-    grids = [x.reshape([-1 if i == d else 1 for i in range(len(order))])
-             .expand(shape) for d, x in enumerate(order)]
-    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
+    shape = [x.numel() for x in tensors]
+    grids = tuple(
+        x.reshape([-1 if i == d else 1 for i in range(len(shape))])
+        .expand(shape) for d, x in enumerate(tensors))
+    return grids if indexing == "ij" or len(shape) < 2 else \
+        tuple(x.transpose(0, 1) for x in grids)
 
 
 def _at_least(rank, name):

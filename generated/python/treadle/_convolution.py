@@ -3,11 +3,7 @@
 # needs: package
 """Convolutions by the number of their directions."""
 from . import _C
-
-
-def _spread(value, n):
-    return tuple(value) if isinstance(value, (tuple, list)) \
-        else (value,) * n
+from ._arranging import _spread
 
 
 def _convolve(name, n, input, weight, bias, lists, transposed, groups):

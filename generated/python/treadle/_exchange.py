@@ -74,9 +74,7 @@ def _rebuild(cls, storage, dtype, shape, strides, offset,
              requires_grad):
     """The tensor that was pickled or copied, over its storage."""
     x = _C._over_storage(storage._bytes, dtype, shape, strides, offset)
-    if cls is not Tensor:
-        return Tensor._make_subclass(cls, x, requires_grad)
-    return x.requires_grad_(requires_grad)
+    return Tensor._make_subclass(cls, x, requires_grad)
 class _Methods:
     # exchange: methods that lend memory
     def __dlpack_device__(self):
@@ -123,11 +121,10 @@ class _Methods:
         return memo[id(self)]
 
     def __copy__(self):
-        copy = self.detach()
-        if self.__class__ is not Tensor:
-            copy = Tensor._make_subclass(self.__class__, copy)
+        copy = Tensor._make_subclass(self.__class__, self,
+                                     self.requires_grad)
         copy.__dict__.update(self.__dict__)
-        return copy.requires_grad_(self.requires_grad)
+        return copy
 
 
 _give_methods(_Methods)

@@ -54,22 +54,20 @@ class _Mode:
         return wrapper
 
 
-class no_grad(_Mode):
+class _Bare(_Mode):
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+
+class no_grad(_Bare):
     """Nothing is recorded inside."""
     mode = False
 
-    def __new__(cls, function=None):
-        self = super().__new__(cls)
-        return self if function is None else self(function)
 
-
-class enable_grad(_Mode):
+class enable_grad(_Bare):
     """Recording is on inside, whatever it was outside."""
     mode = True
-
-    def __new__(cls, function=None):
-        self = super().__new__(cls)
-        return self if function is None else self(function)
 
 
 class set_grad_enabled(_Mode):

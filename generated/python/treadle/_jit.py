@@ -10,6 +10,7 @@ import warnings as _warnings
 from . import _C
 from ._guards import assume as _assume, assuming as _assuming
 from ._guards import is_assuming as _is_assuming
+from .func import _leaves, _map
 from ._grad_mode import no_grad as _no_grad
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind
@@ -81,17 +82,14 @@ def _flatten(x, leaves):
     return type(x), repr(x) if isinstance(x, float) else x
 
 
-def _rebuild(x, leaves):
-    """x with each of its tensors replaced by the next of leaves."""
-    if isinstance(x, _C.Tensor):
-        return next(leaves)
-    if isinstance(x, dict):
-        return {k: _rebuild(v, leaves) for k, v in x.items()}
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*(_rebuild(item, leaves) for item in x))
-    if isinstance(x, (list, tuple)):
-        return type(x)(_rebuild(item, leaves) for item in x)
-    return x
+def _tensors(tree):
+    return [x for x in _leaves(tree) if isinstance(x, _C.Tensor)]
+
+
+def _put(tensors, tree):
+    """tree with each of its tensors replaced by the next of these."""
+    return _map(lambda x: next(tensors) if isinstance(x, _C.Tensor)
+                else x, tree)
 
 
 # jit: class _Program
@@ -124,8 +122,7 @@ class _Program:
             fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
             with _assuming() as self.assumed:
                 self.result = function([fresh[id(x)] for x in inputs])
-            flat = []
-            _flatten_result(self.result, flat)
+            flat = _tensors(self.result)
             given = {id(x) for x in fresh.values()}
             outputs = _once(x for x in flat if id(x) not in given)
             self.recorded = [x.requires_grad for x in outputs]
@@ -162,8 +159,8 @@ class _Program:
         made = _C._execute(self.code, given, self.outputs)
         if any(self.recorded) and _C.is_grad_enabled():
             _forbid(y for y, r in zip(made, self.recorded) if r)
-        return _rebuild(self.result, ((given + made)[k]
-                                      for k in self.places))
+        return _put(((given + made)[k] for k in self.places),
+                    self.result)
 
 
 def _forbid(results):
@@ -175,17 +172,6 @@ def _has_no_history(*unused):
     raise RuntimeError("jit: a compiled function records no history, "
                        "so no gradient can go back through its result; "
                        "call backward() inside it")
-
-
-def _flatten_result(x, outputs):
-    if isinstance(x, _C.Tensor):
-        outputs.append(x)
-    elif isinstance(x, dict):
-        for item in x.values():
-            _flatten_result(item, outputs)
-    elif isinstance(x, (list, tuple)):
-        for item in x:
-            _flatten_result(item, outputs)
 
 
 # jit: class _Compiled
@@ -255,7 +241,7 @@ class _Compiled:
                            RuntimeWarning, stacklevel=4)
 
     def _call(self, args, kwargs, fresh):
-        args, kwargs = _rebuild((args, kwargs), fresh)
+        args, kwargs = _put(fresh, (args, kwargs))
         return self.function(*args, **kwargs)
 
 

@@ -34,6 +34,21 @@ class device:
 
     def __hash__(self):
         return hash(str(self))
+
+
+def _destination(what, dtype, device):
+    """The switches among `what`, and which dtype and device it is."""
+    flags = [w for w in what if isinstance(w, bool)]
+    for w in what[:len(what) - len(flags)]:
+        if isinstance(w, (_C.dtype, type)):
+            dtype = w
+        elif isinstance(w, Tensor):
+            dtype, device = w.dtype, w.device
+        elif isinstance(w, int):
+            device = f"cuda:{w}"
+        elif w is not None:
+            device = w
+    return flags, dtype, device
 # package: functions that make tensors of anything
 def is_tensor(object):
     """Whether `object` is a Tensor."""
@@ -243,16 +258,7 @@ class _Methods:
     def to(self, *what, dtype=None, device=None, non_blocking=False,
            copy=False, memory_format=None):
         """In another dtype or on another device: x.to(td.float64)."""
-        flags = [w for w in what if isinstance(w, bool)]
-        for w in what[:len(what) - len(flags)]:
-            if isinstance(w, (_C.dtype, type)):
-                dtype = w
-            elif isinstance(w, Tensor):
-                dtype, device = w.dtype, w.device
-            elif isinstance(w, int):
-                device = f"cuda:{w}"
-            elif w is not None:
-                device = w
+        flags, dtype, device = _destination(what, dtype, device)
         copy = flags[1] if len(flags) > 1 else copy
         place = self._device if device is None else str(device)
         place = {"cuda": "cuda:0", "cpu:0": "cpu"}.get(place, place)

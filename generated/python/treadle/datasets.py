@@ -2,7 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Images to learn from, read by the library."""
 from . import _C
-from .utils.data import Dataset, default_collate
+from .utils.data import Dataset, _place, default_collate
 
 
 class MNIST(Dataset):
@@ -32,10 +32,7 @@ class MNIST(Dataset):
         return list(_C._batch(self._dataset, indices))
 
     def __getitem__(self, index):
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"{self.name}: index {index} is out of "
-                             f"range for {len(self)} images")
-        index %= len(self)
+        index = _place(self.name, index, len(self))
         images, labels = _C._batch(self._dataset, _C.tensor([index]))
         image, label = images[0], labels[0].item()
         if self.transform is not None:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "functional": edit that, not this file.
 """Functions of functions: grad, vjp, jvp, Jacobians, Hessians."""
+import copy
 import functools
 from . import _C
-from ._C import Tensor, stack, zeros_like
+from ._C import Tensor
+from ._arranging import _spread
 from ._grad_mode import enable_grad, is_grad_enabled
+from .autograd import _filled
 from .autograd.functional import (columns, fresh, lift, pull, push,
                                   rows)
 # functional: functions that walk over trees of tensors
@@ -21,8 +24,9 @@ def _leaves(tree):
 def _rebuild(tree, leaves):
     """A tree of this form with its leaves from an iterator."""
     if isinstance(tree, dict):
-        return type(tree)((k, _rebuild(v, leaves))
-                          for k, v in tree.items())
+        made = copy.copy(tree)
+        made.update((k, _rebuild(v, leaves)) for k, v in tree.items())
+        return made
     if isinstance(tree, (tuple, list)):
         made = [_rebuild(branch, leaves) for branch in tree]
         return type(tree)(*made) if hasattr(tree, "_fields") \
@@ -63,11 +67,6 @@ def _begin(func, args, argnums, has_aux, named):
 def _end(tree, beyond):
     return tree if beyond else _map(
         lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
-
-
-def _filled(got, like):
-    return [zeros_like(x) if g is None else g
-            for g, x in zip(got, like)]
 # functional: functions that transform functions
 
 
@@ -240,8 +239,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
 
     @functools.wraps(func)
     def each(*args, **named):
-        dims = in_dims if isinstance(in_dims, (tuple, list)) \
-            else (in_dims,) * len(args)
+        dims = _spread(in_dims, len(args))
         if len(dims) != len(args) or any(
                 d is not None and not (isinstance(x, Tensor)
                                        and -x.ndim <= d < x.ndim)
@@ -265,7 +263,6 @@ def vmap(func, in_dims=0, out_dims=0, randomness="different"):
                                "randomness error mode")
         if not isinstance(results[0], tuple):
             return _C.stack(results, out_dims)
-        out = out_dims if isinstance(out_dims, (tuple, list)) \
-            else (out_dims,) * len(results[0])
-        return tuple(map(_C.stack, map(list, zip(*results)), out))
+        return tuple(map(_C.stack, map(list, zip(*results)),
+                         _spread(out_dims, len(results[0]))))
     return each

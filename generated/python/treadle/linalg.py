@@ -4,11 +4,7 @@
 """Linear algebra: norms."""
 from math import inf
 from . import _C
-
-
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    """The ord-norm of x over dim, or of all its elements."""
-    return _C.vector_norm(x, ord, dim, keepdim, dtype=dtype)
+from ._C import vector_norm
 
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *,
@@ -31,8 +27,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """vector_norm or, over two dimensions with an ord, matrix_norm."""
     rank = A.ndim if dim is None else \
         len(dim) if isinstance(dim, (tuple, list)) else 1
-    if ord is None:
-        return vector_norm(A, 2, dim, keepdim, dtype=dtype)
-    if rank == 2:
+    if rank == 2 and ord is not None:
         return matrix_norm(A, ord, dim or (0, 1), keepdim, dtype=dtype)
-    return vector_norm(A, ord, dim, keepdim, dtype=dtype)
+    return vector_norm(A, 2 if ord is None else ord, dim, keepdim,
+                       dtype=dtype)

@@ -27,6 +27,7 @@ enum { STAGE_GRAIN = 32 * 1024 };
 /* codegen: functions that run the compiler */
 static const char supervisor[] =
     "(read x; kill -9 0) <&3 >/dev/null 2>&1 & "
+    "TMPDIR=$1 LC_ALL=C; export TMPDIR LC_ALL; shift; "
     "\"$@\" 3<&- </dev/null; status=$?; "
     "kill -9 $!; wait $! 2>/dev/null; printf '\\0%d\\n' $status";
 typedef struct {
@@ -61,25 +62,7 @@ static bool open_line(line *l)
     hang_up(l, 1);
     return false;
 }
-static char **environment_in(char *temporary, size_t *room)
-{
-    int n = 0, kept = 0;
-    while (environ[n] != NULL)
-        n++;
-    *room = ((size_t)n + 3) * sizeof(char *);
-    char **all = td_alloc(*room);
-    for (int i = 0; all != NULL && i < n; i++)
-        if (strncmp(environ[i], "TMPDIR=", 7) != 0
-            && strncmp(environ[i], "LC_ALL=", 7) != 0)
-            all[kept++] = environ[i];
-    if (all != NULL) {
-        all[kept++] = temporary;
-        all[kept] = "LC_ALL=C";
-    }
-    return all;
-}
-static int spawn(pid_t *child, char *const *arguments, char **all,
-                 const line *l)
+static int spawn(pid_t *child, char *const *arguments, const line *l)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -98,7 +81,7 @@ static int spawn(pid_t *child, char *const *arguments, char **all,
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &usual);
     const int error = posix_spawn(child, arguments[0], &files, &how,
-                                  arguments, all);
+                                  arguments, environ);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
     return error;
@@ -108,18 +91,10 @@ static int start(pid_t *child, char *const *command, const char *folder,
 {
     enum { MOST = 32 };
     char *arguments[MOST] = { "/bin/sh", "-c", (char *)supervisor,
-                              "sh" };
-    char temporary[PATH_MAX + 8];
-    size_t room;
-    snprintf(temporary, sizeof temporary, "TMPDIR=%s", folder);
-    for (int i = 0; command[i] != NULL && i + 5 < MOST; i++)
-        arguments[i + 4] = command[i];
-    char **all = environment_in(temporary, &room);
-    if (all == NULL)
-        return ENOMEM;
-    const int error = spawn(child, arguments, all, l);
-    td_free(all, room);
-    return error;
+                              "sh", (char *)folder };
+    for (int i = 0; command[i] != NULL && i + 6 < MOST; i++)
+        arguments[i + 5] = command[i];
+    return spawn(child, arguments, l);
 }
 typedef struct {
     char said[240];
@@ -204,13 +179,6 @@ bool td_run_command(char *const *command, const char *folder)
 }
 
 /* codegen: functions of the cache */
-static uint64_t hash(uint64_t h, const char *text)
-{
-    for (; *text != '\0'; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    return h;
-}
-
 const char *td_setting(const char *name)
 {
     const char *text = getenv(name);
@@ -279,13 +247,13 @@ static bool seal_of(FILE *file, int64_t bytes, const char *key,
     return bytes == 0;
 }
 
-bool td_seal(const char *path, const char *key)
+static bool seal(const char *path, const char *key)
 {
-    char seal[SEAL + 1];
+    char text[SEAL + 1];
     FILE *file = fopen(path, "r+");
     bool ok = file != NULL && fseek(file, 0, SEEK_END) == 0
-           && seal_of(file, ftell(file), key, seal)
-           && fseek(file, 0, SEEK_END) == 0 && fputs(seal, file) >= 0
+           && seal_of(file, ftell(file), key, text)
+           && fseek(file, 0, SEEK_END) == 0 && fputs(text, file) >= 0
            && fchmod(fileno(file), 0700) == 0;
     if (file != NULL)
         ok = fclose(file) == 0 && ok;
@@ -310,12 +278,11 @@ static bool is_sealed(const char *path, const char *key)
     return ok;
 }
 
-void *td_open_cached(const char *path, const char *key,
-                     const char *symbol)
+static void *open_cached(const char *path, const char *key)
 {
     void *library = is_sealed(path, key)
         ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (library == NULL || dlsym(library, symbol) != NULL)
+    if (library == NULL || dlsym(library, "treadle_stages") != NULL)
         return library;
     dlclose(library);
     return NULL;
@@ -330,28 +297,35 @@ bool td_write_source(const char *path, const char *text)
                          path, strerror(errno));
 }
 
-const char *td_compiler(void)
+static const char *compiler(void)
 {
     const char *asked = td_setting("TREADLE_CC");
     return asked != NULL ? asked : "cc";
 }
 
-static bool build_c(const char *folder, const char *march,
-                    const char *text)
+bool td_build_c(const char *folder, const char *march, const char *text,
+                const char *object)
 {
-    char source[PATH_MAX], object[PATH_MAX];
+    char source[PATH_MAX], library[PATH_MAX];
     snprintf(source, sizeof source, "%s/code.c", folder);
-    snprintf(object, sizeof object, "%s/code.so", folder);
+    snprintf(library, sizeof library, "%s/code.so", folder);
     char *const arguments[] = {
-        (char *)td_compiler(), "-O3", (char *)march, "-fno-math-errno",
+        (char *)compiler(), "-O3", (char *)march, "-fno-math-errno",
         "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
-        "-w", "-std=gnu11", "-o", object, source, "-lm", NULL
+        "-w", "-std=gnu11", "-o", library, source,
+        (char *)(object ? object : "-lm"), "-lm", NULL
     };
     return td_write_source(source, text)
         && td_run_command(arguments, folder);
 }
 
-/* codegen: function td_load_code */
+static bool build_c(const char *folder, const char *march,
+                    const char *text)
+{
+    return td_build_c(folder, march, text, NULL);
+}
+
+/* codegen: function load_code */
 static const char *instruction_set(void)
 {
     static const char *const levels[] = {
@@ -378,7 +352,7 @@ static bool make_library(const char *cache, const char *path,
                        " %s; set TREADLE_CACHE", cache,
                        strerror(errno));
     snprintf(made, sizeof made, "%s/code.so", folder);
-    if (build(folder, instruction_set(), text) && td_seal(made, key)
+    if (build(folder, instruction_set(), text) && seal(made, key)
         && rename(made, path) != 0)
         td_fail(TD_ERROR_IO, "compile", "cannot write %.200s: %s", path,
                 strerror(errno));
@@ -386,20 +360,21 @@ static bool make_library(const char *cache, const char *path,
         nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return !td_failed();
 }
-void *td_load_code(const char *text, const char *tools, td_build *build)
+static void *load_code(const char *text, const char *tools,
+                       td_build *build)
 {
     char cache[PATH_MAX], path[PATH_MAX], key[40];
-    uint64_t a = hash(hash(hash(14695981039346656037u, tools),
-                           instruction_set()), text);
+    uint64_t a = td_hash_text(td_hash_text(0, tools),
+                              instruction_set());
+    a = td_hash_text(a, text);
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
-             (unsigned long long)hash(a ^ 0x9e3779b97f4a7c15u, text));
+             (unsigned long long)td_hash_text(a, text));
     if (!cache_directory(cache))
         return NULL;
     snprintf(path, sizeof path, "%.*s/%s.so", CACHE_ROOM, cache, key);
-    void *library = td_open_cached(path, key, "treadle_stages");
+    void *library = open_cached(path, key);
     if (library == NULL && make_library(cache, path, key, text, build)
-        && (library = td_open_cached(path, key, "treadle_stages"))
-           == NULL)
+        && (library = open_cached(path, key)) == NULL)
         td_fail(TD_ERROR_RUNTIME, "compile",
                 "%.200s made code that does not load", tools);
     return library;
@@ -412,59 +387,70 @@ typedef struct {
     td_tensor **tensor;         /* of leaves and results, by value */
     td_tensor **leaf;           /* as they were given */
     td_tensor **at;             /* operands and results of a call */
+    int *owner;                 /* of storages that are written over */
     char *arena;
 } frame;
 
 /* codegen: functions that run stages */
-static bool is_overwritten(const frame *f, int v)
+static int place_of(const frame *f, const int *owner, int v)
 {
-    const td_program *p = f->l->program;
-    for (int u = 0; u < p->n_values; u++)
-        if (u != v && p->value[u].update >= 0
-            && f->l->value[p->value[u].update].buffer == u
-            && f->tensor[u]->storage == f->leaf[v]->storage)
-            return true;
-    return false;
+    const td_storage *s = f->leaf[v]->storage;
+    const uintptr_t places = (uintptr_t)f->l->program->n_values + 1;
+    uintptr_t at = (uintptr_t)s / 64 % places;
+    while (owner[at] > 0 && f->leaf[owner[at] - 1]->storage != s)
+        at = (at + 1) % places;
+    return (int)at;
 }
-static bool find_memory(frame *f, td_tensor *const *inputs)
+
+static bool find_leaves(frame *f, int *owner)
 {
     const td_program *p = f->l->program;
-    int input = 0;
     for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].origin != TD_IR_RESULT)
-            f->tensor[v] = f->leaf[v] = p->value[v].tensor
-                ? p->value[v].tensor : inputs[input++];
+        if (p->value[v].update >= 0
+            && f->l->value[p->value[v].update].buffer == v)
+            owner[place_of(f, owner, v)] = v + 1;
+    for (int v = 0; v < p->n_values && !td_failed(); v++) {
+        if (f->leaf[v] == NULL)
+            continue;
+        const int u = owner[place_of(f, owner, v)] - 1;
+        f->tensor[v] = u >= 0 && u != v ? td_clone(f->leaf[v])
+                     : td_contiguous(f->leaf[v]);
+    }
+    return !td_failed();
+}
+static bool find_memory(frame *f, const td_program *given,
+                        td_tensor *const *at)
+{
+    const td_program *p = f->l->program;
+    for (int v = 0, k = 0; v < p->n_values; v++) {
+        f->leaf[v] = p->value[v].tensor;
+        if (f->leaf[v] || p->value[v].origin == TD_IR_RESULT)
+            continue;
+        while (given->value[k].origin == TD_IR_RESULT
+               || given->value[k].tensor != NULL)
+            k++;
+        f->leaf[v] = at[k++];
+    }
+    if (!find_leaves(f, f->owner))
+        return false;
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const td_placed *x = &f->l->value[v];
-        if (x->kind == TD_LEAF) {
-            f->tensor[v] = is_overwritten(f, v) ? td_clone(f->leaf[v])
-                         : td_contiguous(f->leaf[v]);
-        } else if (x->buffer == v && x->kind != TD_CALL) {
+        if (x->buffer == v && x->kind != TD_CALL)
             f->tensor[v] = td_tensor_new(td_shape_of(x->like),
                                          x->like->dtype,
                                          x->like->storage->device);
-        }
         if (f->tensor[v] != NULL)
             f->memory[v] = td_at(f->tensor[v]);
         else if (x->place >= 0)
             f->memory[v] = f->arena + x->place;
     }
     for (int v = 0; v < p->n_values; v++) {
-        int at = v;
-        for (int to; (to = f->l->value[at].buffer) >= 0 && to != at;)
-            at = to;
-        f->memory[v] = f->memory[at];
+        int own = v;
+        for (int to; (to = f->l->value[own].buffer) >= 0 && to != own;)
+            own = to;
+        f->memory[v] = f->memory[own];
     }
     return !td_failed();
-}
-td_product td_product_of(const td_lowered *l, const td_ir_step *step)
-{
-    const td_tensor *a = l->value[step->in[0].value].like;
-    const td_tensor *b = l->value[step->in[1].value].like;
-    return (td_product){ .m = a->shape[0], .n = b->shape[1],
-        .k = a->shape[1], .alpha = 1, .rsa = a->strides[0],
-        .csa = a->strides[1], .rsb = b->strides[0],
-        .csb = b->strides[1], .ldc = b->shape[1] };
 }
 static td_tensor *tensor_at(const frame *f, int v)
 {
@@ -478,16 +464,21 @@ static td_tensor *tensor_at(const frame *f, int v)
         NULL, NULL);
 }
 
-static bool run_product(const frame *f, const td_ir_step *step)
+static char *address(const frame *f, const td_load *x)
 {
-    const td_placed *a = &f->l->value[step->in[0].value];
-    const td_placed *b = &f->l->value[step->in[1].value];
-    const int64_t size = (int64_t)td_dtype_size(a->like->dtype);
-    td_product g = td_product_of(f->l, step);
-    g.a = (char *)f->memory[a->root] + a->like->offset * size;
-    g.b = (char *)f->memory[b->root] + b->like->offset * size;
-    g.c = f->memory[step->out[0]];
-    return td_gemm(a->like->dtype, &g);
+    return (char *)f->memory[x->value]
+         + x->offset * (int64_t)td_dtype_size(x->type);
+}
+
+static bool run_product(const frame *f, const td_stage *s)
+{
+    const td_load *a = &s->load[0], *b = &s->load[1];
+    const td_product g = {
+        .m = s->full[0], .n = s->full[1], .k = s->full[2], .alpha = 1,
+        .a = address(f, a), .rsa = a->stride[0], .csa = a->stride[2],
+        .b = address(f, b), .rsb = b->stride[2], .csb = b->stride[1],
+        .c = f->memory[s->out], .ldc = s->full[1] };
+    return td_gemm(s->type, &g);
 }
 static bool is_as_planned(const td_tensor *y, const td_tensor *like)
 {
@@ -523,16 +514,15 @@ static bool run_call(frame *f, const td_ir_step *step)
     td_scope_begin();
     for (int i = 0; i < step->n_in; i++) {
         const td_ir_operand *o = &step->in[i];
-        const bool one = o->kind == TD_TENSOR;
-        for (int k = 0; k < (one ? 1 : o->count); k++) {
-            const int v = one ? o->value : o->values[k];
+        for (int k = 0; k < o->count; k++) {
+            const int v = o->values[k];
             f->at[v] = l->value[v].root == v && f->tensor[v]
                 && is_as_planned(f->tensor[v], l->value[v].like)
                  ? f->tensor[v] : tensor_at(f, v);
         }
-        if (one && td_traits_of(step->op)->mutated >> i & 1)
+        if (o->count > 0 && td_traits_of(step->op)->mutated >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
-                                   == o->value) << i;
+                                   == o->values[0]) << i;
     }
     bool ok = !td_failed() && td_ir_replay(step, f->at, in_place);
     for (int k = 0; ok && k < step->n_out; k++)
@@ -557,12 +547,11 @@ static bool run_loop(const frame *f, const td_stage *s,
 static bool run_stage(frame *f, const td_code *c, int n)
 {
     const td_stage *s = &f->l->stage[n];
-    const td_ir_step *step = &f->l->program->step[s->step];
     if (s->kind == TD_CALL)
-        return run_call(f, step);
-    if (s->kind == TD_PRODUCT && !c->products)
-        return run_product(f, step);
-    if (c->whole)
+        return run_call(f, &f->l->program->step[s->step]);
+    if (s->kind == TD_PRODUCT && !c->by->products)
+        return run_product(f, s);
+    if (c->by->whole)
         return c->stages[n] == NULL || c->stages[n](f->memory, 0, 1, 0);
     return run_loop(f, s, c->stages[n]);
 }
@@ -611,30 +600,29 @@ static bool leave(frame *f, td_tensor **outputs)
     return !td_failed();
 }
 
-bool td_run_code(void *compiled, td_program *program,
-                 td_tensor *const *inputs, int n, td_tensor **outputs)
+bool td_run_code(void *compiled, td_program *p, td_tensor **at,
+                 td_tensor **outputs)
 {
     const td_code *c = compiled;
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
     const size_t arena = (size_t)l->bytes + 1;
     frame f = { .l = l };
-    (void)program;
-    (void)n;
     td_no_grad_begin();
     td_scope_begin();
-    f.tensor = td_alloc_array(4 * values, sizeof *f.tensor);
+    f.tensor = td_alloc_array(5 * values, sizeof *f.tensor);
     f.arena = td_storage_alloc(arena);
     f.leaf = f.tensor ? f.tensor + values : NULL;
     f.at = f.tensor ? f.leaf + values : NULL;
     f.memory = f.tensor ? (void **)(f.at + values) : NULL;
-    if (f.tensor && f.arena && find_memory(&f, inputs)
+    f.owner = f.tensor ? (int *)(f.memory + values) : NULL;
+    if (f.tensor && f.arena && find_memory(&f, p, at)
         && run_stages(&f, c))
         leave(&f, outputs);
     for (int v = 0; f.tensor && v < l->program->n_values; v++)
         bury(&f, v);
     td_storage_free(f.arena, arena);
-    td_free(f.tensor, 4 * values * sizeof *f.tensor);
+    td_free(f.tensor, 5 * values * sizeof *f.tensor);
     td_scope_end();
     td_no_grad_end();
     return !td_failed();
@@ -650,18 +638,20 @@ void td_release_code(void *compiled)
     td_free(c, sizeof *c);
 }
 
-void *td_compile_code(td_program *p, td_emit *emit, const char *tools,
-                      td_build *build)
+void *td_compile_code(const td_backend *b, td_program *p)
 {
-    int room = 0;
-    td_code *c = td_alloc(sizeof *c);
+    const td_code_backend *by = (const td_code_backend *)b;
+    char tools[PATH_MAX];
+    td_code *c = by->find(tools, sizeof tools) ? td_alloc(sizeof *c)
+                                               : NULL;
     if (c == NULL)
         return NULL;
+    c->by = by;
     char *text = (c->l = td_lower(p)) == NULL ? NULL
-               : emit(c->l, &room);
+               : by->emit(c->l, by->products);
     if (!td_failed() && text != NULL)
-        c->library = td_load_code(text, tools, build);
-    td_free(text, (size_t)room);
+        c->library = load_code(text, tools, by->build);
+    free(text);
     if (c->library != NULL) {
         c->stages = dlsym(c->library, "treadle_stages");
         return c;
@@ -675,11 +665,14 @@ int64_t td_print_code(const void *compiled, char *out, int64_t room)
     return td_lowered_print(((const td_code *)compiled)->l, out, room);
 }
 
-static void *compile_c(td_program *p)
+static bool find_compiler(char *tools, size_t room)
 {
-    return td_compile_code(p, td_emit_c, td_compiler(), build_c);
+    snprintf(tools, room, "%s", compiler());
+    return true;
 }
 
-const td_backend td_c_backend = {
-    "c", compile_c, td_run_code, td_release_code, td_print_code
+const td_code_backend td_c_backend = {
+    { "c", td_compile_code, td_run_code, td_release_code,
+      td_print_code },
+    td_emit_c, find_compiler, build_c, false, false
 };

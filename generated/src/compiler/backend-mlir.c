@@ -75,60 +75,34 @@ static bool run_tool(const command *c, const char *folder,
     arguments[n] = to;
     return td_run_command(arguments, folder);
 }
-static bool link_parts(const char *folder, const char *march)
-{
-    char table[PATH_MAX], object[PATH_MAX], library[PATH_MAX];
-    snprintf(table, sizeof table, "%s/code.c", folder);
-    snprintf(object, sizeof object, "%s/code.o", folder);
-    snprintf(library, sizeof library, "%s/code.so", folder);
-    char *const arguments[] = {
-        (char *)td_compiler(), "-O1", (char *)march, "-fPIC", "-shared",
-        "-w", "-o", library, table, object, "-lm", NULL
-    };
-    return td_run_command(arguments, folder);
-}
-
 static bool build_mlir(const char *folder, const char *march,
                        const char *text)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/code.c", folder);
-    bool ok = td_write_source(path, text + strlen(text) + 1);
     snprintf(path, sizeof path, "%s/code.mlir", folder);
-    ok = ok && td_write_source(path, text);
+    bool ok = td_write_source(path, text);
     for (int i = 0; ok && i < N_COMMANDS; i++)
         ok = run_tool(&commands[i], folder, march);
-    return ok && link_parts(folder, march);
+    snprintf(path, sizeof path, "%s/code.o", folder);
+    return ok && td_build_c(folder, march, text + strlen(text) + 1,
+                            path);
 }
 
 /* tools: functions of the MLIR back end */
-static void *compile_with(td_program *p, td_emit *emit)
+static bool find_tools(char *path, size_t size)
 {
-    char path[PATH_MAX];
     for (int i = 0; i < N_COMMANDS; i++)
-        if (!find_tool(commands[i].tool, path, sizeof path))
-            return NULL;
-    td_code *c = td_compile_code(p, emit, path, build_mlir);
-    if (c != NULL) {
-        c->whole = true;
-        c->products = emit == td_emit_mlir_loops;
-    }
-    return c;
+        if (!find_tool(commands[i].tool, path, size))
+            return false;
+    return true;
 }
 
-static void *compile_mlir(td_program *p)
-{
-    return compile_with(p, td_emit_mlir);
-}
-
-static void *compile_loops(td_program *p)
-{
-    return compile_with(p, td_emit_mlir_loops);
-}
-
-const td_backend td_mlir_backend = {
-    "mlir", compile_mlir, td_run_code, td_release_code, td_print_code
+const td_code_backend td_mlir_backend = {
+    { "mlir", td_compile_code, td_run_code, td_release_code,
+      td_print_code },
+    td_emit_mlir, find_tools, build_mlir, true, false
 }, td_mlir_loops_backend = {
-    "mlir-loops", compile_loops, td_run_code, td_release_code,
-    td_print_code
+    { "mlir-loops", td_compile_code, td_run_code, td_release_code,
+      td_print_code },
+    td_emit_mlir, find_tools, build_mlir, true, true
 };

@@ -5,11 +5,10 @@
 #define TREADLE_SRC_BACKEND_MLIR_H
 #include "compiler/backend-c.h"
 
-extern const td_backend td_mlir_backend, td_mlir_loops_backend;
+extern const td_code_backend td_mlir_backend, td_mlir_loops_backend;
 
 /* The stages as MLIR, a function for each run of stages without a call,
-   and behind its zero a table of the functions in C, in a block of
-   `room` bytes; NULL: error pending.  The second writes products. */
-char *td_emit_mlir(const td_lowered *l, int *room);
-char *td_emit_mlir_loops(const td_lowered *l, int *room);
+   and behind its zero a table of the functions in C; NULL: error
+   pending. */
+char *td_emit_mlir(const td_lowered *l, bool products);
 #endif

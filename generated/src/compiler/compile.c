@@ -10,19 +10,15 @@
 #include "compiler/backend-mlir.h"
 
 /* programs: back end that interprets */
-static void *keep_program(td_program *p) { return p; }
-
-static void keep_nothing(void *code) { (void)code; }
-
 static const td_backend td_interpreter_backend = {
-    "interpreter", keep_program, td_interpret, keep_nothing, NULL
+    .name = "interpreter", .run = td_interpret
 };
 
 static const td_backend *const td_backends[] = {
     /* codegen: back ends */
-    &td_c_backend,
+    &td_c_backend.head,
     /* tools: back ends */
-    &td_mlir_backend, &td_mlir_loops_backend,
+    &td_mlir_backend.head, &td_mlir_loops_backend.head,
     &td_interpreter_backend, NULL
 };
 
@@ -30,7 +26,7 @@ static const td_backend *const td_backends[] = {
 static void executable_destroy(void *object)
 {
     td_executable *e = object;
-    if (e->backend != NULL && e->code != NULL)
+    if (e->code != NULL)
         e->backend->release(e->code);
     td_release(e->program);
 }
@@ -51,9 +47,9 @@ td_executable *td_compile(td_program *p, td_compile_options options)
     for (const td_backend *const *b = td_backends; *b != NULL; b++) {
         if (wanted != NULL && strcmp(wanted, (*b)->name) != 0)
             continue;
-        e->code = (*b)->compile(p);
         e->backend = *b;
-        if (e->code != NULL)
+        if ((*b)->compile == NULL
+            || (e->code = (*b)->compile(*b, p)) != NULL)
             return e;
         if (wanted != NULL || td_error() == TD_ERROR_MEMORY)
             break;
@@ -64,7 +60,6 @@ td_executable *td_compile(td_program *p, td_compile_options options)
     if (!td_failed())
         td_fail(TD_ERROR_VALUE, "compile", "there is no back end '%s'",
                 wanted);
-    e->backend = NULL;
     td_discard(e);
     return NULL;
 }

@@ -5,32 +5,24 @@
 #include "compiler/lower.h"
 
 /* fusion: functions that expand */
-static td_tensor *over(int op, td_tensor *x, int dim, bool keepdim)
-{
-    const int64_t dims[] = { dim };
-    const td_value in = td_v_tensor(x), attr[] = {
-        { .kind = TD_INTS, .as.ints = { 1, dims } },
-        td_v_bool(keepdim), td_v_none()
-    };
-    return td_run1(&td_ops[op], 1, &in, op == TD_OP_sum ? 3 : 2, attr);
-}
 static bool expand_linear(const td_ir_step *s, td_tensor **at)
 {
-    td_tensor *x = at[s->in[0].value], *w = at[s->in[1].value];
+    td_tensor *x = at[s->in[0].values[0]];
+    td_tensor *w = at[s->in[1].values[0]];
     td_dims shape = td_shape_of(x);
     td_tensor *rows = x->rank > 2 ? td_flatten(x, 0, -2) : x;
     if (x->rank < 2 || rows == NULL || rows->storage != x->storage)
         return false;
     td_tensor *y = td_matmul(rows, td_t(w));
     if (s->in[2].kind == TD_TENSOR)
-        y = td_add(y, at[s->in[2].value]);
+        y = td_add(y, at[s->in[2].values[0]]);
     shape.at[x->rank - 1] = w->shape[0];
     y = x->rank > 2 ? td_reshape(y, shape) : y;
     return (at[s->out[0]] = y) != NULL;
 }
 static bool expand_mean(const td_ir_step *s, td_tensor **at)
 {
-    td_tensor *x = at[s->in[0].value];
+    td_tensor *x = at[s->in[0].values[0]];
     const td_value in = td_v_tensor(x);
     td_tensor *sum = td_run1(&td_ops[TD_OP_sum], 1, &in, 3, s->attr);
     const int64_t left = td_numel(sum);
@@ -42,15 +34,17 @@ static bool expand_mean(const td_ir_step *s, td_tensor **at)
 
 static bool expand_sum_to_size(const td_ir_step *s, td_tensor **at)
 {
-    td_tensor *x = at[s->in[0].value], *y = x;
+    td_tensor *x = at[s->in[0].values[0]];
     td_dims size = { s->attr[0].as.ints.count, { 0 } };
+    td_reduce_options over = { .keepdim = true };
     for (int d = 0; d < size.count; d++)
         size.at[d] = s->attr[0].as.ints.at[d];
     const int more = x->rank - size.count;
     for (int d = 0; d < x->rank; d++)
         if (d < more || (size.at[d - more] == 1 && x->shape[d] != 1))
-            y = over(TD_OP_sum, y, d, true);
-    return (at[s->out[0]] = td_reshape(y, size)) != NULL;
+            over.dims.at[over.dims.count++] = d;
+    return (at[s->out[0]] = td_reshape(
+                over.dims.count ? td_sum(x, over) : x, size)) != NULL;
 }
 
 /* fusion: function expand_step */
@@ -76,45 +70,17 @@ static void enter_values(const td_program *p, td_tensor **at)
                                    value->device);
     }
 }
-static void set_update(td_program *fresh, const td_program *p, int v,
-                       int update)
-{
-    int nth = 0, found = -1;
-    td_tensor *x = p->value[v].tensor;
-    for (int k = 0; k < v; k++)
-        nth += p->value[k].origin != TD_IR_RESULT
-            && p->value[k].tensor == NULL;
-    for (int k = 0; k < fresh->n_values && found < 0; k++)
-        if (fresh->value[k].origin != TD_IR_RESULT
-            && fresh->value[k].tensor == x && (x || nth-- == 0))
-            found = k;
-    if (found < 0) {
-        found = td_ir_value_new(fresh,
-                                td_ir_describe(x, TD_IR_CAPTURED));
-        if (found >= 0)
-            fresh->value[found].tensor = td_retain(x);
-    }
-    if (found >= 0)
-        fresh->value[found].update = update;
-}
 static td_program *leave_values(const td_program *p, td_tensor **at)
 {
-    const size_t room = (size_t)(p->n_outputs + p->n_values + 1);
+    const size_t room = (size_t)p->n_outputs + 1;
     td_tensor **out = td_alloc_array(room, sizeof *out);
-    int n = 0;
     for (int k = 0; out && k < p->n_outputs; k++)
-        out[n++] = at[p->output[k]];
-    for (int v = 0; out && v < p->n_values; v++)
+        out[k] = at[p->output[k]];
+    for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
-            out[n++] = at[p->value[v].update];
-    td_program *fresh = td_trace_end(out, n);
+            td_trace_update(at[v], at[p->value[v].update]);
+    td_program *fresh = td_trace_end(out, p->n_outputs);
     td_free(out, room * sizeof *out);
-    if (fresh == NULL)
-        return NULL;
-    fresh->n_outputs = n = p->n_outputs;
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].update >= 0)
-            set_update(fresh, p, v, fresh->output[n++]);
     return fresh;
 }
 

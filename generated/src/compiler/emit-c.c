@@ -2,8 +2,9 @@
 /* Tangled from the chapter "codegen": edit that, not this file. */
 /* Stages, written as C. */
 #include <math.h>
+#include <stdarg.h>
+#include <string.h>
 #include "compiler/backend-c.h"
-#include "compiler/emit.h"
 
 static const char td_primitives_text[] =
 #include "primitives-text.inc"
@@ -11,33 +12,45 @@ static const char td_primitives_text[] =
 
 /* codegen: text of the folds */
 static const char folds_text[] =
-    "\n#define NOTHING_SUM 0\n"
-    "#define NOTHING_MAX -INFINITY\n"
-    "#define NOTHING_MIN INFINITY\n"
-    "#define SUM(a, x) ((a) + (x))\n"
-    "#define PICK(name, T, sign)                                   \\\n"
-    "    static inline T name(T a, T x)                            \\\n"
+    "\n#define FOLDS(T)                                            \\\n"
+    "    static inline T sum_##T(T a, T x) { return a + x; }       \\\n"
+    "    static inline T amax_##T(T a, T x)                        \\\n"
     "    {                                                         \\\n"
-    "        return (x != x) | (x sign a) ? x : a;                 \\\n"
+    "        return (x != x) | (x > a) ? x : a;                    \\\n"
+    "    }                                                         \\\n"
+    "    static inline T amin_##T(T a, T x)                        \\\n"
+    "    {                                                         \\\n"
+    "        return (x != x) | (x < a) ? x : a;                    \\\n"
     "    }\n"
-    "PICK(max_float, float, >) PICK(max_double, double, >)\n"
-    "PICK(min_float, float, <) PICK(min_double, double, <)\n"
-    "#define MAX(a, x) _Generic((a), float: max_float, "
-    "default: max_double)(a, x)\n"
-    "#define MIN(a, x) _Generic((a), float: min_float, "
-    "default: min_double)(a, x)\n"
+    "FOLDS(float) FOLDS(double)\n"
     /* codegen: text of the blocks */
-        "#define JOIN(FOLD, times)                                     \\\n"
+        "#define JOIN(times)                                           \\\n"
         "    for (int t = times; t > 0; t--, top--)                    \\\n"
         "        for (int k = 0; k < width; k++)                       \\\n"
         "            lane[k] = FOLD(part[top - 1][k], lane[k]);\n"
-        "#define PUT_AWAY(FOLD)                                        \\\n"
-        "    JOIN(FOLD, __builtin_ctzll(~blocks))                      \\\n"
+        "#define PUT_AWAY                                              \\\n"
+        "    JOIN(__builtin_ctzll(~blocks))                            \\\n"
         "    for (int k = 0; k < width; k++) {                         \\\n"
         "        part[top][k] = lane[k];                               \\\n"
-        "        lane[k] = NOTHING_##FOLD;                             \\\n"
+        "        lane[k] = NOTHING;                                    \\\n"
         "    }                                                         \\\n"
         "    blocks++, top++;\n\n";
+
+/* codegen: struct emitter */
+typedef struct {
+    FILE *f;
+    const td_lowered *l;
+    const td_stage *s;
+} emitter;
+
+__attribute__((format(printf, 2, 3)))
+static void put(const emitter *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vfprintf(e->f, format, args);
+    va_end(args);
+}
 
 /* codegen: functions that write names and numbers */
 static const char *c_type(td_dtype dtype)
@@ -49,21 +62,21 @@ static const char *c_type(td_dtype dtype)
     };
     return names[dtype];
 }
-static void put_whole(emitter *e, int64_t i)
+static void put_whole(const emitter *e, int64_t i)
 {
     if (i == INT64_MIN)
-        put_text(e, "(-INT64_MAX - 1)");
+        put(e, "(-INT64_MAX - 1)");
     else
         put(e, "%lldll", (long long)i);
 }
 
-static void put_number(emitter *e, td_dtype type, td_scalar s)
+static void put_number(const emitter *e, td_dtype type, td_scalar s)
 {
     const double f = td_scalar_double(s);
     if (s.kind != TD_SCALAR_FLOAT) {
         put(e, "((%s)", c_type(type));
         put_whole(e, td_scalar_int(s));
-        put_text(e, ")");
+        put(e, ")");
     } else if (isfinite(f))
         put(e, "((%s)%.17g%s)", c_type(type), f, f == 0 ? ".0" : "");
     else
@@ -71,85 +84,45 @@ static void put_number(emitter *e, td_dtype type, td_scalar s)
             ? "INFINITY" : "-INFINITY");
 }
 
-static void put_value(emitter *e, int v, const td_map *m);
-
-/* codegen: functions that write formulas */
-static void put_operand(emitter *e, const td_placed *x,
-                        const td_ir_step *step, int i, td_dtype type,
-                        const td_map *m)
+/* codegen: functions that write C */
+static void put_piece(const emitter *e, int k)
 {
-    const td_ir_operand *o = &step->in[i];
-    if (o->kind == TD_SCALAR) {
-        put_number(e, type, o->scalar);
-        return;
-    }
-    const td_map map = td_map_of_operand(m, x->like,
-                                         e->l->value[o->value].like);
-    put_value(e, o->value, &map);
-}
-
-static void put_formula(emitter *e, const td_placed *x,
-                        const td_ir_step *step, const td_map *m)
-{
-    const td_dtype type = x->like->dtype;
-    const bool row = td_row_of(step->op) != NULL;
-    const td_dtype of = row ? td_type_of_row(e->l, step) : type;
-    if (row)
-        put(e, "%s_%s(", step->op->name, c_type(of));
-    else if (step->op == &td_ops[TD_OP_where])
+    const td_piece *x = &e->l->piece[k];
+    if (x->kind == TD_NUMBER)
+        put_number(e, x->type, x->number);
+    else if (x->kind != TD_FORMULA)
+        put(e, "v%d", x->load);
+    else if (td_row_of(x->op) != NULL)
+        put(e, "%s_%s(", x->op->name, c_type(x->of));
+    else if (x->n > 1)
         put(e, "select(");
     else
-        put(e, type == TD_BOOL ? "(0 != " : "(%s)(", c_type(type));
-    for (int i = 0; i < step->n_in; i++) {
+        put(e, x->type == TD_BOOL ? "(0 != " : "(%s)(",
+            c_type(x->type));
+    for (int i = 0; i < x->n; i++) {
         put(e, i ? ", " : "");
-        put_operand(e, x, step, i, of, m);
+        put_piece(e, x->arg[i]);
     }
-    put(e, ")");
+    put(e, x->n > 0 ? ")" : "");
 }
-
-/* codegen: functions that write C */
-static void put_value(emitter *e, int v, const td_map *m)
+static void put_rows(const emitter *e)
 {
-    const td_placed *x = &e->l->value[v];
-    const td_ir_step *step = x->step >= 0
-        ? &e->l->program->step[x->step] : NULL;
-    if (x->kind == TD_NUMBER)
-        put(e, "((%s)%d)", c_type(x->like->dtype),
-            step->op == &td_ops[TD_OP_ones]
-            || step->op == &td_ops[TD_OP_ones_like]);
-    else if ((v != e->s->out && td_is_load(e->l, v))
-             || x->kind == TD_COUNT) {
-        const td_load load = td_load_of(e->l, v, m);
-        put(e, "v%d", td_find_load(e->s, &load));
-    } else if (x->kind == TD_FOLD)
-        put_value(e, step->in[0].value, m);
-    else
-        put_formula(e, x, step, m);
-}
-static void put_rows(emitter *e)
-{
-    const td_program *p = e->l->program;
     bool done[TD_OP_COUNT][TD_BOOL + 1] = { { false } };
-    for (int s = 0; s < p->n_steps; s++) {
-        const td_op *op = p->step[s].op;
-        const td_row *row = td_row_of(op);
-        if (row == NULL
-            || e->l->value[p->step[s].out[0]].kind != TD_FORMULA)
+    for (int k = 0; k < e->l->n_pieces; k++) {
+        const td_piece *x = &e->l->piece[k];
+        const td_row *row = x->op ? td_row_of(x->op) : NULL;
+        if (row == NULL || done[x->op - td_ops][x->of])
             continue;
-        const td_dtype type = td_type_of_row(e->l, &p->step[s]);
-        if (done[op - td_ops][type])
-            continue;
-        done[op - td_ops][type] = true;
-        const char *c = c_type(type);
+        done[x->op - td_ops][x->of] = true;
+        const char *c = c_type(x->of);
         const char *result = row->tests ? "uint8_t" : c;
-        put(e, "static inline %s %s_%s(", result, op->name, c);
-        put(e, row->operands == 1 ? "%s x)" : "%s a, %s b)", c, c);
-        put(e, "\n{\n    typedef %s T;\n    return (%s)(", c, result);
-        put_text(e, row->text);
-        put_text(e, ");\n}\n");
+        put(e, "static inline %s %s_%s(", result, x->op->name, c);
+        put(e, x->n == 1 ? "%s x)" : "%s a, %s b)", c, c);
+        put(e, "\n{\n    typedef %s T;\n    return (%s)(%s);\n}\n", c,
+            result, row->text);
     }
 }
-static void put_index(emitter *e, const td_load *load)
+static void put_index(const emitter *e, const td_load *load)
 {
     put(e, "%lldll", (long long)load->offset);
     for (int d = 0; d < e->s->rank; d++)
@@ -157,41 +130,34 @@ static void put_index(emitter *e, const td_load *load)
             put(e, " + i%d * %lldll", d, (long long)load->flat[d]);
 }
 
-static void put_pointers(emitter *e)
+static void put_pointers(const emitter *e)
 {
-    for (int k = 0; k <= e->s->n_loads; k++) {
-        const int v = e->s->load[k].value;
-        const bool result = k == e->s->n_loads;
-        if (result || e->l->value[v].kind != TD_COUNT)
-            put(e, "    %s%s *const %s%d = memory[%d];\n",
-                result ? "" : "const ",
-                c_type(e->l->value[v].like->dtype),
-                result ? "to" : "p", k, k);
-    }
+    for (int k = 0; k <= e->s->n_loads; k++)
+        put(e, "    %s *const %s%d = memory[%d];\n",
+            c_type(e->s->load[k].type), k < e->s->n_loads ? "p" : "to",
+            k, k);
 }
-static void put_loads(emitter *e, const char *indent)
+static void put_loads(const emitter *e, const char *indent)
 {
-    for (int k = 0; k < e->s->n_loads; k++) {
-        const td_load *load = &e->s->load[k];
-        const td_placed *x = &e->l->value[load->value];
-        put(e, "%sconst %s v%d = ", indent, c_type(x->like->dtype), k);
-        if (x->kind != TD_COUNT) {
-            put(e, "p%d[", k);
-            put_index(e, load);
-            put(e, "];\n");
+    for (int k = e->s->first; k <= e->s->last; k++) {
+        const td_piece *x = &e->l->piece[k];
+        if (x->kind != TD_LEAF && x->kind != TD_COUNT)
             continue;
+        put(e, "%sconst %s v%d = ", indent, c_type(x->type), x->load);
+        if (x->kind == TD_COUNT) {
+            put(e, "(%s)(", c_type(x->type));
+            put_whole(e, td_scalar_int(x->attr[0].as.scalar));
+            put(e, " + ");
+            put_whole(e, td_scalar_int(x->attr[2].as.scalar));
+            put(e, " * (");
+        } else {
+            put(e, "p%d[", x->load);
         }
-        const td_value *a = e->l->program->step[x->step].attr;
-        put(e, "(%s)(", c_type(x->like->dtype));
-        put_whole(e, td_scalar_int(a[0].as.scalar));
-        put_text(e, " + ");
-        put_whole(e, td_scalar_int(a[2].as.scalar));
-        put_text(e, " * (");
-        put_index(e, load);
-        put(e, "));\n");
+        put_index(e, &e->s->load[x->load]);
+        put(e, x->kind == TD_COUNT ? "));\n" : "];\n");
     }
 }
-static void put_for(emitter *e, int d, const char *indent)
+static void put_for(const emitter *e, int d, const char *indent)
 {
     if (d == 0)
         put(e, "%sfor (int64_t i0 = begin; i0 < end; i0++)\n", indent);
@@ -200,15 +166,13 @@ static void put_for(emitter *e, int d, const char *indent)
             d, d, (long long)e->s->size[d], d);
 }
 
-static void put_result(emitter *e, const td_map *all)
+static void put_result(const emitter *e)
 {
     put(e, "to%d[", e->s->n_loads);
     put_index(e, &e->s->load[e->s->n_loads]);
     put(e, "] = ");
-    if (all != NULL)
-        put_value(e, e->s->out, all);
 }
-static void put_elementwise(emitter *e, const td_map *all)
+static void put_elementwise(const emitter *e)
 {
     for (int d = 0; d < e->s->rank; d++) {
         if (d == e->s->rank - 1)
@@ -218,29 +182,27 @@ static void put_elementwise(emitter *e, const td_map *all)
     put(e, "    {\n");
     put_loads(e, "        ");
     put(e, "        ");
-    put_result(e, all);
+    put_result(e);
+    put_piece(e, e->s->last);
     put(e, ";\n    }\n");
 }
-static const char *fold_name(const emitter *e)
+static void put_lanes(const emitter *e, int most)
 {
-    const int op = (int)(e->l->program->step[e->s->step].op - td_ops);
-    return op == TD_OP_sum ? "SUM" : op == TD_OP_amax ? "MAX" : "MIN";
-}
-
-static void put_lanes(emitter *e, int most)
-{
-    put(e, "        %s lane[%d], part[48][%d];\n"
+    const td_op *fold = e->s->fold;
+    put(e, "#undef FOLD\n#undef NOTHING\n"
+           "#define FOLD %s_%s\n#define NOTHING %s\n"
+           "        %s lane[%d], part[48][%d];\n"
            "        uint64_t blocks = 0;\n"
            "        int top = 0, steps = 0;\n"
            "        for (int k = 0; k < width; k++)\n"
-           "            lane[k] = NOTHING_%s;\n",
-        c_type(e->l->value[e->s->out].like->dtype), most, most,
-        fold_name(e));
+           "            lane[k] = NOTHING;\n",
+        fold->name, c_type(e->s->type), fold == &td_ops[TD_OP_sum] ? "0"
+        : fold == &td_ops[TD_OP_amax] ? "-INFINITY" : "INFINITY",
+        c_type(e->s->type), most, most);
 }
-static void put_fold_of_columns(emitter *e, const td_map *all)
+static void put_fold_of_columns(const emitter *e)
 {
     const int j = e->s->kept - 1;
-    const char *fold = fold_name(e);
     char column[120];
     for (int d = 0; d < j; d++)
         put_for(e, d, "    ");
@@ -256,21 +218,20 @@ static void put_fold_of_columns(emitter *e, const td_map *all)
     for (int d = e->s->kept; d < e->s->rank; d++)
         put_for(e, d, "        ");
     put(e, "        {\n        if (++steps > 128) {\n"
-           "        PUT_AWAY(%s)\n        steps = 1;\n        }\n"
-           "#pragma GCC ivdep\n%s", fold, column);
+           "        PUT_AWAY\n        steps = 1;\n        }\n"
+           "#pragma GCC ivdep\n%s", column);
     put_loads(e, "            ");
-    put(e, "            lane[k] = %s(lane[k], ", fold);
-    put_value(e, e->s->out, all);
-    put(e, ");\n        }\n        }\n        JOIN(%s, top)\n%s"
-           "            ", fold, column);
-    put_result(e, NULL);
+    put(e, "            lane[k] = FOLD(lane[k], ");
+    put_piece(e, e->s->last);
+    put(e, ");\n        }\n        }\n        JOIN(top)\n%s"
+           "            ", column);
+    put_result(e);
     put(e, "lane[k];\n        }\n    }\n");
 }
-static void put_fold_of_rows(emitter *e, const td_map *all)
+static void put_fold_of_rows(const emitter *e)
 {
     const int r = e->s->rank - 1;
     const long long n = (long long)e->s->size[r], whole = n - n % 16;
-    const char *fold = fold_name(e);
     for (int d = 0; d < e->s->kept; d++)
         put_for(e, d, "    ");
     put(e, "    {\n        enum { width = 16 };\n");
@@ -278,11 +239,11 @@ static void put_fold_of_rows(emitter *e, const td_map *all)
     for (int d = e->s->kept; d < r; d++)
         put_for(e, d, "        ");
     put(e, "        for (int64_t at = 0; at < %lld;) {\n"
-           "        if ((steps += %d) > 64) {\n        PUT_AWAY(%s)\n"
+           "        if ((steps += %d) > 64) {\n        PUT_AWAY\n"
            "        steps = %d;\n        }\n"
            "        const int64_t stop = at + 1024 < %lld ? at + 1024 "
            ": %lld;\n        for (; at < stop; at += 16)\n", n,
-        n < 1024 ? (int)(n + 15) / 16 : 64, fold,
+        n < 1024 ? (int)(n + 15) / 16 : 64,
         n < 1024 ? (int)(n + 15) / 16 : 64, whole, whole);
     for (int tail = 0; tail < 2; tail++) {
         if (tail)
@@ -291,92 +252,86 @@ static void put_fold_of_rows(emitter *e, const td_map *all)
                "                const int64_t i%d = at + k;\n",
             tail ? n - whole : 16, r);
         put_loads(e, "                ");
-        put(e, "                lane[k] = %s(lane[k], ", fold);
-        put_value(e, e->s->out, all);
+        put(e, "                lane[k] = FOLD(lane[k], ");
+        put_piece(e, e->s->last);
         put(e, ");\n            }\n");
     }
     put(e, "        at = %lld;\n        }\n        }\n"
-           "        JOIN(%s, top)\n"
+           "        JOIN(top)\n"
            "        for (int half = 8; half > 0; half /= 2)\n"
            "            for (int k = 0; k < half; k++)\n"
-           "                lane[k] = %s(lane[k], lane[k + half]);\n"
-           "        ", n, fold, fold);
-    put_result(e, NULL);
+           "                lane[k] = FOLD(lane[k], lane[k + half]);\n"
+           "        ", n);
+    put_result(e);
     put(e, "lane[0];\n    }\n");
 }
-static void put_body(emitter *e)
+static void put_body(const emitter *e)
 {
-    td_map all;
-    for (int d = 0; d < TD_MAX_RANK; d++)
-        all.loop[d] = d;
     put_pointers(e);
     int rows = 0;
     for (int k = 0; k < e->s->n_loads; k++)
         rows += e->s->load[k].flat[e->s->rank - 1] == 1;
     if (e->s->rank == e->s->kept)       /* what it folds has size one */
-        put_elementwise(e, &all);
+        put_elementwise(e);
     else if (rows > 0 || e->s->kept == 0)
-        put_fold_of_rows(e, &all);
+        put_fold_of_rows(e);
     else
-        put_fold_of_columns(e, &all);
+        put_fold_of_columns(e);
     put(e, "    return 1;\n}\n");
 }
 
-typedef struct {
-    int from, length;           /* of its text */
-} kernel;
-
-static int put_kernel(emitter *e, kernel *k, int count)
+static int put_kernel(const emitter *e, const td_text *t, int *kernel,
+                      int count)
 {
-    const int begin = e->length;
+    const long begin = ftell(e->f);
     put(e, "\nstatic _Bool kernel_%d(void *context, int64_t begin,\n"
            "                      int64_t end, int worker)\n", count);
-    k[count].from = e->length;
-    put_text(e, "{\n    void *const *memory = context;\n");
+    kernel[count] = (int)ftell(e->f);
+    put(e, "{\n    void *const *memory = context;\n");
     put_body(e);
-    k[count].length = e->length - k[count].from;
+    fflush(e->f);
+    const char *text = t->at + kernel[count];
+    const size_t length = (size_t)(ftell(e->f) - kernel[count]);
     int same = 0;
-    while (!td_failed() && same < count
-           && (k[same].length != k[count].length
-               || memcmp(e->text + k[same].from, e->text
-                         + k[count].from, (size_t)k[same].length) != 0))
+    while (memcmp(t->at + kernel[same], text, length) != 0)
         same++;
     if (same < count)
-        e->length = begin;
+        fseek(e->f, begin, SEEK_SET);
     return same;
 }
-static void put_table(emitter *e, const int *of)
+static void put_kernels(emitter *e, const td_text *t, int *of,
+                        int *kernel)
 {
+    int count = 0;
+    for (int n = 0; n < e->l->n_stages; n++) {
+        e->s = &e->l->stage[n];
+        if (e->s->kind <= TD_FOLD) {
+            of[n] = put_kernel(e, t, kernel, count);
+            count += of[n] == count;
+        }
+    }
     put(e, "\n_Bool (*const treadle_stages[])(void *, int64_t, "
            "int64_t, int) = {\n");
     for (int n = 0; n < e->l->n_stages; n++)
         if (e->l->stage[n].kind <= TD_FOLD)
             put(e, "    [%d] = kernel_%d,\n", n, of[n]);
-    put(e, "    [%d] = 0\n};\n", e->l->n_stages);
+    put(e, "    [%d] = 0\n};\n%c", e->l->n_stages, 0);
 }
 
-char *td_emit_c(const td_lowered *l, int *room)
+char *td_emit_c(const td_lowered *l, bool products)
 {
-    emitter e = { .l = l };
-    const size_t stages = (size_t)l->n_stages + 1;
-    kernel *k = td_alloc_array(stages, sizeof *k);
-    int *of = td_alloc_array(stages, sizeof *of), count = 0;
-    void *locale = td_locale_begin();
-    put_text(&e, td_primitives_text);
-    put_text(&e, folds_text);
-    put_rows(&e);
-    for (int n = 0; k && of && n < l->n_stages; n++) {
-        e.s = &l->stage[n];
-        if (e.s->kind > TD_FOLD)
-            continue;
-        of[n] = put_kernel(&e, k, count);
-        count += of[n] == count;
+    const size_t room = 2 * (size_t)l->n_stages + 2;
+    int *of = td_alloc_array(room, sizeof *of);
+    td_text t;
+    (void)products;
+    if (of == NULL || !td_text_begin(&t)) {
+        td_free(of, room * sizeof *of);
+        return NULL;
     }
-    if (of != NULL)
-        put_table(&e, of);
-    td_locale_end(locale);
-    td_free(k, stages * sizeof *k);
-    td_free(of, stages * sizeof *of);
-    *room = e.room;
-    return e.text;
+    emitter e = { .f = t.file, .l = l };
+    put(&e, "%s%s", td_primitives_text, folds_text);
+    put_rows(&e);
+    put_kernels(&e, &t, of, of + room / 2);
+    td_free(of, room * sizeof *of);
+    return td_text_end(&t);
 }

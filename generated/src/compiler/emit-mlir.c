@@ -3,21 +3,21 @@
 /* Stages, written as MLIR. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <string.h>
 #include "compiler/backend-mlir.h"
-#include "compiler/emit.h"
 #include "ops/formula.h"
 
 enum { LANES = 16 };
 
 /* mlir: struct writer */
 typedef struct {
-    emitter to;
+    FILE *f;
     const td_lowered *l;
     const td_stage *s;
     int names, depth;       /* given so far; of the loops */
     int dim, lanes;         /* elements at once, in this dimension */
     int64_t from, upto;     /* of that dimension */
-    int load[TD_LOADS + 1]; /* names of what was loaded */
     const td_op *row;       /* whose formula is being written */
     bool products;          /* are written, and not called */
 } writer;
@@ -25,7 +25,7 @@ typedef struct {
 /* mlir: functions that name values */
 static void indent(writer *w)
 {
-    put(&w->to, "%*s", 2 * w->depth + 2, "");
+    fprintf(w->f, "%*s", 2 * w->depth + 2, "");
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -33,11 +33,11 @@ static int name(writer *w, const char *format, ...)
 {
     va_list args;
     indent(w);
-    put(&w->to, "%%%d = ", w->names);
+    fprintf(w->f, "%%%d = ", w->names);
     va_start(args, format);
-    put_list(&w->to, format, args);
+    vfprintf(w->f, format, args);
     va_end(args);
-    put_text(&w->to, "\n");
+    fputc('\n', w->f);
     return w->names++;
 }
 typedef struct {
@@ -53,19 +53,13 @@ static const char *element(td_dtype type, bool in_memory)
     return type == TD_BOOL && in_memory ? "i8" : names[type];
 }
 
-static word vector_word(const char *of, int lanes)
-{
-    word t;
-    snprintf(t.text, sizeof t.text, "vector<%dx%.3s>", lanes, of);
-    return t;
-}
-
 static word type_word(const char *of, int lanes)
 {
-    word t = { "" };
+    word t;
     if (lanes > 1)
-        return vector_word(of, lanes);
-    strcpy(t.text, of);
+        snprintf(t.text, sizeof t.text, "vector<%dx%s>", lanes, of);
+    else
+        snprintf(t.text, sizeof t.text, "%s", of);
     return t;
 }
 
@@ -124,40 +118,38 @@ static int convert(writer *w, int x, td_dtype from, td_dtype to)
 }
 
 /* mlir: table of the dialects' words */
-static const char *const words[TD_OP_COUNT] = {
-    [TD_OP_add] = "arith.addf", [TD_OP_sub] = "arith.subf",
-    [TD_OP_mul] = "arith.mulf", [TD_OP_div] = "arith.divf",
-    [TD_OP_neg] = "arith.negf", [TD_OP_abs] = "math.abs",
-    [TD_OP_exp] = "math.exp", [TD_OP_log] = "math.log",
-    [TD_OP_sqrt] = "math.sqrt", [TD_OP_sin] = "math.sin",
-    [TD_OP_cos] = "math.cos", [TD_OP_tanh] = "math.tanh",
-    [TD_OP_pow] = "math.powf", [TD_OP_erf] = "math.erf",
-    [TD_OP_expm1] = "math.expm1", [TD_OP_log1p] = "math.log1p",
-    [TD_OP_log2] = "math.log2", [TD_OP_log10] = "math.log10",
-    [TD_OP_exp2] = "math.exp2", [TD_OP_floor] = "math.floor",
-    [TD_OP_ceil] = "math.ceil", [TD_OP_atan] = "math.atan",
-    [TD_OP_atan2] = "math.atan2",
+static const struct {
+    const char *word, *operators;
+} dialects[] = {
+    { "arith.%sf", " add sub mul div neg " }, { "math.%sf", " pow " },
+    { "math.%s", " abs exp log sqrt sin cos tanh erf expm1 log1p log2 "
+                 "log10 exp2 floor ceil atan atan2 " }
 };
 
-/* mlir: functions that write terms */
-#define COMPARISON(op, r, s, u) { TD_OP_##op, "arith.cmpf " r ",", \
-        "arith.cmpi " s ",", "arith.cmpi " u "," }
-static const char *comparison(int op, td_dtype type)
+static bool word_of(const td_op *op, word *out)
 {
-    static const struct { int op; const char *r, *s, *u; } table[] = {
-        COMPARISON(eq, "oeq", "eq", "eq"),
-        COMPARISON(ne, "une", "ne", "ne"),
-        COMPARISON(lt, "olt", "slt", "ult"),
-        COMPARISON(le, "ole", "sle", "ule"),
-        COMPARISON(gt, "ogt", "sgt", "ugt"),
-        COMPARISON(ge, "oge", "sge", "uge"),
-    };
-    for (int i = 0; i < 6; i++)
-        if (table[i].op == op)
-            return td_dtype_is_floating(type) ? table[i].r
-                : type == TD_BOOL || type == TD_UINT8 ? table[i].u
-                : table[i].s;
-    return NULL;
+    char name[40];
+    snprintf(name, sizeof name, " %s ", op->name);
+    for (int i = 0; i < 3; i++)
+        if (strstr(dialects[i].operators, name) != NULL)
+            return snprintf(out->text, sizeof out->text,
+                            dialects[i].word, op->name) > 0;
+    return false;
+}
+
+/* mlir: functions that write terms */
+static bool comparison(int op, td_dtype type, word *out)
+{
+    const bool real = td_dtype_is_floating(type);
+    const bool equal = op == TD_OP_eq || op == TD_OP_ne;
+    const bool unsign = type == TD_BOOL || type == TD_UINT8;
+    if (!equal && op != TD_OP_lt && op != TD_OP_le && op != TD_OP_gt
+        && op != TD_OP_ge)
+        return false;
+    snprintf(out->text, sizeof out->text, "arith.cmp%s%s%s,",
+             real ? "f " : "i ", real ? op == TD_OP_ne ? "u" : "o"
+             : equal ? "" : unsign ? "u" : "s", td_ops[op].name);
+    return true;
 }
 static int choose(writer *w, int truth, int a, int b, td_dtype type)
 {
@@ -181,7 +173,7 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
                         const typed *at)
 {
     const typed a = at[t->arg[0]], b = at[t->arg[t->n > 1]];
-    const char *how = comparison(t->op, type);
+    word how;
     const bool truths = a.type == TD_BOOL && b.type == TD_BOOL;
     if (truths && (t->op == TD_OP_add || t->op == TD_OP_mul))
         return (typed){ two(w, t->op == TD_OP_add ? "arith.ori"
@@ -196,20 +188,21 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
     const int x = convert(w, a.name, a.type, type);
     /* mlir: write the comparison or the operation */
     const word of = type_of(w, type);
-    if (how != NULL)
-        return (typed){ two(w, how, x, y, of), TD_BOOL };
+    if (comparison(t->op, type, &how))
+        return (typed){ two(w, how.text, x, y, of), TD_BOOL };
     const td_op *op = &td_ops[t->op];
     const int both[] = { x, y };
-    if (words[t->op] == NULL && op != w->row && td_row_of(op) != NULL)
+    const bool named = word_of(op, &how);
+    if (!named && op != w->row && td_row_of(op) != NULL)
         return (typed){ write_row(w, op, type, both, type), type };
-    if (words[t->op] == NULL || !td_dtype_is_floating(type))
+    if (!named || !td_dtype_is_floating(type))
         td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end has no "
                 "word for '%s'", op->name);
     else if (t->n == 1)
-        return (typed){ name(w, "%s %%%d : %s", words[t->op], x, of.text),
+        return (typed){ name(w, "%s %%%d : %s", how.text, x, of.text),
                         type };
     else
-        return (typed){ two(w, words[t->op], x, y, of), type };
+        return (typed){ two(w, how.text, x, y, of), type };
     return at[t->arg[0]];
 }
 static int write_row(writer *w, const td_op *op, td_dtype type,
@@ -279,16 +272,9 @@ static index_text index_of(const writer *w, const td_load *load,
              load->offset);
     return t;
 }
-static int spread(writer *w, int x, const char *of)
-{
-    const word t = type_word(of, w->lanes);
-    return w->lanes == 1 ? x
-        : name(w, "vector.broadcast %%%d : %s to %s", x, of, t.text);
-}
-
 static int write_load(writer *w, const td_load *load)
 {
-    const td_dtype type = w->l->value[load->value].like->dtype;
+    const td_dtype type = load->type;
     const char *of = element(type, true);
     const index_text at = index_of(w, load, "%i");
     const word m = memory_type(w, load->value);
@@ -298,108 +284,66 @@ static int write_load(writer *w, const td_load *load)
         x = name(w, "affine.vector_load %%m%d[%s] : %s, %s",
                  load->value, at.text, m.text, t.text);
     else
-        x = spread(w, name(w, "affine.load %%m%d[%s] : %s", load->value,
-                           at.text, m.text), of);
+        x = name(w, "affine.load %%m%d[%s] : %s", load->value, at.text,
+                 m.text);
+    if (w->lanes > 1 && load->flat[w->dim] != 1)
+        x = name(w, "vector.broadcast %%%d : %s to %s", x, of, t.text);
     return type != TD_BOOL ? x
         : name(w, "arith.trunci %%%d : %s to %s", x, t.text, b.text);
 }
-static int write_count(writer *w, int v, const td_load *load)
+static int write_count(writer *w, const td_piece *count)
 {
-    static const char *const zero_to_15 = "0, 1, 2, 3, 4, 5, 6, 7, 8, "
-        "9, 10, 11, 12, 13, 14, 15";
-    const td_value *a = w->l->program->step[w->l->value[v].step].attr;
-    const index_text at = index_of(w, load, "d");
+    const index_text at = index_of(w, &w->s->load[count->load], "d");
     const word t = type_of(w, TD_INT64);
     int x = name(w, "affine.apply affine_map<(d0, d1, d2, d3, d4, d5, "
         "d6, d7) -> (%s)>(%s)", at.text, counters(w).text);
-    x = spread(w, name(w, "arith.index_cast %%%d : index to i64", x),
-               "i64");
-    if (w->lanes > 1 && load->flat[w->dim] == 1)
-        x = two(w, "arith.addi", x, name(w,
-            "arith.constant dense<[%.*s]> : %s", w->lanes < 11
-            ? 3 * w->lanes - 2 : 4 * w->lanes - 12, zero_to_15, t.text),
-            t);
-    const int by = constant(w, TD_INT64, a[2].as.scalar);
-    const int first = constant(w, TD_INT64, a[0].as.scalar);
+    x = name(w, "arith.index_cast %%%d : index to i64", x);
+    const int by = constant(w, TD_INT64, count->attr[2].as.scalar);
+    const int first = constant(w, TD_INT64, count->attr[0].as.scalar);
     x = two(w, "arith.addi", two(w, "arith.muli", x, by, t), first, t);
-    return convert(w, x, TD_INT64, w->l->value[v].like->dtype);
+    return convert(w, x, TD_INT64, count->type);
 }
 
-static int write_value(writer *w, int v, const td_map *m);
-
-/* mlir: functions that write steps */
-static int write_step(writer *w, const td_placed *x,
-                      const td_ir_step *step, const td_map *m)
+/* mlir: functions that write pieces */
+static int write_piece(writer *w, const td_piece *x, const int *made)
 {
-    const td_dtype type = x->like->dtype;
-    const bool row = td_row_of(step->op) != NULL;
-    const td_dtype of = row ? td_type_of_row(w->l, step) : type;
     int operand[3] = { 0 };
-    td_dtype own = type;
-    for (int i = 0; i < step->n_in && i < 3; i++) {
-        const td_ir_operand *o = &step->in[i];
-        if (o->kind == TD_SCALAR) {
-            operand[i] = constant(w, of, o->scalar);
-            continue;
-        }
-        const td_tensor *like = w->l->value[o->value].like;
-        const td_map map = td_map_of_operand(m, x->like, like);
-        operand[i] = write_value(w, o->value, &map);
-        own = like->dtype;
-    }
-    if (row)
-        return write_row(w, step->op, of, operand, type);
-    if (step->op == &td_ops[TD_OP_where])
-        return choose(w, operand[0], operand[1], operand[2], type);
-    return convert(w, operand[0], own, type);
-}
-
-/* mlir: functions that write values */
-static int write_value(writer *w, int v, const td_map *m)
-{
-    const td_placed *x = &w->l->value[v];
-    const td_ir_step *step = x->step >= 0
-        ? &w->l->program->step[x->step] : NULL;
     if (x->kind == TD_NUMBER)
-        return constant(w, x->like->dtype, td_int(
-            step->op == &td_ops[TD_OP_ones]
-            || step->op == &td_ops[TD_OP_ones_like]));
-    if (v != w->s->out && td_is_load(w->l, v)) {
-        const td_load load = td_load_of(w->l, v, m);
-        return w->load[td_find_load(w->s, &load)];
-    }
+        return constant(w, x->type, x->number);
     if (x->kind == TD_COUNT)
-        return write_count(w, v, &w->s->load[w->s->n_loads]);
-    if (x->kind == TD_FOLD)
-        return write_value(w, step->in[0].value, m);
-    return write_step(w, x, step, m);
+        return write_count(w, x);
+    if (x->kind == TD_LEAF)
+        return write_load(w, &w->s->load[x->load]);
+    for (int i = 0; i < x->n; i++)
+        operand[i] = made[x->arg[i] - w->s->first];
+    if (td_row_of(x->op) != NULL)
+        return write_row(w, x->op, x->of, operand, x->type);
+    if (x->n > 1)
+        return choose(w, operand[0], operand[1], operand[2], x->type);
+    return convert(w, operand[0], w->l->piece[x->arg[0]].type, x->type);
 }
 
 /* mlir: functions that write bodies */
 static int write_body(writer *w)
 {
-    td_map all;
-    for (int d = 0; d < TD_MAX_RANK; d++)
-        all.loop[d] = d;
-    for (int k = 0; k < w->s->n_loads; k++) {
-        const td_load *load = &w->s->load[k];
-        w->load[k] = w->l->value[load->value].stored
-            ? write_load(w, load) : write_count(w, load->value, load);
-    }
-    return write_value(w, w->s->out, &all);
+    int made[4 * TD_FORMULA_SIZE], last = 0;
+    for (int k = w->s->first; k <= w->s->last; k++)
+        made[k - w->s->first] = last
+            = write_piece(w, &w->l->piece[k], made);
+    return last;
 }
 
 static void write_store(writer *w, int x)
 {
     const td_load *to = &w->s->load[w->s->n_loads];
-    const td_dtype type = w->l->value[to->value].like->dtype;
+    const td_dtype type = to->type;
     const word t = type_word(element(type, true), w->lanes);
     const word m = memory_type(w, to->value);
     if (type == TD_BOOL)
         x = name(w, "arith.extui %%%d : %s to %s", x,
                  type_of(w, TD_BOOL).text, t.text);
     indent(w);
-    put(&w->to, "affine.%sstore %%%d, %%m%d[%s] : %s%s%s\n",
+    fprintf(w->f, "affine.%sstore %%%d, %%m%d[%s] : %s%s%s\n",
         w->lanes > 1 ? "vector_" : "", x, to->value,
         index_of(w, to, "%i").text, m.text, w->lanes > 1 ? ", " : "",
         w->lanes > 1 ? t.text : "");
@@ -410,7 +354,7 @@ static void open_loop(writer *w, int d)
 {
     const bool wide = d == w->dim;
     indent(w);
-    put(&w->to, "affine.for %%i%d = %" PRId64 " to %" PRId64
+    fprintf(w->f, "affine.for %%i%d = %" PRId64 " to %" PRId64
         " step %d {\n", d, wide ? w->from : 0,
         wide ? w->upto : w->s->size[d], wide ? w->lanes : 1);
     w->depth++;
@@ -420,7 +364,7 @@ static void close_loop(writer *w)
 {
     w->depth--;
     indent(w);
-    put(&w->to, "}\n");
+    fprintf(w->f, "}\n");
 }
 
 static void take_piece(writer *w, int64_t n, int lanes, int tail)
@@ -434,27 +378,26 @@ static void take_piece(writer *w, int64_t n, int lanes, int tail)
 /* mlir: functions that fold */
 static int combine(writer *w, int so_far, int x)
 {
-    const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
-    const td_dtype type = w->l->value[w->s->out].like->dtype;
+    const td_dtype type = w->s->type;
     const word t = type_of(w, type);
-    if (op == TD_OP_sum)
+    if (w->s->fold == &td_ops[TD_OP_sum])
         return two(w, "arith.addf", so_far, x, t);
     const int nan = two(w, "arith.cmpf une,", x, x, t);
-    const int more = two(w, op == TD_OP_amax ? "arith.cmpf ogt,"
-                         : "arith.cmpf olt,", x, so_far, t);
+    const int more = two(w, w->s->fold == &td_ops[TD_OP_amax]
+        ? "arith.cmpf ogt," : "arith.cmpf olt,", x, so_far, t);
     return choose(w, two(w, "arith.ori", nan, more,
                          type_of(w, TD_BOOL)), x, so_far, type);
 }
 
 static int nothing(writer *w)
 {
-    const int op = (int)(w->l->program->step[w->s->step].op - td_ops);
-    return constant(w, w->l->value[w->s->out].like->dtype, td_float(
-        op == TD_OP_sum ? 0 : op == TD_OP_amax ? -INFINITY : INFINITY));
+    const td_op *op = w->s->fold;
+    return constant(w, w->s->type, td_float(op == &td_ops[TD_OP_sum]
+        ? 0 : op == &td_ops[TD_OP_amax] ? -INFINITY : INFINITY));
 }
 static int fold(writer *w, int d, int64_t span, int block)
 {
-    const word t = type_of(w, w->l->value[w->s->out].like->dtype);
+    const word t = type_of(w, w->s->type);
     const bool wide = d == w->dim;
     const int64_t unit = wide ? w->lanes : 1;
     const int64_t from = wide ? w->from : 0;
@@ -462,33 +405,34 @@ static int fold(writer *w, int d, int64_t span, int block)
     if (d == w->s->rank)
         return write_body(w);
     if (span == 0)
-        for (span = unit; span < (upto - from + 63) / 64; span *= 64)
+        for (span = unit; w->s->kind == TD_FOLD
+                          && span < (upto - from + 63) / 64; span *= 64)
             ;
     const int zero = nothing(w), after = w->names++;
     const int inside = w->names++, next = w->names++;
     indent(w);
-    put(&w->to, "%%%d = affine.for ", after);
-    put(&w->to, span > unit ? "%%%d = " : "%%i%d = ",
+    fprintf(w->f, "%%%d = affine.for ", after);
+    fprintf(w->f, span > unit ? "%%%d = " : "%%i%d = ",
         span > unit ? next : d);
     if (block < 0)
-        put(&w->to, "%" PRId64 " to %" PRId64, from, upto);
+        fprintf(w->f, "%" PRId64 " to %" PRId64, from, upto);
     else
-        put(&w->to, "affine_map<(d0) -> (d0)>(%%%d) to min affine_map"
+        fprintf(w->f, "affine_map<(d0) -> (d0)>(%%%d) to min affine_map"
             "<(d0) -> (d0 + %" PRId64 ", %" PRId64 ")>(%%%d)", block,
             64 * span, upto, block);
-    put(&w->to, " step %" PRId64 " iter_args(%%%d = %%%d) -> (%s) {\n",
-        span, inside, zero, t.text);
+    fprintf(w->f, " step %" PRId64 " iter_args(%%%d = %%%d) -> (%s) {"
+            "\n", span, inside, zero, t.text);
     w->depth++;
     const int x = combine(w, inside, span > unit
         ? fold(w, d, span / 64, next) : fold(w, d + 1, 0, -1));
     indent(w);
-    put(&w->to, "affine.yield %%%d : %s\n", x, t.text);
+    fprintf(w->f, "affine.yield %%%d : %s\n", x, t.text);
     close_loop(w);
     return after;
 }
 static int fold_lanes(writer *w, int x)
 {
-    const word t = type_of(w, w->l->value[w->s->out].like->dtype);
+    const word t = type_of(w, w->s->type);
     const int n = w->lanes;
     int lane[LANES] = { x };
     w->lanes = 1;
@@ -504,13 +448,14 @@ static int fold_lanes(writer *w, int x)
 static int choose_lanes(writer *w)
 {
     const td_stage *s = w->s;
-    int rows = 0, lanes = LANES;
+    int rows = 0, lanes = s->kind == TD_PRODUCT ? 1 : LANES;
     for (int k = 0; k <= s->n_loads; k++)
         rows += s->load[k].flat[s->rank - 1] == 1;
     w->dim = s->kind == TD_FORMULA || rows > 0 ? s->rank - 1
            : s->kept - 1;
     for (int k = 0; k <= s->n_loads; k++)
-        if (s->load[k].flat[w->dim] < 0 || s->load[k].flat[w->dim] > 1)
+        if (s->load[k].flat[w->dim] < 0 || s->load[k].flat[w->dim] > 1
+            || w->l->value[s->load[k].value].kind == TD_COUNT)
             lanes = 1;
     if (w->dim < s->kept && s->load[s->n_loads].flat[w->dim] != 1)
         lanes = 1;
@@ -555,50 +500,6 @@ static void write_loops(writer *w)
     }
 }
 
-/* mlir: functions that write products */
-static void write_product(writer *w)
-{
-    const td_ir_step *step = &w->l->program->step[w->s->step];
-    const td_placed *a = &w->l->value[step->in[0].value];
-    const td_placed *b = &w->l->value[step->in[1].value];
-    const td_product g = td_product_of(w->l, step);
-    const int c = step->out[0];
-    const word of = type_word(element(a->like->dtype, true), 1);
-    const word to = memory_type(w, c);
-    const int64_t size[] = { g.m, g.n, g.k };
-    w->depth = 0;
-    w->lanes = 1;
-    for (int d = 0; d < 3; d++) {
-        if (d == 2) {
-            /* mlir: begin the element with zero */
-            const int zero = name(w, "arith.constant 0.0 : %s", of.text);
-            indent(w);
-            put(&w->to, "affine.store %%%d, %%m%d[%%i0 * %" PRId64 " + %%i1] : %s"
-                "\n", zero, c, g.ldc, to.text);
-        }
-        indent(w);
-        put(&w->to, "affine.for %%i%d = 0 to %" PRId64 " {\n", d,
-            size[d]);
-        w->depth++;
-    }
-    /* mlir: add one product to the element */
-    const int sum = name(w, "affine.load %%m%d[%%i0 * %" PRId64 " + %%i1] "
-                         ": %s", c, g.ldc, to.text);
-    const int x = name(w, "affine.load %%m%d[%%i0 * %" PRId64 " + %%i2 * %"
-        PRId64 " + %" PRId64 "] : %s", a->root, g.rsa, g.csa,
-        a->like->offset, memory_type(w, a->root).text);
-    const int y = name(w, "affine.load %%m%d[%%i2 * %" PRId64 " + %%i1 * %"
-        PRId64 " + %" PRId64 "] : %s", b->root, g.rsb, g.csb,
-        b->like->offset, memory_type(w, b->root).text);
-    const int more = two(w, "arith.addf", sum, two(w, "arith.mulf", x, y,
-                                                   of), of);
-    indent(w);
-    put(&w->to, "affine.store %%%d, %%m%d[%%i0 * %" PRId64 " + %%i1] : %s"
-        "\n", more, c, g.ldc, to.text);
-    for (int d = 0; d < 3; d++)
-        close_loop(w);
-}
-
 /* mlir: functions that write parts */
 static int part_end(const writer *w, int first)
 {
@@ -613,98 +514,75 @@ static int part_end(const writer *w, int first)
 static void mark_touched(const td_lowered *l, const td_stage *s,
                          bool *used)
 {
-    const td_ir_step *step = &l->program->step[s->step];
-    used[s->out] = true;
-    for (int k = 0; k < s->n_loads; k++)
+    for (int k = 0; k <= s->n_loads; k++)
         if (l->value[s->load[k].value].stored)
             used[s->load[k].value] = true;
-    for (int i = 0; s->kind == TD_PRODUCT && i < step->n_in; i++)
-        used[l->value[step->in[i].value].root] = true;
 }
-typedef enum { AS_MLIR, AS_C, AS_CALL } list_form;
-
-static void write_list(writer *w, int first, int end, list_form form)
+static void write_list(const writer *w, int first, int end, bool types)
 {
     const int values = w->l->program->n_values;
     bool *used = td_alloc_array((size_t)values + 1, sizeof *used);
-    int n = 0;
+    const char *between = "";
     for (int k = first; used && k < end; k++)
         mark_touched(w->l, &w->l->stage[k], used);
     for (int v = 0; used && v < values; v++) {
         if (!used[v])
             continue;
-        put_text(&w->to, n++ ? ", " : "");
-        if (form == AS_MLIR)
-            put(&w->to, "%%m%d: %s", v, memory_type(w, v).text);
-        else
-            put(&w->to, form == AS_C ? "void *m%d" : "m[%d]", v);
+        fprintf(w->f, types ? "%s%%m%d: %s" : "%sm[%d]", between, v,
+                memory_type(w, v).text);
+        between = ", ";
     }
     td_free(used, ((size_t)values + 1) * sizeof *used);
 }
-static void write_functions(writer *w)
+typedef enum { AS_MLIR, AS_C, AS_ROW, FORMS } part_form;
+
+static void write_function(writer *w, int n, int end)
 {
-    const td_lowered *l = w->l;
-    void *locale = td_locale_begin();
-    for (int n = 0; n < l->n_stages; n++) {
-        const int end = part_end(w, n);
-        if (end == n)
-            continue;
-        put(&w->to, "func.func @part_%d(", n);
-        write_list(w, n, end, AS_MLIR);
-        put_text(&w->to, ") {\n");
-        for (w->names = 0; n < end && !td_failed(); n++) {
-            w->s = &l->stage[n];
-            if (w->s->kind == TD_PRODUCT)
-                write_product(w);
-            else
-                write_loops(w);
-        }
-        put_text(&w->to, "  return\n}\n");
+    fprintf(w->f, "func.func @part_%d(", n);
+    write_list(w, n, end, true);
+    fputs(") {\n", w->f);
+    for (w->names = 0; n < end && !td_failed(); n++) {
+        w->s = &w->l->stage[n];
+        write_loops(w);
     }
-    td_locale_end(locale);
+    fputs("  return\n}\n", w->f);
 }
-static void write_table(writer *w)
+
+static void write_part(writer *w, int n, int end, part_form form)
 {
-    const td_lowered *l = w->l;
-    for (int n = 0; n < l->n_stages; n++) {
-        const int end = part_end(w, n);
-        if (end == n)
-            continue;
-        put(&w->to, "void part_%d(", n);
-        write_list(w, n, end, AS_C);
-        put(&w->to, ");\nstatic _Bool stage_%d(void *context, int64_t "
-            "begin,\n    int64_t end, int worker)\n{\n"
-            "    void **m = context;\n    part_%d(", n, n);
-        write_list(w, n, end, AS_CALL);
-        put_text(&w->to, ");\n    return 1;\n}\n");
-        n = end;
+    if (form == AS_MLIR) {
+        write_function(w, n, end);
+    } else if (form == AS_C) {
+        fprintf(w->f, "void part_%d();\nstatic _Bool stage_%d("
+                "void *context, int64_t begin,\n    int64_t end, "
+                "int worker)\n{\n    void **m = context;\n"
+                "    part_%d(", n, n, n);
+        write_list(w, n, end, false);
+        fputs(");\n    return 1;\n}\n", w->f);
+    } else {
+        fprintf(w->f, "    [%d] = stage_%d,\n", n, n);
     }
-    put_text(&w->to, "_Bool (*const treadle_stages[])(void *, int64_t, "
-             "int64_t, int) = {\n");
-    for (int n = 0; n < l->n_stages; n = part_end(w, n) + 1)
-        if (part_end(w, n) > n)
-            put(&w->to, "    [%d] = stage_%d,\n", n, n);
-    put(&w->to, "    [%d] = 0\n};\n", l->n_stages);
 }
 
 /* mlir: function td_emit_mlir */
-static char *emit(writer w, int *room)
+char *td_emit_mlir(const td_lowered *l, bool products)
 {
-    put_text(&w.to, "");
-    write_functions(&w);
-    w.to.length++;
-    put_text(&w.to, "#include <stdint.h>\n");
-    write_table(&w);
-    *room = w.to.room;
-    return w.to.text;
-}
-
-char *td_emit_mlir(const td_lowered *l, int *room)
-{
-    return emit((writer){ .l = l }, room);
-}
-
-char *td_emit_mlir_loops(const td_lowered *l, int *room)
-{
-    return emit((writer){ .l = l, .products = true }, room);
+    static const char *const titles[FORMS] = { "",
+        "%c#include <stdint.h>\n",
+        "_Bool (*const treadle_stages[])(void *, int64_t, "
+        "int64_t, int) = {\n" };
+    td_text t;
+    if (!td_text_begin(&t))
+        return NULL;
+    writer w = { .f = t.file, .l = l, .products = products };
+    for (part_form form = AS_MLIR; form < FORMS; form++) {
+        fprintf(t.file, titles[form], 0);
+        for (int n = 0, end; n < l->n_stages; n = end + 1) {
+            end = part_end(&w, n);
+            if (end > n)
+                write_part(&w, n, end, form);
+        }
+    }
+    fprintf(t.file, "    [%d] = 0\n};\n", l->n_stages);
+    return td_text_end(&t);
 }

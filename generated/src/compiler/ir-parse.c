@@ -44,8 +44,7 @@ static bool expect(text_reader *r, const char *expected)
 static void read_word(text_reader *r, char *word, size_t size)
 {
     size_t n = 0;
-    while (*r->at == ' ')
-        r->at++;
+    accept(r, "");
     while ((isalnum((unsigned char)*r->at) || *r->at == '_')
            && n + 1 < size)
         word[n++] = *r->at++;
@@ -55,8 +54,7 @@ static int64_t read_integer(text_reader *r, int64_t most,
                             const char *what)
 {
     char *end;
-    while (*r->at == ' ')
-        r->at++;
+    accept(r, "");
     errno = 0;
     const long long n = strtoll(r->at, &end, 10);
     if (*r->at == '\n' || end == r->at || errno == ERANGE || n > most)
@@ -179,10 +177,12 @@ static td_ir_operand read_operand(text_reader *r)
         o.values = td_ir_keep(r->p, (size_t)o.count * sizeof(int));
         for (int i = 0; o.values != NULL && i < o.count; i++)
             o.values[i] = (int)list.as.ints.at[i];
-    } else if (accept(r, "%")) {
-        r->at--;
+    } else if (*r->at == '%') {
         o.kind = TD_TENSOR;
-        o.value = read_value(r);
+        o.values = td_ir_keep(r->p, sizeof(int));
+        o.count = o.values != NULL;
+        for (int i = 0; i < o.count; i++)
+            o.values[i] = read_value(r);
     } else {
         o.kind = TD_SCALAR;
         o.scalar = read_scalar(r);
@@ -328,17 +328,12 @@ static bool read_gradient(text_reader *r)
 /* programs: function read_line */
 static bool read_line(text_reader *r)
 {
-    if (accept(r, "input ")) {
-        const int v = read_value(r);
-        return v >= 0 && expect(r, ":")
-            && read_type(r, v, TD_IR_INPUT);
-    }
-    if (accept(r, "captured ")) {
-        const int v = read_value(r);
-        return v >= 0 && expect(r, ":")
-            && read_type(r, v, TD_IR_CAPTURED);
-    }
-    if (accept(r, "gradient "))
+    for (int k = TD_IR_INPUT; k <= TD_IR_CAPTURED; k++)
+        if (accept(r, td_ir_words[k])) {
+            const int v = read_value(r);
+            return v >= 0 && expect(r, ":") && read_type(r, v, k);
+        }
+    if (accept(r, td_ir_words[TD_IR_GRADIENT]))
         return read_gradient(r);
     if (accept(r, "update ")) {
         const int v = read_value(r);
@@ -363,13 +358,11 @@ td_program *td_program_parse(const char *text)
         return NULL;
     void *locale = td_locale_begin();
     for (; *r.at != '\0' && !td_failed(); r.line++) {
-        while (*r.at == ' ')
-            r.at++;
+        accept(&r, "");
         if (*r.at != '\n' && *r.at != '\0' && *r.at != '#'
             && !read_line(&r))
             break;
-        while (*r.at == ' ')
-            r.at++;
+        accept(&r, "");
         if (*r.at == '#')
             r.at += strcspn(r.at, "\n");
         if (*r.at != '\n' && *r.at != '\0')

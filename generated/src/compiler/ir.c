@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "programs": edit that, not this file. */
 /* Programs: built, printed, run, verified. */
+#define _GNU_SOURCE
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "grad/autograd.h"
@@ -78,19 +77,9 @@ td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin)
 }
 td_value td_ir_attribute(td_program *p, const td_value *value)
 {
-    td_value copy = *value;
-    const size_t bytes =
-        copy.kind == TD_STRING ? strlen(copy.as.string) + 1 :
-        copy.kind == TD_INTS ? (size_t)copy.as.ints.count
-                               * sizeof(int64_t) : 0;
+    const size_t bytes = td_bytes_behind(value);
     void *room = bytes > 0 ? td_ir_keep(p, bytes) : NULL;
-    if (room == NULL)
-        return copy;
-    if (copy.kind == TD_STRING)
-        copy.as.string = memcpy(room, copy.as.string, bytes);
-    else
-        copy.as.ints.at = memcpy(room, copy.as.ints.at, bytes);
-    return copy;
+    return room != NULL ? td_value_copy(value, room) : *value;
 }
 
 /* tracing: class of programs */
@@ -133,105 +122,107 @@ int td_program_inputs(const td_program *p)
     return n;
 }
 
-/* programs: function put */
-typedef struct {
-    char *out;
-    int64_t room, length;
-} text;
-
-__attribute__((format(printf, 2, 3)))
-static void put(text *t, const char *format, ...)
+/* programs: functions that write text */
+bool td_text_begin(td_text *t)
 {
-    va_list args;
-    va_start(args, format);
-    const int64_t left = t->length < t->room ? t->room - t->length : 0;
-    const int n = vsnprintf(left > 0 ? t->out + t->length : NULL,
-                            (size_t)left, format, args);
-    va_end(args);
-    t->length += n > 0 ? n : 0;
+    *t = (td_text){ .file = open_memstream(&t->at, &t->length) };
+    if (t->file == NULL)
+        return td_fail(TD_ERROR_MEMORY, "print", "no room for a text");
+    t->locale = td_locale_begin();
+    return true;
+}
+
+char *td_text_end(td_text *t)
+{
+    td_locale_end(t->locale);
+    fclose(t->file);
+    return t->at;
+}
+int64_t td_text_copy(td_text *t, char *out, int64_t room)
+{
+    char *text = td_text_end(t);
+    snprintf(out, (size_t)room, "%s", text);
+    free(text);
+    return (int64_t)t->length;
 }
 
 /* programs: functions that print a program */
-static void put_scalar(text *t, td_scalar s)
+static void put_scalar(FILE *f, td_scalar s)
 {
     char digits[32];
     if (s.kind == TD_SCALAR_BOOL)
-        put(t, s.as.b ? "True" : "False");
+        fputs(s.as.b ? "True" : "False", f);
     else if (s.kind == TD_SCALAR_INT)
-        put(t, "%lld", (long long)s.as.i);
+        fprintf(f, "%lld", (long long)s.as.i);
     else {
         int n = 0;
         do
             snprintf(digits, sizeof digits, "%.*g", ++n, s.as.f);
         while (n < 17 && strtod(digits, NULL) != s.as.f);
-        put(t, "%s%s", digits, strpbrk(digits, ".en") ? "" : ".0");
+        fprintf(f, "%s%s", digits,
+                strpbrk(digits, ".en") ? "" : ".0");
     }
 }
-static void put_string(text *t, const char *s)
+static void put_string(FILE *f, const char *s)
 {
-    put(t, "'");
+    fprintf(f, "'");
     for (; *s != '\0'; s++)
         if (*s == '\'' || *s == '\\' || iscntrl((unsigned char)*s))
-            put(t, "\\x%02x", (unsigned char)*s);
+            fprintf(f, "\\x%02x", (unsigned char)*s);
         else
-            put(t, "%c", *s);
-    put(t, "'");
+            fputc(*s, f);
+    fprintf(f, "'");
 }
 
-static void put_attribute(text *t, const td_value *v)
+static void put_attribute(FILE *f, const td_value *v)
 {
     char device[TD_DEVICE_TEXT];
     switch (v->kind) {
-    case TD_SCALAR: put_scalar(t, v->as.scalar); break;
-    case TD_STRING: put_string(t, v->as.string); break;
-    case TD_DTYPE: put(t, "%s", td_dtype_name(v->as.dtype)); break;
+    case TD_SCALAR: put_scalar(f, v->as.scalar); break;
+    case TD_STRING: put_string(f, v->as.string); break;
+    case TD_DTYPE: fputs(td_dtype_name(v->as.dtype), f); break;
     case TD_DEVICE:
-        put(t, "%s", td_device_text(v->as.device, device));
+        fputs(td_device_text(v->as.device, device), f);
         break;
     case TD_INTS:
-        put(t, "[");
+        fprintf(f, "[");
         for (int i = 0; i < v->as.ints.count; i++)
-            put(t, "%s%lld", i ? ", " : "",
+            fprintf(f, "%s%lld", i ? ", " : "",
                 (long long)v->as.ints.at[i]);
-        put(t, "]");
+        fprintf(f, "]");
         break;
-    default: put(t, "None");
+    default: fprintf(f, "None");
     }
 }
-static void put_operand(text *t, const td_ir_operand *o)
+static void put_operand(FILE *f, const td_ir_operand *o)
 {
-    if (o->kind == TD_TENSOR)
-        put(t, "%%%d", o->value);
-    else if (o->kind == TD_SCALAR)
-        put_scalar(t, o->scalar);
+    fputs(o->kind == TD_TENSORS ? "[" : "", f);
+    for (int i = 0; i < o->count; i++)
+        fprintf(f, "%s%%%d", i ? ", " : "", o->values[i]);
+    fputs(o->kind == TD_TENSORS ? "]" : "", f);
+    if (o->kind == TD_SCALAR)
+        put_scalar(f, o->scalar);
     else if (o->kind == TD_NONE)
-        put(t, "None");
-    else {
-        put(t, "[");
-        for (int i = 0; i < o->count; i++)
-            put(t, "%s%%%d", i ? ", " : "", o->values[i]);
-        put(t, "]");
-    }
+        fputs("None", f);
 }
-static void put_type(text *t, const td_ir_value *v)
+static void put_type(FILE *f, const td_ir_value *v)
 {
     char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
-    put(t, "%s%s", td_dtype_name(v->dtype),
+    fprintf(f, "%s%s", td_dtype_name(v->dtype),
         td_dims_text(&v->shape, shape));
     if (v->device.kind != TD_DEVICE_CPU)
-        put(t, " on %s", td_device_text(v->device, device));
+        fprintf(f, " on %s", td_device_text(v->device, device));
 }
 
-static void put_step(text *t, const td_program *p, const td_ir_step *s)
+/* programs: function td_ir_print_call */
+void td_ir_print_call(FILE *f, const td_ir_step *s)
 {
     td_signature signature;
     td_signature_parse(s->op->signature, &signature);
-    for (int k = 0; k < s->n_out; k++)
-        put(t, "%s%%%d", k ? ", " : "", s->out[k]);
-    put(t, " = %s(", s->op->name);
+    fprintf(f, "%s(", s->op->name);
     for (int i = 0; i < s->n_in; i++) {
-        put(t, "%s", i ? ", " : "");
-        put_operand(t, &s->in[i]);
+        fputs(i ? ", " : "", f);
+        put_operand(f, &s->in[i]);
     }
     /* programs: print the attributes of the step */
     int n = 0;
@@ -241,53 +232,66 @@ static void put_step(text *t, const td_program *p, const td_ir_step *s)
         const td_value *v = &s->attr[n++];
         if (v->kind == TD_NONE)
             continue;
-        put(t, "%s%s=", s->n_in > 0 || n > 1 ? ", " : "",
-            signature.at[i].name);
-        put_attribute(t, v);
+        fprintf(f, "%s%s=", s->n_in > 0 || n > 1 ? ", " : "",
+                signature.at[i].name);
+        put_attribute(f, v);
     }
-    put(t, ") : ");
+    fputc(')', f);
+}
+
+/* programs: function put_step */
+static void put_step(FILE *f, const td_program *p, const td_ir_step *s)
+{
+    for (int k = 0; k < s->n_out; k++)
+        fprintf(f, "%s%%%d", k ? ", " : "", s->out[k]);
+    fputs(" = ", f);
+    td_ir_print_call(f, s);
     for (int k = 0; k < s->n_out; k++) {
-        put(t, "%s", k ? ", " : "");
-        put_type(t, &p->value[s->out[k]]);
+        fputs(k ? ", " : " : ", f);
+        put_type(f, &p->value[s->out[k]]);
     }
-    put(t, "\n");
+    fputc('\n', f);
 }
 
 /* programs: function td_program_print */
+const char *const td_ir_words[] = { "input ", "captured ",
+                                    "gradient " };
+
 int64_t td_program_print(const td_program *p, char *buffer,
                          int64_t capacity)
 {
-    text t = { buffer, capacity, 0 };
-    void *locale = td_locale_begin();
-    static const char *const words[] = { "input", "captured",
-                                         "gradient" };
+    td_text t;
+    if (!td_text_begin(&t))
+        return 0;
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].origin != TD_IR_RESULT) {
-            put(&t, "%s %%%d", words[p->value[v].origin], v);
+            fprintf(t.file, "%s%%%d",
+                    td_ir_words[p->value[v].origin], v);
             for (int k = 0; k < p->n_gradients; k++)
                 if (p->gradient[k].from == v)
-                    put(&t, " of %%%d", p->gradient[k].of);
-            put(&t, " : ");
-            put_type(&t, &p->value[v]);
-            put(&t, "\n");
+                    fprintf(t.file, " of %%%d", p->gradient[k].of);
+            fputs(" : ", t.file);
+            put_type(t.file, &p->value[v]);
+            fprintf(t.file, "\n");
         }
     for (int s = 0; s < p->n_steps; s++)
-        put_step(&t, p, &p->step[s]);
+        put_step(t.file, p, &p->step[s]);
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
-            put(&t, "update %%%d = %%%d\n", v, p->value[v].update);
+            fprintf(t.file, "update %%%d = %%%d\n", v,
+                    p->value[v].update);
     for (int k = 0; k < p->n_gradients; k++)
         if (p->gradient[k].to >= 0)
-            put(&t, "gradient %%%d = %%%d\n", p->gradient[k].of,
-                p->gradient[k].to);
+            fprintf(t.file, "gradient %%%d = %%%d\n",
+                    p->gradient[k].of, p->gradient[k].to);
         else if (p->gradient[k].to == TD_IR_CLEARED)
-            put(&t, "gradient %%%d = None\n", p->gradient[k].of);
-    put(&t, "return");
+            fprintf(t.file, "gradient %%%d = None\n",
+                    p->gradient[k].of);
+    fprintf(t.file, "return");
     for (int k = 0; k < p->n_returned; k++)
-        put(&t, "%s%%%d", k ? ", " : " ", p->output[k]);
-    put(&t, "\n");
-    td_locale_end(locale);
-    return t.length;
+        fprintf(t.file, "%s%%%d", k ? ", " : " ", p->output[k]);
+    fputc('\n', t.file);
+    return td_text_copy(&t, buffer, capacity);
 }
 
 /* programs: function td_ir_replay */
@@ -309,12 +313,12 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
         in[i] = (td_value){ .kind = o->kind };
         if (o->kind == TD_SCALAR)
             in[i].as.scalar = o->scalar;
-        else if (o->kind == TD_TENSOR && mutated >> i & 1)
-            in[i].as.tensor = changed[n++] = in_place >> i & 1
-                ? at[o->value] : td_clone(at[o->value]);
-        else if (o->kind == TD_TENSOR)
-            in[i].as.tensor = at[o->value];
-        else if (o->kind == TD_TENSORS) {
+        else if (o->kind == TD_TENSOR) {
+            td_tensor *x = at[o->values[0]];
+            if (mutated >> i & 1)
+                x = changed[n++] = in_place >> i & 1 ? x : td_clone(x);
+            in[i].as.tensor = x;
+        } else if (o->kind == TD_TENSORS) {
             in[i].as.tensors.at = list + listed;
             in[i].as.tensors.count = o->count;
             for (int k = 0; k < o->count; k++)
@@ -355,40 +359,32 @@ static void hand_over_results(td_program *p, td_tensor **at,
 }
 
 /* programs: function td_interpret */
-bool td_interpret(void *code, td_program *p, td_tensor *const *inputs,
-                  int n, td_tensor **outputs)
+bool td_interpret(void *code, td_program *p, td_tensor **at,
+                  td_tensor **outputs)
 {
-    const size_t bytes = (size_t)(p->n_values + 1)
-                         * sizeof(td_tensor *);
-    td_tensor **at = td_alloc(bytes);
     (void)code;
-    (void)n;
-    if (at == NULL)
-        return false;
     td_no_grad_begin();
     td_scope_begin();
-    int input = 0;
-    for (int v = 0; v < p->n_values; v++)
-        at[v] = p->value[v].tensor ? p->value[v].tensor
-              : p->value[v].origin != TD_IR_RESULT ? inputs[input++]
-              : NULL;
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
         td_ir_replay(&p->step[s], at, 0);
     hand_over_results(p, at, outputs);
     td_scope_end();
     td_no_grad_end();
-    td_free(at, bytes);
     return !td_failed();
 }
 
 /* programs: functions that check inputs */
+static bool same_type(const td_ir_value *a, const td_ir_value *b)
+{
+    return a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
+        && a->device.kind == b->device.kind
+        && a->device.index == b->device.index;
+}
+
 static bool is_of_type(const td_tensor *x, const td_ir_value *v)
 {
-    const td_dims shape = td_shape_of(x);
-    const td_device here = x->storage->device;
-    return here.kind == v->device.kind && x->dtype == v->dtype
-        && here.index == v->device.index
-        && td_dims_equal(&shape, &v->shape);
+    const td_ir_value is = td_ir_describe(x, v->origin);
+    return same_type(&is, v);
 }
 
 static bool refuse_input(int n, const td_tensor *x,
@@ -508,25 +504,19 @@ bool td_ir_run(td_run_program *run, void *code, td_program *p,
 {
     if (p == NULL)
         return td_fail(TD_ERROR_VALUE, "run", "the program is NULL");
-    const size_t values = (size_t)p->n_values + 1;
-    const size_t bytes = (2 * values + (size_t)p->n_outputs)
+    const size_t bytes = (size_t)(p->n_values + p->n_outputs + 1)
                          * sizeof(td_tensor *);
     td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
     if (at == NULL)
         return false;
-    td_tensor **given = at + values, **made = given + values;
-    int count = 0;
+    td_tensor **made = at + p->n_values;
     td_scope_begin();
     bool ok = enter_leaves(p, inputs, n, at);
     if (ok && !td_program_holds(p))
         ok = td_fail(TD_ERROR_RUNTIME, "run", "a tensor that the "
             "program captured, or its gradient, is not as it was when "
             "the program was traced; trace it again");
-    for (int v = 0; ok && v < p->n_values; v++)
-        if (p->value[v].origin != TD_IR_RESULT && !p->value[v].tensor)
-            given[count++] = at[v];
-    ok = ok && run(code, p, given, count, made)
-            && leave_gradients(p, at, made);
+    ok = ok && run(code, p, at, made) && leave_gradients(p, at, made);
     for (int k = 0; ok && k < p->n_returned; k++)
         outputs[k] = td_keep(made[k]);
     td_scope_end();
@@ -541,13 +531,6 @@ bool td_program_run(td_program *p, td_tensor *const *inputs, int n,
 }
 
 /* programs: functions that verify */
-static bool same_type(const td_ir_value *a, const td_ir_value *b)
-{
-    return a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
-        && a->device.kind == b->device.kind
-        && a->device.index == b->device.index;
-}
-
 static bool verify_gradient(const td_program *p,
                             const td_ir_gradient *g)
 {
@@ -561,19 +544,12 @@ static bool verify_gradient(const td_program *p,
 static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                                  int number)
 {
-    for (int i = 0; i < s->n_in; i++) {
-        const td_ir_operand *o = &s->in[i];
-        const int count = o->kind == TD_TENSOR ? 1
-                        : o->kind == TD_TENSORS ? o->count : 0;
-        for (int k = 0; k < count; k++) {
-            const int v = o->kind == TD_TENSOR ? o->value
-                                               : o->values[k];
-            if (at[v] == NULL)
+    for (int i = 0; i < s->n_in; i++)
+        for (int k = 0; k < s->in[i].count; k++)
+            if (at[s->in[i].values[k]] == NULL)
                 return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                               "uses %%%d before it is defined",
-                               number + 1, s->op->name, v);
-        }
-    }
+                    "uses %%%d before it is defined", number + 1,
+                    s->op->name, s->in[i].values[k]);
     return true;
 }
 
@@ -594,10 +570,8 @@ static bool verify_types(const td_program *p, const td_ir_step *s,
     for (int k = 0; k < s->n_out; k++) {
         const td_ir_value *v = &p->value[s->out[k]];
         const td_tensor *x = at[s->out[k]];
-        const td_dims shape = td_shape_of(x);
         char is[TD_SHAPE_TEXT], said[TD_SHAPE_TEXT];
-        if (x == NULL || x->dtype != v->dtype
-            || !td_dims_equal(&shape, &v->shape))
+        if (x == NULL || !is_of_type(x, v))
             return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
                 "makes %s%s, the program says %s%s", number + 1,
                 s->op->name, td_dtype_name(td_dtype_of(x)),
@@ -630,35 +604,36 @@ static void verify_values(const td_program *p, td_tensor **at)
         const int from = p->value[v].update;
         if (from >= 0 && (p->value[v].origin == TD_IR_RESULT
             || at[from] == NULL
-            || p->value[from].dtype != p->value[v].dtype
-            || !td_dims_equal(&p->value[from].shape, &p->value[v].shape)))
+            || !same_type(&p->value[from], &p->value[v])))
             td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot be updated with "
                     "%%%d", v, from);
     }
 }
 
 /* programs: function td_program_verify */
-bool td_program_verify(const td_program *p)
+bool td_ir_imagine(const td_program *p, td_ir_sight *see, void *context)
 {
-    td_thread *self = td_self();
-    if (p == NULL)
-        return td_fail(TD_ERROR_VALUE, "verify", "the program is NULL");
-    const size_t n = (size_t)p->n_values + 1;
-    const size_t bytes = n * sizeof(td_tensor *);
+    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
     td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
     if (at == NULL)
         return false;
-    struct td_trace *trace = self->trace;
-    const bool symbolic = self->symbolic;
-    self->trace = NULL;
-    self->symbolic = true;
+    const td_suspended outer = td_trace_suspend();
+    td_self()->symbolic = true;
     td_no_grad_begin();
     td_scope_begin();
     verify_values(p, at);
+    if (see != NULL && !td_failed())
+        see(context, at);
     td_scope_end();
     td_no_grad_end();
-    self->trace = trace;
-    self->symbolic = symbolic;
+    td_trace_resume(outer);
     td_free(at, bytes);
     return !td_failed();
+}
+
+bool td_program_verify(const td_program *p)
+{
+    return p == NULL
+        ? td_fail(TD_ERROR_VALUE, "verify", "the program is NULL")
+        : td_ir_imagine(p, NULL, NULL);
 }

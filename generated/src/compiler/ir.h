@@ -7,6 +7,7 @@
        td_ir_step *s = td_ir_step_new(p); */
 #ifndef TREADLE_SRC_IR_H
 #define TREADLE_SRC_IR_H
+#include <stdio.h>
 #include <treadle/compile.h>
 #include "core/device.h"
 #include "core/call.h"
@@ -42,10 +43,8 @@ typedef struct {
 /* tracing: struct td_ir_step */
 typedef struct {
     td_kind kind;           /* as in td_value */
-    int value;              /* TD_TENSOR */
     td_scalar scalar;       /* TD_SCALAR */
-    int count;              /* TD_TENSORS */
-    int *values;
+    int count, *values;     /* TD_TENSOR: one; TD_TENSORS */
 } td_ir_operand;
 
 typedef struct {
@@ -76,16 +75,15 @@ struct td_program {
 
 /* programs: struct td_backend */
 typedef bool td_run_program(void *code, td_program *p,
-                            td_tensor *const *inputs, int n,
-                            td_tensor **outputs);
+                            td_tensor **at, td_tensor **outputs);
 
 typedef struct td_backend {
     const char *name;
-    void *(*compile)(td_program *p);        /* NULL: error pending */
+    void *(*compile)(const struct td_backend *b, td_program *p);
     td_run_program *run;
     void (*release)(void *code);
     int64_t (*print)(const void *code, char *out, int64_t room);
-} td_backend;       /* print may be NULL: the program is printed */
+} td_backend;       /* only `run`: it runs the program as it is */
 
 struct td_executable {
     td_object object;
@@ -102,16 +100,40 @@ td_ir_gradient *td_ir_gradient_new(td_program *p, int of);
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin);
 td_value td_ir_attribute(td_program *p, const td_value *value);
 
+/* programs: memory and text of programs */
 /* Zeroed memory that lives as long as the program. */
 void *td_ir_keep(td_program *p, size_t bytes);
 bool td_ir_grow(void *array, int count, int *room, size_t size);
+
+/* Text that grows while it is written, the same in every country;
+   free() what it was, or have as much copied as there is room for. */
+typedef struct {
+    FILE *file;
+    char *at;
+    size_t length;
+    void *locale;
+} td_text;
+
+bool td_text_begin(td_text *t);
+char *td_text_end(td_text *t);
+int64_t td_text_copy(td_text *t, char *out, int64_t room);
+
+/* The operator of a step and all that it is given. */
+void td_ir_print_call(FILE *f, const td_ir_step *s);
+extern const char *const td_ir_words[];         /* by origin */
+
+/* Runs it without values, checks it, and shows a tensor a value. */
+typedef void td_ir_sight(void *context, td_tensor **at);
+bool td_ir_imagine(const td_program *p, td_ir_sight *see,
+                   void *context);
+
+/* The open trace's program leaves `now` in the place of `old`. */
+void td_trace_update(td_tensor *old, td_tensor *now);
 
 /* Runs one step on the tensors of its values, at[value].  What the
    operator changes is copied before, but for the inputs `in_place`. */
 bool td_ir_replay(const td_ir_step *s, td_tensor **at,
                   unsigned in_place);
-
-/* Which inputs an operator changes, as bits. */
 
 /* Runs it in one of these ways, between checks and gradients. */
 bool td_ir_run(td_run_program *run, void *code, td_program *p,

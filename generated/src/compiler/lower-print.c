@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "arena": edit that, not this file. */
 /* Stages, as a reader wants to see them. */
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 #include "compiler/lower.h"
 
 /* arena: functions that print stages */
-static void print_formula(FILE *f, const td_lowered *l,
-                          const td_stage *s, int v)
+static void print_piece(FILE *f, const td_lowered *l, int k)
 {
-    const td_placed *x = &l->value[v];
-    if (x->step < 0 || (v != s->out && td_is_load(l, v))) {
-        fprintf(f, "%%%d", v);
-        return;
+    const td_piece *x = &l->piece[k];
+    if (x->kind == TD_NUMBER)
+        fprintf(f, "%g", td_scalar_double(x->number));
+    else if (x->kind != TD_FORMULA)
+        fprintf(f, "%%%d", x->value);
+    else {
+        fprintf(f, "%s(", x->op->name);
+        for (int i = 0; i < x->n; i++) {
+            fputs(i ? ", " : "", f);
+            print_piece(f, l, x->arg[i]);
+        }
+        fputc(')', f);
     }
-    const td_ir_step *step = &l->program->step[x->step];
-    fprintf(f, "%s(", step->op->name);
-    for (int i = 0; i < step->n_in; i++) {
-        fputs(i ? ", " : "", f);
-        if (step->in[i].kind == TD_TENSOR)
-            print_formula(f, l, s, step->in[i].value);
-        else if (step->in[i].kind == TD_SCALAR)
-            fprintf(f, "%g", td_scalar_double(step->in[i].scalar));
-    }
-    fputc(')', f);
 }
 static void print_stage(FILE *f, const td_lowered *l, int n)
 {
@@ -33,15 +27,19 @@ static void print_stage(FILE *f, const td_lowered *l, int n)
         [TD_CALL] = "call" };
     const td_stage *s = &l->stage[n];
     const td_placed *out = &l->value[s->out];
-    fprintf(f, "%3d %-7s [", n, kinds[s->kind]);
+    char shape[TD_SHAPE_TEXT];
+    fprintf(f, "%3d %-7s ", n, kinds[s->kind]);
     for (int d = 0; d < s->rank; d++)
-        fprintf(f, "%s%lld", d == 0 ? "" : d == s->kept ? " | " : ", ",
+        fprintf(f, "%s%lld", d == 0 ? "[" : d == s->kept ? " | " : ", ",
                 (long long)s->size[d]);
-    for (int d = 0; s->rank == 0 && d < out->like->rank; d++)
-        fprintf(f, "%s%lld", d ? ", " : "",
-                (long long)out->like->shape[d]);
-    fprintf(f, "] %%%d = ", s->out);
-    print_formula(f, l, s, s->out);
+    fprintf(f, "%s %%%d = ", s->rank ? "]"
+            : td_shape_text(out->like, shape), s->out);
+    if (s->kind == TD_FOLD)
+        fprintf(f, "%s of ", s->fold->name);
+    if (s->kind > TD_FOLD)
+        td_ir_print_call(f, &l->program->step[s->step]);
+    else
+        print_piece(f, l, s->last);
     if (out->buffer >= 0 && out->buffer != s->out)
         fprintf(f, " over %%%d", out->buffer);
     fputc('\n', f);
@@ -50,20 +48,13 @@ static void print_stage(FILE *f, const td_lowered *l, int n)
 /* arena: function td_lowered_print */
 int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *f = open_memstream(&text, &length);
-    if (f == NULL)
+    td_text t;
+    if (!td_text_begin(&t))
         return 0;
-    void *locale = td_locale_begin();
     for (int n = 0; n < l->n_stages; n++)
-        print_stage(f, l, n);
-    td_locale_end(locale);
-    fprintf(f, "memory: %lld bytes planned, %lld without sharing\n",
-            (long long)l->bytes, (long long)l->bytes_unplanned);
-    fclose(f);
-    if (out != NULL && room > 0)
-        snprintf(out, (size_t)room, "%s", text);
-    free(text);
-    return (int64_t)length;
+        print_stage(t.file, l, n);
+    fprintf(t.file, "memory: %lld bytes planned, %lld without "
+            "sharing\n", (long long)l->bytes,
+            (long long)l->bytes_unplanned);
+    return td_text_copy(&t, out, room);
 }

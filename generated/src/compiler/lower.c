@@ -1,102 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "arena": edit that, not this file. */
 /* From steps to stages. */
+#include <stdlib.h>
 #include <string.h>
 #include <treadle/treadle.h>
 #include "compiler/lower.h"
 #include "core/space.h"
 
-/* fusion: functions that compare steps */
-static bool same_operand(const td_ir_operand *a, const td_ir_operand *b)
+/* fusion: function td_hash_text */
+uint64_t td_hash_text(uint64_t h, const char *text)
 {
-    bool same = a->kind == b->kind && a->count == b->count;
-    if (same && a->kind == TD_TENSOR)
-        same = a->value == b->value;
-    if (same && a->kind == TD_SCALAR)
-        same = a->scalar.kind == b->scalar.kind
-            && a->scalar.as.i == b->scalar.as.i;
-    for (int k = 0; same && k < a->count; k++)
-        same = a->values[k] == b->values[k];
-    return same;
-}
-
-static bool same_attribute(const td_value *a, const td_value *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case TD_SCALAR:
-        return a->as.scalar.kind == b->as.scalar.kind
-            && a->as.scalar.as.i == b->as.scalar.as.i;
-    case TD_INTS:
-        return a->as.ints.count == b->as.ints.count
-            && memcmp(a->as.ints.at, b->as.ints.at,
-                      (size_t)a->as.ints.count * sizeof(int64_t)) == 0;
-    case TD_STRING: return strcmp(a->as.string, b->as.string) == 0;
-    case TD_DTYPE: return a->as.dtype == b->as.dtype;
-    default: return a->kind == TD_NONE;
-    }
-}
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 29;
-}
-
-static void rename_operands(td_ir_step *step, const int *name)
-{
-    for (int i = 0; i < step->n_in; i++) {
-        td_ir_operand *o = &step->in[i];
-        if (o->kind == TD_TENSOR)
-            o->value = name[o->value];
-        for (int k = 0; k < o->count; k++)
-            o->values[k] = name[o->values[k]];
-    }
-}
-
-/* fusion: function simplify */
-static bool same_step(const td_ir_step *a, const td_ir_step *b)
-{
-    bool same = a->op == b->op && a->n_in == b->n_in
-             && td_traits_of(a->op)->mutated == 0;
-    for (int i = 0; same && i < a->n_in; i++)
-        same = same_operand(&a->in[i], &b->in[i]);
-    for (int i = 0; same && i < a->n_attr; i++)
-        same = same_attribute(&a->attr[i], &b->attr[i]);
-    return same;
-}
-
-static uint64_t hash_of_step(const td_ir_step *s)
-{
-    uint64_t h = (uint64_t)(s->op - td_ops);
-    for (int i = 0; i < s->n_in; i++) {
-        h = mix(h, (uint64_t)s->in[i].value);
-        for (int k = 0; k < s->in[i].count; k++)
-            h = mix(h, (uint64_t)s->in[i].values[k]);
-    }
-    for (int i = 0; i < s->n_attr; i++)
-        if (s->attr[i].kind == TD_SCALAR)
-            h = mix(h, (uint64_t)s->attr[i].as.scalar.as.i);
+    for (h ^= 14695981039346656037u; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
     return h;
 }
 
+/* fusion: function simplify */
+typedef struct {
+    int step;                   /* and one; zero is a free place */
+    long text;                  /* where its call is written */
+} twin;
+
 /* The first step like step s, which is s itself if there is none. */
-static int first_like(const td_program *p, int s, int *table,
-                      uint64_t slots)
+static int first_like(const td_program *p, int s, td_text *t,
+                      twin *table, uint64_t slots)
 {
-    uint64_t at = hash_of_step(&p->step[s]) % slots;
-    while (table[at] > 0
-           && !same_step(&p->step[table[at] - 1], &p->step[s]))
+    const long text = ftell(t->file);
+    if (td_traits_of(p->step[s].op)->mutated != 0)
+        return s;
+    td_ir_print_call(t->file, &p->step[s]);
+    fputc('\0', t->file);
+    fflush(t->file);
+    uint64_t at = td_hash_text(0, t->at + text) % slots;
+    while (table[at].step > 0
+           && strcmp(t->at + table[at].text, t->at + text) != 0)
         at = (at + 1) % slots;
-    if (table[at] == 0)
-        table[at] = s + 1;
-    return table[at] - 1;
+    if (table[at].step == 0)
+        table[at] = (twin){ s + 1, text };
+    return table[at].step - 1;
 }
 static bool is_copy(const td_lowered *l, const td_ir_step *s)
 {
     if (s->op != &td_ops[TD_OP_clone])
         return false;
-    const td_placed *x = &l->value[s->in[0].value];
+    const td_placed *x = &l->value[s->in[0].values[0]];
     const td_tensor *y = l->value[s->out[0]].like;
     return x->kind >= TD_FORMULA
         && memcmp(x->like->strides, y->strides,
@@ -107,49 +54,51 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
 {
     for (int i = 0; i < step->n_in; i++) {
         td_ir_operand *o = &step->in[i];
-        const int made = o->kind == TD_TENSOR ? l->value[o->value].step
-                                              : -1;
+        const int made = o->kind == TD_TENSOR
+                       ? l->value[o->values[0]].step : -1;
         if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
             && l->program->step[made].op == &td_ops[TD_OP_clone])
-            o->value = l->program->step[made].in[0].value;
+            o->values[0] = l->program->step[made].in[0].values[0];
     }
 }
 
-static void rename_steps(td_lowered *l, int *name, int *table,
+static void rename_value(const td_lowered *l, int *v)
+{
+    *v = l->value[*v].root;
+}
+
+static void rename_steps(td_lowered *l, td_text *t, twin *table,
                          uint64_t slots)
 {
     td_program *p = l->program;
-    for (int v = 0; v < p->n_values; v++)
-        name[v] = v;
     for (int s = 0; s < p->n_steps; s++) {
         td_ir_step *step = &p->step[s];
-        rename_operands(step, name);
+        for (int i = 0; i < step->n_in; i++)
+            for (int k = 0; k < step->in[i].count; k++)
+                rename_value(l, &step->in[i].values[k]);
         skip_copies(l, step);
-        const int e = first_like(p, s, table, slots);
+        const int e = first_like(p, s, t, table, slots);
         for (int k = 0; k < step->n_out; k++)
-            name[step->out[k]] = is_copy(l, step) ? step->in[0].value
-                                                  : p->step[e].out[k];
+            l->value[step->out[k]].root = is_copy(l, step)
+                ? step->in[0].values[0] : p->step[e].out[k];
     }
 }
 static void simplify(td_lowered *l)
 {
     td_program *p = l->program;
     const uint64_t slots = 2 * (uint64_t)p->n_steps + 1;
-    const size_t values = (size_t)p->n_values + 1;
-    int *table = td_alloc_array(slots, sizeof *table);
-    int *name = td_alloc_array(values, sizeof *name);
-    if (table != NULL && name != NULL) {
-        rename_steps(l, name, table, slots);
+    twin *table = td_alloc_array(slots, sizeof *table);
+    td_text t;
+    if (table != NULL && td_text_begin(&t)) {
+        rename_steps(l, &t, table, slots);
+        free(td_text_end(&t));
         for (int k = 0; k < p->n_outputs; k++)
-            p->output[k] = name[p->output[k]];
-        for (int v = 0; v < p->n_values; v++) {
-            l->value[v].root = name[l->value[v].root];
+            rename_value(l, &p->output[k]);
+        for (int v = 0; v < p->n_values; v++)
             if (p->value[v].update >= 0)
-                p->value[v].update = name[p->value[v].update];
-        }
+                rename_value(l, &p->value[v].update);
     }
     td_free(table, slots * sizeof *table);
-    td_free(name, values * sizeof *name);
 }
 
 /* fusion: table of the rows' texts */
@@ -157,7 +106,7 @@ enum { ANY, AS_FLOAT, OF_FLOAT, TO_BOOL };
 
 static const td_row rows[TD_OP_COUNT + 1] = {
 #define ROW(name, formula, sentence, operands, dtypes, flags) \
-    [TD_OP_##name] = { operands, flags == TO_BOOL, #formula },
+    [TD_OP_##name] = { flags == TO_BOOL, #formula },
 #include "ops/elementwise.inc"
 };
 
@@ -167,26 +116,7 @@ const td_row *td_row_of(const td_op *op)
     return row->text != NULL ? row : NULL;
 }
 
-/* fusion: functions that walk over steps */
-typedef void visit_operand(td_lowered *l, int s, int v);
-
-static void each_operand(td_lowered *l, int s, visit_operand *visit)
-{
-    const td_ir_step *step = &l->program->step[s];
-    for (int i = 0; i < step->n_in; i++) {
-        if (step->in[i].kind == TD_TENSOR)
-            visit(l, s, step->in[i].value);
-        for (int k = 0; k < step->in[i].count; k++)
-            visit(l, s, step->in[i].values[k]);
-    }
-}
-
-static void add_use(td_lowered *l, int s, int v)
-{
-    (void)s;
-    l->value[v].uses++;
-}
-
+/* fusion: function is_live */
 static bool is_live(const td_lowered *l, int s)
 {
     const td_ir_step *step = &l->program->step[s];
@@ -196,13 +126,12 @@ static bool is_live(const td_lowered *l, int s)
     return live;
 }
 
-/* fusion: functions that store large formulas */
-static int size_or_store(td_lowered *l, int v, bool now)
+/* fusion: function inlined_size */
+static int inlined_size(const td_lowered *l, const td_ir_operand *o)
 {
-    td_placed *x = &l->value[v];
-    if (now && x->kind == TD_FORMULA)
-        x->stored = true;
-    return x->kind == TD_FORMULA && !x->stored ? x->size : 1;
+    const td_placed *x = o->kind == TD_TENSOR
+                       ? &l->value[o->values[0]] : NULL;
+    return x && x->kind == TD_FORMULA && !x->stored ? x->size : 1;
 }
 
 /* fusion: functions that place values */
@@ -220,44 +149,48 @@ static void place_operand(td_lowered *l, int s, int v)
 {
     const td_placed *reader = &l->value[l->program->step[s].out[0]];
     td_placed *x = &l->value[v];
-    const int64_t work = reader->kind != TD_FOLD
+    const int64_t work = reader->kind == TD_FORMULA
         ? td_numel(reader->like) : td_numel(x->like);
-    const bool fuses = reader->kind == TD_FORMULA
-                    || reader->kind == TD_FOLD;
+    const bool fuses = reader->kind >= TD_PART
+                    && reader->kind <= TD_FOLD;
     if (x->kind == TD_VIEW || !fuses
         || (!is_small(x) && (x->uses > 1 || td_numel(x->like) != work)))
         store(l, v);
 }
+static void leaves(td_placed *x)
+{
+    x->uses++;
+    x->stored = true;
+}
+
 static void count_uses(td_lowered *l)
 {
     const td_program *p = l->program;
     for (int k = 0; k < p->n_outputs; k++)
-        l->value[p->output[k]].uses++;
+        leaves(&l->value[p->output[k]]);
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
-            l->value[p->value[v].update].uses++;
+            leaves(&l->value[p->value[v].update]);
     for (int s = p->n_steps - 1; s >= 0; s--)
-        if (is_live(l, s))
-            each_operand(l, s, add_use);
+        for (int i = 0; i < p->step[s].n_in && is_live(l, s); i++)
+            for (int k = 0; k < p->step[s].in[i].count; k++)
+                l->value[p->step[s].in[i].values[k]].uses++;
 }
 
 static void decide(td_lowered *l)
 {
     const td_program *p = l->program;
     for (int s = p->n_steps - 1; s >= 0; s--) {
-        const td_placed *out = &l->value[p->step[s].out[0]];
+        const td_ir_step *step = &p->step[s];
         if (!is_live(l, s))
             continue;
-        if (out->kind >= TD_FOLD)
-            for (int k = 0; k < p->step[s].n_out; k++)
-                store(l, p->step[s].out[k]);
-        each_operand(l, s, place_operand);
+        if (l->value[step->out[0]].kind >= TD_FOLD)
+            for (int k = 0; k < step->n_out; k++)
+                store(l, step->out[k]);
+        for (int i = 0; i < step->n_in; i++)
+            for (int k = 0; k < step->in[i].count; k++)
+                place_operand(l, s, step->in[i].values[k]);
     }
-    for (int k = 0; k < p->n_outputs; k++)
-        store(l, p->output[k]);
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].update >= 0)
-            store(l, p->value[v].update);
 }
 static void call_plain_folds(td_lowered *l)
 {
@@ -265,7 +198,7 @@ static void call_plain_folds(td_lowered *l)
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
         if (out->kind == TD_FOLD && l->value[l->value[
-                step->in[0].value].root].stored)
+                step->in[0].values[0]].root].stored)
             out->kind = TD_CALL;
     }
 }
@@ -274,24 +207,80 @@ static void limit_formulas(td_lowered *l)
     for (int s = 0; s < l->program->n_steps; s++) {
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
-        if (out->kind != TD_FORMULA && out->kind != TD_FOLD)
+        if (out->kind < TD_PART || out->kind > TD_FOLD)
             continue;
-        for (int pass = 0; pass < 2; pass++) {
-            out->size = 1;
-            for (int i = 0; i < step->n_in; i++)
-                if (step->in[i].kind == TD_TENSOR)
-                    out->size += size_or_store(l, step->in[i].value,
-                                               pass > 0);
-            if (out->size <= TD_FORMULA_SIZE)
-                break;
+        out->size = 1 + step->n_in;
+        for (int i = 0; i < step->n_in; i++)
+            out->size += inlined_size(l, &step->in[i]) - 1;
+        if (out->size <= TD_FORMULA_SIZE)
+            continue;
+        for (int i = 0; i < step->n_in; i++)
+            if (inlined_size(l, &step->in[i]) > 1)
+                l->value[step->in[i].values[0]].stored = true;
+        out->size = 1 + step->n_in;
+    }
+}
+
+/* fusion: functions that find parts */
+static const td_ir_step *part_at(const td_lowered *l, int v)
+{
+    const td_placed *x = &l->value[v];
+    const td_ir_step *step = x->step < 0 || x->uses != 1 ? NULL
+                           : &l->program->step[x->step];
+    return step && step->op == &td_ops[TD_OP_strided_view_backward]
+         ? step : NULL;
+}
+
+static bool is_apart(const td_ir_step *part)
+{
+    const td_value *size = &part->attr[1], *stride = &part->attr[2];
+    int64_t reach = 0;
+    bool apart = true;
+    for (int d = size->as.ints.count - 1; apart && d >= 0; d--) {
+        const int64_t n = size->as.ints.at[d];
+        apart = n == 1 || (n > 1 && stride->as.ints.at[d] > reach);
+        reach += (n - 1) * stride->as.ints.at[d];
+    }
+    return apart;
+}
+static bool may_grow(const td_lowered *l, int v, const td_placed *into)
+{
+    const td_placed *sum = &l->value[v];
+    return sum->kind > TD_PART && sum->uses == 1
+        && memcmp(sum->like->strides, into->like->strides,
+                  sizeof sum->like->strides) == 0;
+}
+
+static void find_parts(td_lowered *l)
+{
+    for (int s = 0; s < l->program->n_steps; s++) {
+        const td_ir_step *step = &l->program->step[s];
+        td_placed *out = &l->value[step->out[0]];
+        if (out->kind == TD_VIEW) {
+            out->root = l->value[step->in[0].values[0]].root;
+            l->value[out->root].stored |= out->stored;
+        }
+        if (out->kind != TD_FORMULA || out->uses == 0
+            || step->op != &td_ops[TD_OP_add]
+            || step->in[0].count + step->in[1].count < 2)
+            continue;
+        for (int i = 0; i < 2 && out->root == step->out[0]; i++) {
+            const int v = step->in[i].values[0];
+            const int sum = step->in[1 - i].values[0];
+            const td_ir_step *part = part_at(l, v);
+            if (!part || !is_apart(part) || !may_grow(l, sum, out))
+                continue;
+            l->value[v].kind = TD_PART;
+            out->root = l->value[sum].root;
+            out->stored = true;
+            store(l, sum);
         }
     }
 }
 
 static bool is_plain(const td_tensor *x)
 {
-    return td_dtype_computes(x->dtype) && td_numel(x) > 0
-        && x->storage->device.kind == TD_DEVICE_CPU;
+    return td_dtype_computes(x->dtype) && td_numel(x) > 0;
 }
 
 /* fusion: functions that classify steps */
@@ -302,17 +291,12 @@ static td_dtype common_type(const td_lowered *l, const td_ir_step *s,
     for (int i = from; i < s->n_in; i++) {
         if (s->in[i].kind != TD_TENSOR)
             continue;
-        const td_dtype own = l->value[s->in[i].value].like->dtype;
+        const td_dtype own = l->value[s->in[i].values[0]].like->dtype;
         if (type != TD_DTYPE_NONE && own != type)
             return TD_DTYPE_NONE;
         type = own;
     }
     return type;
-}
-
-td_dtype td_type_of_row(const td_lowered *l, const td_ir_step *s)
-{
-    return common_type(l, s, 0);
 }
 
 static bool fits_scalar(td_scalar s, td_dtype type)
@@ -344,7 +328,7 @@ static td_step_kind kind_of_step(const td_lowered *l,
 {
     const td_tensor *y = l->value[s->out[0]].like;
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
-        ? l->value[s->in[0].value].like : NULL;
+        ? l->value[s->in[0].values[0]].like : NULL;
     const int op = (int)(s->op - td_ops);
     if (s->n_out > 1 || td_traits_of(s->op)->mutated
         || !is_plain(y))
@@ -373,74 +357,124 @@ static td_step_kind kind_of_step(const td_lowered *l,
         || fits_row(l, s) ? TD_FORMULA : TD_CALL;
 }
 
-/* fusion: functions that find loads */
-td_map td_map_of_operand(const td_map *m, const td_tensor *out,
-                         const td_tensor *x)
+/* fusion: functions that find pieces */
+typedef struct {
+    int loop[TD_MAX_RANK];  /* dimension of the loop, or -1: repeats */
+} map;
+
+static map map_of_operand(const map *m, const td_tensor *out,
+                          const td_tensor *x)
 {
-    td_map map = { { 0 } };
+    map of = { { 0 } };
     const int more = out->rank - x->rank;
     for (int d = 0; d < x->rank; d++)
-        map.loop[d] = x->shape[d] == 1 && out->shape[d + more] != 1
+        of.loop[d] = x->shape[d] == 1 && out->shape[d + more] != 1
             ? -1 : m->loop[d + more];
-    return map;
+    return of;
 }
 
-td_load td_load_of(const td_lowered *l, int v, const td_map *m)
+static td_load load_of(const td_lowered *l, int v, const map *m)
 {
     const td_tensor *x = l->value[v].like;
-    td_load load = { .value = l->value[v].root, .offset = x->offset };
+    td_load load = { .value = l->value[v].root, .offset = x->offset,
+                     .type = x->dtype };
     for (int d = 0; d < x->rank; d++)
         if (m->loop[d] >= 0)
             load.stride[m->loop[d]] += x->strides[d];
     return load;
 }
-bool td_is_load(const td_lowered *l, int v)
+static int add_piece(td_lowered *l, td_piece p)
+{
+    if (!td_ir_grow(&l->piece, l->n_pieces, &l->piece_room,
+                    sizeof *l->piece))
+        return 0;
+    l->piece[l->n_pieces] = p;
+    return l->n_pieces++;
+}
+
+static int add_load(td_lowered *l, td_stage *s, td_load load, int v)
+{
+    for (int k = 0; k < s->n_loads; k++)
+        if (s->load[k].value == load.value
+            && s->load[k].offset == load.offset
+            && memcmp(s->load[k].stride, load.stride,
+                      sizeof load.stride) == 0)
+            return s->load[k].piece;
+    const td_placed *root = &l->value[load.value];
+    const bool counts = root->kind == TD_COUNT;
+    load.piece = l->n_pieces;
+    s->load[s->n_loads] = load;
+    return add_piece(l, (td_piece){ .value = v, .type = load.type,
+        .kind = counts ? TD_COUNT : TD_LEAF, .load = s->n_loads++,
+        .attr = counts ? l->program->step[root->step].attr : NULL });
+}
+static bool is_load(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
     return x->stored || l->value[x->root].stored || x->kind == TD_LEAF
-        || x->kind == TD_VIEW || x->kind == TD_COUNT;
+        || x->kind == TD_VIEW;
 }
 
-int td_find_load(const td_stage *s, const td_load *load)
+static int add_number(td_lowered *l, td_dtype type, td_scalar number)
 {
-    for (int k = 0; k < s->n_loads; k++)
-        if (s->load[k].value == load->value
-            && s->load[k].offset == load->offset
-            && memcmp(s->load[k].stride, load->stride,
-                      sizeof load->stride) == 0)
-            return k;
-    return -1;
+    return add_piece(l, (td_piece){ .kind = TD_NUMBER, .type = type,
+                                    .number = number });
 }
 
-static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
-                               const td_map *m);
+static int add_value(td_lowered *l, td_stage *s, int v, const map *m);
 
-static void find_loads(const td_lowered *l, td_stage *s, int v,
-                       const td_map *m)
+static int add_formula(td_lowered *l, td_stage *s, int v, const map *m)
 {
-    if (l->value[v].kind == TD_NUMBER)
-        return;
-    if ((v == s->out || !td_is_load(l, v))
-        && l->value[v].kind != TD_COUNT) {
-        find_operand_loads(l, s, v, m);
-        return;
+    const td_placed *x = &l->value[v];
+    const td_ir_step *step = &l->program->step[x->step];
+    td_piece p = { .kind = TD_FORMULA, .type = x->like->dtype,
+                   .of = x->like->dtype, .op = step->op };
+    if (td_row_of(step->op) != NULL)
+        p.of = common_type(l, step, 0);
+    for (int i = 0; i < step->n_in && i < 3; i++) {
+        const td_ir_operand *o = &step->in[i];
+        if (o->kind == TD_SCALAR) {
+            p.arg[p.n++] = add_number(l, p.of, o->scalar);
+        } else if (o->kind == TD_TENSOR) {
+            const map of = map_of_operand(m, x->like,
+                                    l->value[o->values[0]].like);
+            p.arg[p.n++] = add_value(l, s, o->values[0], &of);
+        }
     }
-    const td_load load = td_load_of(l, v, m);
-    if (td_find_load(s, &load) < 0)
-        s->load[s->n_loads++] = load;
+    return add_piece(l, p);
 }
-static void find_operand_loads(const td_lowered *l, td_stage *s, int v,
-                               const td_map *m)
+static int add_value(td_lowered *l, td_stage *s, int v, const map *m)
 {
-    const td_ir_step *step = &l->program->step[l->value[v].step];
-    for (int i = 0; i < step->n_in; i++) {
-        if (step->in[i].kind != TD_TENSOR)
-            continue;
-        const int x = step->in[i].value;
-        const td_map map = l->value[v].kind == TD_FOLD ? *m
-            : td_map_of_operand(m, l->value[v].like, l->value[x].like);
-        find_loads(l, s, x, &map);
+    const td_placed *x = &l->value[v];
+    const td_op *op = x->step < 0 ? NULL
+                    : l->program->step[x->step].op;
+    if (x->kind == TD_NUMBER)
+        return add_number(l, x->like->dtype, td_int(
+            op == &td_ops[TD_OP_ones]
+            || op == &td_ops[TD_OP_ones_like]));
+    return x->kind == TD_COUNT || (v != s->out && is_load(l, v))
+         ? add_load(l, s, load_of(l, v, m), v)
+         : add_formula(l, s, v, m);
+}
+static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
+                     int b)
+{
+    add_piece(l, (td_piece){ .kind = TD_FORMULA, .type = s->type,
+        .of = s->type, .op = &td_ops[op], .n = 2, .arg = { a, b } });
+}
+
+static void add_product(td_lowered *l, td_stage *s,
+                        const td_ir_step *step)
+{
+    static const map maps[] = { { { 0, 2 } }, { { 2, 1 } } };
+    for (int i = 0; i < 2; i++) {
+        const int v = step->in[i].values[0];
+        s->load[i] = load_of(l, v, &maps[i]);
+        add_piece(l, (td_piece){ .kind = TD_LEAF, .value = v,
+                                 .type = s->type, .load = i });
     }
+    s->n_loads = 2;
+    add_pair(l, s, TD_OP_mul, s->first, s->first + 1);
 }
 
 /* fusion: function collapse_dims */
@@ -449,12 +483,16 @@ static void collapse_dims(td_stage *s, unsigned dims)
 {
     td_dims shape = { 0 };
     td_steps step[TD_LOADS + 1];
+    int64_t numel = 1;
     for (int d = 0; d < s->full_rank; d++)
         if (dims >> d & 1) {
             for (int k = 0; k <= s->n_loads; k++)
                 step[k][shape.count] = s->load[k].stride[d];
+            numel *= s->full[d];
             shape.at[shape.count++] = s->full[d];
         }
+    if (s->rank > 0 && numel == 1)
+        return;
     td_collapse(&shape, s->n_loads + 1, step);
     for (int d = 0; d < shape.count; d++) {
         for (int k = 0; k <= s->n_loads; k++)
@@ -477,35 +515,77 @@ static unsigned folded_dimensions(const td_ir_step *step, int rank)
     return mask;
 }
 
+/* fusion: function find_space */
+static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
+{
+    const td_ir_step *step = &l->program->step[s->step];
+    for (int i = 0; i < step->n_in; i++)
+        for (int k = 0; k < step->in[i].count; k++) {
+            const td_placed *x = &l->value[step->in[i].values[k]];
+            if (x->kind == TD_PART)
+                return &l->program->step[x->step];
+        }
+    return NULL;
+}
+
+static void find_space(const td_lowered *l, td_stage *s,
+                       const td_tensor *space)
+{
+    const td_ir_step *step = &l->program->step[s->step];
+    s->full_rank = space->rank;
+    memcpy(s->full, space->shape, sizeof s->full);
+    s->fold = step->op;
+    if (s->kind == TD_FOLD)
+        s->folded = folded_dimensions(step, space->rank);
+    if (s->kind != TD_PRODUCT)
+        return;
+    const td_tensor *a = l->value[step->in[0].values[0]].like;
+    s->fold = &td_ops[TD_OP_sum];
+    s->folded = 1u << s->full_rank;
+    s->full[s->full_rank++] = a->shape[1];
+}
+
+/* fusion: function result_of */
+static td_load result_of(const td_lowered *l, const td_stage *s,
+                         const td_ir_step *part)
+{
+    const td_placed *x = &l->value[s->out];
+    td_load to = { .value = x->root, .type = s->type };
+    int from = x->like->rank;
+    if (part != NULL && part->attr[3].kind == TD_SCALAR)
+        to.offset = td_scalar_int(part->attr[3].as.scalar);
+    for (int d = s->full_rank - 1; d >= 0; d--) {
+        const bool folds = s->folded >> d & 1;
+        from -= !folds || x->like->rank == s->full_rank;
+        to.stride[d] = part ? part->attr[2].as.ints.at[d]
+                     : folds ? 0 : x->like->strides[from];
+    }
+    return to;
+}
+
 /* fusion: function describe_loop */
 static void describe_loop(td_lowered *l, td_stage *s)
 {
+    static const map all = { { 0, 1, 2, 3, 4, 5, 6, 7 } };
     const td_ir_step *step = &l->program->step[s->step];
-    const td_tensor *out = l->value[s->out].like;
-    const td_tensor *space = s->kind != TD_FOLD ? out
-        : l->value[step->in[0].value].like;
-    td_map all;
-    for (int d = 0; d < TD_MAX_RANK; d++)
-        all.loop[d] = d;
-    s->full_rank = space->rank;
-    memcpy(s->full, space->shape, sizeof s->full);
-    if (s->kind == TD_FOLD)
-        s->folded = folded_dimensions(step, space->rank);
-    find_loads(l, s, s->out, &all);
-    /* fusion: describe the result as a last load */
-    td_load *result = &s->load[s->n_loads];
-    int from = out->rank;
-    *result = (td_load){ .value = s->out };
-    for (int d = space->rank - 1; d >= 0; d--) {
-        const bool folds = s->folded >> d & 1;
-        const bool there = !folds || out->rank == space->rank;
-        from -= there;
-        result->stride[d] = folds ? 0 : out->strides[from];
-    }
+    const td_ir_step *part = part_of(l, s);
+    const int from = part ? part->in[0].values[0]
+        : s->kind == TD_FOLD ? step->in[0].values[0] : s->out;
+    find_space(l, s, l->value[from].like);
+    const td_load result = result_of(l, s, part);
+    s->first = l->n_pieces;
+    if (s->kind == TD_PRODUCT)
+        add_product(l, s, step);
+    else if (part != NULL)
+        add_pair(l, s, TD_OP_add, add_load(l, s, result, s->out),
+                 add_value(l, s, from, &all));
+    else
+        add_value(l, s, from, &all);
+    s->last = l->n_pieces - 1;
+    s->load[s->n_loads] = result;
     collapse_dims(s, ~s->folded);
     s->kept = s->rank;
-    if (td_numel(space) != td_numel(out))
-        collapse_dims(s, s->folded);
+    collapse_dims(s, s->folded);
 }
 
 /* arena: functions that find lifetimes */
@@ -527,10 +607,7 @@ static bool loads_elsewhere(const td_stage *s, int old)
 }
 static bool is_training(const td_op *op)
 {
-    return op == &td_ops[TD_OP_sgd_step_]
-        || op == &td_ops[TD_OP_adam_step_]
-        || op == &td_ops[TD_OP_rmsprop_step_]
-        || op == &td_ops[TD_OP_adagrad_step_];
+    return strstr(op->name, "_step_") != NULL;
 }
 
 static int changed_into(const td_lowered *l, const td_ir_step *s,
@@ -538,12 +615,12 @@ static int changed_into(const td_lowered *l, const td_ir_step *s,
 {
     int n = 0, readers = 0, fresh = -1;
     for (int i = 0; i < s->n_in; i++) {
-        const td_ir_operand *o = &s->in[i];
-        if (o->kind != TD_TENSOR)
+        if (s->in[i].kind != TD_TENSOR)
             continue;
-        readers += l->value[o->value].root == old;
+        const int v = s->in[i].values[0];
+        readers += l->value[v].root == old;
         if (td_traits_of(s->op)->mutated >> i & 1) {
-            fresh = o->value == old ? s->out[n] : fresh;
+            fresh = v == old ? s->out[n] : fresh;
             n++;
         }
     }
@@ -563,24 +640,38 @@ static bool may_overwrite(const td_lowered *l, int old, int fresh,
           && is_training(l->program->step[s->step].op)
           && changed_into(l, &l->program->step[s->step], old) == fresh;
 }
+static bool lend(td_lowered *l, int n, int old, int fresh)
+{
+    td_placed *from = &l->value[old], *to = &l->value[fresh];
+    if (from->root != old || from->kind == TD_LEAF || from->last != n
+        || from->buffer >= 0 || to->root != fresh
+        || (to->buffer >= 0 && to->buffer != fresh))
+        return false;
+    if (to->buffer == fresh) {
+        from->buffer = fresh;
+    } else {
+        to->buffer = old;
+        from->last = to->last;
+    }
+    return true;
+}
+
 static void write_in_place(td_lowered *l, int n)
 {
     const td_stage *s = &l->stage[n];
-    td_placed *out = &l->value[s->out];
-    if (s->kind != TD_FORMULA
-        || (out->buffer >= 0 && out->buffer != s->out))
-        return;
-    for (int k = 0; k < s->n_loads; k++) {
-        td_placed *x = &l->value[s->load[k].value];
-        if (x->kind >= TD_FORMULA && x->kind <= TD_PRODUCT
-            && x->last == n && x->buffer < 0 && s->load[k].offset == 0
-            && x->like->dtype == out->like->dtype
-            && !loads_elsewhere(s, s->load[k].value)
-            && td_numel(x->like) == td_numel(out->like)) {
-            x->buffer = s->out;
-            out->first = x->first;
-            return;
-        }
+    const td_placed *out = &l->value[s->out];
+    bool lent = s->kind != TD_FORMULA;
+    for (int k = 0; k < s->n_loads && !lent; k++) {
+        int v = s->load[k].value;
+        const td_placed *x = &l->value[v];
+        if (x->kind < TD_FORMULA || x->kind > TD_PRODUCT
+            || s->load[k].offset != 0 || loads_elsewhere(s, v)
+            || x->like->dtype != out->like->dtype
+            || td_numel(x->like) != td_numel(out->like))
+            continue;
+        while (l->value[v].buffer >= 0 && l->value[v].buffer != v)
+            v = l->value[v].buffer;
+        lent = lend(l, n, v, s->out);
     }
 }
 static void change_in_place(td_lowered *l, int n)
@@ -590,17 +681,10 @@ static void change_in_place(td_lowered *l, int n)
         || td_traits_of(step->op)->mutated == 0)
         return;
     for (int i = 0; i < step->n_in; i++) {
-        const int x = step->in[i].value;
-        td_placed *old = &l->value[x];
-        if (step->in[i].kind != TD_TENSOR || old->root != x
-            || old->kind == TD_LEAF || old->last != n
-            || old->buffer >= 0)
-            continue;
+        const int x = step->in[i].count ? step->in[i].values[0] : 0;
         const int fresh = changed_into(l, step, x);
-        if (fresh < 0 || l->value[fresh].buffer >= 0)
-            continue;
-        l->value[fresh].buffer = x;
-        old->last = l->value[fresh].last;
+        if (fresh >= 0 && l->value[fresh].buffer < 0)
+            lend(l, n, x, fresh);
     }
 }
 static void reads(td_lowered *l, int n, int v)
@@ -623,12 +707,9 @@ static void find_lives(td_lowered *l)
             l->value[step->out[k]].first = n, reads(l, n, step->out[k]);
         for (int k = 0; k < s->n_loads; k++)
             reads(l, n, s->load[k].value);
-        for (int i = 0; s->n_loads == 0 && i < step->n_in; i++) {
-            if (step->in[i].kind == TD_TENSOR)
-                reads(l, n, step->in[i].value);
+        for (int i = 0; s->n_loads == 0 && i < step->n_in; i++)
             for (int k = 0; k < step->in[i].count; k++)
                 reads(l, n, step->in[i].values[k]);
-        }
     }
     /* arena: let what leaves live to the end */
     for (int k = 0; k < p->n_outputs; k++)
@@ -652,13 +733,8 @@ static void find_lives(td_lowered *l)
 }
 static void announce(td_lowered *l)
 {
-    for (int v = l->program->n_values - 1; v >= 0; v--) {
+    for (int v = 0; v < l->program->n_values; v++) {
         td_placed *x = &l->value[v];
-        if (needs_place(l, v)) {
-            td_stage *s = &l->stage[x->first];
-            x->next_born = s->born;
-            s->born = v;
-        }
         if (x->stored && x->kind != TD_LEAF && x->buffer < 0
             && x->root == v && x->last < l->n_stages) {
             td_stage *s = &l->stage[x->last];
@@ -670,69 +746,61 @@ static void announce(td_lowered *l)
 
 /* arena: function plan_memory */
 typedef struct {
-    int64_t from, bytes;
-} gap;
+    int64_t from, upto;
+} place;
 
-static int64_t take(gap *g, int64_t bytes)
-{
-    while (g->bytes < bytes)
-        g++;
-    g->from += bytes;
-    g->bytes -= bytes;
-    return g->from - bytes;
-}
-static void give(gap *g, int *n, int64_t from, int64_t bytes)
+static int64_t take(place *taken, int *n, int64_t bytes)
 {
     int i = 0;
-    while (g[i].from <= from)
-        i++;
-    if (g[i].from == from + bytes) {
-        g[i].from = from;
-        g[i].bytes += bytes;
-    } else {
-        memmove(g + i + 1, g + i, (size_t)(*n - i) * sizeof *g);
-        g[i] = (gap){ from, bytes };
-        ++*n;
-    }
-    if (i > 0 && g[i - 1].from + g[i - 1].bytes == g[i].from) {
-        g[i - 1].bytes += g[i].bytes;
-        --*n;
-        memmove(g + i, g + i + 1, (size_t)(*n - i) * sizeof *g);
-    }
-}
-static int64_t room_of(const td_placed *v)
-{
-    return (v->like->storage->bytes + 63) / 64 * 64;
+    int64_t from = 0;
+    while (i < *n && taken[i].from - from < bytes)
+        from = taken[i++].upto;
+    memmove(taken + i + 1, taken + i, (size_t)(*n - i) * sizeof *taken);
+    taken[i] = (place){ from, from + bytes };
+    ++*n;
+    return from;
 }
 
+static void give(place *taken, int *n, int64_t from)
+{
+    int i = 0;
+    while (taken[i].from != from)
+        i++;
+    --*n;
+    memmove(taken + i, taken + i + 1, (size_t)(*n - i) * sizeof *taken);
+}
 static void plan_memory(td_lowered *l)
 {
-    const size_t room = (size_t)l->program->n_values + 2;
-    gap *gaps = td_alloc_array(room, sizeof *gaps);
-    int n = 1, v;
-    if (gaps == NULL)
-        return;
-    gaps[0].bytes = INT64_MAX;
-    for (int s = 0; s < l->n_stages; s++) {
-        for (v = l->stage[s].born; v >= 0; v = l->value[v].next_born) {
-            td_placed *x = &l->value[v];
-            x->place = take(gaps, room_of(x));
-            l->bytes_unplanned += room_of(x);
-            if (x->place + room_of(x) > l->bytes)
-                l->bytes = x->place + room_of(x);
+    const size_t room = (size_t)l->program->n_values + 1;
+    place *taken = td_alloc_array(room, sizeof *taken);
+    int n = 0;
+    for (int s = 0; taken && s < l->n_stages; s++) {
+        const int v = l->stage[s].out;
+        td_placed *x = &l->value[v];
+        const int64_t bytes = (x->like->storage->bytes + 63) / 64 * 64;
+        if (needs_place(l, v)) {
+            x->place = take(taken, &n, bytes);
+            l->bytes_unplanned += bytes;
+            if (x->place + bytes > l->bytes)
+                l->bytes = x->place + bytes;
         }
-        for (v = l->stage[s].dying; v >= 0; v = l->value[v].next_dying)
-            if (l->value[v].place >= 0)
-                give(gaps, &n, l->value[v].place,
-                     room_of(&l->value[v]));
+        for (int d = l->stage[s].dying; d >= 0;
+             d = l->value[d].next_dying)
+            if (l->value[d].place >= 0)
+                give(taken, &n, l->value[d].place);
     }
-    td_free(gaps, room * sizeof *gaps);
+    td_free(taken, room * sizeof *taken);
 }
 
 /* arena: function classify */
-static bool classify(td_lowered *l)
+static void classify(void *lowered, td_tensor **at)
 {
-    td_program *p = l->program;
+    td_lowered *l = lowered;
+    const td_program *p = l->program;
+    for (int v = 0; v < p->n_values; v++)
+        l->value[v] = (td_placed){ .step = -1, .root = v, .buffer = -1,
+            .place = -1, .like = td_retain(at[v]), .last = -1,
+            .next_dying = -1 };
     for (int s = 0; s < p->n_steps; s++) {
         const td_ir_step *step = &p->step[s];
         const td_step_kind kind = kind_of_step(l, step);
@@ -740,51 +808,18 @@ static bool classify(td_lowered *l)
             td_placed *v = &l->value[step->out[k]];
             v->step = s;
             v->kind = kind;
-            if (kind == TD_VIEW)
-                v->root = l->value[step->in[0].value].root;
         }
     }
     for (int v = 0; v < p->n_values; v++)
         if (l->value[v].kind == TD_LEAF)
             l->value[v].stored = true;
-    return true;
-}
-
-/* arena: function find_shapes */
-static bool find_shapes(td_lowered *l)
-{
-    td_program *p = l->program;
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
-    td_tensor **at = td_alloc(bytes);
-    td_thread *self = td_self();
-    const bool symbolic = self->symbolic;
-    if (at == NULL)
-        return false;
-    self->symbolic = true;
-    td_no_grad_begin();
-    td_scope_begin();
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].origin != TD_IR_RESULT)
-            at[v] = td_tensor_new(p->value[v].shape, p->value[v].dtype,
-                                  p->value[v].device);
-    for (int s = 0; s < p->n_steps && !td_failed(); s++)
-        td_ir_replay(&p->step[s], at, 0);
-    for (int v = 0; v < p->n_values && !td_failed(); v++)
-        l->value[v] = (td_placed){ .step = -1, .root = v, .buffer = -1,
-            .place = -1, .like = td_retain(at[v]), .last = -1,
-            .next_born = -1, .next_dying = -1 };
-    td_scope_end();
-    td_no_grad_end();
-    self->symbolic = symbolic;
-    td_free(at, bytes);
-    return !td_failed() && classify(l);
 }
 
 /* arena: function is_on_host */
 static bool is_on_host(const td_lowered *l)
 {
     for (int v = 0; v < l->program->n_values; v++)
-        if (l->value[v].like->storage->device.kind != TD_DEVICE_CPU)
+        if (l->program->value[v].device.kind != TD_DEVICE_CPU)
             return td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value "
                            "is not on the cpu");
     return true;
@@ -801,10 +836,11 @@ static void make_stages(td_lowered *l)
             continue;
         td_stage *s = &l->stage[l->n_stages++];
         *s = (td_stage){ .kind = kind, .step = n, .out = v,
-                         .born = -1, .dying = -1 };
+                         .type = l->value[v].like->dtype,
+                         .dying = -1 };
         if (is_small(&l->value[v]))
             s->kind = TD_FORMULA;
-        if (s->kind == TD_FORMULA || s->kind == TD_FOLD)
+        if (s->kind != TD_CALL)
             describe_loop(l, s);
     }
 }
@@ -814,13 +850,9 @@ void td_lowered_free(td_lowered *l)
 {
     if (l == NULL)
         return;
-    const td_program *p = l->program;
-    for (int v = 0; l->value != NULL && v < p->n_values; v++)
+    for (int v = 0; l->value && v < l->program->n_values; v++)
         td_release(l->value[v].like);
-    if (p != NULL) {
-        td_free(l->value, ((size_t)p->n_values + 1) * sizeof *l->value);
-        td_free(l->stage, ((size_t)p->n_steps + 1) * sizeof *l->stage);
-    }
+    td_free(l->piece, (size_t)l->piece_room * sizeof *l->piece);
     td_release(l->program);
     td_free(l, sizeof *l);
 }
@@ -836,13 +868,14 @@ td_lowered *td_lower(td_program *traced)
     td_scope_barrier_end();
     if (l->program == NULL)
         goto done;
-    const int n = l->program->n_values;
-    l->value = td_alloc_array((size_t)n + 1, sizeof *l->value);
-    l->stage = td_alloc_array((size_t)l->program->n_steps + 1,
-                              sizeof *l->stage);
-    if (l->value && l->stage && find_shapes(l) && is_on_host(l)) {
+    td_program *p = l->program;
+    l->value = td_ir_keep(p, (size_t)p->n_values * sizeof *l->value);
+    l->stage = td_ir_keep(p, (size_t)p->n_steps * sizeof *l->stage);
+    if (l->value && l->stage && is_on_host(l)
+        && td_ir_imagine(p, classify, l)) {
         simplify(l);
         count_uses(l);
+        find_parts(l);
         decide(l);
         limit_formulas(l);
         call_plain_folds(l);

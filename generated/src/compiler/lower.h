@@ -15,6 +15,7 @@ typedef enum {
     TD_VIEW,        /* the memory of another value, seen differently */
     TD_NUMBER,      /* one number everywhere */
     TD_COUNT,       /* arange: computed from the index */
+    TD_PART,        /* put into zeros, to be added to another */
     TD_FORMULA,     /* elementwise: rows, where, conversions, copies */
     TD_FOLD,        /* sum, amax, amin of a formula */
     TD_PRODUCT,     /* a matrix product */
@@ -30,7 +31,7 @@ typedef struct {
     int buffer;             /* of a root: whose memory it is, or -1 */
     int64_t place;          /* in the arena, or -1 */
     int first, last;        /* stages that write and read it */
-    int next_born, next_dying;      /* of the same stage, or -1 */
+    int next_dying;         /* of the same stage, or -1 */
 } td_placed;
 
 /* fusion: struct td_stage */
@@ -41,11 +42,26 @@ typedef struct {
     int value;
     int64_t offset, stride[TD_MAX_RANK];    /* by the loop's dims */
     int64_t flat[TD_MAX_RANK + 1];          /* the same, collapsed */
+    td_dtype type;
+    int piece;              /* that stands for it */
 } td_load;
+
+typedef struct {
+    td_step_kind kind;      /* _LEAF, _NUMBER, _COUNT or _FORMULA */
+    td_dtype type, of;      /* of the value; in which a row computes */
+    const td_op *op;        /* of a formula: a row, where, to, a copy */
+    td_scalar number;
+    const td_value *attr;   /* of a count: arange's */
+    int value;              /* of a load, as it was asked for */
+    int load, n, arg[3];    /* of the stage; earlier pieces */
+} td_piece;
 
 typedef struct {
     td_step_kind kind;      /* _FORMULA, _FOLD, _PRODUCT or _CALL */
     int step, out;          /* value that it stores */
+    td_dtype type;
+    const td_op *fold;      /* sum, amax or amin */
+    int first, last;        /* its pieces; the last is the result */
     int full_rank;          /* of its space, before collapsing */
     int64_t full[TD_MAX_RANK];
     unsigned folded;        /* its folded dimensions, as bits */
@@ -53,23 +69,19 @@ typedef struct {
     int64_t size[TD_MAX_RANK + 1];
     int n_loads;
     td_load load[TD_LOADS + 1];             /* the last: the result */
-    int born, dying;        /* first of the values, or -1 */
+    int dying;              /* first of the values, or -1 */
 } td_stage;
 
 typedef struct {
     td_program *program;            /* strong: expanded, simplified */
     td_placed *value;               /* [n_values] */
     td_stage *stage;
-    int n_stages;
+    td_piece *piece;
+    int n_stages, n_pieces, piece_room;
     int64_t bytes, bytes_unplanned; /* of the arena; unshared */
 } td_lowered;
 
 typedef struct {
-    int loop[TD_MAX_RANK];  /* dimension of the loop, or -1: repeats */
-} td_map;
-
-typedef struct {
-    int operands;
     bool tests;             /* the result is bool */
     const char *text;
 } td_row;
@@ -82,12 +94,6 @@ void td_lowered_free(td_lowered *l);
 int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room);
 
 const td_row *td_row_of(const td_op *op);       /* NULL: not a row */
-bool td_is_load(const td_lowered *l, int v);
-td_load td_load_of(const td_lowered *l, int v, const td_map *m);
-int td_find_load(const td_stage *s, const td_load *load);
-td_map td_map_of_operand(const td_map *m, const td_tensor *out,
-                         const td_tensor *x);
 
-/* The type in which a row computes: that of its operands. */
-td_dtype td_type_of_row(const td_lowered *l, const td_ir_step *s);
+uint64_t td_hash_text(uint64_t h, const char *text);
 #endif

@@ -19,7 +19,7 @@ typedef struct {
     int next;               /* older one in the same bucket, or -1 */
 } td_seen;
 
-enum { TD_SEEN_BUCKETS = 256 };
+enum { TD_SEEN_BUCKETS = 4096 };
 
 typedef struct {
     td_tensor *tensor;      /* strong: a weight with a gradient */
@@ -30,8 +30,8 @@ typedef struct {
 
 struct td_trace {
     td_program *program;    /* strong */
-    td_trace *outer;        /* the trace that this one interrupts */
-    bool symbolic, outer_symbolic;
+    td_suspended outer;     /* the trace that this one interrupts */
+    bool symbolic;
     int depth;              /* recorded operators that are running */
     bool open;              /* the newest step waits for its results */
     int n_seen, seen_room, n_leaves, leaf_room;
@@ -46,14 +46,21 @@ static int bucket_of(const td_storage *storage)
     return (int)((uintptr_t)storage / 64 % TD_SEEN_BUCKETS);
 }
 
-static bool sees(const td_seen *s, const td_tensor *x)
+static td_seen see(const td_tensor *x)
 {
-    bool same = s->storage == x->storage && s->offset == x->offset
-             && s->dtype == x->dtype && s->shape.count == x->rank;
-    for (int d = 0; same && d < x->rank; d++)
-        same = s->shape.at[d] == x->shape[d]
-            && s->strides[d] == x->strides[d];
-    return same;
+    td_seen s = { .storage = x->storage, .version = td_version_of(x),
+                  .dtype = x->dtype, .offset = x->offset,
+                  .shape = td_shape_of(x) };
+    memcpy(s.strides, x->strides, sizeof s.strides);
+    return s;
+}
+
+static bool same_view(const td_seen *a, const td_seen *b)
+{
+    return a->storage == b->storage && a->offset == b->offset
+        && a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
+        && memcmp(a->strides, b->strides,
+                  (size_t)a->shape.count * sizeof *a->strides) == 0;
 }
 static bool remember(td_trace *t, const td_tensor *x, int value)
 {
@@ -62,19 +69,17 @@ static bool remember(td_trace *t, const td_tensor *x, int value)
         return false;
     const int b = bucket_of(x->storage);
     td_seen *s = &t->seen[t->n_seen];
-    *s = (td_seen){ .storage = td_storage_retain(x->storage),
-                    .version = td_version_of(x), .dtype = x->dtype,
-                    .offset = x->offset, .shape = td_shape_of(x),
-                    .value = value, .next = t->bucket[b] - 1 };
-    memcpy(s->strides, x->strides, sizeof s->strides);
+    *s = see(x);
+    s->value = value;
+    s->next = t->bucket[b] - 1;
+    td_storage_retain(s->storage);
     t->bucket[b] = ++t->n_seen;
     return true;
 }
-static const td_seen *find_seen(const td_trace *t,
-                                const td_tensor *x)
+static const td_seen *find_seen(const td_trace *t, td_seen view)
 {
-    int i = t->bucket[bucket_of(x->storage)] - 1;
-    while (i >= 0 && !sees(&t->seen[i], x))
+    int i = t->bucket[bucket_of(view.storage)] - 1;
+    while (i >= 0 && !same_view(&t->seen[i], &view))
         i = t->seen[i].next;
     return i >= 0 ? &t->seen[i] : NULL;
 }
@@ -124,7 +129,7 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
     if (t->symbolic && x->requires_grad && x->node == NULL
         && x->storage->data != NULL && leaf_of(t, x) == NULL)
         return -1;
-    const td_seen *s = find_seen(t, x);
+    const td_seen *s = find_seen(t, see(x));
     if (s != NULL && s->version == td_version_of(x))
         return s->value;
     if (s != NULL || made_here(t, x)) {
@@ -136,22 +141,12 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
     return capture(t, op, x);
 }
 
-/* tracing: function operand_of */
-static td_ir_operand operand_of(td_trace *t, const td_op *op,
-                                const td_value *value)
+/* tracing: function tensors_of */
+static int tensors_of(const td_value *v, td_tensor *const **at)
 {
-    td_ir_operand o = { .kind = value->kind };
-    if (value->kind == TD_TENSOR)
-        o.value = value_of(t, op, value->as.tensor);
-    else if (value->kind == TD_SCALAR)
-        o.scalar = value->as.scalar;
-    if (value->kind != TD_TENSORS)
-        return o;
-    o.count = value->as.tensors.count;
-    o.values = td_ir_keep(t->program, (size_t)o.count * sizeof(int));
-    for (int i = 0; i < o.count && o.values != NULL; i++)
-        o.values[i] = value_of(t, op, value->as.tensors.at[i]);
-    return o;
+    const bool one = v->kind == TD_TENSOR;
+    *at = one ? &v->as.tensor : v->as.tensors.at;
+    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
 }
 
 /* tracing: function begin_step */
@@ -159,17 +154,30 @@ static void begin_step(td_trace *t, const td_call *call)
 {
     td_program *p = t->program;
     td_ir_step *step = td_ir_step_new(p);
+    td_tensor *const *at;
+    int tensors = 0, *values;
     t->open = step != NULL;
     if (step == NULL)
         return;
     step->op = call->op;
     step->n_in = call->n_in;
     step->n_attr = call->n_attr;
-    step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in);
+    for (int i = 0; i < call->n_in; i++)
+        tensors += tensors_of(&call->in[i], &at);
+    step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in
+                             + (size_t)tensors * sizeof *values);
     step->attr = td_ir_keep(p, (size_t)call->n_attr
                                * sizeof *step->attr);
-    for (int i = 0; i < call->n_in && !td_failed(); i++)
-        step->in[i] = operand_of(t, call->op, &call->in[i]);
+    values = (int *)(step->in + call->n_in);
+    for (int i = 0; i < call->n_in && !td_failed(); i++) {
+        const int n = tensors_of(&call->in[i], &at);
+        step->in[i] = (td_ir_operand){ .kind = call->in[i].kind,
+                                       .count = n, .values = values };
+        if (call->in[i].kind == TD_SCALAR)
+            step->in[i].scalar = call->in[i].as.scalar;
+        for (int k = 0; k < n; k++)
+            *values++ = value_of(t, call->op, at[k]);
+    }
     for (int i = 0; i < call->n_attr && !td_failed(); i++)
         step->attr[i] = td_ir_attribute(p, &call->attr[i]);
     if (td_traits_of(call->op)->random)
@@ -191,7 +199,7 @@ bool td_trace_enter(td_call *call, td_plan *plan)
 /* tracing: function new_result */
 static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
 {
-    const td_seen *known = find_seen(t, x);
+    const td_seen *known = find_seen(t, see(x));
     const int v = td_ir_value_new(t->program,
                                   td_ir_describe(x, TD_IR_RESULT));
     step->out[step->n_out++] = v;
@@ -229,29 +237,6 @@ bool td_trace_leave(td_call *call, bool ok)
     return ok;
 }
 
-/* tracing: function td_trace_begin */
-bool td_trace_begin(bool symbolic)
-{
-    td_thread *self = td_self();
-    td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
-    if (t == NULL)
-        return false;
-    td_scope_barrier_begin();
-    t->program = td_program_new();
-    td_scope_barrier_end();
-    if (t->program == NULL) {
-        td_free(t, sizeof *t);
-        return false;
-    }
-    t->outer = self->trace;
-    t->outer_symbolic = self->symbolic;
-    t->symbolic = symbolic;
-    self->trace = t;
-    self->symbolic = symbolic;
-    self->watched = true;
-    return true;
-}
-
 /* tracing: functions that suspend a trace */
 td_suspended td_trace_suspend(void)
 {
@@ -269,6 +254,28 @@ void td_trace_resume(td_suspended s)
     self->trace = s.trace;
     self->symbolic = s.symbolic;
     self->watched = s.watched;
+}
+
+/* tracing: function td_trace_begin */
+bool td_trace_begin(bool symbolic)
+{
+    td_thread *self = td_self();
+    td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
+    if (t == NULL)
+        return false;
+    td_scope_barrier_begin();
+    t->program = td_program_new();
+    td_scope_barrier_end();
+    if (t->program == NULL) {
+        td_free(t, sizeof *t);
+        return false;
+    }
+    t->outer = td_trace_suspend();
+    t->symbolic = symbolic;
+    self->trace = t;
+    self->symbolic = symbolic;
+    self->watched = true;
+    return true;
 }
 
 /* tracing: function td_trace_input */
@@ -316,36 +323,33 @@ bool td_trace_gradient(td_tensor *x)
 }
 
 /* tracing: function find_updates */
-static bool same_view(const td_seen *a, const td_seen *b)
-{
-    bool same = a->storage == b->storage && a->offset == b->offset
-             && td_dims_equal(&a->shape, &b->shape);
-    for (int d = 0; same && d < a->shape.count; d++)
-        same = a->strides[d] == b->strides[d];
-    return same;
-}
-
 static void find_updates(td_trace *t)
 {
     for (int i = 0; i < t->n_seen; i++) {
-        td_ir_value *v = &t->program->value[t->seen[i].value];
-        int newest = i;
-        for (int j = i + 1; v->origin != TD_IR_RESULT && j < t->n_seen;
-             j++)
-            if (same_view(&t->seen[i], &t->seen[j]))
-                newest = j;
-        if (t->seen[newest].version != t->seen[i].version)
-            v->update = t->seen[newest].value;
+        const td_seen *s = &t->seen[i], *newest = find_seen(t, *s);
+        if (newest->version != s->version
+            && t->program->value[s->value].origin != TD_IR_RESULT)
+            t->program->value[s->value].update = newest->value;
     }
+}
+
+/* tracing: function td_trace_update */
+void td_trace_update(td_tensor *old, td_tensor *now)
+{
+    td_trace *t = td_self()->trace;
+    const int v = value_of(t, NULL, old), u = value_of(t, NULL, now);
+    if (v >= 0 && u >= 0)
+        t->program->value[v].update = u;
 }
 
 /* tracing: function find_gradient */
 static int captured_as(const td_trace *t, const td_tensor *x)
 {
+    const td_seen *s = x ? find_seen(t, see(x)) : NULL;
     int found = -1;
-    for (int i = x ? t->bucket[bucket_of(x->storage)] - 1 : -1; i >= 0;
+    for (int i = s ? (int)(s - t->seen) : -1; i >= 0;
          i = t->seen[i].next)
-        if (sees(&t->seen[i], x))
+        if (same_view(&t->seen[i], s))
             found = t->seen[i].value;
     return found >= 0
         && t->program->value[found].origin == TD_IR_CAPTURED
@@ -375,26 +379,17 @@ static void find_gradient(td_trace *t, td_trace_leaf leaf)
                            .absent = absent, .from = from, .to = to };
     if (to >= 0)
         p->output[p->n_outputs++] = to;
-    if (from < 0)
-        return;
-    p->value[from].origin = TD_IR_GRADIENT;
-    td_release(p->value[from].tensor);
-    p->value[from].tensor = NULL;
-}
-
-/* tracing: function forget_leaf */
-static void forget_leaf(td_trace_leaf *leaf)
-{
-    td_release(leaf->tensor);
-    td_release(leaf->before);
-    td_release(leaf->now);
+    if (from >= 0) {
+        p->value[from].origin = TD_IR_GRADIENT;
+        td_release(p->value[from].tensor);
+        p->value[from].tensor = NULL;
+    }
 }
 
 /* tracing: function td_trace_end */
 td_program *td_trace_end(td_tensor *const *outputs, int n)
 {
-    td_thread *self = td_self();
-    td_trace *t = self->trace;
+    td_trace *t = td_self()->trace;
     if (t == NULL) {
         td_fail(TD_ERROR_RUNTIME, "trace_end", "no trace is open");
         return NULL;
@@ -415,13 +410,14 @@ td_program *td_trace_end(td_tensor *const *outputs, int n)
         p->value[v].requires_grad = p->value[v].tensor
             && p->value[v].tensor->requires_grad;
     /* tracing: close the trace */
-    self->trace = t->outer;
-    self->symbolic = t->outer_symbolic;
-    self->watched = t->outer != NULL;
+    td_trace_resume(t->outer);
     for (int i = 0; i < t->n_seen; i++)
         td_storage_release(t->seen[i].storage);
-    for (int i = 0; i < t->n_leaves; i++)
-        forget_leaf(&t->leaf[i]);
+    for (int i = 0; i < t->n_leaves; i++) {
+        td_release(t->leaf[i].tensor);
+        td_release(t->leaf[i].before);
+        td_release(t->leaf[i].now);
+    }
     td_free(t->leaf, (size_t)t->leaf_room * sizeof *t->leaf);
     td_free(t->seen, (size_t)t->seen_room * sizeof *t->seen);
     td_free(t, sizeof *t);

@@ -133,14 +133,19 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
 }
 
 /* views: functions that copy whole tensors */
-td_tensor *td_copied(const td_tensor *x, td_dtype dtype)
+td_tensor *td_copied_to(const td_tensor *x, td_dtype dtype,
+                        td_device device)
 {
-    td_tensor *y = td_tensor_new(td_shape_of(x), dtype,
-                                 td_device_of(x));
+    td_tensor *y = td_tensor_new(td_shape_of(x), dtype, device);
     if (y == NULL || td_copy_elements(y, x))
         return y;
     td_discard(y);
     return NULL;
+}
+
+td_tensor *td_copied(const td_tensor *x, td_dtype dtype)
+{
+    return td_copied_to(x, dtype, td_device_of(x));
 }
 static bool is_old_empty(const td_tensor *x)
 {

@@ -5,14 +5,10 @@
 #include "core/call.h"
 #include "core/device.h"
 
-/* operators: function store */
-static void store(td_dtype dtype, void *at, td_scalar value)
+/* operators: function td_store */
+void td_store(td_dtype dtype, void *at, td_scalar value)
 {
-    const int64_t whole = td_scalar_int(value);
-    const double real = td_scalar_double(value);
-    const bool floating = value.kind == TD_SCALAR_FLOAT;
-    td_convert(dtype, at, 1, floating ? TD_FLOAT64 : TD_INT64,
-               floating ? (const void *)&real : &whole, 1, 1);
+    td_convert(dtype, at, 1, td_scalar_dtype(value), &value.as, 1, 1);
 }
 
 /* operators: function td_scalar_fits */
@@ -40,7 +36,7 @@ bool td_fill_all(td_tensor *x, td_scalar value)
     int64_t room = 0;
     td_storage storage = { .data = &room, .bytes = sizeof room };
     const td_tensor one = { .dtype = x->dtype, .storage = &storage };
-    store(x->dtype, &room, value);
+    td_store(x->dtype, &room, value);
     return td_copy_elements(x, &one);
 }
 
@@ -176,9 +172,9 @@ bool ones_kernel(td_call *call)
 bool full_kernel(td_call *call)
 {
     const td_scalar value = call->attr[call->n_attr - 3].as.scalar;
-    return constant(call, value.kind == TD_SCALAR_BOOL ? TD_BOOL :
-                    value.kind == TD_SCALAR_INT ? TD_INT64 :
-                    td_default_dtype(), value);
+    return constant(call, value.kind == TD_SCALAR_FLOAT
+                    ? td_default_dtype() : td_scalar_dtype(value),
+                    value);
 }
 bool arange_kernel(td_call *call)
 {
@@ -218,9 +214,9 @@ bool linspace_kernel(td_call *call)
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */
     for (int64_t i = 0; i < n && td_on_host(x); i++)
-        store(x->dtype, element(x, i),
-              td_float(2 * i < n ? from + (double)i * step
-                                 : to - (double)(n - 1 - i) * step));
+        td_store(x->dtype, element(x, i),
+                 td_float(2 * i < n ? from + (double)i * step
+                                    : to - (double)(n - 1 - i) * step));
     return td_return(call, td_sent(x, td_device_wanted(call)));
 }
 bool eye_kernel(td_call *call)
@@ -265,26 +261,20 @@ static td_tensor *create(int op, td_value like, int n,
     return td_with_options(td_run1(&td_ops[op],
         like.kind == TD_TENSOR, &like, n + 2, attr), o);
 }
-static td_tensor *of_size(int op, td_dims *size, td_tensor_options o)
-{
-    return create(op, td_v_none(), 1,
-                  (td_value[]){ td_v_ints(size) }, o);
-}
-
-td_tensor *td_empty(td_dims size, td_tensor_options o)
-{
-    return of_size(TD_OP_empty, &size, o);
-}
-
-td_tensor *td_zeros(td_dims size, td_tensor_options o)
-{
-    return of_size(TD_OP_zeros, &size, o);
-}
-
-td_tensor *td_ones(td_dims size, td_tensor_options o)
-{
-    return of_size(TD_OP_ones, &size, o);
-}
+#define PAIR(name)                                                    \
+    td_tensor *td_##name(td_dims size, td_tensor_options o)           \
+    {                                                                 \
+        return create(TD_OP_##name, td_v_none(), 1,                   \
+                      (td_value[]){ td_v_ints(&size) }, o);           \
+    }                                                                 \
+    td_tensor *td_##name##_like(td_tensor *x, td_tensor_options o)    \
+    {                                                                 \
+        return create(TD_OP_##name##_like, td_v_tensor(x), 0, NULL,   \
+                      o);                                             \
+    }
+PAIR(empty)
+PAIR(zeros)
+PAIR(ones)
 td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
 {
     return create(TD_OP_full, td_v_none(), 2, (td_value[]){
@@ -309,21 +299,6 @@ td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
     return create(TD_OP_eye, td_v_none(), 2, (td_value[]){
         td_v_int(n), td_v_int(m.given ? m.value : n) }, o);
 }
-td_tensor *td_empty_like(td_tensor *x, td_tensor_options o)
-{
-    return create(TD_OP_empty_like, td_v_tensor(x), 0, NULL, o);
-}
-
-td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o)
-{
-    return create(TD_OP_zeros_like, td_v_tensor(x), 0, NULL, o);
-}
-
-td_tensor *td_ones_like(td_tensor *x, td_tensor_options o)
-{
-    return create(TD_OP_ones_like, td_v_tensor(x), 0, NULL, o);
-}
-
 td_tensor *td_full_like(td_tensor *x, td_scalar value,
                         td_tensor_options o)
 {

@@ -134,13 +134,11 @@ static bool copy_across(td_tensor *out, const td_tensor *in)
 
 static bool copy_in_steps(td_tensor *out, const td_tensor *in)
 {
-    const td_dims shape = td_shape_of(in);
-    td_tensor *here = td_tensor_new(shape, out->dtype,
-                                    td_device_of(in));
+    td_tensor *here = td_copied(in, out->dtype);
     td_tensor *there = here == NULL ? NULL
-        : td_tensor_new(shape, out->dtype, td_device_of(out));
-    const bool ok = there != NULL && td_copy_elements(here, in)
-        && copy_across(there, here) && td_copy_elements(out, there);
+        : td_tensor_new(td_shape_of(in), out->dtype, td_device_of(out));
+    const bool ok = there != NULL && copy_across(there, here)
+                 && td_copy_elements(out, there);
     td_discard(here);
     td_discard(there);
     return ok;
@@ -163,10 +161,9 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
             NULL, out->dtype, true);
     if (from.kind == TD_DEVICE_CPU || to.kind == TD_DEVICE_CPU)
         return copy_in_steps(out, in);
-    td_tensor *between = td_tensor_new(td_shape_of(in), in->dtype,
-                                       (td_device){ TD_DEVICE_CPU, 0 });
-    const bool ok = between != NULL && td_copy_elsewhere(between, in)
-                 && td_copy_elsewhere(out, between);
+    td_tensor *between = td_copied_to(in, in->dtype,
+                                      (td_device){ TD_DEVICE_CPU, 0 });
+    const bool ok = between != NULL && td_copy_elsewhere(out, between);
     td_discard(between);
     return ok;
 }
@@ -176,12 +173,7 @@ td_tensor *td_brought(td_tensor *x, td_device device)
 {
     if (x == NULL || td_device_of(x).kind == device.kind)
         return x;
-    td_tensor *there = td_tensor_new(td_shape_of(x), x->dtype, device);
-    if (there != NULL && !td_copy_elements(there, x)) {
-        td_discard(there);
-        there = NULL;
-    }
-    return there;
+    return td_copied_to(x, x->dtype, device);
 }
 
 td_tensor *td_sent(td_tensor *made, td_device device)

@@ -108,6 +108,12 @@ int64_t td_scalar_int(td_scalar s)
            s.kind == TD_SCALAR_INT ? s.as.i : s.as.b;
 }
 
+td_dtype td_scalar_dtype(td_scalar s)
+{
+    return s.kind == TD_SCALAR_FLOAT ? TD_FLOAT64 :
+           s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
+}
+
 /* tensors: reading and storing one element */
 #define IS_FLOATING(v) _Generic((v), float: 1, double: 1, default: 0)
 #define STORE_INTEGER(type, low, high, v) \

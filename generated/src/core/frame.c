@@ -8,15 +8,11 @@ void td_frame_scalar(td_frame *f, td_scalar value, td_dtype as)
 {
     td_space *s = &f->space;
     const int k = s->operands++;
-    const bool is_float = value.kind == TD_SCALAR_FLOAT;
-    const bool is_int = value.kind == TD_SCALAR_INT;
     s->data[k] = (char *)&f->constant[k];
     s->dtype[k] = as;
     s->size[k] = (int64_t)td_dtype_size(as);
     memset(s->stride[k], 0, sizeof s->stride[k]);
-    td_convert(as, s->data[k], 1,
-               is_float ? TD_FLOAT64 : is_int ? TD_INT64 : TD_BOOL,
-               &value.as, 1, 1);
+    td_store(as, s->data[k], value);
 }
 
 /* elementwise: struct plan */

@@ -47,6 +47,9 @@ typedef struct td_account {
     int64_t most;                       /* gathered bytes at one time */
     int64_t room;                       /* of the pocket; 0: none */
     td_block *spare[TD_SMALL];          /* the pocket */
+    /* parallel: td_account fields */
+    _Atomic(void *) scratch;            /* see td_scratch */
+    size_t scratch_bytes;
 } td_account;
 
 /* memory: prototypes of the allocator */

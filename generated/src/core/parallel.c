@@ -288,53 +288,33 @@ int td_processors(void)
         : count > TD_MAX_THREADS ? TD_MAX_THREADS : (int)count;
 }
 
-/* parallel: function td_scratch_free */
-void td_scratch_free(td_scratch_block **where)
+/* parallel: function scratch_free */
+static void scratch_free(td_account *own)
 {
-    td_scratch_block *block = *where;
-    if (block == NULL)
-        return;
-    pthread_mutex_lock(&td_process()->scratch_lock);
-    *block->link = block->next;
-    if (block->next != NULL)
-        block->next->link = block->link;
-    pthread_mutex_unlock(&td_process()->scratch_lock);
-    td_free(block, block->bytes + sizeof *block);
-    *where = NULL;
-}
-
-/* parallel: function scratch_new */
-static td_scratch_block *scratch_new(size_t wanted)
-{
-    td_runtime *process = td_process();
-    const size_t header = sizeof(td_scratch_block);
-    size_t bytes = 4096;
-    while (bytes - header < wanted && bytes <= SIZE_MAX / 2)
-        bytes *= 2;
-    td_scratch_block *block
-        = td_alloc_aligned(bytes - header < wanted ? SIZE_MAX : bytes);
-    if (block == NULL)
-        return NULL;
-    /* parallel: enter the block in the list */
-    block->bytes = bytes - header;
-    pthread_mutex_lock(&process->scratch_lock);
-    block->next = process->scratch;
-    block->link = &process->scratch;
-    if (block->next != NULL)
-        block->next->link = &block->next;
-    process->scratch = block;
-    pthread_mutex_unlock(&process->scratch_lock);
-    td_thread_enlist();
-    return block;
+    void *block = own->scratch;
+    own->scratch = NULL;
+    td_free(block, own->scratch_bytes);
 }
 
 /* parallel: function td_scratch */
-void *td_scratch(size_t bytes)
+void *td_scratch(size_t wanted)
 {
-    td_thread *self = td_self();
-    if (self->scratch == NULL || self->scratch->bytes < bytes) {
-        td_scratch_free(&self->scratch);
-        self->scratch = scratch_new(bytes);
-    }
-    return self->scratch == NULL ? NULL : self->scratch + 1;
+    td_account *own = td_thread_enlist() ? td_self()->account : NULL;
+    size_t bytes = 4096;
+    if (own == NULL)
+        return td_alloc_aligned(SIZE_MAX);
+    if (own->scratch != NULL && own->scratch_bytes >= wanted)
+        return own->scratch;
+    while (bytes < wanted && bytes <= SIZE_MAX / 2)
+        bytes *= 2;
+    scratch_free(own);
+    void *block = td_alloc_aligned(bytes < wanted ? SIZE_MAX : bytes);
+    own->scratch_bytes = bytes;
+    return own->scratch = block;
+}
+
+void td_scratch_leave(void)
+{
+    if (td_self()->account != NULL)
+        scratch_free(td_self()->account);
 }

@@ -46,13 +46,6 @@ typedef struct td_pool {
     bool stopping, stopped, forking;
 } td_pool;
 
-/* parallel: struct td_scratch_block */
-typedef struct td_scratch_block {
-    _Alignas(TD_ALIGNMENT) struct td_scratch_block *next;
-    struct td_scratch_block **link;
-    size_t bytes;               /* usable, after this header */
-} td_scratch_block;
-
 /* parallel: prototypes of the parallel module */
 void td_job_work(td_job *job, int worker);
 void td_pool_begin(td_pool *pool);
@@ -63,5 +56,5 @@ bool td_openmp_is_built(void);
 int td_processors(void);
 int td_worker_count(void);
 void *td_scratch(size_t bytes);
-void td_scratch_free(td_scratch_block **where);
+void td_scratch_leave(void);
 #endif

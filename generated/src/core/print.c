@@ -32,17 +32,13 @@ int64_t td_item_int(const td_tensor *x)
 td_scalar td_element(const td_tensor *x, int64_t at)
 {
     const size_t size = td_dtype_size(x->dtype);
-    int64_t here = 0, i = 0;
-    double f = 0;
+    int64_t here = 0;
+    td_scalar s = td_dtype_is_floating(x->dtype) ? td_float(0)
+                                                 : td_int(0);
     const void *p = td_fetch(x, at * (int64_t)size, size, &here);
-    if (p == NULL)
-        return td_int(0);
-    if (td_dtype_is_floating(x->dtype)) {
-        td_convert(TD_FLOAT64, &f, 1, x->dtype, p, 1, 1);
-        return td_float(f);
-    }
-    td_convert(TD_INT64, &i, 1, x->dtype, p, 1, 1);
-    return x->dtype == TD_BOOL ? td_boolean(i != 0) : td_int(i);
+    if (p != NULL)
+        td_convert(td_scalar_dtype(s), &s.as, 1, x->dtype, p, 1, 1);
+    return x->dtype == TD_BOOL ? td_boolean(s.as.i != 0) : s;
 }
 
 /* printing: functions of the print options */
@@ -195,61 +191,47 @@ static void note_width(format *f, td_scalar s)
         f->width = n > f->width ? n : f->width;
 }
 
-/* printing: function print_row */
-static void print_row(const td_tensor *x, int d, int64_t at, int indent,
-                      format *f)
+/* printing: function separate */
+static void separate(const td_tensor *x, int d, int64_t i, int indent,
+                     int *column, format *f)
 {
-    char text[TEXT], padded[TEXT];
+    const bool row = d == x->rank - 1;
     const int line = (int)f->option[TD_PRINT_LINEWIDTH];
     const int fit = (line - indent + 1) / (f->width + 2);
-    int column = 0;
-    for (int64_t i = 0; i < x->shape[d];
-         i = next_shown(x, d, i, f)) {
-        if (i > 0) {
-            /* printing: begin the next number on this line or a new one */
-            emit(f, ",");
-            if (++column % (fit > 0 ? fit : 1) == 0)
-                break_line(f, 1, indent);
-            else
-                emit(f, " ");
-        }
-        number_text(f, td_element(x, at + i * x->strides[d]), text);
-        snprintf(padded, sizeof padded, "%*s", f->width, text);
-        emit(f, padded);
-        if (!shown(x, d, i + 1, f) && i + 1 < x->shape[d]) {
-            emit(f, ",  ...");
-            column++;
-        }
+    emit(f, ",");
+    if (!shown(x, d, i - 1, f)) {
+        /* printing: say that parts are left out */
+        if (row)
+            emit(f, "  ");
+        else
+            break_line(f, 1, indent);
+        emit(f, "...,");
+        ++*column;
     }
+    if (row && ++*column % (fit > 0 ? fit : 1) != 0)
+        emit(f, " ");
+    else
+        break_line(f, row ? 1 : x->rank - 1 - d, indent);
 }
 
 /* printing: function print_part */
 static void print_part(const td_tensor *x, int d, int64_t at,
                        int indent, format *f)
 {
-    char text[TEXT];
+    char text[TEXT], padded[TEXT];
+    int column = 0;
     if (d == x->rank) {
         number_text(f, td_element(x, at), text);
-        emit(f, text);
+        snprintf(padded, sizeof padded, "%*s", f->width, text);
+        emit(f, padded);
         return;
     }
     emit(f, "[");
-    if (d == x->rank - 1)
-        print_row(x, d, at, indent + 1, f);
-    else
-        for (int64_t i = 0; i < x->shape[d];
-             i = next_shown(x, d, i, f)) {
-            /* printing: separate the parts of the dimension */
-            if (i > 0) {
-                emit(f, ",");
-                if (i > 0 && !shown(x, d, i - 1, f)) {
-                    break_line(f, 1, indent + 1);
-                    emit(f, "...,");
-                }
-                break_line(f, x->rank - 1 - d, indent + 1);
-            }
-            print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
-        }
+    for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i, f)) {
+        if (i > 0)
+            separate(x, d, i, indent + 1, &column, f);
+        print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
+    }
     emit(f, "]");
 }
 
@@ -276,25 +258,25 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
         else
             emit(&f, "[]");
         /* printing: name shape and type where they surprise */
-        char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 16];
+        char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
         if (td_numel(x) == 0 && x->rank != 1) {
             td_shape_text(x, shape);
             shape[strlen(shape) - 1] = '\0';
-            snprintf(text, sizeof text, ", size=(%s)", shape + 1);
-            emit(&f, text);
+            emit(&f, ", size=(");
+            emit(&f, shape + 1);
+            emit(&f, ")");
         }
         const bool usual = x->dtype == td_default_dtype()
             || (td_numel(x) > 0
                 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
         if (x->storage->device.kind != TD_DEVICE_CPU) {
-            char device[TD_DEVICE_TEXT];
-            snprintf(text, sizeof text, ", device='%s'",
-                     td_device_text(x->storage->device, device));
-            emit(&f, text);
+            emit(&f, ", device='");
+            emit(&f, td_device_text(x->storage->device, device));
+            emit(&f, "'");
         }
         if (!usual) {
-            snprintf(text, sizeof text, ", dtype=%s", td_dtype_name(x->dtype));
-            emit(&f, text);
+            emit(&f, ", dtype=");
+            emit(&f, td_dtype_name(x->dtype));
         }
         emit(&f, ")");
     }

@@ -5,11 +5,10 @@
    A rule computes the gradients of an operator's operands from those of
    its results.  It calls operators, so it can itself be recorded:
 
-       bool exp_rule(td_backward_pass *b)
+       void exp_rule(td_backward_pass *b)
        {
            td_tensor *y = td_saved_output(b, 0);
            b->grad_in[0] = td_mul(b->grad[0], y);
-           return !td_failed();
        }
 
    with the row RULE(exp, exp_rule, SAVES_OUTPUT(0)).  The engine opens
@@ -31,7 +30,7 @@ typedef struct td_backward_pass {
     bool create_graph;
 } td_backward_pass;
 
-typedef bool td_rule(td_backward_pass *b);
+typedef void td_rule(td_backward_pass *b);
 /* hooks: prototypes for rules */
 bool td_needs(const td_backward_pass *b, int i);
 td_tensor *td_saved_input(const td_backward_pass *b, int i);

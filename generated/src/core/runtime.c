@@ -54,7 +54,7 @@ static void leave_thread(void *state)
     /* runtime: release the fields of td_thread */
     td_scope_unwind(self);
     /* parallel: release the fields of td_thread */
-    td_scratch_free(&self->scratch);
+    td_scratch_leave();
     /* inspection: release the fields of td_thread */
     td_release(self->stopped);
     self->stopped = NULL;
@@ -65,44 +65,35 @@ static void leave_thread(void *state)
 }
 
 /* runtime: functions called around a fork */
-static void before_fork(void)
+static void for_each_lock(int each(pthread_mutex_t *lock))
 {
     td_runtime *const process = &td_process_state;
-    /* backward: take the outer locks for a fork */
-    pthread_mutex_lock(&process->leaf_lock);
-    /* parallel: take the locks for a fork */
-    process->pool.forking = td_self()->looping == 0;
+    /* backward: outer locks of the process */
+    each(&process->leaf_lock);
+    /* parallel: locks of the process */
+    if (each == pthread_mutex_lock)
+        process->pool.forking = td_self()->looping == 0;
     if (process->pool.forking) {
-        pthread_mutex_lock(&process->pool.owner);
-        pthread_mutex_lock(&process->pool.lock);
+        each(&process->pool.owner);
+        each(&process->pool.lock);
     }
-    pthread_mutex_lock(&process->scratch_lock);
-    /* graph: take the locks for a fork */
+    /* graph: locks of the process */
     for (int i = 0; i < TD_HANDLE_LOCKS; i++)
-        pthread_mutex_lock(&process->handle_locks[i]);
-    /* plugins: take the locks for a fork */
-    pthread_mutex_lock(&process->cuda_lock);
-    pthread_mutex_lock(&process->memory_lock);
+        each(&process->handle_locks[i]);
+    /* plugins: locks of the process */
+    each(&process->cuda_lock);
+    each(&process->memory_lock);
 }
 
-static void after_fork(void)
+static int make_lock(pthread_mutex_t *lock)
 {
-    td_runtime *const process = &td_process_state;
-    pthread_mutex_unlock(&process->memory_lock);
-    /* parallel: give the locks back after a fork */
-    if (process->pool.forking) {
-        pthread_mutex_unlock(&process->pool.lock);
-        pthread_mutex_unlock(&process->pool.owner);
-    }
-    pthread_mutex_unlock(&process->scratch_lock);
-    /* graph: give the locks back after a fork */
-    for (int i = 0; i < TD_HANDLE_LOCKS; i++)
-        pthread_mutex_unlock(&process->handle_locks[i]);
-    /* backward: give the locks back after a fork */
-    pthread_mutex_unlock(&process->leaf_lock);
-    /* plugins: give the locks back after a fork */
-    pthread_mutex_unlock(&process->cuda_lock);
+    return pthread_mutex_init(lock, NULL);
 }
+
+static void before_fork(void) { for_each_lock(pthread_mutex_lock); }
+
+static void after_fork(void) { for_each_lock(pthread_mutex_unlock); }
+
 static void in_child(void)
 {
     td_runtime *const process = &td_process_state;
@@ -114,12 +105,6 @@ static void in_child(void)
     process->forked = true;
     if (process->executor == TD_EXECUTOR_OPENMP)
         process->executor = TD_EXECUTOR_POOL;
-    for (td_scratch_block *block = process->scratch, *next; block;
-         block = next) {
-        next = block->next;
-        if (block != td_self()->scratch)
-            td_scratch_free(&block);
-    }
 }
 
 /* runtime: function start */
@@ -128,6 +113,7 @@ static void start(void)
     td_runtime *const process = &td_process_state;
     pthread_key_create(&process->key, leave_thread);
     pthread_atfork(before_fork, after_fork, in_child);
+    for_each_lock(make_lock);
     /* runtime: read the environment */
     #if defined __SANITIZE_ADDRESS__
     const bool watched = true;
@@ -160,20 +146,10 @@ static void start(void)
         td_fail(TD_ERROR_UNSUPPORTED, "TREADLE_EXECUTOR",
                 "this library was built without OpenMP");
     }
-    /* memory: start the runtime */
-    pthread_mutex_init(&process->memory_lock, NULL);
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);
-    pthread_mutex_init(&process->scratch_lock, NULL);
     /* rows: start the runtime */
     process->isa = td_isa_start();
-    /* graph: start the runtime */
-    for (int i = 0; i < TD_HANDLE_LOCKS; i++)
-        pthread_mutex_init(&process->handle_locks[i], NULL);
-    /* backward: start the runtime */
-    pthread_mutex_init(&process->leaf_lock, NULL);
-    /* plugins: start the runtime */
-    pthread_mutex_init(&process->cuda_lock, NULL);
     process->running = true;
 }
 
@@ -205,8 +181,6 @@ __attribute__((destructor)) void td_runtime_stop(void)
     /* parallel: stop the runtime */
     td_pool_stop(&process->pool);
     process->pool.stopped = true;
-    /* backward: stop the runtime */
-    pthread_mutex_destroy(&process->leaf_lock);
     leave_thread(td_self());
     pthread_key_delete(process->key);
 }

@@ -48,7 +48,6 @@ typedef struct td_thread {
     /* parallel: td_thread fields */
     int looping;                    /* loops this thread works in */
     int serial;                     /* td_serial_begin not yet ended */
-    td_scratch_block *scratch;      /* see td_scratch */
     /* devices: td_thread fields */
     bool symbolic;                  /* shapes only: nothing computes */
     bool watched;                   /* all steps go through the door */
@@ -56,7 +55,7 @@ typedef struct td_thread {
     td_random_state random;
     bool random_seeded;
     /* graph: td_thread fields */
-    uint64_t grad_modes[TD_GRAD_DEPTH / 64];    /* a bit a mode: off */
+    bool grad_modes[TD_GRAD_DEPTH]; /* of the modes open: off */
     int grad_depth;                 /* modes open */
     bool grad_off;                  /* the innermost, ready to read */
     int muted;                      /* recorded operators running */
@@ -87,8 +86,6 @@ typedef struct td_runtime {
     td_pool pool;
     atomic_int executor, threads;
     atomic_bool deterministic, forked;
-    pthread_mutex_t scratch_lock;
-    td_scratch_block *scratch;      /* of all threads */
     /* tensors: td_runtime fields */
     atomic_int default_dtype;       /* 0: float32 */
     /* printing: td_runtime fields */

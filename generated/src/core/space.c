@@ -165,8 +165,6 @@ void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
 td_tensor td_look_as(const td_tensor *fresh, const td_dims *shape)
 {
     td_tensor y = td_look(fresh);
-    y.rank = shape->count;
-    memcpy(y.shape, shape->at, sizeof y.shape);
-    td_dims_strides(shape, y.strides);
+    td_lay(&y, shape, NULL);
     return y;
 }

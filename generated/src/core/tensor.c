@@ -10,18 +10,17 @@ static size_t room(const td_storage *s)
     return (size_t)(s->bytes > 0 ? s->bytes : 1);
 }
 
-static bool find_room(td_storage *s, const char *operation)
+static bool find_room(td_storage *s)
 {
     if (td_self()->symbolic)
         return true;
-    const td_device_table *table = td_table_of(operation, s->device);
+    const td_device_table *table = td_table_of("tensor", s->device);
     return table != NULL
         && table->allocate(s->device.index, room(s), &s->data);
 }
 
 /* tensors: function storage_new */
-static td_storage *storage_new(const char *operation, int64_t bytes,
-                               td_device device)
+static td_storage *storage_new(int64_t bytes, td_device device)
 {
     const bool host = device.kind == TD_DEVICE_CPU
                    && !td_self()->symbolic;
@@ -33,7 +32,7 @@ static td_storage *storage_new(const char *operation, int64_t bytes,
     if (host) {
         s->data = s + 1;
         td_count_bytes(bytes);
-    } else if (!find_room(s, operation)) {
+    } else if (!find_room(s)) {
         td_free(s, sizeof *s);
         s = NULL;
     }
@@ -80,6 +79,17 @@ static const td_class tensor_class = {
 };
 
 
+/* tensors: function td_lay */
+void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides)
+{
+    x->rank = shape->count;
+    memcpy(x->shape, shape->at, sizeof x->shape);
+    if (strides != NULL)
+        memcpy(x->strides, strides, sizeof x->strides);
+    else
+        td_dims_strides(shape, x->strides);
+}
+
 /* tensors: function td_tensor_new */
 static bool is_dtype(const char *operation, td_dtype dtype)
 {
@@ -106,10 +116,8 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
         return NULL;
     /* tensors: describe the fresh tensor */
     x->dtype = dtype;
-    x->rank = shape.count;
-    memcpy(x->shape, shape.at, sizeof x->shape);
-    td_dims_strides(&shape, x->strides);
-    x->storage = storage_new("tensor", bytes, device);
+    td_lay(x, &shape, NULL);
+    x->storage = storage_new(bytes, device);
     if (x->storage == NULL) {
         td_discard(x);
         return NULL;
@@ -123,12 +131,8 @@ td_tensor *td_tensor_alias(const td_tensor *x)
     td_tensor *y = td_object_new(&tensor_class, sizeof *y);
     if (y == NULL)
         return NULL;
-    y->storage = td_storage_retain(x->storage);
-    y->dtype = x->dtype;
-    y->rank = x->rank;
-    y->offset = x->offset;
-    memcpy(y->shape, x->shape, sizeof y->shape);
-    memcpy(y->strides, x->strides, sizeof y->strides);
+    td_describe(y, x);
+    td_storage_retain(y->storage);
     return y;
 }
 
@@ -176,9 +180,7 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     x->storage->release = release_nothing;      /* until all is well */
     x->storage->context = context;
     x->dtype = options.dtype ? options.dtype : td_default_dtype();
-    x->rank = shape.count;
-    memcpy(x->shape, shape.at, sizeof x->shape);
-    memcpy(x->strides, strides.at, sizeof x->strides);
+    td_lay(x, &shape, strides.at);
     int64_t reach = 1;
     for (int d = 0; d < x->rank; d++)
         reach += (x->shape[d] - 1) * x->strides[d];

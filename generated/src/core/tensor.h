@@ -64,13 +64,23 @@ static inline void *td_at(const td_tensor *x)
     return data == NULL ? NULL      /* of a trace: no value */
          : data + x->offset * (int64_t)td_dtype_size(x->dtype);
 }
+/* tensors: function td_describe */
+/* y sees what x sees, without a share of the storage. */
+static inline void td_describe(td_tensor *y, const td_tensor *x)
+{
+    y->storage = x->storage;
+    y->dtype = x->dtype;
+    y->rank = x->rank;
+    y->offset = x->offset;
+    memcpy(y->shape, x->shape, sizeof y->shape);
+    memcpy(y->strides, x->strides, sizeof y->strides);
+}
+
 /* views: function td_look */
 static inline td_tensor td_look(const td_tensor *x)
 {
-    td_tensor y = { .storage = x->storage, .dtype = x->dtype,
-                    .rank = x->rank, .offset = x->offset };
-    memcpy(y.shape, x->shape, sizeof y.shape);
-    memcpy(y.strides, x->strides, sizeof y.strides);
+    td_tensor y = { .rank = 0 };
+    td_describe(&y, x);
     return y;
 }
 
@@ -81,6 +91,8 @@ void td_locale_end(void *before);
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
+/* Strides NULL: one element behind the other. */
+void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides);
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
@@ -88,6 +100,7 @@ void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
 bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape);
 /* 0 for no type at all, then 1 bool, 2 integers, 3 floats. */
 int td_dtype_category(td_dtype dtype);
+td_dtype td_scalar_dtype(td_scalar s);      /* of what s.as holds */
 bool td_dims_equal(const td_dims *a, const td_dims *b);
 td_storage *td_storage_retain(td_storage *s);
 void td_storage_release(td_storage *s);     /* NULL is fine */
@@ -97,6 +110,7 @@ const char *td_dims_text(const td_dims *shape,
                          char text[TD_SHAPE_TEXT]);
 const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT]);
 td_scalar td_element(const td_tensor *x, int64_t at);
+void td_store(td_dtype dtype, void *at, td_scalar value);
 
 /* n elements from `src` to `dst`, strides in elements.  The memory must
    not overlap unless the types are equal and both strides 1. */
@@ -108,6 +122,8 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride,
    Shapes must broadcast, memory must not overlap. */
 bool td_copy_elements(td_tensor *out, const td_tensor *in);
 td_tensor *td_copied(const td_tensor *x, td_dtype dtype);
+td_tensor *td_copied_to(const td_tensor *x, td_dtype dtype,
+                        td_device device);
 bool td_fill_all(td_tensor *x, td_scalar value);
 bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
 

@@ -6,10 +6,18 @@
 #include "core/tensor.h"
 
 /* views: kernels of views */
-static bool give_view(td_call *call, const td_tensor *look)
-{
-    return td_return(call, td_tensor_alias(look));
-}
+#define VIEW(op)                                                      \
+    static bool look_##op(td_call *call, const td_tensor *x,          \
+                          td_tensor *y);                              \
+    bool op##_kernel(td_call *call)                                   \
+    {                                                                 \
+        const td_tensor *x = call->in[0].as.tensor;                   \
+        td_tensor y = td_look(x);                                     \
+        return look_##op(call, x, &y)                                 \
+            && td_return(call, td_tensor_alias(&y));                  \
+    }                                                                 \
+    static bool look_##op(td_call *call, const td_tensor *x,          \
+                          td_tensor *y)
 static bool dim_of(const td_call *call, int k, int64_t otherwise,
                    int rank, int *dim)
 {
@@ -17,36 +25,26 @@ static bool dim_of(const td_call *call, int k, int64_t otherwise,
                        td_number(call, k, otherwise), rank,
                        dim);
 }
-static td_tensor exchanged(const td_tensor *x, int a, int b)
+static bool exchange(const td_tensor *x, int a, int b, td_tensor *y)
 {
-    td_tensor y = td_look(x);
-    y.shape[a] = x->shape[b], y.shape[b] = x->shape[a];
-    y.strides[a] = x->strides[b], y.strides[b] = x->strides[a];
-    return y;
+    y->shape[a] = x->shape[b], y->shape[b] = x->shape[a];
+    y->strides[a] = x->strides[b], y->strides[b] = x->strides[a];
+    return true;
 }
-bool transpose_kernel(td_call *call)
+VIEW(transpose)
 {
-    const td_tensor *x = td_input(call, 0);
     int a, b;
-    if (!dim_of(call, 0, 0, x->rank, &a)
-        || !dim_of(call, 1, 1, x->rank, &b))
-        return false;
-    const td_tensor y = exchanged(x, a, b);
-    return give_view(call, &y);
+    return dim_of(call, 0, 0, x->rank, &a)
+        && dim_of(call, 1, 1, x->rank, &b) && exchange(x, a, b, y);
 }
-bool t_kernel(td_call *call)
+VIEW(t)
 {
-    const td_tensor *x = td_input(call, 0);
-    if (x->rank > 2)
-        return td_fail(TD_ERROR_RUNTIME, "t", "expected a tensor with "
-                       "at most 2 dimensions, got %d", x->rank);
-    const td_tensor y = exchanged(x, 0, x->rank == 2);
-    return give_view(call, &y);
+    return x->rank <= 2 ? exchange(x, 0, x->rank == 2, y)
+        : td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a tensor "
+                  "with at most 2 dimensions, got %d", x->rank);
 }
-bool permute_kernel(td_call *call)
+VIEW(permute)
 {
-    const td_tensor *x = td_input(call, 0);
-    td_tensor y = td_look(x);
     td_dims dims;
     unsigned seen = 0;
     if (!td_v_dims(call, &call->attr[0], &dims))
@@ -63,10 +61,10 @@ bool permute_kernel(td_call *call)
             return td_fail(TD_ERROR_RUNTIME, "permute", "dimension %lld is "
                            "given twice", (long long)dims.at[d]);
         seen |= 1u << from;
-        y.shape[d] = x->shape[from];
-        y.strides[d] = x->strides[from];
+        y->shape[d] = x->shape[from];
+        y->strides[d] = x->strides[from];
     }
-    return give_view(call, &y);
+    return true;
 }
 static bool fold_strides(const td_tensor *x, const td_dims *shape,
                          int64_t *strides)
@@ -102,13 +100,10 @@ static bool fold_strides(const td_tensor *x, const td_dims *shape,
 static bool fold(td_tensor *y, const td_dims *shape)
 {
     int64_t strides[TD_MAX_RANK] = { 0 };
-    if (td_numel(y) == 0)
-        td_dims_strides(shape, strides);
-    else if (!fold_strides(y, shape, strides))
+    const bool empty = td_numel(y) == 0;
+    if (!empty && !fold_strides(y, shape, strides))
         return false;
-    y->rank = shape->count;
-    memcpy(y->shape, shape->at, sizeof y->shape);
-    memcpy(y->strides, strides, sizeof y->strides);
+    td_lay(y, shape, empty ? NULL : strides);
     return true;
 }
 static bool refuse_to_fold(const char *op, const td_tensor *x,
@@ -142,18 +137,15 @@ bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
     return inferred || known == numel
         || refuse_to_fold(op, x, shape);
 }
-bool view_kernel(td_call *call)
+VIEW(view)
 {
-    const td_tensor *x = td_input(call, 0);
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    td_tensor y = td_look(x);
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape)
         || !td_infer_size("view", x, &shape))
         return false;
-    if (fold(&y, &shape))
-        return give_view(call, &y);
-    return td_fail(TD_ERROR_RUNTIME, "view", "size %s is not "
+    return fold(y, &shape)
+        || td_fail(TD_ERROR_RUNTIME, "view", "size %s is not "
                    "compatible with the strides of the input of shape "
                    "%s; use reshape, which copies",
                    td_dims_text(&shape, to), td_shape_text(x, from));
@@ -163,7 +155,7 @@ static bool fold_or_copy(td_call *call, const td_tensor *x,
 {
     td_tensor y = td_look(x);
     if (fold(&y, shape))
-        return give_view(call, &y);
+        return td_return(call, td_tensor_alias(&y));
     const td_dims old = td_shape_of(x);
     td_tensor *copy = td_tensor_new(*shape, x->dtype, td_device_of(x));
     if (!td_return(call, copy))
@@ -198,10 +190,8 @@ bool flatten_kernel(td_call *call)
             shape.at[shape.count++] = x->shape[d];
     return fold_or_copy(call, x, &shape);
 }
-bool unsqueeze_kernel(td_call *call)
+VIEW(unsqueeze)
 {
-    const td_tensor *x = td_input(call, 0);
-    td_tensor y = td_look(x);
     int at;
     if (x->rank == TD_MAX_RANK)
         return td_fail(TD_ERROR_RUNTIME, "unsqueeze", "a tensor has at "
@@ -211,7 +201,7 @@ bool unsqueeze_kernel(td_call *call)
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0; d < shape.count; d++)
         shape.at[d] = d == at ? 1 : x->shape[d - (d > at)];
-    return fold(&y, &shape) && give_view(call, &y);
+    return fold(y, &shape);
 }
 void td_drop_dim(td_tensor *y, int dim)
 {
@@ -221,11 +211,9 @@ void td_drop_dim(td_tensor *y, int dim)
         y->strides[d] = y->strides[d + 1];
     }
 }
-bool squeeze_kernel(td_call *call)
+VIEW(squeeze)
 {
-    const td_tensor *x = td_input(call, 0);
     const bool all = call->attr[0].kind != TD_INTS;
-    td_tensor y = td_look(x);
     td_dims dims;
     unsigned named = 0;
     if (!td_v_dims(call, &call->attr[0], &dims))
@@ -237,13 +225,11 @@ bool squeeze_kernel(td_call *call)
     }
     for (int d = x->rank - 1; d >= 0; d--)
         if (x->shape[d] == 1 && (all || named >> d & 1))
-            td_drop_dim(&y, d);
-    return give_view(call, &y);
+            td_drop_dim(y, d);
+    return true;
 }
-bool expand_kernel(td_call *call)
+VIEW(expand)
 {
-    const td_tensor *x = td_input(call, 0);
-    td_tensor y = td_look(x);
     td_dims size;
     if (!td_v_dims(call, &call->attr[0], &size))
         return false;
@@ -252,7 +238,7 @@ bool expand_kernel(td_call *call)
         return td_fail(TD_ERROR_RUNTIME, "expand", "%d sizes are too "
                        "few for a tensor of rank %d", size.count,
                        x->rank);
-    y.rank = size.count;
+    y->rank = size.count;
     for (int d = 0; d < size.count; d++) {
         /* views: expand dimension d or refuse */
         const int64_t have = d < more ? 1 : x->shape[d - more];
@@ -261,19 +247,18 @@ bool expand_kernel(td_call *call)
             return td_fail(TD_ERROR_RUNTIME, "expand", "size %lld of dimension "
                            "%d cannot be expanded to %lld", (long long)have, d,
                            (long long)want);
-        y.shape[d] = want;
-        y.strides[d] = d < more || have != want ? 0 : x->strides[d - more];
+        y->shape[d] = want;
+        y->strides[d] = d < more || have != want ? 0 : x->strides[d - more];
     }
-    return give_view(call, &y);
+    return true;
 }
 static int64_t clip(int64_t at, int64_t size)
 {
     at += at < 0 ? size : 0;
     return at < 0 ? 0 : at > size ? size : at;
 }
-bool slice_kernel(td_call *call)
+VIEW(slice)
 {
-    const td_tensor *x = td_input(call, 0);
     const int64_t step = td_number(call, 3, 1);
     int d;
     if (x->rank == 0)
@@ -288,17 +273,14 @@ bool slice_kernel(td_call *call)
     const int64_t from = clip(td_number(call, 1, 0), size);
     const int64_t to = clip(td_number(call, 2, size), size);
     /* views: take the elements of the slice */
-    td_tensor y = td_look(x);
-    y.shape[d] = to > from ? (to - from - 1) / step + 1 : 0;
-    y.offset += y.shape[d] > 0 ? from * x->strides[d] : 0;
-    y.strides[d] *= y.shape[d] > 1 ? step : 1;
-    return give_view(call, &y);
+    y->shape[d] = to > from ? (to - from - 1) / step + 1 : 0;
+    y->offset += y->shape[d] > 0 ? from * x->strides[d] : 0;
+    y->strides[d] *= y->shape[d] > 1 ? step : 1;
+    return true;
 }
-bool select_kernel(td_call *call)
+VIEW(select)
 {
-    const td_tensor *x = td_input(call, 0);
     const int64_t index = td_number(call, 1, 0);
-    td_tensor y = td_look(x);
     int d;
     if (x->rank == 0)
         return td_fail(TD_ERROR_INDEX, "select", "a tensor of rank 0 "
@@ -310,9 +292,9 @@ bool select_kernel(td_call *call)
         return td_fail(TD_ERROR_INDEX, "select", "index %lld is out of "
                        "bounds for dimension %d with size %lld",
                        (long long)index, d, (long long)size);
-    y.offset += (index < 0 ? index + size : index) * x->strides[d];
-    td_drop_dim(&y, d);
-    return give_view(call, &y);
+    y->offset += (index < 0 ? index + size : index) * x->strides[d];
+    td_drop_dim(y, d);
+    return true;
 }
 
 /* views: typed functions of views */

@@ -14,10 +14,7 @@ typedef struct td_note {
     char text[];
 } td_note;
 
-static void note_destroy(void *note) { (void)note; }
-
-static const td_class note_class = { "note", note_destroy,
-                                     TD_COUNT_OTHERS };
+static const td_class note_class = { "note", NULL, TD_COUNT_OTHERS };
 
 void td_note_node(td_node *node)
 {

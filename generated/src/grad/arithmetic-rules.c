@@ -24,32 +24,28 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
     return td_reshape(g, shape);
 }
 /* backward: rules for sums and differences */
-bool add_rule(td_backward_pass *b)
+void add_rule(td_backward_pass *b)
 {
     b->grad_in[0] = b->grad_in[1] = b->grad[0];
-    return true;
 }
 
-bool sub_rule(td_backward_pass *b)
+void sub_rule(td_backward_pass *b)
 {
     b->grad_in[0] = b->grad[0];
     if (td_needs(b, 1))
         b->grad_in[1] = td_neg(b->grad[0]);
-    return !td_failed();
 }
 /* backward: rule for products */
-bool mul_rule(td_backward_pass *b)
+void mul_rule(td_backward_pass *b)
 {
     for (int i = 0; i < 2; i++)
         if (td_needs(b, i))
             b->grad_in[i] = td_rule_call2(TD_OP_mul,
                 td_v_tensor(b->grad[0]), td_operand(b, 1 - i));
-    return !td_failed();
 }
 /* backward: rule for sums over axes */
-bool sum_rule(td_backward_pass *b)
+void sum_rule(td_backward_pass *b)
 {
     td_tensor *g = td_restore_axes(b, b->grad[0], td_attribute(b, 0));
     b->grad_in[0] = td_expand(g, td_input_dims(b, 0));
-    return !td_failed();
 }

@@ -52,11 +52,10 @@ void td_forget_graph(td_tensor *x)
 const char *td_kind_text(char text[TD_TEXT], const td_tensor *x)
 {
     char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
-    const td_dims dims = td_shape_of(x);
     const td_device at = td_device_of(x);
     const bool host = at.kind == TD_DEVICE_CPU;
     snprintf(text, TD_TEXT, "%s %s%s%s", td_dtype_name(x->dtype),
-             td_dims_text(&dims, shape), host ? "" : " on ",
+             td_shape_text(x, shape), host ? "" : " on ",
              host ? "" : td_device_text(at, device));
     return text;
 }
@@ -66,13 +65,12 @@ bool td_same_kind(const char *operation, const td_tensor *grad,
 {
     char got[TD_TEXT], expected[TD_TEXT];
     const td_device here = td_device_of(grad), there = td_device_of(x);
-    bool same = grad->dtype == x->dtype && grad->rank == x->rank
-        && here.kind == there.kind && here.index == there.index;
-    for (int d = 0; same && d < x->rank; d++)
-        same = grad->shape[d] == x->shape[d];
-    return same || td_fail(TD_ERROR_RUNTIME, operation,
-        "the gradient is %s, but the tensor is %s",
-        td_kind_text(got, grad), td_kind_text(expected, x));
+    const td_dims a = td_shape_of(grad), b = td_shape_of(x);
+    return (grad->dtype == x->dtype && td_dims_equal(&a, &b)
+            && here.kind == there.kind && here.index == there.index)
+        || td_fail(TD_ERROR_RUNTIME, operation, "the gradient is %s, "
+                   "but the tensor is %s", td_kind_text(got, grad),
+                   td_kind_text(expected, x));
 }
 /* graph: function td_set_requires_grad */
 td_tensor *td_set_requires_grad(td_tensor *x, bool on)
@@ -97,15 +95,10 @@ td_tensor *td_set_requires_grad(td_tensor *x, bool on)
 static bool may_look(const char *operation, const td_tensor *x)
 {
     const bool pending = td_failed();
-    if (x == NULL) {
-        td_fail(TD_ERROR_TYPE, operation,
-                "expected a tensor, got NULL");
-        return false;
-    }
-    td_follow((td_tensor *)x);
-    if (!pending)
+    td_is_tensor(operation, x);
+    if (x != NULL && !pending)
         td_error_clear();
-    return true;
+    return x != NULL;
 }
 
 bool td_requires_grad(const td_tensor *x)
@@ -179,9 +172,7 @@ void td_grad_mode_push(bool off)
                 "grad modes nest at most %d deep", TD_GRAD_DEPTH);
         return;
     }
-    const uint64_t bit = UINT64_C(1) << at % 64;
-    self->grad_modes[at / 64] &= ~bit;
-    self->grad_modes[at / 64] |= off ? bit : 0;
+    self->grad_modes[at] = off;
 }
 /* graph: function td_grad_mode_restore */
 void td_grad_mode_restore(int depth)
@@ -192,7 +183,7 @@ void td_grad_mode_restore(int depth)
     if (at < 0)
         self->grad_off = false;
     else if (at < TD_GRAD_DEPTH)
-        self->grad_off = self->grad_modes[at / 64] >> at % 64 & 1;
+        self->grad_off = self->grad_modes[at];
 }
 /* graph: functions that open and close grad modes */
 static void mode_end(const char *operation)
@@ -223,11 +214,11 @@ int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
     hook->call = call;
     hook->context = context;
     hook->free_context = free_context;
-    pthread_mutex_lock(&td_process()->leaf_lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     while (*end != NULL)
         end = &(*end)->next;
     *end = hook;
-    pthread_mutex_unlock(&td_process()->leaf_lock);
+    pthread_mutex_unlock(lock);
     return hook->id;
 }
 /* hooks: functions td_register_hook and td_remove_hook */
@@ -261,43 +252,33 @@ int64_t td_register_post_hook(td_tensor *x, td_hook *call,
                    free_context);
 }
 
-static td_hook_list *find_hook(td_hook_list *at, int64_t id)
+static bool find_hook(td_tensor *x, int64_t id, bool remove)
 {
+    int slot;
+    td_node *node = td_hold_node(x, &slot);
+    td_hook_list *at = node ? &node->hooks : &x->hooks;
+    pthread_mutex_t *lock = td_lock_leaves();
     while (*at != NULL && (*at)->id != id)
         at = &(*at)->next;
-    return at;
+    td_hook_entry *found = *at;
+    const bool there = found != NULL;
+    if (there && remove)
+        *at = td_retain(found->next);
+    pthread_mutex_unlock(lock);
+    td_release(node);
+    if (remove)
+        td_release(found);
+    return there;
 }
 
 bool td_remove_hook(td_tensor *x, int64_t id)
 {
-    int slot;
-    td_node *node = x != NULL ? td_hold_node(x, &slot) : NULL;
-    td_hook_entry *gone = NULL;
-    pthread_mutex_lock(&td_process()->leaf_lock);
-    if (x != NULL) {
-        td_hook_list *at = find_hook(node ? &node->hooks : &x->hooks,
-                                     id);
-        gone = *at;
-        if (gone != NULL)
-            *at = td_retain(gone->next);
-    }
-    pthread_mutex_unlock(&td_process()->leaf_lock);
-    td_release(node);
-    td_release(gone);
-    return gone != NULL;
+    return x != NULL && find_hook(x, id, true);
 }
 
 bool td_has_hook(const td_tensor *x, int64_t id)
 {
-    int slot;
-    td_node *node = td_hold_node(x, &slot);
-    td_tensor *own = (td_tensor *)x;
-    pthread_mutex_lock(&td_process()->leaf_lock);
-    const bool there = *find_hook(node ? &node->hooks : &own->hooks,
-                                  id) != NULL;
-    pthread_mutex_unlock(&td_process()->leaf_lock);
-    td_release(node);
-    return there;
+    return find_hook((td_tensor *)x, id, false);
 }
 /* hooks: function call_hook */
 static bool call_hook(const td_hook_entry *hook, td_tensor **grad)
@@ -324,9 +305,9 @@ static td_hook_entry *follow(td_hook_list *link)
 {
     if (*link == NULL)
         return NULL;
-    pthread_mutex_lock(&td_process()->leaf_lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     td_hook_entry *hook = td_retain(*link);
-    pthread_mutex_unlock(&td_process()->leaf_lock);
+    pthread_mutex_unlock(lock);
     return hook;
 }
 
@@ -355,43 +336,43 @@ void td_drop_hooks(td_hook_list *list)
 {
     if (*list == NULL)
         return;
-    pthread_mutex_lock(&td_process()->leaf_lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     td_hook_entry *first = *list;
     *list = NULL;
-    pthread_mutex_unlock(&td_process()->leaf_lock);
+    pthread_mutex_unlock(lock);
     td_release(first);
 }
 
 void *td_note_of(td_hook_list *list)
 {
-    pthread_mutex_lock(&td_process()->leaf_lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     const td_hook_entry *hook = *list;
     while (hook != NULL && hook->slot != TD_SLOT_NOTE)
         hook = hook->next;
     void *note = hook ? td_retain(hook->context) : NULL;
-    pthread_mutex_unlock(&td_process()->leaf_lock);
+    pthread_mutex_unlock(lock);
     return note;
 }
 /* hooks: function td_watch */
 void td_watch(td_tensor *x, td_node *old, int slot)
 {
-    pthread_mutex_lock(&td_process()->leaf_lock);
+    pthread_mutex_t *outer = td_lock_leaves();
     if (old != NULL && old->out[slot].watcher == x)
         old->out[slot].watcher = NULL;
     pthread_mutex_t *lock = td_lock(x);
     if (x->watched && x->node != NULL)
         x->node->out[x->slot].watcher = x;
     pthread_mutex_unlock(lock);
-    pthread_mutex_unlock(&td_process()->leaf_lock);
+    pthread_mutex_unlock(outer);
 }
 /* hooks: function td_hold_watcher */
 td_tensor *td_hold_watcher(td_node *node, int slot)
 {
     if (node->out[slot].watcher == NULL)
         return NULL;
-    pthread_mutex_lock(&td_process()->leaf_lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     td_tensor *x = td_retain_alive(node->out[slot].watcher);
-    pthread_mutex_unlock(&td_process()->leaf_lock);
+    pthread_mutex_unlock(lock);
     return x;
 }
 /* hooks: function td_retain_grad */

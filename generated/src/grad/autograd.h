@@ -91,6 +91,9 @@ typedef struct td_rule_entry {
 } td_rule_entry;
 /* hooks: prototypes of the graph */
 td_node *td_node_for(const td_call *call);  /* the caller's, or NULL */
+/* Bytes that a value keeps elsewhere; a copy with those in `room`. */
+size_t td_bytes_behind(const td_value *value);
+td_value td_value_copy(const td_value *value, void *room);
 bool td_record_call(td_call *call);
 void td_follow_base(td_tensor *x);
 void td_count_leaf_view(td_tensor *x, bool on);
@@ -133,9 +136,10 @@ void td_drop_hooks(td_hook_list *list);
 void *td_note_of(td_hook_list *list);   /* a new reference, or NULL */
 int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
                 void *context, void (*free_context)(void *));
-bool td_custom_apply(td_backward_pass *b);
+void td_custom_apply(td_backward_pass *b);
 void td_custom_drop(void *custom);
 pthread_mutex_t *td_lock(const void *object);   /* its lock, locked */
+pthread_mutex_t *td_lock_leaves(void);          /* leaf_lock, locked */
 td_node *td_hold_node(const td_tensor *x, int *slot);
 td_tensor *td_hold_grad(const td_tensor *x);
 bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new);
@@ -144,6 +148,10 @@ td_tensor *td_hold_watcher(td_node *node, int slot);
 extern const td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
 uint32_t td_saves(const td_op *op, const td_call *call);
+/* gradcheck: further prototypes of the graph */
+/* The gradients of x[0..n), given v for y; zeros where none arrives. */
+bool td_pull_back(td_tensor *y, td_tensor *v, int n,
+                  td_tensor *const *x, td_tensor **pulled, bool record);
 /* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);

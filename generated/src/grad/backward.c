@@ -19,6 +19,7 @@ typedef struct port {           /* where gradients enter, or leave */
     td_tensor *of;              /* borrowed: a root, or asked about */
     td_node *node;              /* strong: what made it; NULL: a leaf */
     int slot;
+    td_sink *sink;              /* of a leaf: what it collects in */
     td_tensor *grad;            /* strong: captured here, or NULL */
 } port;
 /* backward: struct td_pass */
@@ -124,6 +125,13 @@ static bool enter(td_pass *pass, td_node *node)
     pass->path = node;
     return true;
 }
+/* backward: function td_lock_leaves */
+pthread_mutex_t *td_lock_leaves(void)
+{
+    pthread_mutex_t *lock = &td_process()->leaf_lock;
+    pthread_mutex_lock(lock);
+    return lock;
+}
 /* backward: functions that make sinks */
 static td_sink *make_sink(td_pass *pass, td_tensor *leaf)
 {
@@ -188,8 +196,8 @@ static bool walk(td_pass *pass, td_node *root)
 static bool prepare_captures(td_pass *pass)
 {
     for (int i = 0; i < pass->n_captures; i++) {
-        const port *c = &pass->captures[i];
-        if (c->node == NULL && !make_sink(pass, c->of))
+        port *c = &pass->captures[i];
+        if (c->node == NULL && !(c->sink = make_sink(pass, c->of)))
             return false;
         if (c->node != NULL && !claim(pass, c->node))
             return false;
@@ -201,14 +209,13 @@ static bool prepare_captures(td_pass *pass)
 /* backward: function discover */
 static bool discover(td_pass *pass)
 {
-    pthread_mutex_t *lock = &td_process()->leaf_lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     bool ok = prepare_captures(pass);
     for (int i = 0; ok && i < pass->n_roots; i++) {
-        const port *root = &pass->roots[i];
+        port *root = &pass->roots[i];
         if (root->node == NULL)
             ok = !root->of->requires_grad
-              || find_sink(pass, root->of, &(td_sink *){ NULL });
+              || find_sink(pass, root->of, &root->sink);
         else if (is_new(pass, root->node))
             ok = walk(pass, root->node);
     }
@@ -257,8 +264,7 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
 static td_tensor *add_in_place(const td_pass *pass, td_tensor *x,
                                td_tensor *grad, bool *done)
 {
-    pthread_mutex_t *lock = &td_process()->leaf_lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_t *lock = td_lock_leaves();
     td_tensor *old = td_hold_grad(x);
     if (old != NULL && !pass->create && is_ours(old, 2)) {
         td_scope_begin();
@@ -332,9 +338,8 @@ static bool apply_rule(td_pass *pass, td_node *node)
                            node->n_attr, node->grad, node->grad_in,
                            pass->create };
     td_scope_begin();
-    bool ok = node->custom ? td_custom_apply(&b)
-                           : td_rule_of(node->op)->apply(&b);
-    ok = ok && !td_failed();
+    (node->custom ? td_custom_apply : td_rule_of(node->op)->apply)(&b);
+    bool ok = !td_failed();
     for (int i = 0; i < node->n_in; i++)
         if (!ok || !node->in[i].needed)
             node->grad_in[i] = NULL;
@@ -452,15 +457,10 @@ static bool plant(td_pass *pass, const char *operation,
                   const port *root, td_tensor *given)
 {
     td_tensor *seed = seed_of(operation, root->of, given);
-    if (seed == NULL)
-        return false;
-    if (root->node != NULL)
-        return add_to(pass, &root->node->grad[root->slot],
-                      td_retain(seed));
-    for (td_sink *sink = pass->sinks; sink; sink = sink->next)
-        if (sink->leaf == root->of)
-            return add_to(pass, &sink->grad, td_retain(seed));
-    return true;
+    td_tensor **sum = root->node ? &root->node->grad[root->slot]
+                    : root->sink ? &root->sink->grad : NULL;
+    return seed != NULL
+        && (sum == NULL || add_to(pass, sum, td_retain(seed)));
 }
 /* backward: function start of a pass */
 static bool start(td_pass *pass)
@@ -563,10 +563,9 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
         && run_pass(&pass, "grad", n_outputs, outputs,
                     options.grad_outputs);
     /* backward: fetch the captured leaf gradients */
-    for (td_sink *sink = pass.sinks; ok && sink; sink = sink->next)
-        for (int i = 0; i < n_inputs; i++)
-            if (pass.captures[i].of == sink->leaf)
-                replace(&pass.captures[i].grad, td_retain(sink->grad));
+    for (port *c = pass.captures; ok && c < pass.captures + n_inputs; c++)
+        if (c->sink != NULL)
+            replace(&c->grad, td_retain(c->sink->grad));
     /* backward: hand the captured gradients out */
     for (int i = 0; i < n_inputs; i++) {
         if (ok && !options.allow_unused && !pass.captures[i].grad)

@@ -25,7 +25,7 @@ static td_tensor *choose(td_tensor *condition, td_value a, td_value b)
                        : td_run1(&td_ops[TD_OP_where], 3, in, 0, NULL);
 }
 
-bool where_rule(td_backward_pass *b)
+void where_rule(td_backward_pass *b)
 {
     td_tensor *condition = td_saved_input(b, 0);
     const td_value g = td_v_tensor(b->grad[0]);
@@ -33,10 +33,9 @@ bool where_rule(td_backward_pass *b)
         b->grad_in[1] = choose(condition, g, zero());
     if (td_needs(b, 2))
         b->grad_in[2] = choose(condition, zero(), g);
-    return !td_failed();
 }
 
-bool clamp_rule(td_backward_pass *b)
+void clamp_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0);
     td_tensor *g = b->grad[0];
@@ -47,7 +46,6 @@ bool clamp_rule(td_backward_pass *b)
                                      *td_attribute(b, i)),
                        td_v_tensor(g), zero());
     b->grad_in[0] = g;
-    return !td_failed();
 }
 /* parts: rules for reductions */
 static td_value axes_of(const td_backward_pass *b)
@@ -61,7 +59,7 @@ static td_tensor *spread(const td_backward_pass *b, td_tensor *x)
     return td_restore_axes(b, x, &axes);
 }
 
-bool mean_rule(td_backward_pass *b)
+void mean_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     const td_dims shape = td_input_dims(b, 0);
@@ -71,29 +69,26 @@ bool mean_rule(td_backward_pass *b)
     if (td_numel(g) > 0 && n > 0)
         g = td_mul_scalar(g, td_float((double)td_numel(g) / n));
     b->grad_in[0] = td_expand(spread(b, g), shape);
-    return !td_failed();
 }
 
-bool sum_to_size_rule(td_backward_pass *b)
+void sum_to_size_rule(td_backward_pass *b)
 {
     b->grad_in[0] = td_expand(b->grad[0], td_input_dims(b, 0));
-    return !td_failed();
 }
 
-bool extreme_rule(td_backward_pass *b)
+void extreme_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0);
     td_tensor *y = spread(b, td_saved_output(b, 0));
     td_tensor *g = spread(b, b->grad[0]);
     td_tensor *mask = td_to(td_eq(x, y), td_input_dtype(b, 0));
     if (td_failed())
-        return false;
+        return;
     td_tensor *ties = td_sum_to_size(mask, td_shape_of(y));
     b->grad_in[0] = td_mul(mask, td_div(g, ties));
-    return !td_failed();
 }
 
-bool logsumexp_rule(td_backward_pass *b)
+void logsumexp_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0);
     td_tensor *y = spread(b, td_saved_output(b, 0));
@@ -101,7 +96,6 @@ bool logsumexp_rule(td_backward_pass *b)
     y = choose(td_eq_scalar(y, td_float(-INFINITY)), zero(),
                td_v_tensor(y));
     b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
-    return !td_failed();
 }
 
 static td_tensor *sum_along(const td_backward_pass *b, td_tensor *x)
@@ -113,19 +107,17 @@ static td_tensor *sum_along(const td_backward_pass *b, td_tensor *x)
     return td_sum(x, options);
 }
 
-bool softmax_rule(td_backward_pass *b)
+void softmax_rule(td_backward_pass *b)
 {
     td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
     td_tensor *mean = sum_along(b, td_mul(g, y));
     b->grad_in[0] = td_mul(y, td_sub(g, mean));
-    return !td_failed();
 }
 
-bool log_softmax_rule(td_backward_pass *b)
+void log_softmax_rule(td_backward_pass *b)
 {
     td_tensor *y = td_exp(td_saved_output(b, 0)), *g = b->grad[0];
     b->grad_in[0] = td_sub(g, td_mul(y, sum_along(b, g)));
-    return !td_failed();
 }
 /* parts: rules for products of matrices */
 static td_tensor *swap(td_tensor *x)
@@ -143,7 +135,7 @@ static td_tensor *as_column(td_tensor *x)
     return x && x->rank == 1 ? td_unsqueeze(x, 1) : x;
 }
 
-bool matmul_rule(td_backward_pass *b)
+void matmul_rule(td_backward_pass *b)
 {
     const int rank_a = td_input_dims(b, 0).count;
     const int rank_b = td_input_dims(b, 1).count;
@@ -160,7 +152,6 @@ bool matmul_rule(td_backward_pass *b)
             td_saved_input(b, 0))), g);
     if (td_needs(b, 1) && rank_b == 1)
         b->grad_in[1] = td_squeeze(b->grad_in[1], TD_DIMS(-1));
-    return !td_failed();
 }
 
 static td_tensor *as_rows(td_tensor *x)
@@ -173,7 +164,7 @@ static td_tensor *as_rows(td_tensor *x)
     return td_reshape(x, rows);
 }
 
-bool linear_rule(td_backward_pass *b)
+void linear_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     /* linear: exercise linear */
@@ -184,7 +175,6 @@ bool linear_rule(td_backward_pass *b)
                                   as_rows(td_saved_input(b, 0)));
     if (b->n_in > 2 && td_needs(b, 2))
         b->grad_in[2] = g;
-    return !td_failed();
 }
 
 static td_tensor *times(td_tensor *x, const td_value *factor)
@@ -193,7 +183,7 @@ static td_tensor *times(td_tensor *x, const td_value *factor)
     return value == 1 ? x : td_mul_scalar(x, td_float(value));
 }
 
-bool addmm_rule(td_backward_pass *b)
+void addmm_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     if (td_needs(b, 0))
@@ -204,5 +194,4 @@ bool addmm_rule(td_backward_pass *b)
     if (td_needs(b, 2))
         b->grad_in[2] = times(td_matmul(swap(td_saved_input(b, 1)), g),
                               td_attribute(b, 1));
-    return !td_failed();
 }

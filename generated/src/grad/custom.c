@@ -137,7 +137,7 @@ bool td_save_for_backward(td_tensor *output, int n,
     return ok && !td_failed();
 }
 /* hooks: function call_custom */
-static bool call_custom(const td_custom *custom, td_custom_call *call)
+static void call_custom(const td_custom *custom, td_custom_call *call)
 {
     const int depth = td_self()->grad_depth;
     td_scope_barrier_begin();
@@ -149,10 +149,9 @@ static bool call_custom(const td_custom *custom, td_custom_call *call)
     if (!ok && !td_failed())
         td_fail(TD_ERROR_CALLBACK, custom->name,
                 "the backward function failed without saying why");
-    return ok && !td_failed();
 }
 /* hooks: function td_custom_apply */
-bool td_custom_apply(td_backward_pass *b)
+void td_custom_apply(td_backward_pass *b)
 {
     const td_custom *custom = b->node->custom;
     bool *needs = (bool *)(b->grad_in + b->n_in);   /* its room */
@@ -165,7 +164,8 @@ bool td_custom_apply(td_backward_pass *b)
     td_custom_call call = { b->n_out, b->grad, b->n_in, needs,
                             b->grad_in, custom->n_saved,
                             custom->shown };
-    return !td_failed() && call_custom(custom, &call);
+    if (!td_failed())
+        call_custom(custom, &call);
 }
 /* hooks: functions that name nodes */
 const char *td_node_name(const td_node *node)

@@ -47,12 +47,8 @@ bool td_set_data(td_tensor *x, td_tensor *source)
             "%s cannot hold the data of a tensor that requires grad",
             td_dtype_name(source->dtype));
     td_storage *old = x->storage;
-    x->storage = td_storage_retain(source->storage);
-    x->dtype = source->dtype;
-    x->rank = source->rank;
-    x->offset = source->offset;
-    memcpy(x->shape, source->shape, sizeof x->shape);
-    memcpy(x->strides, source->strides, sizeof x->strides);
+    td_describe(x, source);
+    td_storage_retain(x->storage);
     td_count_leaf_view(x, x->leaf_view);
     td_storage_release(old);
     return true;

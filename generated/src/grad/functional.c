@@ -4,6 +4,7 @@
 #include <treadle/functional.h>
 #include <treadle/treadle.h>
 #include "core/memory.h"
+#include "grad/autograd.h"
 
 /* functional: struct point */
 enum { MOST = 16 };
@@ -27,24 +28,16 @@ static bool arrive(point *p, td_check_function *f, void *context,
     td_enable_grad_end();
     return p->y != NULL && !td_failed();
 }
-/* functional: function pull_back */
-static bool pull_back(point *p, td_tensor *y, td_tensor *v,
-                      td_tensor **pulled, bool record)
+/* functional: function leave */
+static bool leave(bool ok, int n, td_tensor **results)
 {
-    const td_grad_options options = {
-        .grad_outputs = &v, .retain_graph = true,
-        .create_graph = record, .allow_unused = true,
-    };
-    for (int i = 0; i < p->n; i++)
-        pulled[i] = NULL;
-    if (td_requires_grad(y)
-        && !td_grad(&y, 1, p->x, p->n, pulled, options))
-        return false;
-    for (int i = 0; i < p->n; i++)
-        if (pulled[i] == NULL)
-            pulled[i] = td_zeros_like(p->x[i],
-                                      (td_tensor_options)TD_DEFAULTS);
-    return !td_failed();
+    ok = ok && !td_failed();
+    for (int i = 0; i < n; i++)
+        results[i] = ok ? td_retain(results[i]) : NULL;
+    td_scope_end();
+    for (int i = 0; i < n; i++)
+        td_adopt(results[i]);
+    return ok;
 }
 /* functional: functions td_vjp and td_jvp */
 td_tensor *td_vjp(td_check_function *f, void *context, int n_in,
@@ -55,13 +48,9 @@ td_tensor *td_vjp(td_check_function *f, void *context, int n_in,
     td_tensor *y = NULL;
     td_scope_begin();
     if (arrive(&p, f, context, n_in, in)
-        && pull_back(&p, p.y, v, pulled, false))
+        && td_pull_back(p.y, v, p.n, p.x, pulled, false))
         y = td_retain(td_detach(p.y));
-    for (int i = 0; i < n_in; i++)
-        pulled[i] = y ? td_retain(pulled[i]) : NULL;
-    td_scope_end();
-    for (int i = 0; i < n_in; i++)
-        td_adopt(pulled[i]);
+    leave(y != NULL, n_in, pulled);
     return td_adopt(y);
 }
 
@@ -77,7 +66,7 @@ td_tensor *td_jvp(td_check_function *f, void *context, int n_in,
     if (arrive(&p, f, context, n_in, in))
         u = td_zeros_like(p.y, leaf);
     int n = 0;
-    if (u != NULL && pull_back(&p, p.y, u, pulled, true))
+    if (u && td_pull_back(p.y, u, p.n, p.x, pulled, true))
         for (int i = 0; i < n_in; i++)
             if (td_requires_grad(pulled[i])) {
                 pulled[n] = pulled[i];
@@ -92,9 +81,7 @@ td_tensor *td_jvp(td_check_function *f, void *context, int n_in,
     if (y != NULL && *pushed == NULL)
         *pushed = td_zeros_like(y, (td_tensor_options)TD_DEFAULTS);
     y = td_failed() ? NULL : td_retain(y);
-    *pushed = y ? td_retain(*pushed) : NULL;
-    td_scope_end();
-    *pushed = td_adopt(*pushed);
+    leave(y != NULL, 1, pushed);
     return td_adopt(y);
 }
 /* functional: functions td_jacobian and td_hessian */
@@ -109,7 +96,7 @@ static bool stack_rows(point *p, td_tensor *y, td_tensor **blocks)
     for (int64_t k = 0; rows && k < n && !td_failed(); k++) {
         td_tensor *v = td_reshape(td_select(units, 0, k),
                                   td_shape_of(y)), *row[MOST];
-        if (pull_back(p, y, v, row, false))
+        if (td_pull_back(y, v, p->n, p->x, row, false))
             for (int i = 0; i < p->n; i++)
                 rows[i * n + k] = row[i];
     }
@@ -125,17 +112,6 @@ static bool stack_rows(point *p, td_tensor *y, td_tensor **blocks)
         }
     td_free(rows, (size_t)(n * p->n + 1) * sizeof *rows);
     return !td_failed();
-}
-
-static bool leave(bool ok, int n, td_tensor **blocks)
-{
-    ok = ok && !td_failed();
-    for (int i = 0; i < n; i++)
-        blocks[i] = ok ? td_retain(blocks[i]) : NULL;
-    td_scope_end();
-    for (int i = 0; i < n; i++)
-        td_adopt(blocks[i]);
-    return ok;
 }
 
 bool td_jacobian(td_check_function *f, void *context, int n_in,
@@ -158,8 +134,8 @@ bool td_hessian(td_check_function *f, void *context, int n_in,
     if (ok && td_numel(p.y) != 1)
         ok = td_fail(TD_ERROR_VALUE, "hessian", "the result must have "
                      "one element, not %lld", (long long)td_numel(p.y));
-    ok = ok && pull_back(&p, p.y, td_ones_like(p.y,
-            (td_tensor_options)TD_DEFAULTS), slope, true);
+    ok = ok && td_pull_back(p.y, td_ones_like(p.y,
+        (td_tensor_options)TD_DEFAULTS), p.n, p.x, slope, true);
     for (int i = 0; ok && i < n_in; i++)
         ok = stack_rows(&p, slope[i], blocks + i * n_in);
     return leave(ok, n_in * n_in, blocks);

@@ -4,6 +4,7 @@
 #include <treadle/gradcheck.h>
 #include "core/memory.h"
 #include "core/space.h"
+#include "grad/autograd.h"
 #include <math.h>
 
 enum { MAX_INPUTS = 16 };
@@ -52,6 +53,25 @@ static bool fill_by_quotient(check *c)
                 return false;
     return !td_failed();
 }
+/* gradcheck: function td_pull_back */
+bool td_pull_back(td_tensor *y, td_tensor *v, int n,
+                  td_tensor *const *x, td_tensor **pulled, bool record)
+{
+    const td_grad_options options = {
+        .grad_outputs = &v, .retain_graph = true,
+        .create_graph = record, .allow_unused = true,
+    };
+    for (int i = 0; i < n; i++)
+        pulled[i] = NULL;
+    if (td_requires_grad(y)
+        && !td_grad(&y, 1, x, n, pulled, options))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (pulled[i] == NULL)
+            pulled[i] = td_zeros_like(x[i],
+                                      (td_tensor_options)TD_DEFAULTS);
+    return !td_failed();
+}
 /* gradcheck: function fill_row */
 static bool fill_row(check *c, td_tensor *y, int64_t k, double *row)
 {
@@ -64,20 +84,17 @@ static bool fill_row(check *c, td_tensor *y, int64_t k, double *row)
     if (seed == NULL)
         return false;
     *element_at(seed, k) = 1;
-    td_grad_options options = { .grad_outputs = &seed,
-                                .retain_graph = true,
-                                .allow_unused = true };
-    if (!td_grad(&y, 1, asked, n, grads, options))
+    if (!td_pull_back(y, seed, n, asked, grads, false))
         return false;
     for (int i = 0; i < n; i++)
         for (int64_t j = 0; j < td_numel(asked[i]); j++)
-            *row++ = grads[i] ? *element_at(grads[i], j) : 0;
+            *row++ = *element_at(grads[i], j);
     return true;
 }
 /* gradcheck: function fill_by_rule */
 static bool fill_by_rule(check *c, td_tensor *y)
 {
-    for (int64_t k = 0; td_requires_grad(y) && k < c->rows; k++) {
+    for (int64_t k = 0; k < c->rows; k++) {
         td_scope_begin();
         fill_row(c, y, k, c->by_rule + k * c->columns);
         td_scope_end();
@@ -172,15 +189,10 @@ typedef struct {
 static td_tensor *recorded_gradient(void *context, td_tensor *const *in)
 {
     const gradient_of *g = context;
-    td_tensor *x = in[g->by], *result = NULL;
+    td_tensor *x = in[g->by], *result;
     td_tensor *y = g->f(g->context, in);
-    td_grad_options options = { .grad_outputs = &in[g->n_in],
-                                .create_graph = true,
-                                .allow_unused = true };
-    if (y == NULL || !td_grad(&y, 1, &x, 1, &result, options))
-        return NULL;
-    const td_tensor_options same = TD_DEFAULTS;
-    return result ? result : td_zeros_like(x, same);
+    return y && td_pull_back(y, in[g->n_in], 1, &x, &result, true)
+         ? result : NULL;
 }
 /* gradcheck: function make_seed */
 static td_tensor *make_seed(td_tensor *y)

@@ -128,7 +128,7 @@ static td_tensor *evaluate_gradient(td_backward_pass *b,
     return result.as.tensor;
 }
 /* rules: function elementwise_rule */
-static bool elementwise_rule(td_backward_pass *b, int operands)
+static void elementwise_rule(td_backward_pass *b, int operands)
 {
     const td_gradient_row *row = row_of(b->node->op);
     td_value value[TD_BINDINGS];
@@ -142,15 +142,14 @@ static bool elementwise_rule(td_backward_pass *b, int operands)
             ? run_gradient(b, row, i, operands, value)
             : evaluate_gradient(b, row, i, value);
     }
-    return !td_failed();
 }
 
-bool td_unary_rule(td_backward_pass *b)
+void td_unary_rule(td_backward_pass *b)
 {
-    return elementwise_rule(b, 1);
+    elementwise_rule(b, 1);
 }
 
-bool td_binary_rule(td_backward_pass *b)
+void td_binary_rule(td_backward_pass *b)
 {
-    return elementwise_rule(b, 2);
+    elementwise_rule(b, 2);
 }

@@ -6,6 +6,7 @@
 #include <treadle/elementwise.h>
 #include "grad/autograd.h"
 #include "core/device.h"
+#include "core/space.h"
 #include "ops/elementwise.h"
 
 /* in-place: functions that know bases */
@@ -66,15 +67,12 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     bool fits = size.count == stride.count && low >= 0 && low <= n
              && td_is_contiguous(y);
     for (int d = 0; fits && d < size.count; d++) {
-        fits = size.at[d] >= 0 && stride.at[d] >= 0
-            && (size.at[d] < 2 || numel == 0
-                || stride.at[d] <= n / (size.at[d] - 1));
+        fits = stride.at[d] >= 0 && (size.at[d] < 2 || numel == 0
+            || stride.at[d] <= n / (size.at[d] - 1));
         high += size.at[d] > 1 && numel > 0 && fits
               ? (size.at[d] - 1) * stride.at[d] : 0;
-        y->shape[d] = size.at[d];
-        y->strides[d] = stride.at[d];
     }
-    y->rank = size.count;
+    td_lay(y, &size, stride.at);
     y->offset += low;
     return (fits && (high < n || numel == 0))
         || td_fail(TD_ERROR_RUNTIME, call->op->name, "sizes, strides "
@@ -171,11 +169,8 @@ td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
 {
     if (td_failed())
         return NULL;
-    td_tensor whole = td_look(g);
+    td_tensor whole = td_look_as(g, &shape);
     whole.offset = 0;
-    whole.rank = shape.count;
-    memcpy(whole.shape, shape.at, sizeof whole.shape);
-    td_dims_strides(&shape, whole.strides);
     const td_value looked = td_v_tensor(&whole), in = td_v_tensor(g);
     td_call look = { .op = op, .n_in = 1, .in = &looked, .n_attr = n,
                      .attr = at };
@@ -191,7 +186,7 @@ td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
     return td_scope_end_with(td_failed() ? NULL : g);
 }
 
-bool part_rule(td_backward_pass *b)
+void part_rule(td_backward_pass *b)
 {
     const td_node *node = b->node;
     td_tensor *sum = td_sum_so_far(b, 0);
@@ -202,15 +197,13 @@ bool part_rule(td_backward_pass *b)
     else
         b->grad_in[0] = td_put_back(node->op, b->grad[0],
             td_input_dims(b, 0), node->n_attr, node->attr);
-    return !td_failed();
 }
 
-bool strided_view_backward_rule(td_backward_pass *b)
+void strided_view_backward_rule(td_backward_pass *b)
 {
     const td_value in = td_v_tensor(td_contiguous(b->grad[0]));
     b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3,
                             td_attribute(b, 1));
-    return !td_failed();
 }
 
 /* in-place: functions that rewrite histories */
@@ -339,7 +332,7 @@ static td_tensor *part_of(td_tensor *g, const td_value *at)
     return td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3, at);
 }
 
-bool overwrite_rule(td_backward_pass *b)
+void overwrite_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *part = g;
     const bool whole = b->node->n_attr == 0;
@@ -349,7 +342,7 @@ bool overwrite_rule(td_backward_pass *b)
     if (b->n_in > 1 && td_needs(b, 1))
         b->grad_in[1] = part;
     if (!td_needs(b, 0))
-        return !td_failed();
+        return;
     td_tensor *gone = td_zeros(td_shape_of(g), (td_tensor_options){
         .dtype = whole ? g->dtype : TD_BOOL,
         .device = td_device_of(g) });
@@ -358,7 +351,6 @@ bool overwrite_rule(td_backward_pass *b)
         b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
             td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0,
             NULL);
-    return !td_failed();
 }
 
 /* in-place: functions that change by a copy */

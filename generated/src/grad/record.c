@@ -257,7 +257,7 @@ bool td_op_differentiable(const td_op *op)
         && !(td_rule_of(op)->saves[0] & MUTATES);
 }
 /* graph: functions that copy attributes */
-static size_t bytes_behind(const td_value *value)
+size_t td_bytes_behind(const td_value *value)
 {
     size_t bytes = 0;
     if (value->kind == TD_INTS)
@@ -271,24 +271,29 @@ static size_t room_for_attributes(const td_call *call)
 {
     size_t room = 0;
     for (int i = 0; i < call->n_attr; i++)
-        room += bytes_behind(&call->attr[i]);
+        room += td_bytes_behind(&call->attr[i]);
     return room;
+}
+
+td_value td_value_copy(const td_value *value, void *room)
+{
+    td_value copy = *value;
+    if (copy.kind == TD_STRING)
+        copy.as.string = strcpy(room, copy.as.string);
+    else if (copy.kind == TD_INTS && copy.as.ints.count > 0)
+        copy.as.ints.at = memcpy(room, copy.as.ints.at,
+                                 td_bytes_behind(value));
+    return copy;
 }
 /* graph: function copy_attributes */
 static void copy_attributes(td_node *node, const td_call *call)
 {
     char *room = (char *)(node->grad_in + node->n_in);
     for (int i = 0; i < call->n_attr; i++) {
-        td_value *copy = &node->attr[i];
-        *copy = call->attr[i];
-        if (copy->kind == TD_INTS && copy->as.ints.count > 0)
-            copy->as.ints.at = memcpy(room, copy->as.ints.at,
-                (size_t)copy->as.ints.count * sizeof(int64_t));
-        else if (copy->kind == TD_STRING)
-            copy->as.string = strcpy(room, copy->as.string);
-        else if (copy->kind == TD_GENERATOR)
-            copy->kind = TD_NONE;
-        room += bytes_behind(&call->attr[i]);
+        node->attr[i] = td_value_copy(&call->attr[i], room);
+        if (node->attr[i].kind == TD_GENERATOR)
+            node->attr[i].kind = TD_NONE;
+        room += td_bytes_behind(&call->attr[i]);
     }
 }
 /* graph: function connect_operands */
@@ -400,16 +405,13 @@ bool td_unmute(td_call *call, bool ok)
 bool td_record_results(td_call *call, bool ok)
 {
     td_unmute(call, ok);
-    return ok && (!derives(call) || td_record_call(call));
-}
-
-bool td_refuse_results(td_call *call, bool ok)
-{
-    td_unmute(call, ok);
-    return ok && (!derives(call)
-        || td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
+    if (!ok || !derives(call))
+        return ok;
+    if (td_rule_of(call->op)->kind == TD_RULE_FUNCTION)
+        return td_record_call(call);
+    return td_fail(TD_ERROR_UNSUPPORTED, td_op_name(call->op),
                    "has no rule for its derivative; use detach or "
-                   "no_grad if none is needed"));
+                   "no_grad if none is needed");
 }
 /* graph: function td_study_rule */
 void td_study_rule(const td_op *op, td_traits *t)
@@ -417,7 +419,6 @@ void td_study_rule(const td_op *op, td_traits *t)
     const td_rule_entry *rule = td_rule_of(op);
     const bool by_copy = rule->kind == TD_RULE_UNKNOWN && t->mutated;
     const int stage = by_copy ? TD_STAGE_compose
-        : rule->kind == TD_RULE_UNKNOWN ? TD_STAGE_refuse
         : rule->kind == TD_RULE_NONE ? TD_STAGE_mute
         : rule->kind == TD_RULE_COMPOSITE ? TD_STAGE_compose
         : rule->saves[0] & MUTATES ? TD_STAGE_change : TD_STAGE_record;

@@ -26,11 +26,7 @@ typedef struct {
     td_object object;
     td_packer *by;              /* strong */
     void *value;
-    td_node *node;              /* strong: who made the operand */
-    td_tensor *leaf;            /* strong: or the leaf that it is */
-    int slot;
-    td_dims shape;
-    td_dtype dtype;
+    td_edge was;                /* the operand, but for saved */
 } td_packed;
 
 static void packed_destroy(void *object)
@@ -39,8 +35,8 @@ static void packed_destroy(void *object)
     if (p->value != NULL)
         td_free_context(p->by->hooks.free_packed, p->value);
     td_release(p->by);
-    td_release(p->node);
-    td_release(p->leaf);
+    td_release(p->was.node);
+    td_release(p->was.leaf);
 }
 
 static const td_class packed_class = { "packed tensor", packed_destroy,
@@ -53,10 +49,7 @@ void *td_pack(td_tensor *x)
     if (p == NULL)
         return NULL;
     p->by = td_retain(by);
-    p->node = td_hold_node(x, &p->slot);
-    p->leaf = p->node == NULL && x->requires_grad ? td_retain(x) : NULL;
-    p->shape = td_shape_of(x);
-    p->dtype = x->dtype;
+    td_edge_connect(&p->was, x);
     const int depth = td_self()->grad_depth;
     const unsigned version = atomic_load(&x->storage->version);
     td_scope_begin();
@@ -87,12 +80,14 @@ static bool looks_as_packed(const td_packed *p, const td_tensor *x)
     if (x == NULL)
         return td_fail(TD_ERROR_CALLBACK, "unpack",
                        "the hook returned no tensor");
-    return (x->dtype == p->dtype && td_dims_equal(&shape, &p->shape))
+    const td_edge *was = &p->was;
+    return (x->dtype == was->dtype
+            && td_dims_equal(&shape, &was->shape))
         || td_fail(TD_ERROR_RUNTIME, "unpack hook", "it returned %s "
                    "%s, but what was packed is %s %s",
                    td_dtype_name(x->dtype), td_dims_text(&shape, got),
-                   td_dtype_name(p->dtype),
-                   td_dims_text(&p->shape, expected));
+                   td_dtype_name(was->dtype),
+                   td_dims_text(&was->shape, expected));
 }
 static td_tensor *call_unpack(const td_packed *p)
 {
@@ -110,16 +105,16 @@ td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                              const td_saved *saved)
 {
     const td_packed *p = (const td_packed *)(const void *)saved->tensor;
-    td_node *node = saved->result ? b->node : p->node;
+    td_node *node = saved->result ? b->node : p->was.node;
     td_tensor *x = call_unpack(p);
     if (td_failed() || !b->create_graph)
         return td_failed() ? NULL : x;
     if (node == NULL)
-        return p->leaf ? p->leaf : x;
+        return p->was.leaf ? p->was.leaf : x;
     x = td_tensor_alias(x);
     if (x != NULL)
         td_node_attach(x, node, saved->result ? saved->result - 1
-                                              : p->slot);
+                                              : p->was.slot);
     return x;
 }
 /* inspection: functions that open and close saving hooks */

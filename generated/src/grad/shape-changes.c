@@ -8,9 +8,7 @@
 /* vocabulary: functions that change a shape */
 static void become(td_tensor *x, const td_tensor *y)
 {
-    x->rank = y->rank;
-    memcpy(x->shape, y->shape, sizeof x->shape);
-    memcpy(x->strides, y->strides, sizeof x->strides);
+    td_describe(x, y);
     if (y->node != NULL)
         td_node_attach(x, y->node, y->slot);
     td_bump_version(x);

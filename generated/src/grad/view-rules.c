@@ -9,21 +9,19 @@ static int int_of(const td_value *v)
 }
 
 /* parts: rules for views */
-bool reshape_rule(td_backward_pass *b)
+void reshape_rule(td_backward_pass *b)
 {
     b->grad_in[0] = td_reshape(b->grad[0], td_input_dims(b, 0));
-    return !td_failed();
 }
 
-bool transpose_rule(td_backward_pass *b)
+void transpose_rule(td_backward_pass *b)
 {
     b->grad_in[0] = td_transpose(b->grad[0],
         int_of(td_attribute(b, 0)),
         int_of(td_attribute(b, 1)));
-    return !td_failed();
 }
 
-bool permute_rule(td_backward_pass *b)
+void permute_rule(td_backward_pass *b)
 {
     const td_value *p = td_attribute(b, 0);
     td_dims back = { p->as.ints.count, { 0 } };
@@ -32,22 +30,19 @@ bool permute_rule(td_backward_pass *b)
         back.at[axis < 0 ? axis + back.count : axis] = d;
     }
     b->grad_in[0] = td_permute(b->grad[0], back);
-    return !td_failed();
 }
 
-bool t_rule(td_backward_pass *b)
+void t_rule(td_backward_pass *b)
 {
     b->grad_in[0] = td_t(b->grad[0]);
-    return !td_failed();
 }
 
-bool identity_rule(td_backward_pass *b)
+void identity_rule(td_backward_pass *b)
 {
     b->grad_in[0] = b->grad[0];
-    return true;
 }
 /* parts: rules for joins */
-bool cat_rule(td_backward_pass *b)
+void cat_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     int dim = int_of(td_attribute(b, 0));
@@ -62,14 +57,12 @@ bool cat_rule(td_backward_pass *b)
         if (td_needs(b, i))
             b->grad_in[i] = td_slice(g, dim, start, end, 1);
     }
-    return !td_failed();
 }
 
-bool stack_rule(td_backward_pass *b)
+void stack_rule(td_backward_pass *b)
 {
     const int dim = int_of(td_attribute(b, 0));
     for (int i = 0; i < b->n_in; i++)
         if (td_needs(b, i))
             b->grad_in[i] = td_select(b->grad[0], dim, i);
-    return !td_failed();
 }

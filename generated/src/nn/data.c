@@ -190,7 +190,7 @@ td_tensor *td_dataset_labels(const td_dataset *d)
     return d ? d->labels : NULL;
 }
 /* data: functions of collections */
-/* data: function has_file */
+/* data: function find_file */
 /* Writes the path of name.gz or name in folder, if one can be read. */
 static bool find_file(const char *folder, const char *name, char *path)
 {
@@ -203,30 +203,25 @@ static bool find_file(const char *folder, const char *name, char *path)
     }
     return false;
 }
-static bool has_file(const char *folder, const char *name)
-{
-    char path[PATH_SIZE];
-    return find_file(folder, name, path);
-}
 /* data: function find_folder */
 static bool find_folder(const collection *c, const char *root,
                         const char *first, char *folder)
 {
     const char *data = getenv("TREADLE_DATA");
-    if (root)
-        snprintf(folder, PATH_SIZE, "%s", root);
-    else if (data && *data)
-        snprintf(folder, PATH_SIZE, "%s/%s", data, c->folder);
-    if ((root || (data && *data)) && has_file(folder, first))
+    const char *packaged = root ? NULL : c->packaged;
+    const bool told = root || (data && *data);
+    char path[PATH_SIZE];
+    if (told)
+        snprintf(folder, PATH_SIZE, "%s%s%s", root ? root : data,
+                 root ? "" : "/", root ? "" : c->folder);
+    if (told && find_file(folder, first, path))
         return true;
-    if (!root && c->packaged && has_file(c->packaged, first))
-        return snprintf(folder, PATH_SIZE, "%s", c->packaged) > 0;
+    if (packaged && find_file(packaged, first, path))
+        return snprintf(folder, PATH_SIZE, "%s", packaged) > 0;
     /* data: say where the files were sought */
     return td_fail(TD_ERROR_IO, c->name, "no %s or %s.gz in %s%s%s%s",
-        first, first,
-        root || (data && *data) ? folder : "(TREADLE_DATA is not set)",
-        !root && c->packaged ? " or " : "",
-        !root && c->packaged ? c->packaged : "",
+        first, first, told ? folder : "(TREADLE_DATA is not set)",
+        packaged ? " or " : "", packaged ? packaged : "",
         root ? "" : "; set TREADLE_DATA to the folder that holds "
                     "mnist/ and fashion-mnist/");
 }

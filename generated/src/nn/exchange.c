@@ -283,9 +283,7 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
     if (y == NULL)
         return NULL;
     y->dtype = dtype;
-    y->rank = shape.count;
     y->offset = offset;
-    memcpy(y->shape, shape.at, sizeof y->shape);
-    memcpy(y->strides, strides.at, sizeof y->strides);
+    td_lay(y, &shape, strides.at);
     return y;
 }

@@ -55,31 +55,31 @@ static void close_source(source *s)
     if (s->file)
         fclose(s->file);
 }
-/* data: function next_member */
-static bool next_member(source *s)
+/* data: function refill */
+static bool refill(source *s)
 {
     if (s->z.avail_in == 0) {
         s->z.next_in = s->packed;
         s->z.avail_in = (uInt)fread(s->packed, 1, sizeof s->packed,
                                     s->file);
     }
-    return s->z.avail_in > 0 && *s->z.next_in == 0x1f
+    return s->z.avail_in > 0;
+}
+/* data: function next_member */
+static bool next_member(source *s)
+{
+    return refill(s) && *s->z.next_in == 0x1f
         && inflateReset(&s->z) == Z_OK;
 }
-/* data: function unpack */
-static int64_t unpack(source *s, unsigned char *out, int64_t n)
+/* data: function take_bytes */
+static int64_t take_bytes(source *s, unsigned char *out, int64_t n)
 {
     int64_t done = 0;
+    if (!s->gzip)
+        return (int64_t)fread(out, 1, (size_t)n, s->file);
     while (done < n && !s->ended) {
-        if (s->z.avail_in == 0)
-            /* data: refill the packed bytes from the file */
-            {
-                s->z.next_in = s->packed;
-                s->z.avail_in = (uInt)fread(s->packed, 1, sizeof s->packed,
-                                            s->file);
-                if (s->z.avail_in == 0)
-                    return broken(s, "is truncated") - 1;
-            }
+        if (!refill(s))
+            return broken(s, "is truncated") - 1;
         const int64_t part = n - done < INT_MAX ? n - done : INT_MAX;
         s->z.next_out = out + done;
         s->z.avail_out = (uInt)part;
@@ -94,25 +94,16 @@ static int64_t unpack(source *s, unsigned char *out, int64_t n)
 /* data: function read_exactly */
 static bool read_exactly(source *s, void *out, int64_t n)
 {
-    if (s->gzip)
-        return unpack(s, out, n) == n || td_failed()
-            ? !td_failed() : broken(s, "is truncated");
-    return fread(out, 1, (size_t)n, s->file) == (size_t)n
-        || broken(s, "is truncated");
+    const int64_t got = take_bytes(s, out, n);
+    return got == n || (got >= 0 && broken(s, "is truncated"));
 }
 /* data: function read_end */
 static bool read_end(source *s)
 {
     unsigned char more;
-    if (s->gzip) {
-        const int64_t extra = unpack(s, &more, 1);
-        if (extra < 0)
-            return false;
-        if (extra > 0 || s->z.avail_in > 0)
-            return broken(s, "has bytes after its last element");
-    }
-    return fread(&more, 1, 1, s->file) == 0
-        || broken(s, "has bytes after its last element");
+    const int64_t extra = take_bytes(s, &more, 1);
+    return extra >= 0 && ((extra == 0 && s->z.avail_in == 0)
+        || broken(s, "has bytes after its last element"));
 }
 /* data: function big_endian */
 static int64_t big_endian(const unsigned char *b)

@@ -107,9 +107,10 @@ static void walk_module(walk *w, td_module *m)
     }
 }
 /* modules: function collect */
-/* Lists what `like` asks for; the number found, or -1 on failure. */
+/* Lists what `like` asks for, in `plain` without names if that is not
+   NULL; the number found, or -1 on failure. */
 static int collect(td_module *m, walk like, td_named_tensor *out,
-                   int capacity)
+                   td_tensor **plain, int capacity)
 {
     if (td_failed() || !td_require(m, "parameters", "module"))
         return -1;
@@ -122,7 +123,10 @@ static int collect(td_module *m, walk like, td_named_tensor *out,
         return -1;
     walk_module(&w, m);
     for (int i = 0; i < w.count && i < capacity; i++)
-        out[i] = w.found[i];
+        if (plain)
+            plain[i] = w.found[i].tensor;
+        else
+            out[i] = w.found[i];
     td_free(w.found, room * sizeof *w.found);
     return td_failed() ? -1 : w.count;
 }
@@ -130,27 +134,16 @@ static int collect(td_module *m, walk like, td_named_tensor *out,
 int td_named_parameters(td_module *m, td_named_tensor *out,
                         int capacity)
 {
-    return collect(m, (walk){ 0 }, out, capacity);
+    return collect(m, (walk){ 0 }, out, NULL, capacity);
 }
 int td_named_state(td_module *m, td_named_tensor *out, int capacity)
 {
     return collect(m, (walk){ .buffers = true, .shared = true }, out,
-                   capacity);
+                   NULL, capacity);
 }
 int td_parameters(td_module *m, td_tensor **out, int capacity)
 {
-    const int n = td_named_parameters(m, NULL, 0);
-    if (n < 0)
-        return -1;
-    const size_t bytes = ((size_t)n + 1) * sizeof(td_named_tensor);
-    td_named_tensor *named = td_alloc(bytes);
-    if (!named)
-        return -1;
-    const int listed = td_named_parameters(m, named, n);
-    for (int i = 0; i < listed && i < capacity; i++)
-        out[i] = named[i].tensor;
-    td_free(named, bytes);
-    return listed;
+    return collect(m, (walk){ 0 }, NULL, out, capacity);
 }
 /* modules: function td_train */
 bool td_train(td_module *m, bool training)

@@ -136,9 +136,10 @@ static bool step_elsewhere(const td_call *call, td_tensor *p,
         in[i] = call->in[i];
     if (call->op != &td_ops[TD_OP_sgd_step_])
         return step_in_parts(call, in);
+    td_tensor *m = in[2].kind == TD_TENSOR ? in[2].as.tensor : NULL;
     return td_compute_elsewhere(
         &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
-                    .attr = call->attr, .out = { p } },
+                    .attr = call->attr, .out = { p, m } },
         "sgd_step_", p->dtype, false);
 }
 /* optimisers: function run_step */

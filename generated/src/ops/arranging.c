@@ -1084,21 +1084,19 @@ td_tensor *inner_formula(td_call *call)
          : td_refuse(call, "the last dimensions have different sizes");
 }
 /* arranging: rules that arrange */
-bool flip_rule(td_backward_pass *b)
+void flip_rule(td_backward_pass *b)
 {
     b->grad_in[0] = TD_CALL(flip, b->grad[0], *td_attribute(b, 0));
-    return !td_failed();
 }
 /* pictures: rules on pictures */
 
-bool constant_pad_nd_rule(td_backward_pass *b)
+void constant_pad_nd_rule(td_backward_pass *b)
 {
     td_dims back = { td_attribute(b, 0)->as.ints.count, { 0 } };
     for (int i = 0; i < back.count; i++)
         back.at[i] = -td_attribute(b, 0)->as.ints.at[i];
     b->grad_in[0] = TD_CALL(constant_pad_nd, b->grad[0],
                          td_v_ints(&back), td_v_int(0));
-    return !td_failed();
 }
 /* arranging: typed functions that arrange */
 td_tensor *td_movedim(td_tensor *x, td_dims source, td_dims destination)

@@ -412,7 +412,7 @@ static td_tensor *weighed(const geometry *g, td_tensor *x, td_tensor *y)
                     td_v_int(g->groups));
 }
 
-bool convolution_rule(td_backward_pass *b)
+void convolution_rule(td_backward_pass *b)
 {
     const bool back = td_v_get_bool(td_attribute(b, 3));
     td_tensor *grad = b->grad[0];
@@ -420,7 +420,7 @@ bool convolution_rule(td_backward_pass *b)
     if (!measure("convolution", td_input_dims(b, 0),
                  td_input_dims(b, 1), td_attribute(b, 0),
                  td_v_get_int(td_attribute(b, 5), 1), back, &g))
-        return false;
+        return;
     if (td_needs(b, 0))
         b->grad_in[0] = convolved(&g, grad, td_saved_input(b, 1),
                                   !back);
@@ -431,10 +431,9 @@ bool convolution_rule(td_backward_pass *b)
     if (td_needs(b, 2))
         b->grad_in[2] = td_sum(grad, (td_reduce_options){
                                    .dims = TD_DIMS(0, 2, 3) });
-    return !td_failed();
 }
 
-bool convolution_weight_rule(td_backward_pass *b)
+void convolution_weight_rule(td_backward_pass *b)
 {
     const td_value *size = td_attribute(b, 0);
     td_dims w = { 4, { 0 } };
@@ -442,12 +441,11 @@ bool convolution_weight_rule(td_backward_pass *b)
     memcpy(w.at, size->as.ints.at, 4 * sizeof w.at[0]);
     if (!measure("convolution_weight", td_input_dims(b, 0), w, size + 1,
                  td_v_get_int(size + 4, 1), false, &g))
-        return false;
+        return;
     for (int i = 0; i < 2; i++)
         if (td_needs(b, i))
             b->grad_in[i] = convolved(&g, td_saved_input(b, 1 - i),
                                       b->grad[0], i == 0);
-    return !td_failed();
 }
 /* convolution: function td_convolution */
 td_tensor *td_convolution(td_tensor *input, td_tensor *weight,

@@ -296,9 +296,7 @@ static td_loop *short_way(const td_call *call, int row, int64_t *n)
 
 static char *fill_lanes(double *lanes, td_dtype dtype, td_scalar s)
 {
-    td_convert(dtype, lanes, 1, s.kind == TD_SCALAR_FLOAT ? TD_FLOAT64
-               : s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL,
-               &s.as, 0, TD_LANES);
+    td_convert(dtype, lanes, 1, td_scalar_dtype(s), &s.as, 0, TD_LANES);
     return (char *)lanes;
 }
 

@@ -470,7 +470,7 @@ td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
 }
 
 /* indexing: rules of points */
-bool index_points_rule(td_backward_pass *b)
+void index_points_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *sum = td_sum_so_far(b, 0);
     td_tensor *y = put_into(
@@ -478,17 +478,16 @@ bool index_points_rule(td_backward_pass *b)
         td_saved_input(b, 1), g, td_attribute(b, 0), ADD,
         !b->create_graph);
     b->grad_in[0] = sum ? NULL : y;
-    return !td_failed();
 }
 
-bool put_points_rule(td_backward_pass *b)
+void put_points_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *index = td_saved_input(b, 1);
     const td_value *at = td_attribute(b, 0);
     const int how = SET + (int)td_v_get_int(&at[3], 0);
     if (how == MULTIPLY)
-        return td_fail(TD_ERROR_RUNTIME, "put_points", "a product at "
-                       "places has no derivative here");
+        td_fail(TD_ERROR_RUNTIME, "put_points", "a product at places "
+                "has no derivative here");
     if (td_needs(b, 0))
         b->grad_in[0] = how == ADD ? g
             : put_into(g, index, td_zeros(TD_RANK_0, td_like(g)), at,
@@ -496,7 +495,6 @@ bool put_points_rule(td_backward_pass *b)
     if (td_needs(b, 2))
         b->grad_in[2] = TD_CALL2(index_points, g, index, at[0], at[1],
                                  at[2]);
-    return !td_failed();
 }
 
 /* indexing: composites along a dimension */

@@ -163,18 +163,18 @@ static bool at_home(const td_tensor *x)
     return td_device_of(x).kind == TD_DEVICE_CPU;
 }
 
-bool standardise_rule(td_backward_pass *b)
+void standardise_rule(td_backward_pass *b)
 {
     td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
     td_tensor *var = td_saved_output(b, 2), *sum = NULL;
     const double eps = td_v_double(td_attribute(b, 0));
     if (td_failed())
-        return false;
+        return;
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
         && at_home(g)) {
         b->grad_in[0] = TD_CALL3(standardise_backward, g, y, var,
                                  td_v_float(eps));
-        return !td_failed();
+        return;
     }
     /* normalisation: compose the gradient of operators */
     const double n = (double)(y->shape[0] * y->shape[2]);
@@ -191,7 +191,6 @@ bool standardise_rule(td_backward_pass *b)
         sum = plus(sum, td_mul(y, td_div(td_mul_scalar(b->grad[2],
                                              td_float(2 / n)), r)));
     b->grad_in[0] = sum;
-    return !td_failed();
 }
 
 /* normalisation: function standard of a tensor */

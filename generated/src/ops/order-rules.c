@@ -15,7 +15,7 @@ td_tensor *td_count_up(int64_t n)
                      (td_tensor_options)TD_DEFAULTS);
 }
 
-static bool chosen_rule(td_backward_pass *b, int dim)
+static void chosen_rule(td_backward_pass *b, int dim)
 {
     td_tensor *g = b->grad[0], *places = td_saved_output(b, 1);
     const td_dims shape = td_input_dims(b, 0);
@@ -27,7 +27,6 @@ static bool chosen_rule(td_backward_pass *b, int dim)
     b->grad_in[0] = b->create_graph
         ? TD_CALL3(scatter_add, into, places, g, td_v_int(dim))
         : TD_CALL3(scatter_add_, into, places, g, td_v_int(dim));
-    return !td_failed();
 }
 
 static int along(const td_backward_pass *b, int k)
@@ -35,14 +34,14 @@ static int along(const td_backward_pass *b, int k)
     return (int)td_v_get_int(td_attribute(b, k), -1);
 }
 
-bool first_dim_rule(td_backward_pass *b)
+void first_dim_rule(td_backward_pass *b)
 {
-    return chosen_rule(b, along(b, 0));
+    chosen_rule(b, along(b, 0));
 }
 
-bool second_dim_rule(td_backward_pass *b)
+void second_dim_rule(td_backward_pass *b)
 {
-    return chosen_rule(b, along(b, 1));
+    chosen_rule(b, along(b, 1));
 }
 
 td_tensor *td_head(td_tensor *x, int dim)
@@ -62,7 +61,7 @@ static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
                     td_v_bool(reverse));
 }
 
-bool recurrence_rule(td_backward_pass *b)
+void recurrence_rule(td_backward_pass *b)
 {
     const int dim = along(b, 0);
     const bool reverse = td_v_get_bool(td_attribute(b, 1));
@@ -75,10 +74,9 @@ bool recurrence_rule(td_backward_pass *b)
             ? td_mul(td_head(w, dim), td_tail(y, dim))
             : td_mul(td_tail(w, dim), td_head(y, dim));
     }
-    return !td_failed();
 }
 
-bool cumsum_rule(td_backward_pass *b)
+void cumsum_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     const int dim = along(b, 0);
@@ -88,7 +86,6 @@ bool cumsum_rule(td_backward_pass *b)
                   true);
     }
     b->grad_in[0] = g;
-    return !td_failed();
 }
 
 /* The gradient of a running product y of x. */
@@ -101,24 +98,23 @@ static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
     return td_failed() ? NULL : td_cat(parts, 2, dim);
 }
 
-bool cumprod_rule(td_backward_pass *b)
+void cumprod_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
     const int dim = along(b, 0);
     b->grad_in[0] = g->rank == 0 ? g : product_gradient(
         td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
         dim);
-    return !td_failed();
 }
 
-bool prod_rule(td_backward_pass *b)
+void prod_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
     int dim = 0;
     if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
         b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
             (td_tensor_options)TD_DEFAULTS);
-        return !td_failed();
+        return;
     }
     if (td_attribute(b, 0)->kind == TD_NONE)
         x = td_reshape(x, TD_DIMS(-1));
@@ -130,13 +126,12 @@ bool prod_rule(td_backward_pass *b)
     td_tensor *parts[] = { td_zeros_like(rest, (td_tensor_options){
         .dtype = g->dtype }), last };
     if (td_failed())
-        return false;
+        return;
     b->grad_in[0] = td_reshape(product_gradient(x, td_cumprod(x, dim),
         td_cat(parts, 2, dim), dim), td_input_dims(b, 0));
-    return !td_failed();
 }
 
-bool logcumsumexp_rule(td_backward_pass *b)
+void logcumsumexp_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
     const int dim = along(b, 0);
@@ -147,5 +142,4 @@ bool logcumsumexp_rule(td_backward_pass *b)
         g = recur(td_exp(td_sub(td_head(y, dim), td_tail(y, dim))), g,
                   dim, true);
     b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
-    return !td_failed();
 }

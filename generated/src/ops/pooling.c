@@ -170,12 +170,12 @@ static bool by_way_of_the_host(td_call *call)
         return true;
     td_scope_begin();
     const td_tensor *x = td_input(call, 0);
-    td_tensor *here = td_tensor_new(td_shape_of(x), x->dtype,
-                                    (td_device){ TD_DEVICE_CPU, 0 });
+    td_tensor *here = td_copied_to(x, x->dtype,
+                                   (td_device){ TD_DEVICE_CPU, 0 });
     const td_value in = td_v_tensor(here);
     td_call again = { .op = call->op, .n_in = 1, .in = &in,
                       .n_attr = call->n_attr, .attr = call->attr };
-    bool ok = here && td_copy_elements(here, x) && td_run(&again);
+    bool ok = here && td_run(&again);
     for (int k = 0; ok && k < call->n_out; k++)
         ok = td_copy_elements(call->out[k], again.out[k]);
     td_scope_end();
@@ -228,7 +228,7 @@ bool pool_kernel(td_call *call)
 }
 
 /* pooling: rules of poolings */
-bool max_pool_rule(td_backward_pass *b)
+void max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->op, "2d") ? 2 : 1;
@@ -240,12 +240,12 @@ bool max_pool_rule(td_backward_pass *b)
         in[i] = td_v_tensor(td_flatten(planes[i], -dims, -1));
     const int op = b->create_graph ? TD_OP_scatter_add
                                    : TD_OP_scatter_add_;
-    b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in,
-                                   TD_VALUES(td_v_int(-1))), shape);
-    return !td_failed();
+    if (!td_failed())
+        b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in,
+            TD_VALUES(td_v_int(-1))), shape);
 }
 
-bool avg_pool_rule(td_backward_pass *b)
+void avg_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const td_value g = td_v_tensor(b->grad[0]);
@@ -253,15 +253,13 @@ bool avg_pool_rule(td_backward_pass *b)
     td_value attr[8] = { td_v_ints(&shape) };
     memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
     b->grad_in[0] = td_run1(b->op + 1, 1, &g, n + 1, attr);
-    return !td_failed();
 }
 
-bool avg_pool_backward_rule(td_backward_pass *b)
+void avg_pool_backward_rule(td_backward_pass *b)
 {
     const td_value g = td_v_tensor(b->grad[0]);
     b->grad_in[0] = td_run1(b->op - 1, 1, &g,
                             b->n_attr - 1, td_attribute(b, 1));
-    return !td_failed();
 }
 
 /* pooling: formulas of poolings */

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
 """Gradients: backward, grad, gradcheck, functions of one's own."""
+from itertools import product
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad, enable_grad, set_grad_enabled
 # package: function to make a tuple of tensors
 
 
-def _tuple(x):
-    return () if x is None else tuple(x) \
-        if isinstance(x, (tuple, list)) else (x,)
-
-
 def _tuple_of_all(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _tuple(x):
+    return () if x is None else _tuple_of_all(x)
 
 
 def _sums_to(shape, size):
@@ -59,10 +59,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
     got = _C._grad(_tuple(outputs), inputs, _tuple(grad_outputs),
                    retain_graph, create_graph,
                    bool(allow_unused) or materialize_grads)
-    if not materialize_grads:
-        return got
+    return _filled(got, inputs) if materialize_grads else got
+
+
+def _filled(got, like):
     return tuple(_C.zeros_like(x) if g is None else g
-                 for g, x in zip(got, inputs))
+                 for g, x in zip(got, like))
 # package: class FunctionCtx
 
 
@@ -272,18 +274,15 @@ def _numeric(func, inputs, o, x, eps):
     columns = []
     with no_grad():
         flat = x.detach()
-        index = [()]
-        for size in x.shape:
-            index = [i + (j,) for i in index for j in range(size)]
-        for i in index:
-            here = flat[i].item()
-            flat[i] = here + eps
-            up = _tuple(func(*inputs))[o].reshape(-1).tolist()
-            flat[i] = here - eps
-            down = _tuple(func(*inputs))[o].reshape(-1).tolist()
+        for i in product(*map(range, x.shape)):
+            here, ends = flat[i].item(), []
+            for step in (eps, -eps):
+                flat[i] = here + step
+                ends.append(_tuple(func(*inputs))[o].reshape(-1)
+                            .tolist())
             flat[i] = here
             columns.append([(u - d) / (2 * eps)
-                            for u, d in zip(up, down)])
+                            for u, d in zip(*ends)])
     return [list(row) for row in zip(*columns)]
 
 

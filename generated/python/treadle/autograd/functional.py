@@ -3,7 +3,7 @@
 """Jacobians, Hessians and their products with vectors."""
 from .. import _C
 from .._C import Tensor, stack, zeros, zeros_like
-from . import enable_grad, grad
+from . import _filled, enable_grad, grad
 # functional: functions pull and push
 
 
@@ -136,8 +136,8 @@ def _answer(got, like, many, create, strict):
                 f"The output of the user-provided function is "
                 f"independent of input {i}. This is not allowed in "
                 "strict mode.")
-    got = tuple(zeros_like(x) if g is None else
-                g if create else g.detach() for g, x in zip(got, like))
+    got = tuple(g if create else g.detach()
+                for g in _filled(got, like))
     return got if many else got[0]
 # functional: functions of autograd.functional
 

@@ -5,22 +5,19 @@
 from math import floor as _floor
 from .. import _C
 from .._C import pad, pixel_shuffle, pixel_unshuffle
-
-
-def _pair(x):
-    return tuple(x) if isinstance(x, (tuple, list)) else (x, x)
+from .._arranging import _spread
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Windows of [N, C, H, W] as columns [N, C * kernel, places]."""
-    return _C.im2col(input, *map(_pair, (kernel_size, dilation, padding,
-                                         stride)))
+    return _C.im2col(input, *(_spread(v, 2) for v in (
+        kernel_size, dilation, padding, stride)))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0,
          stride=1):
     """Columns added up where unfold takes them from."""
-    return _C.col2im(input, *map(_pair, (
+    return _C.col2im(input, *(_spread(v, 2) for v in (
         output_size, kernel_size, dilation, padding, stride)))
 
 
@@ -38,9 +35,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest",
     if align_corners is not None and mode.startswith("nearest"):
         raise ValueError("interpolate: align_corners does not go with "
                          f"mode {mode!r}")
-    given = size if scale_factor is None else scale_factor
-    given = list(given) if isinstance(given, (tuple, list)) \
-        else [given] * n
+    given = _spread(size if scale_factor is None else scale_factor, n)
     if len(given) != n:
         raise ValueError(f"interpolate: {len(given)} sizes or factors "
                          f"for {n} dimensions")

@@ -3,28 +3,32 @@
 # needs: layers
 """Activations as functions."""
 from functools import wraps as _wraps
+from inspect import Parameter as _Given, signature as _signature
 from .. import _C
 from .._C import (celu_, elu_, gelu, hardshrink, hardtanh_, leaky_relu_,
                   logsigmoid, prelu, relu_, selu_, sigmoid, softplus,
                   softshrink, softsign, tanh, tanhshrink, threshold_)
 
 
-def _activation(name, n):
+def _activation(name):
     plain, update = getattr(_C, name), getattr(_C, name + "_")
+    form = _signature(plain)
+    own = [*form.parameters.values()]
 
     @_wraps(plain)
     def function(input, *options, inplace=False, **named):
-        if len(options) > n:
+        if len(options) == len(own):
             *options, inplace = options
         return (update if inplace else plain)(input, *options, **named)
+    function.__signature__ = form.replace(parameters=[*own, _Given(
+        "inplace", _Given.POSITIONAL_OR_KEYWORD, default=False)])
     return function
 
 
-_options = {"relu": 0, "relu6": 0, "selu": 0, "silu": 0, "mish": 0,
-            "hardsigmoid": 0, "hardswish": 0, "leaky_relu": 1, "elu": 1,
-            "celu": 1, "hardtanh": 2, "threshold": 2}
-globals().update((name, _activation(name, n))
-                 for name, n in _options.items())
+for _name in ("celu", "elu", "hardsigmoid", "hardswish", "hardtanh",
+              "leaky_relu", "mish", "relu", "relu6", "selu", "silu",
+              "threshold"):
+    globals()[_name] = _activation(_name)
 
 
 def glu(input, dim=-1):

@@ -4,6 +4,7 @@
 """Losses as functions."""
 import math as _math
 import warnings as _warnings
+from inspect import signature as _signature
 from .. import _C
 from .._arranging import broadcast_tensors as _broadcast
 
@@ -26,24 +27,17 @@ def _pair(input, target):
     return _broadcast(input, target)
 
 
-_old = "size_average=None, reduce=None, reduction='mean'"
-_two = "input, target"
-_table = {
-    "mse_loss": f"{_two}, {_old}", "l1_loss": f"{_two}, {_old}",
-    "smooth_l1_loss": f"{_two}, {_old}, beta=1.0",
-    "huber_loss": f"{_two}, reduction='mean', delta=1.0",
-    "cross_entropy": f"{_two}, weight=None, size_average=None, "
-    "ignore_index=-100, reduce=None, reduction='mean', "
-    "label_smoothing=0.0",
-    "nll_loss": f"{_two}, weight=None, size_average=None, "
-    "ignore_index=-100, reduce=None, reduction='mean'",
-    "binary_cross_entropy": f"{_two}, weight=None, {_old}",
+_forms = {name: str(_signature(getattr(_C, name)))[1:-1] for name in (
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "kl_div",
+    "soft_margin_loss")}
+_forms.update({
     "binary_cross_entropy_with_logits":
-    f"{_two}, weight=None, {_old}, pos_weight=None",
-    "kl_div": f"{_two}, {_old}, log_target=False",
-    "hinge_embedding_loss": f"{_two}, margin=1.0, {_old}",
-    "margin_ranking_loss": f"input1, input2, target, margin=0, {_old}",
-    "soft_margin_loss": f"{_two}, {_old}"}
+    "input, target, weight=None, reduction='mean', pos_weight=None",
+    "hinge_embedding_loss":
+    "input, target, margin=1.0, reduction='mean'",
+    "margin_ranking_loss":
+    "input1, input2, target, margin=0, reduction='mean'"})
 _function = """def {name}({parameters}):
     reduction = _reduction(reduction{old})
 {more}    return _C.{name}({given})
@@ -55,13 +49,17 @@ _more = {
 """, **dict.fromkeys(
         ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
         "    input, target = _pair(input, target)\n")}
-for _name, _parameters in _table.items():
-    _words = [p.split("=")[0] for p in _parameters.split(", ")]
+for _name, _form in _forms.items():
+    _given = [p.split("=")[0] for p in _form.split(", ")]
+    _old = _name != "huber_loss"
+    if _old:
+        _form = _form.replace("reduction=", "reduce=None, reduction=")
+        _at = "ignore_index" if "ignore_index" in _given else "reduce"
+        _form = _form.replace(_at + "=", f"size_average=None, {_at}=")
     exec(_function.format(
-        name=_name, parameters=_parameters, more=_more.get(_name, ""),
-        old=", size_average, reduce" if "reduce" in _words else "",
-        given=", ".join(f"{w}={w}" for w in _words
-                        if w not in ("size_average", "reduce"))))
+        name=_name, parameters=_form, more=_more.get(_name, ""),
+        old=", size_average, reduce" if _old else "",
+        given=", ".join(f"{w}={w}" for w in _given)))
     globals()[_name].__doc__ = getattr(_C, _name).__doc__
 
 

@@ -2,6 +2,7 @@
 # Tangled from the chapter "activations": edit that, not this file.
 # needs: layers
 """Activations as modules."""
+from inspect import Signature, signature
 from .. import _C
 from . import functional as F
 from .module import Module, Parameter
@@ -9,16 +10,21 @@ from .module import Module, Parameter
 
 class Activation(Module):
     """Calls a function with the options that it was made with."""
-    _defaults = {}
+    _defaults, _positional = {}, None
 
     def __init__(self, *options, **named):
         super().__init__()
-        given = dict(zip(self._defaults, options), **named)
-        if len(options) > len(self._defaults) \
-                or not given.keys() <= self._defaults.keys():
-            raise TypeError(f"{type(self).__name__}: expected the "
-                            f"options {list(self._defaults)}")
-        self.__dict__.update({**self._defaults, **given})
+        names = [*self._defaults][:self._positional]
+        given = {**self._defaults, **dict(zip(names, options)), **named}
+        kind = type(self).__name__
+        if len(options) > len(names) \
+                or given.keys() != self._defaults.keys():
+            raise TypeError(f"{kind}: expected the options "
+                            f"{list(self._defaults)}")
+        for name, value in given.items():
+            if value is Signature.empty:
+                raise TypeError(f"{kind}: {name} is missing")
+        self.__dict__.update(given)
 
     def _options(self):
         return {name: getattr(self, name) for name in self._defaults}
@@ -27,40 +33,47 @@ class Activation(Module):
         return self._function(*input, **self._options())
 
     def extra_repr(self):
-        return ", ".join(f"{name}={value!r}" for name, value
-                         in self._options().items()
-                         if name != "inplace" or value)
+        return self._show(*(
+            name + "=" for name, value in self._options().items()
+            if name != "inplace" or value))
+
+
+def layers(home, table, base=Activation, tensors=1, **fields):
+    """Put a class into home for each row of table; returns its names.
+
+    A row is name: function, or name: (function, options) where PyTorch
+    has other options or defaults than the function.
+    """
+    for name, row in table.items():
+        function, options = row if isinstance(row, tuple) else (row, {
+            p.name: p.default for p in
+            [*signature(row).parameters.values()][tensors:]})
+        home[name] = type(name, (base,), {
+            "__module__": home["__name__"], "_defaults": options,
+            "__doc__": f"See functional.{function.__name__}.",
+            "_function": staticmethod(function), **fields})
+    return [*table]
 
 
 _no = {"inplace": False}
-_classes = {
-    "ReLU": (F.relu, _no), "ReLU6": (F.relu6, _no),
-    "SELU": (F.selu, _no), "SiLU": (F.silu, _no),
-    "Mish": (F.mish, _no), "Hardswish": (F.hardswish, _no),
-    "Hardsigmoid": (F.hardsigmoid, _no),
-    "ELU": (F.elu, {"alpha": 1.0, **_no}),
-    "CELU": (F.celu, {"alpha": 1.0, **_no}),
-    "LeakyReLU": (F.leaky_relu, {"negative_slope": 0.01, **_no}),
+__all__ = ["PReLU", *layers(globals(), {
+    "ReLU": F.relu, "ReLU6": F.relu6, "SELU": F.selu, "SiLU": F.silu,
+    "Mish": F.mish, "Hardswish": F.hardswish,
+    "Hardsigmoid": F.hardsigmoid, "ELU": F.elu, "CELU": F.celu,
+    "LeakyReLU": F.leaky_relu, "GELU": F.gelu, "GLU": F.glu,
+    "Softplus": F.softplus, "Hardshrink": F.hardshrink,
+    "Softshrink": F.softshrink, "Sigmoid": F.sigmoid, "Tanh": F.tanh,
+    "LogSigmoid": F.logsigmoid, "Softsign": F.softsign,
+    "Tanhshrink": F.tanhshrink,
     "Hardtanh": (F.hardtanh, {"min_val": -1.0, "max_val": 1.0, **_no}),
     "Threshold": (F.threshold, {"threshold": 0, "value": 0, **_no}),
-    "GELU": (F.gelu, {"approximate": "none"}),
-    "GLU": (F.glu, {"dim": -1}),
-    "Softplus": (F.softplus, {"beta": 1, "threshold": 20}),
-    "Hardshrink": (F.hardshrink, {"lambd": 0.5}),
-    "Softshrink": (F.softshrink, {"lambd": 0.5}),
     "Softmax": (F.softmax, {"dim": -1}),
-    "LogSoftmax": (F.log_softmax, {"dim": -1}),
-    "Sigmoid": (F.sigmoid, {}), "Tanh": (F.tanh, {}),
-    "LogSigmoid": (F.logsigmoid, {}), "Softsign": (F.softsign, {}),
-    "Tanhshrink": (F.tanhshrink, {})}
-globals().update((name, type(name, (Activation,), {
-    "__module__": __name__, "__doc__": f"See functional.{f.__name__}.",
-    "_function": staticmethod(f), "_defaults": defaults}))
-    for name, (f, defaults) in _classes.items())
+    "LogSoftmax": (F.log_softmax, {"dim": -1})})]
 
 
 class PReLU(Module):
     """A rectifier whose negative slope is learned."""
+    _printed = "num_parameters="
 
     def __init__(self, num_parameters=1, init=0.25, device=None,
                  dtype=None):
@@ -71,9 +84,3 @@ class PReLU(Module):
 
     def forward(self, input):
         return F.prelu(input, self.weight)
-
-    def extra_repr(self):
-        return f"num_parameters={self.num_parameters}"
-
-
-__all__ = [*_classes, "PReLU"]

@@ -32,13 +32,13 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         self.dropout, self.batch_first = dropout, batch_first
         made = {"device": device, "dtype": dtype}
-        self.in_proj_weight = Parameter(
-            _C.empty((3 * embed_dim, embed_dim), **made))
-        self.register_parameter("in_proj_bias", Parameter(
-            _C.zeros((3 * embed_dim,), **made)) if bias else None)
+        self._empty_parameters(
+            device, dtype, in_proj_weight=(3 * embed_dim, embed_dim),
+            in_proj_bias=(3 * embed_dim,) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, **made)
         init.xavier_uniform_(self.in_proj_weight)
         if bias:
+            init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
 
     # attention: look with several heads

@@ -7,7 +7,7 @@ from operator import index
 from .. import _C
 from .._grad_mode import no_grad
 from . import functional as F, init
-from .activation import Activation
+from .activation import layers
 from .module import Module, Parameter
 
 
@@ -155,17 +155,19 @@ class Sequential(_List):
         return x
 
 
-_classes = {
-    "Flatten": (_C.flatten, {"start_dim": 1, "end_dim": -1}),
-    "Unflatten": (lambda x, dim, unflattened_size: x.unflatten(
-        dim, unflattened_size), {"dim": 1, "unflattened_size": ()}),
-    "CosineSimilarity": (F.cosine_similarity, {"dim": 1, "eps": 1e-8}),
-    "PairwiseDistance": (F.pairwise_distance, {
-        "p": 2.0, "eps": 1e-6, "keepdim": False})}
-globals().update((name, type(name, (Activation,), {
-    "__module__": __name__, "__doc__": "The function, as a module.",
-    "_function": staticmethod(f), "_defaults": defaults}))
-    for name, (f, defaults) in _classes.items())
+def _unflatten(input, dim, unflattened_size):
+    return input.unflatten(dim, unflattened_size)
+
+
+__all__ = [
+    "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
+    "Sequential", "Embedding", "Bilinear",
+    *layers(globals(), {
+        "Flatten": (_C.flatten, {"start_dim": 1, "end_dim": -1}),
+        "Unflatten": _unflatten}),
+    *layers(globals(), {"CosineSimilarity": F.cosine_similarity,
+                        "PairwiseDistance": F.pairwise_distance},
+            tensors=2)]
 
 
 class Embedding(Module):
@@ -217,6 +219,7 @@ class Embedding(Module):
 
 class Bilinear(Module):
     """x, z -> x W z + b, with a matrix W for each output."""
+    _printed = "in1_features= in2_features= out_features= bias="
 
     def __init__(self, in1_features, in2_features, out_features,
                  bias=True, device=None, dtype=None):
@@ -224,27 +227,15 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        like = {"dtype": dtype, "device": device}
-        self.weight = Parameter(_C.empty(
-            (out_features, in1_features, in2_features), **like))
-        self.bias = Parameter(_C.empty((out_features,), **like)) \
-            if bias else None
+        self._empty_parameters(
+            device, dtype,
+            weight=(out_features, in1_features, in2_features),
+            bias=(out_features,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Draw both uniformly from +-1/sqrt(in1_features)."""
-        bound = self.in1_features ** -0.5
-        for p in self.parameters():
-            init.uniform_(p, -bound, bound)
+        init._draw(self.in1_features, self.weight, self.bias)
 
     def forward(self, input1, input2):
         return F.bilinear(input1, input2, self.weight, self.bias)
-
-    def extra_repr(self):
-        return f"in1_features={self.in1_features}, in2_features=" \
-            f"{self.in2_features}, out_features={self.out_features}, " \
-            f"bias={self.bias is not None}"
-
-
-__all__ = [*_classes, "ModuleList", "ModuleDict", "ParameterList",
-           "ParameterDict", "Sequential", "Embedding", "Bilinear"]

@@ -3,11 +3,9 @@
 # needs: layers
 """Convolutions as modules."""
 from math import prod as _prod
-from .. import _C
-from .._convolution import _spread
-from .._grad_mode import no_grad
-from . import functional as F
-from .module import Module, Parameter
+from .._arranging import _spread
+from . import functional as F, init
+from .module import Module
 
 
 class _Conv(Module):
@@ -43,20 +41,15 @@ class _Conv(Module):
                              f"{self._modes}, got {padding_mode!r}")
         sides = (in_channels, out_channels // groups) if transposed \
             else (out_channels, in_channels // groups)
-        self.weight = Parameter(_C.empty((*sides, *self.kernel_size),
-                                         dtype=dtype, device=device))
-        self.bias = Parameter(_C.empty((out_channels,), dtype=dtype,
-                                       device=device)) if bias else None
+        self._empty_parameters(device, dtype,
+                               weight=(*sides, *self.kernel_size),
+                               bias=(out_channels,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Draw both uniformly from +-1/sqrt(fan-in)."""
-        fan_in = _prod(self.weight.shape[1:])
-        bound = fan_in ** -0.5 if fan_in else 0.0
-        with no_grad():
-            self.weight.uniform_(-bound, bound)
-            if self.bias is not None:
-                self.bias.uniform_(-bound, bound)
+        init._draw(_prod(self.weight.shape[1:]), self.weight,
+                   self.bias)
 
     def extra_repr(self):
         none, one = (0,) * self._dims, (1,) * self._dims

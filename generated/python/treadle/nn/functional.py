@@ -16,10 +16,9 @@ from ._losses import _reduction
 
 def softmax(input, dim=-1, dtype=None):
     """Exponentials along dim, divided by their sum."""
-    return _C.softmax(input if dtype is None else input.to(dtype), dim)
+    return _C.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input, dim=-1, dtype=None):
     """The logarithm of softmax, without its rounding."""
-    return _C.log_softmax(
-        input if dtype is None else input.to(dtype), dim)
+    return _C.log_softmax(input, dim, dtype=dtype)

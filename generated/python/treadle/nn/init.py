@@ -36,6 +36,13 @@ def uniform_(tensor, a=0.0, b=1.0):
     return tensor.uniform_(a, b)
 
 
+def _draw(fan, *tensors):
+    bound = fan ** -0.5 if fan else 0.0
+    for tensor in tensors:
+        if tensor is not None:
+            uniform_(tensor, -bound, bound)
+
+
 @no_grad
 def normal_(tensor, mean=0.0, std=1.0):
     """Normal numbers."""

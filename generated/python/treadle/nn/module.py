@@ -6,6 +6,7 @@ from .._guards import assume
 from .._grad_mode import no_grad
 from .. import _C
 from .._C import Tensor
+from .._tensor import _destination
 # strangers: imports of modules
 from ._hooks import Handle, call
 
@@ -20,6 +21,16 @@ class Parameter(Tensor):
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
+
+
+def zero_grads(parameters, set_to_none=True):
+    """Forget the gradients, or set them to zero."""
+    for p in parameters:
+        grad = p.grad
+        if set_to_none:
+            p.grad = None
+        elif grad is not None:
+            grad.detach().zero_()
 
 # layers: class Module
 
@@ -115,6 +126,12 @@ class Module:
     def register_parameter(self, name, param):
         """Register a Parameter, or None as a place for one."""
         self.__register("_parameters", name, param)
+
+    def _empty_parameters(self, device, dtype, **shapes):
+        """Register parameters of these shapes; None keeps a place."""
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else
+                Parameter(_C.empty(shape, dtype=dtype, device=device)))
 
     def register_buffer(self, name, tensor, persistent=True):
         """Register a tensor that is saved (if persistent), not trained."""
@@ -234,12 +251,7 @@ class Module:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or set them to zero."""
-        for p in self.parameters():
-            grad = p.grad
-            if set_to_none:
-                p.grad = None
-            elif grad is not None:
-                grad.detach().zero_()
+        zero_grads(self.parameters(), set_to_none)
 
     def requires_grad_(self, requires_grad=True):
         """Switch recording for all parameters."""
@@ -265,40 +277,30 @@ class Module:
     def to(self, *what, dtype=None, device=None, non_blocking=False,
            memory_format=None):
         """Floating tensors in another dtype, all on another device."""
-        for w in what:
-            if isinstance(w, Tensor):
-                dtype, device = w.dtype, w.device
-            elif isinstance(w, _C.dtype):
-                dtype = w
-            elif w is not None and not isinstance(w, bool):
-                device = w
+        _, dtype, device = _destination(what, dtype, device)
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError("to: a module can only have a floating dtype, "
                             f"not {dtype}")
         return self._apply(lambda x: x.to(
             dtype=dtype if x.is_floating_point() else None, device=device))
 
-    def cuda(self, device=None):
-        """Everything on a CUDA device."""
-        if isinstance(device, int):
-            device = f"cuda:{device}"
-        return self.to(device or "cuda")
-
-    def float(self):
-        """All floating tensors in float32."""
-        return self.to(_C.float32)
-
-    def double(self):
-        """All floating tensors in float64."""
-        return self.to(_C.float64)
-
-    def cpu(self):
-        """Everything on the CPU."""
-        return self.to("cpu")
+    cuda, cpu = Tensor.cuda, Tensor.cpu
+    float, double = Tensor.float, Tensor.double
     # layers: printing of a module
+    _printed = ""
+
     def extra_repr(self):
         """One line about this module, for printing."""
-        return ""
+        return self._show(*self._printed.split())
+
+    def _show(self, *names):
+        """Values, after their names where these end in "="."""
+        def text(name):
+            value = getattr(self, name.rstrip("="))
+            if name == "bias=":
+                value = not (value is None or value is False)
+            return (name if name[-1] == "=" else "") + repr(value)
+        return ", ".join(map(text, names))
 
     def __repr__(self):
         extra = self.extra_repr()
@@ -355,13 +357,7 @@ class Module:
 
     def _get_name(self):
         return type(self).__name__
-    def half(self):
-        """All floating tensors in float16."""
-        return self.to(_C.float16)
-
-    def bfloat16(self):
-        """All floating tensors in bfloat16."""
-        return self.to(_C.bfloat16)
+    half, bfloat16 = Tensor.half, Tensor.bfloat16
 
     def type(self, dst_type):
         """Every tensor in another type."""

@@ -5,19 +5,16 @@
 from .. import _C
 from .._grad_mode import no_grad
 from . import functional as F
-from .module import Module, Parameter
+from .module import Module
 
 
 class _Affine(Module):
-    _bare = 1                   # options printed without their names
-
     def __init__(self, shape, weight, bias, device, dtype, **options):
         super().__init__()
-        self.__dict__.update(options, _options=list(options))
-        for name, wanted in (("weight", weight), ("bias", bias)):
-            self.register_parameter(name, Parameter(_C.empty(
-                shape, device=device, dtype=dtype))
-                if weight and wanted else None)
+        self.__dict__.update(options)
+        self._empty_parameters(
+            device, dtype, weight=shape if weight else None,
+            bias=shape if weight and bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -27,14 +24,10 @@ class _Affine(Module):
                 if parameter is not None:
                     parameter.fill_(value)
 
-    def extra_repr(self):
-        return ", ".join(("" if i < self._bare else f"{name}=")
-                         + str(getattr(self, name))
-                         for i, name in enumerate(self._options))
-
 
 class LayerNorm(_Affine):
     """See functional.layer_norm."""
+    _printed = "normalized_shape eps= elementwise_affine="
 
     def __init__(self, normalized_shape, eps=1e-05,
                  elementwise_affine=True, bias=True, device=None,
@@ -65,7 +58,7 @@ class RMSNorm(LayerNorm):
 
 class GroupNorm(_Affine):
     """See functional.group_norm."""
-    _bare = 2
+    _printed = "num_groups num_channels eps= affine="
 
     def __init__(self, num_groups, num_channels, eps=1e-05, affine=True,
                  device=None, dtype=None):
@@ -83,6 +76,9 @@ class GroupNorm(_Affine):
 
 
 class _BatchNorm(_Affine):
+    _printed = "num_features eps= momentum= affine= " \
+        "track_running_stats="
+
     def __init__(self, num_features, eps=1e-05, momentum=0.1,
                  affine=True, track_running_stats=True, device=None,
                  dtype=None):

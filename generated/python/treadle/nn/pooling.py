@@ -2,17 +2,18 @@
 # Tangled from the chapter "pooling": edit that, not this file.
 # needs: layers
 """Pooling and dropout as modules."""
+from inspect import Signature
 from . import functional as F
-from .activation import Activation
+from .activation import Activation, layers
 from .module import Module
 
 
 class _Windows(Activation):
+    _single, _printed = False, "output_size="
+    extra_repr = Module.extra_repr
+
     def __init__(self, *options, **named):
         super().__init__(*options, **named)
-        size = next(iter(self._defaults))
-        if getattr(self, size) is ...:
-            raise TypeError(f"{type(self).__name__}: {size} is missing")
         if getattr(self, "stride", 0) is None:
             self.stride = self.kernel_size
         if self._single:
@@ -21,16 +22,9 @@ class _Windows(Activation):
                 setattr(self, name, (value,) if isinstance(value, int)
                         else value)
 
-    def extra_repr(self):
-        return ", ".join(
-            ("" if name == "size" else f"{name}=")
-            + repr(getattr(self, name))
-            for name in self._printed.split())
-
 
 class _Dropout(Activation):
-    _printed = "p inplace"
-    extra_repr = _Windows.extra_repr
+    _printed, extra_repr = "p= inplace=", Module.extra_repr
 
     def __init__(self, *options, **named):
         super().__init__(*options, **named)
@@ -54,44 +48,31 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-_mean = {"kernel_size": ..., "stride": None, "padding": 0,
-         "ceil_mode": False, "count_include_pad": True}
-_max = {"kernel_size": ..., "stride": None, "padding": 0, "dilation": 1,
-        "return_indices": False, "ceil_mode": False}
-_mean_shown = "kernel_size stride padding"
-_max_shown = "kernel_size stride padding dilation ceil_mode"
-_parts, _places = {"output_size": ...}, {"return_indices": False}
-_classes = {
-    "MaxPool1d": (F.max_pool1d, _max, _max_shown),
-    "MaxPool2d": (F.max_pool2d, _max, _max_shown),
-    "AvgPool1d": (F.avg_pool1d, _mean, _mean_shown),
-    "AvgPool2d": (F.avg_pool2d, {**_mean, "divisor_override": None},
-                  _mean_shown),
-    "AdaptiveAvgPool1d": (F.adaptive_avg_pool1d, _parts, "output_size"),
-    "AdaptiveAvgPool2d": (F.adaptive_avg_pool2d, _parts, "output_size"),
-    "AdaptiveMaxPool1d": (F.adaptive_max_pool1d, {**_parts, **_places},
-                          "output_size"),
-    "AdaptiveMaxPool2d": (F.adaptive_max_pool2d, {**_parts, **_places},
-                          "output_size"),
-    "LocalResponseNorm": (F.local_response_norm, {
-        "size": ..., "alpha": 1e-4, "beta": 0.75, "k": 1.0},
-        "size alpha beta k")}
-_drops = {"Dropout": F.dropout, "Dropout1d": F.dropout1d,
-          "Dropout2d": F.dropout2d, "Dropout3d": F.dropout3d,
-          "AlphaDropout": F.alpha_dropout,
-          "FeatureAlphaDropout": F.feature_alpha_dropout}
-
-
-def _make(name, base, f, defaults, **more):
-    globals()[name] = type(name, (base,), {
-        "__module__": __name__, "__doc__": f"See functional."
-        f"{f.__name__}.", "_function": staticmethod(f),
-        "_defaults": defaults, **more})
-
-
-for _name, (_f, _defaults, _shown) in _classes.items():
-    _make(_name, _Windows, _f, _defaults, _printed=_shown,
-          _single=_name == "AvgPool1d")
-for _name, _f in _drops.items():
-    _make(_name, _Dropout, _f, {"p": 0.5, "inplace": False})
-__all__ = [*_classes, *_drops, "Softmax2d"]
+_size = {"kernel_size": Signature.empty, "stride": None, "padding": 0}
+_mean = {**_size, "ceil_mode": False, "count_include_pad": True}
+_max = {**_size, "dilation": 1, "return_indices": False,
+        "ceil_mode": False}
+__all__ = [
+    "Softmax2d",
+    *layers(globals(), {"MaxPool1d": (F.max_pool1d, _max),
+                        "MaxPool2d": (F.max_pool2d, _max)}, _Windows,
+            _printed="kernel_size= stride= padding= dilation= "
+            "ceil_mode="),
+    *layers(globals(), {"AvgPool1d": (F.avg_pool1d, _mean)}, _Windows,
+            _printed="kernel_size= stride= padding=", _single=True),
+    *layers(globals(), {"AvgPool2d": (F.avg_pool2d, {
+        **_mean, "divisor_override": None})}, _Windows,
+            _printed="kernel_size= stride= padding="),
+    *layers(globals(), {"LocalResponseNorm": F.local_response_norm},
+            _Windows, _printed="size alpha= beta= k="),
+    *layers(globals(), {"AdaptiveAvgPool1d": F.adaptive_avg_pool1d,
+                        "AdaptiveAvgPool2d": F.adaptive_avg_pool2d,
+                        "AdaptiveMaxPool1d": F.adaptive_max_pool1d,
+                        "AdaptiveMaxPool2d": F.adaptive_max_pool2d},
+            _Windows),
+    *layers(globals(), {name: (f, {"p": 0.5, "inplace": False})
+                        for name, f in (
+        ("Dropout", F.dropout), ("Dropout1d", F.dropout1d),
+        ("Dropout2d", F.dropout2d), ("Dropout3d", F.dropout3d),
+        ("AlphaDropout", F.alpha_dropout),
+        ("FeatureAlphaDropout", F.feature_alpha_dropout))}, _Dropout)]

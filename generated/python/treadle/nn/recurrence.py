@@ -6,7 +6,7 @@ import warnings
 from .. import _C
 from .._C import Tensor
 from . import init
-from .module import Module, Parameter
+from .module import Module
 
 
 class _Recurrent(Module):
@@ -29,17 +29,14 @@ class _Recurrent(Module):
         for end, n in ends.items():
             shapes = {"weight_ih": (rows, n), "weight_hh": (rows, m),
                       "bias_ih": (rows,), "bias_hh": (rows,)}
-            for name, shape in shapes.items():
-                wanted = self.bias or len(shape) == 2
-                self.register_parameter(name + end, Parameter(_C.empty(
-                    shape, device=device, dtype=dtype)) if wanted else None)
+            self._empty_parameters(device, dtype, **{
+                name + end: shape if self.bias or len(shape) == 2 else None
+                for name, shape in shapes.items()})
         self.reset_parameters()
 
     def reset_parameters(self):
         """Draw all uniformly from +-1/sqrt(hidden_size)."""
-        bound = self.hidden_size ** -0.5
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        init._draw(self.hidden_size, *self.parameters())
 
     # recurrence: run a module without batch
     def _run(self, input, hx, at, shape, call):

@@ -67,10 +67,9 @@ class RMSprop(Adaptive):
         states = self._states(
             p, "square_avg", "grad_avg" if group["centered"] else None,
             "momentum_buffer" if group["momentum"] else None)
-        _C.rmsprop_step_(p, grad, *states, group["lr"],
-                         group["alpha"], group["eps"],
-                         group["weight_decay"], group["maximize"],
-                         group["momentum"])
+        _C.rmsprop_step_(p, grad, *states, *map(group.get, (
+            "lr", "alpha", "eps", "weight_decay", "maximize",
+            "momentum")))
 
 
 class Adagrad(Adaptive):
@@ -84,6 +83,5 @@ class Adagrad(Adaptive):
     def _update(self, p, grad, group):
         states = self._states(p, "sum",
                               start=group["initial_accumulator_value"])
-        _C.adagrad_step_(p, grad, *states, group["lr"],
-                         group["lr_decay"], group["eps"],
-                         group["weight_decay"], group["maximize"])
+        _C.adagrad_step_(p, grad, *states, *map(group.get, (
+            "lr", "lr_decay", "eps", "weight_decay", "maximize")))

@@ -3,9 +3,26 @@
 # needs: layers
 """Schedules: learning rates that follow the epochs."""
 from bisect import bisect_right
-from inspect import Parameter, Signature, signature
+from inspect import Signature, signature
 from math import ceil, cos, inf, pi
 from .optimizer import Optimizer
+
+
+def _groups(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an "
+                        "Optimizer")
+    return optimizer.param_groups
+
+
+def _spread(optimizer, what, value):
+    """A list of one value for each group of the optimizer."""
+    n = len(_groups(optimizer))
+    values = list(value) if isinstance(value, (list, tuple)) \
+        else [value] * n
+    if len(values) != n:
+        raise ValueError(f"expected {n} {what}, got {len(values)}")
+    return values
 
 
 class LRScheduler:
@@ -17,18 +34,15 @@ class LRScheduler:
     _hidden = ("optimizer",)
 
     def __init__(self, optimizer, last_epoch=-1, verbose=False):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an "
-                            "Optimizer")
-        for group in optimizer.param_groups:
+        groups = _groups(optimizer)
+        for group in groups:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
                 raise KeyError("initial_lr is missing in a group of an "
                                "optimizer that is resumed")
         self.optimizer, self.verbose = optimizer, verbose
-        self.base_lrs = [group["initial_lr"]
-                         for group in optimizer.param_groups]
+        self.base_lrs = [group["initial_lr"] for group in groups]
         self.last_epoch, self._step_count = last_epoch, 0
         self.step()
 
@@ -49,13 +63,16 @@ class LRScheduler:
             rates = getattr(self, "_get_closed_form_lr", rates)
         self.last_epoch = self.last_epoch + 1 if epoch is None \
             else epoch
-        groups = self.optimizer.param_groups
-        for i, (group, rate) in enumerate(zip(groups, rates())):
+        for i, (group, rate) in enumerate(zip(
+                self.optimizer.param_groups, rates())):
             group["lr"] = rate
             if self.verbose:
                 print(f"Adjusting learning rate of group {i} to "
                       f"{rate:.4e}.")
-        self._last_lr = [group["lr"] for group in groups]
+        self._remember()
+
+    def _remember(self):
+        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
 
     def state_dict(self):
         """What is needed to go on later; functions are left out."""
@@ -89,21 +106,17 @@ def _schedule(rule):
 
     lr is the rate before epoch t, base the rate at the beginning.
     """
-    plain = Parameter.POSITIONAL_OR_KEYWORD
     own = list(signature(rule).parameters.values())[3:]
     names = [p.name for p in own]
-    form = Signature([
-        Parameter("self", plain), Parameter("optimizer", plain), *own,
-        Parameter("last_epoch", plain, default=-1),
-        Parameter("verbose", plain, default=False)])
+    base = list(signature(LRScheduler.__init__).parameters.values())
+    form = Signature([*base[:2], *own, *base[2:]])
 
     def __init__(self, *args, **named):
         given = form.bind(self, *args, **named)
         given.apply_defaults()
         given = given.arguments
-        self.__dict__.update((name, given[name]) for name in names)
-        LRScheduler.__init__(self, given["optimizer"],
-                             given["last_epoch"], given["verbose"])
+        self.__dict__.update((n, given.pop(n)) for n in names)
+        LRScheduler.__init__(**given)
 
     def _rate(self, lr, base, t):
         return rule(lr, base, t, *(getattr(self, n) for n in names))
@@ -198,12 +211,8 @@ class LambdaLR(LRScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1,
                  verbose=False):
-        n = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(
-            lr_lambda, (list, tuple)) else [lr_lambda] * n
-        if len(self.lr_lambdas) != n:
-            raise ValueError(f"expected {n} functions lr_lambda, got "
-                             f"{len(self.lr_lambdas)}")
+        self.lr_lambdas = _spread(optimizer, "functions lr_lambda",
+                                  lr_lambda)
         super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
@@ -249,16 +258,13 @@ class OneCycleLR(LRScheduler):
                 raise ValueError("OneCycleLR: the optimizer has no momentum; "
                                  "pass cycle_momentum=False")
         self._momentum = kind
-        up, down = ("max_momentum", "base_momentum"), \
-                   ("base_momentum", "max_momentum")
-        self._phases = [(pct_start * n - 1, "initial_lr", "max_lr", *up)]
+        self._points = [(0, "initial_lr", "max_momentum"),
+                        (pct_start * n - 1, "max_lr", "base_momentum"),
+                        (n - 1, "min_lr", "max_momentum")]
         if three_phase:
-            self._phases += [(2 * pct_start * n - 2, "max_lr", "initial_lr",
-                              *down),
-                             (n - 1, "initial_lr", "min_lr", *up[:1] * 2)]
-        else:
-            self._phases += [(n - 1, "max_lr", "min_lr", *down)]
-        several = [x if isinstance(x, (list, tuple)) else [x] * len(groups)
+            self._points.insert(2, (2 * pct_start * n - 2, "initial_lr",
+                                    "max_momentum"))
+        several = [_spread(optimizer, "rates and momenta", x)
                    for x in (max_lr, max_momentum, base_momentum)]
         for group, top, most, least in zip(groups, *several):
             if last_epoch == -1:
@@ -268,20 +274,19 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
-        t, start = self.last_epoch, 0
+        t = self.last_epoch
         if t > self.total_steps:
             raise ValueError(f"OneCycleLR: step {t} of "
                              f"{self.total_steps}")
-        for end, *names in self._phases:
-            if t <= end:
+        for a, b in zip(self._points, self._points[1:]):
+            if t <= b[0]:
                 break
-            start = end if end < self._phases[-1][0] else start
-        part = (t - start) / (end - start)
-        return [self._between(group, part, *names)
+        part = (t - a[0]) / (b[0] - a[0])
+        return [self._between(group, part, *a[1:], *b[1:])
                 for group in self.optimizer.param_groups]
     # schedules: anneal the values of a group
 
-    def _between(self, group, part, lr, to_lr, momentum, to_momentum):
+    def _between(self, group, part, lr, momentum, to_lr, to_momentum):
         far = part if self.anneal_strategy == "linear" \
             else (1 - cos(pi * part)) / 2
 
@@ -295,8 +300,9 @@ class OneCycleLR(LRScheduler):
         return value(lr, to_lr)
 
 
-class ChainedScheduler:
+class ChainedScheduler(LRScheduler):
     """All schedules at once; their factors multiply."""
+    _hidden = ("optimizer", "_schedulers")
 
     def __init__(self, schedulers):
         self._schedulers = list(schedulers)
@@ -307,13 +313,6 @@ class ChainedScheduler:
                              "must belong to one optimizer")
         self._remember()
 
-    def _remember(self):
-        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
-
-    def get_last_lr(self):
-        """The rates that were set last."""
-        return self._last_lr
-
     def step(self):
         """Begin the next epoch."""
         for scheduler in self._schedulers:
@@ -322,10 +321,8 @@ class ChainedScheduler:
 
     def state_dict(self):
         """What is needed to go on later, for each schedule."""
-        return {**{k: v for k, v in self.__dict__.items()
-                   if k not in ("optimizer", "_schedulers")},
-                "_schedulers": [s.state_dict()
-                                for s in self._schedulers]}
+        return {**super().state_dict(), "_schedulers": [
+            s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state):
         """Go on from what state_dict returned."""
@@ -333,7 +330,7 @@ class ChainedScheduler:
         for mine, theirs in zip(self._schedulers,
                                 state.pop("_schedulers")):
             mine.load_state_dict(theirs)
-        self.__dict__.update(state)
+        super().load_state_dict(state)
 
 
 class SequentialLR(ChainedScheduler):
@@ -366,39 +363,27 @@ class SequentialLR(ChainedScheduler):
         self._remember()
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(LRScheduler):
     """Lowers the rates when a number stops improving."""
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10,
                  threshold=1e-4, threshold_mode="rel", cooldown=0,
                  min_lr=0, eps=1e-8, verbose=False):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an "
-                            "Optimizer")
+        self.min_lrs = _spread(optimizer, "values min_lr", min_lr)
         if factor >= 1 or mode not in ("min", "max") \
                 or threshold_mode not in ("rel", "abs"):
             raise ValueError(
                 "ReduceLROnPlateau: expected a factor below 1, 'min' "
                 f"or 'max', and 'rel' or 'abs', got {factor}, {mode!r} "
                 f"and {threshold_mode!r}")
-        groups = optimizer.param_groups
-        self.min_lrs = list(min_lr) if isinstance(
-            min_lr, (list, tuple)) else [min_lr] * len(groups)
-        if len(self.min_lrs) != len(groups):
-            raise ValueError(f"expected {len(groups)} values min_lr, "
-                             f"got {len(self.min_lrs)}")
         self.optimizer, self.mode, self.factor = optimizer, mode, factor
         self.patience, self.cooldown, self.eps = patience, cooldown, eps
         self.threshold, self.threshold_mode = threshold, threshold_mode
         self.best = inf if mode == "min" else -inf
         self.num_bad_epochs = self.cooldown_counter = 0
         self.last_epoch, self.verbose = 0, verbose
-        self._last_lr = [group["lr"] for group in groups]
+        self._remember()
 
-    get_last_lr = LRScheduler.get_last_lr
-    state_dict = LRScheduler.state_dict
-    load_state_dict = LRScheduler.load_state_dict
-    _hidden = ("optimizer",)
     # schedules: look at the number of an epoch
 
     def is_better(self, a, best):
@@ -424,7 +409,7 @@ class ReduceLROnPlateau:
             self._reduce()
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+        self._remember()
 
     def _reduce(self):
         for i, (group, least) in enumerate(

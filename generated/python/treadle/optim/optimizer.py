@@ -6,6 +6,7 @@ from .. import _C
 from .._guards import assume
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
+from ..nn.module import zero_grads
 
 required = type("required", (), {})()
 
@@ -82,12 +83,7 @@ class Optimizer:
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or set them to zero."""
         for group in self.param_groups:
-            for p in group["params"]:
-                grad = p.grad
-                if set_to_none:
-                    p.grad = None
-                elif grad is not None:
-                    grad.detach().zero_()
+            zero_grads(group["params"], set_to_none)
     def state_dict(self):
         """Options and states, parameters replaced by numbers."""
         number, groups = {}, []
@@ -184,6 +180,6 @@ class SGD(Optimizer):
             if first:
                 state["momentum_buffer"] = _C.zeros_like(p.detach())
             buffer = state["momentum_buffer"]
-        _C.sgd_step_(p, grad, buffer, group["lr"], group["momentum"],
-                     group["dampening"], group["weight_decay"],
-                     group["nesterov"], group["maximize"], first)
+        _C.sgd_step_(p, grad, buffer, *map(group.get, (
+            "lr", "momentum", "dampening", "weight_decay", "nesterov",
+            "maximize")), first)

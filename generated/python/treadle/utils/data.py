@@ -34,6 +34,14 @@ class TensorDataset(Dataset):
         return [_C.index_select(t, 0, indices) for t in self.tensors]
 
 
+def _place(name, index, n):
+    """index counted from the front, of n items."""
+    if not -n <= index < n:
+        raise IndexError(f"{name}: index {index} is out of range for "
+                         f"{n} items")
+    return index % n
+
+
 class Subset(Dataset):
     """Some items of a dataset, by their indices."""
 
@@ -315,10 +323,7 @@ class ConcatDataset(Dataset):
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, index):
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"ConcatDataset: index {index} is out of "
-                             f"range for {len(self)} items")
-        index %= len(self)
+        index = _place("ConcatDataset", index, len(self))
         part = bisect.bisect_right(self.cumulative_sizes, index)
         first = self.cumulative_sizes[part - 1] if part else 0
         return self.datasets[part][index - first]
