@@ -33,7 +33,9 @@ static void every_rung_makes_the_same_product(void **state)
     compare();
     rung_3(M, N, K, a, b, c);
     compare();
-    assert_true(td_gemm_f32(M, N, K, 1, a, K, 1, b, N, 1, 0, c, N));
+    assert_true(td_gemm(TD_FLOAT32, &(td_product){
+        .m = M, .n = N, .k = K, .alpha = 1, .a = a, .rsa = K, .csa = 1,
+        .b = b, .rsb = N, .csb = 1, .c = c, .ldc = N }));
     compare();
 }
 

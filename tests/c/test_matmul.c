@@ -123,7 +123,7 @@ static void every_level_agrees_with_the_formula(void **state)
     assert_true(td_set_isa(best));
 }
 
-static void shorthands_agree_with_the_ladder(void **state)
+static void products_agree_with_the_ladder(void **state)
 {
     const int64_t m = 37, n = 53, k = 71;
     float a[37 * 71], b[71 * 53], c[37 * 53], d[37 * 53];
@@ -133,8 +133,12 @@ static void shorthands_agree_with_the_ladder(void **state)
     for (int64_t i = 0; i < k * n; i++)
         y[i] = b[i] = (float)(uniform() - 0.5);
     rung_0(m, n, k, a, b, c);
-    assert_true(td_gemm_f32(m, n, k, 1, a, k, 1, b, n, 1, 0, d, n));
-    assert_true(td_gemm_f64(m, n, k, 1, x, k, 1, y, n, 1, 0, z, n));
+    td_product of = { .m = m, .n = n, .k = k, .alpha = 1, .a = a,
+                      .rsa = k, .csa = 1, .b = b, .rsb = n, .csb = 1,
+                      .c = d, .ldc = n };
+    assert_true(td_gemm(TD_FLOAT32, &of));
+    of.a = x, of.b = y, of.c = z;
+    assert_true(td_gemm(TD_FLOAT64, &of));
     comparison single = { 0 }, twice = { 0 };
     for (int64_t i = 0; i < m * n; i++) {
         compare(&single, d[i], c[i], 1e-5);
@@ -440,7 +444,7 @@ int main(void)
         CASE(large_products_agree_with_the_formula),
         CASE(an_empty_sum_is_zero),
         CASE(every_level_agrees_with_the_formula),
-        CASE(shorthands_agree_with_the_ladder),
+        CASE(products_agree_with_the_ladder),
         CASE(matmul_of_every_rank_and_layout),
         CASE(integers_wrap_around),
         CASE(broadcast_batches_are_not_copied),

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "grad/autograd.h"
 #include "compiler/ir.h"
+#include "ops/elementwise.h"
 
 /* tracing: function td_ir_keep */
 void *td_ir_keep(td_program *p, size_t bytes)
@@ -444,27 +445,6 @@ bool td_program_holds(const td_program *p)
     }
     return holds;
 }
-/* rows: functions for the extent of a view */
-static int64_t first_of(const td_tensor *x)
-{
-    return x->offset;
-}
-
-static int64_t last_of(const td_tensor *x)
-{
-    int64_t last = x->offset;
-    for (int d = 0; d < x->rank; d++)
-        last += (x->shape[d] - 1) * x->strides[d];
-    return last;
-}
-
-static bool shares(const td_tensor *x, const td_tensor *y)
-{
-    return x->storage == y->storage && td_numel(x) > 0
-        && td_numel(y) > 0 && first_of(x) <= last_of(y)
-        && first_of(y) <= last_of(x);
-}
-
 static bool overlaps(const td_program *p, td_tensor **at)
 {
     for (int i = 0; i < p->n_values; i++) {
@@ -474,7 +454,7 @@ static bool overlaps(const td_program *p, td_tensor **at)
         for (int v = 0; v < p->n_values; v++)
             if (v != i && p->value[v].origin != TD_IR_RESULT
                 && (a->update >= 0 || p->value[v].update >= 0)
-                && shares(at[i], at[v]))
+                && td_share_bytes(at[i], at[v]))
                 return true;
     }
     return false;

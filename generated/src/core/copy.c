@@ -186,7 +186,7 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "the result would "
                        "have %d dimensions, expected 1 to %d", rank,
                        TD_MAX_RANK);
-    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
+    return td_wrap_dim(call->op->name, td_number(call, 0, 0),
                        rank, dim);
 }
 static int64_t length_of(const td_tensor *x, int rank, int dim,
@@ -256,12 +256,12 @@ static bool changed(td_call *call, td_tensor *x)
 /* views: kernels that copy */
 bool clone_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     return td_return(call, td_copied(x, x->dtype));
 }
 bool to_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[0], x->dtype);
     if (dtype <= TD_DTYPE_NONE || dtype >= TD_DTYPE_COUNT)
         return td_fail(TD_ERROR_TYPE, "to", "%d is not a dtype",
@@ -273,7 +273,7 @@ bool cat_kernel(td_call *call) { return join(call, 0); }
 bool stack_kernel(td_call *call) { return join(call, 1); }
 static bool fill_with(td_call *call, td_scalar value)
 {
-    td_tensor *x = call->in[0].as.tensor, places = td_look(x);
+    td_tensor *x = td_input(call, 0), places = td_look(x);
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1)
             places.shape[d] = 1;
@@ -289,7 +289,7 @@ bool fill__kernel(td_call *call)
 bool zero__kernel(td_call *call) { return fill_with(call, td_int(0)); }
 bool copy__kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *from = call->in[1].as.tensor;
+    td_tensor *x = td_input(call, 0), *from = td_input(call, 1);
     td_dims both;
     if (!td_writes_alone("copy_", x)
         || !td_broadcast_shapes("copy_", x, from, &both))
@@ -347,8 +347,7 @@ td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 }
 td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 {
-    return td_run1(&td_ops[TD_OP_copy_], 2,
-        (td_value[]){ td_v_tensor(x), td_v_tensor(src) }, 0, NULL);
+    return TD_CALL2(copy_, x, src);
 }
 
 td_tensor *td_fill_(td_tensor *x, td_scalar value)

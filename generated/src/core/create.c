@@ -43,11 +43,11 @@ bool td_fill_all(td_tensor *x, td_scalar value)
 /* operators: function new_sized */
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 
-static td_device device_wanted(const td_call *call)
+td_device td_device_wanted(const td_call *call)
 {
     const td_value *v = &call->attr[call->n_attr - 1];
     return v->kind == TD_DEVICE ? v->as.device
-        : td_device_of(call->n_in > 0 ? call->in[0].as.tensor : NULL);
+        : td_device_of(call->n_in > 0 ? td_input(call, 0) : NULL);
 }
 
 static td_tensor *new_tensor(const td_call *call, td_dims shape,
@@ -57,17 +57,15 @@ static td_tensor *new_tensor(const td_call *call, td_dims shape,
     return td_tensor_new(shape, td_v_get_dtype(dtype, otherwise),
                          device);
 }
-static td_tensor *new_sized(const td_call *call, td_dtype otherwise)
+td_tensor *td_new_sized(const td_call *call, int size,
+                        td_dtype otherwise)
 {
-    td_dims shape;
-    if (call->n_in > 0) {
-        const td_tensor *x = call->in[0].as.tensor;
-        return new_tensor(call, td_shape_of(x), x->dtype,
-                          device_wanted(call));
-    }
-    if (!td_v_dims(call, &call->attr[0], &shape))
+    const td_tensor *x = call->n_in > 0 ? td_input(call, 0) : NULL;
+    td_dims shape = td_shape_of(x);
+    if (x == NULL && !td_v_dims(call, &call->attr[size], &shape))
         return NULL;
-    return new_tensor(call, shape, otherwise, device_wanted(call));
+    return new_tensor(call, shape, x ? x->dtype : otherwise,
+                      td_device_wanted(call));
 }
 
 /* operators: function count_steps */
@@ -150,7 +148,7 @@ static bool write_progression(td_tensor *x, bool whole, td_scalar from,
 /* operators: kernels that create */
 static bool constant(td_call *call, td_dtype dtype, td_scalar value)
 {
-    td_tensor *x = new_sized(call, dtype);
+    td_tensor *x = td_new_sized(call, 0, dtype);
     return td_return(call, x)
         && td_check_fits(call->op->name, value, x->dtype)
         && td_fill_all(x, value);
@@ -158,7 +156,8 @@ static bool constant(td_call *call, td_dtype dtype, td_scalar value)
 
 bool empty_kernel(td_call *call)
 {
-    return td_return(call, new_sized(call, td_default_dtype()));
+    return td_return(call, td_new_sized(call, 0,
+                                         td_default_dtype()));
 }
 
 bool zeros_kernel(td_call *call)
@@ -198,13 +197,13 @@ bool arange_kernel(td_call *call)
     if (!exact && !holds_ends(call, x, td_scalar_double(from), last))
         return false;
     return write_progression(x, whole, from, by)
-        && td_return(call, td_sent(x, device_wanted(call)));
+        && td_return(call, td_sent(x, td_device_wanted(call)));
 }
 bool linspace_kernel(td_call *call)
 {
-    const double from = td_v_double(&call->attr[0]);
-    const double to = td_v_double(&call->attr[1]);
-    const int64_t n = td_v_get_int(&call->attr[2], 0);
+    const double from = td_real(call, 0);
+    const double to = td_real(call, 1);
+    const int64_t n = td_number(call, 2, 0);
     if (n < 0)
         return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
                        "%lld is negative", (long long)n);
@@ -218,14 +217,14 @@ bool linspace_kernel(td_call *call)
         td_store(x->dtype, element(x, i),
                  td_float(2 * i < n ? from + (double)i * step
                                     : to - (double)(n - 1 - i) * step));
-    return td_return(call, td_sent(x, device_wanted(call)));
+    return td_return(call, td_sent(x, td_device_wanted(call)));
 }
 bool eye_kernel(td_call *call)
 {
-    const int64_t n = td_v_get_int(&call->attr[0], 0);
-    const int64_t m = td_v_get_int(&call->attr[1], n);
+    const int64_t n = td_number(call, 0, 0);
+    const int64_t m = td_number(call, 1, n);
     td_tensor *x = new_tensor(call, TD_DIMS(n, m), td_default_dtype(),
-                              device_wanted(call));
+                              td_device_wanted(call));
     if (!td_return(call, x) || !td_fill_all(x, td_int(0)))
         return false;
     td_tensor diagonal = *x;

@@ -169,12 +169,18 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
 }
 
 /* devices: function td_sent */
+td_tensor *td_brought(td_tensor *x, td_device device)
+{
+    if (x == NULL || td_device_of(x).kind == device.kind)
+        return x;
+    return td_copied_to(x, x->dtype, device);
+}
+
 td_tensor *td_sent(td_tensor *made, td_device device)
 {
-    if (made == NULL || device.kind == TD_DEVICE_CPU)
-        return made;
-    td_tensor *there = td_copied_to(made, made->dtype, device);
-    td_discard(made);
+    td_tensor *there = td_brought(made, device);
+    if (there != made)
+        td_discard(made);
     return there;
 }
 

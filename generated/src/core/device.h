@@ -33,6 +33,9 @@ bool td_compute_elsewhere(const td_call *call, const char *what,
 /* What td_copy_elements does where one of the two is not at home. */
 bool td_copy_elsewhere(td_tensor *out, const td_tensor *in);
 
+/* x where the device is: itself, or a copy. */
+td_tensor *td_brought(td_tensor *x, td_device device);
+
 /* Takes a tensor made on the host to the device that was asked for. */
 td_tensor *td_sent(td_tensor *made, td_device device);
 

@@ -6,8 +6,7 @@
 
        td_tensor *td_neg(td_tensor *x)
        {
-           return td_run1(&td_ops[TD_OP_neg], 1,
-                          (td_value[]){ td_v_tensor(x) }, 0, NULL);
+           return TD_CALL(neg, x);
        } */
 #ifndef TREADLE_REGISTRY_H
 #define TREADLE_REGISTRY_H
@@ -48,6 +47,7 @@ td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
     }
 MAKER(tensor, td_tensor *, TD_TENSOR, tensor, x)
 MAKER(scalar, td_scalar, TD_SCALAR, scalar, x)
+MAKER(string, const char *, TD_STRING, string, x)
 MAKER(device, td_device, TD_DEVICE, device, x)
 MAKER(int, int64_t, TD_SCALAR, scalar, td_int(x))
 MAKER(float, double, TD_SCALAR, scalar, td_float(x))
@@ -71,6 +71,10 @@ static inline td_value td_v_optional(td_tensor *x)
 {
     return x != NULL ? td_v_tensor(x) : td_v_none();
 }
+static inline td_value td_v_opt_int(td_opt_i64 x)
+{
+    return x.given ? td_v_int(x.value) : td_v_none();
+}
 static inline td_value td_v_dtype(td_dtype dtype)
 {
     return dtype != TD_DTYPE_NONE
@@ -90,6 +94,23 @@ static inline bool td_v_get_bool(const td_value *v)
 {
     return v->kind == TD_SCALAR && td_scalar_double(v->as.scalar) != 0;
 }
+static inline td_tensor *td_input(const td_call *call, int i)
+{
+    return call->in[i].kind == TD_TENSOR ? call->in[i].as.tensor : NULL;
+}
+static inline int64_t td_number(const td_call *call, int k,
+                                int64_t otherwise)
+{
+    return td_v_get_int(&call->attr[k], otherwise);
+}
+static inline double td_real(const td_call *call, int k)
+{
+    return td_v_double(&call->attr[k]);
+}
+static inline bool td_flag(const td_call *call, int k)
+{
+    return td_v_get_bool(&call->attr[k]);
+}
 static inline td_dtype td_v_get_dtype(const td_value *v,
                                       td_dtype otherwise)
 {
@@ -97,4 +118,22 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 }
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 bool td_return(td_call *call, td_tensor *result);
+/* A tensor of the size in that attribute, or like the operand, and of
+   the dtype and device in the last two. */
+td_tensor *td_new_sized(const td_call *call, int size,
+                        td_dtype otherwise);
+td_device td_device_wanted(const td_call *call);
+#define TD_VALUES(...) \
+    (int)(sizeof((td_value[]){ { TD_NONE }, __VA_ARGS__ }) \
+          / sizeof(td_value)) - 1, \
+    (td_value[]){ { TD_NONE }, __VA_ARGS__ } + 1
+#define TD_RUN(op, operands, ...) \
+    td_run1(&td_ops[TD_OP_##op], TD_VALUES operands, \
+            TD_VALUES(__VA_ARGS__))
+#define TD_CALL(op, x, ...) TD_RUN(op, (td_v_tensor(x)), __VA_ARGS__)
+#define TD_CALL2(op, x, y, ...) \
+    TD_RUN(op, (td_v_tensor(x), td_v_tensor(y)), __VA_ARGS__)
+#define TD_CALL3(op, x, y, z, ...) \
+    TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
+           __VA_ARGS__)
 #endif

@@ -96,6 +96,8 @@ void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides);
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
+/* Finds the size that is -1, if x has as many elements as `shape`. */
+bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape);
 /* 0 for no type at all, then 1 bool, 2 integers, 3 floats. */
 int td_dtype_category(td_dtype dtype);
 td_dtype td_scalar_dtype(td_scalar s);      /* of what s.as holds */

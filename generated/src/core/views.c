@@ -22,7 +22,7 @@ static bool dim_of(const td_call *call, int k, int64_t otherwise,
                    int rank, int *dim)
 {
     return td_wrap_dim(call->op->name,
-                       td_v_get_int(&call->attr[k], otherwise), rank,
+                       td_number(call, k, otherwise), rank,
                        dim);
 }
 static bool exchange(const td_tensor *x, int a, int b, td_tensor *y)
@@ -106,17 +106,16 @@ static bool fold(td_tensor *y, const td_dims *shape)
     td_lay(y, shape, empty ? NULL : strides);
     return true;
 }
-static bool refuse_to_fold(td_call *call, const td_tensor *x,
+static bool refuse_to_fold(const char *op, const td_tensor *x,
                            const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, call->op->name, "shape %s is "
-                   "invalid for input of shape %s (%lld elements)",
+    return td_fail(TD_ERROR_RUNTIME, op, "shape %s is invalid for "
+                   "input of shape %s: it must multiply to %lld",
                    td_dims_text(shape, to), td_shape_text(x, from),
                    (long long)td_numel(x));
 }
-static bool infer_size(td_call *call, const td_tensor *x,
-                       td_dims *shape)
+bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
 {
     int64_t known = 1, numel = td_numel(x);
     int unknown = -1, inferred = 0;
@@ -125,25 +124,25 @@ static bool infer_size(td_call *call, const td_tensor *x,
             unknown = d, inferred++;
         else if (shape->at[d] < 0 ||
                  !td_mul_size(known, shape->at[d], &known))
-            return refuse_to_fold(call, x, shape);
+            return refuse_to_fold(op, x, shape);
     }
     /* views: divide for the size left open */
     if (inferred > 1)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name,
+        return td_fail(TD_ERROR_RUNTIME, op,
                        "only one dimension can be inferred");
     if (inferred && (known == 0 || numel % known != 0))
-        return refuse_to_fold(call, x, shape);
+        return refuse_to_fold(op, x, shape);
     if (inferred)
         shape->at[unknown] = numel / known;
     return inferred || known == numel
-        || refuse_to_fold(call, x, shape);
+        || refuse_to_fold(op, x, shape);
 }
 VIEW(view)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape)
-        || !infer_size(call, x, &shape))
+        || !td_infer_size("view", x, &shape))
         return false;
     return fold(y, &shape)
         || td_fail(TD_ERROR_RUNTIME, "view", "size %s is not "
@@ -166,15 +165,15 @@ static bool fold_or_copy(td_call *call, const td_tensor *x,
 }
 bool reshape_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     td_dims shape;
     return td_v_dims(call, &call->attr[0], &shape)
-        && infer_size(call, x, &shape)
+        && td_infer_size("reshape", x, &shape)
         && fold_or_copy(call, x, &shape);
 }
 bool flatten_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     int first, last;
     if (!dim_of(call, 0, 0, x->rank, &first)
         || !dim_of(call, 1, -1, x->rank, &last))
@@ -260,7 +259,7 @@ static int64_t clip(int64_t at, int64_t size)
 }
 VIEW(slice)
 {
-    const int64_t step = td_v_get_int(&call->attr[3], 1);
+    const int64_t step = td_number(call, 3, 1);
     int d;
     if (x->rank == 0)
         return td_fail(TD_ERROR_INDEX, "slice", "a tensor of rank 0 "
@@ -271,8 +270,8 @@ VIEW(slice)
         return td_fail(TD_ERROR_VALUE, "slice", "step must be greater "
                        "than zero, got %lld", (long long)step);
     const int64_t size = x->shape[d];
-    const int64_t from = clip(td_v_get_int(&call->attr[1], 0), size);
-    const int64_t to = clip(td_v_get_int(&call->attr[2], size), size);
+    const int64_t from = clip(td_number(call, 1, 0), size);
+    const int64_t to = clip(td_number(call, 2, size), size);
     /* views: take the elements of the slice */
     y->shape[d] = to > from ? (to - from - 1) / step + 1 : 0;
     y->offset += y->shape[d] > 0 ? from * x->strides[d] : 0;
@@ -281,7 +280,7 @@ VIEW(slice)
 }
 VIEW(select)
 {
-    const int64_t index = td_v_get_int(&call->attr[1], 0);
+    const int64_t index = td_number(call, 1, 0);
     int d;
     if (x->rank == 0)
         return td_fail(TD_ERROR_INDEX, "select", "a tensor of rank 0 "
@@ -299,64 +298,58 @@ VIEW(select)
 }
 
 /* views: typed functions of views */
-#define LOOK(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
-            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-            (td_value[]){ __VA_ARGS__ })
 td_tensor *td_t(td_tensor *x)
 {
-    return td_run1(&td_ops[TD_OP_t], 1,
-                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+    return TD_CALL(t, x);
 }
 
 td_tensor *td_transpose(td_tensor *x, int dim0, int dim1)
 {
-    return LOOK(transpose, x, td_v_int(dim0), td_v_int(dim1));
+    return TD_CALL(transpose, x, td_v_int(dim0), td_v_int(dim1));
 }
 
 td_tensor *td_permute(td_tensor *x, td_dims dims)
 {
-    return LOOK(permute, x, td_v_ints(&dims));
+    return TD_CALL(permute, x, td_v_ints(&dims));
 }
 td_tensor *td_view(td_tensor *x, td_dims size)
 {
-    return LOOK(view, x, td_v_ints(&size));
+    return TD_CALL(view, x, td_v_ints(&size));
 }
 
 td_tensor *td_reshape(td_tensor *x, td_dims shape)
 {
-    return LOOK(reshape, x, td_v_ints(&shape));
+    return TD_CALL(reshape, x, td_v_ints(&shape));
 }
 
 td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim)
 {
-    return LOOK(flatten, x, td_v_int(start_dim), td_v_int(end_dim));
+    return TD_CALL(flatten, x, td_v_int(start_dim), td_v_int(end_dim));
 }
 
 td_tensor *td_unsqueeze(td_tensor *x, int dim)
 {
-    return LOOK(unsqueeze, x, td_v_int(dim));
+    return TD_CALL(unsqueeze, x, td_v_int(dim));
 }
 
 td_tensor *td_squeeze(td_tensor *x, td_dims dims)
 {
-    return LOOK(squeeze, x,
-                dims.count ? td_v_ints(&dims) : td_v_none());
+    return TD_CALL(squeeze, x,
+                   dims.count ? td_v_ints(&dims) : td_v_none());
 }
 td_tensor *td_expand(td_tensor *x, td_dims size)
 {
-    return LOOK(expand, x, td_v_ints(&size));
+    return TD_CALL(expand, x, td_v_ints(&size));
 }
 
 td_tensor *td_select(td_tensor *x, int dim, int64_t index)
 {
-    return LOOK(select, x, td_v_int(dim), td_v_int(index));
+    return TD_CALL(select, x, td_v_int(dim), td_v_int(index));
 }
 
 td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
                     td_opt_i64 end, int64_t step)
 {
-    return LOOK(slice, x, td_v_int(dim),
-        start.given ? td_v_int(start.value) : td_v_none(),
-        end.given ? td_v_int(end.value) : td_v_none(), td_v_int(step));
+    return TD_CALL(slice, x, td_v_int(dim), td_v_opt_int(start),
+                   td_v_opt_int(end), td_v_int(step));
 }

@@ -147,7 +147,7 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
 /* hooks: function td_detach */
 bool detach_kernel(td_call *call)
 {
-    return td_return(call, td_tensor_alias(call->in[0].as.tensor));
+    return td_return(call, td_tensor_alias(td_input(call, 0)));
 }
 
 td_tensor *td_detach(td_tensor *x)

@@ -16,7 +16,7 @@ static void become(td_tensor *x, const td_tensor *y)
 
 static bool change_shape(td_call *call, const td_op *op)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     td_call plain = { .op = op, .n_in = call->n_in, .in = call->in,
                       .n_attr = call->n_attr, .attr = call->attr };
     if (td_wants_record(call) && !td_may_change(call))
@@ -42,7 +42,7 @@ CHANGES_SHAPE(t)
 
 bool detach__kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     if (td_base(x) != NULL && td_base(x)->requires_grad)
         return td_fail(TD_ERROR_RUNTIME, "detach_", "a view cannot be "
                        "detached in place; use detach()");

@@ -85,7 +85,7 @@ static bool read_reduction(const char *op, const td_value *v,
 static bool read_attributes(entropy *e, const td_call *call)
 {
     e->ignored = td_number(call, 0, -100);
-    e->smoothing = call->n_attr > 2 ? td_v_double(&call->attr[2]) : 0;
+    e->smoothing = call->n_attr > 2 ? td_real(call, 2) : 0;
     if (!(e->smoothing >= 0 && e->smoothing <= 1))
         return td_fail(TD_ERROR_VALUE, e->op,
             "label_smoothing %g is not between 0 and 1", e->smoothing);
@@ -98,18 +98,16 @@ static bool read_attributes(entropy *e, const td_call *call)
 static bool prepare(entropy *e, const td_call *call)
 {
     *e = (entropy){ .op = call->op->name, .x = td_input(call, 0),
-        .target = td_input(call, 1),
-        .weight = call->in[2].kind == TD_TENSOR ? td_input(call, 2)
-                                                : NULL };
+        .target = td_input(call, 1), .weight = td_input(call, 2) };
     return check_scores(e) && check_target(e) && check_weight(e)
         && read_attributes(e, call);
 }
 /* losses: kernel check_labels_kernel */
 bool check_labels_kernel(td_call *call)
 {
-    td_tensor *t = call->in[0].as.tensor, *labels;
-    const int64_t classes = td_v_get_int(&call->attr[0], 0);
-    const int64_t ignored = td_v_get_int(&call->attr[1], -100);
+    td_tensor *t = td_input(call, 0), *labels;
+    const int64_t classes = td_number(call, 0, 0);
+    const int64_t ignored = td_number(call, 1, -100);
     if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
         return td_fail(TD_ERROR_TYPE, "check_labels",
                        "the target must be int64, not %s",
@@ -139,14 +137,6 @@ static td_tensor *reduced(td_loss_reduction how, td_tensor *x)
          : td_mean(x, (td_reduce_options){ 0 });
 }
 /* losses: functions about labels */
-static td_tensor *checked_labels(const entropy *e)
-{
-    const td_value in = td_v_tensor(e->target);
-    return td_run1(&td_ops[TD_OP_check_labels], 1, &in, 2,
-                   (td_value[]){ td_v_int(e->classes),
-                                 td_v_int(e->ignored) });
-}
-
 /* The weight of each label. */
 static td_tensor *label_weights(const entropy *e, td_tensor *labels)
 {
@@ -178,7 +168,8 @@ static td_tensor *smoothed(const entropy *e, td_tensor *logs,
 /* The loss of labels t, given the logarithms of probabilities. */
 static td_tensor *of_labels(const entropy *e, td_tensor *logs)
 {
-    td_tensor *t = checked_labels(e);
+    td_tensor *t = TD_CALL(check_labels, e->target,
+                           td_v_int(e->classes), td_v_int(e->ignored));
     td_tensor *counts = td_ne_scalar(t, td_int(e->ignored));
     td_tensor *safe = td_where_scalar(counts, t, td_int(0));
     td_tensor *w = e->weight ? label_weights(e, safe) : NULL;
@@ -259,14 +250,12 @@ td_tensor *nll_loss_formula(td_call *call)
 }
 static bool alike(const td_call *call)
 {
-    const td_tensor *x = td_input(call, 0), *t = td_input(call, 1);
-    bool same = x->rank == t->rank;
-    for (int d = 0; same && d < x->rank; d++)
-        same = x->shape[d] == t->shape[d];
+    const td_dims x = td_shape_of(td_input(call, 0));
+    const td_dims t = td_shape_of(td_input(call, 1));
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-    return same || td_fail(TD_ERROR_VALUE, call->op->name,
-        "input %s and target %s differ in shape", td_shape_text(x, a),
-        td_shape_text(t, b));
+    return td_dims_equal(&x, &t) || td_fail(TD_ERROR_VALUE,
+        call->op->name, "input %s and target %s differ in shape",
+        td_dims_text(&x, a), td_dims_text(&t, b));
 }
 static bool any(const td_call *call)
 {
@@ -276,7 +265,7 @@ static bool any(const td_call *call)
 static bool bends(const td_call *call)
 {
     const bool huber = call->op == &td_ops[TD_OP_huber_loss];
-    const double at = td_v_double(&call->attr[1]);
+    const double at = td_real(call, 1);
     return alike(call) && (at > 0 || (at == 0 && !huber)
         || td_fail(TD_ERROR_RUNTIME, call->op->name,
                    "the bend must not be at %g", at));
@@ -305,7 +294,7 @@ td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)
 }
 td_tensor *kl_div_formula(td_call *call)
 {
-    return pointwise(call, td_v_get_bool(&call->attr[1])
+    return pointwise(call, td_flag(call, 1)
         ? "p_exp(a) * (a - x)"
         : "a * (p_log(select(a == 0, 1, a)) - x)");
 }
@@ -327,67 +316,59 @@ static td_value reduction_value(td_loss_reduction r)
 td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
                             td_cross_entropy_options options)
 {
-    const td_opt_i64 ignore = options.ignore_index;
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(target),
-        td_v_optional(options.weight) };
-    const td_value attr[] = {
-        td_v_int(ignore.given ? ignore.value : -100),
+    return TD_RUN(cross_entropy, (td_v_tensor(input),
+            td_v_tensor(target), td_v_optional(options.weight)),
+        td_v_opt_int(options.ignore_index),
         reduction_value(options.reduction),
-        td_v_float(options.label_smoothing) };
-    return td_run1(&td_ops[TD_OP_cross_entropy], 3, in, 3, attr);
+        td_v_float(options.label_smoothing));
 }
 /* losses: functions of two tensors */
-static td_tensor *run_loss(const td_op *op, int n, td_tensor *const x[],
-                           td_value first, td_value second, int n_attr)
-{
-    td_value in[4];
-    for (int i = 0; i < n; i++)
-        in[i] = td_v_optional(x[i]);
-    return td_run1(op, n, in, n_attr, (td_value[]){ first, second });
-}
-#define LOSS_OF(n, n_attr, name, first, second, ...)                 \
-    run_loss(&td_ops[TD_OP_##name], n,                               \
-             (td_tensor *[]){ input, target, __VA_ARGS__ },          \
-             first, second, n_attr)
-#define PLAIN(name, n_attr)                                          \
+#define PLAIN(name)                                                  \
     td_tensor *td_##name(td_tensor *input, td_tensor *target,        \
                          td_loss_reduction reduction)                \
     {                                                                \
-        return LOSS_OF(2, n_attr, name, reduction_value(reduction),  \
-                       td_v_bool(false), NULL);                      \
+        return TD_CALL2(name, input, target,                         \
+                        reduction_value(reduction));                 \
     }
-PLAIN(mse_loss, 1)
-PLAIN(l1_loss, 1)
-PLAIN(kl_div, 2)
+PLAIN(mse_loss)
+PLAIN(l1_loss)
+td_tensor *td_kl_div(td_tensor *input, td_tensor *target,
+                     td_loss_reduction reduction)
+{
+    return TD_CALL2(kl_div, input, target, reduction_value(reduction),
+                    td_v_none());
+}
 td_tensor *td_smooth_l1_loss(td_tensor *input, td_tensor *target,
                              double bend, td_loss_reduction reduction)
 {
-    return LOSS_OF(2, 2, smooth_l1_loss, reduction_value(reduction),
-                   td_v_float(bend), NULL);
+    return TD_CALL2(smooth_l1_loss, input, target,
+                    reduction_value(reduction), td_v_float(bend));
 }
 td_tensor *td_huber_loss(td_tensor *input, td_tensor *target,
                          double bend, td_loss_reduction reduction)
 {
-    return LOSS_OF(2, 2, huber_loss, reduction_value(reduction),
-                   td_v_float(bend), NULL);
+    return TD_CALL2(huber_loss, input, target,
+                    reduction_value(reduction), td_v_float(bend));
 }
 td_tensor *td_binary_cross_entropy(td_tensor *input, td_tensor *target,
                                    td_bit_options o)
 {
-    return LOSS_OF(3, 1, binary_cross_entropy,
-        reduction_value(o.reduction), td_v_none(), o.weight);
+    return TD_RUN(binary_cross_entropy, (td_v_tensor(input),
+            td_v_tensor(target), td_v_optional(o.weight)),
+        reduction_value(o.reduction));
 }
 td_tensor *td_binary_cross_entropy_with_logits(td_tensor *input,
     td_tensor *target, td_bit_options o)
 {
-    return LOSS_OF(4, 1, binary_cross_entropy_with_logits,
-        reduction_value(o.reduction), td_v_none(), o.weight,
-        o.pos_weight);
+    return TD_RUN(binary_cross_entropy_with_logits,
+        (td_v_tensor(input), td_v_tensor(target),
+         td_v_optional(o.weight), td_v_optional(o.pos_weight)),
+        reduction_value(o.reduction));
 }
 td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
                        td_cross_entropy_options o)
 {
-    return LOSS_OF(3, 2, nll_loss, td_v_int(o.ignore_index.given
-        ? o.ignore_index.value : -100), reduction_value(o.reduction),
-        o.weight);
+    return TD_RUN(nll_loss, (td_v_tensor(input), td_v_tensor(target),
+            td_v_optional(o.weight)),
+        td_v_opt_int(o.ignore_index), reduction_value(o.reduction));
 }

@@ -39,12 +39,10 @@ static bool matches(const td_call *call, int i)
     if (x->dtype != theta->dtype)
         return td_fail(TD_ERROR_TYPE, op, "%s is %s, param %s", role,
             td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
-    bool same = x->rank == theta->rank;
-    for (int d = 0; same && d < x->rank; d++)
-        same = x->shape[d] == theta->shape[d];
-    if (!same)
+    const td_dims have = td_shape_of(x), want = td_shape_of(theta);
+    if (!td_dims_equal(&have, &want))
         return td_fail(TD_ERROR_RUNTIME, op, "%s %s, param %s", role,
-                       td_shape_text(x, a), td_shape_text(theta, b));
+                       td_dims_text(&have, a), td_dims_text(&want, b));
     return i == 1 || td_is_contiguous(x) || td_fail(TD_ERROR_RUNTIME,
         op, "%s must be contiguous", role);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "activations": edit that, not this file. */
 /* Composite operators: formulas, choices, forms in place. */
+#include "ops/composite.h"
 #include "ops/elementwise.h"
 #include "ops/formula.h"
 #include <float.h>
@@ -52,10 +53,10 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
 /* activations: kernels of several operators */
 bool bitwise_not_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     if (td_dtype_is_floating(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, "bitwise_not", "not defined "
-                       "for %s tensors", td_dtype_name(x->dtype));
+        return td_refuse(call, "not defined for %s tensors",
+                         td_dtype_name(x->dtype));
     td_scope_begin();
     td_tensor *y = x->dtype == TD_BOOL ? td_logical_not(x)
                  : td_sub_scalar(td_neg(x), td_int(1));
@@ -64,7 +65,7 @@ bool bitwise_not_kernel(td_call *call)
 
 bool nan_to_num_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     const double most = x->dtype == TD_FLOAT64 ? DBL_MAX : FLT_MAX;
     const double otherwise[] = { 0, most, -most };
     td_value attr[3];
@@ -83,44 +84,31 @@ bool gelu_kernel(td_call *call)
                                                : "none";
     const bool tangent = strcmp(name, "tanh") == 0;
     if (!tangent && strcmp(name, "none") != 0)
-        return td_fail(TD_ERROR_RUNTIME, "gelu", "approximate must be "
-                       "'none' or 'tanh', got '%s'", name);
-    td_tensor *x = call->in[0].as.tensor;
+        return td_refuse(call, "approximate must be 'none' or 'tanh', "
+                         "got '%s'", name);
+    td_tensor *x = td_input(call, 0);
     return td_return(call, tangent ? td_gelu_tanh(x) : td_gelu_erf(x));
 }
 
 bool prelu_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *w = call->in[1].as.tensor;
+    td_tensor *x = td_input(call, 0), *w = td_input(call, 1);
     const int64_t channels = x->rank > 1 ? x->shape[1] : 1;
-    td_dims line = { x->rank - 1, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims line = td_dims_of_ones(x->rank - 1);
     line.at[0] = td_numel(w);
     if (td_numel(w) != 1 && (w->rank != 1 || w->shape[0] != channels))
-        return td_fail(TD_ERROR_RUNTIME, "prelu", "the weight has %lld "
-            "elements, expected 1 or one for each of %lld channels",
+        return td_refuse(call, "the weight has %lld elements, expected "
+            "1 or one for each of %lld channels",
             (long long)td_numel(w), (long long)channels);
     if (x->rank < 2)
         line.count = 0;
-    const td_value in[] = { call->in[0],
-                            td_v_tensor(td_reshape(w, line)) };
-    return td_return(call, td_run1(&td_ops[TD_OP_leaky_relu], 2, in,
-                                   0, NULL));
+    return td_return(call, TD_CALL2(leaky_relu, x,
+                                    td_reshape(w, line)));
 }
 
 bool masked_fill_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const td_value *v = &call->in[2];
-    const double value = td_v_double(v);
-    const td_tensor_options same = { .dtype = x->dtype,
-                                     .device = td_device_of(x) };
-    if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
-        return td_fail(TD_ERROR_RUNTIME, "masked_fill", "the value "
-            "must have rank 0, got %d", v->as.tensor->rank);
-    if (!td_check_fits("masked_fill", td_float(value), x->dtype))
-        return false;
-    td_tensor *fill = v->kind == TD_TENSOR
-        ? td_to(v->as.tensor, x->dtype)
-        : td_full(TD_RANK_0, v->as.scalar, same);
-    return td_return(call, td_where(call->in[1].as.tensor, fill, x));
+    td_tensor *x = td_input(call, 0);
+    return td_return(call, td_where(td_input(call, 1),
+                                    td_number_like(call, 2, x), x));
 }

@@ -21,20 +21,13 @@ static int64_t *room_for(int64_t n)
                        : td_alloc_array((size_t)n + 1, sizeof(int64_t));
 }
 
-static td_tensor *vector_like(const td_tensor *x, int64_t n,
-                              int64_t *at)
-{
-    const td_tensor_options o = { .dtype = TD_INT64,
-                                  .device = td_device_of(x) };
-    td_tensor *v = at ? td_from_data(at, TD_DIMS(n), o) : NULL;
-    td_free(at, ((size_t)n + 1) * sizeof *at);
-    return v;
-}
-
 /* Positions at[0..n) of dimension d; `at` comes from room_for(n). */
 static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
 {
-    return td_index_select(x, d, vector_like(x, n, at));
+    td_tensor *v = at ? td_from_data(at, TD_DIMS(n),
+                                     td_beside(x, TD_INT64)) : NULL;
+    td_free(at, ((size_t)n + 1) * sizeof *at);
+    return td_index_select(x, d, v);
 }
 /* pictures: function margins */
 static td_dims margins(const td_call *call)
@@ -59,11 +52,10 @@ bool flip_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0), from = td_look(x);
     const td_dims dims = td_numbers(call, 0);
-    for (unsigned i = 0, seen = 0; (int)i < dims.count; i++) {
-        const int d = td_dimension(call, dims.at[i], x->rank);
-        if (seen >> d & 1)
-            td_refuse(call, "a dimension is named twice");
-        seen |= 1u << d;
+    unsigned seen = 0;
+    for (int i = 0; i < dims.count; i++) {
+        const int d = td_dimension_once(call, dims.at[i], x->rank,
+                                        &seen);
         if (x->rank == 0 || x->shape[d] < 2)
             continue;
         from.offset += (x->shape[d] - 1) * x->strides[d];
@@ -109,9 +101,7 @@ td_tensor *narrow_formula(td_call *call)
                 "start %lld and length %lld do not fit dimension %d "
                 "with size %lld", (long long)start, (long long)length,
                 d, (long long)n);
-    return td_failed() ? NULL
-        : td_slice(x, d, (td_opt_i64)td_some(from),
-                   (td_opt_i64)td_some(from + length), 1);
+    return td_part(x, d, from, from + length);
 }
 
 td_tensor *unflatten_formula(td_call *call)
@@ -123,17 +113,11 @@ td_tensor *unflatten_formula(td_call *call)
         || x->rank - 1 + sizes.count > TD_MAX_RANK)
         return td_refuse(call, "expected 1 to 8 dimensions in all");
     /* arranging: give the open size what is left */
-    int64_t product = 1, *open = NULL;
-    for (int k = 0; k < sizes.count; k++)
-        if (sizes.at[k] == -1 && open == NULL)
-            open = &sizes.at[k];
-        else if (sizes.at[k] < 0
-                 || !td_mul_size(product, sizes.at[k], &product))
-            product = -1;
-    if (open != NULL && product > 0)
-        product *= *open = x->shape[d] / product;
-    if (product != x->shape[d] || (open && *open < 0))
-        return td_refuse(call, "the sizes do not multiply to that of dim");
+    td_tensor line = td_look(x);
+    line.rank = 1;
+    line.shape[0] = x->shape[d];
+    if (!td_infer_size("unflatten", &line, &sizes))
+        return NULL;
     for (int i = 0; i < x->rank; i++)
         for (int k = 0; k < (i == d ? sizes.count : 1); k++)
             shape.at[shape.count++] = i == d ? sizes.at[k]
@@ -151,14 +135,14 @@ td_tensor *movedim_formula(td_call *call)
         return td_refuse(call, "expected as many destinations as "
                          "sources");
     for (int i = 0; i < from.count; i++) {
-        const int s = td_dimension(call, from.at[i], x->rank);
-        const int t = td_dimension(call, to.at[i], x->rank);
-        if (taken >> s & 1 || filled >> t & 1)
-            return td_refuse(call, "a dimension is named twice");
-        taken |= 1u << s;
-        filled |= 1u << t;
+        const int s = td_dimension_once(call, from.at[i], x->rank,
+                                        &taken);
+        const int t = td_dimension_once(call, to.at[i], x->rank,
+                                        &filled);
         order.at[t] = s;
     }
+    if (td_failed())
+        return NULL;
     for (int s = 0, t = 0; s < x->rank; s++) {
         while (filled >> t & 1)
             t++;
@@ -196,7 +180,7 @@ td_tensor *tile_formula(td_call *call)
     td_tensor *x = td_input(call, 0), *y;
     const td_dims times = td_numbers(call, 0);
     const int rank = x->rank > times.count ? x->rank : times.count;
-    td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims shape = td_dims_of_ones(rank);
     for (int d = 0; d < x->rank; d++)
         shape.at[rank - x->rank + d] = x->shape[d];
     y = td_reshape(x, shape);
@@ -239,17 +223,17 @@ td_tensor *repeat_interleave_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y = x;
     const td_value *times = &call->in[1];
+    td_tensor *each = times->kind == TD_SCALAR ? NULL
+                    : times->as.tensor;
     const int64_t wanted = td_number(call, 1, -1);
     const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
     if (call->attr[0].kind == TD_NONE || x->rank == 0)
         y = td_reshape(x, TD_DIMS(-1));
-    if (times->kind == TD_SCALAR)
-        y = repeated(call, y, d, d + 1,
-                     td_scalar_int(times->as.scalar));
-    else if (td_numel(times->as.tensor) == 1)
-        y = repeated(call, y, d, d + 1, td_item_int(times->as.tensor));
+    if (each == NULL || td_numel(each) == 1)
+        y = repeated(call, y, d, d + 1, each ? td_item_int(each)
+                     : td_scalar_int(times->as.scalar));
     else if (y != NULL)
-        y = repeat_each(call, y, d, times->as.tensor);
+        y = repeat_each(call, y, d, each);
     if (y != NULL && wanted >= 0 && y->shape[d] != wanted)
         return td_refuse(call, "output_size is not the sum of repeats");
     return apart(y, x);
@@ -261,10 +245,9 @@ static td_tensor *rolled(td_tensor *x, int d, int64_t shift)
     const int64_t by = n > 0 ? (shift % n + n) % n : 0;
     if (by == 0)
         return x;
-    const td_opt_i64 seam = { true, n - by }, none = { false, 0 };
-    td_tensor *const parts[] = { td_slice(x, d, seam, none, 1),
-                                 td_slice(x, d, none, seam, 1) };
-    return td_failed() ? NULL : td_cat(parts, 2, d);
+    td_tensor *const parts[] = { td_part(x, d, n - by, n),
+                                 td_part(x, d, 0, n - by) };
+    return td_cat(parts, 2, d);
 }
 
 td_tensor *roll_formula(td_call *call)
@@ -302,8 +285,7 @@ td_tensor *rot90_formula(td_call *call)
 static td_tensor *triangle(const td_call *call, bool lower)
 {
     td_tensor *x = td_input(call, 0);
-    const td_tensor_options o = { .dtype = TD_INT64,
-                                  .device = td_device_of(x) };
+    const td_tensor_options o = td_beside(x, TD_INT64);
     if (x->rank < 2)
         return td_refuse(call, "expected at least two dimensions");
     const int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1];
@@ -568,25 +550,26 @@ static td_tensor *shuffled(const td_call *call, bool out)
 {
     td_tensor *x = td_input(call, 0);
     const int64_t r = td_number(call, 0, 0);
-    td_dims cut = { 6, { 1, 1, 1, 1, 1, 1 } }, shape = td_shape_of(x);
-    int64_t *const c = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
-    if (x->rank < 3 || r <= 0 || (out ? *c / r % r || *c % r
-                                      : c[1] % r || c[2] % r))
+    td_dims shape = td_shape_of(x);
+    int64_t *const s = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
+    if (x->rank < 3 || r <= 0 || (out ? s[0] / r % r || s[0] % r
+                                      : s[1] % r || s[2] % r))
         return td_refuse(call, out ? "expected [..., C r r, H, W] and "
             "a factor r above 0" : "expected [..., C, H r, W r] and a "
             "factor r above 0");
+    int64_t n = 1, c = s[0], h = s[1], w = s[2];
     for (int d = 0; d < x->rank - 3; d++)
-        cut.at[0] *= x->shape[d];
-    cut.at[1] = out ? *c / r / r : *c;
-    for (int k = 0; k < 2; k++) {
-        cut.at[2 + (out ? k : 2 * k + 1)] = r;
-        cut.at[out ? 4 + k : 2 + 2 * k] = out ? c[1 + k] : c[1 + k] / r;
-        c[1 + k] = out ? c[1 + k] * r : c[1 + k] / r;
+        n *= x->shape[d];
+    if (out) {
+        s[0] = c / r / r, s[1] = h * r, s[2] = w * r;
+        x = td_reshape(x, TD_DIMS(n, s[0], r, r, h, w));
+        x = td_permute(x, TD_DIMS(0, 1, 4, 2, 5, 3));
+    } else {
+        s[0] = c * r * r, s[1] = h / r, s[2] = w / r;
+        x = td_reshape(x, TD_DIMS(n, c, s[1], r, s[2], r));
+        x = td_permute(x, TD_DIMS(0, 1, 3, 5, 2, 4));
     }
-    *c = out ? cut.at[1] : *c * r * r;
-    return td_reshape(td_permute(td_reshape(x, cut), out
-        ? TD_DIMS(0, 1, 4, 2, 5, 3) : TD_DIMS(0, 1, 3, 5, 2, 4)),
-        shape);
+    return td_reshape(x, shape);
 }
 
 td_tensor *pixel_shuffle_formula(td_call *call)
@@ -635,16 +618,15 @@ static int64_t tap(const sampling *s, int k, int64_t j, double *weight)
 
 static td_tensor *tapped(td_tensor *x, int d, const sampling *s, int k)
 {
-    td_dims line = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
-    const td_tensor_options o = { .dtype = TD_FLOAT64,
-                                  .device = td_device_of(x) };
+    td_dims line = td_dims_of_ones(x->rank);
     int64_t *at = room_for(s->m);
     double *weight = (double *)room_for(s->m);
     for (int64_t j = 0; at && weight && j < s->m; j++)
         at[j] = tap(s, k, j, &weight[j]);
     line.at[d] = s->m;
     td_tensor *w = weight && s->filter > EXACT
-        ? td_to(td_from_data(weight, line, o), x->dtype) : NULL;
+        ? td_to(td_from_data(weight, line, td_beside(x, TD_FLOAT64)),
+                x->dtype) : NULL;
     td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
     td_tensor *y = pick(x, d, s->m, at);
     return w != NULL ? td_mul(y, w) : y;
@@ -667,7 +649,7 @@ td_tensor *interpolate_formula(td_call *call)
     td_tensor *x = td_input(call, 0), *y = x;
     const td_dims size = td_numbers(call, 0);
     sampling s = { td_choice(call, 1, FILTERS, filters),
-                   td_v_get_bool(&call->attr[2]), 0, 0, 0 };
+                   td_flag(call, 2), 0, 0, 0 };
     /* pictures: refuse what cannot be resized */
     const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4, -1 };
     if (x->rank < 3 || x->rank > 5 || size.count != x->rank - 2
@@ -682,7 +664,7 @@ td_tensor *interpolate_formula(td_call *call)
         if (size.at[i] < 1 || x->shape[2 + i] < 1)
             return td_refuse(call, "sizes must be greater than 0");
     for (int i = 0; i < size.count && y != NULL; i++) {
-        const double scale = td_v_double(&call->attr[3 + i]);
+        const double scale = td_real(call, 3 + i);
         s.n = x->shape[2 + i], s.m = size.at[i];
         s.step = !s.align ? scale > 0 ? 1 / scale
                                       : (double)s.n / (double)s.m
@@ -699,9 +681,7 @@ static td_tensor *ranked(const td_call *call, int left, int right,
     const td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
     if (a->rank == left && b->rank == right)
         return td_run1(&td_ops[op], 2, call->in, 0, NULL);
-    td_fail(TD_ERROR_RUNTIME, call->op->name, "expected ranks %d and "
-            "%d, got %d and %d", left, right, a->rank, b->rank);
-    return NULL;
+    return td_refuse(call, "expected ranks %d and %d", left, right);
 }
 
 td_tensor *mm_formula(td_call *call)
@@ -744,8 +724,7 @@ static td_tensor *add_product(const td_call *call, int op)
         y = td_mul_scalar(y, alpha);
     if (td_scalar_double(beta) != 1)
         x = td_mul_scalar(x, beta);
-    return td_scalar_double(beta) != 0 ? td_add(x, y)
-         : y->dtype == type ? y : td_to(y, type);
+    return td_scalar_double(beta) != 0 ? td_add(x, y) : td_to(y, type);
 }
 
 td_tensor *baddbmm_formula(td_call *call)
@@ -772,11 +751,9 @@ td_tensor *matrix_power_formula(td_call *call)
     if (n < 0)
         return td_refuse(call, "the exponent must not be negative: an "
                          "inverse is not available");
-    const td_tensor_options o = { .dtype = p->dtype,
-                                  .device = td_device_of(p) };
     if (n == 0)
         return td_clone(td_expand(td_eye(p->shape[p->rank - 1],
-            (td_opt_i64){ false, 0 }, o), td_shape_of(p)));
+            (td_opt_i64){ false, 0 }, td_like(p)), td_shape_of(p)));
     for (; n > 0; n /= 2) {
         if (n % 2 == 1)
             y = y ? td_matmul(y, p) : p;
@@ -790,11 +767,11 @@ td_tensor *kron_formula(td_call *call)
 {
     td_tensor *x[] = { td_input(call, 0), td_input(call, 1) };
     const int rank = x[0]->rank > x[1]->rank ? x[0]->rank : x[1]->rank;
-    td_dims shape = { rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims shape = td_dims_of_ones(rank);
     if (2 * rank > TD_MAX_RANK)
         return td_refuse(call, "expected at most 4 dimensions");
     for (int i = 0; i < 2; i++) {
-        td_dims apart = { 2 * rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+        td_dims apart = td_dims_of_ones(2 * rank);
         for (int d = rank - x[i]->rank; d < rank; d++) {
             apart.at[2 * d + i] = x[i]->shape[d - rank + x[i]->rank];
             shape.at[d] *= apart.at[2 * d + i];
@@ -1066,24 +1043,12 @@ td_tensor *einsum_formula(td_call *call)
 static td_tensor *dotted(td_tensor *x, td_tensor *y, int n,
                          const int *of_x, const int *of_y)
 {
-    term out, a = { .x = x, .n = x->rank };
-    term b = { .x = y, .n = y->rank };
+    term a = { .x = x, .n = x->rank }, b = { .x = y, .n = y->rank };
     memcpy(a.letter, "abcdefgh", sizeof a.letter);
     memcpy(b.letter, "ijklmnop", sizeof b.letter);
     for (int i = 0; i < n; i++)
-        b.letter[of_y[i]] = a.letter[of_x[i]];
-    if (a.n + b.n - 2 * n > TD_MAX_RANK)
-        return too_many(a.n + b.n - 2 * n);
-    out.n = 0;
-    for (int d = 0; d < a.n; d++)
-        if (place_of(&b, a.letter[d]) < 0)
-            out.letter[out.n++] = a.letter[d];
-    for (int d = 0; d < b.n; d++)
-        if (b.letter[d] >= 'i')
-            out.letter[out.n++] = b.letter[d];
-    out.letter[out.n] = '\0';
-    a.letter[a.n] = b.letter[b.n] = '\0';
-    return contract_all((term[]){ a, b }, 2, &out);
+        a.letter[of_x[i]] = b.letter[of_y[i]] = (char)('q' + i);
+    return contract(&a, &b, "abcdefghijklmnop") ? a.x : NULL;
 }
 
 
@@ -1093,22 +1058,20 @@ td_tensor *tensordot_formula(td_call *call)
     const td_dims left = td_numbers(call, 0);
     const td_dims right = td_numbers(call, 1);
     int a[TD_MAX_RANK], b[TD_MAX_RANK];
-    unsigned seen = 0;
+    unsigned of_x = 0, of_y = 0;
     if (left.count != right.count)
         return td_refuse(call, "expected as many dimensions of one as "
                          "of the other");
     for (int i = 0; i < left.count; i++) {
-        a[i] = td_dimension(call, left.at[i], x->rank);
-        b[i] = td_dimension(call, right.at[i], y->rank);
+        a[i] = td_dimension_once(call, left.at[i], x->rank, &of_x);
+        b[i] = td_dimension_once(call, right.at[i], y->rank, &of_y);
         const int64_t n = x->shape[a[i]], m = y->shape[b[i]];
-        if (x->rank == 0 || y->rank == 0 || seen >> a[i] & 1
-            || seen >> (b[i] + 8) & 1 || (n != m && n != 1 && m != 1))
-            return td_refuse(call, "a dimension is missing, named "
-                             "twice, or of another size than its "
-                             "partner");
-        seen |= 1u << a[i] | 1u << (b[i] + 8);
+        if (x->rank == 0 || y->rank == 0
+            || (n != m && n != 1 && m != 1))
+            td_refuse(call, "a dimension is missing or of another "
+                      "size than its partner");
     }
-    return dotted(x, y, left.count, a, b);
+    return td_failed() ? NULL : dotted(x, y, left.count, a, b);
 }
 
 td_tensor *inner_formula(td_call *call)
@@ -1167,7 +1130,7 @@ td_tensor *td_pad(td_tensor *x, td_dims margins, const char *mode,
                   double value)
 {
     return TD_CALL(pad, x, td_v_ints(&margins),
-                (td_value){ .kind = TD_STRING, .as.string = mode },
+                td_v_string(mode),
                 td_v_float(value));
 }
 
@@ -1175,6 +1138,6 @@ td_tensor *td_einsum(const char *equation, td_tensor *const *operands,
                      int n)
 {
     const td_value in = td_v_tensors(n, operands);
-    const td_value text = { .kind = TD_STRING, .as.string = equation };
+    const td_value text = td_v_string(equation);
     return td_run1(&td_ops[TD_OP_einsum], 1, &in, 1, &text);
 }

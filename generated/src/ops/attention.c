@@ -34,14 +34,13 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
     const int64_t d = q->shape[q->rank - 1];
     const double usual = 1 / sqrt((double)d);
     td_tensor *x = td_matmul(td_mul_scalar(q, td_float(
-        call->attr[2].kind == TD_SCALAR ? td_v_double(&call->attr[2])
+        call->attr[2].kind == TD_SCALAR ? td_real(call, 2)
                                         : usual)),
         td_transpose(k, -2, -1));
-    if (td_v_get_bool(&call->attr[1]))
+    if (td_flag(call, 1))
         mask = td_tril(td_ones(
             TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
-            (td_tensor_options){ .dtype = TD_BOOL,
-                                 .device = td_device_of(q) }), 0);
+            td_beside(q, TD_BOOL)), 0);
     if (mask != NULL)
         x = masked(x, mask, &alive);
     x = td_softmax(x, -1);
@@ -60,7 +59,7 @@ static bool is_attentive(const td_call *call, const td_tensor *q,
         return td_fail(TD_ERROR_RUNTIME, op, "expected a query "
             "[..., L, d] and a key [..., S, d], got %s and %s",
             td_shape_text(q, a), td_shape_text(k, b));
-    if (mask != NULL && td_v_get_bool(&call->attr[1]))
+    if (mask != NULL && td_flag(call, 1))
         return td_fail(TD_ERROR_RUNTIME, op, "attn_mask and is_causal "
                        "exclude each other: give one of them");
     if (mask != NULL && (mask->rank == 0 || (mask->dtype != TD_BOOL
@@ -80,20 +79,15 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
     if (few == 0 || heads % few != 0)
         return td_refuse(call, "with enable_gqa the query must have a "
                          "multiple of the heads of key and value");
-    const td_value in[] = { td_v_tensor(k), td_v_int(heads / few) };
-    const td_value attr[] = { td_v_int(-3), td_v_none() };
-    return td_run1(&td_ops[TD_OP_repeat_interleave], 2, in, 2, attr);
+    return TD_RUN(repeat_interleave,
+                  (td_v_tensor(k), td_v_int(heads / few)),
+                  td_v_int(-3), td_v_none());
 }
 /* attention: formulas of attention */
-static td_tensor *optional_input(const td_call *call, int i)
-{
-    return call->in[i].kind == TD_TENSOR ? td_input(call, i) : NULL;
-}
-
 td_tensor *attention_weights_formula(td_call *call)
 {
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
-    td_tensor *mask = optional_input(call, 2);
+    td_tensor *mask = td_input(call, 2);
     return is_attentive(call, q, k, mask) ? weights(call, q, k, mask)
                                           : NULL;
 }
@@ -101,10 +95,10 @@ td_tensor *attention_weights_formula(td_call *call)
 td_tensor *scaled_dot_product_attention_formula(td_call *call)
 {
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
-    td_tensor *v = td_input(call, 2), *mask = optional_input(call, 3);
+    td_tensor *v = td_input(call, 2), *mask = td_input(call, 3);
     if (!is_attentive(call, q, k, mask))
         return NULL;
-    if (td_v_get_bool(&call->attr[3])) {
+    if (td_flag(call, 3)) {
         k = per_head(call, q, k);
         v = per_head(call, q, v);
     }
@@ -114,10 +108,9 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
 
 td_tensor *rotary_embedding_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *at = optional_input(call, 1);
-    const bool neighbours = td_v_get_bool(&call->attr[1]);
-    const td_tensor_options o = { .dtype = TD_FLOAT64,
-                                  .device = td_device_of(x) };
+    td_tensor *x = td_input(call, 0), *at = td_input(call, 1);
+    const bool neighbours = td_flag(call, 1);
+    const td_tensor_options o = td_beside(x, TD_FLOAT64);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     if (x->rank < 2 || x->rank == TD_MAX_RANK
@@ -129,7 +122,7 @@ td_tensor *rotary_embedding_formula(td_call *call)
     const td_scalar step = td_float(n > 0 ? -1.0 / (double)n : 0);
     td_tensor *rate = td_rpow_scalar(td_mul_scalar(
         td_arange(td_int(0), td_int(n), td_int(1), o), step),
-        td_float(td_v_double(&call->attr[0])));
+        td_float(td_real(call, 0)));
     if (at == NULL)
         at = td_arange(td_int(0), td_int(x->shape[x->rank - 2]), td_int(1),
                        o);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "graph": edit that, not this file. */
 /* Operators made of operators: kernels, and how they read calls. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include "ops/composite.h"
 
@@ -12,16 +14,6 @@
 #include "ops/composites.inc"
 
 /* graph: functions that read a call */
-td_tensor *td_input(const td_call *call, int i)
-{
-    return call->in[i].as.tensor;
-}
-
-int64_t td_number(const td_call *call, int k, int64_t otherwise)
-{
-    return td_v_get_int(&call->attr[k], otherwise);
-}
-
 td_dims td_numbers(const td_call *call, int k)
 {
     td_dims dims = { 0, { 0 } };
@@ -33,6 +25,16 @@ int td_dimension(const td_call *call, int64_t dim, int rank)
 {
     int d = 0;
     td_wrap_dim(call->op->name, dim, rank, &d);
+    return d;
+}
+
+int td_dimension_once(const td_call *call, int64_t dim, int rank,
+                      unsigned *seen)
+{
+    const int d = td_dimension(call, dim, rank);
+    if (*seen >> d & 1)
+        td_refuse(call, "dimension %d is named twice", d);
+    *seen |= 1u << d;
     return d;
 }
 
@@ -55,24 +57,62 @@ int td_choice(const td_call *call, int k, int n,
     return i;
 }
 
-td_reduce_options td_over(const td_call *call, const td_value *dim,
-                          const td_value *keepdim)
+td_reduce_options td_over(const td_call *call, int dim, int keepdim)
 {
-    td_reduce_options o = { .keepdim = td_v_get_bool(keepdim) };
-    if (dim->kind == TD_SCALAR)
-        o.dims = TD_DIMS(td_v_get_int(dim, 0));
+    const td_value *along = &call->attr[dim];
+    td_reduce_options o = {
+        .keepdim = keepdim >= 0 && td_flag(call, keepdim)
+    };
+    if (along->kind == TD_SCALAR)
+        o.dims = TD_DIMS(td_v_get_int(along, 0));
     else
-        td_v_dims(call, dim, &o.dims);
+        td_v_dims(call, along, &o.dims);
     return o;
 }
 
-td_tensor *td_refuse(const td_call *call, const char *why)
+td_tensor *td_refuse(const td_call *call, const char *why, ...)
 {
-    char got[4 * TD_SHAPE_TEXT] = "";
+    char got[4 * TD_SHAPE_TEXT] = "", text[256];
     for (int i = 0; i < call->n_in && i < 3; i++)
         if (call->in[i].kind == TD_TENSOR)
             td_shape_text(call->in[i].as.tensor, got + strlen(
                 strcat(got, *got != '\0' ? " and " : "; got ")));
-    td_fail(TD_ERROR_RUNTIME, call->op->name, "%s%s", why, got);
+    va_list numbers;
+    va_start(numbers, why);
+    vsnprintf(text, sizeof text, why, numbers);
+    va_end(numbers);
+    td_fail(TD_ERROR_RUNTIME, call->op->name, "%s%s", text, got);
     return NULL;
+}
+
+td_dims td_dims_of_ones(int rank)
+{
+    return (td_dims){ rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+}
+
+td_tensor_options td_beside(const td_tensor *x, td_dtype dtype)
+{
+    return (td_tensor_options){ .dtype = dtype,
+                                .device = td_device_of(x) };
+}
+
+td_tensor_options td_like(const td_tensor *x)
+{
+    return td_beside(x, td_dtype_of(x));
+}
+
+td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end)
+{
+    return TD_CALL(slice, x, td_v_int(dim), td_v_int(start),
+                   td_v_int(end), td_v_int(1));
+}
+
+td_tensor *td_number_like(const td_call *call, int i,
+                          const td_tensor *x)
+{
+    const td_value *v = &call->in[i];
+    if (v->kind == TD_SCALAR)
+        return td_full(TD_RANK_0, v->as.scalar, td_like(x));
+    return v->as.tensor->rank == 0 ? td_to(v->as.tensor, x->dtype)
+         : td_refuse(call, "the value must have rank 0");
 }

@@ -14,27 +14,35 @@
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 
-/* Operand i. */
-td_tensor *td_input(const td_call *call, int i);
-/* Attribute k as a number, a list of numbers, a dimension of rank. */
-int64_t td_number(const td_call *call, int k, int64_t otherwise);
+/* Attribute k as a list of numbers; a number as a dimension. */
 td_dims td_numbers(const td_call *call, int k);
 int td_dimension(const td_call *call, int64_t dim, int rank);
+/* The same, of several: an error if its bit is in *seen already. */
+int td_dimension_once(const td_call *call, int64_t dim, int rank,
+                      unsigned *seen);
 /* Attribute k as a number that keeps its type. */
 td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise);
 /* Which of n words attribute k is, the first if absent; n and an error
    if none of them. */
 int td_choice(const td_call *call, int k, int n,
               const char *const *words);
-/* Dimensions (one or several) and keepdim, as reductions take them. */
-td_reduce_options td_over(const td_call *call, const td_value *dim,
-                          const td_value *keepdim);
-/* An error in the operator's name; returns NULL. */
-td_tensor *td_refuse(const td_call *call, const char *why);
+/* Attributes dim (one or several) and keepdim, if the operator has it
+   (else -1), as reductions take them. */
+td_reduce_options td_over(const td_call *call, int dim, int keepdim);
+/* An error in the operator's name that ends with the shapes of its
+   operands; returns NULL. */
+td_tensor *td_refuse(const td_call *call, const char *why, ...)
+    TD_PRINTF(2, 3);
 
-/* The operator `op` of one operand x with the given attributes. */
-#define TD_CALL(op, x, ...) \
-    td_run1(&td_ops[TD_OP_##op], 1, (td_value[]){ td_v_tensor(x) }, \
-            sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value), \
-            (td_value[]){ __VA_ARGS__ })
+/* graph: prototypes of what formulas make */
+/* A shape that broadcasts with any of that rank. */
+td_dims td_dims_of_ones(int rank);
+/* Options for tensors of that type, or x's, that lie where x does. */
+td_tensor_options td_beside(const td_tensor *x, td_dtype dtype);
+td_tensor_options td_like(const td_tensor *x);
+/* Positions [start, end) along dim; INT64_MAX: to the end. */
+td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end);
+/* Operand i, a tensor of rank 0 or a number, in x's type. */
+td_tensor *td_number_like(const td_call *call, int i,
+                          const td_tensor *x);
 #endif

@@ -342,8 +342,7 @@ static bool compute(td_call *call, const geometry *g, int role,
                     td_dims shape)
 {
     td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
-    td_tensor *bias = call->n_in < 3 || call->in[2].kind == TD_NONE
-                    ? NULL : td_input(call, 2);
+    td_tensor *bias = call->n_in < 3 ? NULL : td_input(call, 2);
     if ((a->dtype != TD_FLOAT32 && a->dtype != TD_FLOAT64)
         || b->dtype != a->dtype || (bias && bias->dtype != a->dtype))
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "
@@ -363,7 +362,7 @@ static bool compute(td_call *call, const geometry *g, int role,
 
 bool convolution_kernel(td_call *call)
 {
-    const bool back = td_v_get_bool(&call->attr[3]);
+    const bool back = td_flag(call, 3);
     geometry g;
     if (!measure("convolution", td_shape_of(td_input(call, 0)),
                  td_shape_of(td_input(call, 1)), call->attr,
@@ -399,21 +398,18 @@ static td_tensor *convolved(const geometry *g, td_tensor *a,
         more[i] = !back ? 0 : g->x[i] + 2 * g->margin[i]
                 - (g->y[i] - 1) * g->step[i]
                 - g->gap[i] * (g->k[i] - 1) - 1;
-    const td_value in[] = { td_v_tensor(a), td_v_tensor(w),
-                            td_v_none() };
-    const td_value attr[] = { PAIR(g->step), PAIR(g->margin),
-        PAIR(g->gap), td_v_bool(back), PAIR(more),
-        td_v_int(g->groups) };
-    return td_run1(&td_ops[TD_OP_convolution], 3, in, 6, attr);
+    return TD_RUN(convolution,
+        (td_v_tensor(a), td_v_tensor(w), td_v_none()),
+        PAIR(g->step), PAIR(g->margin), PAIR(g->gap), td_v_bool(back),
+        PAIR(more), td_v_int(g->groups));
 }
 
 static td_tensor *weighed(const geometry *g, td_tensor *x, td_tensor *y)
 {
     const td_dims w = TD_DIMS(g->groups * g->o, g->c, g->k[0], g->k[1]);
-    const td_value in[] = { td_v_tensor(x), td_v_tensor(y) };
-    const td_value attr[] = { td_v_ints(&w), PAIR(g->step),
-        PAIR(g->margin), PAIR(g->gap), td_v_int(g->groups) };
-    return td_run1(&td_ops[TD_OP_convolution_weight], 2, in, 5, attr);
+    return TD_CALL2(convolution_weight, x, y, td_v_ints(&w),
+                    PAIR(g->step), PAIR(g->margin), PAIR(g->gap),
+                    td_v_int(g->groups));
 }
 
 void convolution_rule(td_backward_pass *b)
@@ -455,11 +451,10 @@ void convolution_weight_rule(td_backward_pass *b)
 td_tensor *td_convolution(td_tensor *input, td_tensor *weight,
                           td_tensor *bias, td_convolution_options o)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(weight),
-                            td_v_optional(bias) };
-    const td_value attr[] = { td_v_ints(&o.stride),
-        td_v_ints(&o.padding), td_v_ints(&o.dilation),
-        td_v_bool(o.transposed), td_v_ints(&o.output_padding),
-        td_v_int(o.groups != 0 ? o.groups : 1) };
-    return td_run1(&td_ops[TD_OP_convolution], 3, in, 6, attr);
+    return TD_RUN(convolution, (td_v_tensor(input),
+            td_v_tensor(weight), td_v_optional(bias)),
+        td_v_ints(&o.stride), td_v_ints(&o.padding),
+        td_v_ints(&o.dilation), td_v_bool(o.transposed),
+        td_v_ints(&o.output_padding),
+        td_v_int(o.groups != 0 ? o.groups : 1));
 }

@@ -24,14 +24,6 @@ static td_dtype dtype_of(const td_value *value)
          : value->as.scalar.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
 }
 
-/* rows: function has_shape */
-static bool has_shape(const td_tensor *x, const td_dims *shape)
-{
-    bool same = x->rank == shape->count;
-    for (int d = 0; d < shape->count && same; d++)
-        same = x->shape[d] == shape->at[d];
-    return same;
-}
 
 /* rows: function td_result_type */
 td_dtype td_result_type(int n, const td_value *in)
@@ -52,7 +44,6 @@ td_dtype td_result_type(int n, const td_value *in)
 
 /* rows: struct job */
 typedef struct {
-    const char *op;             /* for messages */
     int row;                    /* TD_ROW_... */
     td_dtype dtype, result;     /* what the loop reads, and writes */
     int n;                      /* operands */
@@ -84,12 +75,12 @@ static bool has_loop(const job *j)
 {
     for (int i = 0; i < j->n; i++)
         if (dtype_of(&j->in[i]) > TD_BOOL)
-            return td_fail(TD_ERROR_UNSUPPORTED, j->op,
+            return td_fail(TD_ERROR_UNSUPPORTED, "elementwise",
                            "%s tensors store but do not compute; "
                            "convert with to() first",
                            td_dtype_name(dtype_of(&j->in[i])));
     if (loop_of(j) == NULL)
-        return td_fail(TD_ERROR_RUNTIME, j->op,
+        return td_fail(TD_ERROR_RUNTIME, "elementwise",
                        "not defined for %s tensors%s",
                        td_dtype_name(j->dtype),
                        hint_for(j->row, j->dtype));
@@ -112,7 +103,7 @@ static bool settle_scalars(job *j)
         if (fits(&j->in[i], j->dtype))
             continue;
         if (j->result != TD_BOOL)
-            return td_fail(TD_ERROR_VALUE, j->op,
+            return td_fail(TD_ERROR_VALUE, "elementwise",
                            "%" PRId64 " does not fit %s",
                            j->in[i].as.scalar.as.i,
                            td_dtype_name(j->dtype));
@@ -128,7 +119,7 @@ static bool refuses_power(const job *j)
     return j->row == TD_ROW_pow && !td_dtype_is_floating(j->dtype)
         && b->kind == TD_SCALAR && b->as.scalar.kind == TD_SCALAR_INT
         && b->as.scalar.as.i < 0
-        && !td_fail(TD_ERROR_RUNTIME, j->op,
+        && !td_fail(TD_ERROR_RUNTIME, "elementwise",
                     "integers to negative integer powers are not "
                     "integers; convert to a float first");
 }
@@ -160,19 +151,18 @@ static bool divides_by_zero(const job *j)
         || j->row == TD_ROW_remainder || j->row == TD_ROW_fmod;
     return divides && !td_dtype_is_floating(j->dtype)
         && !td_self()->symbolic && has_zero(&j->in[1])
-        && !td_fail(TD_ERROR_RUNTIME, j->op, "ZeroDivisionError: an "
-                    "integer is divided by zero");
+        && !td_fail(TD_ERROR_RUNTIME, "elementwise",
+            "ZeroDivisionError: an integer is divided by zero");
 }
 
 /* rows: function describe */
 static bool describe(job *j, const td_call *call, int row, int flags)
 {
-    *j = (job){ .op = td_op_name(call->op), .row = row,
-                .n = call->n_in, .in = call->in };
+    *j = (job){ .row = row, .n = call->n_in, .in = call->in };
     for (int i = 0; i < j->n; i++)
         if (j->in[i].kind == TD_NONE)
-            return td_fail(TD_ERROR_VALUE, j->op, "operand %d is "
-                           "missing", i + 1);
+            return td_fail(TD_ERROR_VALUE, "elementwise", "operand %d "
+                           "is missing", i + 1);
     if ((flags & OF_FLOAT) != 0)        /* a slope has no vote */
         j->dtype = dtype_of(&j->in[0]);
     else
@@ -201,12 +191,13 @@ static bool shape_of_result(const job *j, td_dims *shape)
         const td_dims own = td_shape_of(x);
         if (tensors++ == 0)
             *shape = own;
-        else if (!has_shape(x, shape)
-                 && !td_broadcast_dims(j->op, shape, &own, shape))
+        else if (!td_dims_equal(&own, shape)
+                 && !td_broadcast_dims("elementwise", shape, &own,
+                                       shape))
             return false;
     }
     return tensors > 0
-        || td_fail(TD_ERROR_TYPE, j->op,
+        || td_fail(TD_ERROR_TYPE, "elementwise",
                    "at least one operand must be a tensor");
 }
 
@@ -279,11 +270,9 @@ static bool compute(const job *j, td_tensor *out)
 }
 
 /* rows: the short way */
-static bool is_alike(const td_value *v, const td_tensor *x)
+static bool lies_as(const td_tensor *y, const td_tensor *x)
 {
-    const td_tensor *y = v->as.tensor;
-    bool alike = v->kind == TD_TENSOR && y->dtype == x->dtype
-              && y->rank == x->rank;
+    bool alike = y->dtype == x->dtype && y->rank == x->rank;
     for (int d = 0; alike && d < x->rank; d++)
         alike = y->shape[d] == x->shape[d]
              && y->strides[d] == x->strides[d];
@@ -297,9 +286,10 @@ static td_loop *short_way(const td_call *call, int row, int64_t *n)
               && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64)
               && (*n = td_numel(x)) <= TD_BLOCK && td_is_contiguous(x);
     for (int i = 1; alike && i < call->n_in; i++)
-        alike = is_alike(&call->in[i], x)
-             || (call->in[i].kind == TD_SCALAR && *n <= TD_LANES
-                 && row != TD_ROW_pow);
+        alike = call->in[i].kind == TD_TENSOR
+              ? lies_as(call->in[i].as.tensor, x)
+              : call->in[i].kind == TD_SCALAR && *n <= TD_LANES
+                && row != TD_ROW_pow;
     return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]
                  : NULL;
 }
@@ -354,11 +344,6 @@ static bool run_row(td_call *call, int row, int flags)
 
 /* arithmetic: updates in place */
 /* rows: functions for the extent of a view */
-static int64_t first_of(const td_tensor *x)
-{
-    return x->offset;
-}
-
 static int64_t last_of(const td_tensor *x)
 {
     int64_t last = x->offset;
@@ -367,19 +352,19 @@ static int64_t last_of(const td_tensor *x)
     return last;
 }
 
+bool td_share_bytes(const td_tensor *x, const td_tensor *y)
+{
+    return x->storage == y->storage && td_numel(x) > 0
+        && td_numel(y) > 0 && x->offset <= last_of(y)
+        && y->offset <= last_of(x);
+}
+
 /* rows: function overlaps */
 /* Do x and y share bytes other than as one and the same view? */
 static bool overlaps(const td_tensor *x, const td_tensor *y)
 {
-    if (x->storage != y->storage || td_numel(y) == 0)
-        return false;
-    bool same = x->rank == y->rank && x->offset == y->offset
-             && x->dtype == y->dtype;
-    for (int d = 0; d < x->rank && same; d++)
-        same = x->shape[d] == y->shape[d]
-            && x->strides[d] == y->strides[d];
-    return !same && first_of(x) <= last_of(y)
-                 && first_of(y) <= last_of(x);
+    return (x->offset != y->offset || !lies_as(x, y))
+        && td_share_bytes(x, y);
 }
 
 /* rows: function may_update */
@@ -387,11 +372,12 @@ bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
                   const td_dims *shape)
 {
     char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
+    const td_dims have = td_shape_of(x);
     if (td_dtype_category(dtype) > td_dtype_category(x->dtype))
         return td_fail(TD_ERROR_RUNTIME, op,
                        "the result is %s and cannot be stored in %s",
                        td_dtype_name(dtype), td_dtype_name(x->dtype));
-    return has_shape(x, shape)
+    return td_dims_equal(&have, shape)
         || td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s cannot "
                    "hold the broadcast shape %s",
                    td_shape_text(x, own), td_dims_text(shape, other));
@@ -401,8 +387,8 @@ static bool may_update(const job *j, const td_tensor *x)
 {
     td_dims shape;
     return shape_of_result(j, &shape)
-        && td_may_store(j->op, x, j->dtype, &shape)
-        && td_writes_alone(j->op, x);
+        && td_may_store("elementwise", x, j->dtype, &shape)
+        && td_writes_alone("elementwise", x);
 }
 
 /* rows: function run_in_place */
@@ -452,11 +438,10 @@ static const uint8_t flags_of[TD_ROW_COUNT] = {
 /* arithmetic: function where_kernel */
 bool where_kernel(td_call *call)
 {
-    job j = { .op = td_op_name(call->op), .row = TD_ROW_where,
-              .n = 3, .in = call->in };
+    job j = { .row = TD_ROW_where, .n = 3, .in = call->in };
     j.dtype = j.result = td_result_type(2, call->in + 1);
     if (call->in[0].as.tensor->dtype != TD_BOOL)
-        return td_fail(TD_ERROR_RUNTIME, j.op,
+        return td_fail(TD_ERROR_RUNTIME, "elementwise",
                        "the condition must be bool, got %s",
                        td_dtype_name(call->in[0].as.tensor->dtype));
     return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
@@ -477,13 +462,13 @@ bool clamp_kernel(td_call *call)
     const bool upper = high->kind != TD_NONE
                     && (!lower || !is_nan(low));
     td_value in[3] = { call->in[0] };
-    job j = { .op = td_op_name(call->op), .n = 1, .in = in };
+    job j = { .n = 1, .in = in };
     if (lower)
         in[j.n++] = *low;
     if (upper)
         in[j.n++] = *high;
     if (!lower && !upper)
-        return td_fail(TD_ERROR_VALUE, j.op,
+        return td_fail(TD_ERROR_VALUE, "elementwise",
                        "at least one of min and max must be given");
     j.row = lower && upper ? TD_ROW_clamp
           : lower ? TD_ROW_maximum : TD_ROW_minimum;
@@ -554,28 +539,20 @@ static td_value bound(const td_tensor *x, td_opt_f64 given)
 
 td_tensor *td_clamp(td_tensor *x, td_clamp_options options)
 {
-    const td_value in[] = { td_v_tensor(x) };
-    const td_value attr[] = { bound(x, options.min),
-                              bound(x, options.max) };
-    return td_run1(&td_ops[TD_OP_clamp], 1, in, 2, attr);
+    return TD_CALL(clamp, x, bound(x, options.min),
+                   bound(x, options.max));
 }
 
 /* arithmetic: functions for where */
-static td_tensor *choose(td_value c, td_value a, td_value b)
-{
-    const td_value in[] = { c, a, b };
-    return td_run1(&td_ops[TD_OP_where], 3, in, 0, NULL);
-}
-
 td_tensor *td_where(td_tensor *condition, td_tensor *a, td_tensor *b)
 {
-    return choose(td_v_tensor(condition), td_v_tensor(a),
-                  td_v_tensor(b));
+    return TD_CALL3(where, condition, a, b);
 }
 
 td_tensor *td_where_scalar(td_tensor *condition, td_tensor *a,
                            td_scalar b)
 {
-    return choose(td_v_tensor(condition), td_v_tensor(a),
-                  td_v_scalar(b));
+    return td_run1(&td_ops[TD_OP_where], TD_VALUES(
+        td_v_tensor(condition), td_v_tensor(a), td_v_scalar(b)),
+        0, NULL);
 }

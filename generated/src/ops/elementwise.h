@@ -29,4 +29,7 @@ td_dtype td_result_type(int n, const td_value *in);
 /* Whether x can hold a result of this dtype and shape; fails if not. */
 bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
                   const td_dims *shape);
+
+/* Whether elements of one may lie where elements of the other do. */
+bool td_share_bytes(const td_tensor *x, const td_tensor *y);
 #endif

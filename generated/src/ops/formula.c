@@ -101,7 +101,7 @@ static int read_primary(reader *r)
     }
     return read_name(r);
 }
-/* rules: functions that read sums and products */
+/* rules: function read_factor */
 static int read_factor(reader *r)
 {
     if (!takes(r, "-"))
@@ -109,68 +109,36 @@ static int read_factor(reader *r)
     const int inner = read_factor(r);
     return add_call(r, TD_OP_neg, 1, &inner);
 }
-
-static int read_product(reader *r)
-{
-    int arg[2] = { read_factor(r) };
-    while (!r->bad) {
-        const int op = takes(r, "*") ? TD_OP_mul
-                     : takes(r, "/") ? TD_OP_div : -1;
-        if (op < 0)
-            break;
-        arg[1] = read_factor(r);
-        arg[0] = add_call(r, op, 2, arg);
-    }
-    return arg[0];
-}
-
-static int read_sum(reader *r)
-{
-    int arg[2] = { read_product(r) };
-    while (!r->bad) {
-        const int op = takes(r, "+") ? TD_OP_add
-                     : takes(r, "-") ? TD_OP_sub : -1;
-        if (op < 0)
-            break;
-        arg[1] = read_product(r);
-        arg[0] = add_call(r, op, 2, arg);
-    }
-    return arg[0];
-}
-/* rules: function read_comparison */
-static int read_comparison(reader *r)
-{
-    static const struct { const char *sign; int op; } table[] = {
-        { "<=", TD_OP_le }, { ">=", TD_OP_ge }, { "==", TD_OP_eq },
-        { "!=", TD_OP_ne }, { "<", TD_OP_lt }, { ">", TD_OP_gt },
-    };
-    int arg[2] = { read_sum(r) };
-    for (int i = 0; i < 6 && !r->bad; i++)
-        if (takes(r, table[i].sign)) {
-            arg[1] = read_sum(r);
-            return add_call(r, table[i].op, 2, arg);
-        }
-    return arg[0];
-}
 /* rules: function read_formula */
-static int read_and(reader *r)
+enum { TIGHTEST = 4, SIGNS = 12 };
+
+static const struct {
+    const char *sign;
+    int binds, op;
+} signs[SIGNS] = {
+    { "|", 0, TD_OP_add }, { "&", 1, TD_OP_mul }, { "<=", 2, TD_OP_le },
+    { ">=", 2, TD_OP_ge }, { "==", 2, TD_OP_eq }, { "!=", 2, TD_OP_ne },
+    { "<", 2, TD_OP_lt }, { ">", 2, TD_OP_gt }, { "+", 3, TD_OP_add },
+    { "-", 3, TD_OP_sub }, { "*", 4, TD_OP_mul }, { "/", 4, TD_OP_div },
+};
+
+static int read_chain(reader *r, int binds)
 {
-    int arg[2] = { read_comparison(r) };
-    while (!r->bad && takes(r, "&")) {
-        arg[1] = read_comparison(r);
-        arg[0] = add_call(r, TD_OP_mul, 2, arg);
-    }
+    if (binds > TIGHTEST)
+        return read_factor(r);
+    int arg[2] = { read_chain(r, binds + 1) };
+    for (int i = 0; i < SIGNS && !r->bad; i++)
+        if (signs[i].binds == binds && takes(r, signs[i].sign)) {
+            arg[1] = read_chain(r, binds + 1);
+            arg[0] = add_call(r, signs[i].op, 2, arg);
+            i = -1;
+        }
     return arg[0];
 }
 
 static int read_formula(reader *r)
 {
-    int arg[2] = { read_and(r) };
-    while (!r->bad && takes(r, "|")) {
-        arg[1] = read_and(r);
-        arg[0] = add_call(r, TD_OP_add, 2, arg);
-    }
-    return arg[0];
+    return read_chain(r, 0);
 }
 /* rules: function td_formula_parse */
 bool td_formula_parse(const char *text, td_formula *out)

@@ -327,26 +327,6 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     g.panel = memory + block_bytes(&g);
     return multiply_bands(&g);
 }
-/* products: functions td_gemm_f32 and td_gemm_f64 */
-bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
-                 const float *a, int64_t rsa, int64_t csa,
-                 const float *b, int64_t rsb, int64_t csb,
-                 float beta, float *c, int64_t ldc)
-{
-    const td_product product = { m, n, k, (double)alpha, (double)beta,
-                                 a, rsa, csa, b, rsb, csb, c, ldc };
-    return td_gemm(TD_FLOAT32, &product);
-}
-
-bool td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha,
-                 const double *a, int64_t rsa, int64_t csa,
-                 const double *b, int64_t rsb, int64_t csb,
-                 double beta, double *c, int64_t ldc)
-{
-    const td_product product = { m, n, k, alpha, beta,
-                                 a, rsa, csa, b, rsb, csb, c, ldc };
-    return td_gemm(TD_FLOAT64, &product);
-}
 /* products: rung 1 for whole numbers */
 #define INTEGERS(name, T, U)                                          \
     static bool name(void *context, int64_t begin, int64_t end,       \

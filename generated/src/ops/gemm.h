@@ -6,7 +6,9 @@
    return false, with the error recorded, if scratch memory is short.
 
        float a[6], b[12], c[8];               // (2,3) (3,4) -> (2,4)
-       td_gemm_f32(2, 4, 3, 1, a, 3, 1, b, 4, 1, 0, c, 4);
+       td_gemm(TD_FLOAT32, &(td_product){ .m = 2, .n = 4, .k = 3,
+           .alpha = 1, .a = a, .rsa = 3, .csa = 1,
+           .b = b, .rsb = 4, .csb = 1, .c = c, .ldc = 4 });
 */
 #ifndef TD_GEMM_H
 #define TD_GEMM_H
@@ -32,13 +34,4 @@ bool td_gemm(td_dtype dtype, const td_product *product);
 /* One for each place of the space of c, a, b; also of int64, int32 and
    uint8.  The pointers of `first` are not looked at. */
 bool td_gemm_batch(const td_product *first, const td_space *batch);
-/* products: prototypes of td_gemm_f32 and td_gemm_f64 */
-bool td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha,
-                 const float *a, int64_t rsa, int64_t csa,
-                 const float *b, int64_t rsb, int64_t csb,
-                 float beta, float *c, int64_t ldc);
-bool td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha,
-                 const double *a, int64_t rsa, int64_t csa,
-                 const double *b, int64_t rsb, int64_t csb,
-                 double beta, double *c, int64_t ldc);
 #endif

@@ -5,9 +5,8 @@
 #include <treadle/elementwise.h>
 #include <treadle/indexing.h>
 #include <treadle/parallel.h>
-#include <treadle/reductions.h>
-#include "core/rule.h"
 #include "core/device.h"
+#include "ops/composite.h"
 #include "ops/reductions.h"
 
 /* indexing: struct points */
@@ -16,7 +15,6 @@ enum { READ, SET, ADD, MULTIPLY, CHECK };
 typedef struct { int64_t size, x, y, at; } side;    /* elements */
 
 typedef struct {
-    const char *op;
     int how, rank, dim, covers, cut;
     bool wrap;                      /* -1 is the last */
     td_dtype dtype;
@@ -71,9 +69,9 @@ static bool out_of_bounds(const points *p, int k, const int64_t *index,
     const int64_t size = p->size.at[k], least = p->wrap ? -size : 0;
     while (--n > 0 && *index >= least && *index < size)
         index += step;
-    return td_fail(TD_ERROR_INDEX, p->op, "index %lld is out of bounds "
-                   "for dimension %d with size %lld", (long long)*index,
-                   p->dim + k, (long long)size);
+    return td_fail(TD_ERROR_INDEX, "index", "index %lld is out of "
+                   "bounds for dimension %d with size %lld",
+                   (long long)*index, p->dim + k, (long long)size);
 }
 
 /* indexing: functions that find points */
@@ -242,17 +240,10 @@ static bool move_elsewhere(const points *p, const td_tensor *x,
 }
 
 /* indexing: functions that check indices */
-static bool is_index(const char *op, const td_tensor *index)
+static int dim_of(const td_call *call)
 {
-    return td_dtype_is_integer(index->dtype)
-        || td_fail(TD_ERROR_INDEX, op, "an index must hold integers, "
-                   "not %s", td_dtype_name(index->dtype));
-}
-
-static bool dim_of(const td_call *call, int *dim)
-{
-    return td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
-                       call->in[0].as.tensor->rank, dim);
+    return td_dimension(call, td_number(call, 0, 0),
+                        td_input(call, 0)->rank);
 }
 
 /* A number counts as a vector of one. */
@@ -267,35 +258,33 @@ static td_tensor as_line(const td_tensor *x)
 static bool shape_of_each(const td_call *call, const td_tensor *x,
                           int dim, td_dims *shape)
 {
-    td_tensor *index = call->in[1].as.tensor, line = as_line(index);
+    td_tensor *index = td_input(call, 1), line = as_line(index);
     bool fits = line.rank == x->rank;
     for (int d = 0; fits && d < x->rank; d++)
         fits = d == dim || line.shape[d] <= x->shape[d];
     *shape = td_shape_of(index);
-    if (fits || td_numel(index) == 0)
-        return true;
-    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, call->op->name, "index of shape "
-        "%s does not fit a tensor of shape %s along dimension %d",
-        td_shape_text(index, have), td_shape_text(x, want), dim);
+    char text[TD_SHAPE_TEXT];
+    return fits || td_numel(index) == 0
+        || td_refuse(call, "index of shape %s does not fit along "
+                     "dimension %d", td_shape_text(index, text), dim);
 }
 
 static bool shape_of_slices(const td_call *call, const td_tensor *x,
                             int dim, int64_t covers, td_dims *shape)
 {
-    const td_tensor *index = call->in[1].as.tensor;
+    const td_tensor *index = td_input(call, 1);
     const int names = index->rank - (covers > 1);
-    const char *op = call->op->name;
     if (covers < 1 || covers > x->rank - dim)
-        return td_fail(TD_ERROR_INDEX, op, "%lld dimensions from %d "
-            "on do not fit rank %d", (long long)covers, dim, x->rank);
+        return td_fail(TD_ERROR_INDEX, "index", "%lld dimensions from "
+            "%d on do not fit rank %d", (long long)covers, dim,
+            x->rank);
     if (names < 0 || (covers > 1 && index->shape[names] != covers))
-        return td_fail(TD_ERROR_INDEX, op, "the last dimension of the "
-            "index must hold %lld coordinates", (long long)covers);
+        return td_fail(TD_ERROR_INDEX, "index", "the last dimension of "
+            "the index must hold %lld coordinates", (long long)covers);
     if (x->rank - covers + names > TD_MAX_RANK)
-        return td_fail(TD_ERROR_RUNTIME, op, "the result would have "
-            "%d dimensions, at most %d are possible",
-            x->rank - (int)covers + names, TD_MAX_RANK);
+        return td_refuse(call, "the result would have %d dimensions, "
+            "at most %d are possible", x->rank - (int)covers + names,
+            TD_MAX_RANK);
     *shape = TD_RANK_0;
     for (int d = 0; d < dim; d++)
         shape->at[shape->count++] = x->shape[d];
@@ -309,29 +298,24 @@ static bool shape_of_slices(const td_call *call, const td_tensor *x,
 static bool shape_of_points(const td_call *call, const td_tensor *x,
                             points *p, td_dims *shape)
 {
-    const int64_t covers = td_v_get_int(&call->attr[1], 1);
-    const td_tensor line = as_line(x);
-    *p = (points){ .op = call->op->name, .dtype = x->dtype,
+    const int64_t covers = td_number(call, 1, 1);
+    const td_tensor line = as_line(x), *index = td_input(call, 1);
+    *p = (points){ .dtype = x->dtype, .dim = dim_of(call),
                    .covers = (int)covers,
-                   .wrap = td_v_get_bool(&call->attr[2]) };
-    return is_index(p->op, call->in[1].as.tensor)
-        && dim_of(call, &p->dim)
+                   .wrap = td_flag(call, 2) };
+    if (!td_dtype_is_integer(index->dtype))
+        td_fail(TD_ERROR_INDEX, "index", "an index must hold "
+                "integers, not %s", td_dtype_name(index->dtype));
+    return !td_failed()
         && (covers == 0 ? shape_of_each(call, &line, p->dim, shape)
             : shape_of_slices(call, &line, p->dim, covers, shape));
 }
 
 /* indexing: kernel index_points */
-static td_tensor *brought(td_tensor *x, td_device device)
-{
-    if (x == NULL || td_device_of(x).kind == device.kind)
-        return x;
-    return td_copied_to(x, x->dtype, device);
-}
-
 static bool move(points *p, td_tensor *x, td_tensor *index,
                  const td_tensor *y, int how)
 {
-    index = brought(td_to(index, TD_INT64), td_device_of(x));
+    index = td_brought(td_to(index, TD_INT64), td_device_of(x));
     if (td_failed() || td_self()->symbolic)
         return !td_failed();
     if (how != READ && index->storage == x->storage)
@@ -350,13 +334,13 @@ bool index_points_kernel(td_call *call)
 {
     points p;
     td_dims shape;
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     if (!shape_of_points(call, x, &p, &shape))
         return false;
     td_scope_begin();
     td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
     if (y != NULL)
-        move(&p, x, call->in[1].as.tensor, y, READ);
+        move(&p, x, td_input(call, 1), y, READ);
     return td_return(call, td_scope_end_with(y));
 }
 
@@ -365,27 +349,26 @@ static bool put(const td_call *call, td_tensor *x)
 {
     points p;
     td_dims shape;
-    td_tensor *source = call->in[2].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    const int64_t how = td_v_get_int(&call->attr[3], 0);
+    td_tensor *index = td_input(call, 1), *source = td_input(call, 2);
+    const int64_t how = td_number(call, 3, 0);
     if (!shape_of_points(call, x, &p, &shape))
         return false;
     /* indexing: refuse what cannot be put */
     if (source->dtype != x->dtype)
-        return td_fail(TD_ERROR_RUNTIME, p.op, "the source is %s, the "
+        return td_fail(TD_ERROR_RUNTIME, "index", "the source is %s, the "
                        "destination %s", td_dtype_name(source->dtype),
                        td_dtype_name(x->dtype));
     if (how < 0 || how > MULTIPLY - SET)
-        return td_fail(TD_ERROR_VALUE, p.op, "how must be 0, 1 or 2, got "
-                       "%lld", (long long)how);
+        return td_fail(TD_ERROR_VALUE, "index", "how must be 0, 1 or 2, "
+                       "got %lld", (long long)how);
     if (how > 0 && !td_check_computes(call, x->dtype, false))
         return false;
-    source = td_expand(brought(source, td_device_of(x)), shape);
+    source = td_expand(td_brought(source, td_device_of(x)), shape);
     if (source && source->storage == x->storage)
         source = td_clone(source);
     points check = p;
     return !td_failed()
-        && (x != call->in[0].as.tensor || !td_on_host(x)
+        && (x != td_input(call, 0) || !td_on_host(x)
             || move(&check, x, index, source, CHECK))
         && move(&p, x, index, source, SET + (int)how);
 }
@@ -393,7 +376,7 @@ static bool put(const td_call *call, td_tensor *x)
 bool put_points_kernel(td_call *call)
 {
     td_scope_begin();
-    td_tensor *x = td_clone(call->in[0].as.tensor);
+    td_tensor *x = td_clone(td_input(call, 0));
     if (x != NULL)
         put(call, x);
     return td_return(call, td_scope_end_with(x));
@@ -401,7 +384,7 @@ bool put_points_kernel(td_call *call)
 
 bool put_points__kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     if (!td_writes_alone(call->op->name, x))
         return false;
     td_scope_begin();
@@ -412,19 +395,23 @@ bool put_points__kernel(td_call *call)
 }
 
 /* indexing: functions in C for indexing */
-static td_tensor *run_points(int op, int n, const td_value *in, int dim,
-                             int covers, bool wrap, int how)
-{
-    const td_value attr[] = { td_v_int(dim), td_v_int(covers),
-                              td_v_bool(wrap), td_v_int(how) };
-    return td_run1(&td_ops[op], n, in, n + 1, attr);
-}
-
-static td_tensor *points_at(td_tensor *x, td_tensor *index, int dim,
+static td_tensor *points_at(td_tensor *x, td_tensor *index, int64_t dim,
                             int covers, bool wrap)
 {
-    return run_points(TD_OP_index_points, 2, (td_value[]){
-        td_v_tensor(x), td_v_tensor(index) }, dim, covers, wrap, 0);
+    return TD_CALL2(index_points, x, index, td_v_int(dim),
+                    td_v_int(covers), td_v_bool(wrap));
+}
+
+static td_tensor *put_into(td_tensor *x, td_tensor *index,
+                           td_tensor *source, const td_value *at,
+                           int how, bool here)
+{
+    const td_value in[] = { td_v_tensor(x), td_v_tensor(index),
+                            td_v_tensor(source) };
+    const td_value attr[] = { at[0], at[1], at[2],
+                              td_v_int(how - SET) };
+    return td_run1(&td_ops[here ? TD_OP_put_points_
+                                : TD_OP_put_points], 3, in, 4, attr);
 }
 
 td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
@@ -437,9 +424,9 @@ td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
                           td_tensor *source, int dim, int covers,
                           int how)
 {
-    return run_points(TD_OP_put_points_, 3, (td_value[]){
-        td_v_tensor(x), td_v_tensor(index), td_v_tensor(source) },
-        dim, covers, true, how);
+    const td_value at[] = { td_v_int(dim), td_v_int(covers),
+                            td_v_bool(true) };
+    return put_into(x, index, source, at, SET + how, true);
 }
 
 td_tensor *td_coordinates(int n, td_tensor *const *index)
@@ -448,9 +435,8 @@ td_tensor *td_coordinates(int n, td_tensor *const *index)
     char text[TD_SHAPE_TEXT];
     td_dims shape = TD_RANK_0;
     for (int k = 0; k < n; k++) {
-        td_tensor so_far = { .rank = shape.count };
-        memcpy(so_far.shape, shape.at, sizeof so_far.shape);
-        if (td_broadcast_shapes("index", &so_far, index[k], &shape))
+        const td_dims own = td_shape_of(index[k]);
+        if (td_broadcast_dims("index", &shape, &own, &shape))
             continue;
         td_error_clear();
         td_fail(TD_ERROR_INDEX, "index", "index %d of shape %s does "
@@ -465,55 +451,30 @@ td_tensor *td_coordinates(int n, td_tensor *const *index)
 
 td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index)
 {
-    const td_value attr = td_v_int(dim);
-    return td_run1(&td_ops[TD_OP_gather], 2, (td_value[]){
-        td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
+    return TD_CALL2(gather, x, index, td_v_int(dim));
 }
 
 td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
 {
-    const td_value attr = td_v_int(dim);
-    return td_run1(&td_ops[TD_OP_index_select], 2, (td_value[]){
-        td_v_tensor(x), td_v_tensor(index) }, 1, &attr);
+    return TD_CALL2(index_select, x, index, td_v_int(dim));
 }
 
 td_tensor *td_nonzero(td_tensor *x)
 {
-    return td_run1(&td_ops[TD_OP_nonzero], 1,
-                   (td_value[]){ td_v_tensor(x) }, 0, NULL);
+    return TD_CALL(nonzero, x);
 }
 
 td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
 {
-    const td_value none = td_v_none();
-    return td_run1(&td_ops[TD_OP_embedding], 2, (td_value[]){
-        td_v_tensor(input), td_v_tensor(weight) }, 1, &none);
+    return TD_CALL2(embedding, input, weight, td_v_none());
 }
 
 /* indexing: rules of points */
-static td_tensor *put_into(td_tensor *x, td_tensor *index,
-                           td_tensor *source, const td_value *at,
-                           int how, bool here)
-{
-    const td_value in[] = { td_v_tensor(x), td_v_tensor(index),
-                            td_v_tensor(source) };
-    const td_value attr[] = { at[0], at[1], at[2],
-                              td_v_int(how - SET) };
-    return td_run1(&td_ops[here ? TD_OP_put_points_
-                                : TD_OP_put_points], 3, in, 4, attr);
-}
-
-static td_tensor *zeros_as(td_dims shape, const td_tensor *g)
-{
-    return td_zeros(shape, (td_tensor_options){
-        .dtype = g->dtype, .device = td_device_of(g) });
-}
-
 void index_points_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *sum = td_sum_so_far(b, 0);
     td_tensor *y = put_into(
-        sum ? sum : zeros_as(td_input_dims(b, 0), g),
+        sum ? sum : td_zeros(td_input_dims(b, 0), td_like(g)),
         td_saved_input(b, 1), g, td_attribute(b, 0), ADD,
         !b->create_graph);
     b->grad_in[0] = sum ? NULL : y;
@@ -529,11 +490,11 @@ void put_points_rule(td_backward_pass *b)
                 "has no derivative here");
     if (td_needs(b, 0))
         b->grad_in[0] = how == ADD ? g
-            : put_into(g, index, zeros_as(TD_RANK_0, g), at, SET,
-                       false);
+            : put_into(g, index, td_zeros(TD_RANK_0, td_like(g)), at,
+                       SET, false);
     if (td_needs(b, 2))
-        b->grad_in[2] = td_run1(&td_ops[TD_OP_index_points], 2,
-            (td_value[]){ td_v_tensor(g), td_v_tensor(index) }, 3, at);
+        b->grad_in[2] = TD_CALL2(index_points, g, index, at[0], at[1],
+                                 at[2]);
 }
 
 /* indexing: composites along a dimension */
@@ -544,63 +505,51 @@ static td_tensor *as_vector(td_tensor *x)
 
 bool gather_kernel(td_call *call)
 {
-    return td_return(call, points_at(call->in[0].as.tensor,
-        call->in[1].as.tensor, (int)td_v_get_int(&call->attr[0], 0), 0,
-        false));
+    return td_return(call, points_at(td_input(call, 0),
+        td_input(call, 1), td_number(call, 0, 0), 0, false));
 }
 
 /* Writes into a copy of input, or into input if the operator's name
    ends in an underscore. */
 static bool put_for(td_call *call, td_tensor *index, td_tensor *source,
-                    int dim, int covers, int how)
+                    int64_t dim, int covers, int how)
 {
     const char *name = call->op->name;
-    const bool here = name[strlen(name) - 1] == '_';
-    const int op = here ? TD_OP_put_points_ : TD_OP_put_points;
-    return td_return(call, td_failed() ? NULL : run_points(op, 3,
-        (td_value[]){ call->in[0], td_v_tensor(index),
-                      td_v_tensor(source) }, dim, covers, false,
-        how - SET));
+    const td_value at[] = { td_v_int(dim), td_v_int(covers),
+                            td_v_bool(false) };
+    return td_return(call, put_into(td_input(call, 0), index, source,
+        at, how, name[strlen(name) - 1] == '_'));
 }
 
-static td_tensor *corner(td_tensor *source, const td_tensor *index)
+static td_tensor *corner(const td_call *call, td_tensor *source,
+                         const td_tensor *index)
 {
-    if (source && source->rank != index->rank)
-        td_fail(TD_ERROR_RUNTIME, "scatter", "index has rank %d and "
-                "source %d", index->rank, source->rank);
-    for (int d = 0; source && !td_failed() && d < index->rank; d++)
-        if (source->shape[d] < index->shape[d])
-            td_fail(TD_ERROR_RUNTIME, "scatter", "index has %lld "
-                "entries in dimension %d, the source has %lld",
-                (long long)index->shape[d], d,
-                (long long)source->shape[d]);
-        else if (source->shape[d] > index->shape[d])
-            source = td_slice(source, d, (td_opt_i64){ true, 0 },
-                (td_opt_i64){ true, index->shape[d] }, 1);
+    if (td_rank(source) != td_rank(index))
+        return td_refuse(call, "index and source differ in rank");
+    for (int d = 0; d < td_rank(index) && source != NULL; d++) {
+        const int64_t n = index->shape[d], m = source->shape[d];
+        if (m < n)
+            return td_refuse(call, "index has %lld entries in "
+                "dimension %d, the source has %lld", (long long)n, d,
+                (long long)m);
+        source = m > n ? td_part(source, d, 0, n) : source;
+    }
     return source;
 }
 
 static bool scatter(td_call *call, int how)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    const td_value *v = &call->in[2];
-    int dim;
-    if (!dim_of(call, &dim) || !is_index("scatter", index))
-        return false;
-    td_tensor *source = v->as.tensor;
-    if (v->kind == TD_TENSOR && td_numel(index) == 0)
-        source = td_reshape(td_slice(td_flatten(source, 0, -1), 0,
-            (td_opt_i64)td_some(0), (td_opt_i64)td_some(0), 1),
-            td_shape_of(index));
-    else if (v->kind == TD_TENSOR)
-        source = corner(as_vector(source), as_vector(index));
+    td_tensor *index = td_input(call, 1), *source = td_input(call, 2);
+    if (call->in[2].kind == TD_SCALAR)
+        source = td_number_like(call, 2, td_input(call, 0));
+    else if (td_numel(index) == 0)
+        source = td_reshape(td_part(td_flatten(source, 0, -1), 0, 0, 0),
+                            td_shape_of(index));
     else
-        source = td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
-            .dtype = x->dtype, .device = td_device_of(x) });
+        source = corner(call, as_vector(source), as_vector(index));
     if (index->rank == 0)
         source = td_reshape(source, TD_RANK_0);
-    return put_for(call, index, source, dim, 0, how);
+    return put_for(call, index, source, td_number(call, 0, 0), 0, how);
 }
 
 bool scatter_kernel(td_call *call)
@@ -611,8 +560,8 @@ bool scatter_kernel(td_call *call)
     const int how = strcmp(name, "add") == 0 ? ADD
                   : strcmp(name, "multiply") == 0 ? MULTIPLY : SET;
     if (how == SET && name[0] != '\0')
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "reduce must "
-                       "be 'add' or 'multiply', got '%s'", name);
+        return td_refuse(call, "reduce must be 'add' or 'multiply', "
+                         "got '%s'", name);
     return scatter(call, how);
 }
 
@@ -623,15 +572,12 @@ bool scatter_add_kernel(td_call *call)
 
 bool take_along_dim_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    int dim = 0;
-    if (!is_index("take_along_dim", index))
-        return false;
+    td_tensor *x = td_input(call, 0), *index = td_input(call, 1);
+    const int dim = dim_of(call);
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
-    } else if (dim_of(call, &dim) && x->rank == index->rank) {
+    } else if (x->rank == index->rank) {
         td_dims both = td_shape_of(x);
         for (int d = 0; d < x->rank; d++)
             both.at[d] = d == dim ? -1 : x->shape[d] == 1
@@ -643,26 +589,22 @@ bool take_along_dim_kernel(td_call *call)
 }
 
 /* indexing: composites that write slices */
-static bool is_vector(const char *op, const td_tensor *index)
+static td_tensor *vector_of(const td_call *call)
 {
-    return is_index(op, index)
-        && (index->rank < 2
-            || td_fail(TD_ERROR_INDEX, op, "argument 'index' must be a "
-                       "vector, got rank %d", index->rank));
+    td_tensor *index = td_input(call, 1);
+    if (index->rank > 1)
+        td_fail(TD_ERROR_INDEX, "index", "argument 'index' must be a "
+                "vector, got rank %d", index->rank);
+    return as_vector(index);
 }
 
 bool index_select_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor, *y = NULL;
-    int dim;
-    if (!dim_of(call, &dim) || !is_vector("index_select", index))
-        return false;
+    td_tensor *x = td_input(call, 0), *index = vector_of(call), *y;
     if (x->rank == 0 && td_numel(index) != 1)
-        return td_fail(TD_ERROR_INDEX, "index_select", "a tensor of "
-                       "rank 0 has one position, got %lld",
-                       (long long)td_numel(index));
-    y = points_at(x, as_vector(index), dim, 1, false);
+        td_fail(TD_ERROR_INDEX, "index", "a tensor of rank 0 has one "
+                "position, got %lld", (long long)td_numel(index));
+    y = points_at(x, index, td_number(call, 0, 0), 1, false);
     return td_return(call, x->rank > 0 ? y
                            : td_reshape(y, TD_RANK_0));
 }
@@ -670,90 +612,58 @@ bool index_select_kernel(td_call *call)
 static bool write_slices(td_call *call, td_tensor *index,
                          td_tensor *source, int how)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const char *op = call->op->name;
-    int dim;
-    if (!dim_of(call, &dim) || !is_vector(op, index))
-        return false;
-    td_dims expected = x->rank > 0 ? td_shape_of(x) : TD_DIMS(1);
-    td_tensor *s = as_vector(source);
-    const td_dims have = td_shape_of(s);
+    const td_tensor x = as_line(td_input(call, 0));
+    const int dim = dim_of(call);
+    td_dims expected = td_shape_of(&x), have = td_shape_of(source);
+    char want[TD_SHAPE_TEXT];
     expected.at[dim] = td_numel(index);
-    if (s != NULL && source->rank > 0
-        && !td_dims_equal(&have, &expected)) {
-        char own[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
-        td_fail(TD_ERROR_RUNTIME, op, "the source has shape %s, "
-                "expected %s", td_shape_text(source, own),
-                td_dims_text(&expected, want));
-    }
-    return put_for(call, as_vector(index), s, dim, 1, how);
+    if (have.count > 0 && !td_dims_equal(&have, &expected))
+        td_refuse(call, "the source must have shape %s",
+                  td_dims_text(&expected, want));
+    return put_for(call, index, as_vector(source), dim, 1, how);
 }
 
 bool index_add_kernel(td_call *call)
 {
-    const td_value *alpha = &call->attr[1];
-    td_tensor *source = call->in[2].as.tensor;
-    if (td_scalar_double(alpha->as.scalar) != 1)
-        source = td_mul_scalar(source, alpha->as.scalar);
-    return write_slices(call, call->in[1].as.tensor, source, ADD);
+    const td_scalar alpha = td_scalar_at(call, 1, td_int(1));
+    td_tensor *source = td_input(call, 2);
+    if (td_scalar_double(alpha) != 1)
+        source = td_mul_scalar(source, alpha);
+    return write_slices(call, vector_of(call), source, ADD);
 }
 
 bool index_copy_kernel(td_call *call)
 {
-    return write_slices(call, call->in[1].as.tensor,
-                        call->in[2].as.tensor, SET);
+    return write_slices(call, vector_of(call), td_input(call, 2), SET);
 }
 
 /* The positions that index names, each of them once. */
 static td_tensor *each_once(const td_call *call, td_tensor *index)
 {
-    const td_tensor x = as_line(call->in[0].as.tensor);
-    int dim;
-    if (!is_vector(call->op->name, index) || !dim_of(call, &dim))
-        return NULL;
-    td_tensor *named = td_zeros(TD_DIMS(x.shape[dim]),
-        (td_tensor_options){ .dtype = TD_BOOL,
-                             .device = td_device_of(index) });
-    td_tensor *yes = td_full(TD_RANK_0, td_boolean(true),
-        (td_tensor_options){ .dtype = TD_BOOL });
-    run_points(TD_OP_put_points_, 3, (td_value[]){ td_v_tensor(named),
-        td_v_tensor(index), td_v_tensor(yes) }, 0, 1, false, 0);
+    const td_tensor x = as_line(td_input(call, 0));
+    const td_tensor_options mask = td_beside(index, TD_BOOL);
+    const td_value at[] = { td_v_int(0), td_v_int(1),
+                            td_v_bool(false) };
+    td_tensor *named = td_zeros(TD_DIMS(x.shape[dim_of(call)]), mask);
+    put_into(named, index, td_ones(TD_RANK_0, mask), at, SET, true);
     return td_reshape(td_nonzero(named), TD_DIMS(-1));
 }
 
 bool index_fill_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const td_value *v = &call->in[2];
-    if (v->kind == TD_TENSOR && v->as.tensor->rank > 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the value "
-            "must have rank 0, got %d", v->as.tensor->rank);
-    td_tensor *value = v->kind == TD_TENSOR
-        ? td_to(v->as.tensor, x->dtype)
-        : td_full(TD_RANK_0, v->as.scalar, (td_tensor_options){
-              .dtype = x->dtype, .device = td_device_of(x) });
-    td_tensor *index = call->in[1].as.tensor;
+    td_tensor *value = td_number_like(call, 2, td_input(call, 0));
+    td_tensor *index = vector_of(call);
     if (value && value->requires_grad)
         index = each_once(call, index);
-    return index && write_slices(call, index, value, SET);
+    return write_slices(call, index, value, SET);
 }
 
 /* indexing: kernel nonzero */
-static int64_t count_points(const td_tensor *mask)
-{
-    const bool *on = td_at(mask);
-    int64_t n = 0;
-    for (int64_t i = 0; i < td_numel(mask); i++)
-        n += on[i];
-    return n;
-}
-
-
 static td_tensor *coordinates(td_tensor *mask)
 {
     if (mask == NULL)
         return NULL;
-    const int64_t n = count_points(mask);
+    const int64_t n = td_item_int(td_sum(mask, TD_REDUCE_DEFAULTS));
     const int last = mask->rank - 1;
     const int64_t row = last < 0 ? 0 : mask->shape[last];
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
@@ -778,14 +688,14 @@ static td_tensor *coordinates(td_tensor *mask)
 
 bool nonzero_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     if (td_self()->symbolic)
         return td_fail(TD_ERROR_UNSUPPORTED, "nonzero", "the shape of "
                      "the result depends on values that a trace lacks");
     td_scope_begin();
-    td_tensor *y = coordinates(brought(td_contiguous(td_to(x, TD_BOOL)),
-                                       (td_device){ 0 }));
-    y = y ? td_sent(y, td_device_of(x)) : NULL;
+    td_tensor *y = coordinates(td_brought(
+        td_contiguous(td_to(x, TD_BOOL)), (td_device){ 0 }));
+    y = td_brought(y, td_device_of(x));
     return td_return(call, td_scope_end_with(y));
 }
 
@@ -796,13 +706,13 @@ static td_tensor *places_of(td_tensor *mask)
     return mask && mask->rank == 1 ? td_select(rows, 1, 0) : rows;
 }
 
-static bool spread_mask(const char *op, td_tensor **x, td_tensor **mask)
+static bool spread_mask(td_tensor **x, td_tensor **mask)
 {
     td_dims both;
     if ((*mask)->dtype != TD_BOOL)
-        return td_fail(TD_ERROR_RUNTIME, op, "argument 'mask' must be "
-                       "bool, got %s", td_dtype_name((*mask)->dtype));
-    if (!td_broadcast_shapes(op, *x, *mask, &both))
+        return td_fail(TD_ERROR_RUNTIME, "mask", "argument 'mask' must "
+            "be bool, got %s", td_dtype_name((*mask)->dtype));
+    if (!td_broadcast_shapes("mask", *x, *mask, &both))
         return false;
     *x = as_vector(td_expand(*x, both));
     *mask = as_vector(td_expand(*mask, both));
@@ -811,55 +721,47 @@ static bool spread_mask(const char *op, td_tensor **x, td_tensor **mask)
 
 bool masked_select_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
+    td_tensor *x = td_input(call, 0), *mask = td_input(call, 1);
     td_tensor *y = NULL;
-    if (spread_mask("masked_select", &x, &mask))
+    if (spread_mask(&x, &mask))
         y = points_at(x, places_of(mask), 0, x->rank, false);
     return td_return(call, y);
 }
 
 bool masked_scatter_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor, *mask = call->in[1].as.tensor;
-    td_tensor *source = call->in[2].as.tensor, *at = NULL, *y = x;
-    if (spread_mask(call->op->name, &y, &mask))
+    td_tensor *x = td_input(call, 0), *mask = td_input(call, 1);
+    td_tensor *source = td_input(call, 2), *at = NULL, *y = x;
+    if (spread_mask(&y, &mask))
         at = places_of(mask);
     const int64_t n = at ? at->shape[0] : 0;
     if (at && td_numel(y) != td_numel(x))
-        td_fail(TD_ERROR_RUNTIME, call->op->name, "the mask has more "
-                "elements than the tensor");
+        td_refuse(call, "the mask has more elements than the tensor");
     if (at && td_numel(source) < n)
-        td_fail(TD_ERROR_RUNTIME, call->op->name, "the mask has %lld "
-            "places, the source %lld elements", (long long)n,
-            (long long)td_numel(source));
-    source = td_slice(td_reshape(source, TD_DIMS(-1)), 0,
-        (td_opt_i64){ true, 0 }, (td_opt_i64){ true, n }, 1);
+        td_refuse(call, "the mask has %lld places, the source %lld "
+                  "elements", (long long)n,
+                  (long long)td_numel(source));
+    source = td_part(td_reshape(source, TD_DIMS(-1)), 0, 0, n);
     return put_for(call, at, source, 0, y ? y->rank : 1, SET);
 }
 
 bool take_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    td_tensor *index = call->in[1].as.tensor;
-    td_tensor *y = td_index_points(td_reshape(x, TD_DIMS(-1)), index,
-                                   0, 1);
-    return td_return(call, y);
+    td_tensor *x = td_reshape(td_input(call, 0), TD_DIMS(-1));
+    return td_return(call, td_index_points(x, td_input(call, 1), 0, 1));
 }
 
 /* indexing: kernel embedding */
 bool embedding_kernel(td_call *call)
 {
-    td_tensor *index = call->in[0].as.tensor;
-    td_tensor *w = call->in[1].as.tensor;
-    if (w->rank != 2)
-        return td_fail(TD_ERROR_RUNTIME, "embedding", "argument "
-                     "'weight' must be a matrix, got rank %d", w->rank);
-    int64_t pad = td_v_get_int(&call->attr[0], 0);
+    td_tensor *index = td_input(call, 0), *w = td_input(call, 1);
+    int64_t pad = td_number(call, 0, 0);
     const bool pads = call->attr[0].kind != TD_NONE;
+    if (w->rank != 2)
+        return td_refuse(call, "argument 'weight' must be a matrix");
     if (pads && (pad < -w->shape[0] || pad >= w->shape[0]))
-        return td_fail(TD_ERROR_RUNTIME, "embedding", "padding_idx "
-            "%lld is not one of %lld rows", (long long)pad,
-            (long long)w->shape[0]);
+        return td_refuse(call, "padding_idx %lld is not one of %lld "
+            "rows", (long long)pad, (long long)w->shape[0]);
     pad += pad < 0 ? w->shape[0] : 0;
     td_tensor *y = points_at(w, index, 0, 1, false);
     if (pads && y && y->requires_grad)
@@ -869,42 +771,37 @@ bool embedding_kernel(td_call *call)
 }
 
 /* indexing: kernel one_hot */
-static int64_t count_classes(td_tensor *input, int64_t given)
+static int64_t count_classes(const td_call *call, int64_t given)
 {
+    td_tensor *input = td_input(call, 0);
     const bool none = td_numel(input) == 0;
     if (given == 0 || given < -1 || (none && given < 0))
-        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'num_classes' "
-                "must be above 0, or -1 to infer it from elements of "
-                "'input'; got %lld and %lld elements",
-                (long long)given, (long long)td_numel(input));
+        td_refuse(call, "argument 'num_classes' must be above 0, or -1 "
+                  "to infer it from elements of 'input'; got %lld",
+                  (long long)given);
     if (td_failed() || td_self()->symbolic || none)
         return given;
     const int64_t least = td_item_int(td_min(input));
     const int64_t most = td_item_int(td_max(input));
-    if (!td_failed() && least < 0)
-        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
-                "hold classes from 0 on, got %lld", (long long)least);
-    if (!td_failed() && given > 0 && most >= given)
-        td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' must "
-                "hold classes below num_classes = %lld, got %lld",
-                (long long)given, (long long)most);
+    if (least < 0 || (given > 0 && most >= given))
+        td_refuse(call, "argument 'input' must hold classes from 0 on "
+                  "and below num_classes = %lld, got %lld",
+                  (long long)given, (long long)(least < 0 ? least
+                                                          : most));
     return given > 0 ? given : most + 1;
 }
 
 bool one_hot_kernel(td_call *call)
 {
-    td_tensor *input = call->in[0].as.tensor;
+    td_tensor *input = td_input(call, 0);
     if (input->dtype != TD_INT64)
-        return td_fail(TD_ERROR_RUNTIME, "one_hot", "argument 'input' "
-                  "must be int64, got %s", td_dtype_name(input->dtype));
+        return td_refuse(call, "argument 'input' must be int64, got %s",
+                         td_dtype_name(input->dtype));
     td_scope_begin();
-    const int64_t n = count_classes(input,
-                                    td_v_get_int(&call->attr[0], -1));
+    const int64_t n = count_classes(call, td_number(call, 0, -1));
     td_tensor *all = n < 0 && !td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
         "num_classes must be given in a trace") ? NULL
-        : td_arange(td_int(0), td_int(n), td_int(1),
-              (td_tensor_options){ .device = td_device_of(input),
-                                   .dtype = TD_INT64 });
+        : td_arange(td_int(0), td_int(n), td_int(1), td_like(input));
     td_tensor *y = td_to(td_eq(td_unsqueeze(input, -1), all), TD_INT64);
     return td_return(call, td_scope_end_with(y));
 }

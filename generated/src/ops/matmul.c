@@ -152,8 +152,14 @@ static bool multiply_elsewhere(const matmul_plan *plan, double beta)
                     .out = { &c } }, "gemm", c.dtype, false);
 }
 /* products: function carry_out */
-static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
+static bool carry_out(td_call *call, matmul_plan *plan,
+                      const td_tensor *start, double beta)
 {
+    td_tensor *out = td_tensor_new(plan->shape, plan->a.dtype,
+                                   plan->a.storage->device);
+    if (!td_return(call, out)
+        || (beta != 0 && !td_copy_elements(out, start)))
+        return false;
     plan_batch(plan, out);
     if (!td_on_host(out))
         return multiply_elsewhere(plan, beta);
@@ -162,10 +168,11 @@ static bool carry_out(matmul_plan *plan, td_tensor *out, double beta)
     return td_gemm_batch(&plan->first, &plan->batch);
 }
 /* products: kernel matmul */
-static bool matmul_like(td_call *call, const char *op)
+static bool matmul_like(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
+    const char *op = call->op->name;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *y = td_input(call, 1);
     if (!check_types(op, x, y))
         return false;
     if (x->rank == 0 || y->rank == 0)
@@ -179,42 +186,40 @@ static bool matmul_like(td_call *call, const char *op)
     if (!plan_product(&plan, x, y))
         return fail_shapes(op, x, y, "do not broadcast in their batch "
                            "dimensions");
-    td_tensor *out = td_tensor_new(plan.shape, x->dtype,
-                                   x->storage->device);
-    return td_return(call, out) && carry_out(&plan, out, 0);
+    return carry_out(call, &plan, NULL, 0);
 }
 
 bool matmul_kernel(td_call *call)
 {
-    return matmul_like(call, "matmul");
+    return matmul_like(call);
 }
-/* products: kernel dot */
+/* products: kernels dot and bmm */
+static bool strictly(td_call *call, int rank, const char *expected)
+{
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *y = td_input(call, 1);
+    if (x->rank != rank || y->rank != rank
+        || x->shape[0] != y->shape[0])
+        return fail_shapes(call->op->name, x, y, expected);
+    return matmul_like(call);
+}
 bool dot_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
-    if (x->rank != 1 || y->rank != 1 || x->shape[0] != y->shape[0])
-        return fail_shapes("dot", x, y,
-                           "must be two vectors of equal length");
-    return matmul_like(call, "dot");
+    return strictly(call, 1, "must be two vectors of equal length");
 }
-/* products: kernel bmm */
+
 bool bmm_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
-    if (x->rank != 3 || y->rank != 3 || x->shape[0] != y->shape[0])
-        return fail_shapes("bmm", x, y, "must be two stacks of equally "
-                           "many matrices");
-    return matmul_like(call, "bmm");
+    return strictly(call, 3, "must be two stacks of equally many "
+                    "matrices");
 }
 /* products: kernel linear */
 bool linear_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *w = call->in[1].as.tensor;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *w = td_input(call, 1);
     const td_tensor *bias = call->in[2].kind == TD_NONE
-        ? NULL : call->in[2].as.tensor;
+        ? NULL : td_input(call, 2);
     /* products: check the operands of linear */
     if (!check_types("linear", x, w)
         || (bias && !check_types("linear", x, bias)))
@@ -233,13 +238,7 @@ bool linear_kernel(td_call *call)
     }
     matmul_plan plan;
     plan_product(&plan, x, &turned);
-    td_tensor *out = td_tensor_new(plan.shape, x->dtype,
-                                   x->storage->device);
-    if (!out)
-        return false;
-    return td_return(call, out)
-        && (!bias || td_copy_elements(out, bias))
-        && carry_out(&plan, out, bias != NULL);
+    return carry_out(call, &plan, bias, bias != NULL);
 }
 /* products: function factor */
 static bool factor(const td_tensor *x, const td_value *value,
@@ -256,9 +255,9 @@ static bool factor(const td_tensor *x, const td_value *value,
 /* products: kernel addmm */
 bool addmm_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_tensor *y = call->in[1].as.tensor;
-    const td_tensor *z = call->in[2].as.tensor;
+    const td_tensor *x = td_input(call, 0);
+    const td_tensor *y = td_input(call, 1);
+    const td_tensor *z = td_input(call, 2);
     double beta, alpha;
     if (!check_types("addmm", x, y) || !check_types("addmm", y, z)
         || !factor(x, &call->attr[0], "beta", &beta)
@@ -278,43 +277,31 @@ bool addmm_kernel(td_call *call)
     matmul_plan plan;
     plan_product(&plan, y, z);
     plan.first.alpha = alpha;
-    td_tensor *out = td_tensor_new(plan.shape, x->dtype,
-                                   x->storage->device);
-    if (!out)
-        return false;
-    return td_return(call, out)
-        && (beta == 0 || td_copy_elements(out, x))
-        && carry_out(&plan, out, beta);
+    return carry_out(call, &plan, x, beta);
 }
 /* products: functions of the matmul operators */
 td_tensor *td_matmul(td_tensor *input, td_tensor *other)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(other) };
-    return td_run1(&td_ops[TD_OP_matmul], 2, in, 0, NULL);
+    return TD_CALL2(matmul, input, other);
 }
 td_tensor *td_dot(td_tensor *input, td_tensor *other)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(other) };
-    return td_run1(&td_ops[TD_OP_dot], 2, in, 0, NULL);
+    return TD_CALL2(dot, input, other);
 }
 
 td_tensor *td_bmm(td_tensor *input, td_tensor *mat2)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(mat2) };
-    return td_run1(&td_ops[TD_OP_bmm], 2, in, 0, NULL);
+    return TD_CALL2(bmm, input, mat2);
 }
 td_tensor *td_linear(td_tensor *input, td_tensor *weight,
                      td_tensor *bias)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(weight),
-                            bias ? td_v_tensor(bias) : td_v_none() };
-    return td_run1(&td_ops[TD_OP_linear], 3, in, 0, NULL);
+    return TD_RUN(linear, (td_v_tensor(input), td_v_tensor(weight),
+                           td_v_optional(bias)));
 }
 td_tensor *td_addmm(td_tensor *input, td_tensor *mat1, td_tensor *mat2,
                     td_scalar beta, td_scalar alpha)
 {
-    const td_value in[] = { td_v_tensor(input), td_v_tensor(mat1),
-                            td_v_tensor(mat2) };
-    const td_value attr[] = { td_v_scalar(beta), td_v_scalar(alpha) };
-    return td_run1(&td_ops[TD_OP_addmm], 3, in, 2, attr);
+    return TD_CALL3(addmm, input, mat1, mat2, td_v_scalar(beta),
+                    td_v_scalar(alpha));
 }

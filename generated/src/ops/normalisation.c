@@ -125,7 +125,7 @@ bool standardise_kernel(td_call *call)
     if (!td_on_host(x))
         return td_compute_elsewhere(call, NULL, x->dtype, false);
     return walk_channels(x, NULL, call->out[0], call->out[1],
-                         call->out[2], td_v_double(&call->attr[0]),
+                         call->out[2], td_real(call, 0),
                          false);
 }
 bool standardise_backward_kernel(td_call *call)
@@ -145,7 +145,7 @@ bool standardise_backward_kernel(td_call *call)
     if (!td_on_host(out))
         return td_compute_elsewhere(call, NULL, g->dtype, false);
     return walk_channels(g, y, out, var, var,
-                         td_v_double(&call->attr[0]), true);
+                         td_real(call, 0), true);
 }
 
 /* normalisation: function standard */
@@ -172,11 +172,8 @@ void standardise_rule(td_backward_pass *b)
         return;
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
         && at_home(g)) {
-        const td_value in[] = { td_v_tensor(g), td_v_tensor(y),
-                                td_v_tensor(var) };
-        const td_value attr = td_v_float(eps);
-        b->grad_in[0] = td_run1(&td_ops[TD_OP_standardise_backward], 3,
-                                in, 1, &attr);
+        b->grad_in[0] = TD_CALL3(standardise_backward, g, y, var,
+                                 td_v_float(eps));
         return;
     }
     /* normalisation: compose the gradient of operators */
@@ -197,9 +194,10 @@ void standardise_rule(td_backward_pass *b)
 }
 
 /* normalisation: function standard of a tensor */
-/* x [outer, channels, inner], standardised for each channel. */
-static td_tensor *standard(td_tensor *x, double eps, td_tensor **mean,
-                           td_tensor **var)
+/* x [outer, channels, inner], standardised for each channel; stat:
+   the means and the variances. */
+static td_tensor *standard(td_tensor *x, double eps,
+                           td_tensor *stat[2])
 {
     x = td_contiguous(x);
     if (td_failed())
@@ -209,36 +207,50 @@ static td_tensor *standard(td_tensor *x, double eps, td_tensor **mean,
         td_call call = { .op = &td_ops[TD_OP_standardise], .n_in = 1,
                          .in = &in, .n_attr = 1, .attr = &attr };
         const bool ok = td_run(&call);
-        *mean = call.out[1];
-        *var = call.out[2];
+        memcpy(stat, call.out + 1, 2 * sizeof *stat);
         return ok ? call.out[0] : NULL;
     }
-    *mean = td_mean(x, per_channel);
-    td_tensor *from = td_sub(x, *mean);
-    *var = td_mean(td_square(from), per_channel);
-    return td_mul(from, td_rsqrt(td_add_scalar(*var, td_float(eps))));
+    stat[0] = td_mean(x, per_channel);
+    td_tensor *from = td_sub(x, stat[0]);
+    stat[1] = td_mean(td_square(from), per_channel);
+    return td_mul(from, td_rsqrt(td_add_scalar(stat[1],
+                                               td_float(eps))));
 }
 
 /* normalisation: function affine */
-/* y times weight plus bias, operands `first` and the next, if they are
-   there: of shape `want`, shown as `as`. */
-static td_tensor *affine(const td_call *call, td_tensor *y, int first,
+/* y times weight plus bias, operands 1 and 2, if they are there: of
+   shape `want`, shown as `as`. */
+static td_tensor *affine(const td_call *call, td_tensor *y,
                          td_dims want, td_dims as)
 {
-    for (int i = first; i < first + 2 && i < call->n_in; i++) {
-        if (call->in[i].kind != TD_TENSOR || td_failed())
+    for (int i = 1; i < 3 && i < call->n_in; i++) {
+        td_tensor *w = td_input(call, i);
+        if (w == NULL || td_failed())
             continue;
-        const td_dims have = td_shape_of(td_input(call, i));
+        const td_dims have = td_shape_of(w);
         char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
         if (!td_dims_equal(&have, &want))
             td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s has "
-                    "shape %s, expected %s", i == first ? "weight"
+                    "shape %s, expected %s", i == 1 ? "weight"
                     : "bias", td_dims_text(&have, a),
                     td_dims_text(&want, b));
-        td_tensor *w = td_reshape(td_input(call, i), as);
-        y = i == first ? td_mul(y, w) : td_add(y, w);
+        w = td_reshape(w, as);
+        y = i == 1 ? td_mul(y, w) : td_add(y, w);
     }
     return y;
+}
+
+/* normalisation: function normalised */
+/* The input seen as [outer, channels, inner], standardised, and with
+   numbers of shape `want`, shown as `as`, in its own shape. */
+static td_tensor *normalised(const td_call *call, td_dims seen, int eps,
+                             td_dims want, td_dims as,
+                             td_tensor *stat[2])
+{
+    td_tensor *x = td_input(call, 0);
+    td_tensor *y = standard(td_reshape(x, seen),
+                            td_real(call, eps), stat);
+    return affine(call, td_reshape(y, td_shape_of(x)), want, as);
 }
 
 /* normalisation: formulas of normalisations */
@@ -264,15 +276,11 @@ static td_dims trailing(const td_call *call, int64_t *n)
 
 td_tensor *layer_norm_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *mean, *var;
+    td_tensor *stat[2];
     int64_t n;
     const td_dims shape = trailing(call, &n);
-    int64_t rows = 1;
-    for (int d = 0; d < x->rank - shape.count; d++)
-        rows *= x->shape[d];
-    td_tensor *y = standard(td_reshape(x, TD_DIMS(1, rows, n)),
-                            td_v_double(&call->attr[1]), &mean, &var);
-    return affine(call, td_reshape(y, td_shape_of(x)), 1, shape, shape);
+    const int64_t rows = n > 0 ? td_numel(td_input(call, 0)) / n : 1;
+    return normalised(call, TD_DIMS(1, rows, n), 1, shape, shape, stat);
 }
 
 td_tensor *rms_norm_formula(td_call *call)
@@ -284,11 +292,11 @@ td_tensor *rms_norm_formula(td_call *call)
     for (int d = 0; d < shape.count; d++)
         last.dims.at[last.dims.count++] = d - shape.count;
     const double eps = call->attr[1].kind == TD_SCALAR
-        ? td_v_double(&call->attr[1])
+        ? td_real(call, 1)
         : x->dtype == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     td_tensor *mean = td_mean(td_square(x), last);
     td_tensor *r = td_rsqrt(td_add_scalar(mean, td_float(eps)));
-    return affine(call, td_mul(x, r), 1, shape, shape);
+    return affine(call, td_mul(x, r), shape, shape);
 }
 
 static td_dims along_channels(const td_tensor *x)
@@ -322,7 +330,7 @@ static bool enough(const td_call *call, int64_t n)
 
 td_tensor *group_norm_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *mean, *var;
+    td_tensor *x = td_input(call, 0), *stat[2];
     const int64_t groups = td_number(call, 0, 1);
     int64_t n = in_a_channel(call);
     if (td_failed())
@@ -334,11 +342,8 @@ td_tensor *group_norm_formula(td_call *call)
     n *= channels / groups;
     if (!enough(call, n * x->shape[0]))
         return NULL;
-    td_tensor *y = standard(
-        td_reshape(x, TD_DIMS(1, x->shape[0] * groups, n)),
-        td_v_double(&call->attr[1]), &mean, &var);
-    return affine(call, td_reshape(y, td_shape_of(x)), 1,
-                  TD_DIMS(channels), along_channels(x));
+    return normalised(call, TD_DIMS(1, x->shape[0] * groups, n), 1,
+                      TD_DIMS(channels), along_channels(x), stat);
 }
 
 /* Moves a running statistic `part` of the way to that of a batch. */
@@ -358,22 +363,21 @@ static void move_towards(td_tensor *running, td_tensor *now,
 static td_tensor *with_own(const td_call *call, td_tensor *running[2],
                            bool instance, int64_t n)
 {
-    td_tensor *x = td_input(call, 0), *mean, *var;
+    td_tensor *x = td_input(call, 0), *stat[2];
     const int64_t batch = x->shape[0], channels = x->shape[1];
-    const double part = td_v_double(&call->attr[1]);
+    const double part = td_real(call, 1);
     const double count = (double)(instance ? n : n * batch);
     if (!enough(call, instance ? n : n * batch))
         return NULL;
-    td_tensor *y = standard(td_reshape(x, instance
+    td_tensor *y = normalised(call, instance
             ? TD_DIMS(1, batch * channels, n)
-            : TD_DIMS(batch, channels, n)),
-        td_v_double(&call->attr[2]), &mean, &var);
+            : TD_DIMS(batch, channels, n), 2,
+        TD_DIMS(channels), along_channels(x), stat);
     if (td_numel(x) > 0 && running[0])
-        move_towards(running[0], mean, part, 1);
+        move_towards(running[0], stat[0], part, 1);
     if (td_numel(x) > 0 && running[1])
-        move_towards(running[1], var, part, count / (count - 1));
-    return affine(call, td_reshape(y, td_shape_of(x)), 1,
-                  TD_DIMS(channels), along_channels(x));
+        move_towards(running[1], stat[1], part, count / (count - 1));
+    return y;
 }
 
 static td_tensor *with_running(const td_call *call,
@@ -382,10 +386,10 @@ static td_tensor *with_running(const td_call *call,
     td_tensor *x = td_input(call, 0);
     const td_dims want = TD_DIMS(x->shape[1]), as = along_channels(x);
     td_tensor *scale = td_rsqrt(td_add_scalar(running[1],
-        td_float(td_v_double(&call->attr[2]))));
+        td_float(td_real(call, 2))));
     td_tensor *shift = affine(call, td_neg(td_mul(running[0], scale)),
-                              1, want, want);
-    if (call->in[1].kind == TD_TENSOR)
+                              want, want);
+    if (td_input(call, 1) != NULL)
         scale = td_mul(scale, td_input(call, 1));
     return td_add(td_mul(x, td_reshape(scale, as)),
                   td_reshape(shift, as));
@@ -395,13 +399,12 @@ static td_tensor *over_channels(const td_call *call, bool instance)
 {
     static const char *const names[] = { "running_mean",
                                          "running_var" };
-    const bool own = td_v_get_bool(&call->attr[0]);
+    const bool own = td_flag(call, 0);
     char got[TD_SHAPE_TEXT];
     td_tensor *running[2] = { NULL, NULL };
     const int64_t n = in_a_channel(call);
     for (int i = 0; i < 2 && !td_failed(); i++) {
-        if (call->in[3 + i].kind == TD_TENSOR)
-            running[i] = td_input(call, 3 + i);
+        running[i] = td_input(call, 3 + i);
         if (running[i] ? running[i]->rank != 1 || running[i]->shape[0]
                          != td_input(call, 0)->shape[1] : !own)
             td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s must "

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <treadle/elementwise.h>
 #include <treadle/order.h>
-#include "core/rule.h"
+#include "ops/composite.h"
 #include "ops/order.h"
 
 /* order: rules of order */
@@ -23,50 +23,47 @@ static void chosen_rule(td_backward_pass *b, int dim)
         g = td_unsqueeze(g, dim);
         places = td_unsqueeze(places, dim);
     }
-    const td_value attr = td_v_int(dim);
-    const td_value in[] = { td_v_tensor(td_zeros(shape,
-            (td_tensor_options){ .dtype = b->grad[0]->dtype,
-                                 .device = td_device_of(b->grad[0]) })),
-        td_v_tensor(places), td_v_tensor(g) };
-    b->grad_in[0] = td_failed() ? NULL
-        : td_run1(&td_ops[b->create_graph ? TD_OP_scatter_add
-                          : TD_OP_scatter_add_], 3, in, 1, &attr);
+    td_tensor *into = td_zeros(shape, td_like(g));
+    b->grad_in[0] = b->create_graph
+        ? TD_CALL3(scatter_add, into, places, g, td_v_int(dim))
+        : TD_CALL3(scatter_add_, into, places, g, td_v_int(dim));
+}
+
+static int along(const td_backward_pass *b, int k)
+{
+    return (int)td_v_get_int(td_attribute(b, k), -1);
 }
 
 void first_dim_rule(td_backward_pass *b)
 {
-    chosen_rule(b, (int)td_v_get_int(td_attribute(b, 0), -1));
+    chosen_rule(b, along(b, 0));
 }
 
 void second_dim_rule(td_backward_pass *b)
 {
-    chosen_rule(b, (int)td_v_get_int(td_attribute(b, 1), -1));
+    chosen_rule(b, along(b, 1));
 }
 
 td_tensor *td_head(td_tensor *x, int dim)
 {
-    return td_slice(x, dim, (td_opt_i64)td_some(0),
-                    (td_opt_i64)td_some(-1), 1);
+    return td_part(x, dim, 0, -1);
 }
 
 td_tensor *td_tail(td_tensor *x, int dim)
 {
-    return td_slice(x, dim, (td_opt_i64)td_some(1), (td_opt_i64){ 0 },
-                    1);
+    return td_part(x, dim, 1, INT64_MAX);
 }
 
 static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
                         bool reverse)
 {
-    const td_value in[] = { td_v_tensor(links), td_v_tensor(x) };
-    const td_value attr[] = { td_v_int(dim), td_v_bool(reverse) };
-    return td_failed() ? NULL
-         : td_run1(&td_ops[TD_OP_recurrence], 2, in, 2, attr);
+    return TD_CALL2(recurrence, links, x, td_v_int(dim),
+                    td_v_bool(reverse));
 }
 
 void recurrence_rule(td_backward_pass *b)
 {
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     const bool reverse = td_v_get_bool(td_attribute(b, 1));
     td_tensor *w = recur(td_saved_input(b, 0), b->grad[0], dim,
                          !reverse);
@@ -82,14 +79,11 @@ void recurrence_rule(td_backward_pass *b)
 void cumsum_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     if (g->rank > 0) {
-        td_tensor *one = td_full(TD_RANK_0, td_float(1),
-            (td_tensor_options){ .dtype = g->dtype,
-                                 .device = td_device_of(g) });
-        td_tensor *part = td_tail(g, dim);
-        g = part == NULL ? NULL
-          : recur(td_expand(one, td_shape_of(part)), g, dim, true);
+        td_tensor *one = td_ones(TD_RANK_0, td_like(g));
+        g = recur(td_expand(one, td_shape_of(td_tail(g, dim))), g, dim,
+                  true);
     }
     b->grad_in[0] = g;
 }
@@ -99,8 +93,7 @@ static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
                                    td_tensor *g, int dim)
 {
     td_tensor *w = recur(td_tail(x, dim), g, dim, true);
-    td_tensor *parts[] = {
-        td_slice(w, dim, (td_opt_i64){ 0 }, (td_opt_i64)td_some(1), 1),
+    td_tensor *parts[] = { td_part(w, dim, 0, 1),
         td_mul(td_tail(w, dim), td_head(y, dim)) };
     return td_failed() ? NULL : td_cat(parts, 2, dim);
 }
@@ -108,7 +101,7 @@ static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
 void cumprod_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     b->grad_in[0] = g->rank == 0 ? g : product_gradient(
         td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
         dim);
@@ -117,15 +110,15 @@ void cumprod_rule(td_backward_pass *b)
 void prod_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
-    const td_value *along = td_attribute(b, 0);
     int dim = 0;
     if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
         b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
             (td_tensor_options)TD_DEFAULTS);
         return;
     }
-    x = along->kind == TD_NONE ? td_reshape(x, TD_DIMS(-1)) : x;
-    td_wrap_dim("prod", td_v_get_int(along, 0), td_rank(x), &dim);
+    if (td_attribute(b, 0)->kind == TD_NONE)
+        x = td_reshape(x, TD_DIMS(-1));
+    td_wrap_dim("prod", along(b, 0), td_rank(x), &dim);
     td_dims shape = td_shape_of(x);
     shape.at[dim] = 1;
     x = td_to(x, g->dtype);
@@ -141,7 +134,7 @@ void prod_rule(td_backward_pass *b)
 void logcumsumexp_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
-    const int dim = (int)td_v_get_int(td_attribute(b, 0), 0);
+    const int dim = along(b, 0);
     const double least = g->dtype == TD_FLOAT32 ? -FLT_MAX : -DBL_MAX;
     td_tensor *y = td_clamp(td_saved_output(b, 0),
         (td_clamp_options){ .min = td_some(least) });

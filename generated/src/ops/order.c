@@ -5,8 +5,9 @@
 #include <treadle/order.h>
 #include <treadle/parallel.h>
 #include "core/device.h"
-#include "ops/reductions.h"
 #include "core/space.h"
+#include "ops/composite.h"
+#include "ops/reductions.h"
 
 enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
 
@@ -19,7 +20,6 @@ typedef bool line_body(const lines *w, int64_t i, number *line);
 
 struct lines {
     line_body *body;
-    const char *op;                 /* whose errors these are */
     const td_tensor *x;
     int dim;
     int64_t n, k;                   /* size of a line; of results */
@@ -46,10 +46,9 @@ static void store_line(const lines *w, int k, int64_t i, bool real,
 static bool lines_along(td_call *call, lines *w, td_tensor *x,
                         int64_t dim)
 {
-    *w = (lines){ .op = td_op_name(call->op), .x = x,
-                  .real = td_dtype_is_floating(x->dtype) };
-    if (!td_check_computes(call, x->dtype, false)
-        || !td_wrap_dim(w->op, dim, x->rank, &w->dim))
+    *w = (lines){ .x = x, .real = td_dtype_is_floating(x->dtype),
+                  .dim = td_dimension(call, dim, x->rank) };
+    if (!td_check_computes(call, x->dtype, false) || td_failed())
         return false;
     td_lines_add(&w->all, x, w->dim);
     w->k = w->n = w->all.size[0];
@@ -288,85 +287,83 @@ static bool choose_line(const lines *w, int64_t i, number *line)
     store_line(w, w->indices, i, false, &place);
     return true;
 }
+/* order: function there_are */
+static bool there_are(const td_call *call, const lines *w, int64_t k,
+                      int64_t least)
+{
+    return (k >= least && k <= w->n)
+        || td_refuse(call, "k is %lld, but dimension %d has %lld "
+            "elements, and k is at least %lld", (long long)k, w->dim,
+            (long long)w->n, (long long)least);
+}
+
 /* order: kernels of sorting */
-bool sort_kernel(td_call *call)
+static bool put_in_order(td_call *call, int at)
 {
     lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    const bool values = call->op == &td_ops[TD_OP_sort];
-    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], -1)))
+    td_tensor *x = td_input(call, 0);
+    const bool places = call->op == &td_ops[TD_OP_argsort];
+    if (!lines_along(call, &w, x, td_number(call, at, -1)))
         return false;
-    w.turned = td_v_get_bool(&call->attr[1]);
-    return line_results(call, &w, values ? x->dtype : TD_DTYPE_NONE,
+    /* order: take no more than are wanted */
+    const int64_t k = at > 0 ? td_number(call, 0, 1) : w.n;
+    if (!there_are(call, &w, k, 0))
+        return false;
+    w.k = x->rank > 0 ? k : 1;
+    w.turned = td_flag(call, at + 1);
+    return line_results(call, &w, places ? TD_DTYPE_NONE : x->dtype,
                         true, false)
         && run_lines(call, &w, few_line, 40);
 }
 
-bool topk_kernel(td_call *call)
-{
-    lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    const int64_t k = td_v_get_int(&call->attr[0], 1);
-    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[1], -1)))
-        return false;
-    if (k < 0 || k > w.n)
-        return td_fail(TD_ERROR_RUNTIME, w.op, "k is %lld, but "
-                       "dimension %d has %lld elements", (long long)k,
-                       w.dim, (long long)w.n);
-    w.k = x->rank > 0 ? k : 1;
-    w.turned = td_v_get_bool(&call->attr[2]);
-    return line_results(call, &w, x->dtype, true, false)
-        && run_lines(call, &w, few_line, 40);
-}
+bool sort_kernel(td_call *call) { return put_in_order(call, 0); }
 
-static bool choose(td_call *call, int64_t nth, const td_value *dim,
-                   const td_value *keepdim)
+bool topk_kernel(td_call *call) { return put_in_order(call, 1); }
+
+/* dim and keepdim are the attributes from `at` on; kthvalue has one
+   before them. */
+static bool choose(td_call *call, int64_t nth, int at)
 {
     lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    if (!lines_along(call, &w, x, td_v_get_int(dim, -1)))
+    td_tensor *x = td_input(call, 0);
+    const int64_t k = td_number(call, 0, 1);
+    if (!lines_along(call, &w, x, td_number(call, at, -1)))
         return false;
     if (w.n == 0 && w.all.space.total > 0)
-        return td_fail(TD_ERROR_INDEX, w.op, "dimension %d has size 0 "
-                       "and nothing to choose from", w.dim);
-    if (nth >= w.n)
-        return td_fail(TD_ERROR_RUNTIME, w.op, "k is %lld, but "
-                       "dimension %d has %lld elements",
-                       (long long)nth + 1, w.dim, (long long)w.n);
-    w.nth = nth;
+        return td_fail(TD_ERROR_INDEX, "choose", "dimension %d has "
+                       "size 0 and nothing to choose from", w.dim);
+    if (at > 0 && !there_are(call, &w, k, 1))
+        return false;
+    w.nth = at > 0 ? k - 1 : nth;
     w.k = 1;
     return line_results(call, &w, x->dtype, true,
-                        !td_v_get_bool(keepdim))
+                        !td_flag(call, at + 1))
         && run_lines(call, &w, choose_line, 40);
 }
 
 bool kthvalue_kernel(td_call *call)
 {
-    const int64_t k = td_v_get_int(&call->attr[0], 1);
-    if (k < 1)
-        return td_fail(TD_ERROR_RUNTIME, "kthvalue", "k is %lld, but "
-                       "counts from 1", (long long)k);
-    return choose(call, k - 1, &call->attr[1], &call->attr[2]);
+    return choose(call, 0, 1);
 }
 
 bool median_dim_kernel(td_call *call)
 {
-    return choose(call, MEDIAN, &call->attr[0], &call->attr[1]);
+    return choose(call, MEDIAN, 0);
 }
 
 bool mode_kernel(td_call *call)
 {
-    return choose(call, MODE, &call->attr[0], &call->attr[1]);
+    return choose(call, MODE, 0);
 }
 
 bool median_kernel(td_call *call)
 {
     td_scope_begin();
-    td_tensor *x = td_reshape(call->in[0].as.tensor, TD_DIMS(-1));
+    td_tensor *x = td_reshape(td_input(call, 0), TD_DIMS(-1));
     td_tensor *y = x != NULL && td_numel(x) == 0
         ? td_full(TD_RANK_0,
                   td_float(td_dtype_is_floating(x->dtype) ? NAN : 0),
-                  (td_tensor_options){ .dtype = x->dtype })
+                  td_like(x))
         : td_median_dim(x, 0, false, NULL);
     return td_return(call, td_scope_end_with(y));
 }
@@ -440,8 +437,8 @@ static bool running(td_call *call, line_body *body, td_dtype dtype,
                     bool places)
 {
     lines w;
-    td_tensor *x = call->in[0].as.tensor;
-    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
+    td_tensor *x = td_input(call, 0);
+    if (!lines_along(call, &w, x, td_number(call, 0, 0))
         || !td_check_computes(call, dtype, body == log_line))
         return false;
     w.real = td_dtype_is_floating(dtype);
@@ -453,7 +450,7 @@ static bool running(td_call *call, line_body *body, td_dtype dtype,
 
 static td_dtype own_type(const td_call *call)
 {
-    return call->in[0].as.tensor->dtype;
+    return td_input(call, 0)->dtype;
 }
 
 static td_dtype wide_type(const td_call *call)
@@ -481,20 +478,19 @@ bool logcumsumexp_kernel(td_call *call)
 bool recurrence_kernel(td_call *call)
 {
     lines w;
-    td_tensor *links = call->in[0].as.tensor;
-    td_tensor *x = call->in[1].as.tensor;
-    if (!lines_along(call, &w, x, td_v_get_int(&call->attr[0], 0))
+    td_tensor *links = td_input(call, 0);
+    td_tensor *x = td_input(call, 1);
+    if (!lines_along(call, &w, x, td_number(call, 0, 0))
         || !td_check_computes(call, x->dtype, true))
         return false;
     td_dims wanted = td_shape_of(x), got = td_shape_of(links);
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    char text[TD_SHAPE_TEXT];
     wanted.at[w.dim] -= wanted.count > 0 && w.n > 0;
     if (!td_dims_equal(&wanted, &got) || links->dtype != x->dtype)
-        return td_fail(TD_ERROR_RUNTIME, w.op, "links must be %s and "
-                       "of input's dtype, got %s",
-                       td_dims_text(&wanted, a), td_dims_text(&got, b));
+        return td_refuse(call, "links must be %s and of input's dtype",
+                         td_dims_text(&wanted, text));
     w.other = td_lines_add(&w.all, links, w.dim);
-    w.turned = td_v_get_bool(&call->attr[1]);
+    w.turned = td_flag(call, 1);
     return line_results(call, &w, x->dtype, false, false)
         && run_lines(call, &w, recur_line, 16);
 }
@@ -533,12 +529,12 @@ static bool read_side(const td_call *call, bool *right)
 {
     const char *side = call->attr[2].kind == TD_STRING
                      ? call->attr[2].as.string : NULL;
-    *right = td_v_get_bool(&call->attr[1]);
+    *right = td_flag(call, 1);
     if (side != NULL && strcmp(side, "right") == 0)
         return *right = true;
     return side == NULL || (strcmp(side, "left") == 0 && !*right)
-        || td_fail(TD_ERROR_RUNTIME, "searchsorted", "side '%s' is not "
-                   "'left' or 'right', or contradicts right", side);
+        || td_refuse(call, "side '%s' is not 'left' or 'right', or "
+                     "contradicts right", side);
 }
 
 
@@ -549,29 +545,30 @@ static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
                                       && x->rank > 0);
     for (int d = 0; fits && sorted->rank > 1 && d < x->rank - 1; d++)
         fits = sorted->shape[d] == x->shape[d];
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     if (!fits)
-        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "one "
-            "sorted line is needed, or as many as there are lines of "
-            "values; got %s for %s", td_shape_text(sorted, a),
-            td_shape_text(x, b));
+        return td_refuse(call, "one sorted line is needed, or as many "
+                         "as there are lines of values");
     x = sorted->rank == 1 ? td_reshape(x, TD_DIMS(-1)) : x;
     return x && lines_along(call, w, x, -1);
 }
 
 
-static bool search(td_call *call, td_tensor *sorted, const td_value *in,
-                   bool right)
+bool searchsorted_kernel(td_call *call)
 {
     lines w;
+    bool right;
+    td_tensor *sorted = td_input(call, 0);
+    const td_value *in = &call->in[1];
+    if (!read_side(call, &right))
+        return false;
     td_scope_begin();
     td_tensor *x = in->kind == TD_TENSOR ? in->as.tensor
-        : td_full(TD_RANK_0, in->as.scalar, (td_tensor_options){
-            .device = td_device_of(sorted), .dtype = in->as.scalar.kind
-            == TD_SCALAR_FLOAT ? TD_FLOAT64 : TD_INT64 });
+        : td_full(TD_RANK_0, in->as.scalar, td_beside(sorted,
+            in->as.scalar.kind == TD_SCALAR_FLOAT ? TD_FLOAT64
+                                                  : TD_INT64));
     bool good = x && lines_to_search(call, &w, sorted, x);
     if (good && td_return(call, td_keep(td_tensor_new(td_shape_of(x),
-            td_v_get_bool(&call->attr[0]) ? TD_INT32 : TD_INT64,
+            td_flag(call, 0) ? TD_INT32 : TD_INT64,
             td_device_of(x))))) {
         w.real = w.real || td_dtype_is_floating(sorted->dtype);
         w.values = add_result(&w, call->out[0]);
@@ -585,56 +582,41 @@ static bool search(td_call *call, td_tensor *sorted, const td_value *in,
 }
 
 
-bool searchsorted_kernel(td_call *call)
-{
-    bool right;
-    return read_side(call, &right)
-        && search(call, call->in[0].as.tensor, &call->in[1], right);
-}
-
 bool bucketize_kernel(td_call *call)
 {
-    td_tensor *boundaries = call->in[1].as.tensor;
-    if (boundaries->rank != 1)
-        return td_fail(TD_ERROR_RUNTIME, "bucketize", "boundaries must "
-                       "have 1 dimension, got %d", boundaries->rank);
-    return search(call, boundaries, &call->in[0],
-                  td_v_get_bool(&call->attr[1]));
+    if (td_input(call, 1)->rank != 1)
+        return td_refuse(call, "boundaries must have 1 dimension");
+    return td_return(call, td_run1(&td_ops[TD_OP_searchsorted],
+        TD_VALUES(call->in[1], call->in[0]),
+        TD_VALUES(call->attr[0], call->attr[1], td_v_none())));
 }
 /* order: functions of order */
 td_tensor *td_sort(td_tensor *input, int dim, bool descending,
                    td_tensor **indices)
 {
-    return td_run_pair(TD_OP_sort, input, 3, (td_value[]){
-        td_v_int(dim), td_v_bool(descending), td_v_bool(true) },
-        indices);
+    return td_run_pair(TD_OP_sort, input, TD_VALUES(td_v_int(dim),
+        td_v_bool(descending), td_v_bool(true)), indices);
 }
 
 td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
                    td_tensor **indices)
 {
-    return td_run_pair(TD_OP_topk, input, 4, (td_value[]){ td_v_int(k),
-        td_v_int(dim), td_v_bool(largest), td_v_bool(true) }, indices);
+    return td_run_pair(TD_OP_topk, input, TD_VALUES(td_v_int(k),
+        td_v_int(dim), td_v_bool(largest), td_v_bool(true)), indices);
 }
 td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
                          td_tensor **indices)
 {
-    return td_run_pair(TD_OP_median_dim, input, 2, (td_value[]){
-        td_v_int(dim), td_v_bool(keepdim) }, indices);
-}
-
-static td_tensor *run_along(int op, td_tensor *input, int dim)
-{
-    return td_run1(&td_ops[op], 1, (td_value[]){ td_v_tensor(input) },
-                   2, (td_value[]){ td_v_int(dim), td_v_none() });
+    return td_run_pair(TD_OP_median_dim, input,
+        TD_VALUES(td_v_int(dim), td_v_bool(keepdim)), indices);
 }
 
 td_tensor *td_cumsum(td_tensor *input, int dim)
 {
-    return run_along(TD_OP_cumsum, input, dim);
+    return TD_CALL(cumsum, input, td_v_int(dim), td_v_none());
 }
 
 td_tensor *td_cumprod(td_tensor *input, int dim)
 {
-    return run_along(TD_OP_cumprod, input, dim);
+    return TD_CALL(cumprod, input, td_v_int(dim), td_v_none());
 }

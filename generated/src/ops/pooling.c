@@ -233,22 +233,16 @@ void max_pool_rule(td_backward_pass *b)
     const td_dims shape = td_input_dims(b, 0);
     const int dims = name_has(b->op, "2d") ? 2 : 1;
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
-    const td_tensor_options like = { .dtype = td_input_dtype(b, 0),
-                                     .device = td_device_of(g) };
-    td_dims line = { shape.count - dims + 1, { 0 } };
-    memcpy(line.at, shape.at, sizeof line.at);
-    if (dims == 2)
-        line.at[line.count - 1] *= shape.at[shape.count - 1];
-    const td_value in[] = {
-        td_v_tensor(td_zeros(line, like)),
-        td_v_tensor(td_flatten(at, -dims, -1)),
-        td_v_tensor(td_flatten(g, -dims, -1)) };
-    const td_value last = td_v_int(-1);
+    const td_tensor_options like = td_beside(g, td_input_dtype(b, 0));
+    td_tensor *planes[] = { td_zeros(shape, like), at, g };
+    td_value in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] = td_v_tensor(td_flatten(planes[i], -dims, -1));
     const int op = b->create_graph ? TD_OP_scatter_add
                                    : TD_OP_scatter_add_;
     if (!td_failed())
-        b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in, 1,
-                                           &last), shape);
+        b->grad_in[0] = td_reshape(td_run1(&td_ops[op], 3, in,
+            TD_VALUES(td_v_int(-1))), shape);
 }
 
 void avg_pool_rule(td_backward_pass *b)
@@ -284,7 +278,7 @@ enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };
 static td_tensor *dropped(td_call *call, int kind)
 {
     td_tensor *x = td_input(call, 0);
-    const double p = td_v_double(&call->attr[0]);
+    const double p = td_real(call, 0);
     td_dims shape = td_shape_of(x);
     if (!(p >= 0 && p <= 1)) {
         td_fail(TD_ERROR_VALUE, td_op_name(call->op), "the probability "
@@ -293,15 +287,14 @@ static td_tensor *dropped(td_call *call, int kind)
     }
     if (kind & DROP_FEATURES && x->rank < 2)
         return td_refuse(call, "expected at least 2 dimensions");
-    if (!td_v_get_bool(&call->attr[1]) || p == 0)
+    if (!td_flag(call, 1) || p == 0)
         return td_share(x);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     for (int d = 2; d < shape.count && kind & DROP_FEATURES; d++)
         shape.at[d] = 1;
     td_tensor *keep = td_bernoulli_(td_empty(shape,
-        (td_tensor_options){ .dtype = x->dtype,
-                             .device = td_device_of(x) }), 1 - p);
+        td_like(x)), 1 - p);
     const double scale = p < 1 ? 1 / (1 - p) : 0;
     if (!(kind & DROP_ALPHA))
         return td_mul(x, td_mul_scalar(keep, td_float(scale)));

@@ -23,6 +23,7 @@ typedef void fill_block(const fill *, int64_t begin, int64_t end,
                         void *out);
 struct fill {
     fill_block *block;
+    td_dtype drawn;              /* what the block is made of */
     td_tensor *x;
     td_stream stream;
     double a, b;                 /* parameters of the distribution */
@@ -102,35 +103,22 @@ static inline double unit53(uint64_t x)
 {
     return (double)(x >> 11) * 0x1p-53;
 }
-/* random: function below */
-/* The largest float under b, or a when the interval is empty. */
-static float below(double a, double b)
+/* random: function uniforms */
+static void uniforms(const fill *f, int64_t begin, int64_t end,
+                     void *out)
 {
-    return a < b ? nextafterf((float)b, (float)a) : (float)a;
-}
-/* random: function uniform_float32 */
-static void uniform_float32(const fill *f, int64_t begin, int64_t end,
-                            void *out)
-{
-    float *y = out;
-    const double span = (float)(f->b - f->a);
-    const float last = below(f->a, f->b);
-    for (int64_t i = begin; i < end; i++) {
-        const double u = unit24(td_draw(f->stream, (uint64_t)i));
-        const float value = (float)(f->a + span * u);
-        y[i - begin] = value < (float)f->b ? value : last;
-    }
-}
-/* random: function uniform_float64 */
-static void uniform_float64(const fill *f, int64_t begin, int64_t end,
-                            void *out)
-{
+    const bool single = f->x->dtype == TD_FLOAT32;
+    const double a = f->a, b = f->b;
+    const double span = single ? (float)(b - a) : b - a;
+    /* random: find the largest number below the end */
+    const double last = !(a < b) ? a
+        : single ? nextafterf((float)b, (float)a) : nextafter(b, a);
     double *y = out;
-    const double last = f->a < f->b ? nextafter(f->b, f->a) : f->a;
     for (int64_t i = begin; i < end; i++) {
-        const double u = unit53(td_draw(f->stream, (uint64_t)i));
-        const double value = fma(f->b - f->a, u, f->a);
-        y[i - begin] = value < f->b ? value : last;
+        const uint64_t x = td_draw(f->stream, (uint64_t)i);
+        const double value = single ? (float)(a + span * unit24(x))
+                                    : fma(span, unit53(x), a);
+        y[i - begin] = value < b ? value : last;
     }
 }
 /* random: function normal_pair */
@@ -166,16 +154,9 @@ static double normal_at(const fill *f, int64_t i, int64_t begin,
                          td_draw(f->stream, even + 1));
     return f->a + f->b * p->at[i & 1];
 }
-/* random: function normal_block */
-static void normal_float32(const fill *f, int64_t begin, int64_t end,
-                           void *out)
-{
-    pair p;
-    for (int64_t i = begin; i < end; i++)
-        ((float *)out)[i - begin] = (float)normal_at(f, i, begin, &p);
-}
-static void normal_float64(const fill *f, int64_t begin, int64_t end,
-                           void *out)
+/* random: function normals */
+static void normals(const fill *f, int64_t begin, int64_t end,
+                    void *out)
 {
     pair p;
     for (int64_t i = begin; i < end; i++)
@@ -185,17 +166,15 @@ static void normal_float64(const fill *f, int64_t begin, int64_t end,
 static void integers(const fill *f, int64_t begin, int64_t end,
                      void *out)
 {
-    int64_t drawn[FILL_BLOCK];
     for (int64_t i = begin; i < end; i++)
-        drawn[i - begin] = (int64_t)((uint64_t)f->low + td_draw_below(
-            f->stream, (uint64_t)i, f->range));
-    td_convert(f->x->dtype, out, 1, TD_INT64, drawn, 1, end - begin);
+        ((int64_t *)out)[i - begin] = (int64_t)((uint64_t)f->low
+            + td_draw_below(f->stream, (uint64_t)i, f->range));
 }
 /* random: function coins */
 static void coins(const fill *f, int64_t begin, int64_t end, void *out)
 {
     const int64_t n = end - begin;
-    float heads[FILL_BLOCK];
+    float *heads = out;
     double chance[FILL_BLOCK];
     if (f->probabilities != NULL)
         td_space_gather(&f->space, 1, f->space.data[1], begin, n,
@@ -203,7 +182,6 @@ static void coins(const fill *f, int64_t begin, int64_t end, void *out)
     for (int64_t i = 0; i < n; i++)
         heads[i] = unit53(td_draw(f->stream, (uint64_t)(begin + i)))
                  < (f->probabilities != NULL ? chance[i] : f->a);
-    td_convert(f->x->dtype, out, 1, TD_FLOAT32, heads, 1, n);
 }
 /* random: function shuffle */
 static void shuffle(int64_t *order, int64_t n, td_stream stream)
@@ -225,15 +203,16 @@ static bool fill_range(void *context, int64_t begin, int64_t end,
 {
     (void)worker;
     const fill *f = context;
-    const td_dtype dtype = f->x->dtype;
-    const bool direct = td_is_contiguous(f->x);
+    const bool direct = f->drawn == f->x->dtype
+                     && td_is_contiguous(f->x);
     for (int64_t i = begin, stop; i < end; i = stop) {
         stop = end - i < FILL_BLOCK ? end : i + FILL_BLOCK;
         _Alignas(8) char buffer[FILL_BLOCK * 8];
         f->block(f, i, stop, direct ? td_space_place(&f->space, 0, i)
                                     : buffer);
         if (!direct)
-            td_space_scatter(&f->space, 0, i, stop - i, dtype, buffer);
+            td_space_scatter(&f->space, 0, i, stop - i, f->drawn,
+                             buffer);
     }
     return true;
 }
@@ -262,44 +241,19 @@ static bool fill_tensor(fill f, const td_value *generator)
 static fill interval(td_tensor *x, double low, double high)
 {
     return (fill){ .x = x, .a = low, .b = high,
-        .block = x->dtype == TD_FLOAT32 ? uniform_float32
-                                        : uniform_float64 };
+                   .drawn = TD_FLOAT64, .block = uniforms };
 }
 static fill bell(td_tensor *x, double mean, double deviation)
 {
     return (fill){ .x = x, .a = mean, .b = deviation,
-        .block = x->dtype == TD_FLOAT32 ? normal_float32
-                                        : normal_float64 };
-}
-/* random: function asked_device */
-static td_device asked_device(const td_value *v)
-{
-    return v->kind == TD_DEVICE ? v->as.device : cpu;
+                   .drawn = TD_FLOAT64, .block = normals };
 }
 /* random: function check_floating */
-static bool check_floating(const char *op, td_dtype dtype)
+static bool check_floating(td_dtype dtype)
 {
     return dtype == TD_FLOAT32 || dtype == TD_FLOAT64
-        || td_fail(TD_ERROR_TYPE, op,
-            "draws float32 or float64, not %s", td_dtype_name(dtype));
-}
-/* random: function new_floating */
-/* An unfilled tensor of the size, dtype and device that were asked. */
-static td_tensor *new_floating(const char *op, const td_call *call)
-{
-    const td_value *at = call->attr;   /* size, generator, dtype... */
-    td_dims shape;
-    const td_dtype type = td_v_get_dtype(&at[2], td_default_dtype());
-    return check_floating(op, type) && td_v_dims(call, &at[0], &shape)
-         ? td_tensor_new(shape, type, asked_device(&at[3])) : NULL;
-}
-/* random: function new_like */
-static td_tensor *new_like(const char *op, const td_call *call)
-{
-    const td_tensor *x = call->in[0].as.tensor;
-    const td_dtype type = td_v_get_dtype(&call->attr[1], x->dtype);
-    return check_floating(op, type)
-         ? td_tensor_new(td_shape_of(x), type, td_device_of(x)) : NULL;
+        || td_fail(TD_ERROR_TYPE, "random", "draws float32 or float64, "
+                   "not %s", td_dtype_name(dtype));
 }
 /* random: function fill_in_place */
 static bool fill_in_place(td_call *call, fill f,
@@ -312,22 +266,19 @@ static bool fill_in_place(td_call *call, fill f,
     return td_return(call, td_share(f.x));
 }
 /* random: function check_interval */
-static bool check_interval(const char *op, td_dtype dtype, double a,
-                           double b)
+static bool check_interval(td_dtype dtype, double a, double b)
 {
     const double most = dtype == TD_FLOAT32 ? FLT_MAX : DBL_MAX;
     if (!(a <= b))
-        return td_fail(TD_ERROR_VALUE, op,
-            "the interval [%g,%g) ends before it begins", a, b);
+        return td_fail(TD_ERROR_VALUE, "random", "the interval [%g,%g) "
+                       "ends before it begins", a, b);
     if (!(fabs(a) <= most && fabs(b) <= most && b - a <= most))
-        return td_fail(TD_ERROR_VALUE, op,
-            "the interval [%g,%g) is not finite in %s", a, b,
-            td_dtype_name(dtype));
+        return td_fail(TD_ERROR_VALUE, "random", "the interval [%g,%g) "
+            "is not finite in %s", a, b, td_dtype_name(dtype));
     return true;
 }
 /* random: function check_bounds */
-static bool check_bounds(const char *op, td_dtype dtype, int64_t low,
-                         int64_t high)
+static bool check_bounds(td_dtype dtype, int64_t low, int64_t high)
 {
     static const struct {
         td_dtype dtype; int64_t least, most;
@@ -337,16 +288,16 @@ static bool check_bounds(const char *op, td_dtype dtype, int64_t low,
         { TD_FLOAT32, -16777216, 16777216 },
         { TD_FLOAT64, -9007199254740992, 9007199254740992 } };
     if (low >= high)
-        return td_fail(TD_ERROR_VALUE, op, "low = %" PRId64
+        return td_fail(TD_ERROR_VALUE, "random", "low = %" PRId64
             " must be below high = %" PRId64, low, high);
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (types[i].dtype == dtype)
             return (low >= types[i].least && high - 1 <= types[i].most)
-                || td_fail(TD_ERROR_VALUE, op, "[%" PRId64 ",%" PRId64
-                    ") does not fit %s", low, high,
+                || td_fail(TD_ERROR_VALUE, "random", "[%" PRId64 ",%"
+                    PRId64 ") does not fit %s", low, high,
                     td_dtype_name(dtype));
-    return td_fail(TD_ERROR_TYPE, op, "cannot draw whole numbers as %s",
-                   td_dtype_name(dtype));
+    return td_fail(TD_ERROR_TYPE, "random", "cannot draw whole numbers "
+                   "as %s", td_dtype_name(dtype));
 }
 /* random: function check_chances */
 static bool check_chances(const td_tensor *p)
@@ -369,52 +320,32 @@ static bool check_chances(const td_tensor *p)
 }
 /* random: kernels of random numbers */
 /* random: kernel rand_kernel */
-bool rand_kernel(td_call *call)
+static bool fresh(td_call *call,
+                  fill spread(td_tensor *, double, double))
 {
-    const td_value *at = call->attr;
-    td_tensor *x = new_floating("rand", call);
-    return td_return(call, x) && fill_tensor(interval(x, 0, 1), &at[1]);
+    td_tensor *x = td_new_sized(call, 0, td_default_dtype());
+    return td_return(call, x) && check_floating(x->dtype)
+        && fill_tensor(spread(x, 0, 1), &call->attr[call->n_attr - 3]);
 }
+
+bool rand_kernel(td_call *call) { return fresh(call, interval); }
 /* random: kernel randn_kernel */
-bool randn_kernel(td_call *call)
-{
-    const td_value *at = call->attr;
-    td_tensor *x = new_floating("randn", call);
-    return td_return(call, x) && fill_tensor(bell(x, 0, 1), &at[1]);
-}
-/* random: kernel rand_like_kernel */
-bool rand_like_kernel(td_call *call)
-{
-    td_tensor *x = new_like("rand_like", call);
-    return td_return(call, x)
-        && fill_tensor(interval(x, 0, 1), &call->attr[0]);
-}
-bool randn_like_kernel(td_call *call)
-{
-    td_tensor *x = new_like("randn_like", call);
-    return td_return(call, x)
-        && fill_tensor(bell(x, 0, 1), &call->attr[0]);
-}
+bool randn_kernel(td_call *call) { return fresh(call, bell); }
 /* random: kernel randint_kernel */
 bool randint_kernel(td_call *call)
 {
-    const td_value *at = call->attr;
-    const int64_t low = td_v_get_int(&at[0], 0);
-    const int64_t high = td_v_get_int(&at[1], 0);
-    const td_dtype type = td_v_get_dtype(&at[4], TD_INT64);
-    td_dims shape;
-    if (!check_bounds("randint", type, low, high)
-        || !td_v_dims(call, &at[2], &shape))
-        return false;
-    td_tensor *x = td_tensor_new(shape, type, asked_device(&at[5]));
-    return td_return(call, x)
-        && fill_tensor((fill){ .x = x, .block = integers, .low = low,
-               .range = (uint64_t)high - (uint64_t)low }, &at[3]);
+    const int64_t low = td_number(call, 0, 0);
+    const int64_t high = td_number(call, 1, 0);
+    td_tensor *x = td_new_sized(call, 2, TD_INT64);
+    return td_return(call, x) && check_bounds(x->dtype, low, high)
+        && fill_tensor((fill){ .x = x, .low = low, .drawn = TD_INT64,
+               .range = (uint64_t)high - (uint64_t)low,
+               .block = integers }, &call->attr[3]);
 }
 /* random: kernel randperm_kernel */
 bool randperm_kernel(td_call *call)
 {
-    const int64_t n = td_v_get_int(&call->attr[0], 0);
+    const int64_t n = td_number(call, 0, 0);
     if (n < 0)
         return td_fail(TD_ERROR_VALUE, "randperm",
                        "n = %" PRId64 " must not be negative", n);
@@ -424,16 +355,15 @@ bool randperm_kernel(td_call *call)
     const td_stream stream = td_next_stream(&call->attr[1]);
     if (td_on_host(x))
         shuffle(td_at(x), n, stream);
-    return td_return(call, td_sent(x, asked_device(&call->attr[2])));
+    return td_return(call, td_sent(x, td_device_wanted(call)));
 }
 /* random: kernel uniform_kernel */
 bool uniform_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const double a = td_v_double(&call->attr[0]);
-    const double b = td_v_double(&call->attr[1]);
-    if (!check_floating("uniform_", x->dtype)
-        || !check_interval("uniform_", x->dtype, a, b))
+    td_tensor *x = td_input(call, 0);
+    const double a = td_real(call, 0);
+    const double b = td_real(call, 1);
+    if (!check_floating(x->dtype) || !check_interval(x->dtype, a, b))
         return false;
     const bool single = x->dtype == TD_FLOAT32;
     return fill_in_place(call, interval(x, single ? (float)a : a,
@@ -442,10 +372,10 @@ bool uniform_kernel(td_call *call)
 /* random: kernel normal_kernel */
 bool normal_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const double mean = td_v_double(&call->attr[0]);
-    const double deviation = td_v_double(&call->attr[1]);
-    if (!check_floating("normal_", x->dtype))
+    td_tensor *x = td_input(call, 0);
+    const double mean = td_real(call, 0);
+    const double deviation = td_real(call, 1);
+    if (!check_floating(x->dtype))
         return false;
     if (!(deviation >= 0))
         return td_fail(TD_ERROR_VALUE, "normal_",
@@ -454,34 +384,33 @@ bool normal_kernel(td_call *call)
                          &call->attr[2]);
 }
 /* random: kernel bernoulli_in_place_kernel */
-static bool is_chance(const char *op, double p)
+static bool is_chance(double p)
 {
     return (p >= 0 && p <= 1)
-        || td_fail(TD_ERROR_VALUE, op,
-                   "p = %g is not between 0 and 1", p);
+        || td_fail(TD_ERROR_VALUE, "random", "p = %g is not between 0 "
+                   "and 1", p);
 }
 
 bool bernoulli_in_place_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
-    const double p = td_v_double(&call->attr[0]);
-    return is_chance("bernoulli_", p) && fill_in_place(call,
-        (fill){ .x = x, .block = coins, .a = p }, &call->attr[1]);
+    td_tensor *x = td_input(call, 0);
+    const double p = td_real(call, 0);
+    return is_chance(p) && fill_in_place(call, (fill){ .x = x, .a = p,
+        .drawn = TD_FLOAT32, .block = coins }, &call->attr[1]);
 }
 /* random: kernel bernoulli_kernel */
 bool bernoulli_kernel(td_call *call)
 {
-    const td_tensor *p = call->in[0].as.tensor;
+    const td_tensor *p = td_input(call, 0);
     const bool given = call->attr[0].kind == TD_SCALAR;
     fill f = { .block = coins, .probabilities = given ? NULL : p,
-               .a = td_v_double(&call->attr[0]) };
-    if (given && !is_chance("bernoulli", f.a))
+               .drawn = TD_FLOAT32, .a = td_real(call, 0) };
+    if (given && !is_chance(f.a))
         return false;
     if (!given && !td_on_host(p))
         return td_fail(TD_ERROR_UNSUPPORTED, "bernoulli", "the "
                        "probabilities must be values on the cpu");
-    if (!given && (!check_floating("bernoulli", p->dtype)
-                   || !check_chances(p)))
+    if (!given && (!check_floating(p->dtype) || !check_chances(p)))
         return false;
     f.x = td_tensor_new(td_shape_of(p), p->dtype, td_device_of(p));
     return td_return(call, f.x) && fill_tensor(f, &call->attr[1]);
@@ -491,9 +420,9 @@ bool bernoulli_kernel(td_call *call)
 static td_tensor *run_shaped(const td_op *op, td_dims shape,
                              td_tensor_options options)
 {
-    const td_value attr[] = { td_v_ints(&shape), td_v_none(),
-        td_v_dtype(options.dtype), td_v_device(options.device) };
-    return td_with_options(td_run1(op, 0, NULL, 4, attr), options);
+    return td_with_options(td_run1(op, 0, NULL, TD_VALUES(
+        td_v_ints(&shape), td_v_none(), td_v_dtype(options.dtype),
+        td_v_device(options.device))), options);
 }
 td_tensor *td_rand(td_dims shape, td_tensor_options options)
 {
@@ -504,63 +433,48 @@ td_tensor *td_randn(td_dims shape, td_tensor_options options)
     return run_shaped(&td_ops[TD_OP_randn], shape, options);
 }
 /* random: function td_rand_like */
-static td_tensor *run_like(const td_op *op, td_tensor *x,
-                           td_tensor_options options)
-{
-    const td_value in[] = { td_v_tensor(x) };
-    const td_value attr[] = { td_v_none(), td_v_dtype(options.dtype),
-                              td_v_none() };
-    return td_with_options(td_run1(op, 1, in, 3, attr), options);
-}
 td_tensor *td_rand_like(td_tensor *x, td_tensor_options options)
 {
-    return run_like(&td_ops[TD_OP_rand_like], x, options);
+    return td_with_options(TD_CALL(rand_like, x, td_v_none(),
+        td_v_dtype(options.dtype), td_v_none()), options);
 }
 td_tensor *td_randn_like(td_tensor *x, td_tensor_options options)
 {
-    return run_like(&td_ops[TD_OP_randn_like], x, options);
+    return td_with_options(TD_CALL(randn_like, x, td_v_none(),
+        td_v_dtype(options.dtype), td_v_none()), options);
 }
 /* random: function td_randint */
 td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
                       td_tensor_options options)
 {
-    const td_value attr[] = { td_v_int(low), td_v_int(high),
-        td_v_ints(&shape), td_v_none(), td_v_dtype(options.dtype),
-        td_v_device(options.device) };
-    return td_with_options(
-        td_run1(&td_ops[TD_OP_randint], 0, NULL, 6, attr), options);
+    return td_with_options(td_run1(&td_ops[TD_OP_randint], 0, NULL,
+        TD_VALUES(td_v_int(low), td_v_int(high), td_v_ints(&shape),
+                  td_v_none(), td_v_dtype(options.dtype),
+                  td_v_device(options.device))), options);
 }
 /* random: function td_randperm */
 td_tensor *td_randperm(int64_t n)
 {
-    const td_value attr[] = { td_v_int(n), td_v_none(), td_v_none() };
-    return td_run1(&td_ops[TD_OP_randperm], 0, NULL, 3, attr);
+    return td_run1(&td_ops[TD_OP_randperm], 0, NULL, TD_VALUES(
+        td_v_int(n), td_v_none(), td_v_none()));
 }
 /* random: function td_uniform_ */
-static td_tensor *run_in_place(const td_op *op, td_tensor *x, int n,
-                               double a, double b)
-{
-    const td_value in[] = { td_v_tensor(x) };
-    td_value attr[] = { td_v_float(a), td_v_float(b), td_v_none() };
-    attr[n] = td_v_none();
-    return td_run1(op, 1, in, n + 1, attr);
-}
 td_tensor *td_uniform_(td_tensor *x, double low, double high)
 {
-    return run_in_place(&td_ops[TD_OP_uniform_], x, 2, low, high);
+    return TD_CALL(uniform_, x, td_v_float(low), td_v_float(high),
+                   td_v_none());
 }
 td_tensor *td_normal_(td_tensor *x, double mean, double deviation)
 {
-    return run_in_place(&td_ops[TD_OP_normal_], x, 2, mean, deviation);
+    return TD_CALL(normal_, x, td_v_float(mean), td_v_float(deviation),
+                   td_v_none());
 }
 td_tensor *td_bernoulli_(td_tensor *x, double p)
 {
-    return run_in_place(&td_ops[TD_OP_bernoulli_], x, 1, p, 0);
+    return TD_CALL(bernoulli_, x, td_v_float(p), td_v_none());
 }
 /* random: function td_bernoulli */
 td_tensor *td_bernoulli(td_tensor *probabilities)
 {
-    const td_value in[] = { td_v_tensor(probabilities) };
-    const td_value attr[] = { td_v_none(), td_v_none() };
-    return td_run1(&td_ops[TD_OP_bernoulli], 1, in, 2, attr);
+    return TD_CALL(bernoulli, probabilities, td_v_none(), td_v_none());
 }

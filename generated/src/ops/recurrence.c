@@ -31,8 +31,7 @@ static td_tensor *from_input(const cell *c, td_tensor *x)
 static td_tensor *block(td_tensor *x, int k, int n)
 {
     const int64_t m = td_failed() ? 0 : x->shape[x->rank - 1] / n;
-    return td_slice(x, -1, (td_opt_i64)td_some(k * m),
-                    (td_opt_i64)td_some((k + 1) * m), 1);
+    return td_part(x, -1, k * m, (k + 1) * m);
 }
 /* recurrence: function step */
 static void step(const cell *c, td_tensor *x, td_tensor *state[2])
@@ -109,11 +108,9 @@ static bool read_state(const td_call *call, cell_kind kind,
 /* recurrence: function one_step */
 static td_tensor *one_step(td_call *call, cell_kind kind)
 {
-    td_tensor *w[4], *x = td_input(call, 0), *state[2];
-    for (int i = 0; i < 4; i++)
-        w[i] = call->in[2 + i].kind == TD_TENSOR ? td_input(call, 2 + i)
-                                                 : NULL;
-    const cell c = { kind, w[0], w[1], w[2], w[3] };
+    td_tensor *x = td_input(call, 0), *state[2];
+    const cell c = { kind, td_input(call, 2), td_input(call, 3),
+                     td_input(call, 4), td_input(call, 5) };
     if (!td_check_computes(call, x->dtype, true)
         || !is_shaped(call, "input", x, TD_DIMS(-1, -1))
         || !is_sound(call, &c, x->shape[1])
@@ -190,12 +187,12 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
 static td_tensor *sequence(td_call *call, cell_kind kind)
 {
     td_tensor *x = td_input(call, 0), *y = NULL;
-    const bool turn = td_v_get_bool(&call->attr[5]);
+    const bool turn = td_flag(call, 5);
     stack s = { .kind = kind, .w = call->in[2].as.tensors.at,
-                .sides = td_v_get_bool(&call->attr[4]) ? 2 : 1,
-                .weights = td_v_get_bool(&call->attr[0]) ? 4 : 2,
-                .dropout = td_v_get_bool(&call->attr[3])
-                         ? td_v_double(&call->attr[2]) : 0 };
+                .sides = td_flag(call, 4) ? 2 : 1,
+                .weights = td_flag(call, 0) ? 4 : 2,
+                .dropout = td_flag(call, 3)
+                         ? td_real(call, 2) : 0 };
     /* recurrence: refuse sequences that do not fit */
     const int given = call->in[2].as.tensors.count;
     const int64_t layers = td_number(call, 1, 1);

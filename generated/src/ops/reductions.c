@@ -23,16 +23,11 @@ static inline int64_t cut(int64_t whole, int64_t piece)
 {
     return (whole + piece - 1) / piece;
 }
-static const td_fold *folds_of(td_dtype type)
-{
-    const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
-    return type == TD_FLOAT32 ? level->f32
-         : type == TD_FLOAT64 ? level->f64 : level->i64;
-}
 static const td_row_kernels *rows_of(td_dtype type)
 {
     const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
-    return type == TD_FLOAT32 ? &level->rows_f32 : &level->rows_f64;
+    return type == TD_FLOAT32 ? &level->f32
+         : type == TD_FLOAT64 ? &level->f64 : &level->i64;
 }
 /* reductions: function sort_by_stride */
 static void sort_by_stride(td_dims *shape, int64_t *stride)
@@ -172,7 +167,7 @@ static void combine_blocks_in_a_tree(const folding *f)
    may be empty. */
 static bool fold_all(const reduction *r, int kind, void *out)
 {
-    folding f = { .r = r, .fold = &folds_of(r->type)[kind],
+    folding f = { .r = r, .fold = &rows_of(r->type)->fold[kind],
                   .size = td_dtype_size(r->type) };
     plan_folding(&f);
     const size_t row = (size_t)r->kept.total * f.size;
@@ -319,11 +314,13 @@ static bool fail_empty(const td_call *call, const td_tensor *x,
 /* reductions: function fold */
 enum { REFUSED = -1 };          /* instead of a value of nothing */
 
-/* `attr` holds dim and keepdim. */
-static td_tensor *fold(td_call *call, const td_value *attr, int kind,
-                       td_dtype dtype, int64_t empty_value)
+/* The attributes are dim and keepdim, or none. */
+static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
+                       int64_t empty_value)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    static const td_value absent[2];        /* both TD_NONE */
+    const td_value *attr = call->n_attr > 0 ? call->attr : absent;
+    td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, false)
@@ -338,23 +335,23 @@ static td_tensor *fold(td_call *call, const td_value *attr, int kind,
                   &r, kind, dtype, empty_value);
 }
 /* reductions: kernel sum */
+static td_dtype own_type(const td_call *call)
+{
+    return td_input(call, 0)->dtype;
+}
+
 static td_dtype sum_type(const td_call *call)
 {
     return td_v_get_dtype(&call->attr[2],
-                          folding_type(call->in[0].as.tensor->dtype));
+                          folding_type(own_type(call)));
 }
-
-bool sum_kernel(td_call *call)
-{
-    return td_return(call, fold(call, call->attr, TD_FOLD_SUM,
-                                sum_type(call), 0));
-}
-
-bool prod_kernel(td_call *call)
-{
-    return td_return(call, fold(call, call->attr, TD_FOLD_PRODUCT,
-                                sum_type(call), 1));
-}
+#define FOLD(name, kind, dtype, empty_value)                          \
+    bool name##_kernel(td_call *call)                                 \
+    {                                                                 \
+        return td_return(call, fold(call, kind, dtype, empty_value)); \
+    }
+FOLD(sum, TD_FOLD_SUM, sum_type(call), 0)
+FOLD(prod, TD_FOLD_PRODUCT, sum_type(call), 1)
 /* reductions: kernel mean */
 static bool divide(td_tensor *out, double by)
 {
@@ -376,10 +373,10 @@ static bool divide(td_tensor *out, double by)
 
 bool mean_kernel(td_call *call)
 {
-    const td_tensor *x = call->in[0].as.tensor;
+    const td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
     td_tensor *out = !td_check_computes(call, dtype, true) ? NULL
-        : fold(call, call->attr, TD_FOLD_SUM, dtype, 0);
+        : fold(call, TD_FOLD_SUM, dtype, 0);
     const int64_t n = td_numel(out);
     return td_return(call, out)
         && (n == 0 || divide(out, (double)(td_numel(x) / n)));
@@ -387,7 +384,7 @@ bool mean_kernel(td_call *call)
 /* reductions: kernel sum_to_size */
 bool sum_to_size_kernel(td_call *call)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     td_dims size;
     if (!td_v_dims(call, &call->attr[0], &size)
         || !td_check_computes(call, x->dtype, false))
@@ -415,76 +412,22 @@ bool sum_to_size_kernel(td_call *call)
     return td_return(call, reduce(x, size, &r, TD_FOLD_SUM, r.type, 0));
 }
 /* reductions: kernel amax */
-static bool extreme(td_call *call, const td_value *attr, int kind)
-{
-    return td_return(call, fold(call, attr, kind,
-                                call->in[0].as.tensor->dtype, REFUSED));
-}
-
-bool amax_kernel(td_call *call)
-{
-    return extreme(call, call->attr, TD_FOLD_MAX);
-}
-
-bool amin_kernel(td_call *call)
-{
-    return extreme(call, call->attr, TD_FOLD_MIN);
-}
-/* reductions: kernel max */
-static const td_value absent[2];        /* both TD_NONE */
-
-bool max_kernel(td_call *call)
-{
-    return extreme(call, absent, TD_FOLD_MAX);
-}
-
-bool min_kernel(td_call *call)
-{
-    return extreme(call, absent, TD_FOLD_MIN);
-}
+FOLD(amax, TD_FOLD_MAX, own_type(call), REFUSED)
+FOLD(amin, TD_FOLD_MIN, own_type(call), REFUSED)
+FOLD(max, TD_FOLD_MAX, own_type(call), REFUSED)
+FOLD(min, TD_FOLD_MIN, own_type(call), REFUSED)
 /* reductions: kernel any */
-bool any_kernel(td_call *call)
-{
-    return td_return(call, fold(call, call->attr, TD_FOLD_MAX, TD_BOOL,
-                                0));
-}
-
-bool all_kernel(td_call *call)
-{
-    return td_return(call, fold(call, call->attr, TD_FOLD_MIN, TD_BOOL,
-                                1));
-}
+FOLD(any, TD_FOLD_MAX, TD_BOOL, 0)
+FOLD(all, TD_FOLD_MIN, TD_BOOL, 1)
+#undef FOLD
 /* softmax: operators that search a maximum */
-/* softmax: functions that find a value */
-#define FIND(name, T, IS_NAN)                                        \
-    static int64_t name(const void *x_, int64_t n, const void *of)   \
-    {                                                                \
-        const T *x = x_, value = *(const T *)of;                     \
-        for (int64_t i = 0; i < n; i++)                              \
-            if (x[i] == value || (IS_NAN(value) && IS_NAN(x[i])))    \
-                return i;                                            \
-        return n;                                                    \
-    }
-#define NEVER(x) false
-FIND(find_f32, float, isnan)
-FIND(find_f64, double, isnan)
-FIND(find_i64, int64_t, NEVER)
-#undef NEVER
-#undef FIND
-/* softmax: function find */
-static int64_t find(td_dtype type, const void *x, int64_t n,
-                    const void *value)
-{
-    return type == TD_FLOAT32 ? find_f32(x, n, value)
-         : type == TD_FLOAT64 ? find_f64(x, n, value)
-         : find_i64(x, n, value);
-}
 /* softmax: function find_extreme */
 /* The extreme value of one result and its index among the reduced. */
 static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
                             double *best)
 {
-    const td_fold *fold = &folds_of(r->type)[kind];
+    const td_row_kernels *rows = rows_of(r->type);
+    const td_fold *fold = &rows->fold[kind];
     const char *line = td_space_place(&r->kept, 0, kept);
     const size_t size = td_dtype_size(r->type);
     int64_t index = 0;
@@ -495,10 +438,10 @@ static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
         const void *x = fetch(r, line, at, n, buffer);
         fold->row(n, x, &here);
         fold->columns(1, 1, &here, 1, &both);
-        if (at > 0 && find(r->type, &both, 1, best) == 0)
+        if (at > 0 && rows->find(1, &both, best) == 0)
             continue;
         memcpy(best, &here, size);
-        index = at + find(r->type, x, n, &here);
+        index = at + rows->find(n, x, &here);
     }
     return index;
 }
@@ -529,7 +472,7 @@ static bool search_some(void *context, int64_t begin, int64_t end,
 /* softmax: function locate */
 static bool locate(td_call *call, int kind, bool with_values)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !axes_to_reduce(call, x, &call->attr[0], &mask))
@@ -539,7 +482,7 @@ static bool locate(td_call *call, int kind, bool with_values)
     if (r.reduced.total == 0 && r.kept.total > 0)
         return fail_empty(call, x, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
-                                    td_v_get_bool(&call->attr[1]));
+                                    td_flag(call, 1));
     /* softmax: make room for values and indices */
     td_tensor *values = NULL;
     td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
@@ -588,87 +531,10 @@ static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
     fold->row(n, x, &out);
     return type == TD_FLOAT32 ? (double)out.f : out.d;
 }
-/* softmax: function log_sum_exp */
-/* Maximum m of one result's numbers, and log sum exp(x - m). */
-static double log_sum_exp(const reduction *r, const char *line,
-                          double *maximum)
-{
-    const td_fold *folds = folds_of(r->type);
-    _Alignas(64) double buffer[BLOCK];
-    double m = -INFINITY, sum = 0;
-    for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
-        const int64_t n = td_least(BLOCK, r->reduced.total - at);
-        const double here = fold_number(r->type, &folds[TD_FOLD_MAX], n,
-                                fetch(r, line, at, n, buffer));
-        m = here > m || isnan(here) ? here : m;
-    }
-    *maximum = m;
-    for (int64_t at = 0; isfinite(m) && at < r->reduced.total;
-         at += BLOCK) {
-        const int64_t n = td_least(BLOCK, r->reduced.total - at);
-        rows_of(r->type)->exp(n, fetch(r, line, at, n, buffer), m,
-                              buffer);
-        sum += fold_number(r->type, &folds[TD_FOLD_SUM], n, buffer);
-    }
-    return isfinite(m) ? log(sum) : 0;
-}
-/* softmax: struct lse_work */
-typedef struct {
-    const reduction *r;
-    void *out;
-} lse_work;
-
-static bool lse_some(void *context, int64_t begin, int64_t end,
-                     int worker)
-{
-    const lse_work *w = context;
-    (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        double m;
-        const double rest = log_sum_exp(w->r,
-            td_space_place(&w->r->kept, 0, i), &m);
-        if (w->r->type == TD_FLOAT32)
-            ((float *)w->out)[i] = (float)(m + rest);
-        else
-            ((double *)w->out)[i] = m + rest;
-    }
-    return true;
-}
-/* softmax: kernel logsumexp */
-bool logsumexp_kernel(td_call *call)
-{
-    td_tensor *x = call->in[0].as.tensor;
-    unsigned mask;
-    if (!td_check_computes(call, x->dtype, true)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
-        return false;
-    const bool keepdim = td_v_get_bool(&call->attr[1]);
-    td_tensor *out = td_tensor_new(reduced_shape(x, mask, keepdim),
-                                   x->dtype, x->storage->device);
-    if (!td_return(call, out))
-        return false;
-    const reduction r = normalise(x, NULL, x->dtype, mask, false);
-    lse_work work = { &r, td_at(out) };
-    const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
-    return td_on_host(out)
-        ? td_parallel_for(r.kept.total, grain, lse_some, &work)
-        : reduce_elsewhere("logsumexp", x, mask, r.type, call);
-}
-/* softmax: struct softmax_work */
-typedef struct {
-    reduction r;          /* with the result as operand 1 */
-    bool logarithm;
-    int64_t step;         /* between neighbours in the result */
-} softmax_work;
-/* softmax: function softmax */
-static size_t row_bytes(int64_t n)
-{
-    return ((size_t)n * sizeof(double) + 63) / 64 * 64;
-}
-
+/* softmax: function sum_row */
 static double sum_row(td_dtype type, int64_t n, const void *x)
 {
-    const td_fold *fold = &folds_of(type)[TD_FOLD_SUM];
+    const td_fold *fold = &rows_of(type)->fold[TD_FOLD_SUM];
     const char *at = x;
     double sum = 0;
     for (int64_t i = 0; i < n; i += BLOCK)
@@ -676,16 +542,7 @@ static double sum_row(td_dtype type, int64_t n, const void *x)
                            at + i * (int64_t)td_dtype_size(type));
     return sum;
 }
-
-static void softmax(td_dtype type, int64_t n, const void *x, void *y)
-{
-    const td_row_kernels *rows = rows_of(type);
-    const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
-    const double m = fold_number(type, largest, n, x);
-    rows->exp(n, x, m, y);
-    rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
-}
-/* softmax: function log_softmax */
+/* softmax: function log_of_sum */
 /* log of the sum of n exponentials, the largest of them 1. */
 static double log_of_sum(td_dtype type, int64_t n, void *e)
 {
@@ -695,94 +552,124 @@ static double log_of_sum(td_dtype type, int64_t n, void *e)
                                          : &(double){ 1 };
     if (!(sum < 2))
         return log(sum);
-    memset((char *)e + find(type, e, n, one) * size, 0, (size_t)size);
+    memset((char *)e + rows_of(type)->find(n, e, one) * size, 0,
+           (size_t)size);
     return log1p(sum_row(type, n, e));
 }
+/* softmax: struct exponentials */
+enum { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP };
 
-static void log_softmax(td_dtype type, int64_t n, const void *x,
-                        void *y, void *exponentials)
-{
-    const td_row_kernels *rows = rows_of(type);
-    const td_fold *largest = &folds_of(type)[TD_FOLD_MAX];
-    const double m = fold_number(type, largest, n, x);
-    rows->exp(n, x, m, exponentials);
-    const double rest = log_of_sum(type, n, exponentials);
-    rows->affine(n, x, m, 1, y);
-    rows->affine(n, y, rest, 1, y);
-}
-/* softmax: function softmax_row */
-static void softmax_row(const softmax_work *w, int64_t i, char *scratch)
+typedef struct {
+    reduction r;          /* with the result as operand 1 */
+    int what;             /* is made of each row */
+} exponentials;
+/* softmax: function finish_row */
+/* Of the n numbers x; e: room for as many, may be x; y: the result. */
+static void finish_row(const exponentials *w, int64_t n, const void *x,
+                       void *e, void *y)
 {
     const td_dtype type = w->r.type;
-    const int64_t n = w->r.reduced.total;
-    const int64_t size = (int64_t)td_dtype_size(type);
-    char *out = td_space_place(&w->r.kept, 1, i);
-    char *y = w->step == 1 ? out : scratch + row_bytes(n);
-    const void *x = fetch(&w->r, td_space_place(&w->r.kept, 0, i), 0, n,
-                          scratch);
-    if (w->logarithm)
-        log_softmax(type, n, x, y, scratch + 2 * row_bytes(n));
-    else
-        softmax(type, n, x, y);
-    for (int64_t j = 0; w->step != 1 && j < n; j++)
-        memcpy(out + j * w->step * size, y + j * size, (size_t)size);
+    const td_row_kernels *rows = rows_of(type);
+    const double m = n == 0 ? -INFINITY
+        : fold_number(type, &rows->fold[TD_FOLD_MAX], n, x);
+    if (w->what == SOFTMAX) {
+        rows->exp(n, x, m, y);
+        rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
+        return;
+    }
+    double rest = 0;
+    if (w->what == LOG_SOFTMAX || isfinite(m)) {
+        rows->exp(n, x, m, e);
+        rest = log_of_sum(type, n, e);
+    }
+    /* softmax: store what the logarithm is for */
+    if (w->what == LOG_SOFTMAX) {
+        rows->affine(n, x, m, 1, y);
+        rows->affine(n, y, rest, 1, y);
+    } else {
+        const double sum = m + rest;
+        td_convert(type, y, 1, TD_FLOAT64, &sum, 1, 1);
+    }
 }
-/* softmax: kernel softmax */
-static bool softmax_some(void *context, int64_t begin, int64_t end,
-                         int worker)
+static int64_t row_bytes(const exponentials *w)
 {
-    const softmax_work *w = context;
-    char *scratch = td_scratch(3 * row_bytes(w->r.reduced.total));
-    (void)worker;
-    for (int64_t i = begin; scratch && i < end; i++)
-        softmax_row(w, i, scratch);
-    return scratch != NULL;
+    const int64_t size = (int64_t)td_dtype_size(w->r.type);
+    return w->r.reduced.total * size / 64 * 64 + 64;
 }
 
-static bool softmax_like(td_call *call, bool logarithm)
+static bool finish_some(void *context, int64_t begin, int64_t end,
+                        int worker)
 {
-    td_tensor *x = call->in[0].as.tensor;
+    const exponentials *w = context;
+    const td_space *row = &w->r.reduced, *kept = &w->r.kept;
+    const int64_t n = row->total, step = row->stride[1][0];
+    const bool spread = w->what != LOGSUMEXP && step != 1;
+    char *scratch = td_scratch((size_t)(2 * row_bytes(w)));
+    (void)worker;
+    for (int64_t i = begin; scratch && i < end; i++) {
+        char *out = td_space_place(kept, 1, i);
+        const void *x = fetch(&w->r, td_space_place(kept, 0, i), 0, n,
+                              scratch);
+        finish_row(w, n, x, scratch + row_bytes(w),
+                   spread ? scratch : out);
+        if (spread)
+            td_convert(w->r.type, out, step, w->r.type, scratch, 1, n);
+    }
+    return scratch != NULL;
+}
+/* softmax: function take_exponentials */
+static bool take_exponentials(td_call *call, int what)
+{
+    td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
-    int dim;
+    const bool number = what == LOGSUMEXP;
+    unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, true)
-        || !td_wrap_dim(call->op->name, td_v_get_int(&call->attr[0], 0),
-                        x->rank, &dim))
+        || !axes_to_reduce(call, x, &call->attr[0], &mask))
         return false;
-    td_tensor *out = td_tensor_new(reduced_shape(x, 0, false), dtype,
-                                   x->storage->device);
+    const unsigned lost = number ? mask : 0;
+    td_tensor *out = td_tensor_new(
+        reduced_shape(x, lost, td_flag(call, 1)), dtype,
+        x->storage->device);
     if (!td_return(call, out) || td_numel(out) == 0)
         return out != NULL;
     if (!td_on_host(out))
-        return reduce_elsewhere(td_op_name(call->op), x, 1u << dim,
-                                dtype, call);
-    /* softmax: run softmax over the rows */
-    softmax_work work = { normalise(x, out, dtype, 1u << dim, true),
-                          logarithm, x->rank ? out->strides[dim] : 1 };
+        return reduce_elsewhere(td_op_name(call->op), x, mask, dtype,
+                                call);
+    const td_dims wide = reduced_shape(x, lost, true);
+    const td_tensor look = td_look_as(out, &wide);
+    exponentials work = { normalise(x, &look, dtype, mask, false),
+                          what };
     return td_parallel_for(work.r.kept.total,
-                           GRAIN / (4 * work.r.reduced.total) + 1,
-                           softmax_some, &work);
+                           GRAIN / (4 * work.r.reduced.total + 1) + 1,
+                           finish_some, &work);
 }
-/* softmax: kernels softmax and log_softmax */
+/* softmax: kernels that take exponentials */
 bool softmax_kernel(td_call *call)
 {
-    return softmax_like(call, false);
+    return take_exponentials(call, SOFTMAX);
 }
 
 bool log_softmax_kernel(td_call *call)
 {
-    return softmax_like(call, true);
+    return take_exponentials(call, LOG_SOFTMAX);
+}
+
+bool logsumexp_kernel(td_call *call)
+{
+    return take_exponentials(call, LOGSUMEXP);
 }
 /* reductions: functions of the reductions */
 static td_tensor *run_reduction(int op, td_tensor *input,
                                 td_reduce_options options, bool typed)
 {
-    const td_value in[] = { td_v_tensor(input) };
     const td_value attr[] = {
         options.dims.count ? td_v_ints(&options.dims) : td_v_none(),
         td_v_bool(options.keepdim), td_v_dtype(options.dtype)
     };
-    return td_run1(&td_ops[op], 1, in, typed ? 3 : 2, attr);
+    return td_run1(&td_ops[op], TD_VALUES(td_v_tensor(input)),
+                   typed ? 3 : 2, attr);
 }
 
 td_tensor *td_sum(td_tensor *input, td_reduce_options options)
@@ -797,18 +684,12 @@ td_tensor *td_mean(td_tensor *input, td_reduce_options options)
 
 td_tensor *td_prod(td_tensor *input, td_arg_options options)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = {
-        options.dim.given ? td_v_int(options.dim.value) : td_v_none(),
-        td_v_bool(options.keepdim), td_v_none()
-    };
-    return td_run1(&td_ops[TD_OP_prod], 1, in, 3, attr);
+    return TD_CALL(prod, input, td_v_opt_int(options.dim),
+                   td_v_bool(options.keepdim), td_v_none());
 }
 td_tensor *td_sum_to_size(td_tensor *input, td_dims size)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_ints(&size) };
-    return td_run1(&td_ops[TD_OP_sum_to_size], 1, in, 1, attr);
+    return TD_CALL(sum_to_size, input, td_v_ints(&size));
 }
 #define REDUCTION(name)                                              \
     td_tensor *td_##name(td_tensor *input, td_reduce_options options) \
@@ -823,35 +704,24 @@ REDUCTION(logsumexp)
 #undef REDUCTION
 td_tensor *td_max(td_tensor *input)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    return td_run1(&td_ops[TD_OP_max], 1, in, 0, NULL);
+    return TD_CALL(max, input);
 }
 
 td_tensor *td_min(td_tensor *input)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    return td_run1(&td_ops[TD_OP_min], 1, in, 0, NULL);
+    return TD_CALL(min, input);
 }
 /* softmax: typed functions that search and scale */
-static td_tensor *run_arg(int op, td_tensor *input,
-                          td_arg_options options)
-{
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = {
-        options.dim.given ? td_v_int(options.dim.value) : td_v_none(),
-        td_v_bool(options.keepdim)
-    };
-    return td_run1(&td_ops[op], 1, in, 2, attr);
-}
-
 td_tensor *td_argmax(td_tensor *input, td_arg_options options)
 {
-    return run_arg(TD_OP_argmax, input, options);
+    return TD_CALL(argmax, input, td_v_opt_int(options.dim),
+                   td_v_bool(options.keepdim));
 }
 
 td_tensor *td_argmin(td_tensor *input, td_arg_options options)
 {
-    return run_arg(TD_OP_argmin, input, options);
+    return TD_CALL(argmin, input, td_v_opt_int(options.dim),
+                   td_v_bool(options.keepdim));
 }
 td_tensor *td_run_pair(int op, td_tensor *input, int n,
                        const td_value *attr, td_tensor **second)
@@ -870,29 +740,22 @@ td_tensor *td_run_pair(int op, td_tensor *input, int n,
 td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
                       td_tensor **indices)
 {
-    return td_run_pair(TD_OP_max_dim, input, 2, (td_value[]){
-        td_v_int(dim), td_v_bool(keepdim) }, indices);
+    return td_run_pair(TD_OP_max_dim, input, TD_VALUES(
+        td_v_int(dim), td_v_bool(keepdim)), indices);
 }
 
 td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
                       td_tensor **indices)
 {
-    return td_run_pair(TD_OP_min_dim, input, 2, (td_value[]){
-        td_v_int(dim), td_v_bool(keepdim) }, indices);
+    return td_run_pair(TD_OP_min_dim, input, TD_VALUES(
+        td_v_int(dim), td_v_bool(keepdim)), indices);
 }
-static td_tensor *run_softmax(int op, td_tensor *input, int dim)
-{
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_int(dim), td_v_none() };
-    return td_run1(&td_ops[op], 1, in, 2, attr);
-}
-
 td_tensor *td_softmax(td_tensor *input, int dim)
 {
-    return run_softmax(TD_OP_softmax, input, dim);
+    return TD_CALL(softmax, input, td_v_int(dim), td_v_none());
 }
 
 td_tensor *td_log_softmax(td_tensor *input, int dim)
 {
-    return run_softmax(TD_OP_log_softmax, input, dim);
+    return TD_CALL(log_softmax, input, td_v_int(dim), td_v_none());
 }

@@ -2,6 +2,7 @@
 /* Tangled from the chapter "statistics": edit that, not this file. */
 /* Operators that are formulas of operators. */
 #include <math.h>
+#include <treadle/arranging.h>
 #include <treadle/elementwise.h>
 #include <treadle/indexing.h>
 #include <treadle/order.h>
@@ -28,8 +29,7 @@ static td_tensor *variance(td_call *call, td_tensor **mean)
 {
     td_tensor *x = td_input(call, 0);
     double correction;
-    td_reduce_options wanted = td_over(call, &call->attr[0],
-                                    &call->attr[2]);
+    td_reduce_options wanted = td_over(call, 0, 2);
     td_reduce_options kept = wanted;
     kept.keepdim = true;
     if (!read_correction(call, &correction))
@@ -103,11 +103,11 @@ td_tensor *vector_norm_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[3], x->dtype);
-    x = dtype == x->dtype ? x : td_to(x, dtype);
+    x = td_to(x, dtype);
     if (x == NULL || !td_check_computes(call, x->dtype, true))
         return NULL;
-    return norm_of(x, td_v_double(&call->attr[0]),
-                   td_over(call, &call->attr[1], &call->attr[2]));
+    return norm_of(x, td_real(call, 0),
+                   td_over(call, 1, 2));
 }
 
 static td_tensor *at_least(td_tensor *x, double eps)
@@ -118,21 +118,20 @@ static td_tensor *at_least(td_tensor *x, double eps)
 td_tensor *normalize_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    td_reduce_options o = td_over(call, &call->attr[1], &call->attr[1]);
+    td_reduce_options o = td_over(call, 1, -1);
     o.keepdim = true;
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
-    td_tensor *length = norm_of(x, td_v_double(&call->attr[0]), o);
-    return td_div(x, at_least(length, td_v_double(&call->attr[2])));
+    td_tensor *length = norm_of(x, td_real(call, 0), o);
+    return td_div(x, at_least(length, td_real(call, 2)));
 }
 
 td_tensor *cosine_similarity_formula(td_call *call)
 {
     td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
     const td_dtype both = td_promote(a->dtype, b->dtype);
-    const td_reduce_options o = td_over(call, &call->attr[0],
-                                     &(td_value){ .kind = TD_NONE });
-    const double eps = td_v_double(&call->attr[1]);
+    const td_reduce_options o = td_over(call, 0, -1);
+    const double eps = td_real(call, 1);
     td_dims shape;
     if (!td_broadcast_shapes("cosine_similarity", a, b, &shape))
         return NULL;
@@ -147,25 +146,23 @@ td_tensor *cosine_similarity_formula(td_call *call)
 
 td_tensor *count_nonzero_formula(td_call *call)
 {
-    const td_value none = td_v_none();
     return td_sum(td_ne_scalar(td_input(call, 0), td_int(0)),
-                  td_over(call, &call->attr[0], &none));
+                  td_over(call, 0, -1));
 }
 
 td_tensor *nansum_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *nan = td_isnan(x);
-    td_reduce_options o = td_over(call, &call->attr[0], &call->attr[1]);
+    td_reduce_options o = td_over(call, 0, 1);
     o.dtype = td_v_get_dtype(&call->attr[2], TD_DTYPE_NONE);
     return td_sum(td_where_scalar(td_logical_not(nan), x,
-                  td_dtype_is_floating(x->dtype) ? td_float(0)
-                                                 : td_boolean(0)), o);
+                                  td_boolean(false)), o);
 }
 
 td_tensor *nanmean_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    td_reduce_options o = td_over(call, &call->attr[0], &call->attr[1]);
+    td_reduce_options o = td_over(call, 0, 1);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     return td_div(nansum_formula(call),
@@ -174,8 +171,7 @@ td_tensor *nanmean_formula(td_call *call)
 
 td_tensor *aminmax_formula(td_call *call)
 {
-    const td_reduce_options o = td_over(call, &call->attr[0],
-                                     &call->attr[1]);
+    const td_reduce_options o = td_over(call, 0, 1);
     call->out[1] = td_amax(td_input(call, 0), o);
     return td_amin(td_input(call, 0), o);
 }
@@ -184,14 +180,8 @@ td_tensor *aminmax_formula(td_call *call)
 static td_tensor *add_at(td_tensor *weights, td_tensor *places,
                          int64_t n)
 {
-    if (td_failed())
-        return NULL;
-    td_tensor *sums = td_zeros(TD_DIMS(n), (td_tensor_options){
-        .dtype = weights->dtype, .device = td_device_of(weights) });
-    const td_value in[] = { td_v_tensor(sums), td_v_tensor(places),
-                            td_v_tensor(weights) };
-    const td_value attr[] = { td_v_int(0), td_v_int(1) };
-    return td_run1(&td_ops[TD_OP_index_add], 3, in, 2, attr);
+    return TD_CALL3(index_add, td_zeros(TD_DIMS(n), td_like(weights)),
+                    places, weights, td_v_int(0), td_v_int(1));
 }
 
 td_tensor *bincount_formula(td_call *call)
@@ -200,18 +190,17 @@ td_tensor *bincount_formula(td_call *call)
     const td_value *given = &call->in[1];
     td_tensor *weights = given->kind == TD_TENSOR ? given->as.tensor
         : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
-    int64_t n = td_v_get_int(&call->attr[0], 0);
+    int64_t n = td_number(call, 0, 0);
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
         || n < 0 || weights->rank != 1
         || weights->shape[0] != x->shape[0])
-        return td_fail(TD_ERROR_RUNTIME, "bincount", "needs a vector "
-            "of whole numbers, as many weights, minlength >= 0"), NULL;
+        return td_refuse(call, "needs a vector of whole numbers, as "
+                         "many weights, minlength >= 0");
     if (x->shape[0] > 0) {
         const int64_t most = td_item_int(td_max(x));
         n = most < n ? n : most + 1;
-        if (!td_failed() && td_item_int(td_min(x)) < 0)
-            td_fail(TD_ERROR_RUNTIME, "bincount", "a number is "
-                    "negative");
+        if (td_item_int(td_min(x)) < 0)
+            td_refuse(call, "a number is negative");
     }
     if (weights->dtype != TD_FLOAT32)
         weights = td_to(weights, TD_FLOAT64);
@@ -222,8 +211,8 @@ td_tensor *bincount_formula(td_call *call)
 static bool read_range(td_call *call, double *low, double *high)
 {
     td_tensor *x = td_input(call, 0);
-    *low = td_v_double(&call->attr[1]);
-    *high = td_v_double(&call->attr[2]);
+    *low = td_real(call, 1);
+    *high = td_real(call, 2);
     if (*low == *high && td_numel(x) > 0) {
         *low = td_item_double(td_min(x));
         *high = td_item_double(td_max(x));
@@ -231,21 +220,21 @@ static bool read_range(td_call *call, double *low, double *high)
     if (*low == *high)
         *low -= 1, *high += 1;
     return (*low < *high && isfinite(*high - *low))
-        || td_fail(TD_ERROR_RUNTIME, "histc", "the range from %g to %g "
-                   "is no range", *low, *high);
+        || td_refuse(call, "the range from %g to %g is no range", *low,
+                     *high);
 }
 
 td_tensor *histc_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    const int64_t bins = td_v_get_int(&call->attr[0], 100);
+    const int64_t bins = td_number(call, 0, 100);
     double low, high;
     if (!td_check_computes(call, x->dtype, true)
         || !read_range(call, &low, &high))
         return NULL;
     if (bins <= 0 || bins == INT64_MAX)
-        return td_fail(TD_ERROR_RUNTIME, "histc", "bins must be > 0, "
-                       "got %lld", (long long)bins), NULL;
+        return td_refuse(call, "bins must be > 0, got %lld",
+                         (long long)bins);
     x = td_reshape(x, TD_DIMS(-1));
     td_tensor *inside = td_mul(td_ge_scalar(x, td_float(low)),
                                td_le_scalar(x, td_float(high)));
@@ -256,8 +245,7 @@ td_tensor *histc_formula(td_call *call)
     box = td_where_scalar(inside, box, td_float((double)bins));
     td_tensor *ones = td_ones_like(x, (td_tensor_options)TD_DEFAULTS);
     td_tensor *all = add_at(ones, td_to(box, TD_INT64), bins + 1);
-    return td_clone(td_slice(all, 0, (td_opt_i64)td_some(0),
-                             (td_opt_i64)td_some(bins), 1));
+    return td_clone(td_part(all, 0, 0, bins));
 }
 
 static bool check_weights(td_call *call, td_tensor *p, td_tensor *sum)
@@ -267,9 +255,8 @@ static bool check_weights(td_call *call, td_tensor *p, td_tensor *sum)
     return (td_numel(p) > 0 && td_item_double(td_min(p)) >= 0
             && isfinite(td_item_double(td_max(sum)))
             && td_item_double(td_min(sum)) > 0)
-        || td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "the "
-                   "weights of a row must be finite, not negative, and "
-                   "not all zero");
+        || td_refuse(call, "the weights of a row must be finite, not "
+                     "negative, and not all zero");
 }
 
 static td_tensor *draw(td_tensor *p, td_tensor *sum, td_tensor *u,
@@ -282,26 +269,22 @@ static td_tensor *draw(td_tensor *p, td_tensor *sum, td_tensor *u,
         return places;
     }
     u = td_mul(td_mul_scalar(u, td_float(1 - 0x1p-52)), sum);
-    const td_value in[] = { td_v_tensor(td_cumsum(p, -1)),
-                            td_v_tensor(u) };
-    const td_value attr[] = { td_v_bool(false), td_v_bool(true),
-                              td_v_none() };
-    return td_run1(&td_ops[TD_OP_searchsorted], 2, in, 3, attr);
+    return TD_CALL2(searchsorted, td_cumsum(p, -1), u,
+                    td_v_bool(false), td_v_bool(true), td_v_none());
 }
 
 td_tensor *multinomial_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    const int64_t k = td_v_get_int(&call->attr[0], 1);
-    const bool again = td_v_get_bool(&call->attr[1]);
+    const int64_t k = td_number(call, 0, 1);
+    const bool again = td_flag(call, 1);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     const int64_t n = x->rank > 0 ? x->shape[x->rank - 1] : 0;
     if (x->rank < 1 || x->rank > 2 || k <= 0 || (!again && k > n))
-        return td_fail(TD_ERROR_RUNTIME, "multinomial", "cannot draw "
-            "%lld of %lld elements%s in %d dimensions", (long long)k,
-            (long long)n, again ? "" : " without replacement",
-            x->rank), NULL;
+        return td_refuse(call, "cannot draw %lld of %lld elements%s",
+            (long long)k, (long long)n,
+            again ? "" : " without replacement");
     td_tensor *p = td_to(x, TD_FLOAT64);
     td_tensor *sum = td_sum(p, (td_reduce_options){
         .dims = TD_DIMS(-1), .keepdim = true });
@@ -309,16 +292,10 @@ td_tensor *multinomial_formula(td_call *call)
         return NULL;
     td_dims shape = td_shape_of(x);
     shape.at[shape.count - 1] = again ? k : n;
-    const td_value attr[] = { td_v_ints(&shape), call->attr[2],
-        td_v_dtype(TD_FLOAT64), td_v_device(td_device_of(x)) };
-    return draw(p, sum, td_run1(&td_ops[TD_OP_rand], 0, NULL, 4, attr),
-                k, again);
-}
-
-static td_tensor *pick(td_tensor *x, int dim, td_tensor *places)
-{
-    return td_rank(x) == 1 ? td_gather(x, 0, places)
-                           : td_index_select(x, dim, places);
+    return draw(p, sum, td_run1(&td_ops[TD_OP_rand], 0, NULL,
+        TD_VALUES(td_v_ints(&shape), call->attr[2],
+                  td_v_dtype(TD_FLOAT64),
+                  td_v_device(td_device_of(x)))), k, again);
 }
 
 /* The places of n rows, or numbers, in the order of their elements. */
@@ -331,8 +308,8 @@ static td_tensor *order_rows(td_tensor *rows)
         td_scope_begin();
         td_tensor *letter = td_rank(rows) == 1 ? rows
                           : td_select(rows, 1, c);
-        td_sort(pick(letter, 0, order), 0, false, &places);
-        order = td_scope_end_with(pick(order, 0, places));
+        td_sort(td_index_select(letter, 0, order), 0, false, &places);
+        order = td_scope_end_with(td_index_select(order, 0, places));
     }
     return order;
 }
@@ -340,34 +317,28 @@ static td_tensor *order_rows(td_tensor *rows)
 /* The slices of x along dim as rows of a matrix; a vector as it is. */
 static td_tensor *as_rows_of(td_tensor *x, int dim)
 {
-    td_dims turned = { x->rank, { dim } };
-    for (int d = 0, k = 1; d < x->rank; d++)
-        if (d != dim)
-            turned.at[k++] = d;
-    const int64_t n = x->shape[dim];
-    return x->rank == 1 ? x : td_reshape(td_permute(x, turned),
-        TD_DIMS(n, n > 0 ? td_numel(x) / n : 0));
+    const int64_t n = td_size(x, dim);
+    return td_rank(x) == 1 ? x
+         : td_reshape(td_movedim(x, TD_DIMS(dim), TD_DIMS(0)),
+                      TD_DIMS(n, n > 0 ? td_numel(x) / n : 0));
 }
 
 static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
                               td_tensor **inverse, td_tensor **counts)
 {
-    const int64_t n = td_failed() ? 0 : td_size(rows, 0);
-    rows = td_failed() ? NULL : pick(rows, 0, order);
+    rows = td_index_select(rows, 0, order);
     td_tensor *fresh = td_ne(td_tail(rows, 0), td_head(rows, 0));
-    if (!td_failed() && td_rank(rows) == 2)
+    if (td_rank(rows) == 2)
         fresh = td_any(fresh, (td_reduce_options){
             .dims = TD_DIMS(1) });
-    td_tensor *parts[] = { td_count_up(n > 0), td_cumsum(fresh, 0) };
-    td_tensor *group = td_failed() ? NULL : td_cat(parts, 2, 0);
-    const int64_t k = n > 0 && !td_failed()
-        ? td_item_int(td_select(group, 0, -1)) + 1 : 0;
-    const td_tensor_options real = { .dtype = TD_FLOAT64 };
-    *counts = td_to(add_at(td_ones(TD_DIMS(n), real), group, k),
-                    TD_INT64);
-    *inverse = td_to(add_at(td_to(group, TD_FLOAT64), order, n),
-                     TD_INT64);
-    return td_failed() ? NULL : pick(order, 0,
+    td_tensor *group = td_cumsum(td_pad(fresh,
+        TD_DIMS(td_size(rows, 0) > 0, 0), "constant", 0), 0);
+    *counts = td_run1(&td_ops[TD_OP_bincount],
+        TD_VALUES(td_v_tensor(group), td_v_none()),
+        TD_VALUES(td_v_int(0)));
+    *inverse = td_index_select(group, 0, TD_CALL(argsort, order,
+        td_v_int(0), td_v_bool(false), td_v_bool(true)));
+    return td_index_select(order, 0,
         td_sub(td_cumsum(*counts, 0), *counts));
 }
 
@@ -378,19 +349,15 @@ static td_tensor *unique_like(td_call *call, bool sorted,
     td_tensor **more = call->out + 1;
     const bool flat = attr[2].kind == TD_NONE || x->rank == 0;
     const td_dims shape = td_shape_of(x);
-    int dim = 0;
-    x = flat ? td_reshape(x, TD_DIMS(-1)) : x;
-    if (x == NULL || !td_wrap_dim("unique", td_v_get_int(&attr[2], 0),
-                                  x->rank, &dim))
-        return NULL;
+    const int dim = td_dimension(call, td_v_get_int(&attr[2], 0),
+                                 flat ? 1 : x->rank);
     const td_device home = td_device_of(x);
-    td_tensor *here = td_on_host(x) ? x : td_copied_to(x, x->dtype,
-                                      (td_device){ TD_DEVICE_CPU, 0 });
-    td_tensor *rows = here ? as_rows_of(here, dim) : NULL;
-    if (!td_failed() && td_numel(rows) == 0 && td_size(rows, 0) > 0)
-        return td_fail(TD_ERROR_RUNTIME, "unique", "the slices along "
-                       "dimension %d are empty", dim), NULL;
-    td_tensor *order = td_failed() ? NULL : sorted ? order_rows(rows)
+    x = flat ? td_reshape(x, TD_DIMS(-1)) : x;
+    td_tensor *rows = as_rows_of(td_brought(x, (td_device){ 0 }), dim);
+    if (td_numel(rows) == 0 && td_size(rows, 0) > 0)
+        return td_refuse(call, "the slices along dimension %d are "
+                         "empty", dim);
+    td_tensor *order = sorted ? order_rows(rows)
                      : td_count_up(td_size(rows, 0));
     td_tensor *first = find_groups(rows, order, &inverse, &counts);
     if (td_v_get_bool(&attr[0]))
@@ -398,7 +365,7 @@ static td_tensor *unique_like(td_call *call, bool sorted,
                           home);
     if (td_v_get_bool(&attr[1]))
         *more++ = td_sent(counts, home);
-    return td_failed() ? NULL : pick(x, dim, td_sent(first, home));
+    return td_index_select(x, dim, td_sent(first, home));
 }
 
 td_tensor *unique_formula(td_call *call)
@@ -413,11 +380,10 @@ td_tensor *unique_consecutive_formula(td_call *call)
 /* statistics: functions of statistics */
 static td_tensor *run_moment(int op, td_tensor *input, td_var_options o)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_ints(&o.dims), td_v_none(),
-        td_v_bool(o.keepdim), o.correction.given
-        ? td_v_float(o.correction.value) : td_v_none() };
-    return td_run1(&td_ops[op], 1, in, 4, attr);
+    return td_run1(&td_ops[op], TD_VALUES(td_v_tensor(input)),
+        TD_VALUES(td_v_ints(&o.dims), td_v_none(), td_v_bool(o.keepdim),
+                  o.correction.given ? td_v_float(o.correction.value)
+                                     : td_v_none()));
 }
 
 td_tensor *td_var(td_tensor *input, td_var_options options)
@@ -432,17 +398,13 @@ td_tensor *td_std(td_tensor *input, td_var_options options)
 
 td_tensor *td_norm(td_tensor *input, double p, td_reduce_options o)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_float(p), td_v_ints(&o.dims),
-        td_v_bool(o.keepdim), td_v_dtype(o.dtype) };
-    return td_run1(&td_ops[TD_OP_vector_norm], 1, in, 4, attr);
+    return TD_CALL(vector_norm, input, td_v_float(p),
+        td_v_ints(&o.dims), td_v_bool(o.keepdim), td_v_dtype(o.dtype));
 }
 
 td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
                           bool replacement)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    const td_value attr[] = { td_v_int(num_samples),
-                              td_v_bool(replacement), td_v_none() };
-    return td_run1(&td_ops[TD_OP_multinomial], 1, in, 3, attr);
+    return TD_CALL(multinomial, input, td_v_int(num_samples),
+                   td_v_bool(replacement), td_v_none());
 }

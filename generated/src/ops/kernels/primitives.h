@@ -83,6 +83,13 @@ static inline float exp_f32(float x)
     return power * power_of_two(half) * power_of_two(n - half);
 }
 
+/* elementwise: function log_or_limit */
+static inline float log_or_limit(float x, float y)
+{
+    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
+    return select((x > 0) & (x < INFINITY), y, edge);
+}
+
 /* elementwise: function log_f32 */
 static inline float log_f32(float x)
 {
@@ -102,10 +109,7 @@ static inline float log_f32(float x)
     poly = poly * f - 0.25000823f;
     poly = poly * f + 0.3333333f;
     const float low = poly * f * f * f + k * LN2_LOW;
-    const float y = (low - 0.5f * f * f) + f + k * LN2_HIGH;
-    /* elementwise: return the logarithm or its limit */
-    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
-    return select((x > 0) & (x < INFINITY), y, edge);
+    return log_or_limit(x, (low - 0.5f * f * f) + f + k * LN2_HIGH);
 }
 
 /* elementwise: function tanh_f32 */
@@ -253,13 +257,8 @@ static inline float pow_f32(float a, float b)
     return select(one, 1.0f, y);
 }
 
-/* elementwise: functions for the size of integers */
+/* elementwise: function abs_i64 */
 static inline int64_t abs_i64(int64_t x)
-{
-    return select(x < 0, -x, x);
-}
-
-static inline int32_t abs_i32(int32_t x)
 {
     return select(x < 0, -x, x);
 }
@@ -278,37 +277,31 @@ static inline int64_t pow_i64(int64_t a, int64_t b)
 
 /* elementwise: names of the primitives */
 #ifndef __cplusplus
-#define BY_TYPE(x, single, twice) \
-    _Generic((x), float: single, double: twice)(x)
+#define BY_NUMBER(x, single, twice, whole) \
+    _Generic((x), float: single, double: twice, default: whole)
 #else
 /* elementwise: choose a primitive in C++ */
-#define BY_TYPE(x, single, twice) ((decltype((x) + 0))(               \
-    sizeof(x) == sizeof(float) ? single((float)(x)) : twice(x)))
+#define BY_NUMBER(x, single, twice, whole)                            \
+    [](auto first, auto... others) {                                  \
+        typedef decltype(first + 0) type;                             \
+        if constexpr ((type)1 / 2 == 0)                               \
+            return whole(first, others...);                           \
+        else if constexpr (sizeof(type) == sizeof(float))             \
+            return single(first, others...);                          \
+        else                                                          \
+            return twice(first, others...);                           \
+    }
 #endif
+#define BY_FLOAT(x, single, twice) BY_NUMBER(x, single, twice, twice)
+#define BY_TYPE(x, single, twice) BY_FLOAT(x, single, twice)(x)
 #define p_exp(x)    BY_TYPE(x, exp_f32, exp)
 #define p_log(x)    BY_TYPE(x, log_f32, log)
 #define p_tanh(x)   BY_TYPE(x, tanh_f32, tanh)
 #define p_sin(x)    BY_TYPE(x, sin_f32, sin)
 #define p_cos(x)    BY_TYPE(x, cos_f32, cos)
 #define p_sqrt(x)   BY_TYPE(x, sqrtf, sqrt)
-#ifndef __cplusplus
-#define p_abs(x) \
-    _Generic((x), float: fabsf, double: fabs, \
-             int64_t: abs_i64, int32_t: abs_i32, uint8_t: abs_i32)(x)
-#define p_pow(a, b) \
-    _Generic((a), float: pow_f32, double: pow, \
-             int64_t: pow_i64, int32_t: pow_i64, \
-             uint8_t: pow_i64)(a, b)
-#else
-/* elementwise: overload the primitives of integers */
-#define OVERLOADS(T, size, power)                                     \
-    static inline T p_abs(T x) { return size(x); }                    \
-    static inline T p_pow(T a, T b) { return (T)power(a, b); }
-OVERLOADS(float, fabsf, pow_f32)
-OVERLOADS(double, fabs, pow)
-OVERLOADS(int32_t, abs_i32, pow_i64)
-OVERLOADS(int64_t, abs_i64, pow_i64)
-#endif
+#define p_abs(x)    BY_NUMBER(x, fabsf, fabs, abs_i64)(x)
+#define p_pow(a, b) BY_NUMBER(a, pow_f32, pow, pow_i64)(a, b)
 #define K(literal) ((T)(literal))
 
 /* activations: further primitives */
@@ -339,17 +332,13 @@ static inline float log1p_f32(float x)
 
 static inline float log2_f32(float x)
 {
-    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
-    const bool inside = (x > 0) & (x < INFINITY);
-    return select(inside, (float)log2_f64(x), edge);
+    return log_or_limit(x, (float)log2_f64(x));
 }
 
 static inline float log10_f32(float x)
 {
-    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
-    const bool inside = (x > 0) & (x < INFINITY);
-    return select(inside, (float)(log2_f64(x) * 0.30102999566398119521),
-                  edge);
+    return log_or_limit(x, (float)(log2_f64(x)
+                                   * 0.30102999566398119521));
 }
 
 static inline float exp2_f32(float x)
@@ -373,15 +362,8 @@ static inline float exp2_f32(float x)
 #define p_asinh(x) BY_TYPE(x, asinhf, asinh)
 #define p_acosh(x) BY_TYPE(x, acoshf, acosh)
 #define p_atanh(x) BY_TYPE(x, atanhf, atanh)
-#ifndef __cplusplus
-#define p_atan2(a, b) _Generic((a), float: atan2f, double: atan2)(a, b)
-#define p_hypot(a, b) _Generic((a), float: hypotf, double: hypot)(a, b)
-#else
-static inline float p_atan2(float a, float b) { return atan2f(a, b); }
-static inline double p_atan2(double a, double b) { return atan2(a, b); }
-static inline float p_hypot(float a, float b) { return hypotf(a, b); }
-static inline double p_hypot(double a, double b) { return hypot(a, b); }
-#endif
+#define p_atan2(a, b) BY_FLOAT(a, atan2f, atan2)(a, b)
+#define p_hypot(a, b) BY_FLOAT(a, hypotf, hypot)(a, b)
 static inline float erf_f32(float x)
 {
     const float a = select(fabsf(x) > 4, 4.0f, fabsf(x)), z = a * a;
@@ -406,24 +388,10 @@ static inline float erf_f32(float x)
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
 #define p_erfc(x) BY_TYPE(x, erfcf, erfc)
 static inline int64_t same_i64(int64_t x) { return x; }
-#ifndef __cplusplus
-#define BY_NUMBER(x, single, twice, whole) \
-    _Generic((x), float: single, double: twice, default: whole)
 #define p_floor(x) BY_NUMBER(x, floorf, floor, same_i64)(x)
 #define p_ceil(x)  BY_NUMBER(x, ceilf, ceil, same_i64)(x)
 #define p_round(x) BY_NUMBER(x, rintf, rint, same_i64)(x)
 #define p_trunc(x) BY_NUMBER(x, truncf, trunc, same_i64)(x)
-#else
-#define NUMBER_1(name, single, twice)                                 \
-    static inline float name(float x) { return single(x); }           \
-    static inline double name(double x) { return twice(x); }          \
-    static inline int64_t name(int64_t x) { return x; }               \
-    static inline int32_t name(int32_t x) { return x; }
-NUMBER_1(p_floor, floorf, floor)
-NUMBER_1(p_ceil, ceilf, ceil)
-NUMBER_1(p_round, rintf, rint)
-NUMBER_1(p_trunc, truncf, trunc)
-#endif
 static inline int64_t divisor_i64(int64_t b)
 {
     return select((b == 0) | (b == -1), 1, b);
@@ -463,27 +431,11 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
     }
 DIVISION(float, f32, fmodf, floorf, copysignf)
 DIVISION(double, f64, fmod, floor, copysign)
-#ifndef __cplusplus
 #define p_fmod(a, b) BY_NUMBER(a, fmodf, fmod, fmod_i64)(a, b)
 #define p_remainder(a, b) \
     BY_NUMBER(a, remainder_f32, remainder_f64, remainder_i64)(a, b)
 #define p_floor_divide(a, b) BY_NUMBER(a, floor_divide_f32, \
     floor_divide_f64, floor_divide_i64)(a, b)
-#else
-#define NUMBER_2(name, single, twice, whole)                          \
-    static inline float name(float a, float b)                        \
-    { return single(a, b); }                                          \
-    static inline double name(double a, double b)                     \
-    { return twice(a, b); }                                           \
-    static inline int64_t name(int64_t a, int64_t b)                  \
-    { return whole(a, b); }                                           \
-    static inline int32_t name(int32_t a, int32_t b)                  \
-    { return (int32_t)whole(a, b); }
-NUMBER_2(p_fmod, fmodf, fmod, fmod_i64)
-NUMBER_2(p_remainder, remainder_f32, remainder_f64, remainder_i64)
-NUMBER_2(p_floor_divide, floor_divide_f32, floor_divide_f64,
-         floor_divide_i64)
-#endif
 #define p_bitwise_and(a, b) ((a) & (b))
 #define p_bitwise_or(a, b)  ((a) | (b))
 #define p_bitwise_xor(a, b) ((a) ^ (b))
@@ -573,20 +525,7 @@ static inline int64_t p_gcd(int64_t a, int64_t b)
         r = fmod_i64(a, b);
     return a < 0 ? -a : a;
 }
-#ifndef __cplusplus
-#define TWO_FLOATS(a, single, twice) \
-    _Generic((a), float: single, double: twice)
-#define p_copysign(a, b)  TWO_FLOATS(a, copysignf, copysign)(a, b)
-#define p_nextafter(a, b) TWO_FLOATS(a, nextafterf, nextafter)(a, b)
-#define p_zeta(a, b)      TWO_FLOATS(a, zeta_f32, zeta_f64)(a, b)
-#else
-#define TWO_FLOATS(name, single, twice)                               \
-    static inline float name(float a, float b)                        \
-    { return single(a, b); }                                          \
-    static inline double name(double a, double b)                     \
-    { return twice(a, b); }
-TWO_FLOATS(p_copysign, copysignf, copysign)
-TWO_FLOATS(p_nextafter, nextafterf, nextafter)
-TWO_FLOATS(p_zeta, zeta_f32, zeta_f64)
-#endif
+#define p_copysign(a, b)  BY_FLOAT(a, copysignf, copysign)(a, b)
+#define p_nextafter(a, b) BY_FLOAT(a, nextafterf, nextafter)(a, b)
+#define p_zeta(a, b)      BY_FLOAT(a, zeta_f32, zeta_f64)(a, b)
 #endif

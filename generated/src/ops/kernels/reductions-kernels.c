@@ -26,43 +26,37 @@
 #define SUFFIX _i64
 #include "ops/kernels/reductions-type.inc"
 /* reductions: kernels of the exponentials */
-static void exp_row_f32(int64_t n, const void *x_, double shift,
-                        void *y_)
-{
-    const float *x = x_, c = (float)shift;
-    float *y = y_;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = p_exp(x[i] - c);
-}
-
-static void exp_row_f64(int64_t n, const void *x_, double shift,
-                        void *y_)
-{
-    const double *x = x_;
-    double *y = y_;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = p_exp(x[i] - shift);
-}
+#define EXP_ROW(name, T)                                              \
+    static void name(int64_t n, const void *x_, double shift,         \
+                     void *y_)                                        \
+    {                                                                 \
+        const T *x = x_, c = (T)shift;                                \
+        T *y = y_;                                                    \
+        for (int64_t i = 0; i < n; i++)                               \
+            y[i] = p_exp(x[i] - c);                                   \
+    }
+EXP_ROW(exp_row_f32, float)
+EXP_ROW(exp_row_f64, double)
 /* y[i] = (x[i] - shift) * scale */
-static void affine_row_f32(int64_t n, const void *x_, double shift,
-                           double scale, void *y_)
-{
-    const float *x = x_, c = (float)shift, a = (float)scale;
-    float *y = y_;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] - c) * a;
-}
-
-static void affine_row_f64(int64_t n, const void *x_, double shift,
-                           double scale, void *y_)
-{
-    const double *x = x_;
-    double *y = y_;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] - shift) * scale;
-}
+#define AFFINE_ROW(name, T)                                           \
+    static void name(int64_t n, const void *x_, double shift,         \
+                     double scale, void *y_)                          \
+    {                                                                 \
+        const T *x = x_, c = (T)shift, a = (T)scale;                  \
+        T *y = y_;                                                    \
+        for (int64_t i = 0; i < n; i++)                               \
+            y[i] = (x[i] - c) * a;                                    \
+    }
+AFFINE_ROW(affine_row_f32, float)
+AFFINE_ROW(affine_row_f64, double)
+#define BOTH(fold, suffix) \
+    { fold##_row##suffix, fold##_columns##suffix }
+#define FOLDS(suffix)                                                 \
+    { [TD_FOLD_SUM] = BOTH(sum, suffix),                              \
+      [TD_FOLD_MAX] = BOTH(max, suffix),                              \
+      [TD_FOLD_MIN] = BOTH(min, suffix),                              \
+      [TD_FOLD_PRODUCT] = BOTH(product, suffix) }
 const td_reduction_level TD_ISA(td_reduction_level) = {
-    .f32 = folds_f32, .f64 = folds_f64, .i64 = folds_i64,
-    .rows_f32 = { exp_row_f32, affine_row_f32 },
-    .rows_f64 = { exp_row_f64, affine_row_f64 },
-};
+    { FOLDS(_f32), find_f32, exp_row_f32, affine_row_f32 },
+    { FOLDS(_f64), find_f64, exp_row_f64, affine_row_f64 },
+    { FOLDS(_i64), find_i64, NULL, NULL } };

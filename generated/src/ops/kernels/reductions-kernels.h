@@ -22,13 +22,14 @@ typedef struct {
 /* reductions: struct td_reduction_level */
 enum { TD_FOLD_SUM, TD_FOLD_MAX, TD_FOLD_MIN, TD_FOLD_PRODUCT };
 typedef struct {
+    td_fold fold[4];              /* by TD_FOLD_... */
+    int64_t (*find)(int64_t n, const void *x, const void *value);
     void (*exp)(int64_t n, const void *x, double shift, void *y);
     void (*affine)(int64_t n, const void *x, double shift,
                    double scale, void *y);
 } td_row_kernels;
 typedef struct {
-    const td_fold *f32, *f64, *i64;    /* by TD_FOLD_... */
-    td_row_kernels rows_f32, rows_f64;
+    td_row_kernels f32, f64, i64;
 } td_reduction_level;
 TD_ISA_TABLE(td_reduction_level, td_reduction_level);
 #endif
