@@ -85,7 +85,7 @@ bool gelu_kernel(td_call *call)
     const bool tangent = strcmp(name, "tanh") == 0;
     if (!tangent && strcmp(name, "none") != 0)
         return td_refuse(call, "approximate must be 'none' or 'tanh', "
-                         "not '%s'", name);
+                         "got '%s'", name);
     td_tensor *x = td_input(call, 0);
     return td_return(call, tangent ? td_gelu_tanh(x) : td_gelu_erf(x));
 }
