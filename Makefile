@@ -465,7 +465,7 @@ bench-compare: $(BUILD)/bench
 figures: lib examples python $(BUILD)/bench
 	@for script in $(sort $(wildcard figures/data/*.sh)); do BUILD=$(BUILD) PYTHON=$(PYTHON) loom/figure $$script; done
 
-transcripts: lib examples python $(BUILD)/bench $(PLANTED)
+transcripts: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@status=0; for script in $(sort $(wildcard figures/transcripts/*.sh figures/transcripts/*.py)); do \
 	  BUILD=$(BUILD) PYTHON=$(PYTHON) CC=$(CC) loom/transcript $(if $(COMPARE),--compare) $$script || status=1; \
 	done; exit $$status
