@@ -783,11 +783,13 @@ static int64_t count_classes(const td_call *call, int64_t given)
         return given;
     const int64_t least = td_item_int(td_min(input));
     const int64_t most = td_item_int(td_max(input));
-    if (least < 0 || (given > 0 && most >= given))
-        td_refuse(call, "argument 'input' must hold classes from 0 on "
-                  "and below num_classes = %lld, got %lld",
-                  (long long)given, (long long)(least < 0 ? least
-                                                          : most));
+    if (least < 0)
+        td_refuse(call, "argument 'input' must hold classes from 0 on, "
+                  "got %lld", (long long)least);
+    if (given > 0 && most >= given)
+        td_refuse(call, "argument 'input' must hold classes below "
+                  "num_classes = %lld, got %lld", (long long)given,
+                  (long long)most);
     return given > 0 ? given : most + 1;
 }
 
