@@ -2,7 +2,7 @@
 #include "check.h"
 #include "grad/autograd.h"
 
-bool linear_rule(td_backward_pass *b);
+void linear_rule(td_backward_pass *b);
 
 typedef struct {
     const char *what;
