@@ -113,12 +113,15 @@ static void uniforms(const fill *f, int64_t begin, int64_t end,
     /* random: find the largest number below the end */
     const double last = !(a < b) ? a
         : single ? nextafterf((float)b, (float)a) : nextafter(b, a);
-    double *y = out;
     for (int64_t i = begin; i < end; i++) {
         const uint64_t x = td_draw(f->stream, (uint64_t)i);
-        const double value = single ? (float)(a + span * unit24(x))
-                                    : fma(span, unit53(x), a);
-        y[i - begin] = value < b ? value : last;
+        double value = single ? (float)(a + span * unit24(x))
+                              : fma(span, unit53(x), a);
+        value = value < b ? value : last;
+        if (single)
+            ((float *)out)[i - begin] = (float)value;
+        else
+            ((double *)out)[i - begin] = value;
     }
 }
 /* random: function normal_pair */
@@ -241,7 +244,7 @@ static bool fill_tensor(fill f, const td_value *generator)
 static fill interval(td_tensor *x, double low, double high)
 {
     return (fill){ .x = x, .a = low, .b = high,
-                   .drawn = TD_FLOAT64, .block = uniforms };
+                   .drawn = x->dtype, .block = uniforms };
 }
 static fill bell(td_tensor *x, double mean, double deviation)
 {
