@@ -280,15 +280,17 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
 MEMCHECK  := tensors
-RACES      = parallel threads random stress $(if $(TESTS),$(RACES_LONG))
-# What `make test` leaves to `make test-long`: valgrind of what allocates most,
-# the address sanitizer beside compilers and training, the thread sanitizer
-# where it is slow, kernels sanitized at every level, an operator that is made
-# up, the tests of the exercises' grader, each of which compiles something, and
-# three times as many examples of what holds for every operator.
+RACES      = $(if $(TESTS),$(RACES_LONG))
+# What `make test` leaves to `make test-long`, unless TESTS asks for it: valgrind
+# of what allocates most, the address sanitizer beside compilers, long graphs and
+# training, the thread sanitizer, MLIR, kernels sanitized at every level, an
+# operator that is made up, the tests of the exercises' grader, each of which
+# compiles something, and three times as many examples of what holds for every
+# operator.
 MEMCHECK_LONG := allocation elementwise graph memory parallel data rules modules losses optimisers
-ASAN_LONG := compile mlir networks matmul steady
-RACES_LONG := graph memory
+ASAN_LONG := compile mlir networks matmul steady graph tracing gradcheck
+RACES_LONG := parallel threads graph memory random stress
+PLAIN_LONG := mlir
 PYTHON_LONG := properties bad_input
 LEVELS    := elementwise reductions matmul activations optimisers losses random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
@@ -300,8 +302,9 @@ LOOM_TESTS := $(if $(filter yes,$(WEB)),$(call selected,$(TESTS),$(wildcard test
 programs   = $(patsubst tests/c/%.c,$(1)/tests/c/%,$(patsubst $(GENERATED)/tests/%.c,$(1)/tests/chapters/%,$(2)))
 PROGRAMS  := $(call programs,$(BUILD),$(C_TESTS))
 MEMCHECKED := $(call selected,$(MEMCHECK),$(C_TESTS))
-RACED     := $(call selected,$(RACES),$(filter tests/%,$(C_TESTS)))
+RACED     := $(if $(RACES),$(call selected,$(RACES),$(filter tests/%,$(C_TESTS))))
 LONG      := $(if $(TESTS),,$(call selected,$(ASAN_LONG),$(C_TESTS)))
+LATER     := $(if $(TESTS),,$(call selected,$(PLAIN_LONG),$(C_TESTS)))
 GRADER    := $(filter %/test_exercises.py,$(LOOM_TESTS))
 MADE_UP   := $(filter %/test_row.py,$(LOOM_TESTS))
 
@@ -367,7 +370,7 @@ PLANTED := $(if $(wildcard $(GENERATED)/tests/planted.cu),$(BUILD)/libplanted.so
 test: test-programs python asan-programs tsan-programs $(if $(TESTS),row) $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(run_tests) \
 	  $(if $(GRADER),--exercises prove-changed) \
-	  --plain $(PROGRAMS) --pytest $(PY_TESTS) $(if $(TESTS),$(LOOM_TESTS),$(filter-out $(GRADER) $(MADE_UP),$(LOOM_TESTS))) --headers $(HEADERS) \
+	  --plain $(call programs,$(BUILD),$(filter-out $(LATER),$(C_TESTS))) --pytest $(PY_TESTS) $(if $(TESTS),$(LOOM_TESTS),$(filter-out $(GRADER) $(MADE_UP),$(LOOM_TESTS))) --headers $(HEADERS) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(filter-out $(LONG),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
@@ -375,7 +378,7 @@ test-long: test-programs python row $(PLANTED)
 	@$(asan) TESTS='$(ASAN_LONG)' test-programs
 	@$(tsan) TESTS='$(RACES_LONG)' test-programs
 	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
-	@TREADLE_LONG=1 $(run_tests) --pytest $(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS)) \
+	@TREADLE_LONG=1 $(run_tests) --plain $(call programs,$(BUILD),$(LATER)) --pytest $(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS)) \
 	  --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/tsan,$(call selected,$(RACES_LONG),$(filter tests/%,$(C_TESTS)))) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
 
