@@ -88,7 +88,7 @@ endif
 CCACHE   := $(shell command -v ccache 2>/dev/null)
 COMPILER := $(if $(CCACHE),$(CCACHE) )$(CC)
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-            -Wpointer-arith $(if $(WERROR),-Werror)
+            -Wpointer-arith -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 NUMERICS := -fno-math-errno -fno-trapping-math -ffp-contract=fast
 FLAGS    := -std=c11 $(OPT) -g -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter 1,$(OPENMP)),-fopenmp) \
@@ -474,7 +474,7 @@ transcripts: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle
 	done; exit $$status
 
 .PHONY: lint size data
-lint:
+lint: tangle
 	@$(PYTHON) loom/lint $(CHAPTERS)
 
 # Tokens of the library, without comments (FILES=1: of the largest files, too).

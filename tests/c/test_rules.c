@@ -218,10 +218,10 @@ static void formulas_bind_like_c(void **state)
 static void malformed_formulas_are_refused(void **state)
 {
     static const char *const table[] = { "", "g +", "(g", "g)", "g x", "select(g, x", "K()", "p_nothing(g)", "z",
-                                         "g < x < y x", "gg", "+ g", "g ** x", "f(g,x,y,g)", "1 2" };
+                                         "g < x < y x", "gg", "+ g", "g ** x", "f(g,x,y,g)", "1 2", "g / (1 + fabs(x))" };
     td_formula f;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (td_formula_parse(table[i], &f))
+        if (td_formula_parse(table[i], &f) || f.count != 0)
             fail_msg("'%s' was read", table[i]);
 }
 

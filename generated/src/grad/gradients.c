@@ -118,7 +118,11 @@ static td_tensor *evaluate_gradient(td_backward_pass *b,
     const char *names = b->n_in == 1 ? "gx?y" : "gaby";
     const td_tensor_options like = { .dtype = td_input_dtype(b, i),
                                 .device = td_device_of(b->grad[0]) };
-    if (!td_formula_run(formula_of(row, i), names, value, &result))
+    const td_formula *f = formula_of(row, i);
+    if (f->count == 0)
+        td_fail(TD_ERROR_UNSUPPORTED, "backward", "cannot read the "
+                "rule %s", row->text[i]);
+    if (td_failed() || !td_formula_run(f, names, value, &result))
         return NULL;
     if (result.kind != TD_TENSOR)
         return td_full(td_input_dims(b, i), result.as.scalar, like);

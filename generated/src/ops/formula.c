@@ -149,7 +149,9 @@ bool td_formula_parse(const char *text, td_formula *out)
     const int result = read_formula(&r);
     td_locale_end(locale);
     takes(&r, "");
-    return !r.bad && *r.at == '\0' && result == out->count - 1;
+    if (r.bad || *r.at != '\0' || result != out->count - 1)
+        out->count = 0;
+    return out->count > 0;
 }
 /* rules: function run_term */
 static td_value run_term(const td_term *t, const td_value *value,
