@@ -1,4 +1,5 @@
-/* A kernel of chapter 26 under the watch: reports, numbers, sectors and banks. */
+/* A kernel under the watch: reports, numbers, sectors and banks. */
+#define _POSIX_C_SOURCE 200809L       /* setenv */
 #include "check.h"
 
 const char *transposed_by_tiles(float *result, const float *matrix, int rows, int columns);
