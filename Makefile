@@ -438,7 +438,7 @@ WORK ?= work
 export COMPILER GENERATED BUILD LIBS WORK
 export ISA       := $(firstword $(ISAS))
 export ISA_FLAGS := $(isa_flags_$(firstword $(ISAS)))
-export FLAGS_OF_A_VARIANT = $(filter-out -Werror,$(LIBFLAGS)) -O1 -Wno-misleading-indentation -fsanitize=address,undefined \
+export FLAGS_OF_A_VARIANT = $(filter-out -Werror%,$(LIBFLAGS)) -O1 -Wno-misleading-indentation -fsanitize=address,undefined \
   -fno-sanitize-recover=all -fno-omit-frame-pointer
 export KERNELS_OF_A_VARIANT = $(CCACHE) $(CXX) -x c++ $(filter-out -Werror,$(PLUGFLAGS)) $(checked_emulate_checked) \
   -fno-omit-frame-pointer
