@@ -569,8 +569,8 @@ char *td_emit_mlir(const td_lowered *l, bool products)
 {
     static const char *const titles[FORMS] = { "",
         "%c#include <stdint.h>\n",
-        "_Bool (*const treadle_stages[])(void *, int64_t, "
-        "int64_t, int) = {\n" };
+        ("_Bool (*const treadle_stages[])(void *, int64_t, "
+         "int64_t, int) = {\n") };
     td_text t;
     if (!td_text_begin(&t))
         return NULL;

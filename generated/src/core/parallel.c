@@ -310,7 +310,8 @@ void *td_scratch(size_t wanted)
     scratch_free(own);
     void *block = td_alloc_aligned(bytes < wanted ? SIZE_MAX : bytes);
     own->scratch_bytes = bytes;
-    return own->scratch = block;
+    own->scratch = block;
+    return block;
 }
 
 void td_scratch_leave(void)

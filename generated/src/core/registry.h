@@ -124,9 +124,9 @@ td_tensor *td_new_sized(const td_call *call, int size,
                         td_dtype otherwise);
 td_device td_device_wanted(const td_call *call);
 #define TD_VALUES(...) \
-    (int)(sizeof((td_value[]){ { TD_NONE }, __VA_ARGS__ }) \
+    (int)(sizeof((td_value[]){ { .kind = TD_NONE }, __VA_ARGS__ }) \
           / sizeof(td_value)) - 1, \
-    (td_value[]){ { TD_NONE }, __VA_ARGS__ } + 1
+    (td_value[]){ { .kind = TD_NONE }, __VA_ARGS__ } + 1
 #define TD_RUN(op, operands, ...) \
     td_run1(&td_ops[TD_OP_##op], TD_VALUES operands, \
             TD_VALUES(__VA_ARGS__))
