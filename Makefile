@@ -280,16 +280,16 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 # TESTS="tensors graph" restricts every kind of test to files so named.
 TESTS     ?=
 MEMCHECK  := tensors
-RACES      = $(if $(TESTS),$(RACES_LONG))
+RACES      = stress $(if $(TESTS),$(RACES_LONG))
 # What `make test` leaves to `make test-long`, unless TESTS asks for it: valgrind
 # of what allocates most, the address sanitizer beside compilers, long graphs and
-# training, the thread sanitizer, MLIR, kernels sanitized at every level, an
+# training, the thread sanitizer but for the stress, MLIR, kernels sanitized at every level, an
 # operator that is made up, the tests of the exercises' grader, each of which
 # compiles something, and three times as many examples of what holds for every
 # operator.
 MEMCHECK_LONG := allocation elementwise graph memory parallel data rules modules losses optimisers
 ASAN_LONG := compile mlir networks matmul steady graph tracing gradcheck
-RACES_LONG := parallel threads graph memory random stress
+RACES_LONG := parallel threads graph memory random
 PLAIN_LONG := mlir
 PYTHON_LONG := properties bad_input
 LEVELS    := elementwise reductions matmul activations optimisers losses random
