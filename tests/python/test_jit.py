@@ -459,6 +459,15 @@ def same_memory(a, b):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_slices_of_nothing_have_no_elements(backend):
+    def results(x):
+        return x[:0], x[3:], x[1:1] + 1, x.sum(0, keepdim=True)[1:], x[:2]
+    f, x = td.jit(results, backend=backend), td.tensor([1.0, 2.0, 3.0])
+    for _ in range(3):
+        assert [y.tolist() for y in f(x)] == [[], [], [], [], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_results_share_no_memory_that_eager_ones_do_not(backend):
     def results(x):
         y = x * 2

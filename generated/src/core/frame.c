@@ -64,13 +64,10 @@ static void run_tail(td_loop *loop, int count, char *const *data,
                      const td_dtype *as, int64_t from, int64_t n)
 {
     _Alignas(64) char room[TD_SPACE_OPERANDS][TD_LANES * 8];
-    char *padded[TD_SPACE_OPERANDS];
-    for (int k = 0; k < count; k++) {
+    char *padded[TD_SPACE_OPERANDS] = { room[0] };
+    for (int k = 1; k < count; k++) {
         const int64_t size = (int64_t)td_dtype_size(as[k]);
-        padded[k] = room[k];
-        if (k == 0)
-            continue;
-        memset(room[k], 0, sizeof room[k]);
+        padded[k] = memset(room[k], 0, sizeof room[k]);
         memcpy(room[k], data[k] + from * size, (size_t)(n * size));
     }
     loop(TD_LANES, padded);

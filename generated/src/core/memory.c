@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* memory: function td_count */
-static void add(td_account *own, td_counter what, int64_t change)
+static void add(td_thread *own, td_counter what, int64_t change)
 {
     const int64_t now = atomic_load_explicit(&own->count[what],
                                              memory_order_relaxed);
@@ -17,19 +17,14 @@ static void add(td_account *own, td_counter what, int64_t change)
 
 void td_count(td_counter what, int64_t change)
 {
-    td_account *own = td_self()->account;
-    if (own != NULL)
-        add(own, what, change);
-    else
-        atomic_fetch_add(&td_process()->common.count[what], change);
+    add(td_self(), what, change);
 }
 
 /* memory: function td_count_bytes */
 static void pay(int64_t change, int64_t most)
 {
     td_runtime *process = td_process();
-    most += atomic_fetch_add(&process->common.count[TD_COUNT_BYTES],
-                             change);
+    most += atomic_fetch_add(&process->count[TD_COUNT_BYTES], change);
     /* memory: raise the peak to most */
     int64_t peak = atomic_load(&process->peak_bytes);
     while (most > peak
@@ -38,7 +33,7 @@ static void pay(int64_t change, int64_t most)
         ;
 }
 
-static void settle(td_account *own)
+static void settle(td_thread *own)
 {
     pay(atomic_exchange(&own->count[TD_COUNT_BYTES], 0), own->most);
     own->most = 0;
@@ -46,11 +41,7 @@ static void settle(td_account *own)
 
 void td_count_bytes(int64_t change)
 {
-    td_account *own = td_self()->account;
-    if (own == NULL) {
-        pay(change, change);
-        return;
-    }
+    td_thread *own = td_self();
     add(own, TD_COUNT_BYTES, change);
     const int64_t gathered = own->count[TD_COUNT_BYTES];
     own->most = gathered > own->most ? gathered : own->most;
@@ -79,7 +70,7 @@ static void empty_shared(td_runtime *process)
     pthread_mutex_lock(&process->memory_lock);
     memcpy(spare, process->spare, sizeof spare);
     memset(process->spare, 0, sizeof spare);
-    atomic_store(&process->common.count[TD_COUNT_KEPT], 0);
+    atomic_store(&process->count[TD_COUNT_KEPT], 0);
     pthread_mutex_unlock(&process->memory_lock);
     for (int class = 0; class < TD_CLASSES; class++)
         while (spare[class] != NULL) {
@@ -93,7 +84,7 @@ static void empty_shared(td_runtime *process)
 static void give_shared(td_block *block, int class)
 {
     td_runtime *process = td_process();
-    _Atomic(int64_t) *kept = &process->common.count[TD_COUNT_KEPT];
+    _Atomic(int64_t) *kept = &process->count[TD_COUNT_KEPT];
     const int64_t size = (int64_t)size_of(class);
     if (size > atomic_load(&process->limit)) {
         free(block);
@@ -112,11 +103,11 @@ static void give_shared(td_block *block, int class)
 static void give(void *data, size_t bytes)
 {
     td_block *block = data;
-    td_account *own = td_self()->account;
+    td_thread *own = td_self();
     const int class = class_of(bytes);
     const int64_t size = (int64_t)size_of(class);
-    if (own == NULL || class >= TD_SMALL
-        || own->count[TD_COUNT_KEPT] + size > own->room) {
+    if (class >= TD_SMALL || td_process()->plain
+        || own->count[TD_COUNT_KEPT] + size > TD_POCKET) {
         give_shared(block, class);
         return;
     }
@@ -126,7 +117,7 @@ static void give(void *data, size_t bytes)
 }
 
 /* memory: function td_memory_trim */
-static void empty_pocket(td_account *own)
+void td_pocket_empty(td_thread *own)
 {
     for (int class = 0; class < TD_SMALL; class++)
         while (own->spare[class] != NULL) {
@@ -139,8 +130,7 @@ static void empty_pocket(td_account *own)
 
 static void empty_all(td_runtime *process)
 {
-    if (td_self()->account != NULL)
-        empty_pocket(td_self()->account);
+    td_pocket_empty(td_self());
     empty_shared(process);
 }
 
@@ -174,12 +164,11 @@ static void *take_shared(int class)
 {
     td_runtime *process = td_process();
     const int64_t size = (int64_t)size_of(class);
-    td_thread_enlist();
     pthread_mutex_lock(&process->memory_lock);
     td_block *block = process->spare[class];
     if (block != NULL) {
         process->spare[class] = block->next;
-        atomic_fetch_sub(&process->common.count[TD_COUNT_KEPT], size);
+        atomic_fetch_sub(&process->count[TD_COUNT_KEPT], size);
     }
     pthread_mutex_unlock(&process->memory_lock);
     return block != NULL ? block : ask_system((size_t)size);
@@ -188,58 +177,15 @@ static void *take_shared(int class)
 /* memory: function take */
 static void *take(size_t bytes)
 {
-    td_account *own = td_self()->account;
+    td_thread *own = td_self();
     const int class = class_of(bytes);
-    td_block *block = own != NULL && class < TD_SMALL
-                    ? own->spare[class] : NULL;
+    td_block *block = class < TD_SMALL ? own->spare[class] : NULL;
     if (block == NULL)
         return td_process()->plain ? ask_system(bytes)
                                    : take_shared(class);
     own->spare[class] = block->next;
     add(own, TD_COUNT_KEPT, -(int64_t)size_of(class));
     return block;
-}
-
-/* memory: functions of accounts */
-td_account *td_account_open(void)
-{
-    td_runtime *process = td_process();
-    td_account *a = atomic_load(&process->accounts);
-    void *room = NULL;
-    while (a != NULL && atomic_exchange(&a->taken, true))
-        a = a->next;
-    if (a != NULL
-        || posix_memalign(&room, TD_ALIGNMENT, sizeof *a) != 0)
-        return a;
-    a = memset(room, 0, sizeof *a);
-    a->taken = true;
-    a->room = process->plain ? 0 : TD_POCKET;
-    a->next = atomic_load(&process->accounts);
-    while (!atomic_compare_exchange_weak(&process->accounts, &a->next,
-                                         a))
-        ;
-    return a;
-}
-
-void td_account_close(td_thread *self)
-{
-    td_account *own = self->account;
-    self->account = NULL;
-    if (own == NULL)
-        return;
-    empty_pocket(own);
-    atomic_store(&own->taken, false);
-}
-
-void td_account_forked(void)
-{
-    td_account *a = td_process()->accounts;
-    for (; a != NULL; a = a->next)
-        if (a != td_self()->account) {
-            memset(a->spare, 0, sizeof a->spare);
-            a->count[TD_COUNT_KEPT] = 0;
-            a->taken = false;
-        }
 }
 
 /* memory: function refused */
@@ -326,17 +272,16 @@ bool td_add_size(int64_t a, int64_t b, int64_t *out)
 static int64_t total(td_counter what)
 {
     td_runtime *process = td_process();
-    int64_t sum = atomic_load(&process->common.count[what]);
-    td_account *a = atomic_load(&process->accounts);
-    for (; a != NULL; a = a->next)
-        sum += atomic_load(&a->count[what]);
+    int64_t sum = atomic_load(&process->count[what]);
+    td_thread *t = atomic_load(&process->all_threads);
+    for (; t != NULL; t = t->next)
+        sum += atomic_load(&t->count[what]);
     return sum;
 }
 
 td_memory_info td_memory_stats(void)
 {
-    if (td_self()->account != NULL)
-        settle(td_self()->account);
+    settle(td_self());
     td_memory_info info = {
         .live_tensors = total(TD_COUNT_TENSORS),
         .live_nodes = total(TD_COUNT_NODES),
@@ -377,7 +322,7 @@ bool td_memory_set_cache(int64_t bytes)
         return td_fail(TD_ERROR_UNSUPPORTED, "set_cache",
                        "TREADLE_ALLOC=plain keeps no blocks");
     atomic_store(&process->limit, bytes);
-    if (process->common.count[TD_COUNT_KEPT] > bytes)
+    if (process->count[TD_COUNT_KEPT] > bytes)
         empty_shared(process);
     return true;
 }

@@ -31,7 +31,7 @@ typedef enum {
     TD_COUNTS
 } td_counter;
 
-/* memory: struct td_account */
+/* memory: struct td_block */
 typedef struct td_block { struct td_block *next; } td_block;
 
 enum {
@@ -39,18 +39,6 @@ enum {
     TD_SMALL = 48,              /* classes up to 16 kilobytes */
     TD_POCKET = 1 << 20         /* bytes a thread may keep */
 };
-
-typedef struct td_account {
-    struct td_account *next;            /* all there ever were */
-    atomic_bool taken;                  /* by a living thread */
-    _Atomic(int64_t) count[TD_COUNTS];  /* written by that thread */
-    int64_t most;                       /* gathered bytes at one time */
-    int64_t room;                       /* of the pocket; 0: none */
-    td_block *spare[TD_SMALL];          /* the pocket */
-    /* parallel: td_account fields */
-    _Atomic(void *) scratch;            /* see td_scratch */
-    size_t scratch_bytes;
-} td_account;
 
 /* memory: prototypes of the allocator */
 void *td_alloc(size_t bytes);

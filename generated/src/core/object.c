@@ -144,7 +144,6 @@ void td_release(void *object)
 static void open_level(const char *operation, td_object *first)
 {
     td_thread *self = td_self();
-    td_thread_enlist();
     self->depth++;
     if (is_beyond(self))
         td_fail(TD_ERROR_RUNTIME, operation,

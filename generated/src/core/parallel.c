@@ -289,7 +289,7 @@ int td_processors(void)
 }
 
 /* parallel: function scratch_free */
-static void scratch_free(td_account *own)
+static void scratch_free(td_thread *own)
 {
     void *block = own->scratch;
     own->scratch = NULL;
@@ -299,10 +299,8 @@ static void scratch_free(td_account *own)
 /* parallel: function td_scratch */
 void *td_scratch(size_t wanted)
 {
-    td_account *own = td_thread_enlist() ? td_self()->account : NULL;
+    td_thread *own = td_self();
     size_t bytes = 4096;
-    if (own == NULL)
-        return td_alloc_aligned(SIZE_MAX);
     if (own->scratch != NULL && own->scratch_bytes >= wanted)
         return own->scratch;
     while (bytes < wanted && bytes <= SIZE_MAX / 2)
@@ -316,6 +314,5 @@ void *td_scratch(size_t wanted)
 
 void td_scratch_leave(void)
 {
-    if (td_self()->account != NULL)
-        scratch_free(td_self()->account);
+    scratch_free(td_self());
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "runtime": edit that, not this file. */
+#define _POSIX_C_SOURCE 200809L
 #include "core/runtime.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-_Thread_local td_thread td_thread_state;
+_Thread_local td_thread *td_thread_place;
 td_runtime td_process_state;
 
 /* runtime: function td_environment_int */
@@ -50,7 +51,7 @@ int td_environment_choice(const char *name, const char *const *words,
 static void leave_thread(void *state)
 {
     td_thread *self = state;
-    self->enlisted = false;
+    const size_t kept = offsetof(td_thread, error);
     /* runtime: release the fields of td_thread */
     td_scope_unwind(self);
     /* parallel: release the fields of td_thread */
@@ -61,7 +62,46 @@ static void leave_thread(void *state)
     struct td_packer *packer = self->packer;
     self->packer = NULL;
     td_release(packer);
-    td_account_close(self);
+    td_pocket_empty(self);
+    memset((char *)self + kept, 0, sizeof *self - kept);
+    td_thread_place = NULL;
+    atomic_store(&self->taken, false);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&td_process_state.key, leave_thread);
+}
+
+/* runtime: function new_state */
+static td_thread *new_state(void)
+{
+    td_runtime *const process = &td_process_state;
+    void *room = NULL;
+    if (posix_memalign(&room, TD_ALIGNMENT, sizeof(td_thread)) != 0) {
+        fputs("treadle: no memory for the state of a thread\n", stderr);
+        abort();
+    }
+    td_thread *self = memset(room, 0, sizeof *self);
+    self->taken = true;
+    self->next = atomic_load(&process->all_threads);
+    while (!atomic_compare_exchange_weak(&process->all_threads,
+                                         &self->next, self))
+        ;
+    return self;
+}
+
+/* runtime: function td_thread_begin */
+td_thread *td_thread_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    td_thread *self = atomic_load(&td_process_state.all_threads);
+    pthread_once(&once, make_key);
+    while (self != NULL && atomic_exchange(&self->taken, true))
+        self = self->next;
+    td_thread_place = self != NULL ? self : new_state();
+    pthread_setspecific(td_process_state.key, td_thread_place);
+    return td_thread_place;
 }
 
 /* runtime: functions called around a fork */
@@ -99,7 +139,6 @@ static void in_child(void)
     td_runtime *const process = &td_process_state;
     after_fork();
     (void)process;
-    td_account_forked();
     /* parallel: start afresh in a forked child */
     td_pool_begin(&process->pool);
     process->forked = true;
@@ -111,7 +150,6 @@ static void in_child(void)
 static void start(void)
 {
     td_runtime *const process = &td_process_state;
-    pthread_key_create(&process->key, leave_thread);
     pthread_atfork(before_fork, after_fork, in_child);
     for_each_lock(make_lock);
     /* runtime: read the environment */
@@ -158,18 +196,6 @@ void td_process_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start);
-}
-
-/* runtime: function td_thread_enlist */
-bool td_thread_enlist(void)
-{
-    td_thread *self = td_self();
-    if (!self->enlisted)
-        self->enlisted
-            = pthread_setspecific(td_process()->key, self) == 0;
-    if (self->enlisted && self->account == NULL)
-        self->account = td_account_open();
-    return self->enlisted;
 }
 
 /* runtime: function td_runtime_stop */

@@ -35,19 +35,24 @@ enum { TD_HANDLE_LOCKS = 32 };
 
 /* memory: struct td_thread */
 typedef struct td_thread {
+    struct td_thread *next;             /* all there ever were */
+    atomic_bool taken;                  /* by a living thread */
+    /* memory: fields that outlive a thread */
+    _Atomic(int64_t) count[TD_COUNTS];  /* written by that thread */
+    int64_t most;                       /* gathered bytes at one time */
+    td_block *spare[TD_SMALL];          /* the pocket */
     /* memory: td_thread fields */
     td_error_record error;          /* code TD_OK: none is pending */
-    td_account *account;            /* NULL: process->common */
     td_object *dying;               /* counts of zero, not yet destroyed */
     bool burying;                   /* a td_release below us works it off */
     td_scope scope[TD_SCOPE_DEPTH];
     int depth;                      /* scopes and barriers open */
     int loans;                      /* of them in all these scopes */
-    /* runtime: td_thread fields */
-    bool enlisted;                  /* its fields are released at its end */
     /* parallel: td_thread fields */
     int looping;                    /* loops this thread works in */
     int serial;                     /* td_serial_begin not yet ended */
+    void *scratch;                  /* see td_scratch */
+    size_t scratch_bytes;
     /* devices: td_thread fields */
     bool symbolic;                  /* shapes only: nothing computes */
     bool watched;                   /* all steps go through the door */
@@ -73,9 +78,8 @@ typedef struct td_runtime {
     /* memory: td_runtime fields */
     atomic_bool running;
     _Atomic(int64_t) fail_in;       /* 0: never; n: the n-th fails */
-    td_account common;              /* of threads that have none */
-    _Atomic(td_account *) accounts; /* the others */
-    _Atomic(int64_t) peak_bytes;
+    _Atomic(td_thread *) all_threads;
+    _Atomic(int64_t) count[TD_COUNTS], peak_bytes;
     pthread_mutex_t memory_lock;
     td_block *spare[TD_CLASSES];    /* shared by all threads */
     _Atomic(int64_t) limit;         /* of their bytes */
@@ -111,13 +115,17 @@ typedef struct td_runtime {
 
 /* memory: prototypes of the runtime */
 #define TD_HIDDEN __attribute__((visibility("hidden")))
-extern TD_HIDDEN _Thread_local td_thread td_thread_state;
+extern TD_HIDDEN _Thread_local td_thread *td_thread_place
+    __attribute__((tls_model("initial-exec")));
 extern TD_HIDDEN td_runtime td_process_state;
+td_thread *td_thread_begin(void);
+void td_pocket_empty(td_thread *self);
 void td_process_start(void);
 
 static inline td_thread *td_self(void)
 {
-    return &td_thread_state;
+    td_thread *self = td_thread_place;
+    return self != NULL ? self : td_thread_begin();
 }
 
 static inline td_runtime *td_process(void)
@@ -127,12 +135,8 @@ static inline td_runtime *td_process(void)
         td_process_start();
     return &td_process_state;
 }
-td_account *td_account_open(void);      /* NULL: no memory */
-void td_account_close(td_thread *self);
-void td_account_forked(void);
 void td_scope_unwind(td_thread *self);
 /* runtime: prototypes of starting and stopping */
-bool td_thread_enlist(void);
 void td_runtime_stop(void);
 int td_environment_int(const char *name, int low, int high,
                        int otherwise);

@@ -90,6 +90,18 @@ void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides)
         td_dims_strides(shape, x->strides);
 }
 
+/* tensors: function with_storage */
+static td_tensor *with_storage(td_tensor *x, int64_t bytes,
+                               td_device device)
+{
+    x->storage = storage_new(bytes, device);
+    if (x->storage == NULL) {
+        td_discard(x);
+        x = NULL;
+    }
+    return x;
+}
+
 /* tensors: function td_tensor_new */
 static bool is_dtype(const char *operation, td_dtype dtype)
 {
@@ -117,12 +129,7 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
     /* tensors: describe the fresh tensor */
     x->dtype = dtype;
     td_lay(x, &shape, NULL);
-    x->storage = storage_new(bytes, device);
-    if (x->storage == NULL) {
-        td_discard(x);
-        return NULL;
-    }
-    return x;
+    return with_storage(x, bytes, device);
 }
 
 /* tensors: function td_tensor_alias */
@@ -134,6 +141,18 @@ td_tensor *td_tensor_alias(const td_tensor *x)
     td_describe(y, x);
     td_storage_retain(y->storage);
     return y;
+}
+
+td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype)
+{
+    td_tensor *y = td_object_new(&tensor_class, sizeof *y);
+    if (y == NULL)
+        return NULL;
+    td_describe(y, x);
+    y->offset = 0;
+    y->dtype = dtype;
+    return with_storage(y, td_numel(x) * (int64_t)td_dtype_size(dtype),
+                        x->storage->device);
 }
 
 /* tensors: function memory_fits */

@@ -61,8 +61,8 @@ struct td_tensor {
 static inline void *td_at(const td_tensor *x)
 {
     char *data = x->storage->data;
-    return data == NULL ? NULL      /* of a trace: no value */
-         : data + x->offset * (int64_t)td_dtype_size(x->dtype);
+    return data == NULL || x->offset == 0   /* of a trace: NULL */
+         ? data : data + x->offset * (int64_t)td_dtype_size(x->dtype);
 }
 /* tensors: function td_describe */
 /* y sees what x sees, without a share of the storage. */
@@ -91,6 +91,8 @@ void td_locale_end(void *before);
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
+/* Fresh, and as long as x, which is contiguous. */
+td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype);
 /* Strides NULL: one element behind the other. */
 void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides);
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options);

@@ -77,7 +77,6 @@ bool td_inspect(td_node *node, bool ok)
                          "returned nan values in its %dth output.",
                          td_node_text(node), i);
     td_release(self->stopped);
-    self->stopped = ok || !td_thread_enlist() ? NULL
-        : td_note_of(&node->hooks);
+    self->stopped = ok ? NULL : td_note_of(&node->hooks);
     return ok && !td_failed();
 }

@@ -120,8 +120,7 @@ td_tensor *td_unpack_by_hook(const td_backward_pass *b,
 /* inspection: functions that open and close saving hooks */
 bool td_saved_hooks_begin(td_saved_hooks hooks)
 {
-    td_packer *p = td_thread_enlist()
-        ? td_object_new_unscoped(&packer_class, sizeof *p) : NULL;
+    td_packer *p = td_object_new_unscoped(&packer_class, sizeof *p);
     if (p == NULL) {
         td_free_context(hooks.free_context, hooks.context);
         return false;

@@ -304,13 +304,11 @@ static bool run_short(td_call *call, td_loop *loop, int flags,
                       int64_t n)
 {
     const td_tensor *x = call->in[0].as.tensor;
-    td_dims shape = { .count = x->rank };
-    memcpy(shape.at, x->shape, sizeof x->shape);
     td_dtype as[3] = { flags & TO_BOOL ? TD_BOOL : x->dtype,
                        x->dtype, x->dtype };
     char *data[3];
     double lanes[TD_LANES];
-    td_tensor *out = td_tensor_new(shape, as[0], x->storage->device);
+    td_tensor *out = td_tensor_like(x, as[0]);
     if (!td_return(call, out))
         return false;
     data[0] = td_at(out);
