@@ -175,17 +175,15 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     const int n = call->in[0].as.tensors.count;
     int i = 0;
     if (n == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                       "expected a non-empty list of tensors");
+        return td_refuse(call, "expected a non-empty list of tensors");
     while (more == 0 && i + 1 < n && is_old_empty(at[i]))
         i++;
     *first = at[i];
     const int rank = (*first)->rank + more;
     /* views: refuse ranks that cannot be joined */
     if (rank > TD_MAX_RANK || rank == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the result would "
-                       "have %d dimensions, expected 1 to %d", rank,
-                       TD_MAX_RANK);
+        return td_refuse(call, "the result would have %d dimensions, "
+                         "expected 1 to %d", rank, TD_MAX_RANK);
     return td_wrap_dim(call->op->name, td_number(call, 0, 0),
                        rank, dim);
 }
@@ -230,8 +228,7 @@ static bool join(td_call *call, int more)
             return false;
         if (!td_add_size(shape.at[dim], length_of(at[i], shape.count, dim,
                                                   more), &shape.at[dim]))
-            return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                           "too many elements");
+            return td_refuse(call, "too many elements");
         dtype = td_promote(dtype, at[i]->dtype);
     }
     td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
@@ -296,13 +293,9 @@ bool copy__kernel(td_call *call)
         return false;
     const td_dims shape = td_shape_of(x);
     /* views: refuse a source of larger shape */
-    if (!td_dims_equal(&both, &shape)) {
-        char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
-        return td_fail(TD_ERROR_RUNTIME, "copy_", "shape %s cannot be "
-                       "copied into shape %s",
-                       td_shape_text(from, right),
-                       td_shape_text(x, left));
-    }
+    if (!td_dims_equal(&both, &shape))
+        return td_refuse(call, "the second shape cannot be copied into the "
+                         "first");
     td_tensor *aside = x->storage != from->storage ? NULL
                      : td_copied(from, from->dtype);
     const bool ok = !td_failed()
