@@ -27,7 +27,6 @@ static bool matches(const td_call *call, int i)
     const char *op = call->op->name;
     const td_tensor *theta = call->in[0].as.tensor;
     const td_tensor *x = call->in[i].as.tensor;
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     td_signature s;
     if (call->in[i].kind != TD_TENSOR
         || !td_signature_parse(call->op->signature, &s))
@@ -39,10 +38,8 @@ static bool matches(const td_call *call, int i)
     if (x->dtype != theta->dtype)
         return td_fail(TD_ERROR_TYPE, op, "%s is %s, param %s", role,
             td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
-    const td_dims have = td_shape_of(x), want = td_shape_of(theta);
-    if (!td_dims_equal(&have, &want))
-        return td_fail(TD_ERROR_RUNTIME, op, "%s %s, param %s", role,
-                       td_dims_text(&have, a), td_dims_text(&want, b));
+    if (!td_expect(call, role, x, td_shape_of(theta)))
+        return false;
     return i == 1 || td_is_contiguous(x) || td_fail(TD_ERROR_RUNTIME,
         op, "%s must be contiguous", role);
 }

@@ -348,10 +348,8 @@ static bool compute(td_call *call, const geometry *g, int role,
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "
             "operands in float32 or all in float64, got %s and %s",
             td_dtype_name(a->dtype), td_dtype_name(b->dtype));
-    if (bias && (bias->rank != 1 || bias->shape[0] != shape.at[1]))
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a "
-                       "bias of one dimension with %lld numbers",
-                       (long long)shape.at[1]);
+    if (bias && !td_expect(call, "bias", bias, TD_DIMS(shape.at[1])))
+        return false;
     td_self()->muted++;
     td_scope_begin();
     td_tensor *y = computed(g, role, shape, a, b, bias);
@@ -375,7 +373,6 @@ bool convolution_kernel(td_call *call)
 
 bool convolution_weight_kernel(td_call *call)
 {
-    const td_dims have = td_shape_of(td_input(call, 1));
     const td_dims w = td_numbers(call, 0);
     geometry g;
     if (td_failed() || !measure(call->op->name,
@@ -383,11 +380,8 @@ bool convolution_weight_kernel(td_call *call)
             td_number(call, 4, 1), false, &g))
         return false;
     const td_dims y = TD_DIMS(g.n, g.groups * g.o, g.y[0], g.y[1]);
-    char want[TD_SHAPE_TEXT], got[TD_SHAPE_TEXT];
-    return td_dims_equal(&have, &y) ? compute(call, &g, WEIGHT, w)
-         : td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a grad "
-                   "of shape %s, got %s", td_dims_text(&y, want),
-                   td_dims_text(&have, got));
+    return td_expect(call, "grad", td_input(call, 1), y)
+        && compute(call, &g, WEIGHT, w);
 }
 /* convolution: rules that convolve */
 static td_tensor *convolved(const geometry *g, td_tensor *a,

@@ -85,10 +85,9 @@ static int64_t count_windows(const td_call *call, const axis *a,
     if (ceil && (m - 1) * a->step >= a->n + a->margin)
         m--;
     if (m < 1)
-        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "no window of "
-                "size %lld fits %lld numbers with padding %lld",
-                (long long)a->size, (long long)a->n,
-                (long long)a->margin);
+        td_refuse(call, "no window of size %lld fits %lld numbers with "
+                  "padding %lld", (long long)a->size, (long long)a->n,
+                  (long long)a->margin);
     return m;
 }
 
@@ -102,8 +101,8 @@ static td_dims per_dimension(const td_call *call, int k, int dims,
     if (list.count == 1)
         list.at[1] = list.at[0];
     else if (list.count != dims)
-        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "expected one "
-                "number or %d in each list, got %d", dims, list.count);
+        td_refuse(call, "expected one number or %d in each list, "
+                  "not %d", dims, list.count);
     list.count = dims;
     return list;
 }
@@ -124,9 +123,8 @@ static bool read_windows(const td_call *call, pooling *p,
     const int dims = name_has(call->op, "2d") ? 2 : 1;
     const int at = p->back, first = shape->count - dims;
     if (first < 1 || first > 2)
-        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
-                       "expected %d or %d dimensions, got %d", dims + 1,
-                       dims + 2, shape->count);
+        return td_refuse(call, "expected %d or %d dimensions", dims + 1,
+                         dims + 2);
     for (int d = 0; d < shape->count; d++)
         if (shape->at[d] < (d >= first - !adaptive))
             return td_refuse(call, "only the batch may be of size 0");
@@ -196,8 +194,8 @@ bool pool_kernel(td_call *call)
     if (!td_check_computes(call, x->dtype, true)
         || !read_windows(call, &p, &out))
         return false;
-    if (p.back && !td_dims_equal(&out, &have))
-        return td_refuse(call, "grad has not the shape of the result");
+    if (p.back && !td_expect(call, "grad", x, out))
+        return false;
     p.work = max ? (wide ? largest_f64 : largest_f32)
                  : (wide ? mean_f64 : mean_f32);
     /* pooling: make the results of a pooling */
