@@ -152,8 +152,8 @@ static bool is_old_empty(const td_tensor *x)
     return x->rank == 1 && x->shape[0] == 0;
 }
 
-static bool joins(const char *op, const td_tensor *a,
-                  const td_tensor *b, int dim, int number)
+static bool joins(const td_tensor *a, const td_tensor *b, int dim,
+                  int number)
 {
     bool same = a->rank == b->rank || (dim >= 0 && is_old_empty(b));
     for (int d = 0; same && b->rank == a->rank && d < a->rank; d++)
@@ -163,7 +163,7 @@ static bool joins(const char *op, const td_tensor *a,
     char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT], along[40] = "";
     if (dim >= 0)
         snprintf(along, sizeof along, " but for dimension %d", dim);
-    return td_fail(TD_ERROR_RUNTIME, op, "tensor %d has shape %s, "
+    return td_fail(TD_ERROR_RUNTIME, "cat", "tensor %d has shape %s, "
                    "expected %s as the first%s", number,
                    td_shape_text(b, left), td_shape_text(a, right),
                    along);
@@ -224,7 +224,7 @@ static bool join(td_call *call, int more)
             shape.at[d] = first->shape[d - (more && d > dim)];
     /* views: add up the sizes to be joined */
     for (int i = 0; i < n; i++) {
-        if (!joins(call->op->name, first, at[i], more ? -1 : dim, i))
+        if (!joins(first, at[i], more ? -1 : dim, i))
             return false;
         if (!td_add_size(shape.at[dim], length_of(at[i], shape.count, dim,
                                                   more), &shape.at[dim]))
@@ -235,13 +235,13 @@ static bool join(td_call *call, int more)
     return td_return(call, y)
         && copy_into_slices(y, at, n, dim, more);
 }
-bool td_writes_alone(const char *op, const td_tensor *x)
+bool td_writes_alone(const td_tensor *x)
 {
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1 && td_numel(x) > 0)
-            return td_fail(TD_ERROR_RUNTIME, op, "dimension %d of the "
-                           "tensor is expanded, several elements share "
-                           "one place; clone it before writing", d);
+            return td_fail(TD_ERROR_RUNTIME, "tensor",
+                "dimension %d of the tensor is expanded, several "
+                "elements share one place; clone it before writing", d);
     return true;
 }
 static bool changed(td_call *call, td_tensor *x)
@@ -274,7 +274,7 @@ static bool fill_with(td_call *call, td_scalar value)
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1)
             places.shape[d] = 1;
-    return td_check_fits(call->op->name, value, x->dtype)
+    return td_check_fits(value, x->dtype)
         && td_fill_all(&places, value) && changed(call, x);
 }
 
@@ -288,7 +288,7 @@ bool copy__kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *from = td_input(call, 1);
     td_dims both;
-    if (!td_writes_alone("copy_", x)
+    if (!td_writes_alone(x)
         || !td_broadcast_shapes("copy_", x, from, &both))
         return false;
     const td_dims shape = td_shape_of(x);

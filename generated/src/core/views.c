@@ -100,16 +100,15 @@ static bool fold(td_tensor *y, const td_dims *shape)
     td_lay(y, shape, empty ? NULL : strides);
     return true;
 }
-static bool refuse_to_fold(const char *op, const td_tensor *x,
-                           const td_dims *shape)
+static bool refuse_to_fold(const td_tensor *x, const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, op, "shape %s is invalid for "
-                   "input of shape %s: it must multiply to %lld",
+    return td_fail(TD_ERROR_RUNTIME, "tensor", "shape %s is invalid "
+                   "for input of shape %s: it must multiply to %lld",
                    td_dims_text(shape, to), td_shape_text(x, from),
                    (long long)td_numel(x));
 }
-bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
+bool td_infer_size(const td_tensor *x, td_dims *shape)
 {
     int64_t known = 1, numel = td_numel(x);
     int unknown = -1, inferred = 0;
@@ -118,25 +117,25 @@ bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
             unknown = d, inferred++;
         else if (shape->at[d] < 0 ||
                  !td_mul_size(known, shape->at[d], &known))
-            return refuse_to_fold(op, x, shape);
+            return refuse_to_fold(x, shape);
     }
     /* views: divide for the size left open */
     if (inferred > 1)
-        return td_fail(TD_ERROR_RUNTIME, op,
+        return td_fail(TD_ERROR_RUNTIME, "tensor",
                        "only one dimension can be inferred");
     if (inferred && (known == 0 || numel % known != 0))
-        return refuse_to_fold(op, x, shape);
+        return refuse_to_fold(x, shape);
     if (inferred)
         shape->at[unknown] = numel / known;
     return inferred || known == numel
-        || refuse_to_fold(op, x, shape);
+        || refuse_to_fold(x, shape);
 }
 VIEW(view)
 {
     char to[TD_SHAPE_TEXT];
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape)
-        || !td_infer_size("view", x, &shape))
+        || !td_infer_size(x, &shape))
         return false;
     return fold(y, &shape)
         || td_refuse(call, "size %s is not compatible with the strides "
@@ -161,7 +160,7 @@ bool reshape_kernel(td_call *call)
     const td_tensor *x = td_input(call, 0);
     td_dims shape;
     return td_v_dims(call, &call->attr[0], &shape)
-        && td_infer_size("reshape", x, &shape)
+        && td_infer_size(x, &shape)
         && fold_or_copy(call, x, &shape);
 }
 bool flatten_kernel(td_call *call)

@@ -391,7 +391,7 @@ bool td_change_by_copy(td_call *call)
                       .n_attr = call->n_attr, .attr = call->attr };
     td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
     const td_dims shape = td_shape_of(y);
-    if (y && td_may_store(call->op->name, x, y->dtype, &shape))
+    if (y && td_may_store(x, y->dtype, &shape))
         td_copy_(x, y);
     return !td_failed() && td_return(call, td_share(x));
 }

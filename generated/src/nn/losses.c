@@ -25,7 +25,7 @@ static bool check_scores(entropy *e)
 {
     const td_dtype type = e->x->dtype;
     if (type != TD_FLOAT32 && type != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, e->call->op->name,
+        return td_fail(TD_ERROR_TYPE, "cross_entropy",
             "input must be float32 or float64, not %s",
             td_dtype_name(type));
     if (e->x->rank == 0)
@@ -41,8 +41,8 @@ static bool check_target(entropy *e)
     const td_tensor *x = e->x, *t = e->target;
     e->soft = t->dtype == TD_FLOAT32 || t->dtype == TD_FLOAT64;
     if (!e->soft && t->dtype != TD_INT64 && t->dtype != TD_UINT8)
-        return td_fail(TD_ERROR_TYPE, e->call->op->name, "target must "
-            "be int64 labels or probabilities, not %s",
+        return td_fail(TD_ERROR_TYPE, "cross_entropy", "target must be "
+            "int64 labels or probabilities, not %s",
             td_dtype_name(t->dtype));
     bool same = t->rank == x->rank - !e->soft;
     for (int d = 0, k = 0; same && d < x->rank; d++)
@@ -60,8 +60,7 @@ static bool check_weight(const entropy *e)
 /* losses: function read_reduction */
 static const char *const reductions[] = { "mean", "sum", "none" };
 
-static bool read_reduction(const char *op, const td_value *v,
-                           td_loss_reduction *out)
+static bool read_reduction(const td_value *v, td_loss_reduction *out)
 {
     const char *word = v->kind == TD_STRING ? v->as.string : "mean";
     for (int i = 0; i < 3; i++)
@@ -69,7 +68,7 @@ static bool read_reduction(const char *op, const td_value *v,
             *out = (td_loss_reduction)i;
             return true;
         }
-    return td_fail(TD_ERROR_VALUE, op,
+    return td_fail(TD_ERROR_VALUE, "cross_entropy",
         "reduction '%s' is not mean, sum or none", word);
 }
 /* losses: function read_attributes */
@@ -78,13 +77,12 @@ static bool read_attributes(entropy *e, const td_call *call)
     e->ignored = td_number(call, 0, -100);
     e->smoothing = call->n_attr > 2 ? td_real(call, 2) : 0;
     if (!(e->smoothing >= 0 && e->smoothing <= 1))
-        return td_fail(TD_ERROR_VALUE, call->op->name,
+        return td_fail(TD_ERROR_VALUE, "cross_entropy",
             "label_smoothing %g is not between 0 and 1", e->smoothing);
     if (e->soft && e->ignored >= 0)
-        return td_fail(TD_ERROR_VALUE, call->op->name,
+        return td_fail(TD_ERROR_VALUE, "cross_entropy",
             "ignore_index has no meaning for probabilities");
-    return read_reduction(call->op->name, &call->attr[1],
-                          &e->reduction);
+    return read_reduction(&call->attr[1], &e->reduction);
 }
 /* losses: function prepare */
 static bool prepare(entropy *e, const td_call *call)
@@ -209,7 +207,7 @@ static td_tensor *pointwise(td_call *call, const char *text)
     td_loss_reduction how = TD_LOSS_MEAN;
     td_formula f;
     int n = 0;
-    if (!read_reduction(call->op->name, &call->attr[0], &how)
+    if (!read_reduction(&call->attr[0], &how)
         || !td_check_computes(call, td_input(call, 0)->dtype, true))
         return NULL;
     for (int i = 0; i < call->n_in; i++)
@@ -257,8 +255,7 @@ static bool bends(const td_call *call)
     const bool huber = call->op == &td_ops[TD_OP_huber_loss];
     const double at = td_real(call, 1);
     return alike(call) && (at > 0 || (at == 0 && !huber)
-        || td_fail(TD_ERROR_RUNTIME, call->op->name,
-                   "the bend must not be at %g", at));
+        || td_refuse(call, "the bend must not be at %g", at));
 }
 static bool unit(const td_call *call)
 {
@@ -271,7 +268,7 @@ static bool unit(const td_call *call)
     const double good = td_item_double(td_all(
         td_mul(above, below), (td_reduce_options){ 0 }));
     td_no_grad_end();
-    return good != 0 || td_fail(TD_ERROR_RUNTIME, call->op->name,
+    return good != 0 || td_refuse(call,
         "input must be probabilities between 0 and 1");
 }
 td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)

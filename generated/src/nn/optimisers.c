@@ -24,14 +24,13 @@ static bool step_part(void *context, int64_t begin, int64_t end,
 /* Whether input i is like the parameter, or absent. */
 static bool matches(const td_call *call, int i)
 {
-    const char *op = call->op->name;
     const td_tensor *theta = td_input(call, 0), *x = td_input(call, i);
     td_signature s;
     if (x == NULL)
         return true;
     if (theta->dtype != TD_FLOAT32 && theta->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, op, "param must be float32 or "
-                       "float64, not %s", td_dtype_name(theta->dtype));
+        return td_fail(TD_ERROR_TYPE, "step", "param must be float32 "
+            "or float64, not %s", td_dtype_name(theta->dtype));
     const td_dims have = td_shape_of(x), want = td_shape_of(theta);
     if (x->dtype == theta->dtype && td_dims_equal(&have, &want)
         && (i == 1 || td_is_contiguous(x)))
@@ -39,10 +38,11 @@ static bool matches(const td_call *call, int i)
     td_signature_parse(call->op->signature, &s);
     const char *role = td_signature_input(&s, i);
     if (x->dtype != theta->dtype)
-        return td_fail(TD_ERROR_TYPE, op, "%s is %s, param %s", role,
-            td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
+        return td_fail(TD_ERROR_TYPE, "step", "%s is %s, param %s",
+            role, td_dtype_name(x->dtype),
+            td_dtype_name(theta->dtype));
     return td_expect(call, role, x, want)
-        && td_fail(TD_ERROR_RUNTIME, op, "%s must be contiguous", role);
+        && td_refuse(call, "%s must be contiguous", role);
 }
 /* optimisers: functions of a step that adapts */
 static step settings_of(const td_op *op, const td_value *at)

@@ -385,7 +385,7 @@ bool put_points_kernel(td_call *call)
 bool put_points__kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    if (!td_writes_alone(call->op->name, x))
+    if (!td_writes_alone(x))
         return false;
     td_scope_begin();
     put(call, x);

@@ -29,16 +29,15 @@ static void describe(td_tensor *y, const td_tensor *x, int missing)
     y->strides[missing] = 0;
 }
 /* products: function check_types */
-static bool check_types(const char *op, const td_tensor *a,
-                        const td_tensor *b)
+static bool check_types(const td_tensor *a, const td_tensor *b)
 {
     if (a->dtype != b->dtype)
-        return td_fail(TD_ERROR_RUNTIME, op,
+        return td_fail(TD_ERROR_RUNTIME, "matmul",
                        "operands have types %s and %s; both must have "
                        "one", td_dtype_name(a->dtype),
                        td_dtype_name(b->dtype));
     if (!td_dtype_computes(a->dtype) || a->dtype == TD_BOOL)
-        return td_fail(TD_ERROR_UNSUPPORTED, op,
+        return td_fail(TD_ERROR_UNSUPPORTED, "matmul",
                        "not available for %s; convert with to()",
                        td_dtype_name(a->dtype));
     return true;
@@ -163,7 +162,7 @@ static bool matmul_like(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
     const td_tensor *y = td_input(call, 1);
-    if (!check_types(call->op->name, x, y))
+    if (!check_types(x, y))
         return false;
     if (x->rank == 0 || y->rank == 0)
         return td_refuse(call, "operands must have a dimension each");
@@ -210,8 +209,7 @@ bool linear_kernel(td_call *call)
     const td_tensor *bias = call->in[2].kind == TD_NONE
         ? NULL : td_input(call, 2);
     /* products: check the operands of linear */
-    if (!check_types("linear", x, w)
-        || (bias && !check_types("linear", x, bias)))
+    if (!check_types(x, w) || (bias && !check_types(x, bias)))
         return false;
     if (x->rank == 0 || w->rank != 2
         || x->shape[x->rank - 1] != w->shape[1]
@@ -247,7 +245,7 @@ bool addmm_kernel(td_call *call)
     const td_tensor *y = td_input(call, 1);
     const td_tensor *z = td_input(call, 2);
     double beta, alpha;
-    if (!check_types("addmm", x, y) || !check_types("addmm", y, z)
+    if (!check_types(x, y) || !check_types(y, z)
         || !factor(x, &call->attr[0], "beta", &beta)
         || !factor(x, &call->attr[1], "alpha", &alpha))
         return false;
