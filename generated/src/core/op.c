@@ -213,7 +213,6 @@ td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
 bool td_return(td_call *call, td_tensor *result)
 {
     call->out[0] = result;
-    call->n_out = result != NULL;
     return result != NULL;
 }
 

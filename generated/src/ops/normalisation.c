@@ -120,7 +120,6 @@ bool standardise_kernel(td_call *call)
         if (call->out[k] == NULL)
             return false;
     }
-    call->n_out = 3;
     if (!td_on_host(x))
         return td_compute_elsewhere(call, NULL, x->dtype, false);
     return walk_channels(x, NULL, call->out[0], call->out[1],

@@ -174,7 +174,7 @@ static bool by_way_of_the_host(td_call *call)
     td_call again = { .op = call->op, .n_in = 1, .in = &in,
                       .n_attr = call->n_attr, .attr = call->attr };
     bool ok = here && td_run(&again);
-    for (int k = 0; ok && k < call->n_out; k++)
+    for (int k = 0; ok && call->out[k] != NULL; k++)
         ok = td_copy_elements(call->out[k], again.out[k]);
     td_scope_end();
     return ok;
@@ -203,9 +203,7 @@ bool pool_kernel(td_call *call)
     td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, device);
     if (!td_return(call, y) || (p.back && !td_fill_all(y, td_int(0))))
         return false;
-    if (max && (call->out[1] = td_tensor_new(out, TD_INT64, device)))
-        call->n_out = 2;
-    if (max && call->n_out < 2)
+    if (max && !(call->out[1] = td_tensor_new(out, TD_INT64, device)))
         return false;
     if (!td_on_host(y))
         return by_way_of_the_host(call);

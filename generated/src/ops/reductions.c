@@ -469,20 +469,16 @@ static bool locate(td_call *call, int kind, bool with_values)
     const td_dims shape = reduced_shape(x, mask,
                                     td_flag(call, 1));
     /* softmax: make room for values and indices */
-    td_tensor *values = NULL;
-    td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
+    const td_device device = x->storage->device;
+    td_tensor **out = call->out;
     if (with_values)
-        values = td_tensor_new(shape, x->dtype, x->storage->device);
-    if (!indices || (with_values && !values)) {
-        td_discard(indices);
+        *out++ = td_tensor_new(shape, x->dtype, device);
+    td_tensor *indices = *out = td_tensor_new(shape, TD_INT64, device);
+    if (td_failed())
         return false;
-    }
     search s = { &r, kind, td_at(indices),
-                 values ? td_at(values) : NULL, x->dtype };
+                 with_values ? td_at(call->out[0]) : NULL, x->dtype };
     const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
-    call->out[0] = with_values ? values : indices;
-    call->out[1] = with_values ? indices : NULL;
-    call->n_out = with_values ? 2 : 1;
     return td_on_host(indices)
         ? td_parallel_for(r.kept.total, grain, search_some, &s)
         : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
