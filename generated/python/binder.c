@@ -439,8 +439,7 @@ static PyObject *operator_vectorcall(PyObject *self,
         && convert_all(&c)) {
         td_call call = { .op = o->op, .n_in = c.n_in,
                          .n_attr = c.n_attr, .in = c.in,
-                         .attr = c.attr,
-                         .n_out = o->signature.n_results };
+                         .attr = c.attr };
         result = run_call(o->glue, &call, c.elements);
     } else if (c.unknown) {
         result = ask_spare(self, args, n, names);

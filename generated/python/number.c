@@ -51,7 +51,7 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
         left = scalar_beside(in[0].as.scalar, tensor->handle);
         in[0] = (td_value){ .kind = TD_TENSOR, .as.tensor = left };
     }
-    td_call call = { .op = op, .n_in = n, .in = in, .n_out = 1 };
+    td_call call = { .op = op, .n_in = n, .in = in };
     if (in[0].as.tensor != NULL)
         result = run_call(g, &call, td_numel(tensor->handle));
     td_release(left);

@@ -349,42 +349,45 @@ static void errors_say_what_is_wrong(void **state)
     td_tensor *s = fresh(TD_RANK_0, TD_FLOAT32);
     td_tensor *i = fresh(TD_DIMS(3, 2), TD_INT64);
     refused_saying(td_matmul(x, y), TD_ERROR_RUNTIME,
-                   "matmul: shapes [2, 3] and [4, 5] do not match: the "
-                   "columns of the first must be as many as the rows of the "
-                   "second");
+                   "matmul: shapes do not match: the columns of the first "
+                   "must be as many as the rows of the second; got [2, 3] "
+                   "and [4, 5]");
     refused_saying(td_matmul(x, s), TD_ERROR_RUNTIME,
-                   "matmul: shapes [2, 3] and [] must have a dimension each");
+                   "matmul: operands must have a dimension each; got "
+                   "[2, 3] and []");
     refused_saying(td_matmul(x, i), TD_ERROR_RUNTIME,
                    "matmul: operands have types float32 and int64; both "
                    "must have one");
     refused_saying(td_matmul(fresh(TD_DIMS(2, 3, 4), TD_FLOAT32),
                              fresh(TD_DIMS(3, 4, 2), TD_FLOAT32)),
-                   TD_ERROR_RUNTIME, "matmul: shapes [2, 3, 4] and [3, 4, "
-                   "2] do not broadcast in their batch dimensions");
+                   TD_ERROR_RUNTIME, "matmul: shapes do not broadcast in "
+                   "their batch dimensions; got [2, 3, 4] and [3, 4, 2]");
     td_tensor *half = td_to(x, TD_FLOAT16);
     refused_saying(td_matmul(half, half), TD_ERROR_UNSUPPORTED,
                    "matmul: not available for float16; convert with to()");
     refused_saying(td_linear(x, y, NULL), TD_ERROR_RUNTIME,
-                   "linear: shapes [2, 3] and [4, 5] do not match: expected "
-                   "an input of [..., in] and a weight of [out, in]");
+                   "linear: shapes do not match: expected an input of "
+                   "[..., in], a weight of [out, in] and a bias of [out]; "
+                   "got [2, 3] and [4, 5]");
     refused_saying(td_linear(fresh(TD_DIMS(2, 5), TD_FLOAT32), y,
                              fresh(TD_DIMS(5), TD_FLOAT32)),
-                   TD_ERROR_RUNTIME, "linear: shapes [4, 5] and [5] do not "
-                   "match: expected a weight of [out, in] and a bias of "
-                   "[out]");
+                   TD_ERROR_RUNTIME, "linear: shapes do not match: "
+                   "expected an input of [..., in], a weight of [out, in] "
+                   "and a bias of [out]; got [2, 5] and [4, 5] and [5]");
     refused_saying(td_dot(v, y), TD_ERROR_RUNTIME,
-                   "dot: shapes [4] and [4, 5] must be two vectors of equal "
-                   "length");
+                   "dot: expected two vectors of equal length; got [4] and "
+                   "[4, 5]");
     refused_saying(td_bmm(x, y), TD_ERROR_RUNTIME,
-                   "bmm: shapes [2, 3] and [4, 5] must be two stacks of "
-                   "equally many matrices");
+                   "bmm: expected two stacks of equally many matrices; got "
+                   "[2, 3] and [4, 5]");
     refused_saying(td_addmm(v, x, y, td_int(1), td_int(1)), TD_ERROR_RUNTIME,
-                   "addmm: shapes [2, 3] and [4, 5] do not match: expected "
-                   "two matrices, [m, k] and [k, n]");
+                   "addmm: shapes do not match: expected matrices mat1 of "
+                   "[m, k] and mat2 of [k, n]; got [4] and [2, 3] and "
+                   "[4, 5]");
     refused_saying(td_addmm(v, x, td_t(x), td_int(1), td_int(1)),
-                   TD_ERROR_RUNTIME, "addmm: shapes [2, 3] and [3, 2] make "
-                   "a product to whose shape the first operand does not "
-                   "broadcast");
+                   TD_ERROR_RUNTIME, "addmm: the first operand does not "
+                   "broadcast to the product of the others; got [4] and "
+                   "[2, 3] and [3, 2]");
     refused_saying(td_addmm(i, i, td_t(i), td_float(0.5), td_int(1)),
                    TD_ERROR_RUNTIME, "addmm: beta is 0.5, but operands of "
                    "type int64 need a whole number");

@@ -330,13 +330,13 @@ static void a_gradient_of_another_shape_is_refused(void **state)
     td_call call = { .op = op, .n_in = 3, .in = in, .n_attr = 7,
                      .attr = attr };
     td_no_grad_begin();
-    refused(td_run(&call), TD_ERROR_RUNTIME, "grad [2], param [3]");
+    refused(td_run(&call), TD_ERROR_RUNTIME, "grad has shape [2], expected [3]");
     in[1].as.tensor = td_ones(TD_DIMS(3), wide);
     refused(td_run(&call), TD_ERROR_TYPE, "grad is float64");
     in[1].as.tensor = td_ones(TD_DIMS(3), plain);
     in[2] = in[1];
     in[2].as.tensor = short_one;
-    refused(td_run(&call), TD_ERROR_RUNTIME, "buffer [2]");
+    refused(td_run(&call), TD_ERROR_RUNTIME, "buffer has shape [2], expected [3]");
     td_no_grad_end();
 }
 

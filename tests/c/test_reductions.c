@@ -506,7 +506,7 @@ static void errors_say_what_is_wrong(void **state)
                    "[-2, 1], but got 2)");
     o.dims = TD_DIMS(1, -1);
     refused_saying(td_amax(x, o), TD_ERROR_RUNTIME,
-                   "amax: dimension 1 appears twice");
+                   "amax: dimension 1 is named twice; got [3, 4]");
     refused_saying(td_mean(whole, TD_REDUCE_DEFAULTS), TD_ERROR_RUNTIME,
                    "mean: needs floating-point numbers, got int64; convert "
                    "with to() or dtype=");
@@ -514,17 +514,18 @@ static void errors_say_what_is_wrong(void **state)
                    "softmax: needs floating-point numbers, got int64; "
                    "convert with to() or dtype=");
     refused_saying(td_max(none), TD_ERROR_RUNTIME,
-                   "max: shape [0, 3] leaves nothing to choose from");
+                   "max: there is nothing to choose from; got [0, 3]");
     o.dims = TD_DIMS(0);
     refused_saying(td_amin(none, o), TD_ERROR_INDEX,
-                   "amin: shape [0, 3] leaves nothing to choose from");
+                   "amin: there is nothing to choose from; got [0, 3]");
     refused_saying(td_argmax(none, (td_arg_options){ .keepdim = false }),
-                   TD_ERROR_RUNTIME, "argmax: shape [0, 3] leaves nothing "
-                   "to choose from");
+                   TD_ERROR_RUNTIME, "argmax: there is nothing to choose "
+                   "from; got [0, 3]");
     refused_saying(td_sum_to_size(x, TD_DIMS(3, 2)), TD_ERROR_RUNTIME,
-                   "sum_to_size: shape [3, 4] is not [3, 2] broadcast");
+                   "sum_to_size: expected a broadcast of [3, 2]; got [3, 4]");
     refused_saying(td_sum_to_size(x, TD_DIMS(1, 3, 4)), TD_ERROR_RUNTIME,
-                   "sum_to_size: shape [3, 4] is not [1, 3, 4] broadcast");
+                   "sum_to_size: expected a broadcast of [1, 3, 4]; got "
+                   "[3, 4]");
     refused_saying(td_log_softmax(x, -3), TD_ERROR_INDEX,
                    "log_softmax: dimension out of range (expected to be in "
                    "range of [-2, 1], but got -3)");

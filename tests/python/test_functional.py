@@ -1,5 +1,7 @@
 # needs: functional package
 """Derivatives as functions: products, Jacobians, Hessians, levels."""
+from collections import OrderedDict, defaultdict, namedtuple
+
 import pytest
 import treadle as td
 from treadle import func
@@ -147,6 +149,20 @@ def test_trees_and_auxiliaries():
     assert value.item() == 10.0 and aux["n"].item() == 3.0
     a, b = func.grad(lambda x, y: (x * y).sum(), argnums=(0, -1))(x, x + 1)
     assert a.tolist() == [2.0, 3.0] and b.tolist() == [1.0, 2.0]
+
+
+def test_trees_keep_their_kinds():
+    Pair = namedtuple("Pair", "w b")
+    x = td.tensor([1.0, 2.0])
+    g = func.grad(lambda p: (p.w * x + p.b).sum())(Pair(x + 1, x))
+    assert type(g) is Pair and g.w.tolist() == [1.0, 2.0] and g.b.tolist() == [1.0, 1.0]
+    given = defaultdict(list, w=x, b=[x])
+    g = func.grad(lambda p: (p["w"] * p["b"][0]).sum())(given)
+    assert type(g) is defaultdict and g["w"].tolist() == g["b"][0].tolist() == [1.0, 2.0]
+    assert g["none"] == [] and "none" not in given and given["w"] is x
+    out, pull = func.vjp(lambda a: Pair(a * 2, OrderedDict(c=a)), x)
+    assert type(out) is Pair and type(out.b) is OrderedDict
+    assert pull(Pair(x, {"c": x})).tolist() == [3.0, 6.0]
 
 
 def test_vjp_and_jvp_of_several():

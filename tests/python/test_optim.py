@@ -183,7 +183,7 @@ def test_steps_refuse_what_does_not_fit():
     p.grad = td.ones(3)
     o.step()
     o.state[p]["exp_avg"] = td.ones(2)
-    with pytest.raises(RuntimeError, match=r"exp_avg \[2\], param \[3\]"):
+    with pytest.raises(RuntimeError, match=r"exp_avg has shape \[2\], expected \[3\]"):
         o.step()
     o.state[p]["exp_avg"] = td.ones(3)
     o.state[p]["step"] = td.ones(2)

@@ -26,16 +26,6 @@ def _no_tensor(function, name, args, named, error):
     return TypeError(f"{name}: {error}")
 
 
-def _named(function, name, error):
-    text = str(error)
-    head, colon, rest = text.partition(": ")
-    if text.startswith((name + "(", name + ": ")):
-        return error
-    if colon and _re.fullmatch(r"[a-z]\w*(\(\))?", head):
-        text = rest
-    return type(error)(f"{name}: {text}")
-
-
 def _naming(function, name):
     @_wraps(function)
     def named(*args, **given):
@@ -44,9 +34,12 @@ def _naming(function, name):
         except AttributeError as error:
             raise _no_tensor(function, name, args, given, error)
         except _OURS as error:
-            if type(error) not in _OURS:
-                raise
-            raise _named(function, name, error) from None
+            text = str(error)
+            if type(error) in _OURS and not text.startswith(
+                    (name + "(", name + ": ")):
+                text = _re.sub(r"^[a-z]\w*(\(\))?: ", "", text)
+                error.args = f"{name}: {text}",
+            raise
     named.__qualname__ = function.__qualname__ = name
     return named
 

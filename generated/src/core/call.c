@@ -93,6 +93,7 @@ static bool pass_stages(td_call *call, td_plan *plan)
         if (plan->stages >> --at & 1)
             ok = stages[at].enter(call, plan);
     ok = ok && plan->kernel(call);
+    call->n_out = 0;
     while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
         call->n_out++;
     /* in-place: look what the results turn out to be */

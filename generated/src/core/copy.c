@@ -152,8 +152,8 @@ static bool is_old_empty(const td_tensor *x)
     return x->rank == 1 && x->shape[0] == 0;
 }
 
-static bool joins(const char *op, const td_tensor *a,
-                  const td_tensor *b, int dim, int number)
+static bool joins(const td_tensor *a, const td_tensor *b, int dim,
+                  int number)
 {
     bool same = a->rank == b->rank || (dim >= 0 && is_old_empty(b));
     for (int d = 0; same && b->rank == a->rank && d < a->rank; d++)
@@ -163,7 +163,7 @@ static bool joins(const char *op, const td_tensor *a,
     char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT], along[40] = "";
     if (dim >= 0)
         snprintf(along, sizeof along, " but for dimension %d", dim);
-    return td_fail(TD_ERROR_RUNTIME, op, "tensor %d has shape %s, "
+    return td_fail(TD_ERROR_RUNTIME, "cat", "tensor %d has shape %s, "
                    "expected %s as the first%s", number,
                    td_shape_text(b, left), td_shape_text(a, right),
                    along);
@@ -175,17 +175,15 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     const int n = call->in[0].as.tensors.count;
     int i = 0;
     if (n == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                       "expected a non-empty list of tensors");
+        return td_refuse(call, "expected a non-empty list of tensors");
     while (more == 0 && i + 1 < n && is_old_empty(at[i]))
         i++;
     *first = at[i];
     const int rank = (*first)->rank + more;
     /* views: refuse ranks that cannot be joined */
     if (rank > TD_MAX_RANK || rank == 0)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "the result would "
-                       "have %d dimensions, expected 1 to %d", rank,
-                       TD_MAX_RANK);
+        return td_refuse(call, "the result would have %d dimensions, "
+                         "expected 1 to %d", rank, TD_MAX_RANK);
     return td_wrap_dim(call->op->name, td_number(call, 0, 0),
                        rank, dim);
 }
@@ -226,25 +224,24 @@ static bool join(td_call *call, int more)
             shape.at[d] = first->shape[d - (more && d > dim)];
     /* views: add up the sizes to be joined */
     for (int i = 0; i < n; i++) {
-        if (!joins(call->op->name, first, at[i], more ? -1 : dim, i))
+        if (!joins(first, at[i], more ? -1 : dim, i))
             return false;
         if (!td_add_size(shape.at[dim], length_of(at[i], shape.count, dim,
                                                   more), &shape.at[dim]))
-            return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                           "too many elements");
+            return td_refuse(call, "too many elements");
         dtype = td_promote(dtype, at[i]->dtype);
     }
     td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
     return td_return(call, y)
         && copy_into_slices(y, at, n, dim, more);
 }
-bool td_writes_alone(const char *op, const td_tensor *x)
+bool td_writes_alone(const td_tensor *x)
 {
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1 && td_numel(x) > 0)
-            return td_fail(TD_ERROR_RUNTIME, op, "dimension %d of the "
-                           "tensor is expanded, several elements share "
-                           "one place; clone it before writing", d);
+            return td_fail(TD_ERROR_RUNTIME, "tensor",
+                "dimension %d of the tensor is expanded, several "
+                "elements share one place; clone it before writing", d);
     return true;
 }
 static bool changed(td_call *call, td_tensor *x)
@@ -277,7 +274,7 @@ static bool fill_with(td_call *call, td_scalar value)
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1)
             places.shape[d] = 1;
-    return td_check_fits(call->op->name, value, x->dtype)
+    return td_check_fits(value, x->dtype)
         && td_fill_all(&places, value) && changed(call, x);
 }
 
@@ -291,18 +288,14 @@ bool copy__kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *from = td_input(call, 1);
     td_dims both;
-    if (!td_writes_alone("copy_", x)
+    if (!td_writes_alone(x)
         || !td_broadcast_shapes("copy_", x, from, &both))
         return false;
     const td_dims shape = td_shape_of(x);
     /* views: refuse a source of larger shape */
-    if (!td_dims_equal(&both, &shape)) {
-        char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
-        return td_fail(TD_ERROR_RUNTIME, "copy_", "shape %s cannot be "
-                       "copied into shape %s",
-                       td_shape_text(from, right),
-                       td_shape_text(x, left));
-    }
+    if (!td_dims_equal(&both, &shape))
+        return td_refuse(call, "the second shape cannot be copied into the "
+                         "first");
     td_tensor *aside = x->storage != from->storage ? NULL
                      : td_copied(from, from->dtype);
     const bool ok = !td_failed()

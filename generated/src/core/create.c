@@ -23,10 +23,10 @@ bool td_scalar_fits(td_scalar value, td_dtype dtype)
         || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
 }
 
-bool td_check_fits(const char *op, td_scalar value, td_dtype dtype)
+bool td_check_fits(td_scalar value, td_dtype dtype)
 {
     return td_scalar_fits(value, dtype)
-        || td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit %s",
+        || td_fail(TD_ERROR_RUNTIME, "tensor", "%.17g does not fit %s",
                    td_scalar_double(value), td_dtype_name(dtype));
 }
 
@@ -100,18 +100,16 @@ static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
 }
 
 /* operators: function holds_ends */
-static bool holds_ends(const td_call *call, td_tensor *x, double first,
-                       double last)
+static bool holds_ends(td_tensor *x, double first, double last)
 {
-    const char *op = call->op->name;
     const double least = first < last ? first : last;
     if (x == NULL || td_numel(x) == 0)
         return x != NULL;
     if (x->dtype == TD_UINT8 && least < 0)
-        td_fail(TD_ERROR_RUNTIME, op, "%.17g does not fit uint8",
+        td_fail(TD_ERROR_RUNTIME, "tensor", "%.17g does not fit uint8",
                 least);
-    else if (td_check_fits(op, td_float(first), x->dtype))
-        td_check_fits(op, td_float(last), x->dtype);
+    else if (td_check_fits(td_float(first), x->dtype))
+        td_check_fits(td_float(last), x->dtype);
     if (td_failed())
         td_discard(x);
     return !td_failed();
@@ -150,7 +148,7 @@ static bool constant(td_call *call, td_dtype dtype, td_scalar value)
 {
     td_tensor *x = td_new_sized(call, 0, dtype);
     return td_return(call, x)
-        && td_check_fits(call->op->name, value, x->dtype)
+        && td_check_fits(value, x->dtype)
         && td_fill_all(x, value);
 }
 
@@ -194,7 +192,7 @@ bool arange_kernel(td_call *call)
     const double last = td_scalar_double(from)
                       + (double)(n - 1) * td_scalar_double(by);
     const bool exact = x && whole && x->dtype == TD_INT64;
-    if (!exact && !holds_ends(call, x, td_scalar_double(from), last))
+    if (!exact && !holds_ends(x, td_scalar_double(from), last))
         return false;
     return write_progression(x, whole, from, by)
         && td_return(call, td_sent(x, td_device_wanted(call)));
@@ -209,7 +207,7 @@ bool linspace_kernel(td_call *call)
                        "%lld is negative", (long long)n);
     td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
                               cpu);
-    if (!holds_ends(call, x, from, n > 1 ? to : from))
+    if (!holds_ends(x, from, n > 1 ? to : from))
         return false;
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include "core/call.h"
+#include "core/tensor.h"
 
 /* operators: table of the operators */
 const td_op td_ops[TD_OP_COUNT + 1] = {
@@ -210,14 +213,13 @@ td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
 bool td_return(td_call *call, td_tensor *result)
 {
     call->out[0] = result;
-    call->n_out = result != NULL;
     return result != NULL;
 }
 
 /* operators: function td_v_dims */
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out)
 {
-    *out = TD_RANK_0;
+    *out = (td_dims){ v->kind == TD_SCALAR, { td_v_get_int(v, 0) } };
     if (v->kind != TD_INTS)
         return true;
     if (v->as.ints.count > TD_MAX_RANK)
@@ -228,4 +230,54 @@ bool td_v_dims(const td_call *call, const td_value *v, td_dims *out)
     for (int d = 0; d < out->count; d++)
         out->at[d] = v->as.ints.at[d];
     return true;
+}
+
+/* operators: function td_dimension */
+int td_dimension(const td_call *call, int64_t dim, int rank)
+{
+    int d = 0;
+    td_wrap_dim(call->op->name, dim, rank, &d);
+    return d;
+}
+
+int td_dimension_once(const td_call *call, int64_t dim, int rank,
+                      unsigned *seen)
+{
+    const int d = td_dimension(call, dim, rank);
+    if (*seen >> d & 1)
+        td_refuse(call, "dimension %d is named twice", d);
+    *seen |= 1u << d;
+    return d;
+}
+
+/* operators: function td_refuse_as */
+td_tensor *td_refuse_as(const td_call *call, td_error_code code,
+                        const char *why, ...)
+{
+    char got[4 * TD_SHAPE_TEXT] = "", text[256];
+    for (int i = 0; i < call->n_in && i < 4; i++)
+        if (call->in[i].kind == TD_TENSOR)
+            td_shape_text(call->in[i].as.tensor, got + strlen(
+                strcat(got, *got != '\0' ? " and " : "; got ")));
+    va_list numbers;
+    va_start(numbers, why);
+    vsnprintf(text, sizeof text, why, numbers);
+    va_end(numbers);
+    td_fail(code, call->op->name, "%s%s", text, got);
+    return NULL;
+}
+
+bool td_expect(const td_call *call, const char *name,
+               const td_tensor *x, td_dims want)
+{
+    char got[TD_SHAPE_TEXT], expected[TD_SHAPE_TEXT];
+    bool ok = x->rank == want.count;
+    for (int d = 0; ok && d < want.count; d++)
+        ok = want.at[d] < 0 || x->shape[d] == want.at[d];
+    if (ok)
+        return true;
+    td_dims_text(&want, expected);
+    return td_fail(TD_ERROR_RUNTIME, call->op->name,
+        "%s has shape %s, expected %s%s", name, td_shape_text(x, got),
+        expected, strchr(expected, '-') ? " (-1: any)" : "");
 }

@@ -17,7 +17,6 @@ struct td_op {
     const char *name, *signature;
     td_kernel *kernel;
     const char *sentence;
-
 };
 
 /* operators: end of a signature that creates */
@@ -117,12 +116,25 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
     return v->kind == TD_DTYPE ? v->as.dtype : otherwise;
 }
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
+int td_dimension(const td_call *call, int64_t dim, int rank);
+/* The same, of several: an error if its bit is in *seen already. */
+int td_dimension_once(const td_call *call, int64_t dim, int rank,
+                      unsigned *seen);
 bool td_return(td_call *call, td_tensor *result);
 /* A tensor of the size in that attribute, or like the operand, and of
    the dtype and device in the last two. */
 td_tensor *td_new_sized(const td_call *call, int size,
                         td_dtype otherwise);
 td_device td_device_wanted(const td_call *call);
+/* An error in the operator's name that ends with the shapes of its
+   operands; returns NULL. */
+td_tensor *td_refuse_as(const td_call *call, td_error_code code,
+                        const char *why, ...) TD_PRINTF(3, 4);
+#define td_refuse(call, ...) \
+    td_refuse_as(call, TD_ERROR_RUNTIME, __VA_ARGS__)
+/* Has x, named so, that shape, in which a size of -1 stands for any? */
+bool td_expect(const td_call *call, const char *name,
+               const td_tensor *x, td_dims want);
 #define TD_VALUES(...) \
     (int)(sizeof((td_value[]){ { .kind = TD_NONE }, __VA_ARGS__ }) \
           / sizeof(td_value)) - 1, \

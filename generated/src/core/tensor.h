@@ -99,7 +99,7 @@ td_tensor *td_with_options(td_tensor *x, td_tensor_options options);
 void td_bump_version(td_tensor *x);
 void td_drop_dim(td_tensor *y, int dim);    /* of a td_look */
 /* Finds the size that is -1, if x has as many elements as `shape`. */
-bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape);
+bool td_infer_size(const td_tensor *x, td_dims *shape);
 /* 0 for no type at all, then 1 bool, 2 integers, 3 floats. */
 int td_dtype_category(td_dtype dtype);
 td_dtype td_scalar_dtype(td_scalar s);      /* of what s.as holds */
@@ -127,8 +127,8 @@ td_tensor *td_copied(const td_tensor *x, td_dtype dtype);
 td_tensor *td_copied_to(const td_tensor *x, td_dtype dtype,
                         td_device device);
 bool td_fill_all(td_tensor *x, td_scalar value);
-bool td_check_fits(const char *op, td_scalar value, td_dtype dtype);
+bool td_check_fits(td_scalar value, td_dtype dtype);
 
 /* Whether no two elements of `x` have one place; fails if two have. */
-bool td_writes_alone(const char *op, const td_tensor *x);
+bool td_writes_alone(const td_tensor *x);
 #endif

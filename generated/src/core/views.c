@@ -39,9 +39,9 @@ VIEW(transpose)
 }
 VIEW(t)
 {
-    return x->rank <= 2 ? exchange(x, 0, x->rank == 2, y)
-        : td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a tensor "
-                  "with at most 2 dimensions, got %d", x->rank);
+    return (x->rank <= 2
+            || td_refuse(call, "expected at most 2 dimensions"))
+        && exchange(x, 0, x->rank == 2, y);
 }
 VIEW(permute)
 {
@@ -50,21 +50,15 @@ VIEW(permute)
     if (!td_v_dims(call, &call->attr[0], &dims))
         return false;
     if (dims.count != x->rank)
-        return td_fail(TD_ERROR_RUNTIME, "permute", "%d dimensions "
-                       "were given for a tensor of rank %d", dims.count,
-                       x->rank);
+        return td_refuse(call, "%d dimensions were given, expected all",
+                         dims.count);
     for (int d = 0; d < x->rank; d++) {
         /* views: take dimension d of the permutation */
-        int from;
-        if (!td_wrap_dim("permute", dims.at[d], x->rank, &from)
-            || seen >> from & 1)
-            return td_fail(TD_ERROR_RUNTIME, "permute", "dimension %lld is "
-                           "given twice", (long long)dims.at[d]);
-        seen |= 1u << from;
+        const int from = td_dimension_once(call, dims.at[d], x->rank, &seen);
         y->shape[d] = x->shape[from];
         y->strides[d] = x->strides[from];
     }
-    return true;
+    return !td_failed();
 }
 static bool fold_strides(const td_tensor *x, const td_dims *shape,
                          int64_t *strides)
@@ -106,16 +100,15 @@ static bool fold(td_tensor *y, const td_dims *shape)
     td_lay(y, shape, empty ? NULL : strides);
     return true;
 }
-static bool refuse_to_fold(const char *op, const td_tensor *x,
-                           const td_dims *shape)
+static bool refuse_to_fold(const td_tensor *x, const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, op, "shape %s is invalid for "
-                   "input of shape %s: it must multiply to %lld",
+    return td_fail(TD_ERROR_RUNTIME, "tensor", "shape %s is invalid "
+                   "for input of shape %s: it must multiply to %lld",
                    td_dims_text(shape, to), td_shape_text(x, from),
                    (long long)td_numel(x));
 }
-bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
+bool td_infer_size(const td_tensor *x, td_dims *shape)
 {
     int64_t known = 1, numel = td_numel(x);
     int unknown = -1, inferred = 0;
@@ -124,31 +117,30 @@ bool td_infer_size(const char *op, const td_tensor *x, td_dims *shape)
             unknown = d, inferred++;
         else if (shape->at[d] < 0 ||
                  !td_mul_size(known, shape->at[d], &known))
-            return refuse_to_fold(op, x, shape);
+            return refuse_to_fold(x, shape);
     }
     /* views: divide for the size left open */
     if (inferred > 1)
-        return td_fail(TD_ERROR_RUNTIME, op,
+        return td_fail(TD_ERROR_RUNTIME, "tensor",
                        "only one dimension can be inferred");
     if (inferred && (known == 0 || numel % known != 0))
-        return refuse_to_fold(op, x, shape);
+        return refuse_to_fold(x, shape);
     if (inferred)
         shape->at[unknown] = numel / known;
     return inferred || known == numel
-        || refuse_to_fold(op, x, shape);
+        || refuse_to_fold(x, shape);
 }
 VIEW(view)
 {
-    char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
+    char to[TD_SHAPE_TEXT];
     td_dims shape;
     if (!td_v_dims(call, &call->attr[0], &shape)
-        || !td_infer_size("view", x, &shape))
+        || !td_infer_size(x, &shape))
         return false;
     return fold(y, &shape)
-        || td_fail(TD_ERROR_RUNTIME, "view", "size %s is not "
-                   "compatible with the strides of the input of shape "
-                   "%s; use reshape, which copies",
-                   td_dims_text(&shape, to), td_shape_text(x, from));
+        || td_refuse(call, "size %s is not compatible with the strides "
+                     "of the input; use reshape, which copies",
+                     td_dims_text(&shape, to));
 }
 static bool fold_or_copy(td_call *call, const td_tensor *x,
                          const td_dims *shape)
@@ -168,7 +160,7 @@ bool reshape_kernel(td_call *call)
     const td_tensor *x = td_input(call, 0);
     td_dims shape;
     return td_v_dims(call, &call->attr[0], &shape)
-        && td_infer_size("reshape", x, &shape)
+        && td_infer_size(x, &shape)
         && fold_or_copy(call, x, &shape);
 }
 bool flatten_kernel(td_call *call)
@@ -235,9 +227,7 @@ VIEW(expand)
         return false;
     const int more = size.count - x->rank;
     if (more < 0)
-        return td_fail(TD_ERROR_RUNTIME, "expand", "%d sizes are too "
-                       "few for a tensor of rank %d", size.count,
-                       x->rank);
+        return td_refuse(call, "%d sizes are too few", size.count);
     y->rank = size.count;
     for (int d = 0; d < size.count; d++) {
         /* views: expand dimension d or refuse */

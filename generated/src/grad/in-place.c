@@ -75,9 +75,8 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     td_lay(y, &size, stride.at);
     y->offset += low;
     return (fits && (high < n || numel == 0))
-        || td_fail(TD_ERROR_RUNTIME, call->op->name, "sizes, strides "
-                   "and offset do not fit %lld contiguous elements",
-                   (long long)n);
+        || td_refuse(call, "sizes, strides and offset do not fit %lld "
+                     "contiguous elements", (long long)n);
 }
 
 bool strided_view_kernel(td_call *call)
@@ -133,15 +132,6 @@ static bool add_through(td_tensor *y, td_tensor *g)
     return !td_failed();
 }
 
-static bool same_shape(const td_call *call, const td_tensor *y,
-                       const td_tensor *g)
-{
-    const td_dims a = td_shape_of(y), b = td_shape_of(g);
-    return td_dims_equal(&a, &b)
-        || td_fail(TD_ERROR_RUNTIME, call->op->name, "grad has another "
-                   "shape than the view");
-}
-
 bool strided_view_backward_kernel(td_call *call)
 {
     td_tensor *g = call->in[0].as.tensor;
@@ -153,7 +143,8 @@ bool strided_view_backward_kernel(td_call *call)
         .dtype = g->dtype, .device = td_device_of(g) });
     if (td_return(call, out)) {
         td_tensor y = td_look(out);
-        if (!look_at(call, &y, 1) || !same_shape(call, &y, g))
+        if (!look_at(call, &y, 1)
+            || !td_expect(call, "grad", g, td_shape_of(&y)))
             ;
         else if (!overlaps(&y))
             td_copy_elements(&y, g);
@@ -400,7 +391,7 @@ bool td_change_by_copy(td_call *call)
                       .n_attr = call->n_attr, .attr = call->attr };
     td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
     const td_dims shape = td_shape_of(y);
-    if (y && td_may_store(call->op->name, x, y->dtype, &shape))
+    if (y && td_may_store(x, y->dtype, &shape))
         td_copy_(x, y);
     return !td_failed() && td_return(call, td_share(x));
 }

@@ -10,7 +10,7 @@
 
 /* losses: struct entropy */
 typedef struct {
-    const char *op;              /* whose errors these are */
+    const td_call *call;         /* whose errors these are */
     td_tensor *x, *target;
     td_tensor *weight;           /* [classes], or NULL */
     td_loss_reduction reduction;
@@ -25,24 +25,15 @@ static bool check_scores(entropy *e)
 {
     const td_dtype type = e->x->dtype;
     if (type != TD_FLOAT32 && type != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, e->op,
+        return td_fail(TD_ERROR_TYPE, "cross_entropy",
             "input must be float32 or float64, not %s",
             td_dtype_name(type));
     if (e->x->rank == 0)
-        return td_fail(TD_ERROR_RUNTIME, e->op,
-                       "input must have a dimension of classes");
+        return td_refuse(e->call,
+                         "input must have a dimension of classes");
     e->dim = e->x->rank == 1 ? 0 : 1;
     e->classes = e->x->shape[e->dim];
     return true;
-}
-/* losses: function mismatch */
-static bool mismatch(const entropy *e)
-{
-    char scores[TD_SHAPE_TEXT], target[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, e->op, "input %s has its classes "
-        "in dimension %d; target %s does not fit it",
-        td_shape_text(e->x, scores), e->dim,
-        td_shape_text(e->target, target));
 }
 /* losses: function check_target */
 static bool check_target(entropy *e)
@@ -50,27 +41,26 @@ static bool check_target(entropy *e)
     const td_tensor *x = e->x, *t = e->target;
     e->soft = t->dtype == TD_FLOAT32 || t->dtype == TD_FLOAT64;
     if (!e->soft && t->dtype != TD_INT64 && t->dtype != TD_UINT8)
-        return td_fail(TD_ERROR_TYPE, e->op, "target must be int64 "
-            "labels or probabilities, not %s", td_dtype_name(t->dtype));
+        return td_fail(TD_ERROR_TYPE, "cross_entropy", "target must be "
+            "int64 labels or probabilities, not %s",
+            td_dtype_name(t->dtype));
     bool same = t->rank == x->rank - !e->soft;
     for (int d = 0, k = 0; same && d < x->rank; d++)
         if (e->soft || d != e->dim)
             same = t->shape[k++] == x->shape[d];
-    return same || mismatch(e);
+    return same || td_refuse(e->call, "input has its classes in "
+        "dimension %d, target does not fit it", e->dim);
 }
 /* losses: function check_weight */
 static bool check_weight(const entropy *e)
 {
-    const td_tensor *w = e->weight;
-    return !w || (w->rank == 1 && w->shape[0] == e->classes)
-        || td_fail(TD_ERROR_RUNTIME, e->op, "weight must hold %"
-                   PRId64 " numbers, one a class", e->classes);
+    return !e->weight || td_expect(e->call, "weight", e->weight,
+                                   TD_DIMS(e->classes));
 }
 /* losses: function read_reduction */
 static const char *const reductions[] = { "mean", "sum", "none" };
 
-static bool read_reduction(const char *op, const td_value *v,
-                           td_loss_reduction *out)
+static bool read_reduction(const td_value *v, td_loss_reduction *out)
 {
     const char *word = v->kind == TD_STRING ? v->as.string : "mean";
     for (int i = 0; i < 3; i++)
@@ -78,7 +68,7 @@ static bool read_reduction(const char *op, const td_value *v,
             *out = (td_loss_reduction)i;
             return true;
         }
-    return td_fail(TD_ERROR_VALUE, op,
+    return td_fail(TD_ERROR_VALUE, "cross_entropy",
         "reduction '%s' is not mean, sum or none", word);
 }
 /* losses: function read_attributes */
@@ -87,17 +77,17 @@ static bool read_attributes(entropy *e, const td_call *call)
     e->ignored = td_number(call, 0, -100);
     e->smoothing = call->n_attr > 2 ? td_real(call, 2) : 0;
     if (!(e->smoothing >= 0 && e->smoothing <= 1))
-        return td_fail(TD_ERROR_VALUE, e->op,
+        return td_fail(TD_ERROR_VALUE, "cross_entropy",
             "label_smoothing %g is not between 0 and 1", e->smoothing);
     if (e->soft && e->ignored >= 0)
-        return td_fail(TD_ERROR_VALUE, e->op, "ignore_index has no "
-                       "meaning for probabilities");
-    return read_reduction(e->op, &call->attr[1], &e->reduction);
+        return td_fail(TD_ERROR_VALUE, "cross_entropy",
+            "ignore_index has no meaning for probabilities");
+    return read_reduction(&call->attr[1], &e->reduction);
 }
 /* losses: function prepare */
 static bool prepare(entropy *e, const td_call *call)
 {
-    *e = (entropy){ .op = call->op->name, .x = td_input(call, 0),
+    *e = (entropy){ .call = call, .x = td_input(call, 0),
         .target = td_input(call, 1), .weight = td_input(call, 2) };
     return check_scores(e) && check_target(e) && check_weight(e)
         && read_attributes(e, call);
@@ -217,7 +207,7 @@ static td_tensor *pointwise(td_call *call, const char *text)
     td_loss_reduction how = TD_LOSS_MEAN;
     td_formula f;
     int n = 0;
-    if (!read_reduction(call->op->name, &call->attr[0], &how)
+    if (!read_reduction(&call->attr[0], &how)
         || !td_check_computes(call, td_input(call, 0)->dtype, true))
         return NULL;
     for (int i = 0; i < call->n_in; i++)
@@ -252,10 +242,8 @@ static bool alike(const td_call *call)
 {
     const td_dims x = td_shape_of(td_input(call, 0));
     const td_dims t = td_shape_of(td_input(call, 1));
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-    return td_dims_equal(&x, &t) || td_fail(TD_ERROR_VALUE,
-        call->op->name, "input %s and target %s differ in shape",
-        td_dims_text(&x, a), td_dims_text(&t, b));
+    return td_dims_equal(&x, &t) || td_refuse_as(call, TD_ERROR_VALUE,
+        "input and target differ in shape");
 }
 static bool any(const td_call *call)
 {
@@ -267,8 +255,7 @@ static bool bends(const td_call *call)
     const bool huber = call->op == &td_ops[TD_OP_huber_loss];
     const double at = td_real(call, 1);
     return alike(call) && (at > 0 || (at == 0 && !huber)
-        || td_fail(TD_ERROR_RUNTIME, call->op->name,
-                   "the bend must not be at %g", at));
+        || td_refuse(call, "the bend must not be at %g", at));
 }
 static bool unit(const td_call *call)
 {
@@ -281,7 +268,7 @@ static bool unit(const td_call *call)
     const double good = td_item_double(td_all(
         td_mul(above, below), (td_reduce_options){ 0 }));
     td_no_grad_end();
-    return good != 0 || td_fail(TD_ERROR_RUNTIME, call->op->name,
+    return good != 0 || td_refuse(call,
         "input must be probabilities between 0 and 1");
 }
 td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)

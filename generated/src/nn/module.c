@@ -73,20 +73,13 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
 /* modules: function walk_child */
 static void walk_child(walk *w, const td_field *f, int i, td_module *m)
 {
-    const size_t before = strlen(w->path);
-    char part[TD_NAME_SIZE];
+    const size_t before = strlen(w->path), room = TD_NAME_SIZE - before;
     if (!m)
         return;
     if (i < 0)
-        snprintf(part, sizeof part, "%s.", f->name);
+        snprintf(w->path + before, room, "%s.", f->name);
     else
-        snprintf(part, sizeof part, "%d.", i);
-    if (before + strlen(part) >= sizeof w->path) {
-        td_fail(TD_ERROR_RUNTIME, "parameters", "a name is longer than "
-                "%d characters: %s%s", TD_NAME_SIZE - 1, w->path, part);
-        return;
-    }
-    strcpy(w->path + before, part);
+        snprintf(w->path + before, room, "%d.", i);
     walk_module(w, m);
     w->path[before] = '\0';
 }
@@ -295,17 +288,11 @@ static bool fans(const char *op, const td_tensor *w, double *in,
     return true;
 }
 /* modules: functions that fill without a trace */
-static td_tensor *fill_uniform(td_tensor *w, double bound)
+static td_tensor *fill(td_tensor *w, bool normal, double spread)
 {
     td_no_grad_begin();
-    td_tensor *result = td_uniform_(w, -bound, bound);
-    td_no_grad_end();
-    return result;
-}
-static td_tensor *fill_normal(td_tensor *w, double deviation)
-{
-    td_no_grad_begin();
-    td_tensor *result = td_normal_(w, 0, deviation);
+    td_tensor *result = normal ? td_normal_(w, 0, spread)
+                               : td_uniform_(w, -spread, spread);
     td_no_grad_end();
     return result;
 }
@@ -314,13 +301,13 @@ td_tensor *td_xavier_uniform_(td_tensor *w, double gain)
 {
     double in, out;
     return fans("xavier_uniform_", w, &in, &out)
-        ? fill_uniform(w, gain * sqrt(6 / (in + out))) : NULL;
+        ? fill(w, false, gain * sqrt(6 / (in + out))) : NULL;
 }
 td_tensor *td_xavier_normal_(td_tensor *w, double gain)
 {
     double in, out;
     return fans("xavier_normal_", w, &in, &out)
-        ? fill_normal(w, gain * sqrt(2 / (in + out))) : NULL;
+        ? fill(w, true, gain * sqrt(2 / (in + out))) : NULL;
 }
 /* modules: initialisers of He and others */
 static double kaiming_deviation(double in, double out,
@@ -334,14 +321,14 @@ td_tensor *td_kaiming_uniform_(td_tensor *w, td_kaiming_options o)
 {
     double in, out;
     return fans("kaiming_uniform_", w, &in, &out)
-        ? fill_uniform(w, sqrt(3) * kaiming_deviation(in, out, o))
+        ? fill(w, false, sqrt(3) * kaiming_deviation(in, out, o))
         : NULL;
 }
 td_tensor *td_kaiming_normal_(td_tensor *w, td_kaiming_options o)
 {
     double in, out;
     return fans("kaiming_normal_", w, &in, &out)
-        ? fill_normal(w, kaiming_deviation(in, out, o)) : NULL;
+        ? fill(w, true, kaiming_deviation(in, out, o)) : NULL;
 }
 /* modules: function td_gain */
 double td_gain(const char *function, double slope)

@@ -24,27 +24,25 @@ static bool step_part(void *context, int64_t begin, int64_t end,
 /* Whether input i is like the parameter, or absent. */
 static bool matches(const td_call *call, int i)
 {
-    const char *op = call->op->name;
-    const td_tensor *theta = call->in[0].as.tensor;
-    const td_tensor *x = call->in[i].as.tensor;
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    const td_tensor *theta = td_input(call, 0), *x = td_input(call, i);
     td_signature s;
-    if (call->in[i].kind != TD_TENSOR
-        || !td_signature_parse(call->op->signature, &s))
-        return !td_failed();
-    const char *role = td_signature_input(&s, i);
+    if (x == NULL)
+        return true;
     if (theta->dtype != TD_FLOAT32 && theta->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, op, "param must be float32 or "
-                       "float64, not %s", td_dtype_name(theta->dtype));
-    if (x->dtype != theta->dtype)
-        return td_fail(TD_ERROR_TYPE, op, "%s is %s, param %s", role,
-            td_dtype_name(x->dtype), td_dtype_name(theta->dtype));
+        return td_fail(TD_ERROR_TYPE, "step", "param must be float32 "
+            "or float64, not %s", td_dtype_name(theta->dtype));
     const td_dims have = td_shape_of(x), want = td_shape_of(theta);
-    if (!td_dims_equal(&have, &want))
-        return td_fail(TD_ERROR_RUNTIME, op, "%s %s, param %s", role,
-                       td_dims_text(&have, a), td_dims_text(&want, b));
-    return i == 1 || td_is_contiguous(x) || td_fail(TD_ERROR_RUNTIME,
-        op, "%s must be contiguous", role);
+    if (x->dtype == theta->dtype && td_dims_equal(&have, &want)
+        && (i == 1 || td_is_contiguous(x)))
+        return true;
+    td_signature_parse(call->op->signature, &s);
+    const char *role = td_signature_input(&s, i);
+    if (x->dtype != theta->dtype)
+        return td_fail(TD_ERROR_TYPE, "step", "%s is %s, param %s",
+            role, td_dtype_name(x->dtype),
+            td_dtype_name(theta->dtype));
+    return td_expect(call, role, x, want)
+        && td_refuse(call, "%s must be contiguous", role);
 }
 /* optimisers: functions of a step that adapts */
 static step settings_of(const td_op *op, const td_value *at)

@@ -116,7 +116,7 @@ td_tensor *unflatten_formula(td_call *call)
     td_tensor line = td_look(x);
     line.rank = 1;
     line.shape[0] = x->shape[d];
-    if (!td_infer_size("unflatten", &line, &sizes))
+    if (!td_infer_size(&line, &sizes))
         return NULL;
     for (int i = 0; i < x->rank; i++)
         for (int k = 0; k < (i == d ? sizes.count : 1); k++)

@@ -52,22 +52,19 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
 static bool is_attentive(const td_call *call, const td_tensor *q,
                          const td_tensor *k, const td_tensor *mask)
 {
-    const char *op = call->op->name;
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     if (q->rank < 2 || k->rank < 2
         || q->shape[q->rank - 1] != k->shape[k->rank - 1])
-        return td_fail(TD_ERROR_RUNTIME, op, "expected a query "
-            "[..., L, d] and a key [..., S, d], got %s and %s",
-            td_shape_text(q, a), td_shape_text(k, b));
+        return td_refuse(call, "expected a query [..., L, d] and a key "
+                         "[..., S, d]");
     if (mask != NULL && td_flag(call, 1))
-        return td_fail(TD_ERROR_RUNTIME, op, "attn_mask and is_causal "
-                       "exclude each other: give one of them");
+        return td_refuse(call, "attn_mask and is_causal exclude each "
+                         "other: give one of them");
     if (mask != NULL && (mask->rank == 0 || (mask->dtype != TD_BOOL
                                          && mask->dtype != q->dtype)))
-        return td_fail(TD_ERROR_RUNTIME, op, "attn_mask must be bool "
-            "or %s as the query and have dimensions, got %s %s",
-            td_dtype_name(q->dtype), td_dtype_name(mask->dtype),
-            td_shape_text(mask, a));
+        return td_refuse(call, "attn_mask must be bool or %s as the "
+                         "query, not %s, and have dimensions",
+                         td_dtype_name(q->dtype),
+                         td_dtype_name(mask->dtype));
     return td_check_computes(call, q->dtype, true);
 }
 /* attention: function per_head */

@@ -21,23 +21,6 @@ td_dims td_numbers(const td_call *call, int k)
     return dims;
 }
 
-int td_dimension(const td_call *call, int64_t dim, int rank)
-{
-    int d = 0;
-    td_wrap_dim(call->op->name, dim, rank, &d);
-    return d;
-}
-
-int td_dimension_once(const td_call *call, int64_t dim, int rank,
-                      unsigned *seen)
-{
-    const int d = td_dimension(call, dim, rank);
-    if (*seen >> d & 1)
-        td_refuse(call, "dimension %d is named twice", d);
-    *seen |= 1u << d;
-    return d;
-}
-
 td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise)
 {
     return call->attr[k].kind == TD_SCALAR ? call->attr[k].as.scalar
@@ -59,30 +42,10 @@ int td_choice(const td_call *call, int k, int n,
 
 td_reduce_options td_over(const td_call *call, int dim, int keepdim)
 {
-    const td_value *along = &call->attr[dim];
-    td_reduce_options o = {
+    return (td_reduce_options){
+        .dims = td_numbers(call, dim),
         .keepdim = keepdim >= 0 && td_flag(call, keepdim)
     };
-    if (along->kind == TD_SCALAR)
-        o.dims = TD_DIMS(td_v_get_int(along, 0));
-    else
-        td_v_dims(call, along, &o.dims);
-    return o;
-}
-
-td_tensor *td_refuse(const td_call *call, const char *why, ...)
-{
-    char got[4 * TD_SHAPE_TEXT] = "", text[256];
-    for (int i = 0; i < call->n_in && i < 3; i++)
-        if (call->in[i].kind == TD_TENSOR)
-            td_shape_text(call->in[i].as.tensor, got + strlen(
-                strcat(got, *got != '\0' ? " and " : "; got ")));
-    va_list numbers;
-    va_start(numbers, why);
-    vsnprintf(text, sizeof text, why, numbers);
-    va_end(numbers);
-    td_fail(TD_ERROR_RUNTIME, call->op->name, "%s%s", text, got);
-    return NULL;
 }
 
 td_dims td_dims_of_ones(int rank)

@@ -14,12 +14,8 @@
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 
-/* Attribute k as a list of numbers; a number as a dimension. */
+/* Attribute k as a list of numbers; one number is a list of one. */
 td_dims td_numbers(const td_call *call, int k);
-int td_dimension(const td_call *call, int64_t dim, int rank);
-/* The same, of several: an error if its bit is in *seen already. */
-int td_dimension_once(const td_call *call, int64_t dim, int rank,
-                      unsigned *seen);
 /* Attribute k as a number that keeps its type. */
 td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise);
 /* Which of n words attribute k is, the first if absent; n and an error
@@ -29,10 +25,6 @@ int td_choice(const td_call *call, int k, int n,
 /* Attributes dim (one or several) and keepdim, if the operator has it
    (else -1), as reductions take them. */
 td_reduce_options td_over(const td_call *call, int dim, int keepdim);
-/* An error in the operator's name that ends with the shapes of its
-   operands; returns NULL. */
-td_tensor *td_refuse(const td_call *call, const char *why, ...)
-    TD_PRINTF(2, 3);
 
 /* graph: prototypes of what formulas make */
 /* A shape that broadcasts with any of that rank. */

@@ -30,17 +30,17 @@ static int64_t listed(const td_value *v, int i, int64_t least)
 
 /* Fills g from the shapes of an input and a weight; back: the input is
    the small side. */
-static bool measure(const char *op, td_dims a, td_dims w,
-                    const td_value *attr, int64_t groups, bool back,
-                    geometry *g)
+static bool measure(td_dims a, td_dims w, const td_value *attr,
+                    int64_t groups, bool back, geometry *g)
 {
     char input[TD_SHAPE_TEXT], weight[TD_SHAPE_TEXT];
     if (a.count != 4 || w.count != 4 || groups < 1
         || groups > INT32_MAX || w.at[0] % groups != 0
         || a.at[1] != (back ? w.at[0] : w.at[1] * groups))
-        return td_fail(TD_ERROR_RUNTIME, op, "input %s does not go "
-            "with weight %s and groups=%lld: expected [N, C, H, W] and "
-            "[O, C / groups, h, w], transposed [C, O / groups, h, w]",
+        return td_fail(TD_ERROR_RUNTIME, "convolution", "input %s does "
+            "not go with weight %s and groups=%lld: expected "
+            "[N, C, H, W] and [O, C / groups, h, w], transposed "
+            "[C, O / groups, h, w]",
             td_dims_text(&a, input), td_dims_text(&w, weight),
             (long long)groups);
     *g = (geometry){ .n = a.at[0], .groups = groups, .c = w.at[1],
@@ -58,9 +58,10 @@ static bool measure(const char *op, td_dims a, td_dims w,
                   : room < 0 ? 0 : room / s + 1;
         }
         if (other < 1)
-            return td_fail(TD_ERROR_RUNTIME, op, "a kernel of %lld with stride "
-                "%lld, padding %lld, dilation %lld and output_padding %lld has "
-                "no place in dimension %d of input %s", (long long)k,
+            return td_fail(TD_ERROR_RUNTIME, "convolution", "a kernel of %lld "
+                "with stride %lld, padding %lld, dilation %lld and "
+                "output_padding %lld has no place in dimension %d of input %s",
+                (long long)k,
                 (long long)s, (long long)m, (long long)d, (long long)more,
                 2 + i, td_dims_text(&a, input));
         g->k[i] = k, g->step[i] = s, g->margin[i] = m, g->gap[i] = d;
@@ -348,10 +349,8 @@ static bool compute(td_call *call, const geometry *g, int role,
         return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "
             "operands in float32 or all in float64, got %s and %s",
             td_dtype_name(a->dtype), td_dtype_name(b->dtype));
-    if (bias && (bias->rank != 1 || bias->shape[0] != shape.at[1]))
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a "
-                       "bias of one dimension with %lld numbers",
-                       (long long)shape.at[1]);
+    if (bias && !td_expect(call, "bias", bias, TD_DIMS(shape.at[1])))
+        return false;
     td_self()->muted++;
     td_scope_begin();
     td_tensor *y = computed(g, role, shape, a, b, bias);
@@ -364,7 +363,7 @@ bool convolution_kernel(td_call *call)
 {
     const bool back = td_flag(call, 3);
     geometry g;
-    if (!measure("convolution", td_shape_of(td_input(call, 0)),
+    if (!measure(td_shape_of(td_input(call, 0)),
                  td_shape_of(td_input(call, 1)), call->attr,
                  td_number(call, 5, 1), back, &g))
         return false;
@@ -375,19 +374,14 @@ bool convolution_kernel(td_call *call)
 
 bool convolution_weight_kernel(td_call *call)
 {
-    const td_dims have = td_shape_of(td_input(call, 1));
     const td_dims w = td_numbers(call, 0);
     geometry g;
-    if (td_failed() || !measure(call->op->name,
-            td_shape_of(td_input(call, 0)), w, call->attr + 1,
-            td_number(call, 4, 1), false, &g))
+    if (td_failed() || !measure(td_shape_of(td_input(call, 0)), w,
+            call->attr + 1, td_number(call, 4, 1), false, &g))
         return false;
     const td_dims y = TD_DIMS(g.n, g.groups * g.o, g.y[0], g.y[1]);
-    char want[TD_SHAPE_TEXT], got[TD_SHAPE_TEXT];
-    return td_dims_equal(&have, &y) ? compute(call, &g, WEIGHT, w)
-         : td_fail(TD_ERROR_RUNTIME, call->op->name, "expected a grad "
-                   "of shape %s, got %s", td_dims_text(&y, want),
-                   td_dims_text(&have, got));
+    return td_expect(call, "grad", td_input(call, 1), y)
+        && compute(call, &g, WEIGHT, w);
 }
 /* convolution: rules that convolve */
 static td_tensor *convolved(const geometry *g, td_tensor *a,
@@ -417,8 +411,8 @@ void convolution_rule(td_backward_pass *b)
     const bool back = td_v_get_bool(td_attribute(b, 3));
     td_tensor *grad = b->grad[0];
     geometry g;
-    if (!measure("convolution", td_input_dims(b, 0),
-                 td_input_dims(b, 1), td_attribute(b, 0),
+    if (!measure(td_input_dims(b, 0), td_input_dims(b, 1),
+                 td_attribute(b, 0),
                  td_v_get_int(td_attribute(b, 5), 1), back, &g))
         return;
     if (td_needs(b, 0))
@@ -439,7 +433,7 @@ void convolution_weight_rule(td_backward_pass *b)
     td_dims w = { 4, { 0 } };
     geometry g;
     memcpy(w.at, size->as.ints.at, 4 * sizeof w.at[0]);
-    if (!measure("convolution_weight", td_input_dims(b, 0), w, size + 1,
+    if (!measure(td_input_dims(b, 0), w, size + 1,
                  td_v_get_int(size + 4, 1), false, &g))
         return;
     for (int i = 0; i < 2; i++)

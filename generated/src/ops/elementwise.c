@@ -366,18 +366,18 @@ static bool overlaps(const td_tensor *x, const td_tensor *y)
 }
 
 /* rows: function may_update */
-bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
+bool td_may_store(const td_tensor *x, td_dtype dtype,
                   const td_dims *shape)
 {
     char own[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
     const td_dims have = td_shape_of(x);
     if (td_dtype_category(dtype) > td_dtype_category(x->dtype))
-        return td_fail(TD_ERROR_RUNTIME, op,
+        return td_fail(TD_ERROR_RUNTIME, "elementwise",
                        "the result is %s and cannot be stored in %s",
                        td_dtype_name(dtype), td_dtype_name(x->dtype));
     return td_dims_equal(&have, shape)
-        || td_fail(TD_ERROR_RUNTIME, op, "a tensor of shape %s cannot "
-                   "hold the broadcast shape %s",
+        || td_fail(TD_ERROR_RUNTIME, "elementwise", "a tensor of shape "
+                   "%s cannot hold the broadcast shape %s",
                    td_shape_text(x, own), td_dims_text(shape, other));
 }
 
@@ -385,8 +385,8 @@ static bool may_update(const job *j, const td_tensor *x)
 {
     td_dims shape;
     return shape_of_result(j, &shape)
-        && td_may_store("elementwise", x, j->dtype, &shape)
-        && td_writes_alone("elementwise", x);
+        && td_may_store(x, j->dtype, &shape)
+        && td_writes_alone(x);
 }
 
 /* rows: function run_in_place */

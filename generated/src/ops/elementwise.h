@@ -27,7 +27,7 @@ TD_ISA_TABLE(td_elementwise_level, td_elementwise);
 td_dtype td_result_type(int n, const td_value *in);
 
 /* Whether x can hold a result of this dtype and shape; fails if not. */
-bool td_may_store(const char *op, const td_tensor *x, td_dtype dtype,
+bool td_may_store(const td_tensor *x, td_dtype dtype,
                   const td_dims *shape);
 
 /* Whether elements of one may lie where elements of the other do. */

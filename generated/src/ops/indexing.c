@@ -385,7 +385,7 @@ bool put_points_kernel(td_call *call)
 bool put_points__kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    if (!td_writes_alone(call->op->name, x))
+    if (!td_writes_alone(x))
         return false;
     td_scope_begin();
     put(call, x);
@@ -593,8 +593,8 @@ static td_tensor *vector_of(const td_call *call)
 {
     td_tensor *index = td_input(call, 1);
     if (index->rank > 1)
-        td_fail(TD_ERROR_INDEX, "index", "argument 'index' must be a "
-                "vector, got rank %d", index->rank);
+        td_refuse_as(call, TD_ERROR_INDEX,
+                     "argument 'index' must be a vector");
     return as_vector(index);
 }
 
@@ -602,8 +602,8 @@ bool index_select_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *index = vector_of(call), *y;
     if (x->rank == 0 && td_numel(index) != 1)
-        td_fail(TD_ERROR_INDEX, "index", "a tensor of rank 0 has one "
-                "position, got %lld", (long long)td_numel(index));
+        td_refuse_as(call, TD_ERROR_INDEX,
+                     "a tensor of rank 0 has one position");
     y = points_at(x, index, td_number(call, 0, 0), 1, false);
     return td_return(call, x->rank > 0 ? y
                            : td_reshape(y, TD_RANK_0));
@@ -614,12 +614,10 @@ static bool write_slices(td_call *call, td_tensor *index,
 {
     const td_tensor x = as_line(td_input(call, 0));
     const int dim = dim_of(call);
-    td_dims expected = td_shape_of(&x), have = td_shape_of(source);
-    char want[TD_SHAPE_TEXT];
+    td_dims expected = td_shape_of(&x);
     expected.at[dim] = td_numel(index);
-    if (have.count > 0 && !td_dims_equal(&have, &expected))
-        td_refuse(call, "the source must have shape %s",
-                  td_dims_text(&expected, want));
+    if (source && source->rank > 0)
+        td_expect(call, "source", source, expected);
     return put_for(call, index, as_vector(source), dim, 1, how);
 }
 

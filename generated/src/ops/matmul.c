@@ -28,26 +28,16 @@ static void describe(td_tensor *y, const td_tensor *x, int missing)
     y->shape[missing] = 1;
     y->strides[missing] = 0;
 }
-/* products: function fail_shapes */
-static bool fail_shapes(const char *op, const td_tensor *a,
-                        const td_tensor *b, const char *why)
-{
-    char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
-    return td_fail(TD_ERROR_RUNTIME, op, "shapes %s and %s %s",
-                   td_shape_text(a, left), td_shape_text(b, right),
-                   why);
-}
 /* products: function check_types */
-static bool check_types(const char *op, const td_tensor *a,
-                        const td_tensor *b)
+static bool check_types(const td_tensor *a, const td_tensor *b)
 {
     if (a->dtype != b->dtype)
-        return td_fail(TD_ERROR_RUNTIME, op,
+        return td_fail(TD_ERROR_RUNTIME, "matmul",
                        "operands have types %s and %s; both must have "
                        "one", td_dtype_name(a->dtype),
                        td_dtype_name(b->dtype));
     if (!td_dtype_computes(a->dtype) || a->dtype == TD_BOOL)
-        return td_fail(TD_ERROR_UNSUPPORTED, op,
+        return td_fail(TD_ERROR_UNSUPPORTED, "matmul",
                        "not available for %s; convert with to()",
                        td_dtype_name(a->dtype));
     return true;
@@ -170,22 +160,21 @@ static bool carry_out(td_call *call, matmul_plan *plan,
 /* products: kernel matmul */
 static bool matmul_like(td_call *call)
 {
-    const char *op = call->op->name;
     const td_tensor *x = td_input(call, 0);
     const td_tensor *y = td_input(call, 1);
-    if (!check_types(op, x, y))
+    if (!check_types(x, y))
         return false;
     if (x->rank == 0 || y->rank == 0)
-        return fail_shapes(op, x, y, "must have a dimension each");
+        return td_refuse(call, "operands must have a dimension each");
     if (x->shape[x->rank - 1]
         != y->shape[y->rank > 1 ? y->rank - 2 : 0])
-        return fail_shapes(op, x, y, "do not match: the columns of the "
-                           "first must be as many as the rows of the "
-                           "second");
+        return td_refuse(call, "shapes do not match: the columns of "
+                         "the first must be as many as the rows of "
+                         "the second");
     matmul_plan plan;
     if (!plan_product(&plan, x, y))
-        return fail_shapes(op, x, y, "do not broadcast in their batch "
-                           "dimensions");
+        return td_refuse(call, "shapes do not broadcast in their batch "
+                         "dimensions");
     return carry_out(call, &plan, NULL, 0);
 }
 
@@ -200,18 +189,17 @@ static bool strictly(td_call *call, int rank, const char *expected)
     const td_tensor *y = td_input(call, 1);
     if (x->rank != rank || y->rank != rank
         || x->shape[0] != y->shape[0])
-        return fail_shapes(call->op->name, x, y, expected);
+        return td_refuse(call, "expected two %s", expected);
     return matmul_like(call);
 }
 bool dot_kernel(td_call *call)
 {
-    return strictly(call, 1, "must be two vectors of equal length");
+    return strictly(call, 1, "vectors of equal length");
 }
 
 bool bmm_kernel(td_call *call)
 {
-    return strictly(call, 3, "must be two stacks of equally many "
-                    "matrices");
+    return strictly(call, 3, "stacks of equally many matrices");
 }
 /* products: kernel linear */
 bool linear_kernel(td_call *call)
@@ -221,16 +209,14 @@ bool linear_kernel(td_call *call)
     const td_tensor *bias = call->in[2].kind == TD_NONE
         ? NULL : td_input(call, 2);
     /* products: check the operands of linear */
-    if (!check_types("linear", x, w)
-        || (bias && !check_types("linear", x, bias)))
+    if (!check_types(x, w) || (bias && !check_types(x, bias)))
         return false;
     if (x->rank == 0 || w->rank != 2
-        || x->shape[x->rank - 1] != w->shape[1])
-        return fail_shapes("linear", x, w, "do not match: expected an "
-                           "input of [..., in] and a weight of [out, in]");
-    if (bias && (bias->rank != 1 || bias->shape[0] != w->shape[0]))
-        return fail_shapes("linear", w, bias, "do not match: expected a "
-                           "weight of [out, in] and a bias of [out]");
+        || x->shape[x->rank - 1] != w->shape[1]
+        || (bias && (bias->rank != 1 || bias->shape[0] != w->shape[0])))
+        return td_refuse(call, "shapes do not match: expected an input of "
+                         "[..., in], a weight of [out, in] and a bias of "
+                         "[out]");
     td_tensor turned = td_look(w);
     for (int d = 0; d < 2; d++) {
         turned.shape[d] = w->shape[1 - d];
@@ -259,21 +245,21 @@ bool addmm_kernel(td_call *call)
     const td_tensor *y = td_input(call, 1);
     const td_tensor *z = td_input(call, 2);
     double beta, alpha;
-    if (!check_types("addmm", x, y) || !check_types("addmm", y, z)
+    if (!check_types(x, y) || !check_types(y, z)
         || !factor(x, &call->attr[0], "beta", &beta)
         || !factor(x, &call->attr[1], "alpha", &alpha))
         return false;
     /* products: check the shapes of addmm */
     if (y->rank != 2 || z->rank != 2 || y->shape[1] != z->shape[0])
-        return fail_shapes("addmm", y, z, "do not match: expected two "
-                           "matrices, [m, k] and [k, n]");
+        return td_refuse(call, "shapes do not match: expected matrices "
+                         "mat1 of [m, k] and mat2 of [k, n]");
     const int i = x->rank - 2, j = x->rank - 1;
     const int64_t rows = i < 0 ? 1 : x->shape[i];
     const int64_t columns = j < 0 ? 1 : x->shape[j];
     if (x->rank > 2 || (rows != 1 && rows != y->shape[0])
         || (columns != 1 && columns != z->shape[1]))
-        return fail_shapes("addmm", y, z, "make a product to whose shape "
-                           "the first operand does not broadcast");
+        return td_refuse(call, "the first operand does not broadcast to "
+                         "the product of the others");
     matmul_plan plan;
     plan_product(&plan, y, z);
     plan.first.alpha = alpha;

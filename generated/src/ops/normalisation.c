@@ -113,15 +113,13 @@ bool standardise_kernel(td_call *call)
     if (!td_check_computes(call, x->dtype, true))
         return false;
     if (x->rank != 3)
-        return td_fail(TD_ERROR_RUNTIME, "standardise", "expected 3 "
-                       "dimensions, got %d", x->rank);
+        return td_refuse(call, "expected 3 dimensions");
     for (int k = 0; k < 3; k++) {
         call->out[k] = td_tensor_new(k == 0 ? td_shape_of(x)
             : TD_DIMS(1, x->shape[1], 1), x->dtype, device);
         if (call->out[k] == NULL)
             return false;
     }
-    call->n_out = 3;
     if (!td_on_host(x))
         return td_compute_elsewhere(call, NULL, x->dtype, false);
     return walk_channels(x, NULL, call->out[0], call->out[1],
@@ -227,13 +225,7 @@ static td_tensor *affine(const td_call *call, td_tensor *y,
         td_tensor *w = td_input(call, i);
         if (w == NULL || td_failed())
             continue;
-        const td_dims have = td_shape_of(w);
-        char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-        if (!td_dims_equal(&have, &want))
-            td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s has "
-                    "shape %s, expected %s", i == 1 ? "weight"
-                    : "bias", td_dims_text(&have, a),
-                    td_dims_text(&want, b));
+        td_expect(call, i == 1 ? "weight" : "bias", w, want);
         w = td_reshape(w, as);
         y = i == 1 ? td_mul(y, w) : td_add(y, w);
     }
@@ -257,7 +249,7 @@ static td_tensor *normalised(const td_call *call, td_dims seen, int eps,
 static td_dims trailing(const td_call *call, int64_t *n)
 {
     const td_tensor *x = td_input(call, 0);
-    const td_dims shape = td_numbers(call, 0), all = td_shape_of(x);
+    const td_dims shape = td_numbers(call, 0);
     const int rows = x->rank - shape.count;
     bool same = rows >= 0 && shape.count > 0;
     *n = 1;
@@ -265,11 +257,10 @@ static td_dims trailing(const td_call *call, int64_t *n)
         same = shape.at[d] == x->shape[rows + d];
         *n *= shape.at[d];
     }
-    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    char text[TD_SHAPE_TEXT];
     if (!same)
-        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "the input's "
-                "shape %s does not end in normalized_shape %s",
-                td_dims_text(&all, a), td_dims_text(&shape, b));
+        td_refuse(call, "the input does not end in normalized_shape %s",
+                  td_dims_text(&shape, text));
     td_check_computes(call, x->dtype, true);
     return shape;
 }
@@ -312,8 +303,8 @@ static int64_t in_a_channel(const td_call *call)
     const td_tensor *x = td_input(call, 0);
     int64_t n = 1;
     if (x->rank < 2)
-        td_fail(TD_ERROR_INDEX, td_op_name(call->op), "expected "
-                "[batch, channels, ...], got %d dimensions", x->rank);
+        td_refuse_as(call, TD_ERROR_INDEX,
+                     "expected [batch, channels, ...]");
     for (int d = 2; d < x->rank; d++)
         n *= x->shape[d];
     td_check_computes(call, x->dtype, true);
@@ -322,10 +313,8 @@ static int64_t in_a_channel(const td_call *call)
 
 static bool enough(const td_call *call, int64_t n)
 {
-    char text[TD_SHAPE_TEXT];
-    return n != 1 || td_fail(TD_ERROR_VALUE, td_op_name(call->op),
-        "expected more than 1 value per channel in training, got input "
-        "size %s", td_shape_text(td_input(call, 0), text));
+    return n != 1 || td_refuse_as(call, TD_ERROR_VALUE,
+        "expected more than 1 value per channel in training");
 }
 
 td_tensor *group_norm_formula(td_call *call)
@@ -400,19 +389,15 @@ static td_tensor *over_channels(const td_call *call, bool instance)
     static const char *const names[] = { "running_mean",
                                          "running_var" };
     const bool own = td_flag(call, 0);
-    char got[TD_SHAPE_TEXT];
     td_tensor *running[2] = { NULL, NULL };
     const int64_t n = in_a_channel(call);
     for (int i = 0; i < 2 && !td_failed(); i++) {
         running[i] = td_input(call, 3 + i);
-        if (running[i] ? running[i]->rank != 1 || running[i]->shape[0]
-                         != td_input(call, 0)->shape[1] : !own)
-            td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "%s must "
-                    "have one number for each of %lld channels%s, got "
-                    "%s", names[i],
-                    (long long)td_input(call, 0)->shape[1],
-                    own ? "" : " in evaluation", running[i]
-                    ? td_shape_text(running[i], got) : "none");
+        if (running[i])
+            td_expect(call, names[i], running[i],
+                      TD_DIMS(td_input(call, 0)->shape[1]));
+        else if (!own)
+            td_refuse(call, "%s must be given in evaluation", names[i]);
     }
     return td_failed() ? NULL : own ? with_own(call, running, instance,
                                                n)

@@ -72,18 +72,18 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
     const td_dtype types[] = { dtype, indices ? TD_INT64
                                               : TD_DTYPE_NONE };
     int *const results[] = { &w->values, &w->indices };
+    td_tensor **next = call->out;
     td_tensor y = td_look(w->x);
     if (y.rank > 0)
         y.shape[w->dim] = w->k;
     if (dropped && y.rank > 0)
         td_drop_dim(&y, w->dim);
-    call->n_out = 0;
     for (int i = 0; i < 2 && !td_failed(); i++)
         if (types[i] != TD_DTYPE_NONE) {
             td_tensor *out = td_tensor_new(td_shape_of(&y), types[i],
                                            td_device_of(w->x));
-            call->out[call->n_out++] = out;
             *results[i] = out ? add_result(w, out) : 0;
+            *next++ = out;
         }
     return !td_failed();
 }

@@ -85,10 +85,9 @@ static int64_t count_windows(const td_call *call, const axis *a,
     if (ceil && (m - 1) * a->step >= a->n + a->margin)
         m--;
     if (m < 1)
-        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "no window of "
-                "size %lld fits %lld numbers with padding %lld",
-                (long long)a->size, (long long)a->n,
-                (long long)a->margin);
+        td_refuse(call, "no window of size %lld fits %lld numbers with "
+                  "padding %lld", (long long)a->size, (long long)a->n,
+                  (long long)a->margin);
     return m;
 }
 
@@ -102,8 +101,8 @@ static td_dims per_dimension(const td_call *call, int k, int dims,
     if (list.count == 1)
         list.at[1] = list.at[0];
     else if (list.count != dims)
-        td_fail(TD_ERROR_RUNTIME, td_op_name(call->op), "expected one "
-                "number or %d in each list, got %d", dims, list.count);
+        td_refuse(call, "expected one number or %d in each list, "
+                  "not %d", dims, list.count);
     list.count = dims;
     return list;
 }
@@ -124,9 +123,8 @@ static bool read_windows(const td_call *call, pooling *p,
     const int dims = name_has(call->op, "2d") ? 2 : 1;
     const int at = p->back, first = shape->count - dims;
     if (first < 1 || first > 2)
-        return td_fail(TD_ERROR_RUNTIME, td_op_name(call->op),
-                       "expected %d or %d dimensions, got %d", dims + 1,
-                       dims + 2, shape->count);
+        return td_refuse(call, "expected %d or %d dimensions", dims + 1,
+                         dims + 2);
     for (int d = 0; d < shape->count; d++)
         if (shape->at[d] < (d >= first - !adaptive))
             return td_refuse(call, "only the batch may be of size 0");
@@ -176,7 +174,7 @@ static bool by_way_of_the_host(td_call *call)
     td_call again = { .op = call->op, .n_in = 1, .in = &in,
                       .n_attr = call->n_attr, .attr = call->attr };
     bool ok = here && td_run(&again);
-    for (int k = 0; ok && k < call->n_out; k++)
+    for (int k = 0; ok && call->out[k] != NULL; k++)
         ok = td_copy_elements(call->out[k], again.out[k]);
     td_scope_end();
     return ok;
@@ -196,8 +194,8 @@ bool pool_kernel(td_call *call)
     if (!td_check_computes(call, x->dtype, true)
         || !read_windows(call, &p, &out))
         return false;
-    if (p.back && !td_dims_equal(&out, &have))
-        return td_refuse(call, "grad has not the shape of the result");
+    if (p.back && !td_expect(call, "grad", x, out))
+        return false;
     p.work = max ? (wide ? largest_f64 : largest_f32)
                  : (wide ? mean_f64 : mean_f32);
     /* pooling: make the results of a pooling */
@@ -205,9 +203,7 @@ bool pool_kernel(td_call *call)
     td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, device);
     if (!td_return(call, y) || (p.back && !td_fill_all(y, td_int(0))))
         return false;
-    if (max && (call->out[1] = td_tensor_new(out, TD_INT64, device)))
-        call->n_out = 2;
-    if (max && call->n_out < 2)
+    if (max && !(call->out[1] = td_tensor_new(out, TD_INT64, device)))
         return false;
     if (!td_on_host(y))
         return by_way_of_the_host(call);

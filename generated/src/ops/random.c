@@ -262,7 +262,7 @@ static bool check_floating(td_dtype dtype)
 static bool fill_in_place(td_call *call, fill f,
                           const td_value *generator)
 {
-    if (!td_writes_alone(td_op_name(call->op), f.x)
+    if (!td_writes_alone(f.x)
         || !fill_tensor(f, generator))
         return false;
     td_bump_version(f.x);

@@ -64,20 +64,6 @@ static void step(const cell *c, td_tensor *x, td_tensor *state[2])
         break;
     }
 }
-/* recurrence: function is_shaped */
-/* Is `x` of this shape?  A size of -1 stands for any. */
-static bool is_shaped(const td_call *call, const char *name,
-                      const td_tensor *x, td_dims want)
-{
-    char expected[TD_SHAPE_TEXT], got[TD_SHAPE_TEXT];
-    bool ok = x->rank == want.count;
-    for (int d = 0; ok && d < want.count; d++)
-        ok = want.at[d] < 0 || x->shape[d] == want.at[d];
-    return ok || td_fail(TD_ERROR_RUNTIME, call->op->name, "%s must be "
-                         "of shape %s (-1: any), got %s", name,
-                         td_dims_text(&want, expected),
-                         td_shape_text(x, got));
-}
 /* recurrence: function is_sound */
 /* Do the weights fit each other and an input of so many numbers? */
 static bool is_sound(const td_call *call, const cell *c, int64_t inputs)
@@ -85,10 +71,10 @@ static bool is_sound(const td_call *call, const cell *c, int64_t inputs)
     const int64_t m = c->w_hh->rank == 2 ? c->w_hh->shape[1] : -1;
     const int64_t rows = m < 0 ? m : m * blocks_of[c->kind];
     const td_dims bias = TD_DIMS(rows);
-    return is_shaped(call, "w_hh", c->w_hh, TD_DIMS(rows, m))
-        && is_shaped(call, "w_ih", c->w_ih, TD_DIMS(rows, inputs))
-        && (!c->b_ih || is_shaped(call, "b_ih", c->b_ih, bias))
-        && (!c->b_hh || is_shaped(call, "b_hh", c->b_hh, bias));
+    return td_expect(call, "w_hh", c->w_hh, TD_DIMS(rows, m))
+        && td_expect(call, "w_ih", c->w_ih, TD_DIMS(rows, inputs))
+        && (!c->b_ih || td_expect(call, "b_ih", c->b_ih, bias))
+        && (!c->b_hh || td_expect(call, "b_hh", c->b_hh, bias));
 }
 /* recurrence: function read_state */
 static bool read_state(const td_call *call, cell_kind kind,
@@ -97,13 +83,12 @@ static bool read_state(const td_call *call, cell_kind kind,
     const td_value *v = &call->in[1];
     const bool pair = kind == LSTM;
     if (pair && v->as.tensors.count != 2)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "hx must be "
-                       "two tensors, h and c, got %d",
-                       v->as.tensors.count);
+        return td_refuse(call, "hx must be two tensors, h and c, "
+                         "not %d", v->as.tensors.count);
     state[0] = pair ? v->as.tensors.at[0] : v->as.tensor;
     state[1] = pair ? v->as.tensors.at[1] : NULL;
-    return is_shaped(call, "hx", state[0], shape)
-        && (!pair || is_shaped(call, "cx", state[1], shape));
+    return td_expect(call, "hx", state[0], shape)
+        && (!pair || td_expect(call, "cx", state[1], shape));
 }
 /* recurrence: function one_step */
 static td_tensor *one_step(td_call *call, cell_kind kind)
@@ -112,7 +97,7 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
     const cell c = { kind, td_input(call, 2), td_input(call, 3),
                      td_input(call, 4), td_input(call, 5) };
     if (!td_check_computes(call, x->dtype, true)
-        || !is_shaped(call, "input", x, TD_DIMS(-1, -1))
+        || !td_expect(call, "input", x, TD_DIMS(-1, -1))
         || !is_sound(call, &c, x->shape[1])
         || !read_state(call, kind, TD_DIMS(x->shape[0],
                                            c.w_hh->shape[1]), state))
@@ -199,13 +184,12 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
     s.cells = given / s.weights;
     if (layers < 1 || layers > given || s.weights * s.cells != given
         || layers * s.sides != s.cells)
-        return td_fail(TD_ERROR_RUNTIME, call->op->name, "params has %d "
-            "tensors, expected %d for each of %lld layers and %d "
-            "directions", given, s.weights, (long long)layers, s.sides),
-            NULL;
+        return td_refuse(call, "params has %d tensors, expected %d for "
+            "each of %lld layers and %d directions", given, s.weights,
+            (long long)layers, s.sides);
     const cell c = cell_at(&s, 0);
     if (!td_check_computes(call, x->dtype, true)
-        || !is_shaped(call, "input", x, TD_DIMS(-1, -1, -1))
+        || !td_expect(call, "input", x, TD_DIMS(-1, -1, -1))
         || !is_sound(call, &c, x->shape[2])
         || !read_state(call, kind, TD_DIMS(s.cells, x->shape[turn ? 0 : 1],
                                            c.w_hh->shape[1]), s.first))

@@ -191,22 +191,12 @@ static bool fold_all(const reduction *r, int kind, void *out)
 static bool axes_to_reduce(const td_call *call, const td_tensor *x,
                            const td_value *dim, unsigned *mask)
 {
-    td_dims named = { 1, { td_v_get_int(dim, 0) } };
-    if (dim->kind == TD_INTS && !td_v_dims(call, dim, &named))
-        return false;
-    *mask = 0;
-    if (dim->kind == TD_NONE || named.count == 0)
-        *mask = (1u << x->rank) - 1;
-    for (int i = 0; dim->kind != TD_NONE && i < named.count; i++) {
-        int d;
-        if (!td_wrap_dim(call->op->name, named.at[i], x->rank, &d))
-            return false;
-        if (*mask >> d & 1)
-            return td_fail(TD_ERROR_RUNTIME, call->op->name,
-                           "dimension %d appears twice", d);
-        *mask |= 1u << d;
-    }
-    return true;
+    td_dims named;
+    td_v_dims(call, dim, &named);
+    *mask = named.count == 0 ? (1u << x->rank) - 1 : 0;
+    for (int i = 0; i < named.count; i++)
+        td_dimension_once(call, named.at[i], x->rank, mask);
+    return !td_failed();
 }
 /* reductions: function reduced_shape */
 static td_dims reduced_shape(const td_tensor *x, unsigned mask,
@@ -302,14 +292,11 @@ static td_tensor *reduce(td_tensor *x, td_dims shape,
     return NULL;
 }
 /* reductions: function fail_empty */
-static bool fail_empty(const td_call *call, const td_tensor *x,
-                       const td_value *dim)
+static bool fail_empty(const td_call *call, const td_value *dim)
 {
-    char shape[TD_SHAPE_TEXT];
-    return td_fail(dim->kind == TD_NONE ? TD_ERROR_RUNTIME
-                                        : TD_ERROR_INDEX,
-                   call->op->name, "shape %s leaves nothing to choose "
-                   "from", td_shape_text(x, shape));
+    return td_refuse_as(call, dim->kind == TD_NONE ? TD_ERROR_RUNTIME
+                              : TD_ERROR_INDEX,
+                        "there is nothing to choose from");
 }
 /* reductions: function fold */
 enum { REFUSED = -1 };          /* instead of a value of nothing */
@@ -329,7 +316,7 @@ static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
     reduction r = normalise(x, NULL, folding_type(dtype), mask, false);
     r.truth = dtype == TD_BOOL;
     if (empty_value == REFUSED && r.reduced.total == 0
-        && r.kept.total > 0 && !fail_empty(call, x, attr))
+        && r.kept.total > 0 && !fail_empty(call, attr))
         return NULL;
     return reduce(x, reduced_shape(x, mask, td_v_get_bool(&attr[1])),
                   &r, kind, dtype, empty_value);
@@ -399,12 +386,10 @@ bool sum_to_size_kernel(td_call *call)
             fits = false;
     }
     /* reductions: refuse a size that was not broadcast */
-    if (!fits) {
-        char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
-        return td_fail(TD_ERROR_RUNTIME, "sum_to_size",
-                       "shape %s is not %s broadcast",
-                       td_shape_text(x, from), td_dims_text(&size, to));
-    }
+    char to[TD_SHAPE_TEXT];
+    if (!fits)
+        return td_refuse(call, "expected a broadcast of %s",
+                         td_dims_text(&size, to));
     if (mask == 0)
         return td_return(call, td_tensor_alias(x));
     const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
@@ -480,24 +465,20 @@ static bool locate(td_call *call, int kind, bool with_values)
     const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
                                   true);
     if (r.reduced.total == 0 && r.kept.total > 0)
-        return fail_empty(call, x, &call->attr[0]);
+        return fail_empty(call, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
                                     td_flag(call, 1));
     /* softmax: make room for values and indices */
-    td_tensor *values = NULL;
-    td_tensor *indices = td_tensor_new(shape, TD_INT64, x->storage->device);
+    const td_device device = x->storage->device;
+    td_tensor **out = call->out;
     if (with_values)
-        values = td_tensor_new(shape, x->dtype, x->storage->device);
-    if (!indices || (with_values && !values)) {
-        td_discard(indices);
+        *out++ = td_tensor_new(shape, x->dtype, device);
+    td_tensor *indices = *out = td_tensor_new(shape, TD_INT64, device);
+    if (td_failed())
         return false;
-    }
     search s = { &r, kind, td_at(indices),
-                 values ? td_at(values) : NULL, x->dtype };
+                 with_values ? td_at(call->out[0]) : NULL, x->dtype };
     const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
-    call->out[0] = with_values ? values : indices;
-    call->out[1] = with_values ? indices : NULL;
-    call->n_out = with_values ? 2 : 1;
     return td_on_host(indices)
         ? td_parallel_for(r.kept.total, grain, search_some, &s)
         : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
