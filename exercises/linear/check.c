@@ -18,6 +18,7 @@ static const example examples[] = {
     { "two leading axes, [2,5]", { 2, { 2, 5 } }, 3, 4, true, false },
     { "a single row without a batch", { 0, { 0 } }, 3, 2, true, false },
     { "x wants no gradient", { 1, { 5 } }, 3, 4, true, true },
+    { "a batch of no rows", { 1, { 0 } }, 3, 4, true, false },
 };
 
 static td_tensor *numbers(double *x, td_dims shape, int64_t n, int64_t step, bool needs)
@@ -95,9 +96,35 @@ static void check_wants(int inputs, int wanted)
         if ((stored[i] != NULL) != (wanted >> i & 1))
             check_wrong("  expected  b->grad_in[%d] %s\n  got       %s", i, wanted >> i & 1 ? "set" : "left NULL",
                         stored[i] ? "a tensor" : "NULL");
+    check_case(what, "g is what others still add up: it stays as it is");
+    check_tensor(grad, TD_DIMS(2, 2), g, 0);
     if (stored[inputs] != y)
         check_wrong("  expected  b->grad_in[%d] left alone: there are %d inputs\n  got       another tensor in it",
                     inputs, inputs);
+    td_scope_end();
+}
+
+/* The gradients are functions of x, W and dY, which have gradients again. */
+static void check_second(bool of_weight)
+{
+    double x[6], w[6], g[4], r[6], expected[6] = { 0 };
+    td_scope_begin();
+    td_tensor *in[2] = { numbers(x, TD_DIMS(2, 3), 6, 5, true), numbers(w, TD_DIMS(2, 3), 6, 7, true) };
+    td_tensor *tg = numbers(g, TD_DIMS(2, 2), 4, 11, false), *tr = numbers(r, TD_DIMS(2, 3), 6, 2, false);
+    td_tensor *y = td_linear(in[0], in[1], NULL), *first = NULL, *second = NULL;
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++)
+            for (int i = 0; i < 3; i++)
+                expected[b * 3 + i] += of_weight ? g[b * 2 + a] * r[a * 3 + i] : g[a * 2 + b] * r[a * 3 + i];
+    check_case(of_weight ? "the gradient of W, differentiated by x" : "the gradient of x, differentiated by W",
+               of_weight ? "d/dX of <R, dY^T X> = dY R" : "d/dW of <R, dY W> = dY^T R");
+    td_grad(&y, 1, &in[of_weight], 1, &first, (td_grad_options){ .grad_outputs = &tg, .create_graph = true });
+    check_no_error();
+    if (!td_requires_grad(first))
+        check_wrong("  expected  a gradient that was recorded\n  got       one that does not know of what it was made");
+    td_grad(&first, 1, &in[!of_weight], 1, &second, (td_grad_options){ .grad_outputs = &tr });
+    check_no_error();
+    check_tensor(second, TD_DIMS(2, 3), expected, 1e-12);
     td_scope_end();
 }
 
@@ -111,5 +138,7 @@ int main(void)
     }
     for (size_t i = 1; i < sizeof examples / sizeof examples[0]; i++)
         check_example(&examples[i]);
+    check_second(false);
+    check_second(true);
     return check_end();
 }

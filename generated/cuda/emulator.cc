@@ -665,7 +665,8 @@ struct mean {
 };
 struct tally {
     mean sectors, rounds;       /* of a request */
-    mean longest;               /* thread, over the average one */
+    double longest;             /* accesses of the busiest thread */
+    mean share;                 /* of a thread in all of them */
 };
 static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
 static std::map<std::pair<const void *, int>, unsigned> visits;
@@ -699,14 +700,13 @@ static void add_up(const char *kernel)
         sum->rounds.sum += most;
     }
     std::map<int, double> work;
-    double longest = 0;
+    sum->share.n += now->count;
     for (auto &visit : visits) {
         double &mine = work[visit.first.second];
         mine += visit.second;
-        longest = std::max(longest, mine);
-        sum->longest.n += (double)visit.second / now->count;
+        sum->longest = std::max(sum->longest, mine);
+        sum->share.sum += visit.second;
     }
-    sum->longest.sum += longest;
     asked.clear();
     asked_shared.clear();
     visits.clear();
@@ -723,7 +723,13 @@ double emulator_rounds(const char *kernel)
 
 double emulator_idleness(const char *kernel)
 {
-    return tallies[kernel].longest.value();
+    const tally *sum = &tallies[kernel];
+    return sum->longest / std::max(1e-9, sum->share.value());
+}
+
+double emulator_requests(const char *kernel)
+{
+    return tallies[kernel].sectors.n;
 }
 
 struct printer {
@@ -875,6 +881,7 @@ static void watched_block(crew *) {}
 double emulator_sectors(const char *) { return 0; }
 double emulator_rounds(const char *) { return 0; }
 double emulator_idleness(const char *) { return 0; }
+double emulator_requests(const char *) { return 0; }
 #endif
 
 struct launch {

@@ -183,11 +183,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 const char *emulator_first_report();
 
 /* Sectors of device memory and rounds of banks, on average, in the
-   requests of a kernel; accesses of the busiest thread of a block over
-   those of an average one.  Counted if TREADLE_CUDA_REPORT is set. */
+   requests of a kernel to device memory, and their number; accesses of
+   the busiest thread over those of an average one.  Counted if
+   TREADLE_CUDA_REPORT is set. */
 extern "C" double emulator_sectors(const char *kernel);
 extern "C" double emulator_rounds(const char *kernel);
 extern "C" double emulator_idleness(const char *kernel);
+extern "C" double emulator_requests(const char *kernel);
 
 /* Who runs the blocks of a launch in parallel; NULL: nobody. */
 typedef bool emulated_loop(int64_t n, int64_t grain,
