@@ -115,3 +115,69 @@ PyObject *py_execute(PyObject *module, PyObject *args)
     PyMem_Free(y);
     return result;
 }
+
+/* jit: functions that take arguments apart */
+static PyObject *key_of_tensor(PyObject *w, const td_tensor *x,
+                               PyObject *leaves)
+{
+    if (td_requires_grad(x))
+        return PyErr_Format(PyExc_RuntimeError, "jit: an argument "
+            "requires grad, which a program would lose; pass "
+            "x.detach()");
+    const td_device device = td_device_of(x);
+    PyObject *n = PyLong_FromSsize_t(PyDict_GET_SIZE(leaves));
+    PyObject *first = n ? PyDict_SetDefault(leaves, w, n) : NULL;
+    PyObject *key = first == NULL ? NULL
+        : Py_BuildValue("Oiiiy#", first, td_dtype_of(x), device.kind,
+                        device.index, (const char *)td_shape(x),
+                        td_rank(x) * (Py_ssize_t)sizeof(int64_t));
+    Py_XDECREF(n);
+    return key;
+}
+
+static PyObject *key_of_value(PyObject *x)
+{
+    if (PyFloat_Check(x))
+        return PyObject_Repr(x);
+    if (PyObject_Hash(x) != -1)
+        return Py_NewRef(x);
+    return !PyErr_ExceptionMatches(PyExc_TypeError) ? NULL
+         : PyErr_Format(PyExc_TypeError, "jit: an argument of type %s "
+                        "is neither a tensor nor hashable",
+                        Py_TYPE(x)->tp_name);
+}
+static PyObject *key_of(PyObject *x, PyObject *leaves)
+{
+    const tensor_object *w = tensor_cast(x);
+    const bool named = PyDict_Check(x);
+    if (w != NULL)
+        return key_of_tensor(x, w->handle, leaves);
+    if (!named && !PyList_Check(x) && !PyTuple_Check(x))
+        return Py_BuildValue("ON", Py_TYPE(x), key_of_value(x));
+    PyObject *items = named ? PyMapping_Values(x) : PySequence_List(x);
+    bool good = items && Py_EnterRecursiveCall(" in jit") == 0;
+    const bool entered = good;
+    for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items); i++) {
+        PyObject *part = key_of(PyList_GET_ITEM(items, i), leaves);
+        good = part && PyList_SetItem(items, i, part) == 0;
+    }
+    if (entered)
+        Py_LeaveRecursiveCall();
+    PyObject *key = !good ? NULL
+        : Py_BuildValue("ONN", Py_TYPE(x), PyList_AsTuple(items),
+                        named ? PySequence_Tuple(x)
+                              : Py_NewRef(Py_None));
+    Py_XDECREF(items);
+    return key;
+}
+
+/* (key, tensors), each tensor once. */
+PyObject *py_take_apart(PyObject *module, PyObject *tree)
+{
+    PyObject *leaves = PyDict_New();
+    PyObject *key = leaves ? key_of(tree, leaves) : NULL;
+    PyObject *pair = key ? Py_BuildValue("NN", key,
+                               PySequence_Tuple(leaves)) : NULL;
+    Py_XDECREF(leaves);
+    return pair;
+}

@@ -59,47 +59,16 @@ class record:
         return self._text
 
 
-# jit: functions that take arguments apart
-def _flatten(x, leaves):
-    """What x is, as a key, with its tensors appended to leaves."""
-    if isinstance(x, _C.Tensor):
-        if x.requires_grad:
-            raise RuntimeError("jit: an argument requires grad, which "
-                               "a program would lose; pass x.detach()")
-        leaves.append(x)
-        first = next(k for k, y in enumerate(leaves) if y is x)
-        return "tensor", first, tuple(x.shape), x.dtype, str(x.device)
-    if isinstance(x, (list, tuple)):
-        return type(x), tuple(_flatten(item, leaves) for item in x)
-    if isinstance(x, dict):
-        return dict, tuple((k, _flatten(v, leaves))
-                           for k, v in x.items())
-    try:
-        hash(x)
-    except TypeError:
-        raise TypeError(f"jit: an argument of type {type(x).__name__} "
-                        "is neither a tensor nor hashable") from None
-    return type(x), repr(x) if isinstance(x, float) else x
-
-
-def _tensors(tree):
-    return [x for x in _leaves(tree) if isinstance(x, _C.Tensor)]
-
-
-def _put(tensors, tree):
-    """tree with each of its tensors replaced by the next of these."""
-    return _map(lambda x: next(tensors) if isinstance(x, _C.Tensor)
-                else x, tree)
+# jit: function _put
+def _put(old, new, tree):
+    """tree with each of the old tensors replaced by a new one."""
+    found = dict(zip(map(id, old), new))
+    return _map(lambda x: found.get(id(x), x), tree)
 
 
 # jit: class _Program
 _one_trace = _threading.RLock()
 _os.register_at_fork(after_in_child=_one_trace._at_fork_reinit)
-
-
-def _once(tensors):
-    """A tuple of these, each of them once."""
-    return tuple({id(x): x for x in tensors}.values())
 
 
 class _Program:
@@ -109,6 +78,7 @@ class _Program:
         with _one_trace:
             outputs = self._trace(function, inputs)
         self.outputs = len(outputs)
+        self.leaf = _C.empty((), requires_grad=True),
         self.text = _C._program_text(self.program)
         self.code, self.backend, note = _C._compile(self.program,
                                                     backend)
@@ -119,15 +89,15 @@ class _Program:
     def _trace(self, function, inputs):
         _C._trace_begin(True)
         try:
-            fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
+            fresh = [*map(_C._trace_input, inputs)]
             with _assuming() as self.assumed:
-                self.result = function([fresh[id(x)] for x in inputs])
-            flat = _tensors(self.result)
-            given = {id(x) for x in fresh.values()}
-            outputs = _once(x for x in flat if id(x) not in given)
-            self.recorded = [x.requires_grad for x in outputs]
-            names = [id(x) for x in (*fresh.values(), *outputs)]
-            self.places = [names.index(id(x)) for x in flat]
+                self.result = function(fresh)
+            slots = {id(x): x for x in (*fresh, *_leaves(self.result))
+                     if isinstance(x, _C.Tensor)}
+            self.slots = [*slots.values()]
+            outputs = self.slots[len(fresh):]
+            self.recorded = [k for k, x in enumerate(outputs)
+                             if x.requires_grad]
             self.program = _C._trace_end(outputs)
         except BaseException:
             _C._trace_end(None)
@@ -141,31 +111,22 @@ class _Program:
             read() == value for read, value in self.assumed)
 
     def __call__(self, *inputs):
+        for read, _ in self.assumed:
+            _assume(read)
         if not self.holds():
             raise RuntimeError("jit: a parameter, the mode of a module "
                                "or an option of an optimiser has "
                                "changed since this program was "
                                "compiled; compile it again")
-        return self.run(*inputs)
+        return self.run(inputs)
 
-    def can_run(self, *inputs):
-        """Whether these share no memory that the program writes."""
-        return _C._program_fits(self.program, _once(inputs))
-
-    def run(self, *inputs):
-        for read, _ in self.assumed:
-            _assume(read)
-        given = _once(inputs)
-        made = _C._execute(self.code, given, self.outputs)
-        if any(self.recorded) and _C.is_grad_enabled():
-            _forbid(y for y, r in zip(made, self.recorded) if r)
-        return _put(((given + made)[k] for k in self.places),
-                    self.result)
-
-
-def _forbid(results):
-    leaf = _C.empty((), requires_grad=True)
-    _C._record("jit", (leaf,), tuple(results), (), _has_no_history)
+    def run(self, inputs):
+        made = _C._execute(self.code, inputs, self.outputs)
+        if self.recorded and _C.is_grad_enabled():
+            _C._record("jit", self.leaf,
+                       tuple(made[k] for k in self.recorded), (),
+                       _has_no_history)
+        return _put(self.slots, inputs + made, self.result)
 
 
 def _has_no_history(*unused):
@@ -187,8 +148,7 @@ class _Compiled:
     def __call__(self, *args, **kwargs):
         if _is_assuming():
             return self.function(*args, **kwargs)
-        leaves = []
-        key = _flatten((args, kwargs), leaves)
+        key, given = _C._take_apart((args, kwargs))
         made = self.programs.get(key)
         if made is None:
             with _one_trace:
@@ -200,19 +160,22 @@ class _Compiled:
         if program is None:
             with _one_trace:
                 program = self._held(made) or self._compile(
-                    args, kwargs, leaves, made)
-        if not program.can_run(*leaves):
+                    args, kwargs, given, made)
+        if not _C._program_fits(program.program, given):
             return self.function(*args, **kwargs)
-        return program.run(*leaves)
+        return program.run(given)
 
 # jit: further methods of _Compiled
     def _held(self, made):
-        return next((p for p in list(made) if p.holds()), None)
+        for program in made:
+            if program.holds():
+                return program
 
-    def _compile(self, args, kwargs, leaves, made):
-        program = _Program(
-            lambda fresh: self._call(args, kwargs, iter(fresh)),
-            leaves, self.backend)
+    def _compile(self, args, kwargs, given, made):
+        def function(fresh):
+            new, named = _put(given, fresh, (args, kwargs))
+            return self.function(*new, **named)
+        program = _Program(function, given, self.backend)
         made.append(program)
         self._forget_old(made)
         return program
@@ -239,10 +202,6 @@ class _Compiled:
                            "the mode of a module or its parameters "
                            "keep changing",
                            RuntimeWarning, stacklevel=4)
-
-    def _call(self, args, kwargs, fresh):
-        args, kwargs = _put(fresh, (args, kwargs))
-        return self.function(*args, **kwargs)
 
 
 # jit: class _Jit
