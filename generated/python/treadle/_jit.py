@@ -8,8 +8,7 @@ import threading as _threading
 import types as _types
 import warnings as _warnings
 from . import _C
-from ._guards import assume as _assume, assuming as _assuming
-from ._guards import is_assuming as _is_assuming
+from ._guards import assume as _assume, assumed as _assumed
 from .func import _leaves, _map
 from ._grad_mode import no_grad as _no_grad
 
@@ -39,8 +38,7 @@ class record:
     @property
     def instructions(self):
         """The steps, in order."""
-        return [line for line in self._text.splitlines()
-                if line.startswith("%")]
+        return _re.findall("^%.*", self._text, _re.M)
 
     @property
     def shapes(self):
@@ -51,8 +49,8 @@ class record:
             shapes = _re.findall(r"\[([\d, ]*)\]", types)
             for name, shape in zip(_re.findall(
                     r"%\d+", names.split(" = ")[0]), shapes):
-                found[name] = tuple(int(n) for n in shape.split(",")
-                                    if n.strip())
+                found[name] = tuple(map(int, _re.findall(r"\d+",
+                                                         shape)))
         return found
 
     def __str__(self):
@@ -75,6 +73,7 @@ class _Program:
     """A traced and compiled program; call it with tensors."""
 
     def __init__(self, function, inputs, backend):
+        self.assumed = []
         with _one_trace:
             outputs = self._trace(function, inputs)
         self.outputs = len(outputs)
@@ -88,10 +87,10 @@ class _Program:
 
     def _trace(self, function, inputs):
         _C._trace_begin(True)
+        outside = _assumed.set(self.assumed)
         try:
             fresh = [*map(_C._trace_input, inputs)]
-            with _assuming() as self.assumed:
-                self.result = function(fresh)
+            self.result = function(fresh)
             slots = {id(x): x for x in (*fresh, *_leaves(self.result))
                      if isinstance(x, _C.Tensor)}
             self.slots = [*slots.values()]
@@ -102,12 +101,14 @@ class _Program:
         except BaseException:
             _C._trace_end(None)
             raise
+        finally:
+            _assumed.reset(outside)
         return outputs
 
 # jit: further methods of _Program
     def holds(self):
         """Whether all that was taken for granted is still so."""
-        return _C._program_fits(self.program, None) and all(
+        return _C._program_fits(self.program) and all(
             read() == value for read, value in self.assumed)
 
     def __call__(self, *inputs):
@@ -146,7 +147,7 @@ class _Compiled:
         _functools.update_wrapper(self, function)
 
     def __call__(self, *args, **kwargs):
-        if _is_assuming():
+        if _assumed.get() is not None:
             return self.function(*args, **kwargs)
         key, given = _C._take_apart((args, kwargs))
         made = self.programs.get(key)
@@ -177,7 +178,13 @@ class _Compiled:
             return self.function(*new, **named)
         program = _Program(function, given, self.backend)
         made.append(program)
-        self._forget_old(made)
+        if len(made) > MOST_PROGRAMS:
+            del made[0]
+            _warnings.warn(f"jit: {self.name} is compiled again and "
+                           "again, since options of an optimiser, "
+                           "the mode of a module or its parameters "
+                           "keep changing",
+                           RuntimeWarning, stacklevel=3)
         return program
 
     def _remember(self, key, made):
@@ -194,14 +201,6 @@ class _Compiled:
         return self if instance is None \
             else _types.MethodType(self, instance)
 
-    def _forget_old(self, made):
-        if len(made) > MOST_PROGRAMS:
-            del made[0]
-            _warnings.warn(f"jit: {self.name} is compiled again and "
-                           "again, since options of an optimiser, "
-                           "the mode of a module or its parameters "
-                           "keep changing",
-                           RuntimeWarning, stacklevel=4)
 
 
 # jit: class _Jit
@@ -232,12 +231,9 @@ class _Jit:
                             f"list of shapes, not {shapes!r}")
         if shapes and not isinstance(shapes[0], (list, tuple)):
             shapes = [shapes]
-        like = [_C.empty(tuple(shape), dtype=dtype) for shape in shapes]
-
-        def forward(inputs):
-            with _no_grad():
-                return module(*inputs)
-        return _Program(forward, like, backend)
+        like = [_C.empty(shape, dtype=dtype) for shape in shapes]
+        return _Program(_no_grad(lambda inputs: module(*inputs)), like,
+                        backend)
 
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""
