@@ -2,16 +2,12 @@
 /* Tangled from the chapter "layers": edit that, not this file. */
 #include "glue.h"
 
-PyObject *py_addresses(PyObject *module, PyObject *dicts)
+PyObject *py_addresses(PyObject *module, PyObject *dict)
 {
-    PyObject *found = PyList_New(0), *value;
-    for (int i = 0; i < PyTuple_GET_SIZE(dicts); i++)
-        for (Py_ssize_t at = 0; found && PyDict_Next(
-                 PyTuple_GET_ITEM(dicts, i), &at, NULL, &value);) {
-            PyObject *address = PyLong_FromVoidPtr(value);
-            if (!address || PyList_Append(found, address) < 0)
-                Py_CLEAR(found);
-            Py_XDECREF(address);
-        }
+    PyObject *found = PyBytes_FromStringAndSize(
+        NULL, PyDict_Size(dict) * (Py_ssize_t)sizeof(PyObject *));
+    PyObject **to = found ? (void *)PyBytes_AS_STRING(found) : NULL;
+    for (Py_ssize_t at = 0; to && PyDict_Next(dict, &at, NULL, to);)
+        to++;
     return found;
 }
