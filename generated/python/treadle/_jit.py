@@ -75,8 +75,7 @@ class _Program:
     def __init__(self, function, inputs, backend):
         self.assumed = []
         with _one_trace:
-            outputs = self._trace(function, inputs)
-        self.outputs = len(outputs)
+            self._trace(function, inputs)
         self.leaf = _C.empty((), requires_grad=True),
         self.text = _C._program_text(self.program)
         self.code, self.backend, note = _C._compile(self.program,
@@ -91,10 +90,11 @@ class _Program:
         try:
             fresh = [*map(_C._trace_input, inputs)]
             self.result = function(fresh)
-            slots = {id(x): x for x in (*fresh, *_leaves(self.result))
-                     if isinstance(x, _C.Tensor)}
-            self.slots = [*slots.values()]
+            self.slots = [*dict.fromkeys(
+                x for x in (*fresh, *_leaves(self.result))
+                if isinstance(x, _C.Tensor))]
             outputs = self.slots[len(fresh):]
+            self.outputs = len(outputs)
             self.recorded = [k for k, x in enumerate(outputs)
                              if x.requires_grad]
             self.program = _C._trace_end(outputs)
@@ -103,7 +103,6 @@ class _Program:
             raise
         finally:
             _assumed.reset(outside)
-        return outputs
 
 # jit: further methods of _Program
     def holds(self):
