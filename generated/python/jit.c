@@ -26,19 +26,17 @@ PyObject *py_trace_input(PyObject *module, PyObject *like)
 }
 PyObject *py_program_fits(PyObject *module, PyObject *args)
 {
-    PyObject *capsule, *inputs;
-    if (!PyArg_ParseTuple(args, "OO:program_fits", &capsule, &inputs))
+    PyObject *capsule;
+    handles x = { 0 };
+    if (!PyArg_ParseTuple(args, "O|O&:program_fits", &capsule,
+                          all_tensors, &x))
         return NULL;
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    if (p == NULL || inputs == Py_None)
-        return p ? PyBool_FromLong(td_program_holds(p)) : NULL;
-    handles x;
-    if (!all_tensors(inputs, &x))
-        return NULL;
     td_error_clear();
-    const bool shared = td_program_overlaps(p, x.at, x.n);
+    const bool fits = p && (x.at ? !td_program_overlaps(p, x.at, x.n)
+                                 : td_program_holds(p));
     drop_handles(&x);
-    return td_failed() ? fail() : PyBool_FromLong(!shared);
+    return p && !td_failed() ? PyBool_FromLong(fits) : fail();
 }
 PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 {
@@ -58,16 +56,13 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 PyObject *py_program_text(PyObject *module, PyObject *capsule)
 {
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    if (p == NULL)
+    const int64_t n = p ? td_program_print(p, NULL, 0) : 0;
+    PyObject *bytes = p ? PyBytes_FromStringAndSize(NULL, n) : NULL;
+    if (bytes == NULL)
         return NULL;
-    const int64_t n = td_program_print(p, NULL, 0);
-    PyObject *text = NULL;
-    char *room = PyMem_Malloc((size_t)n + 1);
-    if (room == NULL)
-        return PyErr_NoMemory();
-    td_program_print(p, room, n + 1);
-    text = PyUnicode_FromStringAndSize(room, (Py_ssize_t)n);
-    PyMem_Free(room);
+    td_program_print(p, PyBytes_AS_STRING(bytes), n + 1);
+    PyObject *text = PyUnicode_FromEncodedObject(bytes, NULL, NULL);
+    Py_DECREF(bytes);
     return text;
 }
 
@@ -114,4 +109,70 @@ PyObject *py_execute(PyObject *module, PyObject *args)
     drop_handles(&x);
     PyMem_Free(y);
     return result;
+}
+
+/* jit: functions that take arguments apart */
+static PyObject *key_of_tensor(PyObject *w, const td_tensor *x,
+                               PyObject *leaves)
+{
+    if (td_requires_grad(x))
+        return PyErr_Format(PyExc_RuntimeError, "jit: an argument "
+            "requires grad, which a program would lose; pass "
+            "x.detach()");
+    const td_device device = td_device_of(x);
+    PyObject *n = PyLong_FromSsize_t(PyDict_GET_SIZE(leaves));
+    PyObject *first = n ? PyDict_SetDefault(leaves, w, n) : NULL;
+    PyObject *key = first == NULL ? NULL
+        : Py_BuildValue("Oiiiy#", first, td_dtype_of(x), device.kind,
+                        device.index, (const char *)td_shape(x),
+                        td_rank(x) * (Py_ssize_t)sizeof(int64_t));
+    Py_XDECREF(n);
+    return key;
+}
+
+static PyObject *key_of_value(PyObject *x)
+{
+    if (PyFloat_Check(x))
+        return PyObject_Repr(x);
+    if (PyObject_Hash(x) != -1)
+        return Py_NewRef(x);
+    return !PyErr_ExceptionMatches(PyExc_TypeError) ? NULL
+         : PyErr_Format(PyExc_TypeError, "jit: an argument of type %s "
+                        "is neither a tensor nor hashable",
+                        Py_TYPE(x)->tp_name);
+}
+static PyObject *key_of(PyObject *x, PyObject *leaves)
+{
+    const tensor_object *w = tensor_cast(x);
+    const bool named = PyDict_Check(x);
+    if (w != NULL)
+        return key_of_tensor(x, w->handle, leaves);
+    if (!named && !PyList_Check(x) && !PyTuple_Check(x))
+        return Py_BuildValue("ON", Py_TYPE(x), key_of_value(x));
+    if (Py_EnterRecursiveCall(" in jit") != 0)
+        return NULL;
+    PyObject *items = named ? PyMapping_Values(x) : PySequence_List(x);
+    bool good = items != NULL;
+    for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items); i++) {
+        PyObject *part = key_of(PyList_GET_ITEM(items, i), leaves);
+        good = part && PyList_SetItem(items, i, part) == 0;
+    }
+    Py_LeaveRecursiveCall();
+    PyObject *key = !good ? NULL
+        : Py_BuildValue("ONN", Py_TYPE(x), PyList_AsTuple(items),
+                        named ? PySequence_Tuple(x)
+                              : Py_NewRef(Py_None));
+    Py_XDECREF(items);
+    return key;
+}
+
+/* (key, tensors), each tensor once. */
+PyObject *py_take_apart(PyObject *module, PyObject *tree)
+{
+    PyObject *leaves = PyDict_New();
+    PyObject *key = leaves ? key_of(tree, leaves) : NULL;
+    PyObject *pair = key ? Py_BuildValue("NN", key,
+                               PySequence_Tuple(leaves)) : NULL;
+    Py_XDECREF(leaves);
+    return pair;
 }

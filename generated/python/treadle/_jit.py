@@ -8,8 +8,7 @@ import threading as _threading
 import types as _types
 import warnings as _warnings
 from . import _C
-from ._guards import assume as _assume, assuming as _assuming
-from ._guards import is_assuming as _is_assuming
+from ._guards import assume as _assume, assumed as _assumed
 from .func import _leaves, _map
 from ._grad_mode import no_grad as _no_grad
 
@@ -39,8 +38,7 @@ class record:
     @property
     def instructions(self):
         """The steps, in order."""
-        return [line for line in self._text.splitlines()
-                if line.startswith("%")]
+        return _re.findall("^%.*", self._text, _re.M)
 
     @property
     def shapes(self):
@@ -51,45 +49,19 @@ class record:
             shapes = _re.findall(r"\[([\d, ]*)\]", types)
             for name, shape in zip(_re.findall(
                     r"%\d+", names.split(" = ")[0]), shapes):
-                found[name] = tuple(int(n) for n in shape.split(",")
-                                    if n.strip())
+                found[name] = tuple(map(int, _re.findall(r"\d+",
+                                                         shape)))
         return found
 
     def __str__(self):
         return self._text
 
 
-# jit: functions that take arguments apart
-def _flatten(x, leaves):
-    """What x is, as a key, with its tensors appended to leaves."""
-    if isinstance(x, _C.Tensor):
-        if x.requires_grad:
-            raise RuntimeError("jit: an argument requires grad, which "
-                               "a program would lose; pass x.detach()")
-        leaves.append(x)
-        first = next(k for k, y in enumerate(leaves) if y is x)
-        return "tensor", first, tuple(x.shape), x.dtype, str(x.device)
-    if isinstance(x, (list, tuple)):
-        return type(x), tuple(_flatten(item, leaves) for item in x)
-    if isinstance(x, dict):
-        return dict, tuple((k, _flatten(v, leaves))
-                           for k, v in x.items())
-    try:
-        hash(x)
-    except TypeError:
-        raise TypeError(f"jit: an argument of type {type(x).__name__} "
-                        "is neither a tensor nor hashable") from None
-    return type(x), repr(x) if isinstance(x, float) else x
-
-
-def _tensors(tree):
-    return [x for x in _leaves(tree) if isinstance(x, _C.Tensor)]
-
-
-def _put(tensors, tree):
-    """tree with each of its tensors replaced by the next of these."""
-    return _map(lambda x: next(tensors) if isinstance(x, _C.Tensor)
-                else x, tree)
+# jit: function _put
+def _put(old, new, tree):
+    """tree with each of the old tensors replaced by a new one."""
+    found = dict(zip(map(id, old), new))
+    return _map(lambda x: found.get(id(x), x), tree)
 
 
 # jit: class _Program
@@ -97,18 +69,14 @@ _one_trace = _threading.RLock()
 _os.register_at_fork(after_in_child=_one_trace._at_fork_reinit)
 
 
-def _once(tensors):
-    """A tuple of these, each of them once."""
-    return tuple({id(x): x for x in tensors}.values())
-
-
 class _Program:
     """A traced and compiled program; call it with tensors."""
 
     def __init__(self, function, inputs, backend):
+        self.assumed = []
         with _one_trace:
-            outputs = self._trace(function, inputs)
-        self.outputs = len(outputs)
+            self._trace(function, inputs)
+        self.leaf = _C.empty((), requires_grad=True),
         self.text = _C._program_text(self.program)
         self.code, self.backend, note = _C._compile(self.program,
                                                     backend)
@@ -118,54 +86,47 @@ class _Program:
 
     def _trace(self, function, inputs):
         _C._trace_begin(True)
+        outside = _assumed.set(self.assumed)
         try:
-            fresh = {id(x): _C._trace_input(x) for x in _once(inputs)}
-            with _assuming() as self.assumed:
-                self.result = function([fresh[id(x)] for x in inputs])
-            flat = _tensors(self.result)
-            given = {id(x) for x in fresh.values()}
-            outputs = _once(x for x in flat if id(x) not in given)
-            self.recorded = [x.requires_grad for x in outputs]
-            names = [id(x) for x in (*fresh.values(), *outputs)]
-            self.places = [names.index(id(x)) for x in flat]
+            fresh = [*map(_C._trace_input, inputs)]
+            self.result = function(fresh)
+            self.slots = [*dict.fromkeys(
+                x for x in (*fresh, *_leaves(self.result))
+                if isinstance(x, _C.Tensor))]
+            outputs = self.slots[len(fresh):]
+            self.outputs = len(outputs)
+            self.recorded = [k for k, x in enumerate(outputs)
+                             if x.requires_grad]
             self.program = _C._trace_end(outputs)
         except BaseException:
             _C._trace_end(None)
             raise
-        return outputs
+        finally:
+            _assumed.reset(outside)
 
 # jit: further methods of _Program
     def holds(self):
         """Whether all that was taken for granted is still so."""
-        return _C._program_fits(self.program, None) and all(
+        return _C._program_fits(self.program) and all(
             read() == value for read, value in self.assumed)
 
     def __call__(self, *inputs):
+        for read, _ in self.assumed:
+            _assume(read)
         if not self.holds():
             raise RuntimeError("jit: a parameter, the mode of a module "
                                "or an option of an optimiser has "
                                "changed since this program was "
                                "compiled; compile it again")
-        return self.run(*inputs)
+        return self.run(inputs)
 
-    def can_run(self, *inputs):
-        """Whether these share no memory that the program writes."""
-        return _C._program_fits(self.program, _once(inputs))
-
-    def run(self, *inputs):
-        for read, _ in self.assumed:
-            _assume(read)
-        given = _once(inputs)
-        made = _C._execute(self.code, given, self.outputs)
-        if any(self.recorded) and _C.is_grad_enabled():
-            _forbid(y for y, r in zip(made, self.recorded) if r)
-        return _put(((given + made)[k] for k in self.places),
-                    self.result)
-
-
-def _forbid(results):
-    leaf = _C.empty((), requires_grad=True)
-    _C._record("jit", (leaf,), tuple(results), (), _has_no_history)
+    def run(self, inputs):
+        made = _C._execute(self.code, inputs, self.outputs)
+        if self.recorded and _C.is_grad_enabled():
+            _C._record("jit", self.leaf,
+                       tuple(made[k] for k in self.recorded), (),
+                       _has_no_history)
+        return _put(self.slots, inputs + made, self.result)
 
 
 def _has_no_history(*unused):
@@ -185,10 +146,9 @@ class _Compiled:
         _functools.update_wrapper(self, function)
 
     def __call__(self, *args, **kwargs):
-        if _is_assuming():
+        if _assumed.get() is not None:
             return self.function(*args, **kwargs)
-        leaves = []
-        key = _flatten((args, kwargs), leaves)
+        key, given = _C._take_apart((args, kwargs))
         made = self.programs.get(key)
         if made is None:
             with _one_trace:
@@ -200,21 +160,30 @@ class _Compiled:
         if program is None:
             with _one_trace:
                 program = self._held(made) or self._compile(
-                    args, kwargs, leaves, made)
-        if not program.can_run(*leaves):
+                    args, kwargs, given, made)
+        if not _C._program_fits(program.program, given):
             return self.function(*args, **kwargs)
-        return program.run(*leaves)
+        return program.run(given)
 
 # jit: further methods of _Compiled
     def _held(self, made):
-        return next((p for p in list(made) if p.holds()), None)
+        for program in made:
+            if program.holds():
+                return program
 
-    def _compile(self, args, kwargs, leaves, made):
-        program = _Program(
-            lambda fresh: self._call(args, kwargs, iter(fresh)),
-            leaves, self.backend)
+    def _compile(self, args, kwargs, given, made):
+        def function(fresh):
+            new, named = _put(given, fresh, (args, kwargs))
+            return self.function(*new, **named)
+        program = _Program(function, given, self.backend)
         made.append(program)
-        self._forget_old(made)
+        if len(made) > MOST_PROGRAMS:
+            del made[0]
+            _warnings.warn(f"jit: {self.name} is compiled again and "
+                           "again, since options of an optimiser, "
+                           "the mode of a module or its parameters "
+                           "keep changing",
+                           RuntimeWarning, stacklevel=3)
         return program
 
     def _remember(self, key, made):
@@ -231,18 +200,6 @@ class _Compiled:
         return self if instance is None \
             else _types.MethodType(self, instance)
 
-    def _forget_old(self, made):
-        if len(made) > MOST_PROGRAMS:
-            del made[0]
-            _warnings.warn(f"jit: {self.name} is compiled again and "
-                           "again, since options of an optimiser, "
-                           "the mode of a module or its parameters "
-                           "keep changing",
-                           RuntimeWarning, stacklevel=4)
-
-    def _call(self, args, kwargs, fresh):
-        args, kwargs = _put(fresh, (args, kwargs))
-        return self.function(*args, **kwargs)
 
 
 # jit: class _Jit
@@ -273,12 +230,9 @@ class _Jit:
                             f"list of shapes, not {shapes!r}")
         if shapes and not isinstance(shapes[0], (list, tuple)):
             shapes = [shapes]
-        like = [_C.empty(tuple(shape), dtype=dtype) for shape in shapes]
-
-        def forward(inputs):
-            with _no_grad():
-                return module(*inputs)
-        return _Program(forward, like, backend)
+        like = [_C.empty(shape, dtype=dtype) for shape in shapes]
+        return _Program(_no_grad(lambda inputs: module(*inputs)), like,
+                        backend)
 
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""

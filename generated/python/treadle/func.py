@@ -21,21 +21,21 @@ def _leaves(tree):
     return [leaf for branch in tree for leaf in _leaves(branch)]
 
 
-def _rebuild(tree, leaves):
-    """A tree of this form with its leaves from an iterator."""
+def _map(function, tree):
+    """A tree of this form with what the function makes of leaves."""
     if isinstance(tree, dict):
         made = copy.copy(tree)
-        made.update((k, _rebuild(v, leaves)) for k, v in tree.items())
+        made.update((k, _map(function, v)) for k, v in tree.items())
         return made
     if isinstance(tree, (tuple, list)):
-        made = [_rebuild(branch, leaves) for branch in tree]
+        made = [_map(function, branch) for branch in tree]
         return type(tree)(*made) if hasattr(tree, "_fields") \
             else type(tree)(made)
-    return next(leaves)
+    return function(tree)
 
 
-def _map(function, tree):
-    return _rebuild(tree, map(function, _leaves(tree)))
+def _rebuild(tree, leaves):
+    return _map(lambda leaf: next(leaves), tree)
 # functional: function begin of a level
 
 

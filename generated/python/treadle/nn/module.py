@@ -50,9 +50,8 @@ class Module:
             f"{type(self).__name__} does not define forward")
 
     def __call__(self, *args, **named):
-        assume(lambda: (self.training, [*map(id, (
-            *self._parameters.values(), *self._buffers.values(),
-            *self._modules.values()))]))
+        assume(lambda: (self.training, *map(_C._addresses, (
+            self._parameters, self._buffers, self._modules))))
         # strangers: further ways to call a module
         if self._forward_pre_hooks or self._forward_hooks \
                 or self._backward_hooks:
