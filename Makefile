@@ -90,7 +90,8 @@ COMPILER := $(if $(CCACHE),$(CCACHE) )$(CC)
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
             -Wpointer-arith -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 NUMERICS := -fno-math-errno -fno-trapping-math -ffp-contract=fast
-FLAGS    := -std=c11 $(OPT) -g -pthread $(NUMERICS) $(WARNINGS) \
+# Lines are enough to debug optimised code, and spare a quarter of the time.
+FLAGS    := -std=c11 $(OPT) $(if $(filter -O0,$(OPT)),-g,-g1) -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter 1,$(OPENMP)),-fopenmp) \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(filter yes,$(LINES)),-Wno-misleading-indentation) \
@@ -176,7 +177,7 @@ KERNEL_FILES := $(wildcard $(GENERATED)/cuda/*.cu)
 EMULATED     := $(if $(wildcard $(GENERATED)/cuda/emulator.cc),emulate emulate_checked)
 PLUGINS      := $(EMULATED:%=$(BUILD)/libtreadle_%.so) \
                 $(if $(filter 1,$(CUDA)),$(if $(KERNEL_FILES),$(BUILD)/libtreadle_cuda.so))
-PLUGOPT      ?= -O2
+PLUGOPT      ?= -Og
 PLUGFLAGS    := -std=c++17 $(PLUGOPT) -g1 -pthread -fPIC -fvisibility=hidden -fwrapv -ffp-contract=fast \
                 -Wall -Wextra -Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-type-limits -Wno-bool-compare \
                 -Wno-int-in-bool-context $(if $(WERROR),-Werror) -I$(GENERATED)/include
@@ -188,7 +189,7 @@ endif
 PTX          := -gencode arch=compute_75,code=compute_75
 GENCODE      ?= $(or $(strip $(foreach arch,$(CUDA_ARCH),-gencode arch=compute_$(arch),code=sm_$(arch))),$(PTX))
 # Kernels call before each access what the sanitizer would; the emulator itself does not.
-checked_emulate_checked = -O1 -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsanitize=thread)
+checked_emulate_checked = -DTD_CHECKED $(if $(filter %/emulator.cc,$<),,-fsanitize=thread)
 
 .PHONY: plugins
 plugins: $(PLUGINS)
@@ -273,6 +274,7 @@ $(BUILD)/python/staged: $(PY_OBJECTS) $(PY_STAGED) $(if $(PY_OBJECTS),$(STAGE)/l
 	$(if $(PY_OBJECTS),$(call say,LINK,$(EXTENSION))$(link_extension))
 	@cd $(STAGE) && find . -name '*.py*' -type f ! -path '*/__pycache__/*' | sed 's|^\./||' | sort | \
 	  comm -23 - <(printf '%s\n' $(PY_FILES:treadle/%=%) | sort) | xargs -r rm -v --
+	@$(PYTHON) -m compileall -q $(STAGE)
 	@touch $@
 
 # Tests ---------------------------------------------------------------------
@@ -285,13 +287,15 @@ RACES      = stress $(if $(TESTS),$(RACES_LONG))
 # of what allocates most, the address sanitizer beside compilers, long graphs and
 # training, the thread sanitizer but for the stress, MLIR, kernels sanitized at every level, an
 # operator that is made up, the tests of the exercises' grader, each of which
-# compiles something, and three times as many examples of what holds for every
-# operator.
+# compiles something, what the C back end makes with every program optimised, and
+# three times as many examples of what holds for every operator, every dtype in
+# every layout, races that last three times as long.
 MEMCHECK_LONG := allocation elementwise graph memory parallel data rules modules losses optimisers
 ASAN_LONG := compile mlir networks matmul steady graph tracing gradcheck
 RACES_LONG := parallel threads graph memory random
 PLAIN_LONG := mlir
-PYTHON_LONG := properties bad_input
+PYTHON_LONG := properties bad_input matrix threads jit
+OPTIMISED := compile
 LEVELS    := elementwise reductions matmul activations optimisers losses random
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
@@ -324,10 +328,10 @@ $(BUILD)/tests/chapters/%: $(GENERATED)/tests/%.c $(BUILD)/libtreadle.a $(BUILD)
 # The same web in another build directory, with other flags.
 again = +$(MAKE) --no-print-directory DEPS=no BUILD=$(BUILD)/$(1) TANGLED=$(TANGLED) TESTS='$(TESTS)'
 
-# For one level of instructions, with little debugging information, and under
-# the address sanitizer at -Og: each halves the time that compiling takes.
-asan  = $(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 CFLAGS='$(CFLAGS) -g1'
-tsan  = $(call again,tsan) OPT=-O1 SANITIZE=thread OPENMP=0 SIMD=0 CFLAGS='$(CFLAGS) -g1'
+# For one level of instructions, under the address sanitizer at -Og, and under
+# that of threads at -O0: each halves the time that compiling takes.
+asan  = $(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0
+tsan  = $(call again,tsan) OPT=-O0 SANITIZE=thread OPENMP=0 SIMD=0 CFLAGS='$(CFLAGS) -g1'
 
 .PHONY: test test-cuda test-long test-programs asan-programs tsan-programs asan-python tsan-python asan-stress tsan-stress test-sanitized quick-test
 test-programs: $(PROGRAMS)
@@ -378,7 +382,7 @@ test-long: test-programs python row $(PLANTED)
 	@$(asan) TESTS='$(ASAN_LONG)' test-programs
 	@$(tsan) TESTS='$(RACES_LONG)' test-programs
 	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
-	@TREADLE_LONG=1 $(run_tests) --plain $(call programs,$(BUILD),$(LATER)) --pytest $(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS)) \
+	@TREADLE_LONG=1 $(run_tests) --plain $(call programs,$(BUILD),$(LATER) $(call selected,$(OPTIMISED),$(C_TESTS))) --pytest $(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS)) \
 	  --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/tsan,$(call selected,$(RACES_LONG),$(filter tests/%,$(C_TESTS)))) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
 

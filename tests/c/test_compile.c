@@ -73,6 +73,32 @@ static void agree(builder *build, td_tensor **in, int n, int n_out)
     }
 }
 
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    chmod(path, mode);
+}
+
+/* A sanitizer watches us, not what the compiler made: there nothing is optimised, which takes a seventh of the time.
+   The plain run optimises a program of nearly each kind as users do, and all of them if TREADLE_LONG is set. */
+static void optimise(bool wanted)
+{
+#ifdef __SANITIZE_ADDRESS__
+    wanted = false;
+#else
+    wanted = wanted || getenv("TREADLE_LONG") != NULL;
+#endif
+    char path[120];
+    snprintf(path, sizeof path, "%s/plainly", cache);
+    if (wanted)
+        unsetenv("TREADLE_CC");
+    else
+        setenv("TREADLE_CC", path, 1);
+}
+
 /* ---- elementwise -------------------------------------------------------- */
 
 static td_tensor *call(const char *name, td_tensor *a, td_tensor *b)
@@ -113,8 +139,10 @@ static void check_rows(td_dtype dtype, double low, layout how)
 static void every_row_is_compiled(void **state)
 {
     check_rows(TD_FLOAT32, -2, PLAIN);
+    optimise(false);
     check_rows(TD_FLOAT64, -2, SLICED);
     check_rows(TD_FLOAT32, 0.1, TURNED);
+    optimise(true);
 }
 
 static void whole(td_tensor **in, td_tensor **out)
@@ -141,12 +169,14 @@ static void whole_numbers_and_truths_are_compiled(void **state)
 {
     const td_dtype types[] = { TD_INT64, TD_INT32, TD_UINT8, TD_BOOL };
     for (int t = 0; t < 4; t++) {
+        optimise(t == 0);
         td_tensor *in[] = {
             random_tensor(TD_DIMS(3, 5), types[t], TURNED, 0, 5),
             random_tensor(TD_DIMS(3, 5), types[t], PLAIN, 0, 5)
         };
         agree(whole, in, 2, 16);
     }
+    optimise(true);
 }
 
 /* a [2, 3, 5]; b [3, 1]; c [5]; d []; e [2, 1, 5] */
@@ -209,6 +239,7 @@ static void every_subset_of_axes_folds(void **state)
         { 3, 5, 7 }, { 1, 15, 16 }, { 17, 1, 1 }, { 1, 1, 1 }
     };
     for (int s = 0; s < 4; s++) {
+        optimise(false);
         td_tensor *in = random_tensor(
             TD_DIMS(sizes[s][0], sizes[s][1], sizes[s][2]), TD_FLOAT32,
             (layout)(s % 3), -1, 1);
@@ -216,12 +247,14 @@ static void every_subset_of_axes_folds(void **state)
     }
     td_tensor *x = td_full((td_dims){ 0 }, td_float(0.7), wide);
     agree(folds, &x, 1, 4);
+    optimise(true);
 }
 
 static void folds_of_every_length(void **state)
 {
     static const int64_t sizes[] = { 1, 15, 16, 17, 1000 };
     for (int s = 0; s < 5; s++) {
+        optimise(sizes[s] == 17);
         td_tensor *a = random_tensor(TD_DIMS(3, sizes[s]), TD_FLOAT32,
                                      PLAIN, -1, 1);
         agree(folds, &a, 1, 16);
@@ -230,6 +263,7 @@ static void folds_of_every_length(void **state)
         ((double *)td_at(b))[0] = s % 2 ? NAN : INFINITY;
         agree(folds, &b, 1, 16);
     }
+    optimise(true);
 }
 
 static void counted(td_tensor **in, td_tensor **out)
@@ -590,6 +624,7 @@ static void random_program(td_tensor **in, td_tensor **out)
 static void random_programs_agree(void **state)
 {
     for (seed = 1; seed <= 6; seed++) {
+        optimise(seed <= 2);
         td_tensor *in[] = {
             random_tensor(TD_DIMS(17, 17), TD_FLOAT32, PLAIN, -1, 1),
             random_tensor(TD_DIMS(17, 17), TD_FLOAT32, TURNED, -1, 1),
@@ -597,6 +632,7 @@ static void random_programs_agree(void **state)
         };
         agree(random_program, in, 3, 20);
     }
+    optimise(true);
 }
 
 /* Forty inputs in one sum; a chain of 400 operators. */
@@ -634,15 +670,6 @@ static void expect_no_children(void)
 {
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
-}
-
-static void write_file(const char *path, const char *text, mode_t mode)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-    chmod(path, mode);
 }
 
 /* The compiler is `text`, a script; compiling is refused with `words`, and
@@ -1118,22 +1145,12 @@ static void compiled_sums_are_as_exact_as_eager_ones(void **state)
 {
     check_sums(random_tensor(TD_DIMS(200003, 3), TD_FLOAT32, PLAIN, 0.1,
                              0.2));
+    optimise(false);
     check_sums(random_tensor(TD_DIMS(30011, 7), TD_FLOAT32, SLICED, 0.1,
                              0.2));
     check_sums(td_full(TD_DIMS(1000003), td_float(0.1),
                        (td_tensor_options){ 0 }));
-}
-
-/* A sanitizer watches us, not what the compiler made: the large programs, which come before the tests of the
-   compiler, are compiled in a seventh of the time.  The plain run optimises them as users do. */
-static void spare_the_optimiser(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-    char path[120];
-    snprintf(path, sizeof path, "%s/plainly", cache);
-    write_file(path, "#!/bin/sh\nexec cc \"$@\" -O0\n", 0700);
-    setenv("TREADLE_CC", path, 1);
-#endif
+    optimise(true);
 }
 
 int main(void)
@@ -1170,11 +1187,13 @@ int main(void)
         CASE(children_may_be_ignored_or_collected_by_others),
         CASE(a_compiler_may_talk_die_or_fill_the_disk),
     };
-    char command[130];
+    char command[130], path[120];
     snprintf(cache, sizeof cache, "%s", "/tmp/treadle-compile-XXXXXX");
     assert_non_null(mkdtemp(cache));
     setenv("TREADLE_CACHE", cache, 1);
-    spare_the_optimiser();
+    snprintf(path, sizeof path, "%s/plainly", cache);
+    write_file(path, "#!/bin/sh\nexec cc \"$@\" -O0\n", 0700);
+    optimise(true);
     cmocka_set_test_filter(getenv("TREADLE_TEST_FILTER"));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", cache);

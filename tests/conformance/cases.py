@@ -279,6 +279,9 @@ def laid_out(module, x, layout):
 
 # --- the product ------------------------------------------------------------------
 
+MADE = {}
+
+
 class Case:
     """A call with a dtype for each operand, a layout and a corner."""
 
@@ -296,7 +299,14 @@ class Case:
             + "".join(f" {k}={v}" for k, v in more.items())
 
     def arrays(self):
-        """The operands as arrays (and numbers), the same for every module and layout but expanded."""
+        """The operands as arrays (and numbers), the same for every module and layout but expanded; made once, not to be written."""
+        key = (self.call.op.name, self.call.index, self.corner, self.dtypes, self.layout == "expanded",
+               tuple(shape.sizes for shape in self.call.shapes()))
+        if key not in MADE:
+            MADE[key] = self.make()
+        return MADE[key]
+
+    def make(self):
         draw, dtypes = random.Random(zlib.crc32(f"{self.call.op.name}{self.call.index}{self.corner}".encode())), iter(self.dtypes)
         last = self.dtypes[-1]
 
@@ -308,6 +318,7 @@ class Case:
             if self.layout == "expanded" and wide(a.shape) is not None:
                 d = wide(a.shape)
                 a = np.ascontiguousarray(np.broadcast_to(np.take(a, [0], d), a.shape))
+            a.flags.writeable = False
             return a
         return [[one(y) for y in x] if isinstance(x, list) else one(x) for x in self.call.operands]
 

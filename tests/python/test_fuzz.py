@@ -8,6 +8,7 @@ many and from where; what fails is made small and printed as a program that runs
 """
 import argparse
 import collections
+import functools
 import importlib
 import os
 import random
@@ -145,17 +146,23 @@ def wild(env):
     return next((n for n, x in env.items() if isinstance(x, td.Tensor) and not tame(x)), None)
 
 
+@functools.lru_cache(1000)
+def code_of(line):
+    """A statement is run ten times, and parsed once."""
+    return compile(line, "<program>", "exec")
+
+
 def start(t, program):
     env = {"t": t}
     for name, code in program.leaves:
-        exec(f"{name} = {code}", env)
+        exec(code_of(f"{name} = {code}"), env)
     return env
 
 
 def attempt(line, env):
     """The exception that a statement ends in, or None."""
     try:
-        exec(line, env)
+        exec(code_of(line), env)
     except (RuntimeError, ValueError, TypeError, IndexError, NameError, NotImplementedError, OverflowError) as error:
         return error
     return None
@@ -289,7 +296,7 @@ def unlike_compiled(program, backend):
             env[name] = x.clone().requires_grad_() if want else x.clone()
         wanted = [env[n] for (n, _), want in zip(program.leaves, wants) if want]
         for s in program.statements:
-            exec(s, env)
+            exec(code_of(s), env)
         loss, wanted = loss_of(env, td), [x for x in wanted if x.requires_grad]
         derive = derive and loss is not None and loss.requires_grad
         grads = td.autograd.grad(loss, wanted, allow_unused=True) if derive else []

@@ -8,7 +8,9 @@ whose order is that of memory), and where NumPy
 has the function, its float64 result is another witness.
 """
 import json
+import os
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ NUMPY |= {"sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.ne
           "logical_not": np.logical_not, "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
           "relu": lambda x: np.where(x <= 0, 0, x), "sign": lambda x: np.where(x != x, 0, np.sign(x)),
           "mm": np.matmul, "bmm": np.matmul, "mv": np.matmul}
+LONG = "TREADLE_LONG" in os.environ        # make test-long tries every dtype, others half of them, each operator its own
 ASKS_FOR_A_LAYOUT = {"view", "strided_view", "sgd_step_", "adam_step_", "rmsprop_step_", "adagrad_step_", "detach_"}
 np.seterr(all="ignore")
 
@@ -46,6 +49,8 @@ def test_a_layout_changes_no_bit(name):
     op, function = REGISTRY[name], getattr(td._C, name)
     for case in cases.matrix(op):
         if case.layout == "contiguous" or name in cases.FACTS_ONLY or name in ASKS_FOR_A_LAYOUT:
+            continue
+        if not LONG and zlib.crc32(f"{name}{case.dtypes}".encode()) % 2:
             continue
         ours, plain = (cases.outcome(case, td, function, False, contiguous) for contiguous in (False, True))
         if op.mutates and case.layout == "expanded" and ours[0] == "raises":

@@ -6,6 +6,8 @@ The operators and calls come from the registry; the numbers, sizes and views
 from hypothesis, the same in every run.
 """
 import copy
+import functools
+import inspect
 import pickle
 import os
 import re
@@ -17,6 +19,7 @@ import pytest
 import treadle as td
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.internal import reflection
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 from peers import SUMS                                                  # noqa: E402
@@ -31,6 +34,9 @@ WHOLE = td.int64, td.int32, td.uint8
 FLOATS = td.float32, td.float64
 
 
+# Each of a thousand runs reads and parses the source of its test twice; there are twenty sources.
+inspect.getsource = functools.cache(inspect.getsource)
+reflection._clean_source = functools.cache(reflection._clean_source)
 LONG = "TREADLE_LONG" in os.environ         # make test-long tries three times as many
 
 

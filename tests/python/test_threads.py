@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 import treadle as td
 
+LONG = "TREADLE_LONG" in os.environ         # make test-long goes on for three times as long
 SLOW = 10 if os.environ.get("TREADLE_SANITIZED") else 1
 SCENARIOS = {}
 
@@ -29,7 +30,7 @@ def scenario(function):
     return function
 
 
-def together(*loops, rounds=20000):
+def together(*loops, rounds=20000 if LONG else 6000):
     """Each loop in a thread of its own, until the first has gone through its rounds or one has raised."""
     over, failures = threading.Event(), []
 
