@@ -284,14 +284,15 @@ TESTS     ?=
 MEMCHECK  := tensors
 RACES      = stress $(if $(TESTS),$(RACES_LONG))
 # What `make test` leaves to `make test-long`, unless TESTS asks for it: valgrind
-# of what allocates most, the address sanitizer beside compilers, long graphs and
-# training, the thread sanitizer but for the stress, MLIR, kernels sanitized at every level, an
-# operator that is made up, the tests of the exercises' grader, each of which
-# compiles something, what the C back end makes with every program optimised, and
-# three times as many examples of what holds for every operator, every dtype in
-# every layout, races that last three times as long.
+# of what allocates most, the address sanitizer beside compilers, the emulator,
+# reductions, long graphs and training, the thread sanitizer but for the stress,
+# MLIR, kernels sanitized at every level, an operator that is made up, the tests of
+# the exercises' grader, each of which compiles something, what the C back end
+# makes with every program optimised, and three times as many examples of what
+# holds for every operator, every dtype in every layout, races that last three
+# times as long.
 MEMCHECK_LONG := allocation elementwise graph memory parallel data rules modules losses optimisers
-ASAN_LONG := compile mlir networks matmul steady graph tracing gradcheck
+ASAN_LONG := compile cuda reductions mlir networks matmul steady graph tracing gradcheck
 RACES_LONG := parallel threads graph memory random
 PLAIN_LONG := mlir
 PYTHON_LONG := properties bad_input matrix threads jit

@@ -4,6 +4,9 @@
 
 PyObject *py_addresses(PyObject *module, PyObject *dict)
 {
+    if (!PyDict_Check(dict))
+        return PyErr_Format(PyExc_TypeError, "expected a dict, not %s",
+                            Py_TYPE(dict)->tp_name);
     PyObject *found = PyBytes_FromStringAndSize(
         NULL, PyDict_Size(dict) * (Py_ssize_t)sizeof(PyObject *));
     PyObject **to = found ? (void *)PyBytes_AS_STRING(found) : NULL;
