@@ -167,7 +167,7 @@ class _Compiled:
 
 # jit: further methods of _Compiled
     def _held(self, made):
-        for program in made:
+        for program in [*made]:     # others may add to it
             if program.holds():
                 return program
 
