@@ -207,11 +207,11 @@ def test_lint_finds_what_it_promises(web):
     (web.root / "tests/c/test_x.c").write_text("int x;\n")
     (web.root / "chapters/05-bad.nw").write_text(
         r"\cref{sec:nowhere} and \textcite{nobody1999nothing}." "\n<<src/core/bad.c>>=\n" + "x" * 73 + "\n"
-        + "int x;\n" * 41 + "@ Say EX=" "4.1.\n<<src/core/worse.c>>=\nint a;\nint b;\nint c;\nint d; /* TO" "DO */\n@\n")
+        + "int x;\n" * 41 + "@ Say EX=" "4.1 in [[first-" "rules.c]].\n<<src/core/worse.c>>=\nint a;\nint b;\nint c;\nint d; /* TO" "DO */\n@\n")
     done = subprocess.run([sys.executable, LOOM / "lint", "chapters/02-cloth.nw", "chapters/05-bad.nw"],
                           cwd=web.root, capture_output=True, text=True)
     for expected in ("no \\label names", "not in book.bib", "73 columns", "has 42 lines", "no prose between",
-                     "words of prose a code line", "% volume: story", "unfinished", "known by its slug: EX=" "4.1", "no `needs:`"):
+                     "words of prose a code line", "% volume: story", "unfinished", "known by its slug: EX=" "4.1", "no file of this name: first-" "rules.c", "no `needs:`"):
         assert expected in done.stdout, expected
     assert done.returncode == 1
 
