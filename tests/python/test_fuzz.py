@@ -47,7 +47,7 @@ EXPLAINED = [(*map(re.compile, patterns), why) for *patterns, why in [
     (".* - ", "", r"Subtraction, the `-` operator, with a bool tensor is not", "a truth is subtracted from a number as 1 or 0"),
     (r".*\.argmax", "", r"""("argmax_cpu" not implemented for 'Bool'|argmax\(\): does not support bool)""", "PyTorch has no such kernel"),
     (r".*logsumexp", r"logsumexp: needs floating-point numbers, got (int64|bool)", "", "as softmax; PyTorch converts"),
-    (r".*index_select", r"index_select: a tensor of rank 0 has one position, got 2", "", "PyTorch gives one, of two asked for"),
+    (r".*index_select", r"index_select: a tensor of rank 0 has one position; got \[\] and \[2\]", "", "PyTorch gives one, of two asked for"),
     (r".*\[t\.tensor\(\[0\]\)\] = ", "", "Index put requires the source and destination dtypes match", "converted as in all assignments"),
     (".*", "", "unsupported operation: some elements of the input tensor and the written-to", "the source is copied first"),
     (PASS, "", "unsupported operation: more than one element of the written-to", "one number in an expanded view has a derivative"),
