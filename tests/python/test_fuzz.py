@@ -51,6 +51,7 @@ EXPLAINED = [(*map(re.compile, patterns), why) for *patterns, why in [
     (r".*\[t\.tensor\(\[0\]\)\] = ", "", "Index put requires the source and destination dtypes match", "converted as in all assignments"),
     (".*", "", "unsupported operation: some elements of the input tensor and the written-to", "the source is copied first"),
     (PASS, "", "unsupported operation: more than one element of the written-to", "one number in an expanded view has a derivative"),
+    (r".*\] = \w+", "", "unsupported operation: more than one element of the written-to", "one number may fill what is expanded"),
     (".*masked_fill_", r"masked_fill_: dimension \d of the tensor is expanded", "", "deprecated in PyTorch"),
     (".*", "", ".* is being modified inplace.* function that returns multiple views", "unbind and chunk give views like any other"),
     (r".*# v\d+ = t\.autograd\.grad", "", "A view was created in no_grad mode", "the gradient of a sum is no view here"),
