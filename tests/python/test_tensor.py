@@ -389,3 +389,9 @@ def test_a_word_is_not_searched_for():
         "a" in td.ones(2)
     with pytest.raises(ValueError, match="'device'"):
         td.ones(2, device="\udc80")
+
+
+def test_results_are_dense_whatever_strides_a_size_of_one_has():
+    x = td.ones(3, 5)[:1, :1]
+    assert x.stride() == (5, 1) and x.is_contiguous()
+    assert (x + x).stride() == (x * 2).stride() == x.exp().stride() == (1, 1)

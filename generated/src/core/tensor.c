@@ -145,12 +145,12 @@ td_tensor *td_tensor_alias(const td_tensor *x)
 
 td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype)
 {
+    const td_dims shape = td_shape_of(x);
     td_tensor *y = td_object_new(&tensor_class, sizeof *y);
     if (y == NULL)
         return NULL;
-    td_describe(y, x);
-    y->offset = 0;
     y->dtype = dtype;
+    td_lay(y, &shape, NULL);
     return with_storage(y, td_numel(x) * (int64_t)td_dtype_size(dtype),
                         x->storage->device);
 }

@@ -91,7 +91,7 @@ void td_locale_end(void *before);
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
-/* Fresh, and as long as x, which is contiguous. */
+/* Fresh and contiguous, in the shape of x. */
 td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype);
 /* Strides NULL: one element behind the other. */
 void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides);
