@@ -1,35 +1,51 @@
 # SPDX-License-Identifier: MIT
-# How chapters become book.pdf.  Included by the Makefile.
+# How chapters become two volumes.  Included by the Makefile.
 #
-# loom/weave writes one .tex a chapter into build/book; latexmk runs LuaLaTeX
-# and biber there until the references stand still.  The PDF is reproducible:
-# its date is that of the last commit.  notebook.pdf is the same book with a
-# student's own work, as far as it passes, in place of the answers.
+# book.pdf is the story, catalogue.pdf holds what it leaves out.  loom/weave
+# writes one .tex a chapter into build/book or build/catalogue; loom/typeset
+# runs LuaLaTeX, biber and makeindex there.  The
+# PDF is reproducible: its date is that of the last commit.  notebook.pdf is
+# the story with a student's own work, as far as it passes.  `make preview
+# CH=memory` sets one chapter quickly, in build/preview/book.pdf.
 
-BOOK        := build/book
-BOOK_INPUTS := $(wildcard chapters/*/*.nw chapters/*.tex chapters/*.sty chapters/*.bib exercises/*/card.nw exercises/*/answer.nw) \
-               $(wildcard figures/*.tex figures/data/*.csv figures/transcripts/*.txt)
+BOOK_CHAPTERS := $(sort $(wildcard chapters/*/*.nw))
+BOOK_INPUTS := $(wildcard chapters/*/*.nw chapters/*.tex chapters/*.sty chapters/*.bib chapters/setting exercises/*/card.nw exercises/*/answer.nw) \
+               $(wildcard figures/*.tex figures/data/*.csv figures/transcripts/*.txt) loom/weave loom/book.py loom/typeset loom/prefixes
 BOOK_DATE   := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
+TEX_ENV     := SOURCE_DATE_EPOCH=$(BOOK_DATE) FORCE_SOURCE_DATE=1
 
-# $(1) the PDF, $(2) a directory build/NAME, $(3) what stands in the holes
-define weave_book
+# $(1) the volume, $(2) a directory build/NAME, $(3) what stands in the holes
+define weave_volume
 @mkdir -p $(2)
-@echo "  WEAVE  $(words $(wildcard chapters/*/*.nw)) chapters"
-@loom/weave $(2) $(sort $(wildcard chapters/*/*.nw)) $(3)
-@loom/prefixes $(2)/prefixes.tex $(sort $(wildcard chapters/*/*.nw))
+@echo "  WEAVE  the $(1)"
+@loom/weave $(1) $(2) $(BOOK_CHAPTERS) $(3)
+@loom/prefixes $(2)/prefixes.tex $(BOOK_CHAPTERS)
 @ln -sfn ../../figures $(2)/figures
-@echo "  LATEX  $(1) (log: $(2)/book.log)"
-@cd $(2) && SOURCE_DATE_EPOCH=$(BOOK_DATE) FORCE_SOURCE_DATE=1 \
-  TEXINPUTS=.:../../chapters: BIBINPUTS=../../chapters: max_print_line=1000 \
-  latexmk -lualatex -interaction=nonstopmode -halt-on-error \
-    -file-line-error -silent -e '$$max_repeat=6' ../../chapters/book.tex > latexmk.out 2>&1 \
-  || { grep -nE '^[^ ]*:[0-9]+: |^! |^l\.[0-9]+' book.log | head -20; grep -h ERROR book.blg; \
-       tail -5 latexmk.out; rm -f *.aux *.out *.toc *.bcf *.fdb_latexmk; exit 1; }
-@cp $(2)/book.pdf $(1).new && mv $(1).new $(1)
 endef
 
-book.pdf: $(BOOK_INPUTS) loom/weave loom/prefixes
-	$(call weave_book,$@,$(BOOK),$(wildcard exercises/*/answer.nw))
+# $(1) the PDF, $(2) a directory build/NAME, $(3) book or catalogue
+define set_volume
+@echo "  LATEX  $(1) (log: $(2)/$(3).log)"
+@$(TEX_ENV) loom/typeset $(2) $(3)
+@cp $(2)/$(3).pdf $(1).new && mv $(1).new $(1)
+endef
+
+book.pdf: $(BOOK_INPUTS)
+	$(call weave_volume,story,build/book,$(wildcard exercises/*/answer.nw))
+	$(call set_volume,$@,build/book,book)
+
+catalogue.pdf: $(BOOK_INPUTS) | deps-book
+	$(call weave_volume,catalogue,build/catalogue,$(wildcard exercises/*/answer.nw))
+	$(call set_volume,$@,build/catalogue,catalogue)
 
 notebook.pdf: FORCE | deps-book
-	$(call weave_book,$@,$(BUILD)/notebook,$$($(PYTHON) loom/exercises edition))
+	$(call weave_volume,story,$(BUILD)/notebook,$$($(PYTHON) loom/exercises edition))
+	$(call set_volume,$@,$(BUILD)/notebook,book)
+
+.PHONY: preview
+PREVIEWED = $(notdir $(basename $(wildcard chapters/*/??-$(CH).nw)))
+preview: | deps-book
+	@[ -n "$(PREVIEWED)" ] || { echo "usage: make preview CH=memory [VOLUME=catalogue]"; exit 2; }
+	$(call weave_volume,$(or $(VOLUME),story),build/preview,$(wildcard exercises/*/answer.nw))
+	@$(TEX_ENV) loom/typeset build/preview $(if $(filter catalogue,$(VOLUME)),catalogue,book) $(PREVIEWED)
+	@ls -l build/preview/*.pdf

@@ -11,7 +11,7 @@ EXPECTED_ROOTS = re.compile(r"""
     include/treadle/[a-z0-9_]+\.h | src/(core|ops|ops/kernels|grad|compiler|nn)/[a-z0-9_-]+\.(c|h|inc)
   | cuda/[a-z0-9_-]+\.(cu|cuh|cc|c|h|inc)
   | python/[a-z0-9_-]+\.(c|h|inc) | python/treadle/([a-z0-9_]+/)*([a-z0-9_]+\.pyi?|py\.typed)
-  | examples/[a-z0-9_-]+\.(c|py) | bench/[a-z0-9_-]+\.(c|h|inc|py)
+  | examples/[a-z0-9_-]+\.(c|h|py|sh) | bench/[a-z0-9_-]+\.(c|h|inc|py)
   | tests/[a-z0-9_-]+\.(c|h|cu|inc|py)""", re.X)
 
 MARKS = re.compile(r'#|/\*|\*/|"""')     # what find_uses looks for in a line of text
@@ -143,8 +143,8 @@ class Web:
             if len(slugs) > 1 and name not in self.collectors:
                 self.error(definitions[-1].where(), name, f"<<{name}>> is defined in {', '.join(slugs)} "
                            "but is not in chapters/collectors")
-            if len(definitions) > 1 and name.startswith("exercise "):
-                self.error(definitions[-1].where(), name, f"<<{name}>> has two definitions, the first at {first.where()}")
+            if len({d.path for d in definitions}) > 1 and name.startswith("exercise "):
+                self.error(definitions[-1].where(), name, f"<<{name}>> is defined in two files, the first at {first.where()}")
         for name, uses in self.used_by.items():
             for user, line, _, define in uses:
                 if user.name.startswith("aside:"):

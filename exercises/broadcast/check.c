@@ -1,5 +1,7 @@
 /* Pairs of shapes, what they make, and what is said when they make nothing. */
+#define _POSIX_C_SOURCE 200809L       /* barriers */
 #include "check.h"
+#include <pthread.h>
 
 typedef struct {
     const char *what;
@@ -92,6 +94,41 @@ static void check_example(const example *x, const char *where)
         check_shape("b as it was,", &x->b, &b);
 }
 
+static pthread_barrier_t together;
+
+/* Asks for one shape again and again beside another thread: the last that was not the expected one, or NULL. */
+static void *ask_often(void *of)
+{
+    static const example pairs[] = {
+        { "", { 4, { 2, 1, 5, 1 } }, { 4, { 1, 3, 1, 7 } }, { 4, { 2, 3, 5, 7 } }, NULL },
+        { "", { 3, { 4, 1, 6 } }, { 2, { 8, 1 } }, { 3, { 4, 8, 6 } }, NULL },
+    };
+    const example *x = &pairs[of != NULL];
+    bool differs = false;
+    pthread_barrier_wait(&together);
+    for (int i = 0; i < 500000; i++) {
+        td_dims out = { 1, { 17 } };
+        td_broadcast_dims("add", &x->a, &x->b, &out);
+        differs = differs || !td_dims_equal(&out, &x->expected);
+    }
+    return differs ? &together : NULL;
+}
+
+static void check_threads(void)
+{
+    pthread_t thread[2];
+    void *differs[2];
+    check_case("two threads ask for a shape each, at the same time", "nothing is kept between calls or shared by them");
+    pthread_barrier_init(&together, NULL, 2);
+    for (int t = 0; t < 2; t++)
+        pthread_create(&thread[t], NULL, ask_often, t ? &together : NULL);
+    for (int t = 0; t < 2; t++)
+        pthread_join(thread[t], &differs[t]);
+    if (differs[0] || differs[1])
+        check_wrong("  expected  the shape that one thread alone is given\n  got       others, now and then");
+    pthread_barrier_destroy(&together);
+}
+
 int main(void)
 {
     const size_t n = sizeof examples / sizeof examples[0];
@@ -101,5 +138,6 @@ int main(void)
         check_example(&examples[i], "a");
         check_example(&examples[i], "b");
     }
+    check_threads();
     return check_end();
 }

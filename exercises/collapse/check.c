@@ -2,7 +2,7 @@
 #include "check.h"
 #include "core/space.h"
 
-enum { MOST = 3, RANK = 8, SPARE = 7 };     /* SPARE: a stride of no operand */
+enum { MOST = 3, RANK = 8, SPARE = 7 };     /* SPARE + d: strides of no operand */
 typedef struct {
     const char *what;
     int rank, count;
@@ -55,7 +55,7 @@ static void check_example(const example *x)
     for (int k = 0; k < x->count; k++)
         memcpy(f->stride[k], x->stride[k], sizeof x->stride[k]);
     for (int d = 0; d < RANK; d++)
-        f->stride[x->count][d] = SPARE;
+        f->stride[x->count][d] = SPARE + d;
     check_case(x->what, "dimensions of size 1 go, and s[d] = n[d+1] * s[d+1] in all operands joins two");
     td_collapse(&f->shape, f->operands, f->stride);
     if (f->operands != x->count)
@@ -70,13 +70,31 @@ static void check_example(const example *x)
     }
     check_case(x->what, "there are `operands` operands, and what stands behind them stays");
     for (int d = 0; d < RANK; d++)
-        check_sizes(&f->stride[x->count][d], &(int64_t){ SPARE }, 1);
+        check_sizes(&f->stride[x->count][d], &(int64_t){ SPARE + d }, 1);
     free(f);
+}
+
+/* Six operands, and more may come: all walk in step but for the last. */
+static void check_six(void)
+{
+    static td_steps stride[7];
+    td_dims shape = { 3, { 2, 3, 4 } };
+    for (int k = 0; k < 7; k++)
+        stride[k][0] = 12, stride[k][1] = 4, stride[k][2] = 1;
+    stride[5][0] = 15, stride[5][1] = 5;
+    check_case("six operands, of which the last has a gap, [2,3,4]", "two dimensions join if s[d] = n[d+1] * s[d+1] in all operands");
+    td_collapse(&shape, 6, stride);
+    check_sizes(&(int64_t){ shape.count }, &(int64_t){ 2 }, 1);
+    check_sizes(shape.at, (int64_t[]){ 6, 4 }, 2);
+    for (int k = 0; k < 6; k++)
+        check_sizes(stride[k], k < 5 ? (int64_t[]){ 4, 1 } : (int64_t[]){ 5, 1 }, 2);
+    check_sizes(stride[6], (int64_t[]){ 12, 4, 1 }, 3);
 }
 
 int main(void)
 {
     for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
         check_example(&examples[i]);
+    check_six();
     return check_end();
 }

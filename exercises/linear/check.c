@@ -24,7 +24,7 @@ static const example examples[] = {
 static td_tensor *numbers(double *x, td_dims shape, int64_t n, int64_t step, bool needs)
 {
     for (int64_t i = 0; i < n; i++)
-        x[i] = (double)(i * step % 19 - 7) / 4;
+        x[i] = (double)(i * step % 19 - 7) / 7;         /* which no float holds */
     return td_set_requires_grad(td_from_data(x, shape, (td_tensor_options){ .dtype = TD_FLOAT64 }), needs);
 }
 
@@ -128,6 +128,36 @@ static void check_second(bool of_weight)
     td_scope_end();
 }
 
+/* All three gradients are functions of dY, too. */
+static void check_by_gradient(int of)
+{
+    static const char *const names[] = { "the gradient of x, differentiated by dY", "the gradient of W, differentiated by dY",
+                                         "the gradient of the bias, differentiated by dY" };
+    static const char *const formulas[] = { "d/d(dY) of <R, dY W> = R W^T", "d/d(dY) of <R, dY^T X> = X R^T",
+                                            "d/d(dY) of <R, sum of the rows of dY> = R in every row" };
+    double x[6], w[6], c[2], g[4], r[6], expected[4] = { 0 };
+    td_scope_begin();
+    td_tensor *in[3] = { numbers(x, TD_DIMS(2, 3), 6, 5, true), numbers(w, TD_DIMS(2, 3), 6, 7, true),
+                         numbers(c, TD_DIMS(2), 2, 3, true) };
+    td_tensor *tg = numbers(g, TD_DIMS(2, 2), 4, 11, true), *first = NULL, *second = NULL;
+    td_tensor *tr = of < 2 ? numbers(r, TD_DIMS(2, 3), 6, 2, false) : numbers(r, TD_DIMS(2), 2, 2, false);
+    td_tensor *y = td_linear(in[0], in[1], in[2]);
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++)
+            for (int i = 0; i < 3; i++)
+                expected[a * 2 + b] += of == 0 ? r[a * 3 + i] * w[b * 3 + i] : of == 1 ? x[a * 3 + i] * r[b * 3 + i]
+                                     : i == 0 ? r[b] : 0;
+    check_case(names[of], formulas[of]);
+    td_grad(&y, 1, &in[of], 1, &first, (td_grad_options){ .grad_outputs = &tg, .create_graph = true });
+    check_no_error();
+    if (!td_requires_grad(first))
+        check_wrong("  expected  a gradient that was recorded\n  got       one that does not know of what it was made");
+    td_grad(&first, 1, &tg, 1, &second, (td_grad_options){ .grad_outputs = &tr });
+    check_no_error();
+    check_tensor(second, TD_DIMS(2, 2), expected, 1e-12);
+    td_scope_end();
+}
+
 int main(void)
 {
     check_example(&examples[0]);
@@ -140,5 +170,7 @@ int main(void)
         check_example(&examples[i]);
     check_second(false);
     check_second(true);
+    for (int of = 0; of < 3; of++)
+        check_by_gradient(of);
     return check_end();
 }

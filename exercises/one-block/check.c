@@ -1,5 +1,7 @@
 /* Folds of one block in every type, against the order of section "One block". */
+#define _POSIX_C_SOURCE 200809L       /* barriers */
 #include "check.h"
+#include <pthread.h>
 #include "ops/kernels/reductions-kernels.h"
 
 enum { LONGEST = 9001 };
@@ -97,6 +99,52 @@ static void check_zeros(void)
     for (int i = 0; i < 70; i++)
         x[i] = -0.0f;
     check_float("zeros with a minus, and lanes that begin as 0", TD_FOLD_SUM, x, 70);
+    for (int after = 1; after < 70; after += 3) {
+        for (int i = 0; i < 70; i++)
+            x[i] = i < after ? 0.0f : -0.0f;
+        check_float("zeros of both signs", TD_FOLD_MAX, x, 70);
+        check_float("zeros of both signs", TD_FOLD_MIN, x, 70);
+        for (int i = 0; i < 70; i++)
+            x[i] = -x[i];
+        check_float("zeros of both signs", TD_FOLD_MAX, x, 70);
+        check_float("zeros of both signs", TD_FOLD_MIN, x, 70);
+        x[0] = -5;                      /* or each lane keeps the first zero */
+        check_float("zeros of both signs behind -5", TD_FOLD_MAX, x, 70);
+        x[0] = 5;
+        check_float("zeros of both signs behind 5", TD_FOLD_MIN, x, 70);
+    }
+}
+
+/* Folds a row again and again beside another thread: the row, if its sum was ever not what it is alone. */
+enum { ROUNDS = 4000 };
+static pthread_barrier_t together;
+
+static void *fold_often(void *row)
+{
+    double *x = row, again, alone = folded_double(TD_FOLD_SUM, x, 4097);
+    bool differs = false;
+    pthread_barrier_wait(&together);
+    for (int i = 0; i < ROUNDS; i++) {
+        TD_ISA(td_reduction_level).f64.fold[TD_FOLD_SUM].row(4097, x, &again);
+        differs = differs || again != alone;
+    }
+    return differs ? x : NULL;
+}
+
+static void check_threads(void)
+{
+    pthread_t thread[2];
+    check_case("two threads fold a row each, at the same time", "nothing is kept between calls or shared by them");
+    pthread_barrier_init(&together, NULL, 2);
+    for (int t = 0; t < 2; t++)
+        pthread_create(&thread[t], NULL, fold_often, f64 + 2000 * t);
+    for (int t = 0; t < 2; t++) {
+        void *row;
+        pthread_join(thread[t], &row);
+        if (row)
+            check_wrong("  expected  the sum that one thread alone finds\n  got       others, now and then");
+    }
+    pthread_barrier_destroy(&together);
 }
 
 static void check_products(void)
@@ -118,5 +166,6 @@ int main(void)
     check_lengths();
     check_products();
     check_zeros();
+    check_threads();
     return check_end();
 }

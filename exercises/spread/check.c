@@ -53,6 +53,11 @@ int main(void)
     check_bound("a layer from 200 units to 1600, the fan out is asked for", TD_DIMS(1600, 200), out, sqrt(6.0 / 1600));
     check_bound("a layer from 200 units to 1600, a slope of -0.5 and the fan out", TD_DIMS(1600, 200),
                 (td_kaiming_options){ .negative_slope = -0.5, .fan_out = true }, sqrt(6 / 1.25 / 1600));
+    check_bound("a layer from 200 units to 1600, a slope of 0.3, which no float holds", TD_DIMS(1600, 200),
+                (td_kaiming_options){ .negative_slope = 0.3 }, sqrt(6 / (1 + 0.3 * 0.3) / 200));
+    check_bound("a layer from 200 units to 1600, a slope of 3", TD_DIMS(1600, 200),
+                (td_kaiming_options){ .negative_slope = 3 }, sqrt(6 / 10.0 / 200));
+    check_bound("a layer from 1 unit to 2000", TD_DIMS(2000, 1), plain, sqrt(6.0));
     check_deviation("normal weights from 800 units to 200", plain, sqrt(2.0 / 800));
     return check_end();
 }

@@ -39,7 +39,8 @@ static void compare(const char *what, const td_tensor *got, const double *expect
 static void check(const char *what, td_dims shape, const double *x, const double *q)
 {
     const td_tensor_options wide = { .dtype = TD_FLOAT64 };
-    const int n = (int)shape.at[0], c = (int)shape.at[1], k = shape.count > 2 ? (int)shape.at[2] : 1;
+    const bool batch = shape.count > 1;
+    const int n = batch ? (int)shape.at[0] : 1, c = (int)shape.at[batch], k = shape.count > 2 ? (int)shape.at[2] : 1;
     double loss[MOST], by_x[MOST], by_q[MOST];
     expect(n, c, k, x, q, loss, by_x, by_q);
     check_case(what, formula);
@@ -48,9 +49,9 @@ static void check(const char *what, td_dims shape, const double *x, const double
     td_tensor *masses = td_set_requires_grad(td_from_data(q, shape, wide), true);
     td_tensor *got = td_cross_entropy(scores, masses, (td_cross_entropy_options){ .reduction = TD_LOSS_NONE });
     check_no_error();
-    if (td_rank(got) != shape.count - 1 || td_numel(got) != n * k)
+    if (td_rank(got) != (batch ? shape.count - 1 : 0) || td_numel(got) != n * k)
         check_wrong("  the result has %d dimensions and %d elements\n  expected  %d dimensions and %d elements", td_rank(got),
-                    (int)td_numel(got), shape.count - 1, n * k);
+                    (int)td_numel(got), batch ? shape.count - 1 : 0, n * k);
     compare("loss", got, loss, n * k);
     td_backward(td_sum(got, (td_reduce_options){ 0 }), (td_backward_options){ 0 });
     check_no_error();
@@ -61,6 +62,13 @@ static void check(const char *what, td_dims shape, const double *x, const double
         compare("derivative by score", td_grad_of(scores), by_x, n * c * k);
         compare("derivative by mass", td_grad_of(masses), by_q, n * c * k);
     }
+    check_case(what, "masses are read, not written");
+    td_tensor *constant = td_from_data(q, shape, wide);
+    td_no_grad_begin();
+    td_cross_entropy(scores, constant, (td_cross_entropy_options){ .reduction = TD_LOSS_NONE });
+    td_no_grad_end();
+    check_no_error();
+    compare("the masses as they were:", constant, q, n * c * k);
     td_scope_end();
 }
 
@@ -75,6 +83,11 @@ int main(void)
     check("a score that is not a number, of a class without mass", TD_DIMS(1, 3), unseen, first);
     const double plain[] = { 2, 1, 0 }, negative[] = { 1, -3, 0.5 };
     check("a negative mass: (1, -3, 0.5)", TD_DIMS(1, 3), plain, negative);
+    check("one example without a batch", TD_DIMS(3), plain, negative);
+    const double none[] = { 0, 0, 0 }, little[] = { 1, 1e-300, 0 }, far[] = { 0, -200, 1 };
+    check("a score that is not a number, of which no class has a mass", TD_DIMS(1, 3), unseen, none);
+    check("the second is ruled out and has next to no mass, 1e-300", TD_DIMS(1, 3), masked, little);
+    check("an improbable class without mass: scores (0, -200, 1)", TD_DIMS(1, 3), far, first);
     double pixels[MOST], shares[MOST];
     for (int i = 0; i < MOST; i++)
         pixels[i] = (i * 7 % 11) / 4.0, shares[i] = (i * 5 % 13) / 8.0;

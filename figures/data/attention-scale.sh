@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # mean of the largest of 32 attention weights for vectors of d normal numbers, with and without 1/sqrt(d)
 PYTHONPATH="${BUILD:-build}/python" "${PYTHON:-/usr/bin/python3}" - <<'END'
 import treadle as td

@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # The first eight test images, one line each: 784 grey values, top row first.
 "${PYTHON:-python3}" - <<'END'
 import gzip

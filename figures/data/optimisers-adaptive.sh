@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # the step of one number: gradient 1 at every tenth step, 0 otherwise
 awk 'BEGIN { s = r = m = v = 0; eps = 1e-8; print "step,adagrad,rmsprop,adam"
   for (t = 1; t <= 60; t++) {

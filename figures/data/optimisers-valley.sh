@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # fifteen steps on x^2/2 + 20 y^2/2 without and with momentum
 awk 'BEGIN { x = mx = 10; y = my = 1.6; rate = 0.085; mu = 0.7; vx = vy = 0
   print "step,x,y,mx,my"

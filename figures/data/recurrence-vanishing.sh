@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # norm of the derivative of the last state by the input k steps ago, 32 units, mean of 8 seeds
 PYTHONPATH="${BUILD:-build}/python" "${PYTHON:-/usr/bin/python3}" - <<'END'
 import treadle as td

@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # five schedules over twenty epochs
 PYTHONPATH="${BUILD:-build}/python" "${PYTHON:-python3}" - <<'END'
 import treadle as td

@@ -1,3 +1,3 @@
-@export TREADLE_CACHE="$(mktemp -d)"
 @cd "${BUILD:-build}/examples"
-./fuse_chain
+./one-step chain trace
+./one-step chain plan

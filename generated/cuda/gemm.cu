@@ -79,7 +79,7 @@ template <typename T> __global__ void gemm_tile(product<T> p)
         T sum = 0;
         locate_any(p.batch, at, of);
         for (int64_t l0 = 0; l0 < p.k; l0 += SIDE) {
-            /* cuda-gemm: fetch a square of each operand */
+            /* rung: exercise rung */
             const bool down_a = p.a.cs != 1, down_b = p.b.cs != 1;
             const int ai = down_a ? x : y, al = down_a ? y : x;
             const int bl = down_b ? x : y, bj = down_b ? y : x;

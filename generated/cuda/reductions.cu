@@ -105,6 +105,7 @@ template <bool LARGEST> struct best {
     template <typename T>
     static __device__ found<T> step(found<T> a, found<T> b)
     {
+        /* beats: exercise beats */
         const bool wins = b.value != b.value || a.value != a.value
             ? b.value != b.value
               && (a.value == a.value || b.place < a.place)

@@ -39,6 +39,7 @@ static td_module *build_network(void)
 static double learn_batch(td_module *net, td_optimiser *sgd,
                          const td_batch *batch)
 {
+    /* four-calls: exercise four-calls */
     td_zero_grad(sgd);
     td_tensor *scores = td_forward(net, batch->input);
     td_tensor *loss = td_cross_entropy(scores, batch->target,
@@ -71,6 +72,7 @@ static int train_epoch(training *t, int epoch)
     t->total = 0;
     td_scope_begin();
     while (!finished(t) && td_loader_next(t->loader, &batch)) {
+        /* networks: learn from the batch and write it down */
         const double loss = learn_batch(t->net, t->sgd, &batch);
         t->total += loss;
         t->step++, steps++;
@@ -95,6 +97,7 @@ static int64_t count_correct(td_module *net, td_dataset *data)
     td_no_grad_begin();
     td_scope_begin();
     while (td_loader_next(loader, &batch)) {
+        /* networks: count the images that are named correctly */
         td_tensor *named = td_argmax(td_forward(net, batch.input),
                                (td_arg_options){ .dim = td_some(1) });
         td_tensor *right = td_eq(named, batch.target);
@@ -152,6 +155,7 @@ static void prepare_training(training *t)
     td_tensor *parameters[6];
     td_manual_seed(t->seed);
     t->net = build_network();
+    /* networks: open the images to learn from and to ask about */
     t->train = t->digits ? td_mnist(t->data, true)
                          : td_fashion_mnist(t->data, true);
     t->test = t->digits ? td_mnist(t->data, false)
@@ -181,6 +185,7 @@ static void run_training(training *t)
 int main(int argc, char **argv)
 {
     training t = { .epochs = 5, .rate = 0.02 };
+    /* networks: read the options and open the record */
     if (!read_options(&t, argc, argv))
         return 2;
     if (t.losses && !(t.record = fopen(t.losses, "w"))) {

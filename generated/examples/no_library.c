@@ -27,6 +27,7 @@ static unsigned char *read_bytes(const char *folder, const char *name,
     snprintf(path, sizeof path, "%s/%s", folder, name);
     unsigned char *bytes = malloc((size_t)count);
     gzFile file = gzopen(path, "rb");
+    /* first-cloth: skip the header, read the rest */
     if (file == NULL || bytes == NULL
         || gzseek(file, header, SEEK_SET) < 0
         || gzread(file, bytes, (unsigned)count) != count) {
@@ -53,6 +54,7 @@ static layer new_layer(int in, int out)
     l.weight = numbers(in * out), l.d_weight = numbers(in * out);
     l.bias = numbers(out), l.d_bias = numbers(out);
     l.result = numbers(BATCH * out), l.d_result = numbers(BATCH * out);
+    /* first-cloth: begin with small random weights */
     const float bound = 1 / sqrtf((float)in);
     for (int i = 0; i < in * out; i++)
         l.weight[i] = bound * (2 * (float)rand() / (float)RAND_MAX - 1);
@@ -78,6 +80,7 @@ static float measure_loss(layer *last, const unsigned char *labels)
     for (int p = 0; p < BATCH; p++) {
         float *s = last->result + p * KINDS;
         float *d = last->d_result + p * KINDS, top = s[0], sum = 0;
+        /* first-cloth: raise e to each score less the largest */
         for (int k = 1; k < KINDS; k++)
             top = s[k] > top ? s[k] : top;
         for (int k = 0; k < KINDS; k++)
@@ -99,7 +102,7 @@ static void layer_backward(layer *l, const float *x, float *d_x,
         memset(d_x, 0, sizeof(float) * (size_t)(BATCH * l->in));
     for (int p = 0; p < BATCH; p++)
         for (int j = 0; j < l->out; j++) {
-            /* first-cloth: pass one derivative back by hand */
+            /* pass-back: exercise pass-back */
             const float d = l->d_result[p * l->out + j];
             if (clipped && l->result[p * l->out + j] <= 0)
                 continue;
@@ -160,6 +163,7 @@ static float accuracy(layer *net, const unsigned char *pixels,
             fetch_picture(pixels, at + p, x + p * PIXELS);
         run_network(net, x);
         for (int p = 0; p < BATCH; p++) {
+            /* first-cloth: count it if the highest score is right */
             const float *s = net[LAYERS - 1].result + p * KINDS;
             int best = 0;
             for (int k = 1; k < KINDS; k++)

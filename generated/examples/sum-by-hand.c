@@ -11,6 +11,7 @@ static void print(const char *what, td_tensor *x)
     printf("%s =\n%s\n", what, text);
 }
 
+/* elementwise: add as one always does */
 static void add(const float *a, const float *b, float *out, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

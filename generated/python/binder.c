@@ -303,6 +303,7 @@ static bool take_positional(call_state *c, PyObject *const *args,
                             Py_ssize_t n)
 {
     operator_object *o = c->operator;
+    /* positional: exercise positional */
     if (o->spread >= 0 && n > o->spread
         && is_integer(args[o->spread])) {
         c->rest = args + o->spread;

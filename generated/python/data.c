@@ -274,8 +274,23 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
     return result;
 }
 /* values: function new_tensor */
-/* A new reference to a tensor made of `data`; NULL raises. */
-td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
+/* A tensor for an array of another library, or data itself. */
+static PyObject *of_others(glue *g, PyObject *data)
+{
+    PyObject *type = (PyObject *)g->tensor;
+    if (tensor_cast(data) || PyObject_CheckBuffer(data)
+        || PyList_Check(data) || PyTuple_Check(data)
+        || PyLong_Check(data) || PyFloat_Check(data)
+        || !PyObject_HasAttrString(type, "_of_others"))
+        return Py_NewRef(data);
+    PyObject *x = PyObject_CallMethod(type, "_of_others", "O", data);
+    if (x != Py_None)
+        return x;
+    Py_DECREF(x);
+    return Py_NewRef(data);
+}
+
+static td_tensor *tensor_of(PyObject *data, td_dtype dtype)
 {
     tensor_object *w = tensor_cast(data);
     td_tensor *x;
@@ -290,6 +305,15 @@ td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
           ? copy_buffer(data, dtype) : from_sequence(data, dtype);
         td_trace_resume(trace);
     }
+    return x;
+}
+
+/* A new reference to a tensor made of `data`; NULL raises. */
+td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype)
+{
+    PyObject *own = of_others(g, data);
+    td_tensor *x = own ? tensor_of(own, dtype) : NULL;
+    Py_XDECREF(own);
     return x;
 }
 /* values: function py_tensor */

@@ -265,7 +265,8 @@ PyObject *py_images(PyObject *module, PyObject *args)
     leave_python();
     const td_suspended trace = td_trace_suspend();
     data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
-                                      : td_fashion_mnist(root, train);
+         : strcmp(name, "cifar10") == 0 ? td_cifar10(root, train)
+         : td_fashion_mnist(root, train);
     td_trace_resume(trace);
     enter_python();
     if (data == NULL)
@@ -301,17 +302,31 @@ PyObject *py_batch(PyObject *module, PyObject *args)
                 : fail();
 }
 
-PyObject *py_idx_read(PyObject *module, PyObject *path)
+/* td_idx_read or td_bytes_read of a path */
+static PyObject *read_path(PyObject *module, PyObject *path,
+                           td_tensor *read(const char *))
 {
     PyObject *bytes;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     td_error_clear();
+    leave_python();
     const td_suspended trace = td_trace_suspend();
-    td_tensor *x = td_idx_read(PyBytes_AS_STRING(bytes));
+    td_tensor *x = read(PyBytes_AS_STRING(bytes));
     td_trace_resume(trace);
+    enter_python();
     Py_DECREF(bytes);
     return wrap(PyModule_GetState(module), x);
+}
+
+PyObject *py_idx_read(PyObject *module, PyObject *path)
+{
+    return read_path(module, path, td_idx_read);
+}
+
+PyObject *py_bytes_read(PyObject *module, PyObject *path)
+{
+    return read_path(module, path, td_bytes_read);
 }
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \

@@ -150,7 +150,6 @@ static bool apply_subscript(view_walk *w, const subscript *s, int rest)
 {
     switch (s->kind) {
     case AT:
-        w->view = td_select(w->view, w->dim, s->start);
         break;
     case RANGE:
         w->view = apply_range(w->view, w->dim++, s);
@@ -182,6 +181,18 @@ static bool walk_view(view_walk *w, td_tensor *x,
     if (dots > 1)
         return td_fail(TD_ERROR_INDEX, "index",
                        "an index can have only one ellipsis");
+    /* subscripts: take the integers first */
+    for (int i = 0, dim = 0; i < list->count; i++) {
+        const subscript *s = &list->at[i];
+        const td_dtype type = s->kind == PICK ? td_dtype_of(s->pick)
+                                              : TD_DTYPE_NONE;
+        if (s->kind == AT)
+            w->view = td_select(w->view, dim, s->start);
+        else
+            dim += s->kind == REST ? rest
+                 : type == TD_BOOL || type == TD_UINT8 ? td_rank(s->pick)
+                 : s->kind != NEW_AXIS;
+    }
     for (int i = 0; i < list->count; i++)
         if (!apply_subscript(w, &list->at[i], rest))
             return false;

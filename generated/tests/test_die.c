@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <treadle/treadle.h>
 
+/* random: test that a die is fair */
 static void a_die_is_fair(void **state)
 {
     (void)state;

@@ -10,9 +10,11 @@
 #include <treadle/treadle.h>
 
 int double_count_main(void);
+#pragma push_macro("main")
+#undef main
 #define main double_count_main
 #include "../examples/double_count.c"
-#undef main
+#pragma pop_macro("main")
 
 /* backward: test helpers for leaves and passes */
 static bool backward(td_tensor *root)

@@ -455,10 +455,10 @@ static void run_updates(bool compile, layout how, td_tensor **result)
     for (int run = 0; run < 3; run++)
         assert_true(compile ? td_execute(e, &in, 1, out)
                             : td_program_run(p, &in, 1, out));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         result[i] = kept[i];
+    for (int i = 0; i < 3; i++)
         result[3 + i] = out[i];
-    }
     result[6] = in;
 }
 
@@ -471,6 +471,29 @@ static void updates_are_those_of_the_interpreter(void **state)
         for (int i = 0; i < 7; i++)
             expect_alike(got[i], expected[i], i);
     }
+}
+
+/* A weight is overwritten, and read once more by a formula that comes later. */
+static void read_late(td_tensor **in, td_tensor **out)
+{
+    td_tensor *before = td_exp(kept[0]);
+    td_sub_(kept[0], in[0]);
+    out[0] = td_add(td_matmul(kept[0], in[0]), before);
+}
+
+static void an_old_weight_that_is_still_read_is_not_overwritten(void **state)
+{
+    td_tensor *out[2], *weight[2];
+    for (int compile = 0; compile < 2; compile++) {
+        fresh_kept();
+        td_tensor *in = random_tensor(TD_DIMS(5, 5), TD_FLOAT32, PLAIN, -1, 1);
+        td_program *p = trace(read_late, &in, 1, 1);
+        assert_true(compile ? td_execute(compiled(p), &in, 1, &out[1])
+                            : td_program_run(p, &in, 1, &out[0]));
+        weight[compile] = kept[0];
+    }
+    expect_alike(out[1], out[0], 0);
+    expect_alike(weight[1], weight[0], 1);
 }
 
 /* A step of the optimiser, on weights that are inputs of it too. */
@@ -1085,6 +1108,17 @@ static void the_smallest_whole_number_keeps_its_sign(void **state)
     agree(smallest, &in, 1, 1);
 }
 
+static void nothing_below_zero(td_tensor **in, td_tensor **out)
+{
+    out[0] = td_reciprocal(td_mul_scalar(in[0], td_float(-0.0)));
+}
+
+static void zero_keeps_its_sign(void **state)
+{
+    td_tensor *in = random_tensor(TD_DIMS(5), TD_FLOAT32, PLAIN, 1, 2);
+    agree(nothing_below_zero, &in, 1, 1);
+}
+
 /* ---- how exact sums are ------------------------------------------------ */
 
 static void sums(td_tensor **in, td_tensor **out)
@@ -1167,12 +1201,14 @@ int main(void)
         CASE(losses_and_gradients_are_compiled),
         CASE(calls_views_and_empty_tensors_agree),
         CASE(updates_are_those_of_the_interpreter),
+        CASE(an_old_weight_that_is_still_read_is_not_overwritten),
         CASE(a_weight_may_be_passed_as_an_input),
         CASE(twenty_steps_are_those_of_eager_training),
         CASE(random_programs_agree),
         CASE(formulas_may_be_wide_and_deep),
         CASE(folds_of_nothing_are_compiled),
         CASE(the_smallest_whole_number_keeps_its_sign),
+        CASE(zero_keeps_its_sign),
         CASE(compiled_sums_are_as_exact_as_eager_ones),
         CASE(a_compiler_may_be_missing_fail_or_hang),
         CASE(a_cache_must_be_writable),

@@ -427,7 +427,7 @@ static void an_epoch_shows_each_example_once(void **state)
         for (int shuffle = 0; shuffle < 2; shuffle++)
             for (int drop = 0; drop < 2; drop++) {
                 td_loader *l = td_data_loader(d, size,
-                    (td_loader_options){ shuffle, drop });
+                    (td_loader_options){ shuffle, drop, 0 });
                 assert_non_null(l);
                 for (int epoch = 0; epoch < 3; epoch++) {
                     int64_t labels[IMAGES], seen = 0;
@@ -462,6 +462,43 @@ static void the_order_is_a_permutation_of_the_seed(void **state)
         assert_int_equal(first[i], 100 + p[i]);
     }
     assert_memory_not_equal(first, next, sizeof first);
+}
+
+static void an_epoch_goes_on_where_it_was_left(void **state)
+{
+    for (int shuffle = 0; shuffle < 2; shuffle++)
+        for (int taken = 0; taken < 4; taken++) {
+            const td_loader_options options = { .shuffle = shuffle };
+            td_loader *l = td_data_loader(small_dataset(), 2, options);
+            td_batch batch;
+            td_manual_seed(6);
+            for (int i = 0; i < taken; i++)
+                assert_true(td_loader_next(l, &batch));
+            td_randperm(3);                 /* of a dropout, say */
+            const td_loader_place place = td_loader_tell(l);
+            const td_random_state random = td_random_swap(
+                (td_random_state){ 0 });
+            td_random_swap(random);
+            int64_t one[2 * IMAGES], two[2 * IMAGES];
+            int64_t n = run_epoch(l, one);
+            n += run_epoch(l, one + n);
+            td_loader *again = td_data_loader(small_dataset(), 2, options);
+            td_random_swap(random);
+            assert_true(td_loader_seek(again, place));
+            int64_t m = run_epoch(again, two);
+            m += run_epoch(again, two + m);
+            assert_int_equal(n, 2 * IMAGES - 2 * taken);
+            assert_int_equal(m, n);
+            assert_memory_equal(one, two, (size_t)n * sizeof *one);
+        }
+    td_loader *l = td_data_loader(small_dataset(), 2,
+                                  (td_loader_options)TD_DEFAULTS);
+    for (int64_t bad = -1; bad <= IMAGES + 1; bad += IMAGES + 2) {
+        assert_false(td_loader_seek(l, (td_loader_place){ { 0 }, 0, bad }));
+        assert_non_null(strstr(td_error_message(), "place"));
+        td_error_clear();
+    }
+    assert_int_equal(td_loader_tell(NULL).next, 0);
 }
 
 static void an_abandoned_epoch_can_be_begun_again(void **state)
@@ -512,7 +549,7 @@ static void an_empty_dataset_has_no_batches(void **state)
 static bool first_batch(const char *root, bool shuffle)
 {
     td_loader *l = td_data_loader(td_mnist(root, true), 3,
-                                  (td_loader_options){ shuffle, false });
+                                  (td_loader_options){ shuffle, false, 0 });
     td_batch batch;
     return td_loader_next(l, &batch);
 }
@@ -582,6 +619,7 @@ int main(void)
         CASE(a_scope_left_open_by_a_dataset_is_closed),
         CASE(an_epoch_shows_each_example_once),
         CASE(the_order_is_a_permutation_of_the_seed),
+        CASE(an_epoch_goes_on_where_it_was_left),
         CASE(an_abandoned_epoch_can_be_begun_again),
         CASE(wrong_loaders_are_refused),
         CASE(an_empty_dataset_has_no_batches),

@@ -1,4 +1,4 @@
-/* needs: mlir networks */
+/* needs: tools networks */
 /* The MLIR back end: the programs of the C back end, against the interpreter;
    tools that are missing, fail or hang. */
 #include "treadle_test.h"

@@ -136,6 +136,33 @@ static void scalars_and_lists_survive_the_round_trip(void **state)
     expect_equal(a, b);
 }
 
+static void a_third_survives_the_round_trip(void **state)
+{
+    td_trace_begin(true);
+    td_tensor *x = td_trace_input(TD_DIMS(3), TD_FLOAT64, cpu);
+    td_tensor *y = td_mul_scalar(x, td_float(1.0 / 3));
+    td_program *p = td_trace_end(&y, 1);
+    td_tensor *data = td_ones(TD_DIMS(3), (td_tensor_options){ .dtype = TD_FLOAT64 }), *a, *b;
+    assert_true(td_program_run(p, &data, 1, &a));
+    assert_true(td_program_run(td_program_parse(print(p)), &data, 1, &b));
+    expect_equal(a, b);
+}
+
+static void a_run_that_fails_changes_nothing(void **state)
+{
+    td_tensor *w = td_ones(TD_DIMS(2, 3), (td_tensor_options){ 0 });
+    td_tensor *same = td_clone(w);
+    td_trace_begin(true);
+    td_tensor *t = td_trace_input(TD_DIMS(2), TD_INT64, cpu);
+    td_add_(w, w);
+    td_tensor *loss = td_cross_entropy(w, t, (td_cross_entropy_options)TD_DEFAULTS);
+    td_program *p = td_trace_end(&loss, 1);
+    td_tensor *bad = td_full(TD_DIMS(2), td_int(7), (td_tensor_options){ .dtype = TD_INT64 });
+    assert_false(td_program_run(p, &bad, 1, &loss));
+    expect_error(TD_ERROR_INDEX, "target 7 at position 0");
+    expect_equal(w, same);
+}
+
 static void malformed_texts_are_refused_by_line(void **state)
 {
     static const struct { const char *text, *words; } bad[] = {
@@ -489,6 +516,8 @@ int main(void)
         CASE(a_symbolic_trace_leaves_weights_and_gradients_alone),
         CASE(printing_and_reading_is_a_round_trip),
         CASE(scalars_and_lists_survive_the_round_trip),
+        CASE(a_third_survives_the_round_trip),
+        CASE(a_run_that_fails_changes_nothing),
         CASE(malformed_texts_are_refused_by_line),
         CASE(numbers_at_their_ends_survive_the_round_trip),
         CASE(every_program_prints_and_reads_to_itself),

@@ -20,6 +20,7 @@ SPELT = {
         x, w, bias, *((v * (x.ndim - 2))[:x.ndim - 2] for v in (stride, padding, dilation)), transposed,
         ((output_padding or [0]) * (x.ndim - 2))[:x.ndim - 2], groups) if hasattr(m, "ops") else m._C.convolution(
         x, w, bias, stride, padding, dilation, transposed, output_padding, groups),
+    "view_dtype": lambda m, x, dtype: x.view(dtype),
     "to_device": lambda m, x, device: x.to(device),
     "col2im": lambda m, x, output_size, kernel_size, dilation, padding, stride:
         m.nn.functional.fold(x, output_size, kernel_size, dilation, padding, stride),
@@ -52,7 +53,7 @@ SUMS = set("""sum mean prod nansum nanmean cumsum matmul mm mv bmm dot vdot inne
     cross_entropy lerp addcmul addcdiv index_add scatter_add scatter interpolate sum_to_size tanhshrink hardsigmoid hardswish
     col2im mse_loss normalize celu elu selu vector_norm recurrence put_points sgd_step gelu gelu_erf gelu_tanh
     digamma lgamma zeta binary_cross_entropy_with_logits kl_div gru lstm rnn_tanh rnn_relu lstm_cell gru_cell
-    rnn_tanh_cell rnn_relu_cell convolution batch_norm layer_norm group_norm instance_norm rms_norm avg_pool1d avg_pool2d""".split())
+    rnn_tanh_cell rnn_relu_cell convolution batch_norm layer_norm group_norm instance_norm rms_norm avg_pool1d avg_pool2d avg_pool3d""".split())
 # PyTorch 1.13 ends the process if their weights do not fit.
 CRASHES = ("gru", "lstm", "rnn_")
 # Largest difference in ulp: float32, float64, gradients.
@@ -101,9 +102,11 @@ EXPLAINED = [
     ("repeat_interleave:*rank0", "returns", "dimension 0 of a number is refused by one old function of PyTorch"),
     ("nextafter*", "graph gradient", "what follows a number has no derivative; PyTorch 2 passes the gradient on"),
     ("interpolate:uint8|col2im:bool|pow:bool", "raises", "PyTorch 2 has kernels for small whole numbers that we have not"),
-    ("arange:*int*:*=0.5", "value", "the values are rounded to whole numbers, in PyTorch 2 the start and the step"),
     ("take_along_dim:*:one:|take_along_dim:*dim=0", "raises", "an index outside is refused; PyTorch 2 goes by the shape that is broadcast"),
     ("all:*dim=[[]]|any:*dim=[[]]", "shape", "no dimensions mean all of them, as in sum; PyTorch 2 has it so but for all and any"),
+    ("view_dtype:*:zero:", "returns", "PyTorch wants neighbours even where there are no elements"),
+    ("view_dtype:*dtype=bool", "raises", "a byte that is neither 0 nor 1 is no bool"),
+    ("avg_pool3d:*:one:*", "returns", "in ceil_mode a window may hang over, in three directions as in two"),
     ("bincount:*:zero:", "dtype", "weights give their dtype, of no elements too"),
     ("bitwise_*_shift*", "value", "a shift by less than 0 or more than the width is undefined in C, 0 here"),
     ("copy_:uint8x", "value", "numbers that a dtype cannot hold are clipped (chapter views)"),
@@ -133,7 +136,6 @@ EXPLAINED = [
     ("softsign:uint8*special", "value", "1 + |255| is 256 here, and 0 in PyTorch's bytes"),
     ("std*:*dim=[[]]|var*:*dim=[[]]", "gradient", "PyTorch 1.13 divides the gradient by the wrong count where dim is []"),
     ("var*:*rank0", "gradient", "the variance of one number is NaN, and so is its slope"),
-    ("pad:*one:*replicate", "raises", "more is cut from an end than is there"),
     ("batch_norm:*special", "value", "infinity less a mean, scaled: PyTorch scales first"),
     ("*_loss*:*mixed|binary_cross_entropy*:*mixed|rms_norm:*mixed", "dtype", "operands of unlike widths promote; PyTorch keeps the narrower of some losses and norms"),
     ("cosine_similarity:*mixed|kl_div:*mixed|smooth_l1_loss:*mixed|binary_cross_entropy*:*mixed", "value", "parts that need only the narrower of two widths are computed in it, on one side or the other"),

@@ -25,7 +25,7 @@ def student(tmp_path, variants):
     def say(verb, slug="one-block"):
         return subprocess.run([sys.executable, "loom/exercises", verb, *([slug] if slug else [])], cwd=HOME,
                               env={**os.environ, "WORK": str(tmp_path / "work"), "BUILD_OF_VARIANTS": variants},
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=600)
 
     def write(code, slug="one-block"):
         (tmp_path / "work").mkdir(exist_ok=True)
@@ -49,6 +49,34 @@ def test_from_the_stub_to_the_answer(student):
     assert str(student.file) in student("edition", None).stdout
     student.file.write_text(student.file.read_text() + "More prose.\n")
     assert "left out" in student("edition", None).stderr
+
+
+def test_a_hole_grows_as_chunks_do(student):
+    first, rest = ANSWER[:ANSWER.index("for (int half")], ANSWER[ANSWER.index("for (int half"):]
+    student.write(first + "@ The lanes are full.\n<<exercise one-block>>=\n" + rest)
+    done = student("check")
+    assert done.returncode == 0 and "one-block.nw passes" in done.stdout, done.stdout
+    student.write("<<fill the lanes>>\n" + rest + "@\n<<fill the lanes>>=\n" + first)
+    assert student("check").returncode == 0         # and a chunk of one's own, which only noweb understands
+
+
+def test_each_hint_comes_alone_and_counts_before_the_answer_is_found(student):
+    student.write(ANSWER)
+    hints = [student("hint").stdout for _ in range(2)]
+    assert all(f"Hint {n} of 3" in hint and hint.count("Hint") == 1 for n, hint in enumerate(hints, 1))
+    assert student("check").returncode == 0
+    assert "Hint 3 of 3" in student("hint").stdout and "Hint 1 of 3" in student("hint").stdout
+    assert re.search(r"one-block .* passed .* hints seen: 2", student("list", None).stdout)
+
+
+def test_a_first_check_says_what_it_does_and_a_second_does_less(student, tmp_path):
+    student.write("*(T *)out = x[0];\n(void)n;\n")
+    say = [subprocess.run([sys.executable, "loom/exercises", "check", "one-block"], cwd=HOME, capture_output=True, text=True,
+                          env={**os.environ, "WORK": str(tmp_path / "work"), "BUILD_OF_VARIANTS": str(tmp_path / "built")}).stdout
+           for _ in range(2)]
+    assert "Made of your lines each time: src/ops/kernels/reductions-kernels.c" in say[0]
+    assert "Compiled once, with sanitizers: exercises/one-block/check.c" in say[0]
+    assert "is wrong" in say[1] and "once" not in say[1] and "each time" not in say[1]
 
 
 def test_reset_keeps_every_earlier_file(student):
@@ -87,7 +115,7 @@ BAD = {                                 # code, what the report says, the line o
                      ["is wrong", "the largest of 5 numbers", "expected", "got", "formula"], 2),
     "unused": ("(void)x, (void)n, (void)out;\n", ["is wrong", "got       77"], 2),
     "undefined chunk": ("<<no such chunk>>\n", ["does not tangle", "used and never defined"], 3),
-    "two definitions": (ANSWER + "@\n<<exercise one-block>>=\n" + ANSWER, ["does not tangle", "two definitions"], None),
+    "a second definition": ("int k = 0;\n@ More.\n<<exercise one-block>>=\nk = lanes;\n", ["‘lanes’ undeclared"], 6),
     "another's chunk": (ANSWER + "@\n<<steps of the folds>>=\n#define ADD(a, b) (a)\n", ["does not tangle"], None),
 }
 
@@ -145,6 +173,36 @@ def test_no_way_to_end_the_program_counts_as_solved(student, trick):
     assert '"passed": null' in progress.read_text()
     assert re.search("in the case|does not compile|expected", done.stdout), done.stdout
     assert "does not compile" not in done.stdout and "Traceback" not in done.stdout + done.stderr, done.stdout
+
+
+ALL_FILES = "import os\nfor n in range(3, 100):\n    try:\n        os.write(n, {})\n    except OSError:\n        pass\n"
+PYTHON = {                              # the same for a hole in Python: its process tells nothing but what it is asked for
+    "exit": ("import os\nos._exit(0)\n", "ends the program"),
+    "SystemExit": ("import sys\nsys.exit(0)\n", "SystemExit"),
+    "crash": ("import ctypes\nctypes.string_at(0)\n", "crashes"),
+    "syntax": ("if True\n    pass\n", "does not compile"),
+    "endless loop": ("while True:\n    pass\n", "does not end"),
+    "endless memory": ("x = []\nwhile True:\n    x.append(bytearray(1 << 24))\n", "MemoryError"),
+    "endless output": ("while True:\n    print('passed' * 1000)\n", "prints without end"),
+    "kills the judge": ("import os\nos.kill(os.getppid(), 9)\n", "crashes"),
+    "verdict in all files": (ALL_FILES.format("b'passed\\n0123456789abcdef\\n'"), "meddled"),
+    "answers in all files": (ALL_FILES.format("b'[0, {\"value\": null}]\\n'"), "meddled"),
+    "child goes on": ("import os\nif os.fork():\n    os._exit(0)\n", "ends the program|expected|raised"),
+    "judge imported": ("import sys\nsys.path.insert(0, 'exercises')\nimport judge\njudge.end()\n", "raised"),
+    "says True to all": ("import __main__\n__main__.plain = lambda x: True\n", "expected|raised"),
+}
+IN_PYTHON = sorted(path.parent.name for path in (HOME / "exercises").glob("*/check.py"))
+
+
+@pytest.mark.skipif(not IN_PYTHON, reason="no exercise has a check in Python")
+@pytest.mark.parametrize("trick", PYTHON)
+def test_no_way_out_of_python_counts_as_solved(student, trick):
+    code, expected = PYTHON[trick]
+    slug = next(slug for slug in IN_PYTHON if not (HOME / "exercises" / slug / "check.c").exists())
+    student.write(code, slug)
+    done = student("check", slug)
+    assert done.returncode == 1 and f"{slug}.nw passes" not in done.stdout and re.search(expected, done.stdout), done.stdout
+    assert "Traceback" not in done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
 
 
 def test_a_failing_check_withdraws_what_had_passed(student):
@@ -238,7 +296,7 @@ def test_a_file_that_is_no_answer_at_all(student, text, expected):
 def test_an_exercise_that_is_not_there(student, verb):
     for slug in ("99.9", None, "../one-block", "one"):
         done = student(verb, slug)
-        assert done.returncode == 1 and "one-block blocks" in done.stderr and "Traceback" not in done.stderr
+        assert done.returncode == 1 and re.search("are: .* one-block .* blocks ", done.stderr) and "Traceback" not in done.stderr
 
 
 def test_a_number_is_refused_and_what_it_named_is_carried_over(student):

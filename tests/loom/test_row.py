@@ -156,7 +156,7 @@ def test_python_documents_it():
 
 
 def test_the_book_lists_it_and_every_other(tmp_path):
-    said = run([sys.executable, "loom/weave", tmp_path, *sorted(Path("chapters").rglob("*.nw")), HERE / "99-made-up.nw",
+    said = run([sys.executable, "loom/weave", "catalogue", tmp_path, *sorted(Path("chapters").rglob("*.nw")), HERE / "99-made-up.nw",
                 *sorted(Path("exercises").glob("*/answer.nw"))], GENERATED=str(ROW / "generated"))
     assert "has no sentence" not in said
     text = (tmp_path / "operator-reference.tex").read_text().replace(r"\_", "_")

@@ -105,8 +105,6 @@ PLANTED = {
     "undefined": ("<<src/x.c>>=\n<<no such chunk>>\n@\n", "used and never defined"),
     "unused": ("<<let the shutle fly>>=\nweave();\n@\n", "never used"),
     "two chapters": ("<<let the shuttle fly>>=\nweave(row, 4);\n@\n", "is not in chapters/collectors"),
-    "two answers": ("<<src/x.c>>=\n<<exercise knot>>\n@ a\n<<exercise knot>>=\na\n@ b\n<<exercise knot>>=\nb\n@\n",
-                    "two definitions"),
     "odd root": ("<<srv/x.c>>=\nint x;\n@\n", "not a path that the loom expects"),
     "in a macro": ("<<src/x.c>>=\n#define X \\\n    <<the body of X>> \\\n    1\n@ a\n<<the body of X>>=\n2\n@\n",
                    "inside a #define"),
@@ -123,6 +121,14 @@ def test_a_planted_error_stops_the_loom(web, planted):
     assert done.returncode != 0
     assert message in done.stderr and "chapters/0" in done.stderr
     assert tree(web.root / "generated") == before
+
+
+def test_a_hole_grows_in_one_file_and_not_in_two(web):
+    use, hole = "<<src/core/x.c>>=\n<<exercise knot>>\n@ a\n", "<<exercise knot>>=\n{}\n@ b\n"
+    assert web(_03_more=use + hole.format("int a;") + hole.format("int b;")).returncode == 0
+    assert re.search("int a;\nint b;", (web.root / "generated/src/core/x.c").read_text())
+    done = web(_03_more=use + hole.format("int a;"), _04_again=hole.format("int b;"))
+    assert done.returncode != 0 and "is defined in two files" in done.stderr
 
 
 def test_asides_are_shown_and_not_tangled(web):
@@ -211,7 +217,7 @@ def test_lint_finds_what_it_promises(web):
     done = subprocess.run([sys.executable, LOOM / "lint", "chapters/02-cloth.nw", "chapters/05-bad.nw"],
                           cwd=web.root, capture_output=True, text=True)
     for expected in ("no \\label names", "not in book.bib", "73 columns", "has 42 lines", "no prose between",
-                     "words of prose a code line", "% volume: story", "unfinished", "known by its slug: EX=" "4.1", "no file of this name: first-" "rules.c", "no `needs:`"):
+                     "words of prose a printed line of code", "% volume: story", "unfinished", "known by its slug: EX=" "4.1", "no file of this name: first-" "rules.c", "no `needs:`"):
         assert expected in done.stdout, expected
     assert done.returncode == 1
 

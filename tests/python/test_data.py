@@ -184,14 +184,8 @@ def test_arrays_and_named_tuples_are_collated():
         TensorDataset(td.ones(()))
 
 
-def test_options_of_workers_warn_and_change_nothing():
+def test_options_that_contradict_each_other():
     data = TensorDataset(td.arange(7))
-    plain = [b[0].tolist() for b in DataLoader(data, 3)]
-    with pytest.warns(UserWarning, match="num_workers=2 has no effect yet, nor have the options of workers"):
-        loader = DataLoader(data, 3, num_workers=2, prefetch_factor=2, persistent_workers=True, timeout=3,
-                            worker_init_fn=print)
-    assert [b[0].tolist() for b in loader] == plain
-    assert loader.num_workers == 2
     for options, words in [({"num_workers": -1}, "non-negative"), ({"timeout": -1}, "non-negative"),
                            ({"num_workers": 1, "prefetch_factor": -1}, "non-negative"),
                            ({"prefetch_factor": 2}, "prefetch_factor option needs num_workers > 0"),

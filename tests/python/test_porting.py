@@ -1,91 +1,16 @@
 # needs: porting
-"""The ends of a program: files, comparisons, slices, names that are absent."""
+"""The ends of a program: comparisons, slices, names that are absent."""
 import ast
-import collections
 import importlib
 import inspect
-import io
 import math
 import os
-import pickle
 import subprocess
 import sys
 
 import pytest
 import treadle as td
 from treadle import compat
-
-
-def test_a_file_keeps_what_was_saved(tmp_path):
-    w = td.nn.Parameter(td.arange(6.0).reshape(2, 3))
-    state = collections.OrderedDict(w=w, row=w.data[1], n=3, half=td.ones(2, dtype=td.bfloat16), mask=td.tensor([True]),
-                                    kind=td.int64, shape=td.Size((2, 3)), more={"k": [td.tensor(1.5), None, {1, 2}]})
-    path = tmp_path / "state.pt"
-    td.save(state, path)
-    for safe in (False, True):
-        got = td.load(path, map_location="cpu", weights_only=safe)
-        assert list(got) == list(state) and isinstance(got["w"], td.nn.Parameter) and got["w"].requires_grad
-        assert td.equal(got["w"], w) and got["half"].dtype is td.bfloat16 and got["kind"] is td.int64
-        got["row"][0] = 9
-        assert got["w"][1, 0].item() == 9, "views of one memory stay views"
-        assert got["more"]["k"][0].item() == 1.5 and got["more"]["k"][2] == {1, 2}
-    assert os.listdir(tmp_path) == ["state.pt"]
-    buffer = io.BytesIO()
-    td.save([td.ones(2)], buffer)
-    buffer.seek(0)
-    assert td.load(buffer, lambda storage, place: storage)[0].tolist() == [1, 1]
-
-
-def test_a_module_and_an_optimiser_come_back(tmp_path):
-    model = td.nn.Sequential(td.nn.Linear(3, 2), td.nn.ReLU())
-    td.save({"model": model.state_dict(), "optim": td.optim.SGD(model.parameters(), 0.1).state_dict()}, tmp_path / "m")
-    state = td.load(tmp_path / "m", weights_only=True)
-    other = td.nn.Sequential(td.nn.Linear(3, 2), td.nn.ReLU())
-    other.load_state_dict(state["model"])
-    x = td.randn(4, 3)
-    td.testing.assert_close(other(x), model(x), rtol=0, atol=0)
-    td.save(model, tmp_path / "m")
-    td.testing.assert_close(td.load(tmp_path / "m")(x), model(x))
-
-
-class Refuses:
-    def __reduce__(self):
-        raise OSError("half-way")
-
-
-def test_a_failed_save_leaves_the_old_file(tmp_path):
-    path = tmp_path / "state.pt"
-    td.save(td.ones(3), path)
-    with pytest.raises(OSError, match="half-way"):
-        td.save([td.zeros(100000), Refuses()], path)
-    assert os.listdir(tmp_path) == ["state.pt"] and td.load(path).tolist() == [1, 1, 1]
-
-
-class Program:
-    def __init__(self, folder):
-        self.folder = folder
-
-    def __reduce__(self):
-        return os.mkdir, (self.folder,)
-
-
-def test_weights_only_runs_nothing(tmp_path):
-    folder = str(tmp_path / "made")
-    td.save({"w": td.ones(2), "x": Program(folder)}, tmp_path / "bad")
-    with pytest.raises(RuntimeError, match=r"weights_only is set, and the file asks for posix.mkdir"):
-        td.load(tmp_path / "bad", weights_only=True)
-    assert not os.path.exists(folder)
-
-
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 a zip of PyTorch", b"\x80\x04", pickle.dumps([td.ones(50)])[:-60],
-                                  b"\x80\x04cno_such\nname\n."])
-def test_a_damaged_file_is_named(tmp_path, data):
-    path = tmp_path / "damaged.pt"
-    path.write_bytes(data)
-    with pytest.raises((RuntimeError, ModuleNotFoundError), match="damaged.pt is no file of treadle.save|no_such"):
-        td.load(path)
-    with pytest.raises(FileNotFoundError):
-        td.load(tmp_path / "nothing")
 
 
 def test_close_enough_depends_on_the_type():
@@ -196,7 +121,7 @@ def test_vmap_heeds_its_randomness():
     ("td.arange(2, -3, -1, dtype=td.uint8)", "arange: -2 does not fit uint8"),
     ("td.arange(0, 40000, dtype=td.int16)", "arange: 39999 does not fit int16"),
     ("td.arange(2**31, 2**31 + 2, dtype=td.int32)", "arange: 2147483648 does not fit int32"),
-    ("td.arange(0.5, 200, dtype=td.int8)", "arange: 199.5 does not fit int8"),
+    ("td.arange(0.5, 200, dtype=td.int8)", "arange: 199 does not fit int8"),
     ("td.linspace(0, 300, 4, dtype=td.uint8)", "linspace: 300 does not fit uint8"),
     ("td.linspace(-129, 0, 4, dtype=td.int8)", "linspace: -129 does not fit int8"),
     ("td.logspace(0, 10, 3, dtype=td.int8)", "logspace: 10000000000.0 does not fit int8"),
@@ -285,8 +210,8 @@ assert not hasattr(td, "finf") and not set(late) & set(sys.modules)
 kept = td.finfo
 assert vars(td)["finfo"] is kept is td.compat.types.finfo and td.finfo(td.float16).max == 65504
 assert "treadle.compat.settings" not in sys.modules
-from treadle import iinfo, amp, save
-assert iinfo is td.iinfo and amp.autocast is td.autocast and save is td.serialization.save
+from treadle import iinfo, amp
+assert iinfo is td.iinfo and amp.autocast is td.autocast
 assert td.cuda.FloatTensor is not td.FloatTensor and td.cuda.amp.GradScaler is td.GradScaler
 try:
     td.set_rng_state(td.zeros(3, dtype=td.uint8))
@@ -338,7 +263,7 @@ import importlib, sys, treadle
 if {package!r} == "torch":
     treadle.stand_for("torch")
 for path in '''backends.cudnn backends.cuda backends.mps backends.mkl backends cuda.amp amp random special testing version
-        serialization nn.modules.linear nn.modules.utils nn.parameter nn.utils.rnn optim.sgd utils.data.dataloader
+        nn.modules.linear nn.modules.utils nn.parameter nn.utils.rnn optim.sgd utils.data.dataloader
         utils.hooks autograd.variable'''.split():
     found, where = importlib.import_module("{package}." + path), treadle
     for part in path.split("."):

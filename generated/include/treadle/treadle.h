@@ -46,6 +46,10 @@
 #include <treadle/convolution.h>
 /* data: umbrella includes */
 #include <treadle/data.h>
+/* metrics: umbrella includes */
+#include <treadle/metrics.h>
+/* saving: umbrella includes */
+#include <treadle/safetensors.h>
 /* plugins: umbrella includes */
 #include <treadle/device.h>
 /* tracing: umbrella includes */
@@ -54,4 +58,6 @@
 #include <treadle/foreign.h>
 /* exchange: umbrella includes */
 #include <treadle/exchange.h>
+/* arrow: umbrella includes */
+#include <treadle/arrow.h>
 #endif

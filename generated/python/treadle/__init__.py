@@ -42,6 +42,11 @@ from .autograd.anomaly_mode import (is_anomaly_check_nan_enabled,
                                     is_anomaly_enabled)
 # convolution: imports of further parts of the package
 from ._convolution import *
+# transforms: imports of further parts of the package
+from . import transforms, metrics
+from .metrics import train_epoch
+# seldom: imports of further parts of the package
+from .nn import seldom as _seldom
 # jit: imports of further parts of the package
 from ._jit import jit
 # exchange: imports of further parts of the package
@@ -53,6 +58,11 @@ from .compat.spelling import *
 from .compat import paths as _paths
 # porting: imports of further parts of the package
 from .compat import absent as _absent
+# saving-more: imports of further parts of the package
+from .safetensors import (safe_open, save_file, load_file, save_model,
+                          load_model, SafetensorError)
+# arrow: imports of further parts of the package
+from ._arrow import from_arrow, to_arrow
 from ._errors import name_errors as _name_errors
 
 _name_errors()

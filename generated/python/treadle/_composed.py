@@ -36,6 +36,13 @@ def _define(names, text):
 
 
 # vocabulary: functions that need a few lines
+def _view(self, *size):
+    """The same elements in another shape; or bytes in another dtype."""
+    return _C.view_dtype(self, size[0]) \
+        if size and size[0].__class__ is _C.dtype \
+        else _C.view(self, *size)
+
+
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariances of the rows, each column an observation."""
     if input.ndim > 2:
@@ -150,6 +157,18 @@ def nanmedian(input, dim=None, keepdim=False):
     return found if keepdim else _Median(*(f.squeeze(d) for f in found))
 
 
+def searchsorted(sorted_sequence, values, *, sorter=None, **options):
+    """Where values belong in a sequence that sorter may have sorted."""
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(
+                "searchsorted: expected a sorter of shape "
+                f"{list(sorted_sequence.shape)}, got "
+                f"{list(sorter.shape)}")
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    return _C.searchsorted(sorted_sequence, values, **options)
+
+
 def _quantile(name, input, q, dim, keepdim, interpolation, skip):
     ways = {"linear": lambda at: at, "lower": floor, "higher": ceil,
             "nearest": round, "midpoint": lambda at: floor(at) / 2
@@ -195,12 +214,25 @@ def nanquantile(input, q, dim=None, keepdim=False, *,
                      interpolation, True)
 
 
+def _multiplied(x, dim, index, src):
+    """x times what src has at the places of index, with gradients."""
+    a, b = where(x == 0, 1, x), where(src == 0, 1, src)
+    y = scatter(a.detach(), dim, index, b.detach(), reduce="multiply")
+    zeros = (x == 0).to(x.dtype) \
+        .scatter_add(dim, index, (src == 0).to(x.dtype))
+    if x.is_floating_point():
+        logs = a.abs().log().scatter_add(dim, index, b.abs().log())
+        y = y * where(logs.isfinite(), (logs - logs.detach()).exp(), 1)
+    zero = where(x == 0, x, 0) \
+        .scatter_add(dim, index, where(src == 0, src, 0))
+    return where(zeros == 0, y, where(zeros == 1, y * zero, 0))
+
+
 def scatter_reduce(input, dim, index, src, reduce, *,
                    include_self=True):
     """Elements of src reduced where index says, and those of input.
 
-    reduce is "sum", "prod" (which has no gradient), "mean", "amax"
-    or "amin".
+    reduce is "sum", "prod", "mean", "amax" or "amin".
     """
     src = src[tuple(builtins.slice(n) for n in index.shape)]
     old = include_self | scatter(zeros_like(input, dtype=_C.bool), dim,
@@ -208,7 +240,7 @@ def scatter_reduce(input, dim, index, src, reduce, *,
     x = where(old, input, full_like(input, int(reduce == "prod")))
     new = ones_like(src)
     if reduce == "prod":
-        return scatter(x, dim, index, src, reduce="multiply")
+        return _multiplied(x, dim, index, src)
     if reduce in ("amax", "amin"):
         last, order = src.detach().sort(dim, reduce == "amin")
         y = scatter(input.detach(), dim, index.gather(dim, order), last)
@@ -222,6 +254,7 @@ def scatter_reduce(input, dim, index, src, reduce, *,
     elif reduce not in ("sum", "mean"):
         raise RuntimeError("scatter_reduce: reduce must be sum, prod, "
                            f"mean, amax or amin, not {reduce!r}")
+    # vocabulary: add up, and divide for a mean
     total = x.scatter_add(dim, index, src)
     if reduce == "sum":
         return total
@@ -351,6 +384,7 @@ resolve_neg(input) = input
 trapz, sgn, split_with_sizes = trapezoid, sign, split
 pairwise_distance = _F.pairwise_distance
 __all__ = [name for name in set(globals()) - _before if name[0] != "_"]
+__all__.append("searchsorted")
 
 
 def _updating(name):
@@ -366,7 +400,7 @@ def _updating(name):
 _give_methods(type("_Methods", (), dict(
     cov=cov, cross=cross, diff=diff, nanmedian=nanmedian,
     quantile=quantile, nanquantile=nanquantile,
-    sgn=Tensor.sign, sgn_=Tensor.sign_,
+    sgn=Tensor.sign, sgn_=Tensor.sign_, view=_view,
     scatter_reduce=scatter_reduce, index_reduce=index_reduce,
     split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
     polygamma=lambda self, n: polygamma(n, self),

@@ -19,10 +19,40 @@ def _convolve(name, n, input, weight, bias, lists, transposed, groups):
     if n == 1:
         input, weight = input.unsqueeze(2), weight.unsqueeze(2)
         lists = [(usual, *v) for usual, v in zip((1, 0, 1, 0), lists)]
-    y = _C.convolution(input, weight, bias, *lists[:3], transposed,
-                       lists[3], groups)
+    run = _of_films if n == 3 else _C.convolution
+    y = run(input, weight, bias, *lists[:3], transposed, lists[3],
+            groups)
     y = y.squeeze(2) if n == 1 else y
     return y.squeeze(0) if alone else y
+
+
+def _of_films(x, weight, bias, *lists):
+    s, m, d, transposed, more, groups = lists
+    (n, c, depth, *plane), k = x.shape, weight.shape[2]
+    if c != weight.shape[0 if transposed else 1] * (
+            1 if transposed else groups):
+        raise RuntimeError(
+            f"convolution: input {list(x.shape)} does not go with "
+            f"weight {list(weight.shape)} and groups={groups}")
+    along = (k, 1), (d[0], 1), (m[0], 0), (s[0], 1)
+    if not transposed:
+        x = _C.im2col(x.flatten(3), *along)
+        depth = x.shape[2] // (plane[0] * plane[1])
+        x = x.reshape([n, c * k, depth] + plane)
+    y = _C.convolution(
+        x.transpose(1, 2).flatten(0, 1), weight.flatten(1, 2),
+        None if transposed else bias, *(v[1:] for v in (s, m, d)),
+        transposed, more[1:], groups)
+    channels, *plane = y.shape[1:]
+    y = y.reshape([n, depth, channels] + plane).transpose(1, 2)
+    if transposed:
+        depth = (depth - 1) * s[0] - 2 * m[0] + d[0] * (k - 1) + 1 \
+            + more[0]
+        y = _C.col2im(y.flatten(3).flatten(2),
+                      (depth, plane[0] * plane[1]), *along)
+        y = y.reshape([n, channels // k, depth] + plane)
+        y = y if bias is None else y + bias.reshape(-1, 1, 1, 1)
+    return y
 
 
 def _forward(n):
@@ -78,6 +108,7 @@ def _transposed(n):
     return conv
 
 
-conv1d, conv2d = _forward(1), _forward(2)
-conv_transpose1d, conv_transpose2d = _transposed(1), _transposed(2)
+conv1d, conv2d, conv3d = map(_forward, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
+    _transposed, (1, 2, 3))
 __all__ = [name for name in globals() if name.startswith("conv")]

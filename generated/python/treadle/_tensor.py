@@ -61,7 +61,11 @@ def as_tensor(data, dtype=None, device=None):
         try:
             data = _C.from_numpy(data)
         except (TypeError, ValueError, BufferError):
-            return _C.tensor(data, dtype=dtype, device=device)
+            ask = getattr(Tensor, "_of_others", lambda data: None)
+            found = ask(data)
+            if found is None or found is data:
+                return _C.tensor(data, dtype=dtype, device=device)
+            return as_tensor(found, dtype, device)
     return data.to(dtype=dtype, device=device)
 
 

@@ -1,29 +1,82 @@
 # SPDX-License-Identifier: MIT
-# Tangled from the chapter "porting": edit that, not this file.
+# Tangled from the chapter "checkpoints": edit that, not this file.
 # needs: exchange
-"""Anything of Python, with its tensors, in a file."""
+"""Anything of Python, with its tensors, in the files of PyTorch."""
+import codecs
+import collections
 import contextlib
-import functools
+import io
+import mmap as mapping
 import os
 import pickle
+import pickletools
+import struct
+import sys
+import zipfile
 from . import _C
-from ._exchange import _storage_of_bytes
+from ._C import Size, Tensor
+from ._exchange import UntypedStorage, _storage_over
+from ._tensor import device
+from .nn.module import Parameter
 
 
-# porting: function save
-def save(obj, f, pickle_module=pickle, pickle_protocol=4,
-         _use_new_zipfile_serialization=True):
-    """Write obj, with all its tensors, to a path or an open file.
+def _refuse(why):
+    raise pickle.UnpicklingError(why)
 
-    A path holds what it held before or all of obj, never a part.
-    """
-    if hasattr(f, "write"):
-        return pickle_module.dump(obj, f, pickle_protocol)
-    path = os.path.abspath(f)
+
+# checkpoints: names in a pickle of PyTorch
+_Typed = collections.namedtuple("_Typed", "storage dtype")
+_Kind = collections.namedtuple("_Kind", "dtype")
+
+
+def _tensor_v2(typed, offset, size, stride, requires_grad, hooks,
+               metadata=None):
+    if type(typed) is not _Typed \
+            or type(typed.storage) is not UntypedStorage:
+        _refuse("a tensor has no storage")
+    x = _C._over_storage(typed.storage._bytes, typed.dtype, size,
+                         stride, offset)
+    if tuple(x.shape) != size:
+        _refuse(f"no tensor has the shape {size}")
+    return x.requires_grad_(requires_grad)
+
+
+def _tensor_v3(storage, offset, size, stride, requires_grad, hooks,
+               dtype, metadata=None):
+    return _tensor_v2(_Typed(storage, dtype), offset, size, stride,
+                      requires_grad, hooks)
+
+
+def _parameter(data, requires_grad, hooks):
+    return Tensor._make_subclass(Parameter, data, requires_grad)
+
+
+_KINDS = {dtype: _Kind(dtype) for dtype in (
+    _C.float32, _C.float64, _C.int64, _C.float16, _C.bfloat16,
+    _C.int32, _C.int16, _C.int8, _C.uint8, _C.bool, None)}
+_WORDS = """Float Double Long Half BFloat16 Int Short Char Byte
+    Bool""".split()
+_OURS = {"torch._utils _rebuild_tensor_v2": _tensor_v2,
+         "torch._utils _rebuild_tensor_v3": _tensor_v3,
+         "torch._utils _rebuild_parameter": _parameter,
+         "torch.storage UntypedStorage": _KINDS[None],
+         "torch Size": Size, "torch device": device,
+         **{str(d).replace("treadle.", "torch "): d
+            for d in _KINDS if d},
+         **{f"torch {word}Storage": kind
+            for word, kind in zip(_WORDS, _KINDS.values())}}
+_THEIRS = {id(ours): name for name, ours in _OURS.items()}
+
+
+# checkpoints: function _whole_file
+@contextlib.contextmanager
+def _whole_file(path):
+    """A file to write, that takes the place of path when whole."""
+    path = os.path.abspath(path)
     new = f"{path}.{os.getpid()}.new"
     try:
         with open(new, "wb") as file:
-            pickle_module.dump(obj, file, pickle_protocol)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
@@ -36,59 +89,330 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=4,
     os.close(folder)
 
 
-# porting: class _Unpickler
-_SAFE = {"collections": "OrderedDict", "treadle": "Tensor Size",
-         "builtins": "set frozenset bytearray complex",
-         "treadle._tensor": "device", "treadle.nn.module": "Parameter",
-         "treadle._exchange": "_rebuild _storage_of_bytes"}
+# checkpoints: class _Pickler
+class _Pickler(pickle._Pickler):
+    def __init__(self, file, protocol):
+        super().__init__(file, protocol)
+        self.storages = {}
+
+    def persistent_id(self, obj):
+        if type(obj) is UntypedStorage:
+            obj = _Typed(obj, None)
+        if type(obj) is not _Typed:
+            return None
+        storage, dtype = obj
+        key, first = self.storages.setdefault(
+            id(storage), (str(len(self.storages)), obj))
+        if first.dtype is not dtype:
+            raise RuntimeError("save: tensors of two types, "
+                f"{first.dtype} and {dtype}, share one storage")
+        return ("storage", _KINDS[dtype], key, str(storage.device),
+                storage.nbytes() // (dtype.itemsize if dtype else 1))
+
+    def reducer_override(self, obj):
+        kind, plain = type(obj), collections.OrderedDict()
+        if id(obj) in _THEIRS:
+            return _THEIRS[id(obj)]
+        if kind is Size:
+            return Size, (tuple(obj),)
+        if kind is device:
+            return device, (str(obj),)
+        if kind not in (Tensor, Parameter) or obj.__dict__:
+            return NotImplemented
+        if kind is Parameter:
+            return _parameter, (obj.data, obj.requires_grad, plain)
+        return _tensor_v2, (
+            _Typed(_storage_over(obj), obj.dtype), obj.storage_offset(),
+            tuple(obj.shape), obj.stride(), obj.requires_grad, plain)
+
+    def save_global(self, obj, name=None):
+        if id(obj) not in _THEIRS:
+            return super().save_global(obj, name)
+        name = _THEIRS[id(obj)].replace(" ", "\n")
+        self.write(pickle.GLOBAL + f"{name}\n".encode())
+        self.memoize(obj)
 
 
+# checkpoints: function save
+def _put(archive, name, data):
+    entry, data = zipfile.ZipInfo(f"archive/{name}"), memoryview(data)
+    entry.file_size = data.nbytes
+    large = data.nbytes >= 1 << 30       # 20 bytes more in its header
+    pad = -(archive.start_dir + len(entry.filename) + 34
+            + 20 * large) % 64
+    entry.extra = struct.pack("<2sH", b"FB", pad) + b"Z" * pad
+    with archive.open(entry, "w", force_zip64=large) as file:
+        file.write(data)
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol=2,
+         _use_new_zipfile_serialization=True):
+    """Write obj, with all its tensors, to a path or an open file.
+
+    The file is PyTorch's, and torch.load reads it if all that obj
+    holds is known there.  A path holds what it held before or all of
+    obj, never a part.  Tensors that share memory share it afterwards.
+    """
+    if pickle_module is not pickle \
+            or not _use_new_zipfile_serialization:
+        raise ValueError("save: only pickle writes these files, and "
+                         "only as zip archives")
+    with contextlib.nullcontext(f) if hasattr(f, "write") \
+            else _whole_file(f) as file:
+        program = io.BytesIO()
+        pickler = _Pickler(program, pickle_protocol)
+        pickler.dump(obj)
+        with zipfile.ZipFile(file, "w") as archive:
+            _put(archive, "data.pkl", program.getbuffer())
+            _put(archive, "byteorder", sys.byteorder.encode())
+            for key, (storage, dtype) in pickler.storages.values():
+                size = dtype.itemsize if dtype else 1
+                data = memoryview(storage._bytes.cpu())
+                _put(archive, f"data/{key}",
+                     data[:len(data) // size * size])
+            _put(archive, "version", b"3\n")
+
+
+# checkpoints: function that places a storage
+def _place(storage, where, choice):
+    if callable(choice):
+        found = choice(storage, where)
+        if found is not None:
+            return found
+        choice = None
+    there = choice.get(where) if isinstance(choice, dict) else choice
+    there = str(there or where)
+    return storage if there == "cpu" \
+        else _storage_over(storage._bytes.to(there))
+
+
+# checkpoints: class _Archive
+class _Archive:
+    """The entries of a file of PyTorch, and the storages in them."""
+
+    def __init__(self, file, place, mapped):
+        self.choice, self.storages, self.entries = place, {}, {}
+        file.seek(0)
+        if file.read(4) != b"PK\3\4":
+            _refuse("it is no zip archive, as PyTorch writes since 1.6")
+        self.zip = zipfile.ZipFile(file)
+        folders = set()
+        for entry in self.zip.infolist():
+            folder, _, name = entry.filename.partition("/")
+            folders.add(folder)
+            if not name or len(folders) > 1 or name in self.entries:
+                _refuse(f"the entry {entry.filename} is not one of a "
+                        "single folder")
+            self.entries[name] = entry
+        if "constants.pkl" in self.entries:
+            _refuse("it is a program of TorchScript")
+        entries, end = self.zip.infolist(), file.seek(0, os.SEEK_END)
+        if sum(entry.file_size for entry in entries) > end or not all(
+                0 <= entry.header_offset < end for entry in entries):
+            _refuse("its entries overlap, or lie outside of it")
+        self.map = mapped and mapping.mmap(
+            file.fileno(), 0, access=mapping.ACCESS_COPY)
+        # checkpoints: refuse archives of another order or version
+        if "byteorder" in self.entries and self.zip.read(
+                self.entry("byteorder")) != sys.byteorder.encode():
+            _refuse("its numbers have the other order of bytes")
+        version = self.zip.read(self.entry("version"))
+        if version.strip() not in [b"%d" % v for v in range(1, 11)]:
+            _refuse(f"it has the version {version[:20]!r}, not 1 to 10")
+
+    def entry(self, name):
+        entry = self.entries.get(name) or _refuse(f"it has no {name}")
+        if entry.compress_type or entry.flag_bits & 1:
+            _refuse(f"the entry {name} is compressed or encrypted")
+        return entry
+
+    # checkpoints: fetch a storage from the archive
+    def read(self, entry, align):
+        if self.map:
+            lengths = struct.unpack_from("<2H", self.map,
+                                         entry.header_offset + 26)
+            begin = entry.header_offset + 30 + sum(lengths)
+            data = memoryview(self.map)[begin:begin + entry.file_size]
+            if len(data) != entry.file_size:
+                _refuse("it ends too early")
+            x = _C.from_numpy(data)
+            return x.clone() if begin % align else x
+        x = _C.empty(entry.file_size, dtype=_C.uint8)
+        data, piece = memoryview(x), 1 << 20
+        with self.zip.open(entry) as file:
+            for at in range(0, len(data), piece):
+                data[at:at + piece] = file.read(piece)
+        return x
+
+    def storage(self, pid):
+        """The storage that the pickle refers to, each read once."""
+        if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage" \
+                or type(pid[1]) is not _Kind or type(pid[4]) is not int:
+            _refuse("it refers to something that is no storage")
+        _, (dtype,), key, where, n = pid
+        size = dtype.itemsize if dtype else 1
+        entry = self.entry(f"data/{key}")
+        if entry.file_size != n * size:
+            _refuse(f"data/{key} has {entry.file_size} bytes, not {n} "
+                    f"elements of {size}")
+        if key not in self.storages:
+            self.storages[key] = _place(
+                _storage_over(self.read(entry, size)), where, self.choice)
+        return _Typed(self.storages[key], dtype) if dtype \
+            else self.storages[key]
+
+
+# checkpoints: function that runs a pickle of weights
+# checkpoints: what a pickle of weights may name
+_PLAIN = {str, int, float, bool, bytes, type(None), type(_C.float32)}
+
+
+def _keys(keys):
+    for key in keys:
+        if not _PLAIN.issuperset(map(type, key) if type(key) is tuple
+                                 else [type(key)]):
+            _refuse(f"a {type(key).__name__} cannot be a key")
+    return keys
+
+
+def _made(kind):
+    return lambda items=(): kind(_keys(items))
+
+
+def _bytes(text="", encoding="latin1"):
+    return codecs.encode(text, {"latin1": "latin1"}[encoding])
+
+
+_SAFE = {**_OURS, "_codecs encode": _bytes, "builtins bytes": _bytes,
+         "builtins bytearray": lambda data=b"": bytearray(b"" + data),
+         "builtins complex": complex,
+         "collections OrderedDict": lambda: collections.OrderedDict(),
+         "collections Counter": _made(collections.Counter),
+         "builtins set": _made(set),
+         "builtins frozenset": _made(frozenset)}
+
+
+def _named(name):
+    found = _SAFE.get(name.replace("__builtin__", "builtins"))
+    if found is None:
+        _refuse("weights_only is set, and the file asks for "
+                f"{name.replace(' ', '.')}, which is neither a tensor "
+                "nor a container; weights_only=False would run it")
+    return found
+
+
+# checkpoints: instructions of a pickle of weights
+_MADE = {"EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict,
+         "EMPTY_SET": set, "NEWFALSE": bool, "NEWTRUE": lambda: True,
+         "NONE": lambda: None}
+_PUSHED = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT",
+           "BINUNICODE", "SHORT_BINSTRING"}
+_MARKED = {"TUPLE", "APPENDS", "SETITEMS"}
+_TAKES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1,
+          "SETITEM": 2, "REDUCE": 1, "NEWOBJ": 1, "BUILD": 1,
+          "BINPERSID": 1}
+
+
+# checkpoints: function _run
+def _run(program, storage):
+    """The object that a pickle of weights makes."""
+    stack, marked, memo = [], [], {}
+    for code, value, _ in pickletools.genops(program):
+        name = code.name
+        if name == "STOP":
+            return stack.pop()
+        if name in _PUSHED:
+            stack.append(value)
+        elif name in _MADE:
+            stack.append(_MADE[name]())
+        elif name == "GLOBAL":
+            stack.append(_named(value))
+        elif name in ("BINPUT", "LONG_BINPUT"):
+            memo[value] = stack[-1]
+        elif name in ("BINGET", "LONG_BINGET"):
+            stack.append(memo[value])
+        elif name == "MARK":
+            marked.append(stack)
+            stack = []
+        elif name in _MARKED:
+            stack, items = marked.pop(), stack
+            _build(stack, name, items, storage)
+        elif name in _TAKES:
+            first = len(stack) - _TAKES[name]
+            if first < 0:
+                _refuse(f"{name} finds too little on the stack")
+            items = stack[first:]
+            del stack[first:]
+            _build(stack, name, items, storage)
+        elif name != "PROTO":
+            _refuse(f"weights_only is set, and the file uses {name}")
+
+
+# checkpoints: function _build
+def _build(stack, name, items, storage):
+    what = name.rstrip("123S")
+    if what == "TUPLE":
+        stack.append(tuple(items))
+    elif what == "BINPERSID":
+        stack.append(storage(*items))
+    elif what in ("REDUCE", "NEWOBJ") and type(items[0]) is tuple:
+        stack.append(stack.pop()(*items[0]))
+    elif what == "APPEND" and type(stack[-1]) is list:
+        stack[-1].extend(items)
+    elif what == "SETITEM" and isinstance(stack[-1], dict):
+        for key, value in zip(_keys(items[::2]), items[1::2]):
+            stack[-1][key] = value
+    elif what != "BUILD" \
+            or type(stack[-1]) is not collections.OrderedDict:
+        _refuse(f"weights_only is set, and {name} does not fit "
+                f"{type(items[0]).__name__}")
+
+
+# checkpoints: function load
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file, place, safe, **options):
-        super().__init__(file, **options)
-        self.place, self.safe = place, safe
+    def __init__(self, program, storage, **options):
+        super().__init__(io.BytesIO(program), **options)
+        self.storage = storage
+
+    def persistent_load(self, pid):
+        return self.storage(pid)
 
     def find_class(self, module, name):
-        if self.safe and not (
-                name in _SAFE.get(module, "").split()
-                or module == "treadle"
-                and isinstance(getattr(_C, name, None), _C.dtype)):
-            raise pickle.UnpicklingError(
-                f"weights_only is set, and the file asks for {module}."
-                f"{name}, which is neither a tensor nor a container")
-        found = super().find_class(module, name)
-        return functools.partial(self.place, found) \
-            if found is _storage_of_bytes else found
+        found = _OURS.get(f"{module} {name}")
+        return super().find_class(module, name) if found is None \
+            else found
 
 
-# porting: function load
-def load(f, map_location=None, pickle_module=None, *,
-         weights_only=False, **pickle_load_args):
-    """What save() wrote to a path or an open file.
+def load(f, map_location=None, pickle_module=None, *, weights_only=True,
+         mmap=False, **pickle_load_args):
+    """What td.save or torch.save wrote to a path or an open file.
 
     map_location says where tensors go: a device, a dictionary from
-    devices to devices, or a function (storage, device) -> storage.  A
-    file can run any program, unless weights_only is set.
-    """
-    if not hasattr(f, "read"):
-        with open(f, "rb") as file:
-            return load(file, map_location, pickle_module,
-                        weights_only=weights_only, **pickle_load_args)
+    devices to devices, or a function (storage, device) -> storage.
+    With mmap the tensors of a path lie in the file, which is read as
+    they are used; writing to them does not change it.  With
+    weights_only=False the file may run any program.
 
-    def place(rebuild, data, device):
-        if callable(map_location):
-            return map_location(rebuild(data, "cpu"), device) \
-                or rebuild(data, device)
-        there = map_location.get(device, device) \
-            if isinstance(map_location, dict) else map_location
-        return rebuild(data, str(there or device))
-    try:
-        if pickle_module is not None:
-            return pickle_module.load(f, **pickle_load_args)
-        return _Unpickler(f, place, weights_only,
-                          **pickle_load_args).load()
-    except (pickle.UnpicklingError, EOFError, UnicodeDecodeError,
-            IndexError, KeyError, AttributeError) as error:
-        name = getattr(f, "name", "the file")
-        raise RuntimeError(f"load: {name} is no file of treadle.save: "
-                           f"{error}") from error
+    Raises pickle.UnpicklingError for a file that is damaged, or that
+    holds what weights_only does not let through.
+    """
+    if pickle_module not in (None, pickle):
+        raise ValueError("load: only pickle reads these files")
+    given = hasattr(f, "read")
+    if mmap and given:
+        raise ValueError("load: mmap needs a path, not a file")
+    with contextlib.nullcontext(f) if given \
+            else open(os.fspath(f), "rb") as file:
+        # checkpoints: read the archive, and say which file is wrong
+        try:
+            archive = _Archive(file, map_location, mmap)
+            program = archive.zip.read(archive.entry("data.pkl"))
+            if weights_only:
+                return _run(program, archive.storage)
+            return _Unpickler(program, archive.storage,
+                              **pickle_load_args).load()
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            name = getattr(file, "name", "the file")
+            raise pickle.UnpicklingError(f"load: {name}: {error}") from error

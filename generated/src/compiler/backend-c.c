@@ -302,7 +302,6 @@ static const char *compiler(void)
     const char *asked = td_setting("TREADLE_CC");
     return asked != NULL ? asked : "cc";
 }
-
 bool td_build_c(const char *folder, const char *march, const char *text,
                 const char *object)
 {
@@ -544,7 +543,6 @@ static bool run_loop(const frame *f, const td_stage *s,
     return td_parallel_for(s->size[0], STAGE_GRAIN / work + 1, body,
                            memory);
 }
-
 static bool run_stage(frame *f, const td_code *c, int n)
 {
     const td_stage *s = &f->l->stage[n];

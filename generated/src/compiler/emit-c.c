@@ -84,7 +84,7 @@ static void put_number(const emitter *e, td_dtype type, td_scalar s)
             ? "INFINITY" : "-INFINITY");
 }
 
-/* codegen: functions that write C */
+/* codegen: function put_piece */
 static void put_piece(const emitter *e, int k)
 {
     const td_piece *x = &e->l->piece[k];
@@ -105,6 +105,8 @@ static void put_piece(const emitter *e, int k)
     }
     put(e, x->n > 0 ? ")" : "");
 }
+
+/* codegen: functions that write C */
 static void put_rows(const emitter *e)
 {
     bool done[TD_OP_COUNT][TD_BOOL + 1] = { { false } };
@@ -129,7 +131,6 @@ static void put_index(const emitter *e, const td_load *load)
         if (load->flat[d] != 0)
             put(e, " + i%d * %lldll", d, (long long)load->flat[d]);
 }
-
 static void put_pointers(const emitter *e)
 {
     for (int k = 0; k <= e->s->n_loads; k++)
@@ -165,13 +166,14 @@ static void put_for(const emitter *e, int d, const char *indent)
         put(e, "%sfor (int64_t i%d = 0; i%d < %lldll; i%d++)\n", indent,
             d, d, (long long)e->s->size[d], d);
 }
-
 static void put_result(const emitter *e)
 {
     put(e, "to%d[", e->s->n_loads);
     put_index(e, &e->s->load[e->s->n_loads]);
     put(e, "] = ");
 }
+
+/* codegen: function put_elementwise */
 static void put_elementwise(const emitter *e)
 {
     for (int d = 0; d < e->s->rank; d++) {
@@ -280,6 +282,7 @@ static void put_body(const emitter *e)
     put(e, "    return 1;\n}\n");
 }
 
+/* codegen: function put_kernel */
 static int put_kernel(const emitter *e, const td_text *t, int *kernel,
                       int count)
 {

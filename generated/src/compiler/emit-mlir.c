@@ -257,10 +257,10 @@ static word memory_type(const writer *w, int v)
 typedef struct {
     char text[(TD_MAX_RANK + 1) * 32];  /* terms of at most 31 */
 } index_text;
-
 static index_text index_of(const writer *w, const td_load *load,
                            const char *counter)
 {
+    /* index: exercise index */
     index_text t;
     int n = 0;
     for (int d = 0; d < w->s->rank; d++)

@@ -40,7 +40,6 @@ static bool expect(text_reader *r, const char *expected)
     snprintf(text, sizeof text, "expected '%s'", expected);
     return accept(r, expected) || complain(r, text);
 }
-
 static void read_word(text_reader *r, char *word, size_t size)
 {
     size_t n = 0;

@@ -303,6 +303,7 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
     const unsigned mutated = td_traits_of(s->op)->mutated;
     size_t bytes = 0;
     int listed = 0, n = 0;
+    /* programs: make room for lists of operands */
     for (int i = 0; i < s->n_in; i++)
         bytes += (size_t)s->in[i].count * sizeof *list;
     if (bytes > 0 && (list = td_alloc(bytes)) == NULL)
@@ -611,6 +612,7 @@ static void verify_values(const td_program *p, td_tensor **at)
 }
 
 /* programs: function td_program_verify */
+/* programs: function td_ir_imagine */
 bool td_ir_imagine(const td_program *p, td_ir_sight *see, void *context)
 {
     const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);

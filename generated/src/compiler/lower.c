@@ -21,6 +21,7 @@ typedef struct {
     long text;                  /* where its call is written */
 } twin;
 
+/* fusion: function first_like */
 /* The first step like step s, which is s itself if there is none. */
 static int first_like(const td_program *p, int s, td_text *t,
                       twin *table, uint64_t slots)
@@ -31,6 +32,7 @@ static int first_like(const td_program *p, int s, td_text *t,
     td_ir_print_call(t->file, &p->step[s]);
     fputc('\0', t->file);
     fflush(t->file);
+    /* equal-steps: exercise equal-steps */
     uint64_t at = td_hash_text(0, t->at + text) % slots;
     while (table[at].step > 0
            && strcmp(t->at + table[at].text, t->at + text) != 0)
@@ -61,12 +63,12 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
             o->values[0] = l->program->step[made].in[0].values[0];
     }
 }
-
 static void rename_value(const td_lowered *l, int *v)
 {
     *v = l->value[*v].root;
 }
 
+/* fusion: function rename_steps */
 static void rename_steps(td_lowered *l, td_text *t, twin *table,
                          uint64_t slots)
 {
@@ -145,6 +147,7 @@ static void store(td_lowered *l, int v)
     l->value[l->value[v].root].stored = true;
 }
 
+/* fusion: function place_operand */
 static void place_operand(td_lowered *l, int s, int v)
 {
     const td_placed *reader = &l->value[l->program->step[s].out[0]];
@@ -372,7 +375,6 @@ static map map_of_operand(const map *m, const td_tensor *out,
             ? -1 : m->loop[d + more];
     return of;
 }
-
 static td_load load_of(const td_lowered *l, int v, const map *m)
 {
     const td_tensor *x = l->value[v].like;
@@ -655,7 +657,6 @@ static bool lend(td_lowered *l, int n, int old, int fresh)
     }
     return true;
 }
-
 static void write_in_place(td_lowered *l, int n)
 {
     const td_stage *s = &l->stage[n];
@@ -751,6 +752,7 @@ typedef struct {
 
 static int64_t take(place *taken, int *n, int64_t bytes)
 {
+    /* first-gap: exercise first-gap */
     int i = 0;
     int64_t from = 0;
     while (i < *n && taken[i].from - from < bytes)
@@ -760,7 +762,6 @@ static int64_t take(place *taken, int *n, int64_t bytes)
     ++*n;
     return from;
 }
-
 static void give(place *taken, int *n, int64_t from)
 {
     int i = 0;
@@ -873,6 +874,7 @@ td_lowered *td_lower(td_program *traced)
     l->stage = td_ir_keep(p, (size_t)p->n_steps * sizeof *l->stage);
     if (l->value && l->stage && is_on_host(l)
         && td_ir_imagine(p, classify, l)) {
+        /* arena: place values and their memory */
         simplify(l);
         count_uses(l);
         find_parts(l);

@@ -45,7 +45,6 @@ typedef struct {
     td_dtype type;
     int piece;              /* that stands for it */
 } td_load;
-
 typedef struct {
     td_step_kind kind;      /* _LEAF, _NUMBER, _COUNT or _FORMULA */
     td_dtype type, of;      /* of the value; in which a row computes */
@@ -55,7 +54,6 @@ typedef struct {
     int value;              /* of a load, as it was asked for */
     int load, n, arg[3];    /* of the stage; earlier pieces */
 } td_piece;
-
 typedef struct {
     td_step_kind kind;      /* _FORMULA, _FOLD, _PRODUCT or _CALL */
     int step, out;          /* value that it stores */

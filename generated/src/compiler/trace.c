@@ -7,7 +7,7 @@
 
 typedef struct td_trace td_trace;
 
-/* tracing: struct td_trace */
+/* tracing: struct td_seen */
 typedef struct {
     td_storage *storage;    /* strong: its address stays taken */
     uint32_t version;
@@ -19,6 +19,7 @@ typedef struct {
     int next;               /* older one in the same bucket, or -1 */
 } td_seen;
 
+/* tracing: struct td_trace */
 enum { TD_SEEN_BUCKETS = 4096 };
 
 typedef struct {
@@ -162,6 +163,7 @@ static void begin_step(td_trace *t, const td_call *call)
     step->op = call->op;
     step->n_in = call->n_in;
     step->n_attr = call->n_attr;
+    /* tracing: make room for what the step is given */
     for (int i = 0; i < call->n_in; i++)
         tensors += tensors_of(&call->in[i], &at);
     step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in
@@ -170,6 +172,7 @@ static void begin_step(td_trace *t, const td_call *call)
                                * sizeof *step->attr);
     values = (int *)(step->in + call->n_in);
     for (int i = 0; i < call->n_in && !td_failed(); i++) {
+        /* tracing: write down one operand of the call */
         const int n = tensors_of(&call->in[i], &at);
         step->in[i] = (td_ir_operand){ .kind = call->in[i].kind,
                                        .count = n, .values = values };
@@ -325,6 +328,7 @@ bool td_trace_gradient(td_tensor *x)
 /* tracing: function find_updates */
 static void find_updates(td_trace *t)
 {
+    /* finding-updates: exercise finding-updates */
     for (int i = 0; i < t->n_seen; i++) {
         const td_seen *s = &t->seen[i], *newest = find_seen(t, *s);
         if (newest->version != s->version

@@ -39,6 +39,7 @@ static inline bool look_at(const td_call *call, int i, td_tensor *x,
     return true;
 }
 
+/* operators: function look_along */
 static bool look_along(const td_call *call, int i, bool changed,
                        td_plan *plan)
 {
@@ -59,6 +60,7 @@ static bool make_plan(const td_call *call, const td_thread *self,
     bool ok = true, fits = t->n_in < 0
         || (call->n_in == t->n_in && call->n_attr == t->n_attr);
     for (int i = 0; fits && ok && i < call->n_in; i++) {
+        /* operators: look at one input of the call */
         const td_value *v = &call->in[i];
         const bool changed = t->mutated >> i & 1;
         fits = t->in[i] >> v->kind & 1;
@@ -70,6 +72,7 @@ static bool make_plan(const td_call *call, const td_thread *self,
     for (int i = 0; fits && i < t->n_attr; i++)
         fits = t->attr[i] >> call->attr[i].kind & 1;
     if (!fits)
+        /* operators: refuse arguments that do not fit */
         return td_fail(TD_ERROR_TYPE, call->op->name, "the arguments "
                        "do not fit the signature %s",
                        call->op->signature);
@@ -84,23 +87,31 @@ static bool make_plan(const td_call *call, const td_thread *self,
         && (!plan->afield || td_meet(call));
 }
 
-/* operators: function pass_stages */
-static bool pass_stages(td_call *call, td_plan *plan)
+/* operators: function count_results */
+static void count_results(td_call *call, const td_plan *plan, bool ok)
 {
-    int at = plan->stages != 0 ? TD_STAGE_COUNT : 0;
-    bool ok = true;
-    while (ok && at > 0)
-        if (plan->stages >> --at & 1)
-            ok = stages[at].enter(call, plan);
-    ok = ok && plan->kernel(call);
     call->n_out = 0;
     while (call->n_out < TD_MAX_RESULTS && call->out[call->n_out])
         call->n_out++;
+    (void)plan, (void)ok;
     /* in-place: look what the results turn out to be */
     if (ok && call->n_in > 0 && call->in[0].kind == TD_TENSOR
         && call->out[0] && call->out[0] != call->in[0].as.tensor
         && call->out[0]->storage == call->in[0].as.tensor->storage)
         td_note_view(call, plan->recording);
+}
+
+/* operators: function pass_stages */
+static bool pass_stages(td_call *call, td_plan *plan)
+{
+    /* stages: exercise stages */
+    int at = TD_STAGE_COUNT;
+    bool ok = true;
+    while (ok && at > 0 && plan->stages != 0)
+        if (plan->stages >> --at & 1)
+            ok = stages[at].enter(call, plan);
+    ok = ok && plan->kernel(call);
+    count_results(call, plan, ok);
     for (; plan->stages >> at != 0; at++)
         if (plan->stages >> at & 1)
             ok = stages[at].leave(call, ok);

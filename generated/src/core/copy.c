@@ -7,7 +7,7 @@
 #include "core/registry.h"
 #include "core/space.h"
 
-/* views: functions of the copying loop */
+/* views: function take_innermost */
 typedef struct { int64_t size, out, in; } walk; /* steps: elements */
 
 typedef struct {
@@ -20,12 +20,16 @@ static walk take_innermost(td_space *s)
     const int d = --s->shape.count;
     return (walk){ s->shape.at[d], s->stride[0][d], s->stride[1][d] };
 }
+
+/* views: function copy_run */
 static void copy_run(const copy_plan *p, char *out, const char *in,
                      int64_t n)
 {
     td_convert(p->outer.dtype[0], out, p->along.out,
                p->outer.dtype[1], in, p->along.in, n);
 }
+
+/* views: function copy_line */
 static bool copy_line(void *context, int64_t begin, int64_t end,
                       int worker)
 {
@@ -37,6 +41,8 @@ static bool copy_line(void *context, int64_t begin, int64_t end,
              end - begin);
     return true;
 }
+
+/* views: function turn */
 enum { SIDE = 8 };
 
 static inline void turn(char *restrict out, int64_t out_step,
@@ -50,6 +56,8 @@ static inline void turn(char *restrict out, int64_t out_step,
                        in + ((at + c) * in_step + r) * size,
                        (size_t)size);
 }
+
+/* views: function turn_strip */
 static void turn_strip(const copy_plan *p, char *out, const char *in)
 {
     const int64_t os = p->down.out, is = p->along.in;
@@ -61,6 +69,8 @@ static void turn_strip(const copy_plan *p, char *out, const char *in)
     default: turn(out, os, in, is, n, 8);
     }
 }
+
+/* views: function copy_strip */
 enum { PIECE = 256 };
 
 static void copy_strip(const copy_plan *p, char *out, const char *in,
@@ -81,6 +91,8 @@ static void copy_strip(const copy_plan *p, char *out, const char *in,
                      in + (r * k->in + c * j->in) * from, n);
     }
 }
+
+/* views: function copy_strips */
 static int64_t strips_of(const copy_plan *p)
 {
     return (p->down.size + SIDE - 1) / SIDE;
@@ -109,6 +121,8 @@ static bool copy_strips(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
+
+/* views: function td_copy_elements */
 bool td_copy_elements(td_tensor *out, const td_tensor *in)
 {
     copy_plan p;
@@ -132,7 +146,7 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
                            &p);
 }
 
-/* views: functions that copy whole tensors */
+/* views: function td_copied */
 td_tensor *td_copied_to(const td_tensor *x, td_dtype dtype,
                         td_device device)
 {
@@ -147,6 +161,8 @@ td_tensor *td_copied(const td_tensor *x, td_dtype dtype)
 {
     return td_copied_to(x, dtype, td_device_of(x));
 }
+
+/* views: function joins of a list */
 static bool is_old_empty(const td_tensor *x)
 {
     return x->rank == 1 && x->shape[0] == 0;
@@ -168,6 +184,8 @@ static bool joins(const td_tensor *a, const td_tensor *b, int dim,
                    td_shape_text(b, left), td_shape_text(a, right),
                    along);
 }
+
+/* views: function first_of_list */
 static bool first_of_list(td_call *call, int more, td_tensor **first,
                           int *dim)
 {
@@ -187,6 +205,8 @@ static bool first_of_list(td_call *call, int more, td_tensor **first,
     return td_wrap_dim(call->op->name, td_number(call, 0, 0),
                        rank, dim);
 }
+
+/* views: function length_of */
 static int64_t length_of(const td_tensor *x, int rank, int dim,
                          int more)
 {
@@ -210,6 +230,8 @@ static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
     }
     return ok;
 }
+
+/* views: function join */
 static bool join(td_call *call, int more)
 {
     td_tensor *const *at = call->in[0].as.tensors.at, *first = NULL;
@@ -235,6 +257,8 @@ static bool join(td_call *call, int more)
     return td_return(call, y)
         && copy_into_slices(y, at, n, dim, more);
 }
+
+/* views: function td_writes_alone */
 bool td_writes_alone(const td_tensor *x)
 {
     for (int d = 0; d < x->rank; d++)
@@ -244,18 +268,22 @@ bool td_writes_alone(const td_tensor *x)
                 "elements share one place; clone it before writing", d);
     return true;
 }
+
+/* views: function changed */
 static bool changed(td_call *call, td_tensor *x)
 {
     td_bump_version(x);
     return td_return(call, td_share(x));
 }
 
-/* views: kernels that copy */
+/* views: function clone_kernel */
 bool clone_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     return td_return(call, td_copied(x, x->dtype));
 }
+
+/* views: function to_kernel */
 bool to_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
@@ -265,9 +293,13 @@ bool to_kernel(td_call *call)
                        (int)dtype);
     return td_return(call, td_copied(x, dtype));
 }
+
+/* views: function stack_kernel */
 bool cat_kernel(td_call *call) { return join(call, 0); }
 
 bool stack_kernel(td_call *call) { return join(call, 1); }
+
+/* views: function zero__kernel */
 static bool fill_with(td_call *call, td_scalar value)
 {
     td_tensor *x = td_input(call, 0), places = td_look(x);
@@ -284,6 +316,8 @@ bool fill__kernel(td_call *call)
 }
 
 bool zero__kernel(td_call *call) { return fill_with(call, td_int(0)); }
+
+/* views: function copy__kernel */
 bool copy__kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *from = td_input(call, 1);

@@ -176,19 +176,29 @@ bool full_kernel(td_call *call)
 }
 bool arange_kernel(td_call *call)
 {
-    const td_scalar from = call->attr[0].as.scalar;
-    const td_scalar to = call->attr[1].as.scalar;
-    const td_scalar by = call->attr[2].as.scalar;
-    const bool whole = from.kind != TD_SCALAR_FLOAT
+    td_scalar from = call->attr[0].as.scalar;
+    td_scalar to = call->attr[1].as.scalar;
+    td_scalar by = call->attr[2].as.scalar;
+    bool whole = from.kind != TD_SCALAR_FLOAT
         && to.kind != TD_SCALAR_FLOAT && by.kind != TD_SCALAR_FLOAT;
+    const td_dtype type = td_v_get_dtype(&call->attr[3],
+        whole ? TD_INT64 : td_default_dtype());
     int64_t n = 0;
     if (!count_steps(from, to, by, &n))
         return false;
-    if (whole)
+    /* operators: cut fractions off where whole numbers are wanted */
+    const bool cut = !whole && !td_dtype_is_floating(type);
+    const bool narrow = cut && type != TD_INT64;
+    if (cut) {
+        from = td_int(td_scalar_int(from)), by = td_int(td_scalar_int(by));
+        to = td_int(td_scalar_int(to)), whole = true;
+    }
+    if (cut && !count_steps(from, to, by, narrow ? &(int64_t){ 0 } : &n))
+        return false;
+    if (whole && !narrow)
         n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
                               td_scalar_int(by));
-    td_tensor *x = new_tensor(call, TD_DIMS(n), whole ? TD_INT64
-                              : td_default_dtype(), cpu);
+    td_tensor *x = new_tensor(call, TD_DIMS(n), type, cpu);
     const double last = td_scalar_double(from)
                       + (double)(n - 1) * td_scalar_double(by);
     const bool exact = x && whole && x->dtype == TD_INT64;
@@ -199,8 +209,8 @@ bool arange_kernel(td_call *call)
 }
 bool linspace_kernel(td_call *call)
 {
-    const double from = td_real(call, 0);
-    const double to = td_real(call, 1);
+    double from = td_real(call, 0);
+    double to = td_real(call, 1);
     const int64_t n = td_number(call, 2, 0);
     if (n < 0)
         return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
@@ -209,6 +219,8 @@ bool linspace_kernel(td_call *call)
                               cpu);
     if (!holds_ends(x, from, n > 1 ? to : from))
         return false;
+    if (!td_dtype_is_floating(x->dtype))
+        from = trunc(from), to = trunc(to);
     const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
     /* operators: write the points of the interval */
     for (int64_t i = 0; i < n && td_on_host(x); i++)

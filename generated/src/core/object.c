@@ -109,6 +109,7 @@ void *td_retain_alive(void *object)
 /* memory: function bury */
 static void bury(td_object *object)
 {
+    /* burial: exercise burial */
     td_thread *self = td_self();
     leave_scope(object);
     object->next = self->dying;
@@ -116,7 +117,6 @@ static void bury(td_object *object)
     if (self->burying)
         return;
     self->burying = true;
-    /* memory: destroy the dying one by one */
     while (self->dying != NULL) {
         td_object *dead = self->dying;
         const td_class *class = dead->class;

@@ -11,6 +11,7 @@ bool td_openmp_is_built(void)
     return true;
 }
 
+/* parallel: function td_openmp_run */
 void td_openmp_run(td_job *job, int threads)
 {
     #pragma omp parallel num_threads(threads)

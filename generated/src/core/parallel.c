@@ -144,7 +144,8 @@ typedef struct {
     char *accumulators;
 } blocks;
 
-/* parallel: function map_blocks */
+/* parallel: the blocks and their tree */
+/* same-bits: exercise same-bits */
 static bool map_blocks(void *context, int64_t begin, int64_t end,
                        int worker)
 {
@@ -161,7 +162,6 @@ static bool map_blocks(void *context, int64_t begin, int64_t end,
     return true;
 }
 
-/* parallel: function combine_blocks */
 static void combine_blocks(const blocks *b, int64_t count,
                            td_reduce_combine *combine)
 {

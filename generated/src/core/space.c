@@ -2,7 +2,7 @@
 /* Tangled from the chapter "views": edit that, not this file. */
 #include "core/space.h"
 
-/* views: functions of the space */
+/* views: function td_space_begin */
 void td_space_begin(td_space *s, const td_tensor *x, unsigned dims)
 {
     s->shape.count = s->operands = 0;
@@ -14,6 +14,8 @@ void td_space_begin(td_space *s, const td_tensor *x, unsigned dims)
         }
     td_space_add(s, x, dims);
 }
+
+/* views: function td_space_add */
 void td_space_add(td_space *s, const td_tensor *x, unsigned dims)
 {
     const int k = s->operands++;
@@ -27,6 +29,8 @@ void td_space_add(td_space *s, const td_tensor *x, unsigned dims)
     while (to > 0)
         s->stride[k][--to] = 0;
 }
+
+/* views: function td_space_place */
 void *td_space_place(const td_space *s, int k, int64_t i)
 {
     const int64_t *stride = s->stride[k];
@@ -41,7 +45,7 @@ void *td_space_place(const td_space *s, int k, int64_t i)
     return s->data[k] + offset * s->size[k];
 }
 
-/* views: functions that collapse a space */
+/* views: function joins */
 /* Can dimension d, and e inside it, be walked as one? */
 static bool joins(const td_dims *shape, int operands,
                   td_steps *stride, int d, int e)
@@ -51,6 +55,8 @@ static bool joins(const td_dims *shape, int operands,
             return false;
     return true;
 }
+
+/* views: function move_dimension */
 static void move_dimension(td_dims *shape, int operands,
                            td_steps *stride, int to, int from)
 {
@@ -58,6 +64,8 @@ static void move_dimension(td_dims *shape, int operands,
     for (int k = 0; k < operands; k++)
         stride[k][to] = stride[k][from];
 }
+
+/* views: function td_collapse */
 void td_collapse(td_dims *shape, int operands, td_steps *stride)
 {
     /* collapse: exercise collapse */
@@ -79,7 +87,7 @@ void td_collapse(td_dims *shape, int operands, td_steps *stride)
     shape->count = kept;
 }
 
-/* views: functions that gather and scatter */
+/* views: function advance */
 /* Move on by n elements, not past the end of the row. */
 static void advance(const td_dims *shape, int64_t *index, int64_t n)
 {
@@ -90,6 +98,8 @@ static void advance(const td_dims *shape, int64_t *index, int64_t n)
         index[d - 1]++;
     }
 }
+
+/* views: function gather_row */
 static void gather_row(td_dtype as, int64_t size, char *to,
                        td_dtype from, const char *row, int64_t stride,
                        int64_t n)
@@ -99,6 +109,8 @@ static void gather_row(td_dtype as, int64_t size, char *to,
         memcpy(to + have * size, to,
                (size_t)(td_least(have, n - have) * size));
 }
+
+/* views: function move_rows */
 static void move_rows(const td_space *s, int k, char *data,
                       int64_t start, int64_t n, td_dtype as,
                       char *block, bool back)
@@ -123,6 +135,8 @@ static void move_rows(const td_space *s, int k, char *data,
         advance(&s->shape, index, run);
     }
 }
+
+/* views: function td_space_scatter */
 void td_space_gather(const td_space *s, int k, const void *from,
                      int64_t start, int64_t n, td_dtype as, void *to)
 {

@@ -102,7 +102,7 @@ static td_tensor *with_storage(td_tensor *x, int64_t bytes,
     return x;
 }
 
-/* tensors: function td_tensor_new */
+/* tensors: function is_dtype */
 static bool is_dtype(const char *operation, td_dtype dtype)
 {
     return td_dtype_size(dtype) > 0
@@ -110,6 +110,7 @@ static bool is_dtype(const char *operation, td_dtype dtype)
                    (int)dtype);
 }
 
+/* tensors: function td_tensor_new */
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device)
 {
@@ -117,6 +118,7 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
     if (!is_dtype("tensor", dtype)
         || !td_dims_numel("tensor", &shape, &numel))
         return NULL;
+    /* tensors: count the bytes of the elements */
     if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
         td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are "
                 "more than memory can hold", (long long)numel,
@@ -126,7 +128,6 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
     td_tensor *x = td_object_new(&tensor_class, sizeof *x);
     if (x == NULL)
         return NULL;
-    /* tensors: describe the fresh tensor */
     x->dtype = dtype;
     td_lay(x, &shape, NULL);
     return with_storage(x, bytes, device);

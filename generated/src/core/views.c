@@ -5,7 +5,7 @@
 #include "core/registry.h"
 #include "core/tensor.h"
 
-/* views: kernels of views */
+/* views: macro VIEW */
 #define VIEW(op)                                                      \
     static bool look_##op(td_call *call, const td_tensor *x,          \
                           td_tensor *y);                              \
@@ -18,6 +18,8 @@
     }                                                                 \
     static bool look_##op(td_call *call, const td_tensor *x,          \
                           td_tensor *y)
+
+/* views: function dim_of */
 static bool dim_of(const td_call *call, int k, int64_t otherwise,
                    int rank, int *dim)
 {
@@ -25,24 +27,32 @@ static bool dim_of(const td_call *call, int k, int64_t otherwise,
                        td_number(call, k, otherwise), rank,
                        dim);
 }
+
+/* views: function exchange */
 static bool exchange(const td_tensor *x, int a, int b, td_tensor *y)
 {
     y->shape[a] = x->shape[b], y->shape[b] = x->shape[a];
     y->strides[a] = x->strides[b], y->strides[b] = x->strides[a];
     return true;
 }
+
+/* views: view transpose */
 VIEW(transpose)
 {
     int a, b;
     return dim_of(call, 0, 0, x->rank, &a)
         && dim_of(call, 1, 1, x->rank, &b) && exchange(x, a, b, y);
 }
+
+/* views: view t */
 VIEW(t)
 {
     return (x->rank <= 2
             || td_refuse(call, "expected at most 2 dimensions"))
         && exchange(x, 0, x->rank == 2, y);
 }
+
+/* views: view permute */
 VIEW(permute)
 {
     td_dims dims;
@@ -60,9 +70,12 @@ VIEW(permute)
     }
     return !td_failed();
 }
+
+/* views: function fold_strides */
 static bool fold_strides(const td_tensor *x, const td_dims *shape,
                          int64_t *strides)
 {
+    /* seam: exercise seam */
     int d = shape->count - 1;
     int64_t run = 1, step = x->rank ? x->strides[x->rank - 1] : 1;
     for (int old = x->rank - 1; old >= 0; old--) {
@@ -71,7 +84,6 @@ static bool fold_strides(const td_tensor *x, const td_dims *shape,
             && x->strides[old - 1] != run * step);
         if (!seam)
             continue;
-        /* views: cut the run into new dimensions */
         int64_t left = run;
         int64_t at = step;
         while (d >= 0 && (left > 1 || shape->at[d] == 1)) {
@@ -91,6 +103,8 @@ static bool fold_strides(const td_tensor *x, const td_dims *shape,
         strides[d--] = step;
     return true;
 }
+
+/* views: function fold of views */
 static bool fold(td_tensor *y, const td_dims *shape)
 {
     int64_t strides[TD_MAX_RANK] = { 0 };
@@ -100,6 +114,8 @@ static bool fold(td_tensor *y, const td_dims *shape)
     td_lay(y, shape, empty ? NULL : strides);
     return true;
 }
+
+/* views: function refuse_to_fold */
 static bool refuse_to_fold(const td_tensor *x, const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
@@ -108,6 +124,8 @@ static bool refuse_to_fold(const td_tensor *x, const td_dims *shape)
                    td_dims_text(shape, to), td_shape_text(x, from),
                    (long long)td_numel(x));
 }
+
+/* views: function td_infer_size */
 bool td_infer_size(const td_tensor *x, td_dims *shape)
 {
     int64_t known = 1, numel = td_numel(x);
@@ -130,6 +148,8 @@ bool td_infer_size(const td_tensor *x, td_dims *shape)
     return inferred || known == numel
         || refuse_to_fold(x, shape);
 }
+
+/* views: view view */
 VIEW(view)
 {
     char to[TD_SHAPE_TEXT];
@@ -142,6 +162,8 @@ VIEW(view)
                      "of the input; use reshape, which copies",
                      td_dims_text(&shape, to));
 }
+
+/* views: function fold_or_copy */
 static bool fold_or_copy(td_call *call, const td_tensor *x,
                          const td_dims *shape)
 {
@@ -155,6 +177,8 @@ static bool fold_or_copy(td_call *call, const td_tensor *x,
     td_tensor straight = td_look(copy);
     return fold(&straight, &old) && td_copy_elements(&straight, x);
 }
+
+/* views: function reshape_kernel */
 bool reshape_kernel(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
@@ -163,6 +187,8 @@ bool reshape_kernel(td_call *call)
         && td_infer_size(x, &shape)
         && fold_or_copy(call, x, &shape);
 }
+
+/* views: function flatten_kernel */
 bool flatten_kernel(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
@@ -182,6 +208,8 @@ bool flatten_kernel(td_call *call)
             shape.at[shape.count++] = x->shape[d];
     return fold_or_copy(call, x, &shape);
 }
+
+/* views: view unsqueeze */
 VIEW(unsqueeze)
 {
     int at;
@@ -195,6 +223,8 @@ VIEW(unsqueeze)
         shape.at[d] = d == at ? 1 : x->shape[d - (d > at)];
     return fold(y, &shape);
 }
+
+/* views: function td_drop_dim */
 void td_drop_dim(td_tensor *y, int dim)
 {
     y->rank--;
@@ -203,6 +233,8 @@ void td_drop_dim(td_tensor *y, int dim)
         y->strides[d] = y->strides[d + 1];
     }
 }
+
+/* views: view squeeze */
 VIEW(squeeze)
 {
     const bool all = call->attr[0].kind != TD_INTS;
@@ -220,6 +252,8 @@ VIEW(squeeze)
             td_drop_dim(y, d);
     return true;
 }
+
+/* views: view expand */
 VIEW(expand)
 {
     td_dims size;
@@ -242,11 +276,15 @@ VIEW(expand)
     }
     return true;
 }
+
+/* views: function clip */
 static int64_t clip(int64_t at, int64_t size)
 {
     at += at < 0 ? size : 0;
     return at < 0 ? 0 : at > size ? size : at;
 }
+
+/* views: view slice */
 VIEW(slice)
 {
     const int64_t step = td_number(call, 3, 1);
@@ -268,6 +306,8 @@ VIEW(slice)
     y->strides[d] *= y->shape[d] > 1 ? step : 1;
     return true;
 }
+
+/* views: view select */
 VIEW(select)
 {
     const int64_t index = td_number(call, 1, 0);

@@ -151,6 +151,7 @@ static bool find_sink(td_pass *pass, td_tensor *leaf, td_sink **sink)
     return *sink != NULL || pass->captures != NULL;
 }
 /* backward: function settle */
+/* backward: function wanted of a node */
 static bool wanted(const td_node *node)
 {
     return node->runs || node->captured;
@@ -376,10 +377,12 @@ static bool show_gradient(td_pass *pass, td_node *node, int k)
 }
 /* backward: further steps of the sweep */
 static void make_ready(td_pass *pass, td_node *node);
+static bool visit(td_pass *pass, td_node *node);
 
 /* backward: function deliver */
 static bool deliver(td_pass *pass, td_node *node, int i)
 {
+    /* count-down: exercise count-down */
     const td_edge *edge = &node->in[i];
     td_tensor *grad = node->grad_in[i];
     node->grad_in[i] = NULL;

@@ -39,6 +39,7 @@ void clamp_rule(td_backward_pass *b)
 {
     td_tensor *x = td_saved_input(b, 0);
     td_tensor *g = b->grad[0];
+    /* clamp: exercise clamp */
     const int side[2] = { TD_OP_ge, TD_OP_le };
     for (int i = 0; i < 2; i++)
         if (td_attribute(b, i)->kind == TD_SCALAR)
@@ -78,6 +79,7 @@ void sum_to_size_rule(td_backward_pass *b)
 
 void extreme_rule(td_backward_pass *b)
 {
+    /* ties: exercise ties */
     td_tensor *x = td_saved_input(b, 0);
     td_tensor *y = spread(b, td_saved_output(b, 0));
     td_tensor *g = spread(b, b->grad[0]);

@@ -325,9 +325,11 @@ static td_tensor *part_of(td_tensor *g, const td_value *at)
 
 void overwrite_rule(td_backward_pass *b)
 {
-    td_tensor *g = b->grad[0], *part = g;
+    td_tensor *g = b->grad[0];
     const bool whole = b->node->n_attr == 0;
+    /* overwrite: exercise overwrite */
     const td_value *at = whole ? NULL : td_attribute(b, 0);
+    td_tensor *part = g;
     if (!whole)
         part = part_of(g = td_contiguous(g), at);
     if (b->n_in > 1 && td_needs(b, 1))
@@ -335,13 +337,11 @@ void overwrite_rule(td_backward_pass *b)
     if (!td_needs(b, 0))
         return;
     td_tensor *gone = td_zeros(td_shape_of(g), (td_tensor_options){
-        .dtype = whole ? g->dtype : TD_BOOL,
-        .device = td_device_of(g) });
+        .dtype = whole ? g->dtype : TD_BOOL, .device = td_device_of(g) });
     b->grad_in[0] = gone;
     if (!whole && td_fill_(part_of(gone, at), td_boolean(true)))
         b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
-            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0,
-            NULL);
+            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0, NULL);
 }
 
 /* in-place: functions that change by a copy */

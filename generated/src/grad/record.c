@@ -71,6 +71,7 @@ void td_node_drop(td_node *node)
     node->n_in = 0;
     node->released = true;
     pthread_mutex_unlock(lock);
+    /* graph: give up what the edges and results hold */
     for (int i = 0; i < n_in; i++) {
         td_release(node->in[i].node);
         td_release(node->in[i].leaf);
@@ -106,6 +107,7 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->n_in = n_in;
     node->n_out = n_out;
     node->n_attr = n_attr;
+    /* graph: lay the arrays behind the node */
     node->in = (td_edge *)(node + 1);
     node->out = (td_result *)(node->in + n_in);
     node->attr = (td_value *)(node->out + n_out);
@@ -159,6 +161,7 @@ void td_save(td_saved *saved, td_tensor *x)
 /* graph: function td_save_result */
 bool td_save_result(td_saved *saved, td_tensor *result, int slot)
 {
+    /* save-without-owning: exercise save-without-owning */
     td_scope_begin();
     td_tensor *alias = td_tensor_alias(result);
     if (alias != NULL)
@@ -344,8 +347,10 @@ static bool save_for_rule(td_node *node, const td_call *call)
     return !td_failed();
 }
 /* graph: function td_record_call */
+/* graph: function td_node_for a call */
 td_node *td_node_for(const td_call *call)
 {
+    /* graph: count the operands and those in lists */
     int n_in = 0;
     for (int i = 0; i < call->n_in; i++)
         n_in += call->in[i].kind == TD_TENSORS

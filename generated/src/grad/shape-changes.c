@@ -51,3 +51,32 @@ bool detach__kernel(td_call *call)
     x->watched = false;
     return td_return(call, td_share(x));
 }
+
+bool view_dtype_kernel(td_call *call)
+{
+    td_tensor *x = td_input(call, 0), y = td_look(x);
+    y.dtype = td_v_get_dtype(&call->attr[0], x->dtype);
+    const int64_t old = (int64_t)td_dtype_size(x->dtype);
+    const int64_t new = (int64_t)td_dtype_size(y.dtype);
+    const int last = x->rank - 1;
+    bool fits = y.dtype != TD_BOOL || x->dtype == TD_BOOL;
+    if (old != new) {
+        fits = fits && last >= 0 && (x->strides[last] == 1
+            || x->shape[last] < 2) && x->shape[last] * old % new == 0
+            && x->offset * old % new == 0;
+        for (int d = 0; fits && d < last; d++) {
+            fits = x->shape[d] < 2 || x->strides[d] * old % new == 0;
+            y.strides[d] = x->strides[d] * old / new;
+        }
+    }
+    if (!fits)
+        return td_refuse(call, "%s of strides that do not suit cannot "
+                         "be viewed as %s", td_dtype_name(x->dtype),
+                         td_dtype_name(y.dtype));
+    if (old != new) {
+        y.shape[last] = x->shape[last] * old / new;
+        y.strides[last] = 1;
+        y.offset = x->offset * old / new;
+    }
+    return td_return(call, td_tensor_alias(&y));
+}

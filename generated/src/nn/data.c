@@ -6,6 +6,13 @@
 #include <treadle/data.h>
 #include <treadle/random.h>
 #include <inttypes.h>
+/* files: includes of further datasets */
+#include <treadle/indexing.h>
+#include <string.h>
+/* workers: includes of further datasets */
+#include "core/error.h"
+#include <pthread.h>
+#include <treadle/parallel.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,6 +25,10 @@ struct td_dataset {
     void *context;
     void (*free_context)(void *context);
     td_tensor *images, *labels;  /* NULL in a dataset of the user's */
+    /* transforms: td_dataset fields */
+    td_dataset *of;              /* behind a transform */
+    td_transform *transform;
+    void *user;
 };
 /* data: struct td_loader */
 struct td_loader {
@@ -27,6 +38,18 @@ struct td_loader {
     td_loader_options options;
     td_tensor *order;            /* int64 permutation, if shuffled */
     int64_t *run;                /* consecutive numbers, if not */
+    td_random_state drawn;       /* the stream before the epoch */
+    uint64_t epoch;              /* how many have begun */
+    /* workers: td_loader fields */
+    pthread_t fetcher;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;            /* made, taken or stop changed */
+    td_batch *ring;                  /* options.prefetch of them */
+    int64_t made, taken, from;
+    bool fetching, stop;
+    uint64_t seed;                   /* of the epoch's batches */
+    pid_t process;                   /* whose thread it is */
+    td_error_record why;             /* of a batch that was not made */
 };
 /* data: struct collection */
 enum { PATH_SIZE = 1024 };
@@ -46,6 +69,8 @@ static void dataset_destroy(void *object)
     td_free_context(d->free_context, d->context);
     td_release(d->images);
     td_release(d->labels);
+    /* transforms: release the fields of a dataset */
+    td_release(d->of);
 }
 static const td_class dataset_class = {
     .name = "dataset", .destroy = dataset_destroy };
@@ -86,6 +111,7 @@ static bool call_user(td_dataset *d, const int64_t *index, int64_t n,
     if (!made && !td_failed())
         td_fail(TD_ERROR_RUNTIME, "dataset_get",
                 "the dataset failed and recorded no error");
+    /* data: send back rows that nobody asked for */
     if (td_failed() || !check_rows(x, n, "input")
         || !check_rows(y, n, "target")) {
         td_release(x);
@@ -108,13 +134,16 @@ static bool image_batch(td_dataset *d, const int64_t *index, int64_t n,
 {
     const int64_t pixels = d->size ? td_numel(d->images) / d->size : 0;
     const td_device cpu = { TD_DEVICE_CPU, 0 };
-    td_tensor *x = td_tensor_new((td_dims){ 2, { n, pixels } },
-                                 TD_FLOAT32, cpu);
+    td_dims shape = { 2, { n, pixels } };
+    if (td_rank(d->images) > 3)
+        (shape = td_shape_of(d->images)).at[0] = n;
+    td_tensor *x = td_tensor_new(shape, TD_FLOAT32, cpu);
     td_tensor *y = td_tensor_new((td_dims){ 1, { n } }, TD_INT64, cpu);
     if (!x || !y) {
         td_release(x);
         return false;
     }
+    /* data: copy each image and its label to its row */
     const uint8_t *p = td_at(d->images), *label = td_at(d->labels);
     for (int64_t b = 0; b < n; b++) {
         scale_image((float *)td_at(x) + b * pixels,
@@ -139,8 +168,8 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
             return td_fail(TD_ERROR_INDEX, "dataset_get",
                 "example %" PRId64 " is not one of %" PRId64, index[i],
                 d->size);
-    return d->images ? image_batch(d, index, n, input, target)
-                     : call_user(d, index, n, input, target);
+    return d->batch ? call_user(d, index, n, input, target)
+                    : image_batch(d, index, n, input, target);
 }
 /* data: function check_images */
 static bool check_images(td_tensor *images, td_tensor *labels)
@@ -253,10 +282,217 @@ td_dataset *td_fashion_mnist(const char *root, bool train)
 {
     return read_part(&fashion_mnist, root, train);
 }
+/* files: functions of further datasets */
+static bool pair_batch(void *context, const int64_t *index, int64_t n,
+                       td_tensor **input, td_tensor **target)
+{
+    const td_dataset *d = context;
+    td_tensor *at = td_tensor_new((td_dims){ 1, { n } }, TD_INT64,
+                                  (td_device){ TD_DEVICE_CPU, 0 });
+    if (at)
+        memcpy(td_at(at), index, (size_t)n * sizeof *index);
+    *input = td_index_select(d->images, 0, at);
+    *target = td_index_select(d->labels, 0, at);
+    td_release(at);
+    return !td_failed();
+}
+
+td_dataset *td_tensor_dataset(td_tensor *inputs, td_tensor *targets)
+{
+    const int64_t n = td_failed() || !td_require(inputs,
+        "tensor_dataset", "inputs") ? -1 : td_size(inputs, 0);
+    if (n < 0 || !check_rows(targets, n, "target"))
+        return NULL;
+    td_dataset *d = td_dataset_new(n, pair_batch, NULL, NULL);
+    if (d) {
+        d->context = d;
+        d->images = td_retain(inputs), d->labels = td_retain(targets);
+    }
+    return d;
+}
+static td_tensor *read_records(const char *path)
+{
+    enum { RECORD = 1 + 3 * 32 * 32 };
+    td_tensor *x = td_bytes_read(path);
+    const int64_t bytes = x ? td_numel(x) : 0, n = bytes / RECORD;
+    if (x && (n == 0 || n * RECORD != bytes))
+        td_fail(TD_ERROR_IO, "cifar10", "%s has %" PRId64 " bytes, "
+                "no whole records of %d", path, bytes, RECORD);
+    for (int64_t i = 0; i < n && !td_failed(); i++)
+        if (((uint8_t *)td_at(x))[i * RECORD] > 9)
+            td_fail(TD_ERROR_IO, "cifar10", "%s, record %" PRId64
+                    " is of no class 0 to 9", path, i);
+    return td_view(x, TD_DIMS(n, RECORD));
+}
+
+td_dataset *td_cifar10(const char *root, bool train)
+{
+    static const collection cifar10 = { "cifar10",
+                                        "cifar-10-batches-bin", NULL };
+    const char *names[] = { "test_batch.bin",
+        "test_batch_first1000.bin", "data_batch_1.bin",
+        "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+        "data_batch_5.bin" };
+    const int begin = train ? 2 : 0, end = train ? 7 : 2;
+    char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
+    td_tensor *part[5];
+    int n = 0;
+    if (td_failed() || !find_folder(&cifar10, root, names[2], folder))
+        return NULL;
+    td_scope_begin();
+    for (int i = begin; i < end && !td_failed(); i++)
+        if (find_file(folder, names[i], path) ? train || n == 0
+                                              : n == 0 && i == end - 1)
+            part[n++] = read_records(path);
+    td_tensor *all = td_cat(part, n, 0);
+    td_tensor *images = td_reshape(td_slice(all, 1,
+        (td_opt_i64)td_some(1), (td_opt_i64){ 0 }, 1),
+        TD_DIMS(-1, 3, 32, 32));
+    return td_scope_end_with(td_image_dataset(td_contiguous(images),
+        td_contiguous(td_select(all, 1, 0))));
+}
+/* transforms: functions of further datasets */
+
+static bool map_batch(void *context, const int64_t *index, int64_t n,
+                      td_tensor **input, td_tensor **target)
+{
+    const td_dataset *d = context;
+    td_tensor *x;
+    if (!td_dataset_get(d->of, index, n, &x, target))
+        return false;
+    td_scope_begin();
+    *input = td_scope_end_with(d->transform(d->user, td_adopt(x)));
+    return *input;
+}
+
+td_dataset *td_map_dataset(td_dataset *dataset, td_transform *transform,
+                           void *context)
+{
+    if (!dataset || !transform)
+        td_fail(TD_ERROR_VALUE, "map_dataset", "nothing to map");
+    td_dataset *d = td_dataset_new(td_dataset_size(dataset), map_batch,
+                                   NULL, NULL);
+    if (d) {
+        d->of = td_retain(dataset), d->context = d;
+        d->transform = transform, d->user = context;
+    }
+    return d;
+}
 /* data: functions of loaders */
+/* data: function batch_at */
+/* How many examples the batch at that place of the epoch has. */
+static int64_t batch_at(const td_loader *l, int64_t at)
+{
+    const int64_t left = l->dataset->size - at;
+    const int64_t n = left < l->batch_size ? left : l->batch_size;
+    return n < l->batch_size && l->options.drop_last ? 0 : n;
+}
+/* data: function make_batch */
+typedef bool batch_maker(td_loader *l, int64_t at, int64_t n,
+                         td_batch *batch);
+
+static bool make_batch(td_loader *l, int64_t at, int64_t n,
+                       td_batch *batch)
+{
+    /* data: let index point at the next examples */
+    const int64_t *index = l->run;
+    if (l->options.shuffle)
+        index = (const int64_t *)td_at(l->order) + at;
+    else
+        for (int64_t i = 0; i < n; i++)
+            l->run[i] = at + i;
+    return td_dataset_get(l->dataset, index, n, &batch->input,
+                          &batch->target);
+}
+/* workers: functions of further loaders */
+static void *fetch_batches(void *loader)
+{
+    td_loader *l = loader;
+    td_serial_begin();
+    bool more = true;
+    for (int64_t n, at = l->from; more && (n = batch_at(l, at)) > 0;
+         at += n) {
+        td_batch b = { .size = n };
+        td_random_swap((td_random_state){ l->seed + (uint64_t)at, 0 });
+        more = make_batch(l, at, n, &b);
+        pthread_mutex_lock(&l->lock);
+        if (!more)
+            td_error_take(&l->why);
+        while (l->made - l->taken == l->options.prefetch && !l->stop)
+            pthread_cond_wait(&l->moved, &l->lock);
+        l->ring[l->made++ % (l->options.prefetch + 1)] = b;
+        more = more && !l->stop;
+        pthread_cond_signal(&l->moved);
+        pthread_mutex_unlock(&l->lock);
+    }
+    td_serial_end();
+    return NULL;
+}
+
+static bool start_fetching(td_loader *l, int64_t at)
+{
+    l->seed = l->drawn.seed
+            ^ 0x9e3779b97f4a7c15u * (l->drawn.stream + l->epoch);
+    l->made = l->taken = 0, l->from = at, l->stop = false;
+    l->process = getpid();
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->moved, NULL);
+    l->ring = td_alloc_array((size_t)l->options.prefetch + 1,
+                             sizeof *l->ring);
+    l->fetching = l->ring && pthread_create(&l->fetcher, NULL,
+                                            fetch_batches, l) == 0;
+    return l->fetching || td_failed()
+        || td_fail(TD_ERROR_RUNTIME, "loader_next", "no thread to make "
+                   "batches ahead could be started");
+}
+
+static void stop_fetching(td_loader *l)
+{
+    if (!l->fetching)
+        return;
+    if (l->process == getpid()) {
+        pthread_mutex_lock(&l->lock);
+        l->stop = true;
+        pthread_cond_signal(&l->moved);
+        pthread_mutex_unlock(&l->lock);
+        pthread_join(l->fetcher, NULL);
+    }
+    for (; l->taken < l->made; l->taken++) {
+        td_batch *b = &l->ring[l->taken % (l->options.prefetch + 1)];
+        td_release(b->input);
+        td_release(b->target);
+    }
+    td_free(l->ring,
+            (size_t)(l->options.prefetch + 1) * sizeof *l->ring);
+    l->fetching = false;
+}
+
+static bool take_fetched(td_loader *l, int64_t at, int64_t n,
+                         td_batch *batch)
+{
+    if (!l->fetching && !start_fetching(l, at))
+        return false;
+    pthread_mutex_lock(&l->lock);
+    while (l->made == l->taken)
+        pthread_cond_wait(&l->moved, &l->lock);
+    const td_batch b = l->ring[l->taken++ % (l->options.prefetch + 1)];
+    pthread_cond_signal(&l->moved);
+    pthread_mutex_unlock(&l->lock);
+    if (b.input == NULL) {
+        stop_fetching(l);
+        return td_error_restore(&l->why);
+    }
+    *batch = (td_batch){ td_adopt(b.input), td_adopt(b.target), n };
+    return true;
+}
 /* data: function begin_epoch */
 static bool begin_epoch(td_loader *l)
 {
+    /* workers: leave the epoch before */
+    stop_fetching(l);
+    l->epoch++;
+    l->drawn = td_random_swap((td_random_state){ 0 });
+    td_random_swap(l->drawn);
     if (!l->options.shuffle)
         return true;
     td_scope_begin();
@@ -274,23 +510,19 @@ bool td_loader_next(td_loader *l, td_batch *batch)
     *batch = (td_batch){ 0 };
     if (td_failed() || !td_require(l, "loader_next", "loader"))
         return false;
-    const int64_t left = l->dataset->size - l->next;
-    const int64_t n = left < l->batch_size ? left : l->batch_size;
-    if (n <= 0 || (n < l->batch_size && l->options.drop_last)) {
+    const int64_t n = batch_at(l, l->next);
+    if (n <= 0) {
         l->next = 0;
         return false;
     }
     if (l->next == 0 && !begin_epoch(l))
         return false;
-    /* data: let index point at the next examples */
-    const int64_t *index = l->run;
-    if (l->options.shuffle)
-        index = (const int64_t *)td_at(l->order) + l->next;
-    else
-        for (int64_t i = 0; i < n; i++)
-            l->run[i] = l->next + i;
-    if (!td_dataset_get(l->dataset, index, n, &batch->input,
-                        &batch->target))
+    batch_maker *make = make_batch;
+    /* workers: ask somebody else for the batch */
+    if (l->options.prefetch > 0
+        && (!l->fetching || l->process == getpid()))
+        make = take_fetched;
+    if (!make(l, l->next, n, batch))
         return false;
     batch->size = n;
     l->next += n;
@@ -300,6 +532,8 @@ bool td_loader_next(td_loader *l, td_batch *batch)
 static void loader_destroy(void *object)
 {
     td_loader *l = object;
+    /* workers: leave the epoch before */
+    stop_fetching(l);
     td_release(l->dataset);
     td_release(l->order);
     td_free(l->run, (size_t)l->batch_size * sizeof *l->run);
@@ -344,4 +578,25 @@ void td_loader_rewind(td_loader *l)
 {
     if (l)
         l->next = 0;
+}
+td_loader_place td_loader_tell(const td_loader *l)
+{
+    return l ? (td_loader_place){ l->drawn, l->epoch, l->next }
+             : (td_loader_place){ { 0 }, 0, 0 };
+}
+
+bool td_loader_seek(td_loader *l, td_loader_place place)
+{
+    if (td_failed() || !td_require(l, "loader_seek", "loader"))
+        return false;
+    if (place.next < 0 || place.next > l->dataset->size)
+        return td_fail(TD_ERROR_VALUE, "loader_seek", "place %" PRId64
+                       " in an epoch of %" PRId64 " examples",
+                       place.next, l->dataset->size);
+    const td_random_state now = td_random_swap(place.drawn);
+    const bool good = place.next == 0 || begin_epoch(l);
+    td_random_swap(now);
+    if (good)
+        l->epoch = place.epoch, l->next = place.next;
+    return good;
 }

@@ -7,6 +7,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+/* files: includes of further formats */
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +18,7 @@
 
 /* data: struct source */
 typedef struct {
-    const char *path;
+    const char *op, *path;       /* who reads, and what */
     FILE *file;
     int64_t bytes;               /* on the disk */
     bool gzip, ended;
@@ -24,7 +28,7 @@ typedef struct {
 /* data: function broken */
 static bool broken(const source *s, const char *what)
 {
-    return td_fail(TD_ERROR_IO, "idx_read", "%s %s", s->path, what);
+    return td_fail(TD_ERROR_IO, s->op, "%s %s", s->path, what);
 }
 /* data: function open_source */
 static bool open_source(source *s, const char *path)
@@ -33,7 +37,7 @@ static bool open_source(source *s, const char *path)
     s->path = path;
     s->file = fopen(path, "rb");
     if (!s->file || fstat(fileno(s->file), &about) != 0)
-        return td_fail(TD_ERROR_IO, "idx_read", "cannot open %s: %s",
+        return td_fail(TD_ERROR_IO, s->op, "cannot open %s: %s",
                        path, strerror(errno));
     if (!S_ISREG(about.st_mode))
         return broken(s, "is not a regular file");
@@ -43,7 +47,7 @@ static bool open_source(source *s, const char *path)
     rewind(s->file);
     s->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     if (s->gzip && inflateInit2(&s->z, 15 + 16) != Z_OK)
-        return td_fail(TD_ERROR_MEMORY, "idx_read",
+        return td_fail(TD_ERROR_MEMORY, s->op,
                        "no memory to unpack %s", path);
     return true;
 }
@@ -137,6 +141,7 @@ static bool check_length(const source *s, int64_t header,
 /* data: function read_header */
 static bool read_header(source *s, td_dims *shape)
 {
+    /* header: exercise header */
     unsigned char magic[4], size[4];
     if (!read_exactly(s, magic, 4))
         return false;
@@ -160,13 +165,14 @@ td_tensor *td_idx_read(const char *path)
 {
     if (td_failed() || !td_require(path, "idx_read", "path"))
         return NULL;
+    /* data: refuse an operation that a trace cannot hold */
     if (td_self()->symbolic) {
         td_fail(TD_ERROR_UNSUPPORTED, "idx_read",
                 "files cannot be read while tracing");
         return NULL;
     }
     td_scope_begin();
-    source s = { 0 };
+    source s = { .op = "idx_read" };
     td_dims shape = { 0 };
     td_tensor *x = NULL;
     if (open_source(&s, path) && read_header(&s, &shape))
@@ -176,4 +182,245 @@ td_tensor *td_idx_read(const char *path)
         read_end(&s);
     close_source(&s);
     return td_scope_end_with(x);
+}
+/* files: further formats of files */
+/* files: function count_bytes */
+/* How many bytes a file holds when it is unpacked; -1 is an error. */
+static int64_t count_bytes(const char *op, const char *path)
+{
+    source s = { .op = op };
+    unsigned char part[4096];
+    int64_t got = open_source(&s, path) ? s.gzip : -1;
+    int64_t n = s.gzip ? 0 : s.bytes;
+    while (got > 0 && (got = take_bytes(&s, part, sizeof part)) > 0)
+        n += got;
+    close_source(&s);
+    return got < 0 ? -1 : n;
+}
+
+/* The bytes of a file, and a newline behind them if `line`. */
+static td_tensor *read_all(const char *op, const char *path, bool line)
+{
+    if (td_failed() || !td_require(path, op, "path"))
+        return NULL;
+    const int64_t n = td_self()->symbolic
+        ? td_fail(TD_ERROR_UNSUPPORTED, op,
+                  "files cannot be read while tracing") - 1
+        : count_bytes(op, path);
+    td_tensor *x = n < 0 ? NULL : td_tensor_new((td_dims){ 1,
+        { n + line } }, TD_UINT8, (td_device){ TD_DEVICE_CPU, 0 });
+    source s = { .op = op };
+    if (x && open_source(&s, path) && read_exactly(&s, td_at(x), n)
+        && read_end(&s) && line)
+        ((char *)td_at(x))[n] = '\n';
+    close_source(&s);
+    return x;
+}
+
+td_tensor *td_bytes_read(const char *path)
+{
+    td_scope_begin();
+    return td_scope_end_with(read_all("bytes_read", path, false));
+}
+
+/* files: struct td_csv */
+struct td_csv {
+    td_object object;
+    td_tensor *bytes;
+    int64_t *slot, slots;        /* rows x (1 + columns) */
+    int64_t rows, columns;
+    char delimiter, path[256];
+};
+typedef struct { char *at, *end; int64_t line; } cursor;
+static bool wrong_line(const td_csv *t, int64_t line, const char *what)
+{
+    return td_fail(TD_ERROR_IO, "csv_read", "%s, line %" PRId64 ": %s",
+                   t->path, line, what);
+}
+/* files: function take_cell */
+/* The start of the next cell, which becomes a string; *ended is what
+   ended it.  NULL is an error. */
+static char *take_cell(const td_csv *t, cursor *c, char *ended)
+{
+    char *in = c->at, *start = in, *out;
+    if (*in == '"') {
+        /* files: take what stands between marks */
+        const int64_t opened = c->line;
+        bool closed = false;
+        start = out = ++in;
+        while (in < c->end && !(closed = *in == '"' && *++in != '"')) {
+            c->line += *in == '\n';
+            *out++ = *in++;
+        }
+        in += *in == '\r' && in < c->end && in[1] == '\n';
+        if (!closed || (*in != t->delimiter && *in != '\n')) {
+            wrong_line(t, closed ? c->line : opened, closed
+                       ? "text follows a closing quotation mark"
+                       : "a quotation mark is never closed");
+            return NULL;
+        }
+    } else {
+        while (*in != t->delimiter && *in != '\n')
+            in++;
+        out = in - (*in == '\n' && in > start && in[-1] == '\r');
+    }
+    *ended = *in;
+    *out = 0;
+    c->at = in + 1;
+    return start;
+}
+/* files: function take_rows */
+static bool take_rows(td_csv *t, cursor *c)
+{
+    char *const base = (char *)td_at(t->bytes), ended;
+    for (int64_t n = 0; c->at < c->end; c->line++) {
+        const int64_t ending = *c->at == '\r';
+        if (c->at[ending] == '\n') {
+            c->at += 1 + ending;
+            continue;
+        }
+        const int64_t line = n;
+        t->slot[n++] = c->line;
+        do {
+            const char *cell = take_cell(t, c, &ended);
+            if (!cell)
+                return false;
+            t->slot[n++] = cell - base;
+        } while (ended == t->delimiter);
+        if (t->rows++ == 0)
+            t->columns = n - 1;
+        else if (n - line - 1 != t->columns)
+            return td_fail(TD_ERROR_IO, "csv_read", "%s, line %" PRId64
+                ": expected %" PRId64 " values, got %" PRId64, t->path,
+                t->slot[line], t->columns, n - line - 1);
+    }
+    return true;
+}
+/* files: function fill_table */
+static bool fill_table(td_csv *t)
+{
+    char *at = (char *)td_at(t->bytes);
+    cursor c = { at, at + td_numel(t->bytes) - 1, 1 };
+    if (memchr(at, 0, (size_t)(c.end - at)))
+        return wrong_line(t, 1, "a zero byte: this is no UTF-8");
+    for (const char *p = at; p <= c.end; p++)
+        t->slots += (*p == t->delimiter) + 2 * (*p == '\n');
+    t->slot = td_alloc_array((size_t)t->slots, sizeof *t->slot);
+    if (c.end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        c.at += 3;
+    return t->slot && take_rows(t, &c);
+}
+/* files: function td_csv_read */
+static void csv_destroy(void *object)
+{
+    td_csv *t = object;
+    td_release(t->bytes);
+    td_free(t->slot, (size_t)t->slots * sizeof *t->slot);
+}
+
+td_csv *td_csv_read(const char *path, char delimiter)
+{
+    static const td_class csv_class = {
+        .name = "csv", .destroy = csv_destroy };
+    td_scope_begin();
+    if (delimiter && strchr("\"\r\n", delimiter))
+        td_fail(TD_ERROR_VALUE, "csv_read", "a delimiter cannot be a "
+                "quotation mark or the end of a line");
+    td_csv *t = td_object_new(&csv_class, sizeof *t);
+    td_tensor *bytes = t ? read_all("csv_read", path, true) : NULL;
+    if (bytes) {
+        t->bytes = td_retain(bytes);
+        t->delimiter = delimiter ? delimiter : ',';
+        snprintf(t->path, sizeof t->path, "%s", path);
+        fill_table(t);
+    }
+    return td_scope_end_with(t);
+}
+/* files: functions that look into a table */
+int64_t td_csv_rows(const td_csv *t)
+{
+    return t ? t->rows : 0;
+}
+int64_t td_csv_columns(const td_csv *t)
+{
+    return t ? t->columns : 0;
+}
+const char *td_csv_text(const td_csv *t, int64_t row, int64_t column)
+{
+    if (row < 0 || row >= td_csv_rows(t) || column < 0
+        || column >= t->columns)
+        return NULL;
+    return (const char *)td_at(t->bytes)
+         + t->slot[row * (t->columns + 1) + column + 1];
+}
+/* files: function read_column */
+static bool read_cell(const char *text, td_dtype dtype,
+                      td_opt_f64 missing, double *real)
+{
+    const bool whole = !td_dtype_is_floating(dtype);
+    td_scalar value = td_float(missing.given ? missing.value : NAN);
+    char *end = "";
+    errno = 0;
+    if (*text == 0 && whole)
+        value = td_int((int64_t)missing.value);
+    else if (*text)
+        value = whole ? td_int(strtoll(text, &end, 10))
+                      : td_float(strtod(text, &end));
+    memcpy(real, &value.as, sizeof *real);
+    return (*text || !whole || missing.given) && end != text
+        && end[strspn(end, " \t")] == 0 && td_scalar_fits(value, dtype)
+        && !(whole && errno == ERANGE);
+}
+
+/* Writes the cells, 8 bytes each; the first row that is not so. */
+static int64_t read_column(const td_csv *t, int64_t column, int64_t row,
+                           td_dtype dtype, td_opt_f64 missing,
+                           double *out)
+{
+    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    const locale_t before = uselocale(plain);
+    const char *text;
+    double unused;
+    while ((text = td_csv_text(t, row, column)) != NULL
+           && read_cell(text, dtype, missing, out ? out++ : &unused))
+        row++;
+    uselocale(before);
+    if (plain)
+        freelocale(plain);
+    return row;
+}
+/* files: function td_csv_column */
+td_dtype td_csv_dtype(const td_csv *t, int64_t column, int64_t from)
+{
+    const td_dtype order[] = { TD_INT64, TD_FLOAT32 };
+    for (int i = 0; i < 2; i++)
+        if (read_column(t, column, from, order[i], (td_opt_f64){ 0 },
+                        NULL) == td_csv_rows(t))
+            return order[i];
+    return TD_DTYPE_NONE;
+}
+
+td_tensor *td_csv_column(const td_csv *t, int64_t column, int64_t from,
+                         td_dtype dtype, td_opt_f64 missing)
+{
+    if (td_failed() || !td_require(t, "csv_column", "table"))
+        return NULL;
+    if (column < 0 || column >= t->columns || from < 0
+        || from > t->rows)
+        return td_fail(TD_ERROR_INDEX, "csv_column", "%s has no column "
+            "%" PRId64 " from row %" PRId64 " on", t->path, column,
+            from), NULL;
+    td_scope_begin();
+    td_tensor *x = td_tensor_new((td_dims){ 1, { t->rows - from } },
+        td_dtype_is_floating(dtype) ? TD_FLOAT64 : TD_INT64,
+        (td_device){ TD_DEVICE_CPU, 0 });
+    const int64_t bad = !x ? t->rows
+        : read_column(t, column, from, dtype, missing, td_at(x));
+    if (bad < t->rows)
+        td_fail(TD_ERROR_VALUE, "csv_column", "%s, line %" PRId64
+            ", column %" PRId64 " (%s): expected %s, got '%s'", t->path,
+            t->slot[bad * (t->columns + 1)], column + 1,
+            td_csv_text(t, 0, column), td_dtype_name(dtype),
+            td_csv_text(t, bad, column));
+    return td_scope_end_with(td_to(x, dtype));
 }

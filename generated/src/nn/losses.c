@@ -163,6 +163,7 @@ static td_tensor *of_labels(const entropy *e, td_tensor *logs)
     td_tensor *counts = td_ne_scalar(t, td_int(e->ignored));
     td_tensor *safe = td_where_scalar(counts, t, td_int(0));
     td_tensor *w = e->weight ? label_weights(e, safe) : NULL;
+    /* losses: pick what each label costs */
     td_tensor *share = td_squeeze(td_gather(logs, e->dim,
         td_unsqueeze(safe, e->dim)), TD_DIMS(e->dim));
     if (w)
@@ -210,6 +211,7 @@ static td_tensor *pointwise(td_call *call, const char *text)
     if (!read_reduction(&call->attr[0], &how)
         || !td_check_computes(call, td_input(call, 0)->dtype, true))
         return NULL;
+    /* losses: bind the operands and the options */
     for (int i = 0; i < call->n_in; i++)
         bound[n++] = call->in[i].kind == TD_TENSOR ? call->in[i]
                                                    : td_v_float(1);
@@ -229,7 +231,6 @@ td_tensor *cross_entropy_formula(td_call *call)
     td_tensor *logs = td_log_softmax(e.x, e.dim);
     return e.soft ? of_masses(&e, logs) : of_labels(&e, logs);
 }
-
 td_tensor *nll_loss_formula(td_call *call)
 {
     entropy e;

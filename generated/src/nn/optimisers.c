@@ -154,6 +154,7 @@ static td_tensor *run_step(const td_call *call, step *s,
     td_tensor *slope = td_is_contiguous(g) ? g : td_contiguous(g);
     if (p && slope) {
         step_job job = { s, loops[p->dtype == TD_FLOAT32] };
+        /* optimisers: point the step at its arrays */
         s->theta = td_at(p), s->g = td_at(slope);
         for (int i = first; i < call->n_in; i++)
             if (call->in[i].kind == TD_TENSOR)
@@ -196,6 +197,7 @@ bool adaptive_kernel(td_call *call)
     td_tensor *count = call->in[2].as.tensor;
     step s = settings_of(call->op, call->attr);
     double t = 1;
+    /* optimisers: check the arguments of a step that adapts */
     if (td_numel(count) != 1 || !td_dtype_is_floating(count->dtype)
         || count->storage->device.kind != TD_DEVICE_CPU)
         return td_fail(TD_ERROR_TYPE, call->op->name,
@@ -205,6 +207,7 @@ bool adaptive_kernel(td_call *call)
             return false;
     if (td_on_host(count))
         t = td_item_double(count) + 1;
+    /* optimisers: correct the averages for their beginning */
     if (s.leads) {
         s.rate /= 1 - pow(s.follow, t);
         s.scale = 1 / sqrt(1 - pow(s.keep, t));
@@ -396,6 +399,7 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
     take_states(o, i, state);
     const bool sgd = o->op == &td_ops[TD_OP_sgd_step_];
     const bool first = o->uses & 1 && !state[0];
+    /* optimisers: give the step its states, at first zeros */
     for (int k = 0; k < STATES; k++) {
         td_tensor *x = state[k];
         if (first && o->uses >> k & 1)

@@ -415,7 +415,8 @@ static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
     const int64_t first = low < 0 ? -low : 0;
     const int64_t left = n - first + (high < 0 ? high : 0);
     /* pictures: refuse margins that are too large */
-    if (low > most || high > most || to < 1 || -low >= n || -high >= n) {
+    if (low > most || high > most || to < 1 || n < 1
+        || (mode == CIRCULAR && left < 1)) {
         td_fail(TD_ERROR_RUNTIME, "pad", "margins %lld and %lld do not go "
                 "with the size %lld of dimension %d in this mode",
                 (long long)low, (long long)high, (long long)n, d);

@@ -16,6 +16,7 @@ static td_tensor *masked(td_tensor *scores, td_tensor *mask,
 {
     const td_reduce_options keys = { .dims = TD_DIMS(-1),
                                      .keepdim = true };
+    /* nobody: exercise nobody */
     const td_scalar never = td_float(-INFINITY);
     if (mask->dtype == TD_BOOL) {
         *alive = td_any(mask, keys);
@@ -31,12 +32,14 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
                           td_tensor *mask)
 {
     td_tensor *alive = NULL;
+    /* attention: score each key for each question */
     const int64_t d = q->shape[q->rank - 1];
     const double usual = 1 / sqrt((double)d);
-    td_tensor *x = td_matmul(td_mul_scalar(q, td_float(
-        call->attr[2].kind == TD_SCALAR ? td_real(call, 2)
-                                        : usual)),
-        td_transpose(k, -2, -1));
+    const double factor = call->attr[2].kind == TD_SCALAR
+                        ? td_real(call, 2) : usual;
+    td_tensor *x = td_matmul(td_mul_scalar(q, td_float(factor)),
+                             td_transpose(k, -2, -1));
+    /* attention: let a text look back only */
     if (td_flag(call, 1))
         mask = td_tril(td_ones(
             TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),

@@ -53,6 +53,7 @@ static bool measure(td_dims a, td_dims w, const td_value *attr,
         const int64_t have = a.at[2 + i], bits = k | s | m | d | more | have;
         int64_t other = 0;
         if (bits >= 0 && bits <= INT32_MAX && k > 0 && d > 0 && more < s) {
+            /* convolution: count places, or what they span */
             const int64_t span = d * (k - 1) + 1, room = have + 2 * m - span;
             other = back ? (have - 1) * s - 2 * m + span + more
                   : room < 0 ? 0 : room / s + 1;
@@ -90,6 +91,7 @@ typedef struct {
 static bool lay_out(plan *p)
 {
     const geometry *g = p->g;
+    /* convolution: measure the buffer */
     const int64_t s = g->step[1], wide = g->x[1] + 2 * g->margin[1];
     p->height = g->x[0] + 2 * g->margin[0];
     p->phase = (wide + s - 1) / s * p->size;
@@ -99,6 +101,7 @@ static bool lay_out(plan *p)
         return false;
     p->room += TD_ALIGNMENT - p->room % TD_ALIGNMENT;
     p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
+    /* convolution: find where each tap begins */
     for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
         const int64_t k = t % g->k[1] * g->gap[1], j = t / g->k[1];
         const int64_t row = j / g->k[0] * p->height
@@ -117,6 +120,7 @@ static void carry(const plan *p, char *buffer, char *x, bool back)
         const int64_t row = r / g->x[0] * p->height + r % g->x[0];
         char *to = buffer + (row + g->margin[0]) * p->pitch;
         for (int64_t f = 0; f < s; f++) {
+            /* convolution: carry one phase of a line */
             const int64_t first = ((f - m) % s + s) % s;
             const int64_t n = (wide - first + s - 1) / s;
             char *here = to + f * p->phase + (first + m) / s * p->size;
@@ -141,6 +145,7 @@ static void gather(const plan *p, const char *buffer, int64_t from,
         char *out = columns + t * p->ld * p->size;
         const char *at = buffer + p->tap[t] + from * down;
         for (int64_t l = from; l < to; l++, out += bytes, at += down)
+            /* convolution: copy a line in mouthfuls */
             for (int64_t b = 0; b < bytes; b += MOUTHFUL)
                 memcpy(out + b, at + b, MOUTHFUL);
     }
@@ -182,6 +187,7 @@ static bool convolve_strips(const plan *p, char *buffer, char *x,
         const int64_t to = l + p->strip < g->y[0] ? l + p->strip
                                                   : g->y[0];
         char *columns = p->direct ? x : buffer + p->room;
+        /* convolution: compute one strip */
         if (!p->direct && p->role != LARGE_SIDE)
             gather(p, buffer, l, to, columns);
         if (!multiply(p, w, columns, y + l * g->y[1] * p->size,
@@ -201,6 +207,7 @@ static bool convolve(const plan *p, int64_t unit, char *buffer, char *w)
     char *y = p->y + unit * g->o * p->small * p->size;
     bool ok = true;
     w += group * g->o * p->taps * p->size;
+    /* convolution: begin the result with its bias */
     if (p->role == FORWARD)
         FOR_TYPE(begin, p, group, g->o, p->small, y);
     else if (p->role == LARGE_SIDE)
@@ -282,6 +289,7 @@ static void run(const geometry *g, int role, const td_tensor *bias,
     for (int i = 0; i < 2; i++)
         p.direct = p.direct && g->k[i] == 1 && g->step[i] == 1
                 && g->margin[i] == 0;
+    /* convolution: choose how many lines a strip has */
     p.strip = STRIP_BYTES / (p.taps * g->y[1] * p.size + 1) + 1;
     if (p.strip > g->y[0] || p.direct)
         p.strip = g->y[0];
@@ -311,6 +319,7 @@ static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
     w = td_reshape(w, TD_DIMS(g->groups, g->o, t));
     if (role == FORWARD)
         return td_matmul(w, x);
+    /* convolution: go back from columns to pictures */
     x = td_reshape(td_matmul(td_transpose(w, 1, 2), y),
                    TD_DIMS(g->n, g->groups * t, l));
     return TD_CALL(col2im, x, PAIR(g->x), PAIR(g->k), PAIR(g->gap),
@@ -389,6 +398,7 @@ static td_tensor *convolved(const geometry *g, td_tensor *a,
 {
     int64_t more[2];
     for (int i = 0; i < 2; i++)
+        /* convolution: count what the large side has left */
         more[i] = !back ? 0 : g->x[i] + 2 * g->margin[i]
                 - (g->y[i] - 1) * g->step[i]
                 - g->gap[i] * (g->k[i] - 1) - 1;
@@ -415,6 +425,7 @@ void convolution_rule(td_backward_pass *b)
                  td_attribute(b, 0),
                  td_v_get_int(td_attribute(b, 5), 1), back, &g))
         return;
+    /* convolution: ask the other two readings for gradients */
     if (td_needs(b, 0))
         b->grad_in[0] = convolved(&g, grad, td_saved_input(b, 1),
                                   !back);
@@ -436,6 +447,7 @@ void convolution_weight_rule(td_backward_pass *b)
     if (!measure(td_input_dims(b, 0), w, size + 1,
                  td_v_get_int(size + 4, 1), false, &g))
         return;
+    /* convolution: give each operand what the other two make */
     for (int i = 0; i < 2; i++)
         if (td_needs(b, i))
             b->grad_in[i] = convolved(&g, td_saved_input(b, 1 - i),

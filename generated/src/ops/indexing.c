@@ -473,6 +473,7 @@ td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
 void index_points_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0], *sum = td_sum_so_far(b, 0);
+    /* lookup: exercise lookup */
     td_tensor *y = put_into(
         sum ? sum : td_zeros(td_input_dims(b, 0), td_like(g)),
         td_saved_input(b, 1), g, td_attribute(b, 0), ADD,
@@ -762,6 +763,7 @@ bool embedding_kernel(td_call *call)
             "rows", (long long)pad, (long long)w->shape[0]);
     pad += pad < 0 ? w->shape[0] : 0;
     td_tensor *y = points_at(w, index, 0, 1, false);
+    /* indexing: cut what was padding off from the graph */
     if (pads && y && y->requires_grad)
         y = td_where(td_unsqueeze(td_eq_scalar(index, td_int(pad)), -1),
                      td_detach(y), y);

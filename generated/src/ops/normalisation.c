@@ -69,11 +69,10 @@ static bool standardise_some(void *context, int64_t begin, int64_t end,
             by[1] = m;
             by[2] = 0;
         }
+        /* normalisation: blend each stretch of the channel */
         for (int64_t o = 0; o < s->outer; o++) {
-            const int64_t at = (o * s->channels + c) * s->inner
-                             * s->size;
-            s->loop->blend(s->inner, s->x + at, s->y + at, by,
-                           s->out + at);
+            const int64_t at = (o * s->channels + c) * s->inner * s->size;
+            s->loop->blend(s->inner, s->x + at, s->y + at, by, s->out + at);
         }
     }
     return true;
@@ -168,6 +167,7 @@ void standardise_rule(td_backward_pass *b)
     const double eps = td_v_double(td_attribute(b, 0));
     if (td_failed())
         return;
+    /* normalisation: call the loop if that is all */
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
         && at_home(g)) {
         b->grad_in[0] = TD_CALL3(standardise_backward, g, y, var,
@@ -175,6 +175,7 @@ void standardise_rule(td_backward_pass *b)
         return;
     }
     /* normalisation: compose the gradient of operators */
+    /* taken-out: exercise taken-out */
     const double n = (double)(y->shape[0] * y->shape[2]);
     td_tensor *r = td_rsqrt(td_add_scalar(var, td_float(eps)));
     if (g) {
@@ -201,6 +202,7 @@ static td_tensor *standard(td_tensor *x, double eps,
     if (td_failed())
         return NULL;
     if (at_home(x) && (x->shape[0] == 1 || x->shape[2] >= SHORT)) {
+        /* normalisation: standardise by the kernel */
         const td_value in = td_v_tensor(x), attr = td_v_float(eps);
         td_call call = { .op = &td_ops[TD_OP_standardise], .n_in = 1,
                          .in = &in, .n_attr = 1, .attr = &attr };
@@ -208,6 +210,7 @@ static td_tensor *standard(td_tensor *x, double eps,
         memcpy(stat, call.out + 1, 2 * sizeof *stat);
         return ok ? call.out[0] : NULL;
     }
+    /* normalisation: standardise by operators */
     stat[0] = td_mean(x, per_channel);
     td_tensor *from = td_sub(x, stat[0]);
     stat[1] = td_mean(td_square(from), per_channel);
@@ -282,6 +285,7 @@ td_tensor *rms_norm_formula(td_call *call)
     td_reduce_options last = { .keepdim = true };
     for (int d = 0; d < shape.count; d++)
         last.dims.at[last.dims.count++] = d - shape.count;
+    /* normalisation: divide by the root of the mean square */
     const double eps = call->attr[1].kind == TD_SCALAR
         ? td_real(call, 1)
         : x->dtype == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;

@@ -18,13 +18,13 @@ typedef struct {
 typedef struct { int64_t from, to, width; } span;
 
 typedef struct pooling {
-    axis axis[2];               /* down, across */
+    axis axis[3];               /* in, down, across */
     void *many, *one;           /* planes; a number a window */
     int64_t *at;                /* places, of a maximum */
     bool back, counted;         /* means divide by width */
     int64_t divisor;            /* or by this, if not 0 */
-    void (*work)(const struct pooling *, int64_t plane, span h,
-                 int64_t k);    /* k: the first of a row of windows */
+    void (*work)(const struct pooling *, int64_t plane, span d,
+                 span h, int64_t k);    /* k: the first of a row */
 } pooling;
 
 /* pooling: function span_of */
@@ -58,11 +58,11 @@ static bool pool_planes(void *context, int64_t begin, int64_t end,
                         int worker)
 {
     const pooling *p = context;
-    const int64_t rows = p->axis[0].m;
+    const int64_t down = p->axis[1].m, rows = p->axis[0].m * down;
     (void)worker;
     for (int64_t r = begin * rows; r < end * rows; r++)
-        p->work(p, r / rows, span_of(&p->axis[0], r % rows),
-                r * p->axis[1].m);
+        p->work(p, r / rows, span_of(&p->axis[0], r % rows / down),
+                span_of(&p->axis[1], r % down), r * p->axis[2].m);
     return true;
 }
 
@@ -99,7 +99,7 @@ static td_dims per_dimension(const td_call *call, int k, int dims,
     if (list.count == 0)
         list = otherwise;
     if (list.count == 1)
-        list.at[1] = list.at[0];
+        list.at[1] = list.at[2] = list.at[0];
     else if (list.count != dims)
         td_refuse(call, "expected one number or %d in each list, "
                   "not %d", dims, list.count);
@@ -113,6 +113,11 @@ static bool name_has(const td_op *op, const char *part)
     return strstr(td_op_name(op), part) != NULL;
 }
 
+static int directions(const td_op *op)
+{
+    return name_has(op, "3d") ? 3 : name_has(op, "2d") ? 2 : 1;
+}
+
 /* Windows over the last dimensions of *shape, which becomes that of
    the result. */
 static bool read_windows(const td_call *call, pooling *p,
@@ -120,7 +125,7 @@ static bool read_windows(const td_call *call, pooling *p,
 {
     const bool adaptive = name_has(call->op, "adaptive");
     const bool max = name_has(call->op, "max");
-    const int dims = name_has(call->op, "2d") ? 2 : 1;
+    const int dims = directions(call->op);
     const int at = p->back, first = shape->count - dims;
     if (first < 1 || first > 2)
         return td_refuse(call, "expected %d or %d dimensions", dims + 1,
@@ -129,8 +134,8 @@ static bool read_windows(const td_call *call, pooling *p,
         if (shape->at[d] < (d >= first - !adaptive))
             return td_refuse(call, "only the batch may be of size 0");
     td_dims size = per_dimension(call, at, dims, TD_RANK_0);
-    td_dims step = size, margin = TD_DIMS(0, 0);
-    td_dims dilation = TD_DIMS(1, 1);
+    td_dims step = size, margin = TD_DIMS(0, 0, 0);
+    td_dims dilation = TD_DIMS(1, 1, 1);
     bool ceil = false;
     /* pooling: read what only windows of a size have */
     if (!adaptive) {
@@ -142,12 +147,12 @@ static bool read_windows(const td_call *call, pooling *p,
             dilation = per_dimension(call, at + 3, dims, TD_DIMS(1));
         else
             p->counted = td_v_get_bool(&more[1]);
-        if (!max && dims == 2 && more[2].kind == TD_SCALAR
+        if (!max && dims > 1 && more[2].kind == TD_SCALAR
             && (p->divisor = td_v_get_int(&more[2], 0)) == 0)
             return td_refuse(call, "divisor_override must not be 0");
     }
     for (int k = 0; k < dims && !td_failed(); k++) {
-        axis *a = &p->axis[2 - dims + k];
+        axis *a = &p->axis[3 - dims + k];
         *a = (axis){ shape->at[first + k], size.at[k], 0, 1, 0, 1 };
         if (!adaptive) {
             *a = (axis){ a->n, 0, size.at[k], step.at[k], margin.at[k],
@@ -186,7 +191,8 @@ bool pool_kernel(td_call *call)
     td_tensor *x = td_input(call, 0);
     const bool max = name_has(call->op, "max");
     const bool wide = x->dtype == TD_FLOAT64;
-    pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 } },
+    pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 },
+                            { 1, 1, 1, 1, 0, 1 } },
                   .back = name_has(call->op, "backward") };
     const td_dims have = td_shape_of(x);
     const td_dims in = p.back ? td_numbers(call, 0) : have;
@@ -210,7 +216,7 @@ bool pool_kernel(td_call *call)
     /* pooling: walk over all planes */
     td_scope_begin();
     td_tensor *plain = td_contiguous(x);
-    const int64_t area = p.axis[0].m * p.axis[1].m;
+    const int64_t area = p.axis[0].m * p.axis[1].m * p.axis[2].m;
     bool ok = plain != NULL;
     if (ok && area > 0) {
         p.many = td_at(p.back ? y : plain);
@@ -227,7 +233,7 @@ bool pool_kernel(td_call *call)
 void max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
-    const int dims = name_has(b->op, "2d") ? 2 : 1;
+    const int dims = directions(b->op);
     td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
     const td_tensor_options like = td_beside(g, td_input_dtype(b, 0));
     td_tensor *planes[] = { td_zeros(shape, like), at, g };
@@ -267,6 +273,7 @@ void avg_pool_backward_rule(td_backward_pass *b)
     }
 ALONE(max_pool1d)
 ALONE(max_pool2d)
+ALONE(max_pool3d)
 
 /* pooling: function dropped */
 enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };

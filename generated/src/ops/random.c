@@ -107,10 +107,10 @@ static inline double unit53(uint64_t x)
 static void uniforms(const fill *f, int64_t begin, int64_t end,
                      void *out)
 {
+    /* random: find the span and the last number below the end */
     const bool single = f->x->dtype == TD_FLOAT32;
     const double a = f->a, b = f->b;
     const double span = single ? (float)(b - a) : b - a;
-    /* random: find the largest number below the end */
     const double last = !(a < b) ? a
         : single ? nextafterf((float)b, (float)a) : nextafter(b, a);
     for (int64_t i = begin; i < end; i++) {
@@ -118,6 +118,7 @@ static void uniforms(const fill *f, int64_t begin, int64_t end,
         double value = single ? (float)(a + span * unit24(x))
                               : fma(span, unit53(x), a);
         value = value < b ? value : last;
+        /* random: store the number in its own type */
         if (single)
             ((float *)out)[i - begin] = (float)value;
         else

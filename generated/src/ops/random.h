@@ -45,6 +45,7 @@ static inline uint64_t td_draw(td_stream stream, uint64_t index)
 static inline uint64_t td_draw_below(td_stream stream, uint64_t index,
                                      uint64_t n)
 {
+    /* fair-die: exercise fair-die */
     uint64_t x = td_draw(stream, index);
     if (n == 0)
         return x;

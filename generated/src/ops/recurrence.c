@@ -47,14 +47,16 @@ static void step(const cell *c, td_tensor *x, td_tensor *state[2])
     case RNN_RELU:
         state[0] = td_relu(a);
         break;
-    case LSTM:
-        f = td_sigmoid(block(a, 1, 4));
-        state[1] = td_add(td_mul(f, state[1]),
+    case LSTM: {
+        /* one-step: exercise one-step */
+        td_tensor *keep = td_sigmoid(block(a, 1, 4));
+        state[1] = td_add(td_mul(keep, state[1]),
                           td_mul(td_sigmoid(block(a, 0, 4)),
                                  td_tanh(block(a, 2, 4))));
         state[0] = td_mul(td_sigmoid(block(a, 3, 4)),
                           td_tanh(state[1]));
         break;
+    }
     case GRU:
         /* recurrence: take a step of a GRU */
         f = td_sigmoid(td_add(block(x, 0, 3), block(u, 0, 3)));
@@ -117,6 +119,7 @@ static td_tensor *over_time(const cell *c, td_tensor *x, bool backward,
                   : td_alloc_array((size_t)n, sizeof *h);
     for (int64_t i = 0; h != NULL && i < n; i++) {
         const int64_t t = backward ? n - 1 - i : i;
+        /* recurrence: read one step of the sequence */
         td_scope_begin();
         step(c, td_select(added, 0, t), state);
         h[t] = td_keep(state[0]);
@@ -161,6 +164,7 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
         last[1][k] = state[1];
         if (side + 1 < s->sides)
             continue;
+        /* recurrence: hand the results to the next layer */
         x = s->sides == 1 || td_failed() ? h[0] : td_cat(h, 2, 2);
         if (s->dropout > 0 && k + 1 < s->cells)
             x = TD_CALL(dropout, x, td_v_float(s->dropout),

@@ -418,9 +418,10 @@ static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
     int64_t index = 0;
     for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
         _Alignas(64) double buffer[BLOCK];
-        double here, both = *best;
         const int64_t n = td_least(BLOCK, r->reduced.total - at);
         const void *x = fetch(r, line, at, n, buffer);
+        /* softmax: skip the block unless it beats the best */
+        double here, both = *best;
         fold->row(n, x, &here);
         fold->columns(1, 1, &here, 1, &both);
         if (at > 0 && rows->find(1, &both, best) == 0)
@@ -523,20 +524,6 @@ static double sum_row(td_dtype type, int64_t n, const void *x)
                            at + i * (int64_t)td_dtype_size(type));
     return sum;
 }
-/* softmax: function log_of_sum */
-/* log of the sum of n exponentials, the largest of them 1. */
-static double log_of_sum(td_dtype type, int64_t n, void *e)
-{
-    const int64_t size = (int64_t)td_dtype_size(type);
-    const double sum = sum_row(type, n, e);
-    const void *one = type == TD_FLOAT32 ? (const void *)&(float){ 1 }
-                                         : &(double){ 1 };
-    if (!(sum < 2))
-        return log(sum);
-    memset((char *)e + rows_of(type)->find(n, e, one) * size, 0,
-           (size_t)size);
-    return log1p(sum_row(type, n, e));
-}
 /* softmax: struct exponentials */
 enum { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP };
 
@@ -545,7 +532,7 @@ typedef struct {
     int what;             /* is made of each row */
 } exponentials;
 /* softmax: function finish_row */
-/* Of the n numbers x; e: room for as many, may be x; y: the result. */
+/* Of the n numbers x; e: room for as many; y: the result, may be x. */
 static void finish_row(const exponentials *w, int64_t n, const void *x,
                        void *e, void *y)
 {
@@ -558,19 +545,28 @@ static void finish_row(const exponentials *w, int64_t n, const void *x,
         rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
         return;
     }
+    /* log-sum-exp: exercise log-sum-exp */
     double rest = 0;
     if (w->what == LOG_SOFTMAX || isfinite(m)) {
         rows->exp(n, x, m, e);
-        rest = log_of_sum(type, n, e);
+        rest = sum_row(type, n, e);
+        if (rest < 2) {
+            const int64_t i = rows->find(n, x, type == TD_FLOAT32
+                ? (const void *)&(float){ (float)m } : &m);
+            const size_t size = td_dtype_size(type);
+            memset((char *)e + (size_t)i * size, 0, size);
+            rest = log1p(sum_row(type, n, e));
+        } else {
+            rest = log(rest);
+        }
     }
-    /* softmax: store what the logarithm is for */
     if (w->what == LOG_SOFTMAX) {
         rows->affine(n, x, m, 1, y);
         rows->affine(n, y, rest, 1, y);
-    } else {
-        const double sum = m + rest;
-        td_convert(type, y, 1, TD_FLOAT64, &sum, 1, 1);
+        return;
     }
+    rest += m;
+    td_convert(type, y, 1, TD_FLOAT64, &rest, 1, 1);
 }
 static int64_t row_bytes(const exponentials *w)
 {

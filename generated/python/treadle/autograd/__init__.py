@@ -265,7 +265,7 @@ def _compare_jacobians(func, inputs, eps, atol, rtol):
 
 
 def _analytic(func, inputs, o, x):
-    output = _tuple(func(*inputs))[o]
+    output = _tuple(func(*inputs))[o].reshape(-1)
     jacobian, = functional.rows(output, [x], False)
     return jacobian.reshape(output.numel(), x.numel()).tolist()
 

@@ -6,6 +6,9 @@ from importlib import import_module
 from .. import _errors, cuda
 
 NAMES = {name: home or name for home, names in (
+    # checkpoints: names found on demand
+    ("serialization", "load save"),
+    ("", "serialization"),
     # dialect: names found on demand
     ("compat.types", """can_cast finfo get_default_dtype iinfo promote_types
         result_type set_default_dtype set_default_tensor_type
@@ -25,9 +28,10 @@ NAMES = {name: home or name for home, names in (
     ("compat.stand_in", "stand_for"),
     # porting: names found on demand
     ("compat.settings", "compile set_default_device"),
-    ("serialization", "load save"),
     ("func", "vmap"),
-    ("", "serialization special testing version"),
+    ("", "special testing version"),
+    # distributions: names found on demand
+    ("", "distributions"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand

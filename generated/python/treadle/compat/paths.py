@@ -19,6 +19,7 @@ _PATHS = {
     autograd: "autograd.variable autograd.gradcheck",
     _grad_mode: "autograd.grad_mode", _tensor: "tensor"}
 nn.utils.weight_norm = _reparametrise.weight_norm
+nn.utils.spectral_norm = _reparametrise.spectral_norm
 # strangers: names that begin with an underscore
 def _tuples(n):
     return lambda x: tuple(x) if hasattr(x, "__iter__") else (x,) * n

@@ -26,13 +26,13 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest",
                 antialias=False):
     """[N, C, ...] resized to a size or by a factor."""
     n = input.ndim - 2
-    if antialias or mode == "area":
-        raise NotImplementedError("interpolate: mode 'area' and "
-                                  "antialias are not available")
+    if antialias:
+        raise NotImplementedError("interpolate: antialias is not "
+                                  "available")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: expected either size or "
                          "scale_factor")
-    if align_corners is not None and mode.startswith("nearest"):
+    if align_corners is not None and mode[:4] in ("near", "area"):
         raise ValueError("interpolate: align_corners does not go with "
                          f"mode {mode!r}")
     given = _spread(size if scale_factor is None else scale_factor, n)
@@ -43,6 +43,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest",
         else map(float, given)
     if scale_factor is not None:
         given = [_floor(a * b) for a, b in zip(input.shape[2:], given)]
+    if mode == "area":
+        return getattr(_C, f"adaptive_avg_pool{n}d")(input, given)
     return _C.interpolate(input, given, mode, bool(align_corners),
                           *scales)
 

@@ -2,8 +2,11 @@
 # Tangled from the chapter "pooling": edit that, not this file.
 # needs: layers
 """Pooling and dropout as functions."""
+from math import prod as _prod
 from .. import _C
-from .._C import adaptive_avg_pool1d, avg_pool1d, avg_pool2d
+from .._C import (adaptive_avg_pool1d, avg_pool1d, avg_pool2d,
+                  avg_pool3d)
+from .._arranging import _spread
 
 
 def _largest(name, adaptive):
@@ -32,10 +35,10 @@ def _sizes(input, output_size):
             for old, new in zip(input.shape[-n:], output_size)]
 
 
-max_pool1d = _largest("max_pool1d", False)
-max_pool2d = _largest("max_pool2d", False)
-adaptive_max_pool1d = _largest("adaptive_max_pool1d", True)
-adaptive_max_pool2d = _largest("adaptive_max_pool2d", True)
+max_pool1d, max_pool2d, max_pool3d = (
+    _largest(f"max_pool{n}d", False) for n in (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    _largest(f"adaptive_max_pool{n}d", True) for n in (1, 2, 3))
 
 
 def adaptive_avg_pool2d(input, output_size):
@@ -44,6 +47,46 @@ def adaptive_avg_pool2d(input, output_size):
     if sizes in (1, [1, 1]) and input.ndim in (3, 4) and input.numel():
         return input.mean((-2, -1), True)
     return _C.adaptive_avg_pool2d(input, sizes)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """The mean of each of so many parts; None keeps a size."""
+    return _C.adaptive_avg_pool3d(input, _sizes(input, output_size))
+
+
+def _unpooling(n):
+    def unpool(input, indices, kernel_size, stride=None, padding=0,
+               output_size=None):
+        if input.ndim not in (n + 1, n + 2) \
+                or indices.shape != input.shape:
+            raise RuntimeError(
+                f"{name}: expected {n + 1} or {n + 2} dimensions and "
+                f"indices of the same shape, got {list(input.shape)} "
+                f"and {list(indices.shape)}")
+        size = _spread(kernel_size, n)
+        step = size if stride in (None, [], ()) else _spread(stride, n)
+        old = input.shape[-n:]
+        least = [(m - 1) * s - 2 * p + k for m, s, p, k in
+                 zip(old, step, _spread(padding, n), size)]
+        new = least if output_size is None else list(output_size)[-n:]
+        if len(new) != n or any(abs(a - b) >= s for a, b, s in
+                                zip(new, least, step)):
+            raise ValueError(
+                f"{name}: output_size {new} is not within less than a "
+                f"stride {list(step)} of {least}")
+        where = input.shape[:-n]
+        zeros = _C.zeros([*where, _prod(new)], dtype=input.dtype,
+                         device=input.device)
+        return _C.scatter(zeros, -1, indices.flatten(-n),
+                          input.flatten(-n)).reshape([*where, *new])
+    name = unpool.__name__ = f"max_unpool{n}d"
+    unpool.__doc__ = f"""Zeros with each maximum put back to its place.
+
+    indices: what max_pool{n}d(..., return_indices=True) returned."""
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_unpooling, (1, 2, 3))
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):

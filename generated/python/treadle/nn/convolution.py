@@ -123,6 +123,6 @@ def _make(base, function):
     return name
 
 
-__all__ = [_make(_Conv, F.conv1d), _make(_Conv, F.conv2d),
-           _make(_Transposed, F.conv_transpose1d),
-           _make(_Transposed, F.conv_transpose2d)]
+__all__ = [_make(_Conv, f) for f in (F.conv1d, F.conv2d, F.conv3d)]
+__all__ += [_make(_Transposed, f) for f in (
+    F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)]

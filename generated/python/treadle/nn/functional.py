@@ -2,7 +2,7 @@
 # Tangled from the chapter "layers": edit that, not this file.
 """Layers and losses as functions."""
 from .. import _C
-from .._C import (cosine_similarity, linear, normalize, one_hot,
+from .._C import (cosine_similarity, normalize, one_hot,
                   rotary_embedding, scaled_dot_product_attention)
 from .._indexing import embedding
 from ._curves import *
@@ -12,6 +12,13 @@ from ._normalising import *
 from ._pooling import *
 from ._losses import *
 from ._losses import _reduction
+
+
+def linear(input, weight, bias=None):
+    """input [..., in] times weight [out, in], or [in], plus bias."""
+    if weight.ndim == 1 and bias is None:
+        return _C.matmul(input, weight)
+    return _C.linear(input, weight, bias)
 
 
 def softmax(input, dim=-1, dtype=None):

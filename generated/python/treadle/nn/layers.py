@@ -6,6 +6,7 @@ from . import init
 from .module import Module
 
 
+# layers: class Linear
 class Linear(Module):
     """x -> x @ weight.T + bias, weight of shape [out, in]."""
     _printed = "in_features= out_features= bias="

@@ -11,6 +11,7 @@ from .._tensor import _destination
 from ._hooks import Handle, call
 
 
+# layers: class Parameter
 class Parameter(Tensor):
     """A tensor that a Module registers and an optimiser updates."""
 
@@ -45,6 +46,7 @@ class Module:
         object.__setattr__(self, "_transient", set())
         object.__setattr__(self, "training", True)
 
+    # layers: call a module
     def forward(self, *args, **named):
         raise NotImplementedError(
             f"{type(self).__name__} does not define forward")
@@ -82,6 +84,7 @@ class Module:
                 self.__dict__[kind].pop(name, None)
                 if kind == "_buffers":
                     self._transient.discard(name)
+
     def __home(self, kind, name, seen):
         what, home = _KINDS[kind][0], self.__dict__.get(kind)
         if home is None:
@@ -107,6 +110,7 @@ class Module:
             raise TypeError(f"cannot assign {_typename(value)!r} object to "
                             f"{what} {name!r} ({words} or None required)")
         home[name] = value
+
     def __getattr__(self, name):
         for kind in ("_parameters", "_modules", "_buffers"):
             if name in self.__dict__.get(kind, ()):
@@ -161,6 +165,7 @@ class Module:
                                                remove_duplicate)
 
     def _named(self, kind, prefix, recurse, once=True):
+        # each-once: exercise each-once
         seen = set()
         modules = self.named_modules(prefix=prefix,
                                      remove_duplicate=once) \
@@ -171,6 +176,7 @@ class Module:
                     continue
                 seen.add(value)
                 yield f"{path}.{name}" if path else name, value
+
     def named_parameters(self, prefix="", recurse=True):
         """Pairs (dotted name, parameter), each parameter once."""
         return self._named("_parameters", prefix, recurse)
@@ -212,13 +218,18 @@ class Module:
                         state[path + name] = value if keep_vars \
                             else value.detach()
         return state
-    def load_state_dict(self, state, strict=True):
-        """Copy tensors of `state` into the parameters and buffers."""
-        own = self.state_dict()
+
+    def load_state_dict(self, state, strict=True, assign=False):
+        """Copy tensors of `state` into the parameters and buffers.
+
+        With assign these take the memory of the tensors, uncopied.
+        """
+        own = self.state_dict(keep_vars=True)
         missing = [n for n in own if n not in state]
         unexpected = [n for n in state if n not in own]
         strange = {n: _typename(state[n]) for n in own
                    if n in state and not isinstance(state[n], Tensor)}
+        # layers: list everything that is wrong with a state
         wrong = [f"size mismatch for {n}: expected {list(own[n].shape)}, "
                  f"got {list(state[n].shape)}" for n in own
                  if n in state and n not in strange
@@ -234,7 +245,9 @@ class Module:
                                "\n\t" + "\n\t".join(wrong))
         with no_grad():
             for name, tensor in own.items():
-                if name in state:
+                if name in state and assign:
+                    tensor.data = state[name].detach()
+                elif name in state:
                     tensor.copy_(state[name].detach())
         return IncompatibleKeys(missing, unexpected)
     # layers: changes to a whole module

@@ -23,6 +23,12 @@ class _Windows(Activation):
                         else value)
 
 
+class _Unpooling(_Windows):
+    def forward(self, input, indices, output_size=None):
+        return self._function(input, indices, self.kernel_size,
+                              self.stride, self.padding, output_size)
+
+
 class _Dropout(Activation):
     _printed, extra_repr = "p= inplace=", Module.extra_repr
 
@@ -55,20 +61,27 @@ _max = {**_size, "dilation": 1, "return_indices": False,
 __all__ = [
     "Softmax2d",
     *layers(globals(), {"MaxPool1d": (F.max_pool1d, _max),
-                        "MaxPool2d": (F.max_pool2d, _max)}, _Windows,
+                        "MaxPool2d": (F.max_pool2d, _max),
+                        "MaxPool3d": (F.max_pool3d, _max)}, _Windows,
             _printed="kernel_size= stride= padding= dilation= "
             "ceil_mode="),
     *layers(globals(), {"AvgPool1d": (F.avg_pool1d, _mean)}, _Windows,
             _printed="kernel_size= stride= padding=", _single=True),
-    *layers(globals(), {"AvgPool2d": (F.avg_pool2d, {
-        **_mean, "divisor_override": None})}, _Windows,
+    *layers(globals(), {f"AvgPool{n}d": (f, {
+        **_mean, "divisor_override": None}) for n, f in (
+            (2, F.avg_pool2d), (3, F.avg_pool3d))}, _Windows,
             _printed="kernel_size= stride= padding="),
+    *layers(globals(), {f"MaxUnpool{n}d": (f, _size) for n, f in (
+        (1, F.max_unpool1d), (2, F.max_unpool2d), (3, F.max_unpool3d))},
+            _Unpooling, _printed="kernel_size= stride= padding="),
     *layers(globals(), {"LocalResponseNorm": F.local_response_norm},
             _Windows, _printed="size alpha= beta= k="),
     *layers(globals(), {"AdaptiveAvgPool1d": F.adaptive_avg_pool1d,
                         "AdaptiveAvgPool2d": F.adaptive_avg_pool2d,
+                        "AdaptiveAvgPool3d": F.adaptive_avg_pool3d,
                         "AdaptiveMaxPool1d": F.adaptive_max_pool1d,
-                        "AdaptiveMaxPool2d": F.adaptive_max_pool2d},
+                        "AdaptiveMaxPool2d": F.adaptive_max_pool2d,
+                        "AdaptiveMaxPool3d": F.adaptive_max_pool3d},
             _Windows),
     *layers(globals(), {name: (f, {"p": 0.5, "inplace": False})
                         for name, f in (

@@ -44,7 +44,7 @@ class _Recurrent(Module):
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: expected a Tensor, "
                             f"got {type(input).__name__}; there are no "
-                            "packed sequences: pad, and mask the loss")
+                            "packed sequences of single steps")
         alone, pair = input.ndim == at + 1, self.mode == "LSTM"
         if alone:
             input = input.unsqueeze(at)
@@ -117,6 +117,8 @@ class RNNBase(_Recurrent):
         Returns the states of the last layer, [T, N, m] (twice m if
         bidirectional), and the last state of each layer and side.
         """
+        if hasattr(input, "_through"):      # a PackedSequence
+            return input._through(self, hx)
         turned = self.batch_first and input.ndim == 3
         weights = [w for cell in self.all_weights for w in cell]
         output, *last = self._run(

@@ -85,3 +85,24 @@ class Adagrad(Adaptive):
                               start=group["initial_accumulator_value"])
         _C.adagrad_step_(p, grad, *states, *map(group.get, (
             "lr", "lr_decay", "eps", "weight_decay", "maximize")))
+
+
+class Adadelta(Adaptive):
+    """Gradients over their root mean square, times that of steps."""
+    _below_one = ("rho",)
+
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6,
+                 weight_decay=0, foreach=None, *, maximize=False,
+                 differentiable=False):
+        super().__init__(params, options_of(locals()))
+
+    def _update(self, p, grad, group):
+        rho, eps = group["rho"], group["eps"]
+        step, square, moved = self._states(p, "square_avg", "acc_delta")
+        step.add_(1)
+        g = (-grad if group["maximize"] else grad) \
+            + group["weight_decay"] * p
+        square.mul_(rho).addcmul_(g, g, value=1 - rho)
+        d = ((moved + eps) / (square + eps)).sqrt() * g
+        moved.mul_(rho).addcmul_(d, d, value=1 - rho)
+        p.add_(d, alpha=-group["lr"])

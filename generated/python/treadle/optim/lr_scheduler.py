@@ -205,6 +205,21 @@ def LinearWarmup(lr, base, t, warmup_steps, total_steps):
         / max(1, total_steps - warmup_steps)
 
 
+@_schedule
+def WSD(lr, base, t, warmup_steps, stable_steps, decay_steps,
+        min_lr_ratio=0.0):
+    """Up to base, stable, then down to min_lr_ratio * base.
+
+    With w, s and d steps, the rate of step t is base * (t + 1) / w
+    for t < w, base for t < w + s, and then falls on a line that ends
+    d steps later, where it stays.
+    """
+    if t < warmup_steps:
+        return base * (t + 1) / warmup_steps
+    part = max(0, t - warmup_steps - stable_steps) / max(1, decay_steps)
+    return base * max(min_lr_ratio, 1 - part * (1 - min_lr_ratio))
+
+
 class LambdaLR(LRScheduler):
     """The initial rates times lr_lambda(epoch)."""
     _hidden = ("optimizer", "lr_lambdas")

@@ -113,12 +113,26 @@ def _expect_positive(name, n):
 
 class Sampler:
     """Something that is iterated for indices; has a length."""
+    generator = None
 
     def __init__(self, data_source=None):
         self.data_source = data_source
 
     def __len__(self):
         return len(self.data_source)
+
+    def state_dict(self):
+        """Its random numbers, on which the next order depends."""
+        return {"random": _C._random_state(self.generator)}
+
+    def load_state_dict(self, state):
+        """Go on with the order that followed state_dict."""
+        _C._random_state(self.generator, *state["random"])
+
+
+def _stateful(source):
+    """Whoever has the state of a sampler: it, or the thread."""
+    return source if hasattr(source, "state_dict") else Sampler()
 
 
 class SequentialSampler(Sampler):
@@ -175,6 +189,12 @@ class BatchSampler(Sampler):
         self.sampler, self.batch_size = sampler, batch_size
         self.drop_last = drop_last
 
+    def state_dict(self):
+        return _stateful(self.sampler).state_dict()
+
+    def load_state_dict(self, state):
+        _stateful(self.sampler).load_state_dict(state)
+
     def __len__(self):
         n = len(self.sampler)
         return n // self.batch_size if self.drop_last \
@@ -191,31 +211,31 @@ class IterableDataset(Dataset):
         raise NotImplementedError
 
 
-def _warn_of(workers, pin_memory, given, timeout, prefetch):
-    if workers < 0 or timeout < 0 or (prefetch or 0) < 0:
+def _check_options(workers, pin_memory, given, *numbers):
+    if min(workers, *(n or 0 for n in numbers)) < 0:
         raise ValueError("DataLoader: num_workers, timeout and "
                          "prefetch_factor should be non-negative")
     for name, value in given.items():
         if value and not workers:
             raise ValueError(f"DataLoader: {name} option needs "
                              "num_workers > 0")
-    if workers:
-        warnings.warn(f"DataLoader: num_workers={workers} has no "
-                      "effect yet, nor have the options of workers: "
-                      "batches are made in this process when they are "
-                      "asked for", stacklevel=3)
     if pin_memory:
         warnings.warn("DataLoader: pin_memory has no effect: no memory "
                       "is pinned", stacklevel=3)
 
 
+_FRESH = {"epoch": None, "batches": 0}     # a place between epochs
+
+
 class DataLoader:
     """Batches of a dataset, in order, shuffled or sampled.
 
-    Batches are made when they are asked for, in the thread that asks.
-    With num_workers > 0 or pin_memory it is so too, and a warning says
-    it; worker_init_fn, prefetch_factor, persistent_workers, timeout and
-    multiprocessing_context are for workers, and there are none.
+    Batches are made when they are asked for, in the thread that asks;
+    with num_workers > 0 by as many processes, each prefetch_factor (2)
+    batches ahead, in the same order.  Random numbers in a worker depend
+    on the batch and not on who makes it; get_worker_info() tells a
+    dataset where it is.  timeout is in seconds.  Workers end with the
+    epoch unless persistent_workers.  pin_memory only warns.
 
     What a dataset, a sampler or collate_fn raises is raised where the
     batch was asked for, and the next batch may be asked for afterwards.
@@ -229,7 +249,7 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *,
                  prefetch_factor=None, persistent_workers=False,
                  pin_memory_device=""):
-        _warn_of(num_workers, pin_memory, {
+        _check_options(num_workers, pin_memory, {
             "prefetch_factor": prefetch_factor is not None,
             "persistent_workers": persistent_workers,
             "multiprocessing_context": multiprocessing_context},
@@ -250,6 +270,7 @@ class DataLoader:
             raise ValueError("DataLoader: expected at most one of "
                              "shuffle, a sampler, and a dataset that "
                              "is only iterated")
+        # layers: make the parts that were not given
         if sampler is None and not stream:
             sampler = RandomSampler(dataset, generator=generator) \
                 if shuffle else SequentialSampler(dataset)
@@ -260,19 +281,79 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
         self.drop_last, self.num_workers = drop_last, num_workers
         self.collate_fn, self.generator = collate_fn, generator
-        self._stream = stream
+        self._stream, self._resume = stream, None
+        self._place = {**_FRESH, "number": 0}
+        # workers: remember the options of workers
+        self.timeout, self.worker_init_fn = timeout, worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.prefetch_factor = prefetch_factor or 2
+        self.persistent_workers = persistent_workers
+        self._ahead = None
+    # workers: methods of a loader
+
+    def _answer(self, request):
+        """In a worker: the batch of a request, an epoch for a stream."""
+        place = dict(_FRESH)
+        if not self._stream:
+            return next(self._answers(iter([request]), place))
+        if self._ahead is None or self._ahead[0] != request:
+            requests = iter(self._requests())
+            self._ahead = request, self._answers(requests, place)
+        return next(self._ahead[1])
     # layers: methods of a loader
 
     def __len__(self):
+        return len(self._requests())
+
+    def _requests(self):
         parts = self.batch_sampler, self.sampler, self.dataset
-        return len(next(p for p in parts if p is not None))
+        return next(p for p in parts if p is not None)
+
+    def _answers(self, requests, place):
+        change = self.collate_fn or default_convert
+        if self.batch_sampler is not None:
+            change = self._batch
+        elif not self._stream:
+            return _Each(lambda i: change(self.dataset[i]), requests, place)
+        return _Each(change, requests, place)
 
     def __iter__(self):
-        if self.batch_sampler is not None:
-            return _Each(self._batch, iter(self.batch_sampler))
-        items = iter(self.dataset) if self._stream else \
-            _Each(self.dataset.__getitem__, iter(self.sampler))
-        return _Each(self.collate_fn or default_convert, items)
+        source, place = _stateful(self._requests()), self._resume
+        now, self._resume = source.state_dict(), None
+        if place is None:
+            self._place = {"epoch": now, "batches": 0,
+                           "number": self._place["number"] + 1}
+        else:
+            source.load_state_dict(place["epoch"])
+        requests = None
+        if not (self._stream and self.num_workers):
+            requests = iter(self._requests())
+        if place is not None:
+            # layers: pass over what was handed out
+            if requests is not None:
+                for _ in range(place["batches"]):
+                    next(requests, None)
+            source.load_state_dict(now)
+        # workers: let workers answer the requests
+        if self.num_workers > 0:
+            return _Each(_open_answer, _begin_workers(
+                self, requests, self._place), self._place)
+        return self._answers(requests, self._place)
+
+    def state_dict(self):
+        """How many batches of the epoch were handed out, and which."""
+        source = _stateful(self._requests())
+        return {**self._place, "sampler": source.state_dict()}
+
+    def load_state_dict(self, state):
+        """Let the next iteration go on where state_dict was called."""
+        if not isinstance(state, dict) or set(state) != {
+                *self._place, "sampler"}:
+            raise ValueError("DataLoader.load_state_dict: expected what "
+                             f"state_dict returned, got {state!r}")
+        _stateful(self._requests()).load_state_dict(state["sampler"])
+        self._place = {k: state[k] for k in self._place}
+        self._resume = None if state["epoch"] is None else self._place
 
     def _batch(self, indices):
         if self._stream:
@@ -292,19 +373,28 @@ class DataLoader:
 class _Each:
     """function(item) for each item, also after one that raised."""
 
-    def __init__(self, function, items):
-        self.function, self.items = function, items
+    def __init__(self, function, items, place):
+        self.function, self.items, self.place = function, items, place
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        item = next(self.items)
+        try:
+            item = next(self.items)
+        except StopIteration:
+            self.place.update(_FRESH)
+            raise
+        self.place["batches"] += 1
         try:
             return self.function(item)
         except StopIteration as error:
             raise RuntimeError("DataLoader: the dataset or collate_fn "
                                "raised StopIteration") from error
+# workers: further datasets
+from ._workers import begin as _begin_workers
+from ._workers import get_worker_info, open_answer as _open_answer
+from ._workers import WorkerInfo
 # strangers: further datasets
 import bisect
 import itertools
@@ -335,7 +425,7 @@ Dataset.__add__ = lambda self, other: ConcatDataset([self, other])
 def random_split(dataset, lengths, generator=None):
     """Subsets of these lengths, or fractions, in random order."""
     n = len(dataset)
-    if sum(lengths) <= 1 + 1e-9 and sum(lengths) != n:
+    if 0 < sum(lengths) <= 1 + 1e-9 and sum(lengths) != n:
         lengths = [int(n * share) for share in lengths]
         for i in range(n - sum(lengths)):
             lengths[i % len(lengths)] += 1
@@ -375,7 +465,29 @@ class WeightedRandomSampler(Sampler):
         return iter(_C.multinomial(
             self.weights, self.num_samples, self.replacement,
             generator=self.generator).tolist())
+# arrow: further datasets
+from .._arrow import from_arrow, to_arrow
 
 
-def get_worker_info():
-    """None: batches are made where they are asked for."""
+class ArrowDataset(TensorDataset):
+    """Rows of an Arrow table: a tensor for each of the columns.
+
+    source, columns and fill are those of from_arrow.
+    """
+
+    def __init__(self, source, columns=None, *, fill=None):
+        found = from_arrow(source, columns, fill=fill)
+        if isinstance(found, Tensor):
+            found = {columns or "": found}
+        super().__init__(*found.values())
+        self.columns = list(found)
+
+
+def _lend(self, requested_schema=None):
+    """The tensors as a table; without names they are 0, 1, ..."""
+    names = getattr(self, "columns", range(len(self.tensors)))
+    return to_arrow(zip(map(str, names),
+                        self.tensors)).__arrow_c_stream__()
+
+
+TensorDataset.__arrow_c_stream__ = _lend

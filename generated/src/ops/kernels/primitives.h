@@ -64,20 +64,18 @@ static inline float power_of_two(int32_t k)      /* -126 <= k <= 127 */
 /* elementwise: function exp_f32 */
 static inline float exp_f32(float x)
 {
-    /* elementwise: keep the exponential's argument in range */
+    /* exponential: exercise exponential */
     x = select(x < -104.0f, -104.0f, x);
     x = select(x > 89.0f, 89.0f, x);
     const float shifted = x * LOG2_E + ROUNDING;
     const float k = shifted - ROUNDING;
     const float r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    /* elementwise: evaluate the polynomial for exp */
     float q = 0.0013814318f;
     q = q * r + 0.008368852f;
     q = q * r + 0.0416684f;
     q = q * r + 0.1666652f;
     q = q * r + 0.49999994f;
     const float power = q * (r * r) + r + 1;
-    /* elementwise: multiply by a power of two */
     const int32_t n = (int32_t)(bits_of(shifted) - bits_of(ROUNDING));
     const int32_t half = n / 2;
     return power * power_of_two(half) * power_of_two(n - half);

@@ -1,0 +1,2 @@
+# Microseconds until a second thread is at work.
+"$BUILD/examples/thread-costs"

@@ -1,0 +1,2 @@
+# Nanoseconds a number of sums of a million floats.
+"${BUILD:-build}/examples/fold-costs" sums

@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./one-step code | sed -n '/ kernel_0(/,/^}/p'

@@ -1,2 +1,0 @@
-@cd "${BUILD:-build}/examples"
-./dual_numbers | head -4

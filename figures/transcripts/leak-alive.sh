@@ -1,0 +1,1 @@
+build/examples/leak alive 300

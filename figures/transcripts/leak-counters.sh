@@ -1,0 +1,2 @@
+# numbers: any
+build/examples/leak counters 300

@@ -1,0 +1,4 @@
+# numbers: any
+@figures/transcripts/mutant twice src/nn/module.c test_modules 'i < w->count && !w->shared' 'false'
+@cd "${BUILD:-build}/mutants/twice"
+./test_modules

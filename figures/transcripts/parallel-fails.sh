@@ -1,0 +1,3 @@
+# numbers: any
+@cd "${BUILD:-build}/examples"
+./sum-on-threads by hand

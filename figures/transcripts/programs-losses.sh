@@ -1,0 +1,4 @@
+# numbers: within 1e-4
+@export TREADLE_CACHE="$(mktemp -d)"
+@cd "${BUILD:-build}/examples"
+./one-step losses

@@ -1,0 +1,11 @@
+import os, treadle as td
+os.chdir(os.environ.get("TMPDIR", "/tmp"))
+net = td.nn.Linear(3, 2)
+td.save_file(net.state_dict(), "net.safetensors", {"epoch": "3"})
+file = td.safe_open("net.safetensors")
+file.keys(), file.metadata()
+td.equal(file.get_slice("weight")[1], net.weight[1])
+td.save_file({"a": net.weight, "b": net.weight.t()}, "net.safetensors")
+open("net.safetensors", "r+b").truncate(100)
+td.load_file("net.safetensors")
+os.remove("net.safetensors")

@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./scores textbook

@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./one-step smallest trace | cut -c1-72

@@ -1,0 +1,2 @@
+@cd "${BUILD:-build}/examples"
+./one-step | cut -c1-76

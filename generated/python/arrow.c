@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "arrow": edit that, not this file. */
+#include "glue.h"
+#define CAPSULE(type, title) \
+    static void drop_##type(PyObject *capsule) \
+    { \
+        struct type *p = PyCapsule_GetPointer(capsule, title); \
+        if (p->release) \
+            p->release(p); \
+        PyMem_Free(p); \
+    } \
+    static PyObject *new_##type(struct type **p) \
+    { \
+        *p = PyMem_Calloc(1, sizeof **p); \
+        return *p ? PyCapsule_New(*p, title, drop_##type) \
+                  : PyErr_NoMemory(); \
+    } \
+    static int as_##type(PyObject *capsule, void *out) \
+    { \
+        void *p = PyCapsule_GetPointer(capsule, title); \
+        *(void **)out = p; \
+        return p != NULL; \
+    }
+CAPSULE(ArrowSchema, "arrow_schema")
+CAPSULE(ArrowArray, "arrow_array")
+CAPSULE(ArrowArrayStream, "arrow_array_stream")
+/* arrow: functions of Arrow's capsules */
+/* _arrow_next(stream) -> (schema, array), or (schema, None) */
+PyObject *py_arrow_next(PyObject *module, PyObject *args)
+{
+    struct ArrowSchema *schema;
+    struct ArrowArray *array = NULL;
+    struct ArrowArrayStream *s;
+    if (!PyArg_ParseTuple(args, "O&", as_ArrowArrayStream, &s))
+        return NULL;
+    PyObject *one = new_ArrowSchema(&schema);
+    PyObject *two = one ? new_ArrowArray(&array) : NULL;
+    if (two && !s->release)
+        PyErr_SetString(PyExc_ValueError, "from_arrow: the stream was "
+                        "released");
+    else if (two) {
+        td_scope_barrier_begin();
+        leave_python();
+        int status = s->get_schema(s, schema);
+        if (!status && (status = s->get_next(s, array)))
+            array->release = NULL;
+        enter_python();
+        td_scope_barrier_end();
+        const char *why = status ? s->get_last_error(s) : NULL;
+        if (status)
+            PyErr_Format(PyExc_OSError, "from_arrow: the stream broke "
+                         "off (%d): %s", status, why ? why : "");
+    }
+    PyObject *pair = PyErr_Occurred() ? NULL : Py_BuildValue("OO", one,
+        array->release ? two : Py_None);
+    Py_XDECREF(one);
+    Py_XDECREF(two);
+    return pair;
+}
+
+
+/* _arrow_names(schema) -> list */
+PyObject *py_arrow_names(PyObject *module, PyObject *args)
+{
+    struct ArrowSchema *s;
+    if (!PyArg_ParseTuple(args, "O&", as_ArrowSchema, &s))
+        return NULL;
+    PyObject *names = PyList_New(0);
+    const char *name;
+    for (int64_t k = 0; names && (name = td_arrow_name(s, k)); k++) {
+        PyObject *text = PyUnicode_FromString(name);
+        if (!text || PyList_Append(names, text) < 0)
+            Py_CLEAR(names);
+        Py_XDECREF(text);
+    }
+    return names;
+}
+
+/* _from_arrow(schema, array or None, k or -1, fill) -> tensor */
+PyObject *py_from_arrow(PyObject *module, PyObject *args)
+{
+    PyObject *second, *fill;
+    long long k;
+    td_value value = { 0 };
+    struct ArrowSchema *s;
+    struct ArrowArray *a = NULL;
+    if (!PyArg_ParseTuple(args, "O&OLO:from_arrow", as_ArrowSchema, &s,
+                          &second, &k, &fill)
+        || (second != Py_None && !as_ArrowArray(second, &a)))
+        return NULL;
+    if (fill != Py_None && !to_scalar(fill, &value))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError,
+            "from_arrow: fill must be a number, not %s",
+            Py_TYPE(fill)->tp_name);
+    td_error_clear();
+    td_tensor *x = td_from_arrow(a, s, k, value.as.scalar, drop_object,
+                                 Py_NewRef(second));
+    if (!x)
+        Py_DECREF(second);
+    return wrap(PyModule_GetState(module), x);
+}
+
+/* _to_arrow(names or None, tensors) -> (schema, array) */
+PyObject *py_to_arrow(PyObject *module, PyObject *args)
+{
+    PyObject *names, *one = NULL, *two = NULL;
+    handles x;
+    struct ArrowSchema *schema;
+    struct ArrowArray *array;
+    if (!PyArg_ParseTuple(args, "OO&:to_arrow", &names, all_tensors,
+                          &x))
+        return NULL;
+    const bool table = PyTuple_Check(names);
+    const char **texts = PyMem_Calloc((size_t)x.n + 1, sizeof *texts);
+    bool good = texts
+        && (table ? PyTuple_GET_SIZE(names) : 1) == x.n;
+    for (int i = 0; good && table && i < x.n; i++)
+        good = (texts[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names,
+                                                             i)));
+    if (good && (one = new_ArrowSchema(&schema))
+        && (two = new_ArrowArray(&array))) {
+        td_error_clear();
+        if (!td_to_arrow(x.at, table ? texts : NULL, x.n, array,
+                         schema))
+            fail();
+    } else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "to_arrow: expected a name "
+                        "for each tensor");
+    PyMem_Free(texts);
+    drop_handles(&x);
+    if (!PyErr_Occurred())
+        return Py_BuildValue("NN", one, two);
+    Py_XDECREF(one);
+    Py_XDECREF(two);
+    return NULL;
+}
+
+/* _arrow_stream(schema, array) -> stream */
+PyObject *py_arrow_stream(PyObject *module, PyObject *args)
+{
+    struct ArrowSchema *s;
+    struct ArrowArray *a;
+    struct ArrowArrayStream *stream;
+    if (!PyArg_ParseTuple(args, "O&O&:to_arrow", as_ArrowSchema, &s,
+                          as_ArrowArray, &a))
+        return NULL;
+    PyObject *capsule = new_ArrowArrayStream(&stream);
+    td_error_clear();
+    if (!capsule || td_arrow_stream(a, s, stream))
+        return capsule;
+    Py_DECREF(capsule);
+    return fail();
+}

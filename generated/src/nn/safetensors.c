@@ -1,0 +1,841 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "saving": edit that, not this file. */
+#define _DEFAULT_SOURCE
+#include "core/device.h"
+#include "core/require.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <treadle/autograd.h>
+#include <treadle/device.h>
+#include <treadle/safetensors.h>
+#include <unistd.h>
+
+typedef struct { const char *name; int bits; td_dtype dtype; } type;
+/* saving: table of the types in a file */
+static const type types[] = {
+    { "BOOL", 8, TD_BOOL },     { "F4", 4, 0 },
+    { "F6_E2M3", 6, 0 }, { "F6_E3M2", 6, 0 },
+    { "U8", 8, TD_UINT8 },      { "I8", 8, TD_INT8 },
+    { "F8_E5M2", 8, 0 }, { "F8_E4M3", 8, 0 },
+    { "F8_E8M0", 8, 0 },
+    { "F8_E4M3FNUZ", 8, 0 },
+    { "F8_E5M2FNUZ", 8, 0 },
+    { "I16", 16, TD_INT16 },    { "U16", 16, TD_INT32 },
+    { "F16", 16, TD_FLOAT16 },  { "BF16", 16, TD_BFLOAT16 },
+    { "I32", 32, TD_INT32 },    { "U32", 32, TD_INT64 },
+    { "F32", 32, TD_FLOAT32 },  { "C64", 64, 0 },
+    { "F64", 64, TD_FLOAT64 },  { "I64", 64, TD_INT64 },
+    { "U64", 64, 0 }, { NULL, 0, 0 }
+};
+/* saving: function type_of */
+static const type *type_of(const char *name, td_dtype dtype)
+{
+    const type *t = types;
+    while (t->name && (name ? strcmp(t->name, name) != 0
+           : t->dtype != dtype
+             || t->bits != 8 * (int)td_dtype_size(dtype)))
+        t++;
+    return t;
+}
+/* saving: function is_utf8 */
+static bool is_utf8(const char *bytes, int64_t n)
+{
+    static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000,
+                                      0x110000 };
+    const unsigned char *b = (const unsigned char *)bytes, *end = b + n;
+    while (b < end) {
+        uint32_t code = *b++;
+        const int more = (code >= 0xc0) + (code >= 0xe0)
+                       + (code >= 0xf0);
+        if (more > 0)
+            code &= 0x7fu >> more;
+        for (int k = 0; k < more; k++) {
+            if (b == end || *b >> 6 != 2)
+                return false;
+            code = code << 6 | (*b++ & 0x3f);
+        }
+        if (code < least[more] || code >= least[more + 1]
+            || code >> 11 == 0x1b)
+            return false;
+    }
+    return true;
+}
+/* saving: struct td_safetensors */
+struct td_safetensors {
+    td_object object;
+    char path[200];             /* for messages */
+    bool mapped, share;         /* by us; with its tensors */
+    char *bytes;                /* all of them: mapped or given */
+    int64_t size, data;         /* of the file; where elements begin */
+    size_t room;                /* of what follows: */
+    td_saved_tensor *tensor;    /* by place */
+    const td_saved_tensor **named;  /* by name */
+    int count, note_count;
+    const char *notes;          /* name, value, name, value, ... */
+    /* saving: scanning fields of a file */
+    const char *at, *end;       /* what is left of the header */
+    char *text;                 /* where decoded strings go */
+};
+/* saving: functions that say what is wrong */
+static bool broken_file(const td_safetensors *f, const char *what)
+{
+    return td_fail(TD_ERROR_IO, "safetensors", "%s %s", f->path, what);
+}
+static bool cannot(const char *what, const char *path, int fd)
+{
+    if (!td_failed())
+        td_fail(TD_ERROR_IO, "safetensors", "cannot %s %s: %s", what,
+                path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+/* saving: function wants */
+static bool wants(const td_safetensors *f, const char *what)
+{
+    return !td_failed() && td_fail(TD_ERROR_IO, "safetensors",
+        "%s: byte %d of its header is no %s", f->path,
+        (int)(f->at - f->bytes - 8), what);
+}
+static bool broken_tensor(const td_safetensors *f,
+                          const td_saved_tensor *t, const char *what)
+{
+    return td_fail(TD_ERROR_IO, "safetensors", "%s: tensor '%.80s' %s",
+                   f->path, t->name, what);
+}
+/* saving: functions that read a header */
+/* saving: functions that look at what is next */
+static char peek(const td_safetensors *f)
+{
+    return f->at < f->end ? *f->at : '\0';
+}
+static bool sign(td_safetensors *f, char c)
+{
+    while (peek(f) && strchr(" \t\n\r", *f->at))
+        f->at++;
+    const bool there = peek(f) == c && c;
+    f->at += there;
+    return there;
+}
+/* saving: function escape */
+static uint32_t four_digits(td_safetensors *f)
+{
+    unsigned code = 0;
+    for (int i = 0; i < 4; i++) {
+        const char c = peek(f);
+        if (!isxdigit((unsigned char)c))
+            return 0;
+        code = code * 16
+             + (unsigned)(c <= '9' ? c - '0' : (c | 32) - 87);
+        f->at++;
+    }
+    return code;
+}
+static bool escape(td_safetensors *f)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char c = peek(f), *plain = c ? strchr(from, c) : NULL;
+    f->text--;
+    f->at += c != '\0';
+    if (plain)
+        return *f->text++ = to[plain - from], true;
+    uint32_t code = c == 'u' ? four_digits(f) : 0;
+    if (code >> 10 == 0x36 && peek(f) == '\\'
+        && (f->at++, peek(f) == 'u')) {
+        f->at++;
+        const uint32_t low = four_digits(f);
+        code = low >> 10 == 0x37
+             ? (code << 10) + low - 0x35fdc00 : 0;
+    }
+    if (code == 0 || code >> 11 == 0x1b)
+        return false;
+    /* saving: write the character in UTF-8 */
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1
+                   : code < 0x10000 ? 2 : 3;
+    *f->text++ = (char)(more == 0 ? code
+                        : (0x7f80 >> more & 0xff) | code >> 6 * more);
+    for (int k = more - 1; k >= 0; k--)
+        *f->text++ = (char)(0x80 | (code >> 6 * k & 0x3f));
+    return true;
+}
+/* saving: function string */
+static const char *string(td_safetensors *f)
+{
+    char *const start = f->text;
+    bool good = sign(f, '"');
+    while (good && peek(f) != '"') {
+        good = (unsigned char)peek(f) >= 0x20;  /* nor the end */
+        *f->text = peek(f);
+        f->at += good;
+        good = good && (*f->text++ != '\\' || escape(f));
+    }
+    f->at += good;
+    *f->text++ = '\0';
+    return good || wants(f, "string") ? start : NULL;
+}
+/* saving: function another */
+static bool another(td_safetensors *f, char close)
+{
+    const bool begins = f->at[-1] == close - 2;
+    return !td_failed() && !sign(f, close)
+        && (begins || sign(f, ',') || wants(f, "comma or end of list"));
+}
+/* saving: function member */
+static bool member(td_safetensors *f, const char **name)
+{
+    return another(f, '}') && (*name = string(f)) != NULL
+        && (sign(f, ':') || wants(f, "colon"));
+}
+/* saving: function number */
+static bool number(td_safetensors *f, int64_t *out)
+{
+    sign(f, '\0');              /* past blanks */
+    const char *const start = f->at;
+    for (*out = 0; isdigit((unsigned char)peek(f)); f->at++)
+        if (!td_mul_size(*out, 10, out)
+            || !td_add_size(*out, *f->at - '0', out))
+            return wants(f, "number of 63 bits");
+    return (f->at > start && (*start != '0' || f->at == start + 1))
+        || wants(f, "whole number");
+}
+/* saving: function number_list */
+static bool number_list(td_safetensors *f, td_dims *out)
+{
+    if (!sign(f, '['))
+        return wants(f, "list");
+    for (; another(f, ']'); out->count++)
+        if (out->count == TD_MAX_RANK)
+            return td_fail(TD_ERROR_UNSUPPORTED, "safetensors",
+                "%s: a tensor has more than %d dimensions", f->path,
+                TD_MAX_RANK);
+        else if (!number(f, &out->at[out->count]))
+            return false;
+    return !td_failed();
+}
+/* saving: function skip */
+static bool skip(td_safetensors *f, int depth)
+{
+    const char *name;
+    int64_t n;
+    if (depth > 0 && sign(f, '['))
+        while (another(f, ']'))
+            skip(f, depth - 1);
+    else if (depth > 0 && sign(f, '{'))
+        while (member(f, &name))
+            skip(f, depth - 1);
+    else
+        return peek(f) == '"' ? string(f) != NULL : number(f, &n);
+    return !td_failed();
+}
+/* saving: function read_description */
+static bool read_description(td_safetensors *f, td_saved_tensor *t)
+{
+    td_dims place = { 0 };
+    const char *name, *called = "";
+    int have = 0;
+    if (!sign(f, '{'))
+        return wants(f, "description of a tensor");
+    while (member(f, &name)) {
+        const int field = strcmp(name, "dtype") == 0 ? 1
+            : strcmp(name, "shape") == 0 ? 2
+            : strcmp(name, "data_offsets") == 0 ? 4 : 0;
+        if (have & field)
+            return broken_tensor(f, t, "has a field twice");
+        have |= field;
+        if (field == 1 ? !(called = string(f))
+            : field == 2 ? !number_list(f, &t->shape)
+            : field == 4 ? !number_list(f, &place) : !skip(f, 100))
+            return false;
+    }
+    /* saving: keep what the fields say */
+    if (td_failed())
+        return false;
+    if (have != 7 || place.count != 2)
+        return broken_tensor(f, t, "lacks one of dtype, shape and "
+                             "data_offsets, or an offset");
+    const type *known = type_of(called, TD_DTYPE_NONE);
+    t->type = known->name, t->dtype = known->dtype;
+    t->begin = place.at[0], t->end = place.at[1];
+    return known->name || broken_tensor(f, t, "has a type that is none of "
+                                        "the format's");
+}
+/* saving: function read_notes */
+static bool read_notes(td_safetensors *f)
+{
+    const char *name;
+    if (f->notes)
+        return broken_file(f, "has __metadata__ twice");
+    f->notes = f->text;
+    if (!sign(f, '{'))
+        return wants(f, "object of strings");
+    for (; member(f, &name); f->note_count++)
+        if (!string(f))
+            return false;
+    return !td_failed();
+}
+/* saving: function read_members */
+static bool read_members(td_safetensors *f)
+{
+    const char *name;
+    if (!sign(f, '{'))
+        return wants(f, "opening brace");
+    while (member(f, &name))
+        if (strcmp(name, "__metadata__") == 0) {
+            if (!read_notes(f))
+                return false;
+        } else {
+            f->tensor[f->count].name = name;
+            if (!read_description(f, &f->tensor[f->count++]))
+                return false;
+        }
+    sign(f, '\0');
+    return !td_failed() && (f->at == f->end || wants(f, "end"));
+}
+/* saving: function sort_tensors */
+static int by_place(const void *a, const void *b)
+{
+    const td_saved_tensor *x = a, *y = b;
+    const int64_t order = x->begin != y->begin ? x->begin - y->begin
+                                               : x->end - y->end;
+    return (order > 0) - (order < 0);
+}
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const td_saved_tensor *const *)a)->name,
+                  (*(const td_saved_tensor *const *)b)->name);
+}
+static bool sort_tensors(td_safetensors *f)
+{
+    const size_t n = (size_t)f->count;
+    qsort(f->tensor, n, sizeof *f->tensor, by_place);
+    for (size_t i = 0; i < n; i++)
+        f->named[i] = &f->tensor[i];
+    qsort(f->named, n, sizeof *f->named, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (by_name(&f->named[i - 1], &f->named[i]) == 0)
+            return broken_tensor(f, f->named[i], "is there twice");
+    return true;
+}
+/* saving: function check_places */
+static bool check_places(const td_safetensors *f)
+{
+    /* offsets: exercise offsets */
+    int64_t at = 0;
+    for (int i = 0; i < f->count; i++) {
+        const td_saved_tensor *t = &f->tensor[i];
+        int64_t bits = 1;
+        for (int d = 0; d < t->shape.count; d++)
+            if (!td_mul_size(bits, t->shape.at[d], &bits))
+                return broken_tensor(f, t, "claims more than we can count");
+        if (!td_mul_size(bits, type_of(t->type, 0)->bits, &bits))
+            return broken_tensor(f, t, "claims more than we can count");
+        if (t->begin != at)
+            return broken_tensor(f, t, "does not begin where the one "
+                                 "before it ends");
+        if (bits % 8 != 0 || t->end - t->begin != bits / 8)
+            return broken_tensor(f, t, "has another number of bytes than "
+                                 "its shape");
+        at = t->end;
+    }
+    const int64_t all = f->size - f->data;
+    return at == all
+        || broken_file(f, at > all ? "is cut off"
+                       : "has bytes that belong to no tensor");
+}
+/* saving: function read_head */
+static bool read_head(td_safetensors *f)
+{
+    /* saving: read the header's length */
+    uint64_t n = 0;
+    for (int i = 7; i >= 0 && f->size >= 8; i--)
+        n = n << 8 | (unsigned char)f->bytes[i];
+    if (f->size < 8 || n > 100000000 || (int64_t)n > f->size - 8)
+        return broken_file(f, "has no room for its header");
+    const size_t most = n / 40 + 1;
+    f->data = 8 + (int64_t)n;
+    f->at = f->bytes + 8, f->end = f->at + n;
+    f->room = most * (sizeof *f->tensor + sizeof *f->named) + n + 1;
+    f->tensor = td_alloc(f->room);
+    if (!f->tensor)
+        return false;
+    f->named = (const td_saved_tensor **)(void *)(f->tensor + most);
+    f->text = (char *)(f->named + most);
+    return (is_utf8(f->at, (int64_t)n)
+            || broken_file(f, "has a header that is not UTF-8"))
+        && read_members(f) && sort_tensors(f) && check_places(f);
+}
+/* saving: functions that read tensors */
+/* saving: function td_safetensors_open */
+static void safetensors_destroy(void *object)
+{
+    td_safetensors *f = object;
+    if (f->mapped)
+        munmap(f->bytes, (size_t)f->size);
+    td_free(f->tensor, f->room);
+}
+static const td_class safetensors_class = {
+    .name = "safetensors", .destroy = safetensors_destroy };
+
+static bool map_file(td_safetensors *f, const char *path)
+{
+    struct stat about;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &about) != 0)
+        return cannot("open", path, fd);
+    if (!S_ISREG(about.st_mode))
+        return close(fd), broken_file(f, "is not a regular file");
+    /* saving: map the file */
+    f->size = about.st_size;
+    f->mapped = f->size > 0;
+    f->bytes = f->mapped ? mmap(NULL, (size_t)f->size,
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0) : NULL;
+    if (f->bytes == MAP_FAILED)
+        return f->mapped = false, cannot("map", path, fd);
+    close(fd);
+    return true;
+}
+static td_safetensors *open_either(const char *path, const void *bytes,
+                                   int64_t n, bool share)
+{
+    td_scope_begin();
+    td_safetensors *f = td_object_new(&safetensors_class, sizeof *f);
+    if (f) {
+        snprintf(f->path, sizeof f->path, "%s", bytes ? "bytes" : path);
+        f->bytes = (char *)bytes, f->size = n, f->share = share;
+        if (bytes || map_file(f, path))
+            read_head(f);
+    }
+    return td_scope_end_with(f);
+}
+td_safetensors *td_safetensors_open(const char *path, bool share)
+{
+    return td_failed() || !td_require(path, "safetensors", "path")
+        ? NULL : open_either(path, NULL, 0, share);
+}
+td_safetensors *td_safetensors_over(const void *bytes, int64_t n)
+{
+    return td_failed() || !td_require(bytes, "safetensors", "bytes")
+        ? NULL : open_either(NULL, bytes, n, false);
+}
+/* saving: functions that look into a file */
+int td_safetensors_count(const td_safetensors *f)
+{
+    return f ? f->count : 0;
+}
+const td_saved_tensor *td_safetensors_at(const td_safetensors *f, int i)
+{
+    return f && i >= 0 && i < f->count ? &f->tensor[i] : NULL;
+}
+const char *td_safetensors_note(const td_safetensors *f, int i,
+                                const char **name)
+{
+    if (!f || i < 0 || i >= f->note_count)
+        return NULL;
+    const char *at = f->notes;
+    for (int k = 0; k < 2 * i; k++)
+        at += strlen(at) + 1;
+    *name = at;
+    return at + strlen(at) + 1;
+}
+/* saving: function td_safetensors_find */
+const td_saved_tensor *td_safetensors_find(const td_safetensors *f,
+                                           const char *name)
+{
+    if (td_failed() || !td_require(f, "safetensors", "file")
+        || !td_require(name, "safetensors", "name"))
+        return NULL;
+    const td_saved_tensor key = { .name = name }, *at = &key;
+    const td_saved_tensor **found = bsearch(&at, f->named,
+        (size_t)f->count, sizeof at, by_name);
+    if (found)
+        return *found;
+    td_fail(TD_ERROR_INDEX, "safetensors", "%s holds no tensor '%.80s'",
+            f->path, name);
+    return NULL;
+}
+/* saving: function can_be_read */
+static size_t width(const td_saved_tensor *t)
+{
+    return (size_t)type_of(t->type, TD_DTYPE_NONE)->bits / 8;
+}
+static bool can_be_read(const td_safetensors *f,
+                        const td_saved_tensor *t)
+{
+    if (td_self()->symbolic || t->dtype == TD_DTYPE_NONE)
+        return td_fail(TD_ERROR_UNSUPPORTED, "safetensors",
+            "%s: tensor '%.80s' %s", f->path, t->name,
+            t->dtype ? "cannot be read while tracing"
+                     : "is of a type that none of ours can hold");
+    for (int64_t i = t->begin; t->dtype == TD_BOOL && i < t->end; i++)
+        if (f->bytes[f->data + i] & ~1)
+            return broken_tensor(f, t, "has bools of other bytes than "
+                                 "0 and 1");
+    return true;
+}
+/* saving: function copy_saved */
+static td_tensor *copy_saved(const td_safetensors *f,
+                             const td_saved_tensor *t)
+{
+    td_tensor *x = td_tensor_new(t->shape, t->dtype,
+                                 (td_device){ TD_DEVICE_CPU, 0 });
+    const size_t size = td_dtype_size(t->dtype), narrow = width(t);
+    const size_t all = (size_t)(t->end - t->begin);
+    const size_t run = narrow == size ? all : narrow;
+    if (x)
+        memset(td_at(x), 0, all / narrow * size);
+    for (size_t i = 0; x && i < all; i += run)
+        memcpy((char *)td_at(x) + i / narrow * size,
+               f->bytes + f->data + t->begin + i, run);
+    return x;
+}
+/* saving: function td_safetensors_get */
+td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
+{
+    const td_saved_tensor *t = td_safetensors_find(f, name);
+    if (!t || !can_be_read(f, t))
+        return NULL;
+    const size_t size = td_dtype_size(t->dtype);
+    char *at = f->bytes + f->data + t->begin;
+    if (!f->share || (uintptr_t)at % size != 0 || width(t) != size)
+        return copy_saved(f, t);
+    td_dims strides = { .count = t->shape.count };
+    td_dims_strides(&t->shape, strides.at);
+    td_tensor *x = td_from_memory(at, t->shape, strides,
+        (td_tensor_options){ .dtype = t->dtype }, td_release,
+        td_retain(f));
+    if (!x)
+        td_release(f);
+    return x;
+}
+/* saving: functions that write */
+/* saving: struct item */
+typedef struct {
+    const char *name, *type;
+    td_tensor *tensor;          /* borrowed */
+    int64_t bytes;
+    uintptr_t from, to;
+    ptrdiff_t row;              /* of its type in the table */
+} item;
+
+static int by_address(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+static int by_item_name(const void *a, const void *b)
+{
+    return strcmp(((const item *)a)->name, ((const item *)b)->name);
+}
+static int by_type(const void *a, const void *b)
+{
+    const ptrdiff_t order = ((const item *)b)->row
+                          - ((const item *)a)->row;
+    return order ? (int)order : by_item_name(a, b);
+}
+/* saving: struct sink */
+typedef struct {
+    item *item;
+    int count;
+    const char *const *notes;   /* name, value, ..., NULL; or NULL */
+    FILE *file;                 /* or, if NULL: */
+    char *memory;               /* or, if NULL: nothing is kept */
+    int64_t at;                 /* bytes so far */
+} sink;
+
+static void put(sink *s, const void *bytes, int64_t n)
+{
+    if (s->file)                /* what fails is asked at the end */
+        fwrite(bytes, 1, (size_t)n, s->file);
+    else if (s->memory)
+        memcpy(s->memory + s->at, bytes, (size_t)n);
+    s->at += n;
+}
+/* saving: functions that put text */
+static void put_text(sink *s, const char *format, ...)
+{
+    char text[96];
+    va_list rest;
+    va_start(rest, format);
+    put(s, text, vsnprintf(text, sizeof text, format, rest));
+    va_end(rest);
+}
+static void put_string(sink *s, const char *before, const char *name)
+{
+    static const char letters[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
+    if (!is_utf8(name, (int64_t)strlen(name)))
+        td_fail(TD_ERROR_VALUE, "safetensors", "a name is not UTF-8");
+    put_text(s, "%s\"", before);
+    for (; *name; name++) {
+        const char *which = strchr(letters, *name);
+        if (which)
+            put_text(s, "\\%c", as[which - letters]);
+        else if ((unsigned char)*name < 0x20)
+            put_text(s, "\\u%04x", *name);
+        else
+            put(s, name, 1);
+    }
+    put(s, "\"", 1);
+}
+static void put_notes(sink *s)
+{
+    put_text(s, s->notes ? "\"__metadata__\":{" : "");
+    for (int i = 0; s->notes && s->notes[i]; i += 2) {
+        put_string(s, i ? "," : "", s->notes[i]);
+        put_string(s, ":", s->notes[i + 1]);
+    }
+    put_text(s, s->notes ? "}" : "");
+}
+/* saving: function put_header */
+static void put_header(sink *s)
+{
+    int64_t at = 0;
+    put_text(s, "{");
+    put_notes(s);
+    for (int i = 0; i < s->count; i++) {
+        const item *t = &s->item[i];
+        put_string(s, i || s->notes ? "," : "", t->name);
+        put_text(s, ":{\"dtype\":\"%s\",\"shape\":[", t->type);
+        for (int d = 0; d < td_rank(t->tensor); d++)
+            put_text(s, &",%" PRId64[d == 0], td_shape(t->tensor)[d]);
+        put_text(s, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
+                 at + t->bytes);
+        at += t->bytes;
+    }
+    put_text(s, "}");
+}
+/* saving: function put_elements */
+static bool put_elements(sink *s, const item *t)
+{
+    if (!s->file && !s->memory)
+        return s->at += t->bytes, true;
+    td_scope_begin();
+    td_tensor *x = td_to_host(t->tensor);
+    if (x && !td_is_contiguous(x))
+        x = td_copied(x, x->dtype);
+    if (x)
+        put(s, td_at(x), t->bytes);
+    td_scope_end();
+    return x;
+}
+/* saving: function put_all */
+static bool put_all(sink *s)
+{
+    sink count = { .item = s->item, .count = s->count,
+                   .notes = s->notes };
+    put_header(&count);
+    const int64_t length = (count.at + 7) / 8 * 8;
+    put(s, &length, 8);
+    put_header(s);
+    put(s, "        ", length - count.at);
+    for (int i = 0; i < s->count && !td_failed(); i++)
+        put_elements(s, &s->item[i]);
+    return !td_failed();
+}
+/* saving: function nothing_shared */
+static bool nothing_shared(sink *s)
+{
+    qsort(s->item, (size_t)s->count, sizeof *s->item, by_address);
+    for (int i = 1; i < s->count; i++)
+        if (s->item[i].from < s->item[i - 1].to)
+            return td_fail(TD_ERROR_RUNTIME, "safetensors", "tensors "
+                "'%.80s' and '%.80s' share memory: save one of them, "
+                "or a clone", s->item[i - 1].name, s->item[i].name);
+    return true;
+}
+/* saving: function describe_all */
+static bool describe(item *t, const td_to_save *given)
+{
+    td_tensor *x = given->tensor;
+    if (!td_require(given->name, "safetensors", "name")
+        || !td_require(x, "safetensors", given->name))
+        return false;
+    if (td_self()->symbolic || strcmp(given->name, "__metadata__") == 0)
+        return td_fail(TD_ERROR_VALUE, "safetensors", "'%.80s' cannot "
+                       "be saved: %s", given->name, td_self()->symbolic
+                       ? "a program is traced" : "its name is taken");
+    const type *row = type_of(NULL, x->dtype);
+    int64_t reach = 1;
+    for (int d = 0; d < x->rank; d++)
+        reach += (x->shape[d] - 1) * x->strides[d];
+    *t = (item){ given->name, row->name, x,
+                 td_numel(x) * row->bits / 8, .row = row - types };
+    t->from = t->bytes ? (uintptr_t)td_at(x) : 0;
+    t->to = t->bytes ? t->from + (uintptr_t)(reach * row->bits / 8) : 0;
+    return true;
+}
+static bool describe_all(sink *s, const td_to_save *given)
+{
+    for (int i = 0; i < s->count; i++)
+        if (!describe(&s->item[i], &given[i]))
+            return false;
+    qsort(s->item, (size_t)s->count, sizeof *s->item, by_item_name);
+    for (int i = 1; i < s->count; i++)
+        if (by_item_name(&s->item[i - 1], &s->item[i]) == 0)
+            return td_fail(TD_ERROR_VALUE, "safetensors", "two tensors "
+                           "are called '%.80s'", s->item[i].name);
+    if (!nothing_shared(s))
+        return false;
+    qsort(s->item, (size_t)s->count, sizeof *s->item, by_type);
+    return true;
+}
+/* saving: functions that save */
+/* saving: function open_beside */
+static bool open_beside(sink *s, const char *place, char *beside)
+{
+    static atomic_uint counter;
+    struct stat about;
+    int fd = -1;
+    if (stat(place, &about) == 0 && !S_ISREG(about.st_mode))
+        return errno = EINVAL, false;   /* a folder; /dev/null */
+    do {
+        if (snprintf(beside, PATH_MAX, "%s.%d.%u.new", place, getpid(),
+                     atomic_fetch_add(&counter, 1)) >= PATH_MAX)
+            return errno = ENAMETOOLONG, false;
+        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                  0666);
+    } while (fd < 0 && errno == EEXIST);
+    s->file = fd < 0 ? NULL : fdopen(fd, "wb");
+    return s->file;
+}
+/* saving: function sync_folder */
+static bool sync_folder(const char *place)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", place);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    const int fd = open(slash ? folder : ".", O_RDONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+/* saving: function write_file */
+static bool write_file(const char *path, sink *s)
+{
+    char room[PATH_MAX], beside[PATH_MAX];
+    const char *place = realpath(path, room) ? room : path;
+    if (!open_beside(s, place, beside))
+        return cannot("write", path, -1);
+    bool good = put_all(s) && fflush(s->file) == 0
+        && !ferror(s->file) && fsync(fileno(s->file)) == 0;
+    good = fclose(s->file) == 0 && good && rename(beside, place) == 0;
+    if (good)
+        return sync_folder(place) || cannot("sync", path, -1);
+    cannot("write", path, -1);
+    unlink(beside);
+    return false;
+}
+
+static int64_t save(const char *path, void *memory, int64_t room,
+                    const td_to_save *given, int n,
+                    const char *const *notes)
+{
+    sink s = { .count = n, .notes = notes };
+    const size_t bytes = (size_t)(n + 1) * sizeof *s.item;
+    s.item = td_failed() ? NULL : td_alloc(bytes);
+    if (s.item && describe_all(&s, given) && put_all(&s)) {
+        sink out = { .item = s.item, .count = n, .notes = notes,
+                     .memory = s.at <= room ? memory : NULL };
+        path ? write_file(path, &out) : put_all(&out);
+    }
+    td_free(s.item, bytes);
+    return td_failed() ? -1 : s.at;
+}
+bool td_safetensors_save(const char *path, const td_to_save *tensors,
+                         int n, const char *const *notes)
+{
+    return !td_failed() && td_require(path, "safetensors", "path")
+        && save(path, NULL, 0, tensors, n, notes) >= 0;
+}
+int64_t td_safetensors_write(void *out, int64_t room,
+                             const td_to_save *tensors, int n,
+                             const char *const *notes)
+{
+    return save(NULL, out, room, tensors, n, notes);
+}
+/* saving: functions on the state of a module */
+typedef struct {
+    td_named_tensor *all;
+    td_to_save *saved;            /* names are those of `all` */
+    int count;
+    size_t room;
+} state;
+
+static bool list_state(state *s, td_module *m)
+{
+    *s = (state){ 0 };
+    const int n = td_named_state(m, NULL, 0);
+    if (n < 0)
+        return false;
+    s->room = (size_t)n + 1;
+    s->all = td_alloc(s->room * sizeof *s->all);
+    s->saved = td_alloc(s->room * sizeof *s->saved);
+    if (td_failed() || td_named_state(m, s->all, n) != n)
+        return false;
+    for (int i = 0, k; i < n; i++) {
+        for (k = 0; s->all[k].tensor != s->all[i].tensor; )
+            k++;
+        if (k == i)
+            s->saved[s->count++] = (td_to_save){ s->all[i].name,
+                                               s->all[i].tensor };
+    }
+    return true;
+}
+static void free_state(state *s)
+{
+    td_free(s->all, s->room * sizeof *s->all);
+    td_free(s->saved, s->room * sizeof *s->saved);
+}
+static bool fits(const state *s, const td_safetensors *f)
+{
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    for (int i = 0; i < s->count; i++) {
+        const td_to_save *own = &s->saved[i];
+        const td_saved_tensor *t = td_safetensors_find(f, own->name);
+        const td_dims shape = td_shape_of(own->tensor);
+        if (!t)
+            return false;
+        if (!td_dims_equal(&t->shape, &shape))
+            return td_fail(TD_ERROR_RUNTIME, "load_module", "size "
+                "mismatch for %s: expected %s, got %s", own->name,
+                td_dims_text(&shape, a), td_dims_text(&t->shape, b));
+    }
+    return s->count == f->count || td_fail(TD_ERROR_RUNTIME,
+        "load_module", "%s holds %d tensors, the module has %d",
+        f->path, f->count, s->count);
+}
+/* saving: function td_save_module */
+bool td_save_module(td_module *m, const char *path)
+{
+    state s;
+    const bool good = list_state(&s, m)
+        && td_safetensors_save(path, s.saved, s.count, NULL);
+    free_state(&s);
+    return good;
+}
+/* saving: function td_load_module */
+bool td_load_module(td_module *m, const char *path)
+{
+    state s;
+    td_scope_begin();
+    td_safetensors *f = td_safetensors_open(path, true);
+    bool good = list_state(&s, m) && fits(&s, f);
+    td_no_grad_begin();
+    for (int i = 0; good && i < s.count; i++)
+        good = td_copy_(s.saved[i].tensor,
+                        td_safetensors_get(f, s.saved[i].name));
+    td_no_grad_end();
+    free_state(&s);
+    td_scope_end();
+    return good;
+}
