@@ -1,4 +1,4 @@
-/* needs: fusion networks */
+/* needs: codegen networks */
 /* The C back end: programs compiled and interpreted agree; what goes wrong
    with the compiler or its cache has words and leaves nothing behind.
 

@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <treadle/autograd.h>
-#include <treadle/device.h>
 #include <treadle/safetensors.h>
 #include <unistd.h>
 
@@ -617,13 +616,14 @@ static bool put_elements(sink *s, const item *t)
     if (!s->file && !s->memory)
         return s->at += t->bytes, true;
     td_scope_begin();
-    td_tensor *x = td_to_host(t->tensor);
+    td_tensor *x = td_brought(t->tensor, (td_device){ TD_DEVICE_CPU, 0 });
     if (x && !td_is_contiguous(x))
         x = td_copied(x, x->dtype);
-    if (x)
-        put(s, td_at(x), t->bytes);
+    const void *bytes = x ? td_fetch(x, 0, t->bytes, NULL) : NULL;
+    if (bytes)
+        put(s, bytes, t->bytes);
     td_scope_end();
-    return x;
+    return bytes;
 }
 /* saving: function put_all */
 static bool put_all(sink *s)
