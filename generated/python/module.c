@@ -79,6 +79,15 @@ void end_errand(errand e)
     give_lock(e.lock);
 }
 /* python: function exception_of */
+static PyObject *linalg_error(void)
+{
+    PyObject *m = PyImport_ImportModule("treadle.linalg");
+    PyObject *e = m ? PyObject_GetAttrString(m, "LinAlgError") : NULL;
+    Py_XDECREF(m);
+    Py_XDECREF(e);              /* the module has it */
+    return e != NULL ? e : PyExc_RuntimeError;
+}
+
 static PyObject *exception_of(td_error_code code)
 {
     switch (code) {
@@ -88,6 +97,7 @@ static PyObject *exception_of(td_error_code code)
     case TD_ERROR_INDEX:       return PyExc_IndexError;
     case TD_ERROR_IO:          return PyExc_OSError;
     case TD_ERROR_UNSUPPORTED: return PyExc_NotImplementedError;
+    case TD_ERROR_SINGULAR:    return linalg_error();
     default:                   return PyExc_RuntimeError;
     }
 }

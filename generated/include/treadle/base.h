@@ -31,6 +31,7 @@ typedef enum {
     TD_ERROR_RUNTIME,       /* shapes that do not fit, wrong state */
     TD_ERROR_IO,            /* a file is missing, cut or corrupt */
     TD_ERROR_UNSUPPORTED,   /* right in principle, absent here */
+    TD_ERROR_SINGULAR,      /* the mathematics has no answer */
     TD_ERROR_CALLBACK       /* the user's own code failed */
 } td_error_code;
 

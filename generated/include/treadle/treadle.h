@@ -60,4 +60,6 @@
 #include <treadle/exchange.h>
 /* arrow: umbrella includes */
 #include <treadle/arrow.h>
+/* linalg: umbrella includes */
+#include <treadle/linalg.h>
 #endif

@@ -63,6 +63,8 @@ from .safetensors import (safe_open, save_file, load_file, save_model,
                           load_model, SafetensorError)
 # arrow: imports of further parts of the package
 from ._arrow import from_arrow, to_arrow
+# linalg: imports of further parts of the package
+from .linalg import logdet, pinverse, _svd as svd
 from ._errors import name_errors as _name_errors
 
 _name_errors()

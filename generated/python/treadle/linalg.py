@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "statistics": edit that, not this file.
 # needs: package
-"""Linear algebra: norms."""
-from math import inf
+"""Linear algebra: norms, and what later chapters add."""
+from collections import namedtuple
+from math import inf, nan
 from . import _C
-from ._C import vector_norm
+from ._C import Tensor, vector_norm
 
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *,
                 dtype=None):
-    """The norm of matrices: "fro", 1, -1, inf or -inf."""
+    """The norm of matrices: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     A = A if dtype is None else A.to(dtype)
     if ord == "fro":
         return _C.vector_norm(A, 2, dim, keepdim)
-    if ord not in (1, -1, inf, -inf):
-        raise NotImplementedError(f"matrix_norm: ord={ord!r} needs "
-                                  "singular values, and there are none")
-    row, column = (d % A.ndim for d in dim)
-    first, last = (row, column) if abs(ord) == 1 else (column, row)
-    sums = A.abs().sum(first, True)
-    found = (_C.amax if ord > 0 else _C.amin)(sums, last, True)
-    return found if keepdim else found.squeeze((row, column))
+    if ord not in (1, -1, 2, -2, inf, -inf, "nuc"):
+        raise RuntimeError(f"matrix_norm: Order {ord} not supported.")
+    A = A.movedim(dim, (-2, -1))
+    if ord in (2, -2, "nuc"):
+        sizes = svdvals(A)
+    else:
+        sizes = A.abs().sum(-2 if abs(ord) == 1 else -1)
+    found = sizes.sum(-1) if ord == "nuc" else (
+        _C.amax if ord > 0 else _C.amin)(sizes, -1)
+    for d in sorted(d % A.ndim for d in dim) if keepdim else ():
+        found = found.unsqueeze(d)
+    return found
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):

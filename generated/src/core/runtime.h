@@ -111,6 +111,8 @@ typedef struct td_runtime {
     pthread_mutex_t cuda_lock;
     _Atomic(const td_device_table *) cuda;  /* once loaded */
     td_device_table cuda_table;
+    /* linalg: td_runtime fields */
+    _Atomic(void *) lapack;         /* once opened */
 } td_runtime;
 
 /* memory: prototypes of the runtime */
