@@ -61,8 +61,9 @@ static bool take(const char **at, size_t n, char *out, size_t size)
 static bool word(const char **at, char *out, size_t size)
 {
     *at += strspn(*at, " ");
-    const size_t n = strspn(*at, "abcdefghijklmnopqrstuvwxyz_"
-                                 "0123456789");
+    const size_t n = strspn(*at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "abcdefghijklmnopqrstuvwxyz_"
+                            "0123456789");
     return take(at, n, out, size);
 }
 
