@@ -15,10 +15,13 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-TD_API td_of_one td_inv, td_det, td_cholesky, td_pinv;
-/* x with a x = b, or, of lstsq, with the least |a x - b|. */
+TD_API td_of_one td_inv, td_det, td_cholesky;
+/* x with a x = b. */
 TD_API td_tensor *td_solve(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_lstsq(td_tensor *a, td_tensor *b);
+/* Singular values up to rtol times the first count as zero; x of
+   lstsq has the least |a x - b|. */
+TD_API td_tensor *td_pinv(td_tensor *a, double rtol);
+TD_API td_tensor *td_lstsq(td_tensor *a, td_tensor *b, double rtol);
 /* The sign and log |det|; Q and R; eigenvalues and vectors. */
 typedef td_tensor *td_of_pair(td_tensor *x, td_tensor **second);
 TD_API td_of_pair td_slogdet, td_qr, td_eigh;

@@ -4,7 +4,7 @@
 """Linear algebra: norms, and what later chapters add."""
 from collections import namedtuple
 from math import inf, nan
-from . import _C
+from . import _C, _errors
 from ._C import Tensor, vector_norm
 
 
@@ -43,19 +43,13 @@ class LinAlgError(RuntimeError):
     """A matrix is singular, not positive definite, or not finite."""
 
 
+_errors._OURS += LinAlgError,
+det, slogdet = _C.det, _C.slogdet
+
+
 def inv(A):
     """The inverses of square matrices."""
     return _C.inverse(A)
-
-
-def det(A):
-    """The determinants of square matrices."""
-    return _C.det(A)
-
-
-def slogdet(A):
-    """sign and logabsdet of the determinants."""
-    return _C.slogdet(A)
 
 
 def cholesky(A, *, upper=False):
@@ -78,9 +72,10 @@ def solve(A, B, *, left=True):
 
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """solve of one triangle of A; with ones on its diagonal, if so."""
-    A = (A.triu if upper else A.tril)()
-    if unitriangular:
-        A = A - A.tril().triu() + _C.eye(len(A.mT), dtype=A.dtype)
+    k = bool(unitriangular)
+    A = A.triu(k) if upper else A.tril(-k)
+    if k:
+        A = A + _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
     return solve(A, B, left=left)
 
 
@@ -89,8 +84,10 @@ def qr(A, mode="reduced"):
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError("qr received unrecognized mode "
                            f"{mode!r}: reduced, complete or r")
-    y = _C.linalg_qr(A, mode == "complete")
-    return type(y)((A.new_zeros(0), y.R)) if mode == "r" else y
+    m = A.shape[-2] if A.ndim > 1 else None
+    y = _C.linalg_qr(A[..., :m], mode == "complete")
+    R = _C.cat((y.R, y.Q.mT @ A[..., m:]), -1)
+    return type(y)((A.new_zeros(0) if mode == "r" else y.Q, R))
 
 
 def eigh(A, UPLO="L"):
@@ -115,12 +112,6 @@ def _full(U):
         (U, qr(U.detach(), "complete").Q[..., n:]), -1)
 
 
-def pinv(A, *, atol=None, rtol=None, hermitian=False):
-    """The pseudo-inverse; singular values up to max(atol, rtol times the
-    first) count as zero.  hermitian changes nothing."""
-    return _C.linalg_pinv(A, atol, rtol)
-
-
 def eigvalsh(A, UPLO="L"):
     """The eigenvalues of eigh."""
     return eigh(A, UPLO).eigenvalues
@@ -131,42 +122,36 @@ def svdvals(A):
     return _C.linalg_svd(A).S
 
 
+def _cut(A, atol, rtol):
+    return atol or 0.0, rtol if rtol is not None else 0.0 \
+        if atol is not None else max(A.shape[-2:], default=0) * 2.0 ** (
+            -23 if A.dtype is _C.float32 else -52)
+
+
+def pinv(A, *, atol=None, rtol=None, hermitian=False):
+    """The pseudo-inverse; singular values up to max(atol, rtol times the
+    first) count as zero.  hermitian changes nothing."""
+    return _C.linalg_pinv(A, *_cut(A, atol, rtol))
+
+
 def matrix_rank(A, *, atol=None, rtol=None, hermitian=False):
     """How many singular values exceed max(atol, rtol * the first)."""
-    s = svdvals(A)
-    if rtol is None:
-        rtol = 0 if atol is not None else max(A.shape[-2:]) * 2.0 ** (
-            -23 if A.dtype is _C.float32 else -52)
-    return (s > (s[..., :1] * rtol).clamp(min=atol or 0)).sum(-1)
-
-
-def cond(A, p=None):
-    """norm(A, p) * norm(inv(A), p); p None or 2: s_1 / s_n, of any A."""
-    s = svdvals(A)
-    return s[..., 0] / s[..., -1] if p in (None, 2) else \
-        matrix_norm(A, p) * matrix_norm(inv(A), p)
-
-
-_Lstsq = namedtuple("lstsq", "solution residuals rank singular_values")
+    s, (atol, rtol) = svdvals(A), _cut(A, atol, rtol)
+    return (s > (s[..., :1] * rtol).clamp(min=atol)).sum(-1)
 
 
 def lstsq(A, B, rcond=None, *, driver=None):
-    """solution X of least |AX - B|, residuals, rank, singular_values.
+    """solution X of least |AX - B|, and the rank of A.
 
     A: [..., m, n], B: [..., m, k] or, for vectors, [..., m].
     """
-    if driver not in (None, "gelsy", "gels", "gelsd", "gelss"):
-        raise RuntimeError(f"lstsq: unknown driver {driver!r}")
-    if _is_vector(A, B):
-        X, *more = lstsq(A, B.unsqueeze(-1), rcond, driver=driver)
-        return _Lstsq(X.squeeze(-1), *more)
-    X, none = pinv(A, rtol=rcond) @ B, A.new_zeros(0)
-    rank = matrix_rank(A, rtol=rcond)
-    return _Lstsq(
-        X, none if driver in (None, "gelsy") or A.shape[-2] <= A.shape[-1]
-        or (rank < A.shape[-1]).any() else (A @ X - B).square().sum(-2),
-        none.to(_C.int64) if driver == "gels" else rank,
-        svdvals(A) if driver in ("gelsd", "gelss") else none)
+    if driver not in (None, "gelsy"):
+        raise NotImplementedError(f"lstsq: no driver {driver!r}")
+    P, none = pinv(A, rtol=rcond), A.new_zeros(0)
+    X = (P @ B.unsqueeze(-1)).squeeze(-1) if _is_vector(A, B) else P @ B
+    return namedtuple("lstsq", """solution residuals rank
+                      singular_values""")(
+        X, none, matrix_rank(A, rtol=rcond), none)
 
 
 def logdet(input):
@@ -180,14 +165,11 @@ def pinverse(input, rcond=1e-15):
     return pinv(input, rtol=rcond)
 
 
-_Svd = namedtuple("svd", "U S V")
-
-
 def _svd(input, some=True, compute_uv=True):
     """U, S and V of input; zeros for U and V without compute_uv."""
     U, S, Vh = svd(input, not (some and compute_uv))
-    return _Svd(U, S, Vh.mT) if compute_uv else _Svd(
-        _C.zeros_like(U), S, _C.zeros_like(Vh))
+    return namedtuple("svd", "U S V")(
+        *(U, S, Vh.mT) if compute_uv else (U * 0, S, Vh * 0))
 
 
 Tensor.logdet, Tensor.pinverse, Tensor.svd = logdet, pinverse, _svd

@@ -3,8 +3,6 @@
 /* Dense linear algebra: LAPACK, and the rules of what it computes. */
 #include <ctype.h>
 #include <dlfcn.h>
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +82,7 @@ static void each(problem *p, const char *text, const char *before,
             if (p->lead.count > 0)
                 snprintf(where, sizeof where, "(Batch element %lld): ",
                          (long long)i);
-            if (p->number['i'] != 0 && before != NULL)
+            if (p->number['i'] != 0)
                 td_fail(TD_ERROR_SINGULAR, "", "%s%s%d%s", where, before,
                         p->number['i'], after);
         }
@@ -116,8 +114,7 @@ static td_tensor *make(problem *p, int letter, td_dtype dtype, int64_t m,
 static td_tensor *fill(td_tensor *y, td_tensor *x)
 {
     if (y != NULL)
-        td_copy_elements(y, td_expand(td_brought(x, td_device_of(y)),
-                                      td_shape_of(y)));
+        td_copy_elements(y, td_expand(x, td_shape_of(y)));
     return y;
 }
 
@@ -132,41 +129,40 @@ static td_dims all_but_two(const td_tensor *x)
 static td_tensor *begin(problem *p, td_call *call, bool square,
                         int squares)
 {
-    td_tensor *x = td_input(call, 0), *a;
-    const int64_t m = x->rank < 2 ? -1 : td_size(x, -2);
-    const int64_t n = x->rank < 2 ? -1 : td_size(x, -1);
-    const int64_t k = m < n ? m : n, most = m < n ? n : m;
-    td_dims more = { 0 };
+    td_tensor *x = td_input(call, 0);
     td_scope_begin();
-    *p = (problem){ call, x->dtype, all_but_two(x), 0, .number = {
-        ['m'] = (int)m, ['n'] = (int)n, ['k'] = (int)k,
-        ['l'] = m > 1 ? (int)m : 1 } };
-    if (m < 0)
-        td_refuse(call, "A must have at least 2 dimensions");
-    else if (square && m != n)
-        td_refuse(call, "A must be batches of square matrices");
-    else if (most > 20000)
-        td_refuse(call, "A is too large");
-    if (td_failed() || !td_check_computes(call, x->dtype, true))
+    *p = (problem){ .call = call, .dtype = x->dtype };
+    if (x->rank < 2)
+        return td_refuse(call, "A must have at least 2 dimensions");
+    const int64_t m = td_size(x, -2), n = td_size(x, -1);
+    const int64_t k = m < n ? m : n, most = m < n ? n : m;
+    if (square && m != n)
+        return td_refuse(call, "A must be batches of square matrices");
+    if (k > 20000 || most > 10000000)
+        return td_refuse(call, "A is too large");
+    if (!td_check_computes(call, x->dtype, true))
         return NULL;
+    /* linalg: make room for LAPACK */
+    p->number['m'] = (int)m;
+    p->number['n'] = (int)n;
+    p->number['k'] = (int)k;
+    p->number['l'] = m > 1 ? (int)m : 1;
+    p->number['x'] = (int)(squares * k * k + 140 * most + 9);
+    p->number['y'] = (int)(8 * most + 9);
+    make(p, 'w', p->dtype, -1, p->number['x']);
+    make(p, 'z', TD_INT32, -1, p->number['y']);
+    p->step['w'] = p->step['z'] = 0;
     /* linalg: spread the problem over both operands */
+    p->lead = all_but_two(x);
     if (call->n_in > 1) {
-        more = all_but_two(td_input(call, 1));
+        const td_dims more = all_but_two(td_input(call, 1));
         td_broadcast_dims(call->op->name, &p->lead, &more, &p->lead);
     }
-    /* linalg: make room for LAPACK */
-    a = fill(make(p, 'a', p->dtype, m, n), x);
-    p->number['x'] = (int)(squares * k * k + 70 * (most + 1) * 2);
-    p->number['y'] = (int)(8 * most + 3);
-    td_tensor *work = td_tensor_new(TD_DIMS(p->number['x']), p->dtype,
-                                    (td_device){ 0 });
-    make(p, 'z', TD_INT32, -1, p->number['y']);
-    if (td_failed())
-        return NULL;
-    p->at['w'] = td_at(work);
-    p->batch = td_on_host(a);
+    td_tensor *a = fill(make(p, 'a', p->dtype, m, n), x);
+    p->batch = a != NULL && td_on_host(a);
     for (int d = 0; d < p->lead.count; d++)
         p->batch *= p->lead.at[d];
+    /* linalg: refuse what would never converge */
     if (squares > 0 && p->batch > 0 && !td_item(td_all(td_isfinite(a),
                                        TD_REDUCE_DEFAULTS)).as.b)
         td_fail(TD_ERROR_SINGULAR, "", "The algorithm failed to converge "
@@ -187,18 +183,14 @@ static bool finish(td_call *call, td_tensor *first)
 /* linalg: functions of formulas */
 static td_tensor *eye(td_tensor *x)
 {
-    return td_eye(td_size(x, -2),
-                  (td_opt_i64)td_some(td_size(x, -1)), td_like(x));
+    return td_eye(td_size(x, -1), (td_opt_i64){ 0 }, td_like(x));
 }
 
 static td_tensor *apply(int c, td_tensor *x)
 {
     switch (c) {
-    case 'a': return td_abs(x);
     case 'h': return td_mul_scalar(x, td_float(0.5));
     case 'i': return td_inv(x);
-    case 'j': return eye(x);
-    case 'r': return td_unsqueeze(x, -2);
     case 't': return td_unsqueeze(x, -1);
     case 'c': return td_add(td_tril(x, 0),
                             td_transpose(td_tril(x, -1), -2, -1));
@@ -208,12 +200,6 @@ static td_tensor *apply(int c, td_tensor *x)
     }
 }
 
-/* a, or the identity where the number d is 0. */
-static td_tensor *regular(td_tensor *d, td_tensor *a)
-{
-    d = td_unsqueeze(td_unsqueeze(d, -1), -1);
-    return td_where(td_eq_scalar(d, td_int(0)), eye(a), a);
-}
 
 /* linalg: function factor of a formula */
 typedef struct {
@@ -239,13 +225,12 @@ static td_tensor *factor(formula *f)
 static td_tensor *product(formula *f)
 {
     td_tensor *x = factor(f);
-    while (*f->at != '\0' && !strchr("+-);", *f->at)) {
+    while (*f->at != '\0' && !strchr("+-)", *f->at)) {
         const int c = *f->at;
-        f->at += strchr("*/\\?", c) != NULL;
+        f->at += strchr("*/\\", c) != NULL;
         td_tensor *y = factor(f);
         x = x && y ? (c == '*' ? td_mul : c == '/' ? td_div
-            : c == '\\' ? td_solve : c == '?' ? regular : td_matmul)(x, y)
-          : NULL;
+            : c == '\\' ? td_solve : td_matmul)(x, y) : NULL;
     }
     return x;
 }
@@ -267,28 +252,15 @@ static const char *const texts[][2] = {
     /* linalg: formulas of gradients */
     [TD_OP_inverse] = { "-X'PX'" },
     [TD_OP_linalg_solve] = { "-(A'\\P)X'", "A'\\P" },
-    [TD_OP_det] = { "tt(P*X)*(i(X?A))'" },
-    [TD_OP_slogdet] = { "tt(Q/aX)*(i(X?A))'" },
+    [TD_OP_det] = { "tt(P*X)*(iA)'" },
+    [TD_OP_slogdet] = { "ttQ*(iA)'" },
     [TD_OP_linalg_cholesky] = { "h((iX)'c(X'P)iX)" },
-    [TD_OP_linalg_qr] = { "J=jY;D=P+X(YQ'-YJ'JQ');"
-        "(D+Xc(YJ'JQ'-D'X))(i(YJ'))'J+X(Q-QJ'J)" },
-    [TD_OP_linalg_eigh] = { "(Y*rP+Y(h(Y'Q-Q'Y)/eX))Y'" },
-    [TD_OP_linalg_svd] = { "E=e(Y*Y);"
-        "(X*rQ+X((X'P-P'X)/E*rY+tY*((ZR'-RZ')/E))+(P-XX'P)/rY)Z"
-        "+X((R-RZ'Z)/tY)" },
+    [TD_OP_linalg_qr] = { "(P+Xc(YQ'-P'X))(iY)'" },
+    [TD_OP_linalg_eigh] = { "(Y*(tP)'+Y(h(Y'Q-Q'Y)/eX))Y'" },
+    [TD_OP_linalg_svd] = { "(X*(tQ)'+X((X'P-P'X)/e(Y*Y)*(tY)'"
+        "+tY*((ZR'-RZ')/e(Y*Y)))+(P-XX'P)/(tY)')Z+X((R-RZ'Z)/tY)" },
     [TD_OP_linalg_pinv] = { "-X'PX'+(P'-AXP')XX'+X'X(P'-P'XA)" },
 };
-
-static td_tensor *evaluate(formula *f)
-{
-    while (f->at[1] == '=') {
-        td_tensor **value = &f->value[(int)*f->at];
-        f->at += 2;
-        *value = sum(f);
-        f->at++;
-    }
-    return sum(f);
-}
 
 void matrix_rule(td_backward_pass *b)
 {
@@ -304,7 +276,7 @@ void matrix_rule(td_backward_pass *b)
             if (saves & SAVES_OUTPUT(k))
                 f.value['X' + k] = td_saved_output(b, k);
         }
-        b->grad_in[i] = evaluate(&f);
+        b->grad_in[i] = sum(&f);
     }
 }
 
@@ -323,10 +295,10 @@ bool solve_kernel(td_call *call)
         x = fill(make(&p, 'b', p.dtype, p.number['n'], p.number['r']), b);
     }
     each(&p, "getrf:nnalzi getrs:Nnralzbli", inverse
-         ? "The diagonal element " : "The solver failed because the "
-         "input matrix is singular: diagonal element ", inverse
-         ? " is zero, the inversion could not be completed because the "
-         "input matrix is singular." : " is zero.");
+         ? "The diagonal element " : "The solver failed; element ",
+         inverse ? " is zero, the inversion could not be completed "
+         "because the input matrix is singular."
+         : " of the diagonal is zero: the input matrix is singular.");
     return finish(call, x);
 }
 
@@ -338,7 +310,7 @@ bool det_kernel(td_call *call)
     const td_reduce_options last = { .dims = TD_DIMS(-1) };
     /* linalg: factor the matrices and read off their diagonals */
     td_tensor *pivots = make(&p, 'z', TD_INT32, -1, n);
-    each(&p, "getrf:nnalzi", NULL, NULL);
+    each(&p, "getrf:nnalzj", "", "");
     a = td_diagonal(a, 0, -2, -1);
     a = td_where(td_ne(pivots, td_arange(td_int(1), td_int(n + 1), td_int(1),
         (td_tensor_options)TD_DEFAULTS)), td_neg(a), a);
@@ -368,7 +340,7 @@ bool linalg_qr_kernel(td_call *call)
     p.number['f'] = rows;
     make(&p, 't', p.dtype, -1, p.number['k']);
     td_tensor *q = make(&p, 'q', p.dtype, p.number['m'], rows);
-    each(&p, "geqrf:mnaltwxi lacpy:Amkalql orgqr:mfkqltwxi", NULL, NULL);
+    each(&p, "geqrf:mnaltwxi lacpy:Amkalql orgqr:mfkqltwxi", "", "");
     call->out[1] = TD_CALL(triu, td_part(a, -2, 0, rows), td_v_int(0));
     return finish(call, q);
 }
@@ -402,22 +374,16 @@ bool linalg_svd_kernel(td_call *call)
 
 bool linalg_pinv_kernel(td_call *call)
 {
-    td_tensor *a = td_input(call, 0), *s, *v;
-    formula f = { "(Z'*rY)X'", { NULL } };
+    td_tensor *s, *v;
     td_scope_begin();
-    f.value['X'] = td_svd(a, &s, &v);
-    f.value['Z'] = v;
-    double rtol = td_real(call, 1);
-    if (!td_failed() && call->attr[0].kind == TD_NONE
-        && call->attr[1].kind == TD_NONE)
-        rtol = fmax((double)td_size(a, -1), (double)td_size(a, -2))
-             * (a->dtype == TD_FLOAT32 ? FLT_EPSILON : DBL_EPSILON);
+    td_tensor *u = td_svd(td_input(call, 0), &s, &v);
     td_tensor *least = td_clamp(td_mul_scalar(td_part(s, -1, 0, 1),
-        td_float(rtol)), (td_clamp_options){ .min = td_some(
-            td_real(call, 0)) });
-    f.value['Y'] = td_where_scalar(td_gt(s, least), td_reciprocal(s),
-                                   td_int(0));
-    return td_return(call, td_scope_end_with(sum(&f)));
+        td_float(td_real(call, 1))), (td_clamp_options){
+            .min = td_some(td_real(call, 0)) });
+    s = td_where_scalar(td_gt(s, least), td_reciprocal(s), td_int(0));
+    return td_return(call, td_scope_end_with(td_matmul(
+        td_mul(td_transpose(v, -2, -1), td_unsqueeze(s, -2)),
+        td_transpose(u, -2, -1))));
 }
 
 /* linalg: functions of linear algebra */
@@ -429,9 +395,9 @@ td_tensor *td_cholesky(td_tensor *a)
     return TD_CALL(linalg_cholesky, a);
 }
 
-td_tensor *td_pinv(td_tensor *a)
+td_tensor *td_pinv(td_tensor *a, double rtol)
 {
-    return TD_CALL(linalg_pinv, a, td_v_none(), td_v_none());
+    return TD_CALL(linalg_pinv, a, td_v_float(0), td_v_float(rtol));
 }
 
 td_tensor *td_solve(td_tensor *a, td_tensor *b)
@@ -439,9 +405,9 @@ td_tensor *td_solve(td_tensor *a, td_tensor *b)
     return TD_CALL2(linalg_solve, a, b);
 }
 
-td_tensor *td_lstsq(td_tensor *a, td_tensor *b)
+td_tensor *td_lstsq(td_tensor *a, td_tensor *b, double rtol)
 {
-    return td_matmul(td_pinv(a), b);
+    return td_matmul(td_pinv(a, rtol), b);
 }
 
 td_tensor *td_slogdet(td_tensor *a, td_tensor **logabsdet)

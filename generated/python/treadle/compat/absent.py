@@ -7,8 +7,8 @@ from . import REASONS, find_on_demand
 
 _ABSENT = {
     "matrices are decomposed in treadle.linalg, in fewer ways": """
-        cholesky cholesky_inverse cholesky_solve eig eigvals geqrf
-        householder_product ldl lobpcg lstsq lu lu_factor lu_solve
+        cholesky cholesky_inverse cholesky_solve cond eig eigvals
+        geqrf householder_product ldl lobpcg lstsq lu lu_factor lu_solve
         lu_unpack matrix_exp matrix_rank ormqr pca_lowrank qr solve
         svd_lowrank symeig triangular_solve""",
     "there are no complex tensors": """angle cdouble cfloat chalf
