@@ -154,7 +154,8 @@ def test_no_answer():
         m[1, 0] = bad
         for f in (L.svd, L.eigh, L.svdvals, L.eigvalsh, L.pinv, L.matrix_rank):
             refused("non-finite", lambda: f(m), error)
-        refused("positive-definite", lambda: L.cholesky(m), error)
+        if bad is td.inf:
+            refused("positive-definite", lambda: L.cholesky(m), error)
         assert not L.qr(m).Q.isfinite().all()
     nan = td.eye(2) * td.nan
     assert L.det(nan).isnan() and L.inv(nan).isnan().any() and L.slogdet(nan).logabsdet.isnan()

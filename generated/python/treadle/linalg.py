@@ -91,11 +91,10 @@ def qr(A, mode="reduced"):
 
 
 def eigh(A, UPLO="L"):
-    """eigenvalues and eigenvectors of symmetric A; one triangle is read.
-    """
+    """eigenvalues and eigenvectors of A; one triangle is read."""
     if UPLO not in ("L", "U"):
-        raise RuntimeError("Expected UPLO argument to be 'L' or 'U', but "
-                           f"got {UPLO}")
+        raise RuntimeError("Expected UPLO argument to be 'L' or 'U', "
+                           f"but got {UPLO}")
     return _C.linalg_eigh(A if UPLO == "L" else A.mT)
 
 
@@ -129,8 +128,8 @@ def _cut(A, atol, rtol):
 
 
 def pinv(A, *, atol=None, rtol=None, hermitian=False):
-    """The pseudo-inverse; singular values up to max(atol, rtol times the
-    first) count as zero.  hermitian changes nothing."""
+    """The pseudo-inverse; singular values up to max(atol, rtol times
+    the first) count as zero.  hermitian changes nothing."""
     return _C.linalg_pinv(A, *_cut(A, atol, rtol))
 
 

@@ -752,8 +752,10 @@ td_tensor *matrix_power_formula(td_call *call)
     const td_op *inverse = td_op_find("inverse");
     if (n < 0 && (inverse == NULL || n == INT64_MIN))
         return td_refuse(call, "the exponent is out of range");
-    if (n < 0)
-        p = td_run1(inverse, TD_VALUES(td_v_tensor(p)), 0, NULL), n = -n;
+    if (n < 0) {
+        p = td_run1(inverse, TD_VALUES(td_v_tensor(p)), 0, NULL);
+        n = -n;
+    }
     if (n == 0)
         return td_clone(td_expand(td_eye(p->shape[p->rank - 1],
             (td_opt_i64){ false, 0 }, td_like(p)), td_shape_of(p)));

@@ -9,9 +9,7 @@
 #include <treadle/arranging.h>
 #include <treadle/linalg.h>
 #include <treadle/matmul.h>
-#include "core/call.h"
 #include "core/device.h"
-#include "grad/autograd.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"
 
@@ -83,15 +81,15 @@ static void each(problem *p, const char *text, const char *before,
                 snprintf(where, sizeof where, "(Batch element %lld): ",
                          (long long)i);
             if (p->number['i'] != 0)
-                td_fail(TD_ERROR_SINGULAR, "", "%s%s%d%s", where, before,
-                        p->number['i'], after);
+                td_fail(TD_ERROR_SINGULAR, "", "%s%s%d%s", where,
+                        before, p->number['i'], after);
         }
 }
 
 /* linalg: functions of problems */
 /* [B, m, n] in columns, or [B, n] if m < 0, under a letter. */
-static td_tensor *make(problem *p, int letter, td_dtype dtype, int64_t m,
-                       int64_t n)
+static td_tensor *make(problem *p, int letter, td_dtype dtype,
+                       int64_t m, int64_t n)
 {
     td_dims shape = p->lead;
     shape.at[shape.count++] = n;
@@ -101,7 +99,8 @@ static td_tensor *make(problem *p, int letter, td_dtype dtype, int64_t m,
     if (x == NULL)
         return NULL;
     p->at[letter] = td_at(x);
-    p->step[letter] = (size_t)(m < 0 ? n : m * n) * td_dtype_size(dtype);
+    p->step[letter] = td_dtype_size(dtype)
+                    * (size_t)(m < 0 ? n : m * n);
     if (m >= 0) {
         x->shape[x->rank - 2] = m;
         x->shape[x->rank - 1] = n;
@@ -165,8 +164,9 @@ static td_tensor *begin(problem *p, td_call *call, bool square,
     /* linalg: refuse what would never converge */
     if (squares > 0 && p->batch > 0 && !td_item(td_all(td_isfinite(a),
                                        TD_REDUCE_DEFAULTS)).as.b)
-        td_fail(TD_ERROR_SINGULAR, "", "The algorithm failed to converge "
-                "because the input matrix contained non-finite values.");
+        td_fail(TD_ERROR_SINGULAR, "", "The algorithm failed to "
+                "converge because the input matrix contained non-finite "
+                "values.");
     return a;
 }
 
@@ -174,10 +174,11 @@ static td_tensor *begin(problem *p, td_call *call, bool square,
 static bool finish(td_call *call, td_tensor *first)
 {
     call->out[0] = first;
-    for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++)
-        call->out[k] = td_sent(call->out[k],
-                               td_device_of(td_input(call, 0)));
-    return td_close_parts(call, true);
+    for (int k = 0; k < TD_MAX_RESULTS; k++)
+        call->out[k] = td_failed() ? NULL : td_keep(td_sent(
+            call->out[k], td_device_of(td_input(call, 0))));
+    td_scope_end();
+    return !td_failed();
 }
 
 /* linalg: functions of formulas */
@@ -265,15 +266,14 @@ static const char *const texts[][2] = {
 void matrix_rule(td_backward_pass *b)
 {
     for (int i = 0; i < b->n_in; i++) {
-        const uint32_t saves = td_rule_of(b->op)->saves[i];
         formula f = { texts[b->op - td_ops][i], { NULL } };
         if (!td_needs(b, i))
             continue;
-        if (saves & SAVES_INPUT(0))
+        if (strchr(f.at, 'A') != NULL)
             f.value['A'] = td_saved_input(b, 0);
         for (int k = 0; k < b->n_out; k++) {
             f.value['P' + k] = b->grad[k];
-            if (saves & SAVES_OUTPUT(k))
+            if (strchr(f.at, 'X' + k) != NULL)
                 f.value['X' + k] = td_saved_output(b, k);
         }
         b->grad_in[i] = sum(&f);
@@ -291,8 +291,9 @@ bool solve_kernel(td_call *call)
                          || b->dtype != a->dtype))
         td_refuse(call, "Incompatible shapes or dtypes of A and B");
     if (!td_failed()) {
-        p.number['r'] = (int)td_size(b, -1);
-        x = fill(make(&p, 'b', p.dtype, p.number['n'], p.number['r']), b);
+        const int64_t k = td_size(b, -1);
+        p.number['r'] = (int)k;
+        x = fill(make(&p, 'b', p.dtype, p.number['n'], k), b);
     }
     each(&p, "getrf:nnalzi getrs:Nnralzbli", inverse
          ? "The diagonal element " : "The solver failed; element ",
@@ -312,8 +313,8 @@ bool det_kernel(td_call *call)
     td_tensor *pivots = make(&p, 'z', TD_INT32, -1, n);
     each(&p, "getrf:nnalzj", "", "");
     a = td_diagonal(a, 0, -2, -1);
-    a = td_where(td_ne(pivots, td_arange(td_int(1), td_int(n + 1), td_int(1),
-        (td_tensor_options)TD_DEFAULTS)), td_neg(a), a);
+    a = td_where(td_ne(pivots, td_arange(td_int(1), td_int(n + 1),
+        td_int(1), (td_tensor_options)TD_DEFAULTS)), td_neg(a), a);
     if (call->op == &td_ops[TD_OP_slogdet]) {
         call->out[1] = td_sum(td_log(td_abs(a)), last);
         a = td_sign(a);
@@ -326,9 +327,9 @@ bool linalg_cholesky_kernel(td_call *call)
 {
     problem p;
     td_tensor *a = begin(&p, call, true, 0);
-    each(&p, "potrf:Lnali", "The factorization could not be completed "
-         "because the input is not positive-definite (the leading minor "
-         "of order ", " is not positive-definite).");
+    each(&p, "potrf:Lnali", "The factorization could not be "
+         "completed because the input is not positive-definite (the "
+         "leading minor of order ", " is not positive-definite).");
     return finish(call, td_tril(a, 0));
 }
 
