@@ -85,14 +85,25 @@ static void what_has_no_answer_is_refused(void **state)
     refused(td_inv(NULL), TD_ERROR_VALUE, "");
 }
 
-static void work(void *context)
+static bool a_step(void *context)
 {
-    td_tensor *x = context, *vh, *s, *r, *y;
-    td_scope_begin();
-    y = td_add(td_inv(x), td_solve(x, td_qr(x, &r)));
-    y = td_add(y, td_svd(x, &s, &vh));
-    y = td_add(y, td_pinv(x, 1e-9));
-    y = td_sum(td_mul(y, td_eigh(x, &r)), TD_REDUCE_DEFAULTS);
-    td_backward(td_mul(y, td_sum(td_det(x), TD_REDUCE_DEFAULTS)), NULL, TD_DEFAULTS_BACKWARD);
-    td_scope_end();
+    td_tensor *x = td_set_requires_grad(td_from_data((double[]){ 4, 1, 0, 1, 3, 1, 0, 1, 2 }, TD_DIMS(1, 3, 3), wide), true);
+    td_tensor *y = all_of_them(NULL, &x);
+    return y && td_backward(td_sum(y, TD_REDUCE_DEFAULTS), (td_backward_options)TD_DEFAULTS);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    assert_true(fail_each_allocation(a_step, NULL) > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(each_function_does_what_it_says),
+        CASE(gradients_are_right_twice),
+        CASE(what_has_no_answer_is_refused),
+        cmocka_unit_test_setup_teardown(every_allocation_may_fail, begin_bare, end_bare),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,8 +112,9 @@ static td_tensor *make(problem *p, int letter, td_dtype dtype,
 
 static td_tensor *fill(td_tensor *y, td_tensor *x)
 {
-    if (y != NULL)
-        td_copy_elements(y, td_expand(x, td_shape_of(y)));
+    x = y != NULL ? td_expand(x, td_shape_of(y)) : NULL;
+    if (x != NULL)
+        td_copy_elements(y, x);
     return y;
 }
 
