@@ -166,8 +166,10 @@ def test_singular_determinants():
     x = leaf([[1.0, 2], [2, 4]])
     d, y = L.det(x), L.slogdet(x)
     assert d.item() == 0 and y.sign.item() == 0 and y.logabsdet.item() == -np.inf and td.logdet(-td.eye(3)).isnan()
-    for r in (d, y.logabsdet):                      # PyTorch answers with 0 and infinity
-        refused("singular", lambda: td.autograd.grad(r, x), L.LinAlgError)
+    (g,) = td.autograd.grad(d, x)
+    assert g.tolist() == [[0, 0], [0, 0]]
+    (g,) = td.autograd.grad(y.logabsdet, x)
+    assert not g.isfinite().any()
 
 
 def test_bad_shapes_and_types():
@@ -176,7 +178,7 @@ def test_bad_shapes_and_types():
         refused("square", lambda: f(b))
     for f in (L.inv, L.det, L.slogdet, L.cholesky, L.eigh, L.svd, L.qr, L.pinv):
         for x in (td.ones(3), td.tensor(1.0)):
-            refused("at least 2 dimensions|too many", lambda: f(x), (RuntimeError, IndexError))
+            refused("at least 2 dimensions", lambda: f(x))
         refused("int64", lambda: f(td.ones(3, 3, dtype=td.int64)))
         refused("float16", lambda: f(a.half()), NotImplementedError)
         refused("Tensor", lambda: f([[1.0]]), TypeError)
@@ -235,7 +237,7 @@ def test_gradients_of_equal_values():
 
 def test_what_has_no_gradient():
     x = leaf(drawn((4, 3)))
-    refused("", lambda: L.qr(x, "complete").Q.sum().backward())
+    refused("complete", lambda: L.qr(x, "complete").Q.sum().backward())
     y = leaf(drawn((3, 3)))
     assert td.autograd.grad(L.slogdet(y).sign, y, allow_unused=True)[0] is None
 

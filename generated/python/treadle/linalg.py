@@ -84,10 +84,8 @@ def qr(A, mode="reduced"):
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError("qr received unrecognized mode "
                            f"{mode!r}: reduced, complete or r")
-    m = A.shape[-2] if A.ndim > 1 else None
-    y = _C.linalg_qr(A[..., :m], mode == "complete")
-    R = _C.cat((y.R, y.Q.mT @ A[..., m:]), -1)
-    return type(y)((A.new_zeros(0) if mode == "r" else y.Q, R))
+    y = _C.linalg_qr(A, mode == "complete")
+    return type(y)((A.new_zeros(0), y.R)) if mode == "r" else y
 
 
 def eigh(A, UPLO="L"):

@@ -753,7 +753,8 @@ td_tensor *matrix_power_formula(td_call *call)
     if (n < 0 && (inverse == NULL || n == INT64_MIN))
         return td_refuse(call, "the exponent is out of range");
     if (n < 0) {
-        p = td_run1(inverse, TD_VALUES(td_v_tensor(p)), 0, NULL);
+        p = td_run1(inverse, TD_VALUES(td_v_tensor(p)),
+                    TD_VALUES(td_v_bool(true)));
         n = -n;
     }
     if (n == 0)

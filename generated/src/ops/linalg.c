@@ -185,14 +185,16 @@ static bool finish(td_call *call, td_tensor *first)
 /* linalg: functions of formulas */
 static td_tensor *eye(td_tensor *x)
 {
-    return td_eye(td_size(x, -1), (td_opt_i64){ 0 }, td_like(x));
+    return td_eye(td_size(x, -2),
+                  (td_opt_i64)td_some(td_size(x, -1)), td_like(x));
 }
 
 static td_tensor *apply(int c, td_tensor *x)
 {
     switch (c) {
     case 'h': return td_mul_scalar(x, td_float(0.5));
-    case 'i': return td_inv(x);
+    case 'i': return TD_CALL(inverse, x, td_v_bool(false));
+    case 'j': return eye(x);
     case 't': return td_unsqueeze(x, -1);
     case 'c': return td_add(td_tril(x, 0),
                             td_transpose(td_tril(x, -1), -2, -1));
@@ -200,6 +202,13 @@ static td_tensor *apply(int c, td_tensor *x)
         x = td_sub(td_unsqueeze(x, -2), td_unsqueeze(x, -1));
         return td_add(x, eye(x));
     }
+}
+
+/* a, or the identity where the number d is 0. */
+static td_tensor *regular(td_tensor *d, td_tensor *a)
+{
+    d = td_unsqueeze(td_unsqueeze(d, -1), -1);
+    return td_where(td_eq_scalar(d, td_int(0)), eye(a), a);
 }
 
 
@@ -227,12 +236,13 @@ static td_tensor *factor(formula *f)
 static td_tensor *product(formula *f)
 {
     td_tensor *x = factor(f);
-    while (*f->at != '\0' && !strchr("+-)", *f->at)) {
+    while (*f->at != '\0' && !strchr("+-);", *f->at)) {
         const int c = *f->at;
-        f->at += strchr("*/\\", c) != NULL;
+        f->at += strchr("*/\\?", c) != NULL;
         td_tensor *y = factor(f);
         x = x && y ? (c == '*' ? td_mul : c == '/' ? td_div
-            : c == '\\' ? td_solve : td_matmul)(x, y) : NULL;
+            : c == '\\' ? td_solve : c == '?' ? regular : td_matmul)(x, y)
+          : NULL;
     }
     return x;
 }
@@ -254,10 +264,11 @@ static const char *const texts[][2] = {
     /* linalg: formulas of gradients */
     [TD_OP_inverse] = { "-X'PX'" },
     [TD_OP_linalg_solve] = { "-(A'\\P)X'", "A'\\P" },
-    [TD_OP_det] = { "tt(P*X)*(iA)'" },
+    [TD_OP_det] = { "tt(P*X)*(i(X?A))'" },
     [TD_OP_slogdet] = { "ttQ*(iA)'" },
     [TD_OP_linalg_cholesky] = { "h((iX)'c(X'P)iX)" },
-    [TD_OP_linalg_qr] = { "(P+Xc(YQ'-P'X))(iY)'" },
+    [TD_OP_linalg_qr] = { "J=jY;D=P+X(YQ'-YJ'JQ');"
+        "(D+Xc(YJ'JQ'-D'X))(i(YJ'))'J+X(Q-QJ'J)" },
     [TD_OP_linalg_eigh] = { "(Y*(tP)'+Y(h(Y'Q-Q'Y)/eX))Y'" },
     [TD_OP_linalg_svd] = { "(X*(tQ)'+X((X'P-P'X)/e(Y*Y)*(tY)'"
         "+tY*((ZR'-RZ')/e(Y*Y)))+(P-XX'P)/(tY)')Z+X((R-RZ'Z)/tY)" },
@@ -272,10 +283,21 @@ void matrix_rule(td_backward_pass *b)
             continue;
         if (strchr(f.at, 'A') != NULL)
             f.value['A'] = td_saved_input(b, 0);
+        /* linalg: refuse a complete factor */
+        if (b->op == &td_ops[TD_OP_linalg_qr]
+            && td_size(td_saved_output(b, 0), -1)
+               > td_input_dims(b, 0).at[td_rank(td_saved_output(b, 0)) - 1])
+            td_fail(TD_ERROR_RUNTIME, "", "complete Q of more rows than columns "
+                    "has no derivative");
         for (int k = 0; k < b->n_out; k++) {
             f.value['P' + k] = b->grad[k];
             if (strchr(f.at, 'X' + k) != NULL)
                 f.value['X' + k] = td_saved_output(b, k);
+        }
+        for (; f.at[1] == '='; f.at++) {
+            td_tensor **value = &f.value[(int)*f.at];
+            f.at += 2;
+            *value = sum(&f);
         }
         b->grad_in[i] = sum(&f);
     }
@@ -296,7 +318,9 @@ bool solve_kernel(td_call *call)
         p.number['r'] = (int)k;
         x = fill(make(&p, 'b', p.dtype, p.number['n'], k), b);
     }
-    each(&p, "getrf:nnalzi getrs:Nnralzbli", inverse
+    const bool quiet = inverse && !td_flag(call, 0);
+    each(&p, quiet ? "getrf:nnalzj getrs:Nnralzbli"
+         : "getrf:nnalzi getrs:Nnralzbli", inverse
          ? "The diagonal element " : "The solver failed; element ",
          inverse ? " is zero, the inversion could not be completed "
          "because the input matrix is singular."
@@ -389,7 +413,11 @@ bool linalg_pinv_kernel(td_call *call)
 }
 
 /* linalg: functions of linear algebra */
-td_tensor *td_inv(td_tensor *a) { return TD_CALL(inverse, a); }
+td_tensor *td_inv(td_tensor *a)
+{
+    return TD_CALL(inverse, a, td_v_bool(true));
+}
+
 td_tensor *td_det(td_tensor *a) { return TD_CALL(det, a); }
 
 td_tensor *td_cholesky(td_tensor *a)
