@@ -20,6 +20,12 @@ SPELT = {
         x, w, bias, *((v * (x.ndim - 2))[:x.ndim - 2] for v in (stride, padding, dilation)), transposed,
         ((output_padding or [0]) * (x.ndim - 2))[:x.ndim - 2], groups) if hasattr(m, "ops") else m._C.convolution(
         x, w, bias, stride, padding, dilation, transposed, output_padding, groups),
+    "linalg_solve": lambda m, a, b: m.linalg.solve(a, b),
+    "linalg_cholesky": lambda m, x: m.linalg.cholesky(x @ x.mT + m.eye(x.shape[-1], dtype=x.dtype)),
+    "linalg_qr": lambda m, x, complete=False: m.linalg.qr(x, "complete" if complete else "reduced")[1].abs(),
+    "linalg_eigh": lambda m, x: m.linalg.eigh(x)[0],
+    "linalg_svd": lambda m, x: m.linalg.svdvals(x),
+    "linalg_pinv": lambda m, x, atol, rtol: m.linalg.pinv(x, atol=atol, rtol=rtol),
     "view_dtype": lambda m, x, dtype: x.view(dtype),
     "to_device": lambda m, x, device: x.to(device),
     "col2im": lambda m, x, output_size, kernel_size, dilation, padding, stride:
@@ -53,6 +59,7 @@ SUMS = set("""sum mean prod nansum nanmean cumsum matmul mm mv bmm dot vdot inne
     cross_entropy lerp addcmul addcdiv index_add scatter_add scatter interpolate sum_to_size tanhshrink hardsigmoid hardswish
     col2im mse_loss normalize celu elu selu vector_norm recurrence put_points sgd_step gelu gelu_erf gelu_tanh
     digamma lgamma zeta binary_cross_entropy_with_logits kl_div gru lstm rnn_tanh rnn_relu lstm_cell gru_cell
+    inverse det slogdet linalg_solve linalg_cholesky linalg_qr linalg_eigh linalg_svd linalg_pinv
     rnn_tanh_cell rnn_relu_cell convolution batch_norm layer_norm group_norm instance_norm rms_norm avg_pool1d avg_pool2d avg_pool3d""".split())
 # PyTorch 1.13 ends the process if their weights do not fit.
 CRASHES = ("gru", "lstm", "rnn_")
@@ -131,6 +138,11 @@ EXPLAINED = [
     ("cross_entropy:*zero", "value", "a loss over no classes is 0, PyTorch's NaN"),
     ("fmod*:*zero", "raises", "a divisor of 0 is refused before it is known that nothing is divided"),
     ("logsumexp:*int|logsumexp:bool", "raises", "logsumexp refuses whole numbers, as softmax does"),
+    ("inverse:*special|slogdet:*special|linalg_solve:*special|linalg_qr:*special", "value", "of infinite elements, factorings keep and lose different ones"),
+    ("linalg_solve:*special", "raises", "of infinite elements, factorings keep and lose different ones"),
+    ("linalg_eigh:*int*zero|linalg_eigh:bool*zero", "raises", "whole numbers are refused, of no elements too"),
+    ("linalg_qr:*:expanded|linalg_svd:*:expanded", "gradient", "of a matrix with equal columns, any basis is right and none has a gradient"),
+    ("linalg_eigh:*special|linalg_svd:*special|linalg_pinv:*special", "raises", "what is not finite is refused before it is decomposed"),
     ("matrix_power*special", "value", "products of infinities depend on their order"),
     ("sign*:bool|square*:bool", "raises", "bools have no sign and no square here"),
     ("softsign:uint8*special", "value", "1 + |255| is 256 here, and 0 in PyTorch's bytes"),

@@ -241,8 +241,8 @@ static td_tensor *product(formula *f)
         f->at += strchr("*/\\?", c) != NULL;
         td_tensor *y = factor(f);
         x = x && y ? (c == '*' ? td_mul : c == '/' ? td_div
-            : c == '\\' ? td_solve : c == '?' ? regular : td_matmul)(x, y)
-          : NULL;
+            : c == '\\' ? td_solve : c == '?' ? regular
+            : td_matmul)(x, y) : NULL;
     }
     return x;
 }
@@ -283,17 +283,16 @@ void matrix_rule(td_backward_pass *b)
             continue;
         if (strchr(f.at, 'A') != NULL)
             f.value['A'] = td_saved_input(b, 0);
-        /* linalg: refuse a complete factor */
-        if (b->op == &td_ops[TD_OP_linalg_qr]
-            && td_size(td_saved_output(b, 0), -1)
-               > td_input_dims(b, 0).at[td_rank(td_saved_output(b, 0)) - 1])
-            td_fail(TD_ERROR_RUNTIME, "", "complete Q of more rows than columns "
-                    "has no derivative");
         for (int k = 0; k < b->n_out; k++) {
             f.value['P' + k] = b->grad[k];
             if (strchr(f.at, 'X' + k) != NULL)
                 f.value['X' + k] = td_saved_output(b, k);
         }
+        /* linalg: refuse a complete factor */
+        if (b->op == &td_ops[TD_OP_linalg_qr]
+            && td_size(f.value['X'], -1) > td_size(f.value['Y'], -1))
+            td_fail(TD_ERROR_RUNTIME, "", "a complete Q of more rows than "
+                    "columns has no derivative");
         for (; f.at[1] == '='; f.at++) {
             td_tensor **value = &f.value[(int)*f.at];
             f.at += 2;
