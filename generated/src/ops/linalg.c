@@ -147,8 +147,8 @@ static td_tensor *begin(problem *p, td_call *call, bool square,
     p->number['n'] = (int)n;
     p->number['k'] = (int)k;
     p->number['l'] = m > 1 ? (int)m : 1;
-    p->number['x'] = (int)(squares * k * k + 140 * most + 9);
-    p->number['y'] = (int)(8 * most + 9);
+    p->number['x'] = (int)(squares * k * k + 80 * k + 4 * most + 9);
+    p->number['y'] = (int)(8 * k + 9);
     make(p, 'w', p->dtype, -1, p->number['x']);
     make(p, 'z', TD_INT32, -1, p->number['y']);
     p->step['w'] = p->step['z'] = 0;
