@@ -60,4 +60,6 @@
 #include <treadle/exchange.h>
 /* arrow: umbrella includes */
 #include <treadle/arrow.h>
+/* seeing: umbrella includes */
+#include <treadle/profile.h>
 #endif

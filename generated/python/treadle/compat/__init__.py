@@ -32,6 +32,10 @@ NAMES = {name: home or name for home, names in (
     ("", "special testing version"),
     # distributions: names found on demand
     ("", "distributions"),
+    # seeing: names found on demand
+    ("", "profiler"),
+    ("", "svg"),
+    ("", "graph"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand

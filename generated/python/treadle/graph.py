@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+# Tangled from the chapter "seeing": edit that, not this file.
+# needs: porting
+"""Pictures of what was computed.
+
+>>> td.graph.draw(loss, "loss.svg")         # or "loss.dot"
+>>> print(td.graph.draw(td.jit.dump(step))) # a program, as dot
+"""
+import json
+import re
+import shutil
+import subprocess
+from . import _C
+
+# seeing: function draw
+def _of_tensors(ys):
+    """({node: (label, colour)}, edges) of the graph behind ys."""
+    nodes, edges, todo = {}, [], []
+    for k, y in enumerate(ys):
+        if y.grad_fn is None:
+            raise ValueError("draw: a tensor without grad_fn has no "
+                             "graph")
+        nodes["result", k] = str(tuple(y.shape)), "darkolivegreen1"
+        edges.append((y.grad_fn, ("result", k)))
+        todo.append(y.grad_fn)
+    for node in todo:
+        if node in nodes:
+            continue
+        leaf = getattr(node, "variable", None)
+        nodes[node] = ((node.name(), "lightgrey") if leaf is None else
+                       (str(tuple(leaf.shape)), "lightblue"))
+        for before, _ in node.next_functions:
+            if before is not None:
+                edges.append((before, node))
+                todo.append(before)
+    return nodes, edges
+
+
+def _of_program(text):
+    """The same of a program as it prints itself."""
+    nodes, edges, made = {}, [], {}
+    for n, line in enumerate(text.splitlines()):
+        left, _, call = line.rpartition(" = ")
+        call, _, shape = (call or line).rpartition(" : ")
+        values = re.findall(r"%\d+", call or shape)
+        if not left and call:                   # an input
+            left, values = call, []
+        label = re.match(r"[\w.]+", call or shape)
+        if not label:
+            continue
+        nodes[n] = (f"{label[0]}\n{shape}" if call else label[0],
+                    "lightgrey" if values else "lightblue")
+        edges += [(made[v], n) for v in values if v in made]
+        made.update(dict.fromkeys(re.findall(r"%\d+", left), n))
+    return nodes, edges
+
+
+def draw(y, path=None):
+    """The graph behind a tensor or several, or a printed program.
+
+    Returned as dot, and written to path, as dot or, if its name ends
+    in .svg, as a picture.
+    """
+    if isinstance(y, (_C.Tensor, tuple, list)):
+        nodes, edges = _of_tensors([y] if isinstance(y, _C.Tensor)
+                                   else y)
+    else:
+        nodes, edges = _of_program(str(y))
+    if not nodes:
+        raise TypeError("draw: expected tensors or a program, not "
+                        f"{type(y).__name__}")
+    number = {n: k for k, n in enumerate(nodes)}
+    # seeing: write the graph as dot
+    dot = "digraph {\n" + "".join(
+        f"  n{number[n]} [label={json.dumps(label)}, style=filled, "
+        f"shape=box, fillcolor={colour}];\n"
+        for n, (label, colour) in nodes.items()) + "".join(
+        f"  n{number[a]} -> n{number[b]};\n" for a, b in edges) + "}\n"
+    if path is not None and str(path).endswith(".svg"):
+        if shutil.which("dot") is None:
+            raise RuntimeError("draw: SVG needs the program dot, of "
+                               "Graphviz")
+        subprocess.run(["dot", "-Tsvg", "-o", path], check=True,
+                       input=dot, text=True)
+    elif path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(dot)
+    return dot
