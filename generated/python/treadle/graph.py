@@ -40,18 +40,17 @@ def _of_program(text):
     """The same of a program as it prints itself."""
     nodes, edges, made = {}, [], {}
     for n, line in enumerate(text.splitlines()):
-        left, _, call = line.rpartition(" = ")
-        call, _, shape = (call or line).rpartition(" : ")
-        values = re.findall(r"%\d+", call or shape)
-        if not left and call:                   # an input
-            left, values = call, []
-        label = re.match(r"[\w.]+", call or shape)
-        if not label:
+        left, name, rest, shape = re.match(
+            r"(?:(%.*) = )?(\w*)(.*?)(?: : (.*))?$", line).groups()
+        values = re.findall(r"%\d+", rest)
+        if not (left or values or name == "return"):
             continue
-        nodes[n] = (f"{label[0]}\n{shape}" if call else label[0],
+        if shape and not left:                  # an input
+            left, values = rest, []
+        nodes[n] = (f"{name}\n{shape}" if shape else name,
                     "lightgrey" if values else "lightblue")
         edges += [(made[v], n) for v in values if v in made]
-        made.update(dict.fromkeys(re.findall(r"%\d+", left), n))
+        made.update(dict.fromkeys(re.findall(r"%\d+", left or ""), n))
     return nodes, edges
 
 

@@ -40,7 +40,7 @@ static td_event *new_event(td_runtime *p, td_thread *self)
 /* seeing: function close_account */
 static void close_account(td_event *event, td_event *e, int64_t end)
 {
-    /* seeing: exercise self-time */
+    /* self-time: exercise self-time */
     e->total = end - e->start;
     e->self += e->total;
     e->bytes += e->self_bytes;

@@ -1,0 +1,14 @@
+@cd "$(mktemp -d)"; cat > train.py <<'END'
+@import treadle as td
+@x = td.rand(1000, 100)
+@losses = []
+@def step():
+@    losses.append((x * 2).exp())
+@with td.profiler.profile(profile_memory=True, with_stack=True) as p:
+@    for _ in range(5):
+@        step()
+@for bytes, operator, line in p.memory_peak()[1]:
+@    print(bytes, operator, line.replace(td.os.getcwd() + "/", "") if hasattr(td, "os") else line)
+@END
+sed -n 3,8p train.py
+PYTHONPATH="$OLDPWD/${BUILD:-build}/python" "${PYTHON:-/usr/bin/python3}" train.py | sed "s|$PWD/||"
