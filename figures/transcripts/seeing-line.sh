@@ -1,3 +1,4 @@
+@export PYTHONPATH="$PWD/${BUILD:-build}/python"; python3() { "${PYTHON:-/usr/bin/python3}" "$@" | sed "s|$PWD/||"; }
 @cd "$(mktemp -d)"; cat > train.py <<'END'
 @import treadle as td
 @x = td.rand(1000, 100)
@@ -8,7 +9,7 @@
 @    for _ in range(5):
 @        step()
 @for bytes, operator, line in p.memory_peak()[1]:
-@    print(bytes, operator, line.replace(td.os.getcwd() + "/", "") if hasattr(td, "os") else line)
+@    print(bytes, operator, line)
 @END
-sed -n 3,8p train.py
-PYTHONPATH="$OLDPWD/${BUILD:-build}/python" "${PYTHON:-/usr/bin/python3}" train.py | sed "s|$PWD/||"
+sed -n 4,10p train.py
+python3 train.py

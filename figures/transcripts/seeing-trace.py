@@ -2,7 +2,7 @@
 import json, os, treadle as td
 x = td.rand(100, 100, requires_grad=True)
 with td.profiler.profile() as p:
-    x.softmax(1).square().sum()
+    y = x.softmax(1).square().sum()
 
 path = os.path.join(os.environ.get("TMPDIR", "/tmp"), "trace.json")
 p.export_chrome_trace(path)

@@ -115,8 +115,8 @@ PyObject *pass_failed(void)
     const char *place, *first = td_anomaly_first(&place);
     PyObject *module = PyImport_ImportModule(
         "treadle.autograd.anomaly_mode");
-    PyObject *said = module ? PyObject_CallMethod(module, "_warn", "szz",
-        where, first, place) : NULL;
+    PyObject *said = module ? PyObject_CallMethod(module, "_warn",
+        "szz", where, first, place) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(said);
     PyErr_Clear();

@@ -35,7 +35,7 @@ PyObject *py_profile_end(PyObject *module, PyObject *unused)
     td_profile_free(event, event != NULL ? n : 0);
     return list;
 }
-
+/* seeing: functions of Python's profile */
 PyObject *py_event_begin(PyObject *module, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);

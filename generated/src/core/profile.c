@@ -79,7 +79,6 @@ bool td_event_begin(const char *name, td_event_kind kind)
     pthread_mutex_unlock(&p->profile_lock);
     return e != NULL;
 }
-
 void td_event_end(void)
 {
     td_runtime *p = td_process();

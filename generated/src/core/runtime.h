@@ -72,7 +72,7 @@ typedef struct td_thread {
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
     /* inspection: td_thread fields */
     struct td_note *stopped;        /* of the node where a pass stopped */
-    struct td_note *first, *blamed; /* result not finite: since, before it */
+    struct td_note *first, *blamed; /* not finite: since it, before it */
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */

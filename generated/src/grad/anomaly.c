@@ -78,8 +78,8 @@ static bool has_nan(td_tensor *x, bool or_infinity)
     const double sum = td_item_double(td_sum(x, all));
     bool found = or_infinity ? !isfinite(sum) : isnan(sum);
     if (found) {
-        td_tensor *any = td_any(td_isnan(or_infinity ? td_sub(x, x) : x),
-                                all);
+        x = or_infinity ? td_sub(x, x) : x;
+        td_tensor *any = td_any(td_isnan(x), all);
         found = any != NULL && td_item_double(any) != 0;
     }
     td_scope_end();
@@ -102,7 +102,7 @@ bool td_inspect(td_node *node, bool ok)
     td_thread *self = td_self();
     const bool nan = td_anomaly_mode() == TD_ANOMALY_NAN;
     for (int i = 0; nan && ok && i < node->n_in; i++)
-        if (node->grad_in[i] != NULL && has_nan(node->grad_in[i], false))
+        if (node->grad_in[i] && has_nan(node->grad_in[i], false))
             ok = td_fail(TD_ERROR_RUNTIME, "backward", "Function '%s' "
                          "returned nan values in its %dth output.",
                          td_node_text(node), i);

@@ -38,10 +38,11 @@ class detect_anomaly(contextlib.ContextDecorator):
         self.modes.pop().__exit__()
 
 
+# inspection: functions that show a place
 def _shown(place):
     return re.sub(
-        r'  File "(.*)", line (\d+), in .*\n', lambda m:
-        f"{m[0]}    {linecache.getline(m[1], int(m[2])).strip()}\n", place)
+        r'  File "(.*)", line (\d+), in .*\n', lambda m: m[0] + "    "
+        + linecache.getline(m[1], int(m[2])).strip() + "\n", place)
 
 
 def _warn(where, name, first):

@@ -34,8 +34,8 @@ NAMES = {name: home or name for home, names in (
     ("", "distributions"),
     # seeing: names found on demand
     ("", "profiler"),
-    ("", "svg"),
     ("", "graph"),
+    ("", "svg"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand

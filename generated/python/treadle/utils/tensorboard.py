@@ -21,7 +21,8 @@ class SummaryWriter:
     """Writes what a program tells to a folder of events."""
 
     def __init__(self, log_dir=None):
-        self.log_dir = str(log_dir or time.strftime("runs/%b%d_%H-%M-%S"))
+        self.log_dir = str(log_dir
+                           or time.strftime("runs/%b%d_%H-%M-%S"))
         self._file = EventFileWriter(self.log_dir)
 
     def _add(self, tag, step, walltime, **content):
@@ -45,6 +46,7 @@ class SummaryWriter:
                 text_string.encode()], tensor_shape={"dim": [{
                     "size": 1}]}))
 
+    # seeing: further methods of SummaryWriter
     def add_histogram(self, tag, values, global_step=None, bins=30,
                       walltime=None):
         """How values spread over equal parts of their range."""
