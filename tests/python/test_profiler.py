@@ -110,7 +110,7 @@ def test_forward_and_backward_are_apart():
     assert {e.kind for e in p.events() if e.name.endswith("Backward0")} == {2}
 
 
-def test_the_names_and_calls_are_those_of_torch():
+def test_the_names_are_those_of_torch():
     torch = pytest.importorskip("torch")
     from torch.profiler import ProfilerActivity as TA, profile as torch_profile
     x, y = td.rand(4, 3), torch.rand(4, 3)
@@ -121,9 +121,9 @@ def test_the_names_and_calls_are_those_of_torch():
         with torch.profiler.record_function("mine"):
             for _ in range(3):
                 y.exp().sum()
-    theirs = {e.key.replace("aten::", ""): e.count for e in q.key_averages()}
-    for name in ("exp", "sum", "mine"):
-        assert by_name(p)[name].count == theirs[name]
+    theirs = {e.key.replace("aten::", "") for e in q.key_averages()}
+    for name, calls in ("exp", 3), ("sum", 3), ("mine", 1):      # PyTorch 1.13 sometimes counts more than were made
+        assert name in theirs and by_name(p)[name].count == calls
     assert "Self CPU" in p.key_averages().table(sort_by="self_cpu_time_total", row_limit=1)
     assert hasattr(p.events()[0], "self_cpu_time_total") and hasattr(q.events()[0], "self_cpu_time_total")
 

@@ -84,7 +84,7 @@ def test_curves_have_gaps_where_values_are_not_finite(tmp_path):
     assert a == "M60.0 280.0L172.0 200.0M396.0 40.0M620.0 360.0" and b == "M60.0 360.0L172.0 40.0"
     assert "a<b" in words and "x & y" in words
     for bad in ({}, {"a": []}, {"a": [float("nan")]}):
-        with pytest.raises(ValueError, match="svg"):
+        with pytest.raises(ValueError, match="no finite value"):
             td.svg.curves(tmp_path / "b.svg", bad)
     assert not (tmp_path / "b.svg").exists()
 
@@ -97,12 +97,12 @@ def test_a_curve_may_be_one_point_or_level(tmp_path):
 
 def test_histograms_count_every_value(tmp_path):
     td.svg.histogram(tmp_path / "h.svg", td.tensor([[0.0, 1, 1], [1, 9, 10]]), bins=5)
-    bars = [float(r.get("height")) for r in tree.parse(tmp_path / "h.svg").getroot().iter(SVG + "rect")]
-    assert bars == [320, 0, 0, 0, 160]
+    tops = [float(re.search(r"L[\d.]+ ([\d.]+)", bar)[1]) for bar in lines_of(tmp_path / "h.svg")[0]]
+    assert tops == [40, 360, 360, 360, 200]
     td.svg.histogram(tmp_path / "h.svg", [2, 2], bins=2)
     with pytest.raises(ValueError, match="2 of 3 values are not finite"):
         td.svg.histogram(tmp_path / "h.svg", [1, float("nan"), float("inf")])
-    with pytest.raises(ValueError, match="bins must be >= 1"):
+    with pytest.raises(ValueError, match="there are 0 bins"):
         td.svg.histogram(tmp_path / "h.svg", [1], bins=0)
 
 

@@ -8,78 +8,67 @@
 """
 from html import escape
 from math import isfinite
+from ._C import float64
+from ._tensor import as_tensor
 
 INKS = "#2F5D8A", "#B5532A", "#7B8794", "#1F2933"
 
 # seeing: functions that write SVG
-def page(path, width, height, body):
-    """Write a picture of these elements."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
-            f'height="{height}" font-family="sans-serif" '
-            'font-size="12">\n' + "\n".join(body) + "\n</svg>\n")
+def _text(at, text, anchor="middle", dy=4, ink=INKS[3]):
+    return (f'<text transform="translate({at})" dy="{dy}" fill="{ink}" '
+            f'text-anchor="{anchor}">{escape(str(text))}</text>')
 
 
-def words(x, y, text, anchor="middle", ink=INKS[3]):
-    """A line of text, escaped."""
-    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
-            f'fill="{ink}">{escape(str(text))}</text>')
-
-
-def _frame(title, xs, ys):
-    """Axes for values in these ranges, and the map onto them."""
-    (x0, x1), (y0, y1) = ((a, b if b > a else a + 1) for a, b in
-                          ((min(v), max(v)) for v in (xs, ys)))
+def _write(path, title, xs, ys, draw):
+    x0, y0 = min(xs), min(ys)
+    wide, high = max(xs) - x0 or 1, max(ys) - y0 or 1
 
     def place(x, y):
-        return (60 + 560 * (x - x0) / (x1 - x0),
-                360 - 320 * (y - y0) / (y1 - y0))
-    body = [f'<path d="M60 40V360H620" fill="none" '
-            f'stroke="{INKS[3]}"/>', words(340, 24, title)]
+        return (f"{60 + 560 * (x - x0) / wide:.1f} "
+                f"{360 - 320 * (y - y0) / high:.1f}")
+    body = ['<svg xmlns="http://www.w3.org/2000/svg" width="640" '
+            'height="400" font-family="sans-serif" font-size="12" '
+            f'fill="none" stroke-width="1.5">'
+            f'<path d="M60 40V360H620" stroke="{INKS[3]}"/>',
+            _text("340 24", title)]
     for k in range(5):
-        x, y = x0 + (x1 - x0) * k / 4, y0 + (y1 - y0) * k / 4
-        body += [words(place(x, y0)[0], 378, f"{x:.4g}"),
-                 words(54, place(x0, y)[1] + 4, f"{y:.4g}", "end")]
-    return body, place
-
-
-def _values(name, values):
-    values = getattr(values, "tolist", lambda: list(values))()
-    while any(isinstance(v, list) for v in values):
-        values = [x for v in values for x in v]
-    if not any(map(isfinite, values)):
-        raise ValueError(f"svg: '{name}' has no finite value")
-    return values
+        x, y = x0 + wide * k / 4, y0 + high * k / 4
+        body += [_text(place(x, y0), f"{x:.4g}", dy=18),
+                 _text(place(x0, y), f"{y:.4g}\xa0", "end")]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(body + draw(place)) + "\n</svg>\n")
 
 
 def curves(path, series, title=""):
     """A line for each {name: values}; not finite: a gap."""
-    series = {name: _values(name, v) for name, v in series.items()}
+    series = {name: as_tensor(v, dtype=float64).flatten().tolist()
+              for name, v in series.items()}
     points = [(k, y) for v in series.values()
               for k, y in enumerate(v) if isfinite(y)]
     if not points:
-        raise ValueError("svg: there are no series")
-    body, place = _frame(title, *zip(*points))
-    for n, (name, values) in enumerate(series.items()):
-        ink, line, pen = INKS[n % 4], "", "M"
-        for k, y in enumerate(values):
-            if isfinite(y):
-                line += pen + "{:.1f} {:.1f}".format(*place(k, y))
-            pen = "L" if isfinite(y) else "M"
-        body += [f'<path d="{line}" fill="none" stroke="{ink}"/>',
-                 words(616, 54 + 16 * n, name, "end", ink)]
-    page(path, 640, 400, body)
+        raise ValueError("svg: the series have no finite value")
+
+    def draw(place):
+        body = []
+        for n, (name, values) in enumerate(series.items()):
+            ink, line, pen = INKS[n % 4], "", "M"
+            for k, y in enumerate(values):
+                line += pen + place(k, y) if isfinite(y) else ""
+                pen = "L" if isfinite(y) else "M"
+            body += [f'<path d="{line}" stroke="{ink}"/>',
+                     _text(f"616 {50 + 16 * n}", name, "end", 4, ink)]
+        return body
+    _write(path, title, *zip(*points), draw)
 
 
 def count(values, bins):
     """Flat values, and how many lie in each part of their range."""
-    values = _values("values", values)
-    if not all(map(isfinite, values)):
-        raise ValueError("histogram: {} of {} values are not finite"
-            .format(sum(not isfinite(v) for v in values), len(values)))
-    if bins < 1:
-        raise ValueError(f"histogram: bins must be >= 1, not {bins}")
+    values = as_tensor(values, dtype=float64).flatten().tolist()
+    bad = sum(not isfinite(v) for v in values)
+    if bad or not values or bins < 1:
+        raise ValueError(
+            f"histogram: {bad} of {len(values)} values are not finite, "
+            f"and there are {bins} bins")
     low, high = min(values), max(values)
     counts = [0] * bins
     for v in values:
@@ -91,11 +80,9 @@ def count(values, bins):
 def histogram(path, values, bins=20, title=""):
     """How many values lie in each of equal parts of their range."""
     _, low, high, counts = count(values, bins)
-    body, place = _frame(title, (low, high), (0, max(counts)))
-    wide = 560 / bins
-    for k, n in enumerate(counts):
-        y = place(low, n)[1]
-        body.append(f'<rect x="{60 + wide * k:.1f}" y="{y:.1f}" '
-                    f'width="{wide * 0.9:.1f}" height="{360 - y:.1f}" '
-                    f'fill="{INKS[0]}"/>')
-    page(path, 640, 400, body)
+    part = (high - low or 1) / bins
+    _write(path, title, (low, high), (0, max(counts)), lambda place: [
+        f'<path d="M{place(x, 0)}L{place(x, n)}L{place(x + part, n)}L'
+        f'{place(x + part, 0)}Z" stroke="white" fill="{INKS[0]}"/>'
+        for x, n in ((low + k * part, n)
+                     for k, n in enumerate(counts))])

@@ -24,6 +24,7 @@ class SummaryWriter:
         self.log_dir = str(log_dir
                            or time.strftime("runs/%b%d_%H-%M-%S"))
         self._file = EventFileWriter(self.log_dir)
+        self.flush, self.close = self._file.flush, self._file.close
 
     def _add(self, tag, step, walltime, **content):
         value = Summary.Value(tag=tag, **content)
@@ -41,10 +42,9 @@ class SummaryWriter:
                  walltime=None):
         """A text, as Markdown."""
         self._add(tag, global_step, walltime, metadata=SummaryMetadata(
-            plugin_data=SummaryMetadata.PluginData(plugin_name="text")),
-            tensor=TensorProto(dtype="DT_STRING", string_val=[
-                text_string.encode()], tensor_shape={"dim": [{
-                    "size": 1}]}))
+            plugin_data={"plugin_name": "text"}), tensor=TensorProto(
+                dtype="DT_STRING", string_val=[text_string.encode()],
+                tensor_shape={"dim": [{"size": 1}]}))
 
     # seeing: further methods of SummaryWriter
     def add_histogram(self, tag, values, global_step=None, bins=30,
@@ -56,14 +56,6 @@ class SummaryWriter:
             min=low, max=high, num=len(values), sum=sum(values),
             sum_squares=sum(v * v for v in values), bucket=counts,
             bucket_limit=[low + part * (k + 1) for k in range(bins)]))
-
-    def flush(self):
-        """Write what waits."""
-        self._file.flush()
-
-    def close(self):
-        """Write what waits, and end the file."""
-        self._file.close()
 
     def __enter__(self):
         return self
