@@ -175,18 +175,12 @@ void td_profile_free(td_event *event, int n)
     free(event);
 }
 /* seeing: function td_profile_print */
-static int by_name(const void *a, const void *b)
-{
-    const td_event *x = a, *y = b;
-    return x->kind != y->kind ? (x->kind > y->kind) * 2 - 1
-                              : strcmp(x->name, y->name);
-}
-
 static int by_self(const void *a, const void *b)
 {
     const td_event *x = a, *y = b;
     return (x->self < y->self) - (x->self > y->self);
 }
+
 bool td_profile_print(FILE *out)
 {
     int n, rows = 0;
@@ -195,38 +189,32 @@ bool td_profile_print(FILE *out)
     if (event == NULL)
         return false;
     /* seeing: fold the events into rows */
-    int kept = 0;
-    for (int i = 0; i < n; i++)
-        if (event[i].kind != TD_EVENT_MEMORY && event[i].total >= 0) {
-            td_event e = event[i];
-            event[i] = event[kept];
-            event[kept++] = e;
+    for (int i = 0; i < n; i++) {
+        td_event e = event[i];
+        int k = 0;
+        if (e.kind == TD_EVENT_MEMORY || e.total < 0)
+            continue;
+        while (k < rows && (event[k].kind != e.kind
+                            || strcmp(event[k].name, e.name) != 0))
+            k++;
+        if (k == rows) {
+            event[i] = event[rows];
+            event[rows++] = e;
+            event[k].total = event[k].self = event[k].outer = 0;
         }
-    qsort(event, (size_t)kept, sizeof *event, by_name);
-    for (int i = 0; i < kept; i++) {
-        td_event e = event[i], *row = event + rows - (rows > 0);
-        if (rows == 0 || by_name(row, &e) != 0) {
-            row = &event[rows++];
-            event[i] = *row;
-            *row = e;
-            row->total = row->self = row->outer = 0;
-        }
-        row->total += e.again ? 0 : e.total;
-        row->self += e.self;
-        row->outer++;
+        event[k].total += e.again ? 0 : e.total;
+        event[k].self += e.self;
+        event[k].outer++;
         all += e.self;
     }
     qsort(event, (size_t)rows, sizeof *event, by_self);
     fprintf(out, "%-32s %12s %6s %12s %9s\n", "Name", "Self us",
             "%", "Total us", "Calls");
-    for (int i = 0; i < rows; i++) {
-        const td_event *e = &event[i];
+    for (const td_event *e = event; e < event + rows; e++)
         fprintf(out, "%-21.21s%-11s %12.1f %6.2f %12.1f %9d\n",
                 e->name, e->kind == TD_EVENT_BACKWARD ? " (backward)"
-                : "", (double)e->self / 1e3, 100. * (double)e->self
-                / (double)(all + !all), (double)e->total / 1e3,
-                e->outer);
-    }
+                : "", (double)e->self / 1e3, (double)e->self * 100
+                / (double)all, (double)e->total / 1e3, e->outer);
     td_profile_free(event, n);
     return true;
 }
