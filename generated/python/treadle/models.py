@@ -2,13 +2,18 @@
 # Tangled from the chapter "models": edit that, not this file.
 # needs: layers
 """Networks of known forms: MLP, CNN, ResNet, LSTM, GPT, BERT."""
+import json
 import math
-from dataclasses import dataclass
+import os
+import re
+from dataclasses import dataclass, fields
 from . import _C
 from ._grad_mode import no_grad
+from .safetensors import load_file
 from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, LayerNorm,
                  Linear, LSTM, Module, ModuleList, ReLU, RMSNorm,
-                 Sequential, SwiGLU, functional as F, init)
+                 Sequential, SwiGLU, TransformerEncoder,
+                 TransformerEncoderLayer, functional as F, init)
 # models: classes of small models
 
 
@@ -85,12 +90,12 @@ class ResNet(Module):
         self.conv1 = Conv2d(3, width, 3, 1, 1, bias=False)
         self.bn1 = BatchNorm2d(width)
         n = width
-        for i in range(3):
-            sizes = [(n, width << i)] + [(width << i,) * 2] * (blocks - 1)
-            n = width << i
-            self.add_module(f"layer{i + 1}", Sequential(*(
-                _Block(*size, 2 if i and j == 0 else 1, projection)
-                for j, size in enumerate(sizes))))
+        for i in (1, 2, 3):
+            layer = Sequential()
+            for stride in (min(i, 2), *[1] * (blocks - 1)):
+                m, n = n, width << i - 1
+                layer.append(_Block(m, n, stride, projection))
+            setattr(self, f"layer{i}", layer)
         self.fc = Linear(n, num_classes)
         for module in self.modules():
             if isinstance(module, Conv2d):
@@ -120,6 +125,32 @@ class Forecaster(Module):
 
     def forward(self, x):
         return self.fc(self.lstm(x)[0][:, -1])
+# models: functions that read what others saved
+
+
+def _load(cls, kind, folder, renamed, only, state):
+    """A model of what transformers has saved in a folder."""
+    folder = os.fspath(folder)
+    with open(os.path.join(folder, "config.json"),
+              encoding="utf-8") as file:
+        told = json.load(file)
+    for name, value in only.items():
+        _choose(f"{folder}: {name}", told.get(name, value), {value: 0})
+    given = {f.name: told[renamed.get(f.name, f.name)]
+             for f in fields(kind) if renamed.get(f.name, f.name) in told}
+    model = cls(kind(**given))
+    model.load_state_dict(state(load_file(
+        os.path.join(folder, "model.safetensors"))))
+    return model
+
+
+_BERT = {r"^(bert\.)?(embeddings\.)?": "", "gamma$": "weight",
+         "beta$": "bias", r"\.layer\.": ".layers.",
+         r"attention\.self\.": "", r"(pooler)\.dense": r"\1",
+         r"attention\.output\.dense": "self_attn.out_proj",
+         r"attention\.output\.LayerNorm": "norm1",
+         r"intermediate\.dense": "linear1", r"output\.dense": "linear2",
+         r"output\.LayerNorm": "norm2"}
 # models: class GPTConfig
 
 
@@ -134,7 +165,7 @@ class GPTConfig:
     n_inner: int = None             # 4 n_embd, or 8/3 for "swiglu"
     positions: str = "learned"      # or "rotary"
     norm: str = "layer"             # or "rms"
-    activation: str = "gelu_tanh"   # or "gelu", "swiglu"
+    activation: str = "gelu_new"    # or "gelu", "swiglu"
     bias: bool = True
     tied: bool = True
     dropout: float = 0.0
@@ -142,11 +173,32 @@ class GPTConfig:
     base: float = 10000.0           # of the rotation
 
 
+def _places(what, ids, start, most):
+    if ids.ndim != 2:
+        raise ValueError(f"{what}: expected numbers of signs [N, T], "
+                         f"got shape {list(ids.shape)}")
+    end = start + ids.shape[1]
+    if end > most:
+        raise ValueError(f"{what}: places {start} to {end - 1}, but "
+                         f"there are positions for {most}")
+    return end
+
+
 def _choose(what, value, table):
     if value not in table:
         raise ValueError(f"{what} must be one of {list(table)}, "
                          f"got {value!r}")
     return table[value]
+
+
+def _draw(model, parts):
+    """Small normal weights; those added to a shortcut smaller still."""
+    for name, p in model.named_parameters():
+        last = name.endswith(("c_proj.weight", "down.weight"))
+        if p.ndim > 1:
+            init.normal_(p, 0.0, 0.02 / math.sqrt(parts if last else 1))
+        elif name.endswith("bias"):
+            init.zeros_(p)
 # models: classes of the GPT
 
 
@@ -178,9 +230,11 @@ class _Attention(Module):
             k, v = (_C.cat(two, 2) for two in zip(cache[layer], (k, v)))
         if cache is not None:
             cache[layer] = k, v
-        mask = _C.ones(places, start + places, dtype=_C.bool,
-                       device=q.device).tril(start)
-        seen = F.scaled_dot_product_attention(q, k, v, mask, p)
+        mask = None
+        if start and places > 1:
+            mask = _C.ones(places, start + places, dtype=_C.bool,
+                           device=q.device).tril(start)
+        seen = F.scaled_dot_product_attention(q, k, v, mask, p, start == 0)
         return self.c_proj(seen.transpose(1, 2).flatten(2))
 
 
@@ -202,7 +256,7 @@ class _Layer(Module):
         self.ln_1, self.ln_2 = norm(), norm()
         self.attn, self.dropout = _Attention(c), Dropout(c.dropout)
         form = _choose("GPT: activation", c.activation, {
-            "gelu": "none", "gelu_tanh": "tanh", "swiglu": None})
+            "gelu": "none", "gelu_new": "tanh", "swiglu": None})
         self.mlp = _Network(c, c.n_inner or 4 * c.n_embd, form) \
             if form else SwiGLU(
                 c.n_embd, c.n_inner or 8 * c.n_embd // 3, c.bias)
@@ -229,26 +283,13 @@ class GPT(Module):
         self.ln_f = norm()
         if not c.tied:
             self.lm_head = Linear(c.n_embd, c.vocab_size, bias=False)
-        # models: draw the first values
-        for name, p in self.named_parameters():
-            if p.ndim > 1:
-                last = name.endswith(("c_proj.weight", "down.weight"))
-                init.normal_(p, 0.0, 0.02 / math.sqrt(
-                    2 * c.n_layer if last else 1))
-            elif name.endswith("bias"):
-                init.zeros_(p)
+        _draw(self, 2 * c.n_layer)
 
     # models: methods of the GPT
     def forward(self, ids, cache=None):
         """cache: a dict, empty at first, that keeps what was read."""
-        if ids.ndim != 2:
-            raise ValueError("GPT: expected numbers of signs [N, T], got "
-                             f"shape {list(ids.shape)}")
         start = cache[0][0].shape[2] if cache else 0
-        end = start + ids.shape[1]
-        if end > self.config.n_positions:
-            raise ValueError(f"GPT: places {start} to {end - 1}, but "
-                             f"n_positions is {self.config.n_positions}")
+        end = _places("GPT", ids, start, self.config.n_positions)
         x = self.wte(ids)
         if self.config.positions == "learned":
             x = x + self.wpe.weight[start:end]
@@ -264,6 +305,9 @@ class GPT(Module):
 
         temperature=0 takes the likeliest; call eval() first.
         """
+        if temperature < 0 or top_k is not None and top_k < 1:
+            raise ValueError("GPT.generate: expected temperature >= 0 and "
+                             f"top_k > 0, got {temperature} and {top_k}")
         cache, new = {} if use_cache else None, ids
         with no_grad():
             for _ in range(max_new_tokens):
@@ -279,3 +323,94 @@ class GPT(Module):
                                          generator=generator)
                 ids = _C.cat([ids, new], 1)
         return ids
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        """What transformers' GPT2LMHeadModel.save_pretrained wrote."""
+        def state(found):
+            ours = {}
+            for name, x in found.items():
+                name = name.removeprefix("transformer.")
+                if not name.endswith((".attn.bias", ".masked_bias")):
+                    ours[name] = x.T if name.endswith(
+                        ("c_attn.weight", "c_fc.weight", "c_proj.weight")
+                    ) else x
+            return ours
+        return _load(cls, GPTConfig, folder, {
+            "eps": "layer_norm_epsilon", "dropout": "resid_pdrop",
+            "tied": "tie_word_embeddings",
+            "activation": "activation_function"}, {
+            "model_type": "gpt2", "scale_attn_weights": True,
+            "scale_attn_by_inverse_layer_idx": False}, state)
+
+# models: classes of BERT
+
+
+@dataclass
+class BERTConfig:
+    """What a BERT is built from; names and defaults are its own."""
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    layer_norm_eps: float = 1e-12
+    hidden_dropout_prob: float = 0.1
+
+
+class BERT(Module):
+    """Signs [N, T] to vectors [N, T, E], and one [N, E] of each text."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = c = config
+        e = c.hidden_size
+        self.word_embeddings = Embedding(c.vocab_size, e)
+        self.position_embeddings = Embedding(
+            c.max_position_embeddings, e)
+        self.token_type_embeddings = Embedding(c.type_vocab_size, e)
+        self.LayerNorm = LayerNorm(e, c.layer_norm_eps)
+        self.dropout = Dropout(c.hidden_dropout_prob)
+        self.encoder = TransformerEncoder(TransformerEncoderLayer(
+            e, c.num_attention_heads, c.intermediate_size,
+            c.hidden_dropout_prob, "gelu", c.layer_norm_eps,
+            batch_first=True), c.num_hidden_layers)
+        self.pooler = Linear(e, e)
+        _draw(self, 1)
+
+    # models: methods of BERT
+    def forward(self, input_ids, attention_mask=None,
+                token_type_ids=None):
+        """attention_mask [N, T]: 1 for signs, 0 for padding."""
+        end = _places("BERT", input_ids, 0,
+                      self.config.max_position_embeddings)
+        kinds = self.token_type_embeddings
+        x = self.word_embeddings(input_ids) \
+            + self.position_embeddings.weight[:end] \
+            + (kinds.weight[0] if token_type_ids is None
+               else kinds(token_type_ids))
+        x = self.encoder(
+            self.dropout(self.LayerNorm(x)), src_key_padding_mask=None
+            if attention_mask is None else attention_mask == 0)
+        return x, _C.tanh(self.pooler(x[:, 0]))
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        """What transformers' BertModel.save_pretrained wrote."""
+        def state(found):
+            ours = {}
+            for name, x in found.items():
+                for old, new in _BERT.items():
+                    name = re.sub(old, new, name)
+                ours[name] = x
+            for name in [n for n in ours if ".query." in n]:
+                layer, kind = name.split(".query.")
+                ours[f"{layer}.self_attn.in_proj_{kind}"] = _C.cat([
+                    ours.pop(name.replace("query", part))
+                    for part in ("query", "key", "value")])
+            return ours
+        return _load(cls, BERTConfig, folder, {}, {
+            "model_type": "bert", "hidden_act": "gelu",
+            "position_embedding_type": "absolute"}, state)
