@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "models": edit that, not this file.
-# needs: layers
 """Networks of known forms: MLP, CNN, ResNet, LSTM, GPT, BERT."""
 import json
 import math
