@@ -13,9 +13,9 @@ from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, LayerNorm,
                  Linear, LSTM, Module, ModuleList, ReLU, RMSNorm,
                  Sequential, SwiGLU, TransformerEncoder,
                  TransformerEncoderLayer, functional as F, init)
-# models: classes of small models
 
 
+# models: class MLP
 class MLP(Sequential):
     """[..., sizes[0]] to [..., sizes[-1]], an activation between."""
 
@@ -30,6 +30,7 @@ class MLP(Sequential):
                     dropout > 0)
             layers.append(Linear(*size))
         super().__init__(*layers)
+# models: class CNN
 
 
 class CNN(Module):
@@ -51,6 +52,7 @@ class CNN(Module):
             x = F.max_pool2d(F.relu(conv(x)), 2)
         x = F.relu(self.fc1(self.dropout(x.flatten(1))))
         return self.fc2(self.dropout(x))
+# models: class ResNet
 
 
 class _Block(Module):
@@ -68,9 +70,11 @@ class _Block(Module):
             conv(inside, 1, stride), BatchNorm2d(outside)
         ) if projection and (stride > 1 or self.more) else None
 
+    # models: answer of a block
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
+        # models: follow the shapes of the block
         if self.downsample is not None:
             x = self.downsample(x)
         elif self.stride > 1 or self.more:
@@ -110,6 +114,7 @@ class ResNet(Module):
 def resnet20(num_classes=10, projection=False):
     """The ResNet of 20 layers for images of 32 by 32."""
     return ResNet(3, num_classes, projection=projection)
+# models: class Forecaster
 
 
 class Forecaster(Module):
@@ -124,6 +129,25 @@ class Forecaster(Module):
 
     def forward(self, x):
         return self.fc(self.lstm(x)[0][:, -1])
+# models: functions that check what a model is given
+
+
+def _places(what, ids, start, most):
+    if ids.ndim != 2:
+        raise ValueError(f"{what}: expected numbers of signs [N, T], "
+                         f"got shape {list(ids.shape)}")
+    end = start + ids.shape[1]
+    if end > most:
+        raise ValueError(f"{what}: places {start} to {end - 1}, but "
+                         f"there are positions for {most}")
+    return end
+
+
+def _choose(what, value, table):
+    if value not in table:
+        raise ValueError(f"{what} must be one of {list(table)}, "
+                         f"got {value!r}")
+    return table[value]
 # models: functions that read what others saved
 
 
@@ -170,24 +194,7 @@ class GPTConfig:
     dropout: float = 0.0
     eps: float = 1e-5
     base: float = 10000.0           # of the rotation
-
-
-def _places(what, ids, start, most):
-    if ids.ndim != 2:
-        raise ValueError(f"{what}: expected numbers of signs [N, T], "
-                         f"got shape {list(ids.shape)}")
-    end = start + ids.shape[1]
-    if end > most:
-        raise ValueError(f"{what}: places {start} to {end - 1}, but "
-                         f"there are positions for {most}")
-    return end
-
-
-def _choose(what, value, table):
-    if value not in table:
-        raise ValueError(f"{what} must be one of {list(table)}, "
-                         f"got {value!r}")
-    return table[value]
+# models: function draw
 
 
 def _draw(model, parts):
@@ -199,6 +206,36 @@ def _draw(model, parts):
         elif name.endswith("bias"):
             init.zeros_(p)
 # models: classes of the GPT
+
+
+class _Network(Module):
+    def __init__(self, c, inner, approximate):
+        super().__init__()
+        self.c_fc = Linear(c.n_embd, inner, c.bias)
+        self.c_proj = Linear(inner, c.n_embd, c.bias)
+        self.approximate = approximate
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x),
+                                  approximate=self.approximate))
+
+
+class _Layer(Module):
+    def __init__(self, c, norm):
+        super().__init__()
+        self.ln_1, self.ln_2 = norm(), norm()
+        self.attn, self.dropout = _Attention(c), Dropout(c.dropout)
+        # models: choose how a place thinks
+        form = _choose("GPT: activation", c.activation, {
+            "gelu": "none", "gelu_new": "tanh", "swiglu": None})
+        self.mlp = _Network(c, c.n_inner or 4 * c.n_embd, form) \
+            if form else SwiGLU(
+                c.n_embd, c.n_inner or 8 * c.n_embd // 3, c.bias)
+
+    # models: look, then think
+    def forward(self, x, cache, layer):
+        x = x + self.dropout(self.attn(self.ln_1(x), cache, layer))
+        return x + self.dropout(self.mlp(self.ln_2(x)))
 
 
 class _Attention(Module):
@@ -213,6 +250,7 @@ class _Attention(Module):
         self.c_attn = Linear(c.n_embd, 3 * c.n_embd, c.bias)
         self.c_proj = Linear(c.n_embd, c.n_embd, c.bias)
 
+    # models: look back from each place
     def forward(self, x, cache, layer):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
                    for y in self.c_attn(x).chunk(3, -1))
@@ -237,34 +275,6 @@ class _Attention(Module):
         return self.c_proj(seen.transpose(1, 2).flatten(2))
 
 
-class _Network(Module):
-    def __init__(self, c, inner, approximate):
-        super().__init__()
-        self.c_fc = Linear(c.n_embd, inner, c.bias)
-        self.c_proj = Linear(inner, c.n_embd, c.bias)
-        self.approximate = approximate
-
-    def forward(self, x):
-        return self.c_proj(F.gelu(self.c_fc(x),
-                                  approximate=self.approximate))
-
-
-class _Layer(Module):
-    def __init__(self, c, norm):
-        super().__init__()
-        self.ln_1, self.ln_2 = norm(), norm()
-        self.attn, self.dropout = _Attention(c), Dropout(c.dropout)
-        form = _choose("GPT: activation", c.activation, {
-            "gelu": "none", "gelu_new": "tanh", "swiglu": None})
-        self.mlp = _Network(c, c.n_inner or 4 * c.n_embd, form) \
-            if form else SwiGLU(
-                c.n_embd, c.n_inner or 8 * c.n_embd // 3, c.bias)
-
-    def forward(self, x, cache, layer):
-        x = x + self.dropout(self.attn(self.ln_1(x), cache, layer))
-        return x + self.dropout(self.mlp(self.ln_2(x)))
-
-
 class GPT(Module):
     """Numbers of signs [N, T] to scores of the next [N, T, vocab]."""
 
@@ -287,6 +297,7 @@ class GPT(Module):
     # models: methods of the GPT
     def forward(self, ids, cache=None):
         """cache: a dict, empty at first, that keeps what was read."""
+        # models: score the next sign at each place
         start = cache[0][0].shape[2] if cache else 0
         end = _places("GPT", ids, start, self.config.n_positions)
         x = self.wte(ids)
@@ -307,6 +318,7 @@ class GPT(Module):
         if temperature < 0 or top_k is not None and top_k < 1:
             raise ValueError("GPT.generate: expected temperature >= 0 and "
                              f"top_k > 0, got {temperature} and {top_k}")
+        # models: write sign after sign
         cache, new = {} if use_cache else None, ids
         with no_grad():
             for _ in range(max_new_tokens):
@@ -326,6 +338,7 @@ class GPT(Module):
     @classmethod
     def from_pretrained(cls, folder):
         """What transformers' GPT2LMHeadModel.save_pretrained wrote."""
+        # models: names and shapes of GPT-2
         def state(found):
             ours = {}
             for name, x in found.items():
@@ -383,6 +396,7 @@ class BERT(Module):
     def forward(self, input_ids, attention_mask=None,
                 token_type_ids=None):
         """attention_mask [N, T]: 1 for signs, 0 for padding."""
+        # models: answer with vectors
         end = _places("BERT", input_ids, 0,
                       self.config.max_position_embeddings)
         kinds = self.token_type_embeddings
@@ -398,6 +412,7 @@ class BERT(Module):
     @classmethod
     def from_pretrained(cls, folder):
         """What transformers' BertModel.save_pretrained wrote."""
+        # models: names and shapes of BERT
         def state(found):
             ours = {}
             for name, x in found.items():
