@@ -51,7 +51,6 @@ def test_an_mlp_is_a_chain():
     want = F.linear(F.linear(x, net[0].weight, net[0].bias).tanh(), net[2].weight, net[2].bias)
     close(net(x), want)
     assert list(net.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
-    assert [type(m).__name__ for m in models.MLP(3, 3, 3, dropout=0.5)] == ["Linear", "ReLU", "Dropout", "Linear"]
     with pytest.raises(ValueError, match=r"MLP: expected the sizes .*\(5,\)"):
         models.MLP(5)
 
@@ -387,10 +386,10 @@ def test_first_values_of_further_keys():
 
 
 @pytest.mark.parametrize("first, shapes, words", [
-    (False, [(4, 3, 6), (5, 3, 4), (5, 3, 7)], r"\[L, N, 6\] and \[S, N, 5\] and \[S, N, 7\].*got \[\[4, 3, 6\], \[5, 3, 4\]"),
-    (False, [(4, 3, 6), (5, 3, 5), (6, 3, 7)], "expected query"), (False, [(4, 3, 6), (5, 1, 5), (5, 1, 7)], "expected query"),
-    (True, [(3, 4, 6), (1, 5, 5), (1, 5, 7)], r"\[N, L, 6\] and \[N, S, 5\]"), (False, [(4, 6), (5, 5), (6, 7)], "without N"),
-    (False, [(6,), (5,), (7,)], "expected query"), (False, [(4, 3, 6), (5, 5), (5, 7)], "expected query")])
+    (False, [(4, 3, 6), (5, 3, 4), (5, 3, 7)], r"widths \[6, 5, 7\].*got \[\[4, 3, 6\], \[5, 3, 4\], \[5, 3, 7\]\]"),
+    (False, [(4, 3, 6), (5, 3, 5), (6, 3, 7)], "as many values as keys"), (False, [(4, 3, 6), (5, 1, 5), (5, 1, 7)], "one number"),
+    (True, [(3, 4, 6), (1, 5, 5), (1, 5, 7)], "one number"), (False, [(4, 6), (5, 5), (6, 7)], "as many values"),
+    (False, [(6,), (5,), (7,)], "2 or 3"), (False, [(4, 3, 6), (5, 5), (5, 7)], "expected query")])
 def test_shapes_that_do_not_go_together(first, shapes, words):
     net = nn.MultiheadAttention(6, 2, kdim=5, vdim=7, batch_first=first)
     with pytest.raises(RuntimeError, match="MultiheadAttention: .*" + words):

@@ -19,16 +19,13 @@ from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, LayerNorm,
 class MLP(Sequential):
     """[..., sizes[0]] to [..., sizes[-1]], an activation between."""
 
-    def __init__(self, *sizes, activation=ReLU, dropout=0.0):
+    def __init__(self, *sizes, activation=ReLU):
         if len(sizes) < 2:
             raise ValueError("MLP: expected the sizes of an input and "
                              f"an output at least, got {sizes}")
         layers = []
         for i, size in enumerate(zip(sizes, sizes[1:])):
-            if i:
-                layers += [activation()] + [Dropout(dropout)] * (
-                    dropout > 0)
-            layers.append(Linear(*size))
+            layers += [activation()] * (i > 0) + [Linear(*size)]
         super().__init__(*layers)
 # models: class CNN
 
@@ -36,13 +33,11 @@ class MLP(Sequential):
 class CNN(Module):
     """[N, 1, 28, 28], or [N, 784], to scores [N, classes]."""
 
-    def __init__(self, classes=10, channels=(32, 64), hidden=128,
-                 dropout=0.0):
+    def __init__(self, classes=10, channels=(32, 64), hidden=128):
         super().__init__()
         first, second = channels
         self.conv1 = Conv2d(1, first, 3, padding=1)
         self.conv2 = Conv2d(first, second, 3, padding=1)
-        self.dropout = Dropout(dropout)
         self.fc1 = Linear(second * 49, hidden)
         self.fc2 = Linear(hidden, classes)
 
@@ -50,8 +45,7 @@ class CNN(Module):
         x = x.reshape(-1, 1, 28, 28)
         for conv in (self.conv1, self.conv2):
             x = F.max_pool2d(F.relu(conv(x)), 2)
-        x = F.relu(self.fc1(self.dropout(x.flatten(1))))
-        return self.fc2(self.dropout(x))
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
 # models: class ResNet
 
 
@@ -159,9 +153,9 @@ def _load(cls, kind, folder, renamed, only, state):
         told = json.load(file)
     for name, value in only.items():
         _choose(f"{folder}: {name}", told.get(name, value), {value: 0})
-    given = {f.name: told[renamed.get(f.name, f.name)]
-             for f in fields(kind) if renamed.get(f.name, f.name) in told}
-    model = cls(kind(**given))
+    names = {f.name: renamed.get(f.name, f.name) for f in fields(kind)}
+    model = cls(kind(**{own: told[name] for own, name in names.items()
+                        if name in told}))
     model.load_state_dict(state(load_file(
         os.path.join(folder, "model.safetensors"))))
     return model
@@ -373,7 +367,7 @@ class BERTConfig:
 
 
 class BERT(Module):
-    """Signs [N, T] to vectors [N, T, E], and one [N, E] of each text."""
+    """Signs [N, T] to vectors [N, T, E] and, for each text, [N, E]."""
 
     def __init__(self, config):
         super().__init__()
