@@ -173,7 +173,7 @@ _BERT = {r"^(bert\.)?(embeddings\.)?": "", "gamma$": "weight",
 
 @dataclass
 class GPTConfig:
-    """What a GPT is built from; the defaults are GPT-2's."""
+    """What a GPT is built from; by default GPT-2, without dropout."""
     vocab_size: int = 50257
     n_positions: int = 1024
     n_embd: int = 768
