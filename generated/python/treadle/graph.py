@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from . import _C
 
-# seeing: function draw
+# seeing: functions that draw graphs
 def _of_tensors(ys):
     """({node: (label, colour)}, edges) of the graph behind ys."""
     nodes, edges, todo = {}, [], []

@@ -32,6 +32,8 @@ NAMES = {name: home or name for home, names in (
     ("", "special testing version"),
     # distributions: names found on demand
     ("", "distributions"),
+    # models: names found on demand
+    ("", "models"),
     # seeing: names found on demand
     ("", "profiler"),
     ("", "graph"),
