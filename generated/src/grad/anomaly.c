@@ -89,7 +89,7 @@ static bool has_nan(td_tensor *x, bool or_infinity)
 void td_look_at_result(td_tensor *x, td_node *node)
 {
     td_thread *self = td_self();
-    if (self->first != NULL || self->trace != NULL
+    if (self->first != NULL || self->watched
         || td_anomaly_mode() != TD_ANOMALY_NAN || !has_nan(x, true))
         return;
     self->first = td_note_of(&node->hooks);
