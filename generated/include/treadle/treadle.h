@@ -40,6 +40,8 @@
 #include <treadle/module.h>
 /* losses: umbrella includes */
 #include <treadle/losses.h>
+/* containers: umbrella includes */
+#include <treadle/layers.h>
 /* optimisers: umbrella includes */
 #include <treadle/optimisers.h>
 /* convolution: umbrella includes */
