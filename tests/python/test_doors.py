@@ -242,3 +242,181 @@ def test_layers_exchange_weights(name, training, tmp_path):
     for key, value in module.state_dict().items():
         td.testing.assert_close(back[key], value.detach(), rtol=1e-6, atol=1e-6)
     C.td_release(c)
+
+
+# ---- what is refused ------------------------------------------------------------------
+
+@pytest.mark.parametrize("name, settings, inputs, message", [
+    ("conv2d", dict(in_channels=3, out_channels=4), None, "Conv2d: kernel_size is missing"),
+    ("conv2d", dict(in_channels=3, out_channels=4, kernel_size=3, num_heads=2), None, "Conv2d: there is no num_heads"),
+    ("conv2d", dict(in_channels=3, out_channels=4, kernel_size=3, groups=2), None, "Conv2d: 3 and 4 channels in 2 groups"),
+    ("conv2d", dict(in_channels=3, out_channels=4, kernel_size=(3, 3, 3)), None, "a window of 3 dimensions"),
+    ("conv2d", dict(in_channels=3, out_channels=4, kernel_size=3, output_padding=1), None, "there is no output_padding"),
+    ("conv2d", dict(in_channels=3, out_channels=4, kernel_size=3), (3, 5), "Conv2d: expected 4 dimensions, or 3 without batch, not 2"),
+    ("tanh", dict(dtype=2), None, "Tanh: has no dtype, no device"),
+    ("linear_of_nobody", None, None, None),
+    ("layer_norm", {}, None, "LayerNorm: normalized_shape is missing"),
+    ("rms_norm", dict(normalized_shape=5, no_bias=True), None, "RMSNorm: there is no no_bias"),
+    ("batch_norm2d", dict(num_features=3), (2, 3, 4), "BatchNorm2d: expected 4 dimensions, not 3"),
+    ("pixel_shuffle", {}, None, "upscale_factor is missing"),
+    ("upsample", {}, (2, 3, 4, 5), "Upsample: expected .* either size or scale_factor"),
+    ("lstm", dict(input_size=3, hidden_size=-4), None, "hidden_size -4 and num_layers 1 must be positive"),
+    ("rnn", dict(input_size=3, hidden_size=4, nonlinearity="cosine"), None, "nonlinearity 'cosine' tanh or relu"),
+    ("lstm", dict(input_size=3, hidden_size=4, nonlinearity="relu"), None, "LSTM: there is no nonlinearity"),
+    ("gru", dict(input_size=3, hidden_size=4), (5, 3), "GRU: expected 3 dimensions, not 2"),
+    ("multihead_attention", dict(embed_dim=5, num_heads=2), None, "embed_dim 5 must be divisible by num_heads 2"),
+    ("multihead_attention", dict(embed_dim=4, num_heads=2), (5, 4), "expected 3 dimensions, not 2 and 2"),
+    ("transformer_encoder_layer", dict(d_model=4, nhead=2, activation="tanh"), None, "activation must be relu or gelu, not tanh"),
+    ("positional_encoding", dict(d_model=5), None, "d_model must be even, not 5"),
+    ("positional_encoding", dict(d_model=4, max_len=2), (3, 4), "3 positions, but max_len is 2"),
+    ("embedding", dict(num_embeddings=5, embedding_dim=2, padding_idx=7), None, "index 7"),
+])
+def test_settings_are_refused_by_name(name, settings, inputs, message, tmp_path):
+    if settings is None:
+        assert not hasattr(C, f"td_{name}_module")
+        return
+    live = td.memory_stats()["live_tensors"]
+    given = args(**settings)
+    with pytest.raises(RuntimeError, match=message):
+        module = made(name, given)
+        run_c(tmp_path, module, [x(*inputs)])
+    if inputs is None:
+        assert td.memory_stats()["live_tensors"] == live
+
+
+def test_operators_take_their_arguments_by_name(tmp_path):
+    C.td_group_norm.restype = ctypes.c_void_p
+    C.td_scope_begin()
+    C.td_ones.restype = ctypes.c_void_p
+    one = C.td_ones(Dims(2, (ctypes.c_int64 * 8)(2, 4)), Tensors())
+    assert C.td_group_norm(ctypes.c_void_p(one), args(num_groups=2)) and not C.td_failed()
+    for given, message in ((args(), "group_norm: num_groups is missing"), (args(num_groups=2, stride=1), "there is no stride")):
+        assert not C.td_group_norm(ctypes.c_void_p(one), given)
+        with pytest.raises(RuntimeError, match=message):
+            right()
+    C.td_scope_end()
+
+
+# ---- what C has not ---------------------------------------------------------------------
+
+SPECIAL = {"Linear": "linear", "ReLU": "relu", "Sequential": None, "ModuleList": None, "ModuleDict": None, "ParameterList": None,
+           "ParameterDict": None}
+ABSENT = {
+    "composed in Python, of operators that C has": "Bilinear CosineSimilarity PairwiseDistance GLU Fold Unfold Softmax2d "
+    "LocalResponseNorm MaxUnpool1d MaxUnpool2d MaxUnpool3d Conv3d ConvTranspose3d EmbeddingBag CTCLoss",
+    "a list of layers that its owner calls": "TransformerEncoder TransformerDecoder Transformer",
+    "a loss is a function in C": "MSELoss L1Loss SmoothL1Loss HuberLoss NLLLoss CrossEntropyLoss BCELoss BCEWithLogitsLoss "
+    "KLDivLoss SoftMarginLoss HingeEmbeddingLoss PoissonNLLLoss MultiMarginLoss MarginRankingLoss CosineEmbeddingLoss "
+    "TripletMarginLoss GaussianNLLLoss",
+    "a base, of which none is made": "Module RNNBase RNNCellBase",
+    "Adadelta is composed in Python, LBFGS calls its closure many times": "Adadelta LBFGS",
+    "an expression of C, see the chapter on schedules": "LambdaLR MultiplicativeLR ChainedScheduler SequentialLR "
+    "ReduceLROnPlateau",
+    "td_fill_, td_copy_ and td_eye do it": "constant_ zeros_ ones_ eye_",
+    "seldom": "dirac_ sparse_",
+}
+KNOWN = {name for names in ABSENT.values() for name in names.split()}
+
+
+def missing(names, found):
+    lacking = {name for name in names if not found(name)}
+    unsaid = lacking - KNOWN
+    assert not unsaid, f"C has no {sorted(unsaid)}"
+    return lacking
+
+
+def test_every_layer_is_in_c_or_on_the_list():
+    layers = [name for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module) and name[0] != "_"]
+    assert len(layers) > 100
+    lacking = missing(layers, lambda name: name in SPECIAL or hasattr(C, f"td_{constructor(name)}_module"))
+    assert hasattr(C, "td_linear_module") and hasattr(C, "td_relu_module") and hasattr(C, "td_parts")
+    assert not lacking - KNOWN
+    for name in CASES:
+        assert name in vars(nn)
+    made_in_c = set(layers) - lacking - set(SPECIAL)
+    assert made_in_c == set(CASES), made_in_c ^ set(CASES)
+
+
+def test_every_optimiser_schedule_and_initialiser_is_in_c_or_on_the_list():
+    missing([n for n, kind in vars(optim).items() if isinstance(kind, type) and kind is not optim.Optimizer],
+            lambda name: hasattr(C, "td_" + name.lower()))
+    header = text("schedules.h")
+
+    def snake(name):
+        return "td_" + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("LR", "Lr")).lower()
+    missing([n for n, kind in vars(lr_scheduler).items() if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)
+             and kind is not lr_scheduler.LRScheduler and n[0] != "_"],
+            lambda name: snake(name) + "(" in header)
+    missing([n for n in vars(init) if n.endswith("_") and n[0] != "_"], lambda name: hasattr(C, "td_" + name))
+    assert hasattr(C, "td_gain") and hasattr(C, "td_print")
+
+
+# ---- schedules and first values -----------------------------------------------------------
+
+SCHEDULES = {
+    "StepLR": ("td_step_lr(.1, t, 3, .5)", dict(step_size=3, gamma=.5)),
+    "MultiStepLR": ("td_multi_step_lr(.1, t, (double[]){ 2, 5, 5 }, 3, .5)", dict(milestones=[2, 5, 5], gamma=.5)),
+    "ExponentialLR": ("td_exponential_lr(.1, t, .9)", dict(gamma=.9)),
+    "ConstantLR": ("td_constant_lr(.1, t, .25, 4)", dict(factor=.25, total_iters=4)),
+    "LinearLR": ("td_linear_lr(.1, t, .2, .9, 6)", dict(start_factor=.2, end_factor=.9, total_iters=6)),
+    "PolynomialLR": ("td_polynomial_lr(.1, t, 7, 2)", dict(total_iters=7, power=2)),
+    "CosineAnnealingLR": ("td_cosine_annealing_lr(.1, t, 8, .01)", dict(T_max=8, eta_min=.01)),
+    "CosineAnnealingWarmRestarts": ("td_cosine_annealing_warm_restarts(.1, t, 3, 2, .01)", dict(T_0=3, T_mult=2, eta_min=.01)),
+    "LinearWarmup": ("td_linear_warmup(.1, t, 4, 11)", dict(warmup_steps=4, total_steps=11)),
+    "WSD": ("td_wsd(.1, t, 3, 4, 5, .2)", dict(warmup_steps=3, stable_steps=4, decay_steps=5, min_lr_ratio=.2)),
+    "OneCycleLR": ("td_one_cycle_lr(.5, t, 16, .3, 25, 1e4)", dict(max_lr=.5, total_steps=16, cycle_momentum=False)),
+}
+
+
+def test_schedules_are_those_of_python(tmp_path):
+    import shutil
+    import subprocess
+    compiler = os.environ.get("TREADLE_CC") or shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no compiler")
+    lines = "\n".join(f"double s{i}(int t) {{ return {call}; }}" for i, (call, _) in enumerate(SCHEDULES.values()))
+    (tmp_path / "s.c").write_text(f"#include <treadle/schedules.h>\n{lines}\n")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-std=c11", "-I", HEADERS.parent, "-o", tmp_path / "s.so", tmp_path / "s.c",
+                    "-lm"], check=True)
+    compiled = ctypes.CDLL(str(tmp_path / "s.so"))
+    for i, (name, (_, options)) in enumerate(SCHEDULES.items()):
+        optimiser = optim.SGD([td.zeros(1, requires_grad=True)], 0.1)
+        schedule = getattr(lr_scheduler, name)(optimiser, **options)
+        function = getattr(compiled, f"s{i}")
+        function.restype = ctypes.c_double
+        for t in range(15):
+            assert function(t) == pytest.approx(optimiser.param_groups[0]["lr"], rel=1e-9, abs=1e-15), (name, t)
+            optimiser.step()
+            schedule.step()
+
+
+def test_initialisers_fill_as_they_say(tmp_path):
+    module = made("embedding", args(num_embeddings=60, embedding_dim=7))
+    C.td_trunc_normal_.argtypes = [ctypes.c_void_p] + [ctypes.c_double] * 4
+    C.td_orthogonal_.argtypes = [ctypes.c_void_p, ctypes.c_double]
+    weight = (ctypes.c_void_p * 1)()
+    C.td_parameters(module, weight, 1)
+
+    def now():
+        assert C.td_save_module(module, str(tmp_path / "w").encode()) or right()
+        return load_file(tmp_path / "w")["weight"]
+    C.td_scope_begin()
+    C.td_trunc_normal_(weight[0], 1.0, 2.0, 0.0, 2.5)
+    w = now()
+    assert 0 <= w.min() and w.max() <= 2.5 and 0.6 < w.std() < 0.8 and 1.1 < w.mean() < 1.4
+    C.td_orthogonal_(weight[0], 3.0)
+    td.testing.assert_close(now().T @ now(), 9 * td.eye(7), rtol=0, atol=1e-4)
+    right()
+    C.td_scope_end()
+    C.td_release(module)
+
+
+def test_a_tensor_prints_itself(capfd):
+    C.td_full.restype = ctypes.c_void_p
+    C.td_scope_begin()
+    C.td_ones.restype = ctypes.c_void_p
+    one = C.td_ones(Dims(1, (ctypes.c_int64 * 8)(3)), Tensors())
+    C.td_print(ctypes.c_void_p(one))
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr().out == "tensor([1., 1., 1.])\n"
+    C.td_scope_end()

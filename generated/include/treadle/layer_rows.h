@@ -13,7 +13,8 @@
 #define TD_PLAIN(name, op) TD_WITH(name, op, NULL, 0, "")
 #define TD_WITH(name, op, make, dims, takes) \
     LAYER(name, op, TD_IS(op), make, td_run_layer, dims, " " takes)
-#define TD_THREE(row, name, op, ...) row(name##1d, op##1d, __VA_ARGS__) \
+#define TD_THREE(row, name, op, ...) \
+    row(name##1d, op##1d, __VA_ARGS__) \
     row(name##2d, op##2d, __VA_ARGS__) \
     row(name##3d, op##3d, __VA_ARGS__)
 /* containers: functions by name */
@@ -105,8 +106,8 @@ TD_BORDERS(Reflection, reflection, 1, "")
 TD_BORDERS(Replication, replication, 2, "")
 TD_BORDERS(Circular, circular, 3, "")
 /* convolution: rows of layers */
-#define TD_CONV " in_channels! out_channels! kernel_size! stride padding" \
-             " dilation groups no_bias"
+#define TD_CONV " in_channels! out_channels! kernel_size! stride" \
+                " padding dilation groups no_bias"
 #define TD_CONV_T TD_CONV " output_padding"
 LAYER(Conv1d, conv1d, NULL, make_conv, run_conv, 1, TD_CONV)
 LAYER(Conv2d, conv2d, NULL, make_conv, run_conv, 2, TD_CONV)
@@ -130,14 +131,17 @@ TD_NORMS(InstanceNorm, instance_norm, "affine track_running_stats")
 /* pooling: rows of layers */
 TD_THREE(TD_WITH, MaxPool, max_pool, NULL, 0, "kernel_size!")
 TD_THREE(TD_WITH, AvgPool, avg_pool, NULL, 0, "kernel_size!")
-TD_THREE(TD_WITH, AdaptiveAvgPool, adaptive_avg_pool, NULL, 0, "output_size!")
-TD_THREE(TD_WITH, AdaptiveMaxPool, adaptive_max_pool, NULL, 0, "output_size!")
+TD_THREE(TD_WITH, AdaptiveAvgPool, adaptive_avg_pool, NULL, 0,
+         "output_size!")
+TD_THREE(TD_WITH, AdaptiveMaxPool, adaptive_max_pool, NULL, 0,
+         "output_size!")
 #define TD_DROP(name, c_name, op) \
     LAYER(name, c_name, TD_IS(op), NULL, td_run_layer, 0, " ")
 TD_DROP(Dropout, dropout, dropout)
 TD_THREE(TD_DROP, Dropout, dropout, feature_dropout)
 TD_DROP(AlphaDropout, alpha_dropout, alpha_dropout)
-TD_DROP(FeatureAlphaDropout, feature_alpha_dropout, feature_alpha_dropout)
+TD_DROP(FeatureAlphaDropout, feature_alpha_dropout,
+        feature_alpha_dropout)
 /* recurrence: rows of layers */
 #define TD_RNN(name, c_name, op, gates, takes) \
     LAYER(name, c_name, TD_IS(op), make_rnn, run_rnn, gates, \

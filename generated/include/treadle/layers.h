@@ -47,6 +47,10 @@ typedef struct {
 TD_API td_module *td_parts(const td_named_part *parts, int count);
 /* Borrowed; NULL with an error if there is none of that name. */
 TD_API td_module *td_child(td_module *parts, const char *name);
+TD_API td_tensor *td_trunc_normal_(td_tensor *w, double mean,
+                                   double deviation, double low,
+                                   double high);
+TD_API td_tensor *td_orthogonal_(td_tensor *w, double gain);
 /* With further inputs, NULL for one that is absent; they are replaced
    by further results. */
 TD_API td_tensor *td_forward_with(td_module *module, td_tensor *x,

@@ -39,6 +39,9 @@ typedef struct {
 TD_API td_optimiser *td_adapt(td_adapting rule,
                               td_tensor *const *parameters, int count,
                               double rate, td_adapt_options options);
+typedef td_optimiser *td_adapting_by_name(td_tensor *const *parameters,
+    int count, double rate, td_adapt_options options);
+TD_API td_adapting_by_name td_adam, td_adamw, td_rmsprop, td_adagrad;
 /* Updates each parameter that has a gradient; the others stay. */
 TD_API bool td_step(td_optimiser *optimiser);
 /* Makes every gradient absent. */

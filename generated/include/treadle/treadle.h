@@ -44,6 +44,8 @@
 #include <treadle/layers.h>
 /* optimisers: umbrella includes */
 #include <treadle/optimisers.h>
+/* schedules: umbrella includes */
+#include <treadle/schedules.h>
 /* convolution: umbrella includes */
 #include <treadle/convolution.h>
 /* data: umbrella includes */

@@ -231,13 +231,6 @@ td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                   name);
     return x;
 }
-void td_add_drawn(layer *l, td_dims weight, int64_t out, double fan)
-{
-    const double bound = fan > 0 ? 1 / sqrt(fan) : 0;
-    td_add_weight(l, weight, -bound, bound, "weight");
-    if (!l->a.no_bias)
-        td_add_weight(l, TD_DIMS(out), -bound, bound, "bias");
-}
 td_module *td_child(td_module *m, const char *name)
 {
     for (td_part *p = m && m->class->forward == layer_forward
@@ -338,6 +331,53 @@ td_module *td_parts(const td_named_part *parts, int count)
     }
     return td_scope_end_with(l);
 }
+td_tensor *td_trunc_normal_(td_tensor *w, double mean, double deviation,
+                            double low, double high)
+{
+    const double s = deviation * sqrt(2);
+    td_no_grad_begin();
+    td_scope_begin();
+    td_tensor *u = td_uniform_(w, erf((low - mean) / s),
+                               erf((high - mean) / s));
+    u = td_add_scalar(td_mul_scalar(td_erfinv(u), td_float(s)),
+                      td_float(mean));
+    w = td_copy_(w, td_clamp(u, (td_clamp_options){
+        .min = td_some(low), .max = td_some(high) }));
+    w = td_scope_end_with(w);
+    td_no_grad_end();
+    return w;
+}
+td_tensor *td_orthogonal_(td_tensor *w, double gain)
+{
+    if (td_rank(w) < 2)
+        return td_fail(TD_ERROR_VALUE, "orthogonal_", "expected at "
+                       "least 2 dimensions, not %d", td_rank(w)), NULL;
+    td_no_grad_begin();
+    td_scope_begin();
+    const int64_t rows = td_size(w, 0), all = td_numel(w);
+    const int64_t columns = rows ? all / rows : 0;
+    const bool wide = rows <= columns;
+    const int64_t few = wide ? rows : columns;
+    const int64_t n = wide ? columns : rows;
+    td_tensor *q = td_randn(TD_DIMS(few, n),
+                            (td_tensor_options){ .dtype = TD_FLOAT64 });
+    double *v = q ? td_data(q) : NULL;
+    for (int64_t i = 0; v && i < few; i++, v += n)
+        /* containers: make one vector orthogonal to those before */
+        for (int64_t k = -2 * i; k <= 0; k++) {
+            const double *u = v + (k < -i ? k + i : k) * n;
+            double along = 0;
+            for (int64_t j = 0; j < n; j++)
+                along += u[j] * v[j];
+            for (int64_t j = 0; j < n; j++)
+                v[j] = k ? v[j] - along * u[j] : v[j] / sqrt(along);
+        }
+    q = td_mul_scalar(wide ? q : td_t(q), td_float(gain));
+    w = td_copy_(w, td_reshape(q, td_shape_of(w)));
+    w = td_scope_end_with(w);
+    td_no_grad_end();
+    return w;
+}
 /* convolution: functions of layers */
 static void make_conv(layer *l)
 {
@@ -349,8 +389,8 @@ static void make_conv(layer *l)
     if (g < 1 || in % g || out % g
         || (window->count != 1 && window->count != abs(dims))) {
         refuse(l, "%" PRId64 " and %" PRId64 " channels in %" PRId64
-            " groups, a window of %d dimensions", in, out, g,
-            window->count);
+               " groups, a window of %d dimensions", in, out, g,
+               window->count);
         return;
     }
     td_dims size = dims < 0 ? TD_DIMS(in, out / g)
@@ -361,7 +401,10 @@ static void make_conv(layer *l)
         size.at[size.count++] = k;
         fan *= (double)k;
     }
-    td_add_drawn(l, size, out, fan);
+    fan = 1 / sqrt(fan);
+    td_add_weight(l, size, -fan, fan, "weight");
+    if (!a->no_bias)
+        td_add_weight(l, TD_DIMS(out), -fan, fan, "bias");
 }
 static td_dims in_plane(int n, td_dims d, int64_t none)
 {
@@ -373,8 +416,8 @@ static td_tensor *run_conv(layer *l, td_tensor *x)
     const int n = abs(dims), rank = td_rank(x);
     const td_args *a = &l->a;
     if (rank != n + 1 && rank != n + 2)
-        return refuse(l, "expected %d dimensions, or %d without batch, not %d",
-            n + 2, n + 1, rank), NULL;
+        return refuse(l, "expected %d dimensions, or %d without batch, "
+                      "not %d", n + 2, n + 1, rank), NULL;
     x = rank == n + 1 ? td_unsqueeze(x, 0) : x;
     x = td_convolution(n == 1 ? td_unsqueeze(x, 2) : x,
         n == 1 ? td_unsqueeze(a->weight, 2) : a->weight, a->bias,
@@ -448,9 +491,9 @@ static void make_rnn(layer *l)
     const char *f = a->nonlinearity ? a->nonlinearity : "tanh";
     if (m < 1 || a->num_layers < 1 || a->num_layers > LAYERS_MOST
         || (strcmp(f, "tanh") != 0 && strcmp(f, "relu") != 0)) {
-        refuse(l, "hidden_size %" PRId64 " and num_layers %" PRId64 " must be "
-            "positive, nonlinearity '%s' tanh or relu", m, a->num_layers,
-            f);
+        refuse(l, "hidden_size %" PRId64 " and num_layers %" PRId64
+               " must be positive, at most %d, nonlinearity '%s' tanh or "
+               "relu", m, a->num_layers, LAYERS_MOST, f);
         return;
     }
     for (int k = 0; k < a->num_layers * sides; k++) {
@@ -475,8 +518,8 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
         op = &td_ops[cell ? TD_OP_rnn_relu_cell : TD_OP_rnn_relu];
     td_tensor *all[LAYERS_MOST * 8] = { NULL };
     if (td_rank(x) != 3 - cell)
-        return refuse(l, "expected %d dimensions, not %d", 3 - cell, td_rank(x)),
-            NULL;
+        return refuse(l, "expected %d dimensions, not %d", 3 - cell,
+                      td_rank(x)), NULL;
     for (td_part *p = l->parts; p; p = p->next)
         all[a->params.count++] = p->object;
     a->params.at = all;
@@ -629,8 +672,8 @@ static td_tensor *run_positions(layer *l, td_tensor *x)
     const bool turned = td_rank(x) == 3 && !a->batch_first;
     const int64_t n = td_size(x, td_rank(x) == 3 && !turned);
     if (n > a->max_len)
-        return refuse(l, "%" PRId64 " positions, but max_len is %" PRId64, n,
-            a->max_len), NULL;
+        return refuse(l, "%" PRId64 " positions, but max_len is %"
+                      PRId64, n, a->max_len), NULL;
     td_tensor *code = td_slice(a->weight, 0, (td_opt_i64)td_some(0),
                                (td_opt_i64)td_some(n), 1);
     return td_dropout(td_add(x, turned ? td_unsqueeze(code, 1) : code),

@@ -21,7 +21,7 @@ typedef struct {
     void (*make)(layer *l);      /* its parts; NULL: has none */
     td_tensor *(*run)(layer *l, td_tensor *x);
     int dims;
-    const char *takes;           /* "must! may", beside the operator's */
+    const char *takes;           /* " must! may", with the op's */
 } layer_row;
 
 /* containers: prototypes of rows */
@@ -30,7 +30,6 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name);
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);
-void td_add_drawn(layer *l, td_dims weight, int64_t out, double fan);
 td_tensor *td_through(layer *l, const char *name, td_tensor *x);
 td_tensor *td_run_named(const td_op *op, td_tensor *x,
                         const td_args *a);

@@ -372,6 +372,16 @@ td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
             td_v_bool(o.maximize), td_v_float(s[4].value),
             td_v_bool(rule == TD_ADAMW) } }, parameters, count);
 }
+#define BY_NAME(name, rule) \
+    td_optimiser *td_##name(td_tensor *const *parameters, int count, \
+                            double rate, td_adapt_options o) \
+    { \
+        return td_adapt(rule, parameters, count, rate, o); \
+    }
+BY_NAME(adam, TD_ADAM)
+BY_NAME(adamw, TD_ADAMW)
+BY_NAME(rmsprop, TD_RMSPROP)
+BY_NAME(adagrad, TD_ADAGRAD)
 /* optimisers: functions that read and keep states */
 static void take_states(td_optimiser *o, int i, td_tensor **state)
 {
