@@ -420,3 +420,51 @@ def test_a_tensor_prints_itself(capfd):
     ctypes.CDLL(None).fflush(None)
     assert capfd.readouterr().out == "tensor([1., 1., 1.])\n"
     C.td_scope_end()
+
+
+# ---- a program of C ---------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def shakespeare(tmp_path_factory):
+    import shutil
+    import subprocess
+    compiler = os.environ.get("TREADLE_CC") or shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no compiler")
+    program = tmp_path_factory.mktemp("program") / "shakespeare"
+    subprocess.run([compiler, "-O1", "-std=gnu11", "-I", HEADERS.parent, "-o", program, HEADERS.parents[1] / "examples/shakespeare.c",
+                    HERE / "libtreadle.so", "-lm", f"-Wl,-rpath,{HERE}"], check=True)
+
+    def run(*given, status=0):
+        done = subprocess.run([program, *map(str, given)], capture_output=True, text=True, errors="replace")
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
+    return run
+
+
+def test_a_program_of_c_goes_on_to_the_same_bits(shakespeare, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("".join(chr(97 + i * i % 23) for i in range(5000)))
+    assert "step 6 of 6" in shakespeare(text, tmp_path / "whole", 6)
+    shakespeare(text, tmp_path / "killed", 6, 2)
+    assert load_file(tmp_path / "killed")["place"][0] == 2
+    assert "nats a letter" in shakespeare(text, tmp_path / "killed", 6)
+    whole, killed = (load_file(tmp_path / name) for name in ("whole", "killed"))
+    assert whole.keys() == killed.keys() and sum(name.startswith("adam") for name in whole) > 100
+    for name, value in whole.items():
+        assert (value == killed[name]).all(), name
+    assert "nowhere" in shakespeare(tmp_path / "nowhere", tmp_path / "x", 6, status=1)
+
+
+def test_a_gpt_of_c_has_the_scores_of_pythons(shakespeare, tmp_path):
+    models = pytest.importorskip("treadle.models")
+    td.manual_seed(5)
+    net = models.GPT(models.GPTConfig(vocab_size=31, n_positions=64, n_embd=96, n_layer=3, n_head=4)).eval()
+    for p in net.parameters():
+        p.data.add_(td.randn_like(p) * 0.05)
+    letters = td.randint(0, 31, (2, 17))
+    save_file(net.state_dict(), tmp_path / "net")
+    save_file({"letters": letters}, tmp_path / "in")
+    shakespeare("--scores", tmp_path / "net", tmp_path / "in", tmp_path / "out")
+    with td.no_grad():
+        td.testing.assert_close(load_file(tmp_path / "out")["scores"], net(letters), rtol=1e-4, atol=1e-4)

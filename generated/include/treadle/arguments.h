@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "containers": edit that, not this file. */
 /* What layers and operators are given by name: see layers.h. */
+#ifdef TENSOR
 /* containers: names of arguments */
 SIZE(num_embeddings)
 SIZE(embedding_dim)
@@ -112,3 +113,4 @@ TENSOR(in_proj_bias)
 #undef SIZES
 #undef TEXT
 #undef TENSORS
+#endif

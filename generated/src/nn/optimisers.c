@@ -450,6 +450,27 @@ bool td_zero_grad(td_optimiser *o)
         td_set_grad(o->parameters[i], NULL);
     return !td_failed();
 }
+static td_tensor **state_of(const td_optimiser *o, int i, int k)
+{
+    return o && i >= 0 && i < o->count && k >= 0 && k < STATES
+         ? &o->states[i * STATES + k] : NULL;
+}
+td_tensor *td_optimiser_state(const td_optimiser *o, int i, int k)
+{
+    td_tensor **at = state_of(o, i, k);
+    return at ? *at : NULL;
+}
+bool td_set_optimiser_state(td_optimiser *o, int i, int k, td_tensor *x)
+{
+    td_tensor **at = state_of(o, i, k);
+    if (!at || !x)
+        return td_fail(TD_ERROR_VALUE, "set_optimiser_state",
+                       "there is no state %d of parameter %d, or no "
+                       "tensor", k, i);
+    td_release(*at);
+    *at = td_retain(x);
+    return true;
+}
 double td_learning_rate(const td_optimiser *o)
 {
     return o ? td_v_double(&o->attr[0]) : 0;
