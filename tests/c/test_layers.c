@@ -72,6 +72,15 @@ static void parts_have_names_or_numbers(void **state)
     expect_error(TD_ERROR_INDEX, "there is no scale");
     assert_null(td_parts((td_named_part[]){ { "a", NULL, NULL } }, 1));
     expect_error(TD_ERROR_VALUE, "part 0 must be a module or a parameter");
+    assert_null(td_parts((td_named_part[]){ {
+        "a_name_of_more_than_thirty_one_letters", one, NULL } }, 1));
+    expect_error(TD_ERROR_VALUE, "a name is too long: a_name_of_more");
+    assert_null(td_parts(NULL, 1));
+    expect_error(TD_ERROR_VALUE, "parts is NULL");
+    assert_null(td_child(net, NULL));
+    expect_error(TD_ERROR_INDEX, "there is no NULL");
+    assert_null(td_child(td_relu_module(), "0"));
+    expect_error(TD_ERROR_INDEX, "there is no 0");
 }
 
 /* ---- computing ---------------------------------------------------------- */
@@ -95,8 +104,11 @@ static void a_state_goes_on_where_it_stopped(void **state)
     for (int i = 0; i < 8; i++)
         compare(&c, at(parts.at[0], i), at(whole.at[0], i), 1e-6);
     expect_right(c, "a state in two pieces");
-    td_forward_with(m, x, &whole);
+    td_forward_with(m, x, &whole);       /* another layer's state */
     expect_error(TD_ERROR_RUNTIME, "");
+    assert_non_null(td_forward_with(uni, x, NULL));
+    assert_null(td_forward_with(NULL, x, &whole));
+    expect_error(TD_ERROR_VALUE, "module is NULL");
 }
 
 static void gradients_reach_all_parameters(void **state)

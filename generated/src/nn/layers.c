@@ -158,7 +158,8 @@ static td_tensor *layer_forward(td_module *m, td_tensor *x);
 
 td_tensor *td_forward_with(td_module *m, td_tensor *x, td_more *more)
 {
-    if (!m || !x || td_failed() || m->class->forward != layer_forward)
+    if (!m || !x || !more || td_failed()
+        || m->class->forward != layer_forward)
         return td_forward(m, x);
     layer now = *(layer *)m;
     now.a.training = m->training;
@@ -235,9 +236,11 @@ td_module *td_child(td_module *m, const char *name)
 {
     for (td_part *p = m && m->class->forward == layer_forward
                     ? ((layer *)m)->parts : NULL; p; p = p->next)
-        if (p->row.kind == TD_FIELD_MODULE && !strcmp(p->name, name))
+        if (p->row.kind == TD_FIELD_MODULE && name
+            && strcmp(p->name, name) == 0)
             return p->object;
-    td_fail(TD_ERROR_INDEX, "child", "there is no %s", name);
+    td_fail(TD_ERROR_INDEX, "child", "there is no %s",
+            name ? name : "NULL");
     return NULL;
 }
 td_tensor *td_through(layer *l, const char *name, td_tensor *x)
@@ -316,6 +319,8 @@ static td_tensor *run_upsample(layer *l, td_tensor *x)
 }
 td_module *td_parts(const td_named_part *parts, int count)
 {
+    if (count > 0 && !td_require(parts, "parts", "parts"))
+        return NULL;
     td_scope_begin();
     layer *l = (layer *)td_identity_module((td_args){ 0 });
     for (int i = 0; i < count && l; i++) {
@@ -354,26 +359,25 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
                        "least 2 dimensions, not %d", td_rank(w)), NULL;
     td_no_grad_begin();
     td_scope_begin();
+    td_tensor *q = td_randn(td_shape_of(w),
+                            (td_tensor_options){ .dtype = TD_FLOAT64 });
     const int64_t rows = td_size(w, 0), all = td_numel(w);
     const int64_t columns = rows ? all / rows : 0;
-    const bool wide = rows <= columns;
-    const int64_t few = wide ? rows : columns;
-    const int64_t n = wide ? columns : rows;
-    td_tensor *q = td_randn(TD_DIMS(few, n),
-                            (td_tensor_options){ .dtype = TD_FLOAT64 });
+    const int64_t few = rows < columns ? rows : columns;
+    const int64_t a = few == rows ? columns : 1, b = few == rows
+        ? 1 : columns;
     double *v = q ? td_data(q) : NULL;
-    for (int64_t i = 0; v && i < few; i++, v += n)
+    for (int64_t i = 0; v && i < few; i++, v += a)
         /* containers: make one vector orthogonal to those before */
         for (int64_t k = -2 * i; k <= 0; k++) {
-            const double *u = v + (k < -i ? k + i : k) * n;
+            const double *u = v + (k < -i ? k + i : k) * a;
             double along = 0;
-            for (int64_t j = 0; j < n; j++)
+            for (int64_t j = 0; j < all / few * b; j += b)
                 along += u[j] * v[j];
-            for (int64_t j = 0; j < n; j++)
+            for (int64_t j = 0; j < all / few * b; j += b)
                 v[j] = k ? v[j] - along * u[j] : v[j] / sqrt(along);
         }
-    q = td_mul_scalar(wide ? q : td_t(q), td_float(gain));
-    w = td_copy_(w, td_reshape(q, td_shape_of(w)));
+    w = td_copy_(w, td_mul_scalar(q, td_float(gain)));
     w = td_scope_end_with(w);
     td_no_grad_end();
     return w;

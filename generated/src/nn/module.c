@@ -51,7 +51,10 @@ bool td_add_part(td_part **list, td_field_kind kind, void *object,
         return false;
     va_list more;
     va_start(more, name);
-    vsnprintf(p->name, sizeof p->name, name, more);
+    if (vsnprintf(p->name, sizeof p->name, name, more)
+        >= (int)sizeof p->name)
+        td_fail(TD_ERROR_VALUE, "parts", "a name is too long: %s...",
+                p->name);
     va_end(more);
     p->next = NULL;
     p->row = (td_field){ p->name, kind, 0 };
