@@ -409,6 +409,13 @@ def test_initialisers_fill_as_they_say(tmp_path):
     right()
     C.td_scope_end()
     C.td_release(module)
+    module = made("embedding", args(num_embeddings=6, embedding_dim=50))
+    C.td_parameters(module, weight, 1)
+    C.td_scope_begin()
+    C.td_orthogonal_(weight[0], 1.0)
+    td.testing.assert_close(now() @ now().T, td.eye(6), rtol=0, atol=1e-5)
+    C.td_scope_end()
+    C.td_release(module)
 
 
 def test_a_tensor_prints_itself(capfd):

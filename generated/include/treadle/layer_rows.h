@@ -10,13 +10,13 @@
 #define BY_NAME(op)
 #endif
 #define TD_IS(op) &td_ops[TD_OP_##op]
-#define TD_PLAIN(name, op) TD_WITH(name, op, NULL, 0, "")
-#define TD_WITH(name, op, make, dims, takes) \
+#define TD_PLAIN(name, op) TD_WITH(name, op, 0, NULL, "")
+#define TD_WITH(name, op, dims, make, takes) \
     LAYER(name, op, TD_IS(op), make, td_run_layer, dims, " " takes)
 #define TD_THREE(row, name, op, ...) \
-    row(name##1d, op##1d, __VA_ARGS__) \
-    row(name##2d, op##2d, __VA_ARGS__) \
-    row(name##3d, op##3d, __VA_ARGS__)
+    row(name##1d, op##1d, 1, __VA_ARGS__) \
+    row(name##2d, op##2d, 2, __VA_ARGS__) \
+    row(name##3d, op##3d, 3, __VA_ARGS__)
 /* containers: functions by name */
 BY_NAME(gelu)
 BY_NAME(celu)
@@ -39,7 +39,7 @@ BY_NAME(group_norm)
 BY_NAME(batch_norm)
 BY_NAME(instance_norm)
 /* pooling: functions by name */
-#define TD_OPERATOR(name, op, no) BY_NAME(op)
+#define TD_OPERATOR(name, op, ...) BY_NAME(op)
 TD_THREE(TD_OPERATOR, , max_pool, )
 TD_THREE(TD_OPERATOR, , avg_pool, )
 TD_THREE(TD_OPERATOR, , adaptive_avg_pool, )
@@ -84,27 +84,23 @@ TD_PLAIN(Threshold, threshold)
 TD_PLAIN(Softmax, softmax)
 TD_PLAIN(LogSoftmax, log_softmax)
 TD_PLAIN(Flatten, flatten)
-TD_WITH(PixelShuffle, pixel_shuffle, NULL, 0, "upscale_factor!")
-TD_WITH(PixelUnshuffle, pixel_unshuffle, NULL, 0, "downscale_factor!")
-TD_WITH(Unflatten, unflatten, NULL, 0, "dim! sizes!")
-TD_WITH(PReLU, prelu, make_prelu, 0, "num_parameters init")
-TD_WITH(Embedding, embedding, make_embedding, 0,
+TD_WITH(PixelShuffle, pixel_shuffle, 0, NULL, "upscale_factor!")
+TD_WITH(PixelUnshuffle, pixel_unshuffle, 0, NULL, "downscale_factor!")
+TD_WITH(Unflatten, unflatten, 0, NULL, "dim! sizes!")
+TD_WITH(PReLU, prelu, 0, make_prelu, "num_parameters init")
+TD_WITH(Embedding, embedding, 0, make_embedding,
      "num_embeddings! embedding_dim!")
 LAYER(Identity, identity, NULL, NULL, run_identity, 0, " ")
 LAYER(Upsample, upsample, NULL, NULL, run_upsample, 0,
       " size scale_factor mode align_corners")
-#define TD_BORDER(name, c_name, mode, n, takes) \
-    LAYER(name##Pad##n##d, c_name##_pad##n##d, NULL, NULL, run_border, \
-          4 * mode + n, " padding! " takes)
-#define TD_BORDERS(name, c_name, mode, takes) \
-    TD_BORDER(name, c_name, mode, 1, takes) \
-    TD_BORDER(name, c_name, mode, 2, takes) \
-    TD_BORDER(name, c_name, mode, 3, takes)
-TD_BORDERS(Constant, constant, 0, "value")
-TD_BORDERS(Zero, zero, 0, "")
-TD_BORDERS(Reflection, reflection, 1, "")
-TD_BORDERS(Replication, replication, 2, "")
-TD_BORDERS(Circular, circular, 3, "")
+#define TD_BORDER(name, c_name, n, mode, takes) \
+    LAYER(name, c_name, NULL, NULL, run_border, 4 * mode + n, \
+          " padding! " takes)
+TD_THREE(TD_BORDER, ConstantPad, constant_pad, 0, "value")
+TD_THREE(TD_BORDER, ZeroPad, zero_pad, 0, "")
+TD_THREE(TD_BORDER, ReflectionPad, reflection_pad, 1, "")
+TD_THREE(TD_BORDER, ReplicationPad, replication_pad, 2, "")
+TD_THREE(TD_BORDER, CircularPad, circular_pad, 3, "")
 /* convolution: rows of layers */
 #define TD_CONV " in_channels! out_channels! kernel_size! stride" \
                 " padding dilation groups no_bias"
@@ -116,31 +112,31 @@ LAYER(ConvTranspose1d, conv_transpose1d, NULL, make_conv, run_conv, -1,
 LAYER(ConvTranspose2d, conv_transpose2d, NULL, make_conv, run_conv, -2,
       TD_CONV_T)
 /* normalisation: rows of layers */
-TD_WITH(LayerNorm, layer_norm, make_norm, 0,
+TD_WITH(LayerNorm, layer_norm, 0, make_norm,
      "normalized_shape! no_affine no_bias")
-TD_WITH(RMSNorm, rms_norm, make_norm, -1, "normalized_shape! no_affine")
-TD_WITH(GroupNorm, group_norm, make_norm, 0,
+TD_WITH(RMSNorm, rms_norm, -1, make_norm, "normalized_shape! no_affine")
+TD_WITH(GroupNorm, group_norm, 0, make_norm,
      "num_groups! num_channels! no_affine")
-#define TD_NORM(name, op, n, takes) \
-    LAYER(name##n##d, op##n##d, TD_IS(op), make_norm, run_norm, n, \
+#define TD_NORM(name, c_name, n, op, takes) \
+    LAYER(name, c_name, TD_IS(op), make_norm, run_norm, n, \
           " num_features! " takes)
-#define TD_NORMS(name, op, takes) TD_NORM(name, op, 1, takes) \
-    TD_NORM(name, op, 2, takes) TD_NORM(name, op, 3, takes)
-TD_NORMS(BatchNorm, batch_norm, "no_affine no_running_stats")
-TD_NORMS(InstanceNorm, instance_norm, "affine track_running_stats")
+TD_THREE(TD_NORM, BatchNorm, batch_norm, batch_norm,
+         "no_affine no_running_stats")
+TD_THREE(TD_NORM, InstanceNorm, instance_norm, instance_norm,
+         "affine track_running_stats")
 /* pooling: rows of layers */
-TD_THREE(TD_WITH, MaxPool, max_pool, NULL, 0, "kernel_size!")
-TD_THREE(TD_WITH, AvgPool, avg_pool, NULL, 0, "kernel_size!")
-TD_THREE(TD_WITH, AdaptiveAvgPool, adaptive_avg_pool, NULL, 0,
+TD_THREE(TD_WITH, MaxPool, max_pool, NULL, "kernel_size!")
+TD_THREE(TD_WITH, AvgPool, avg_pool, NULL, "kernel_size!")
+TD_THREE(TD_WITH, AdaptiveAvgPool, adaptive_avg_pool, NULL,
          "output_size!")
-TD_THREE(TD_WITH, AdaptiveMaxPool, adaptive_max_pool, NULL, 0,
+TD_THREE(TD_WITH, AdaptiveMaxPool, adaptive_max_pool, NULL,
          "output_size!")
-#define TD_DROP(name, c_name, op) \
+#define TD_DROP(name, c_name, n, op) \
     LAYER(name, c_name, TD_IS(op), NULL, td_run_layer, 0, " ")
-TD_DROP(Dropout, dropout, dropout)
+TD_DROP(Dropout, dropout, 0, dropout)
 TD_THREE(TD_DROP, Dropout, dropout, feature_dropout)
-TD_DROP(AlphaDropout, alpha_dropout, alpha_dropout)
-TD_DROP(FeatureAlphaDropout, feature_alpha_dropout,
+TD_DROP(AlphaDropout, alpha_dropout, 0, alpha_dropout)
+TD_DROP(FeatureAlphaDropout, feature_alpha_dropout, 0,
         feature_alpha_dropout)
 /* recurrence: rows of layers */
 #define TD_RNN(name, c_name, op, gates, takes) \

@@ -9,8 +9,8 @@
        td_tensor *y = td_forward(conv, x);
 
    Zero and the empty list mean: not given.  What a layer does not take
-   is an error, and so is what it lacks.  Texts are not copied: they must
-   be there as long as the module. */
+   is an error, and so is what it lacks.  Texts are not copied: they
+   must be there as long as the module. */
 #ifndef TREADLE_LAYERS_H
 #define TREADLE_LAYERS_H
 #include <treadle/module.h>

@@ -364,8 +364,8 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
     const int64_t rows = td_size(w, 0), all = td_numel(w);
     const int64_t columns = rows ? all / rows : 0;
     const int64_t few = rows < columns ? rows : columns;
-    const int64_t a = few == rows ? columns : 1, b = few == rows
-        ? 1 : columns;
+    const int64_t a = few == rows ? columns : 1;
+    const int64_t b = few == rows ? 1 : columns;
     double *v = q ? td_data(q) : NULL;
     for (int64_t i = 0; v && i < few; i++, v += a)
         /* containers: make one vector orthogonal to those before */
