@@ -1,4 +1,4 @@
-# needs: saving-more seldom
+# needs: saving-more seldom models
 # SPDX-License-Identifier: MIT
 """The door of C: what Python has and C has not, by name; and layers of both that exchange their weights.
 
@@ -464,7 +464,7 @@ def test_a_program_of_c_goes_on_to_the_same_bits(shakespeare, tmp_path):
 
 
 def test_a_gpt_of_c_has_the_scores_of_pythons(shakespeare, tmp_path):
-    models = pytest.importorskip("treadle.models")
+    from treadle import models
     td.manual_seed(5)
     net = models.GPT(models.GPTConfig(vocab_size=31, n_positions=64, n_embd=96, n_layer=3, n_head=4)).eval()
     for p in net.parameters():
