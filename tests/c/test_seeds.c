@@ -14,6 +14,7 @@
    The file that was read last stays in the folder that is printed if the
    program dies; under a name was-*.csv (or whatever it is) in tests/seeds
    it is tried for ever. */
+#define TREADLE_TEST_FOLDER
 #include "treadle_test.h"
 #include <dirent.h>
 #include <libgen.h>
@@ -23,32 +24,7 @@
 #include <treadle/safetensors.h>
 
 enum { LARGEST = 1 << 16 };
-static char folder[] = "/tmp/treadle-seeds-XXXXXX", path[300];
 static volatile unsigned sum;           /* so that what is read is read */
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    static const char *const names[] = { "input", "data_batch_1.bin", "test_batch.bin" };
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        unlink(path);
-    }
-    return rmdir(folder);
-}
-
-static void holding(const char *name, const unsigned char *bytes, size_t n)
-{
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    fclose(f);
-}
 
 static void read_elements(td_tensor *x)
 {
@@ -67,7 +43,7 @@ static void read_elements(td_tensor *x)
 
 static void read_idx(const unsigned char *bytes, size_t n)
 {
-    holding("input", bytes, n);
+    write_plain("input", bytes, n);
     td_tensor *x = td_idx_read(path);
     assert_true(!x || td_numel(x) <= 1032 * (int64_t)n);
     read_elements(x);
@@ -75,7 +51,7 @@ static void read_idx(const unsigned char *bytes, size_t n)
 
 static void read_text(const unsigned char *bytes, size_t n)
 {
-    holding("input", bytes, n);
+    write_plain("input", bytes, n);
     td_csv *t = td_csv_read(path, n % 7 ? 0 : ';');
     for (int64_t r = 0; r < td_csv_rows(t); r++)
         for (int64_t c = 0; c < td_csv_columns(t); c++)
@@ -97,8 +73,8 @@ static void read_text(const unsigned char *bytes, size_t n)
 static void read_photographs(const unsigned char *bytes, size_t n)
 {
     const bool train = n % 2;
-    holding("test_batch.bin", bytes, n);
-    holding("data_batch_1.bin", bytes, n);
+    write_plain("test_batch.bin", bytes, n);
+    write_plain("data_batch_1.bin", bytes, n);
     td_dataset *d = td_cifar10(folder, train);
     td_tensor *x = NULL, *y = NULL;
     const int64_t size = d ? td_dataset_size(d) : 0, index[] = { size - 1, 0 };
@@ -113,7 +89,7 @@ static void read_photographs(const unsigned char *bytes, size_t n)
 
 static void read_saved(const unsigned char *bytes, size_t n)
 {
-    holding("input", bytes, n);
+    write_plain("input", bytes, n);
     for (int how = 0; how < 3; how++) {
         td_error_clear();
         td_safetensors *f = how < 2 ? td_safetensors_open(path, how) : td_safetensors_over(bytes, (int64_t)n);
