@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,6 +201,8 @@ def test_copies_of_every_dtype_and_layout(way, dtype):
     assert way(nothing).shape == (0, 3)
 
 
+@pytest.mark.skipif(not (Path(os.environ.get("TREADLE_BUILD", "build")) / "libtreadle_emulate.so").exists(),
+                    reason="the emulated device was not built")
 def test_copies_on_a_device():
     program = """
 import copy, pickle
