@@ -416,7 +416,7 @@ test-fuzz: python
 test-fuzz-files: lib asan-python
 	@$(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 TESTS=seeds test-programs
 	@printf '%s\n' idx csv cifar safetensors columns | TREADLE_FUZZ=$(or $(TREADLE_FUZZ),60) \
-	  xargs -n 1 -P $(JOBS) -I '{}' env TREADLE_FUZZ_ONLY='{}' UBSAN_OPTIONS=halt_on_error=1 $(BUILD)/asan/tests/c/test_seeds
+	  xargs -P $(JOBS) -I '{}' env TREADLE_FUZZ_ONLY='{}' UBSAN_OPTIONS=halt_on_error=1 $(BUILD)/asan/tests/c/test_seeds
 	@TREADLE_FUZZ=$(or $(TREADLE_FUZZ),60) $(run_tests) --asan-python tests/python/test_seeds.py
 
 # Only once, only plain: what the chapter prefixes run.

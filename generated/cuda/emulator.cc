@@ -557,17 +557,14 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
     const std::lock_guard<std::mutex> lock(blocks_lock);
     *out = malloc(bytes);
-    if (*out == NULL)
-        return cudaErrorMemoryAllocation;
     locked[(char *)*out] = bytes;
-    return cudaSuccess;
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFreeHost(void *data)
 {
     const std::lock_guard<std::mutex> lock(blocks_lock);
-    if (locked.erase((char *)data) == 0)
-        return cudaErrorInvalidValue;
+    locked.erase((char *)data);
     free(data);
     return cudaSuccess;
 }
