@@ -157,6 +157,31 @@ def test_no_call_is_a_crash(part, tmp_path):
     assert not wrong, f"{len(wrong)} bad answers:\n" + "\n".join(wrong)
 
 
+# What the package itself never passes, behind arguments that are right.
+PRIVATE = ["_safetensors_save(None, {'a': 1}, None)", "_safetensors_save(None, {1: x}, None)",
+           "_safetensors_save(None, {'a': x}, {'x': 1})", "_safetensors_save(None, {'a': x}, 'x')",
+           "_csv_column(t, 0, -5, str, None)", "_csv_column(t, 0, 50, str, None)", "_csv_column(t, -3, 0, None, None)",
+           "_csv_column(t, 9, 0, str, None)", "_csv_column(t, 1, 1, None, 'x')", "_batch(t, x)",
+           "_pin_memory([])", "_storage([])", "_over_storage(x, td.float32, [1] * 9, [1] * 9, 0)",
+           "_over_storage(x, td.float32, [2, 'x'], [1, 1], 0)", "_over_storage(x, td.float32, [9], [1], 0)"]
+
+
+@pytest.mark.parametrize("call", PRIVATE)
+def test_private_doors_look_at_what_they_get(call, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    program = f"""
+import treadle as td
+from treadle import _C
+x, t = td.ones(2), _C._csv_read("t.csv", b",")[0]
+try:
+    _C.{call}
+except (TypeError, ValueError, IndexError) as error:
+    print("said", error)
+"""
+    work = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert work.stdout.startswith("said ") and len(work.stdout) > 12, work
+
+
 if __name__ == "__main__":
     with open(sys.argv[4], "w") as at:
         call_all(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), at)
