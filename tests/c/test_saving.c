@@ -191,11 +191,12 @@ static void lengths_of_headers_are_compared_with_the_file(void **state)
 
 /* ---- mutations of seeds: under the sanitizers this is the fuzzer ----------- */
 
+static volatile unsigned char sum;      /* so that the bytes are read */
+
 static void read_everything(td_safetensors *f)
 {
     for (int i = 0; i < td_safetensors_count(f); i++) {
         td_tensor *x = td_safetensors_get(f, td_safetensors_at(f, i)->name);
-        static volatile unsigned char sum;      /* so that the bytes are read */
         for (int64_t k = 0; x && k < td_numel(x) * (int64_t)td_dtype_size(td_dtype_of(x)); k++)
             sum ^= ((unsigned char *)td_data(x))[k];
         td_error_clear();
