@@ -139,8 +139,13 @@ ITEMS = {
     "profiler": "test_profiler::test_every_operator_is_an_event test_profiler::test_forward_and_backward_are_apart"
         " test_profiler::test_the_peak_names_the_line_that_holds_it test_profiler::test_the_trace_is_json_of_complete_events"
         " test_profiler::test_the_environment_prints_a_table_at_exit",
-    "graphs, curves, SummaryWriter": "test_seeing",
-    "the first NaN is named": "test_functional::test_the_first_nan_is_named test_functional::test_modes_of_anomaly",
+    "graphs as dot and SVG": "test_seeing::test_a_graph_leads_from_leaves_to_results"
+        " test_seeing::test_a_program_is_drawn_step_by_step test_seeing::test_dot_is_written_and_svg_needs_graphviz",
+    "curves and histograms as SVG": "test_seeing::test_curves_have_gaps_where_values_are_not_finite"
+        " test_seeing::test_histograms_count_every_value",
+    "SummaryWriter": "test_seeing::test_tensorboard_reads_what_is_written"
+        " test_seeing::test_without_tensorboard_the_error_names_it",
+    "the first NaN is named": "test_seeing::test_the_first_result_that_is_not_finite_is_named test_functional::test_the_first_nan_is_named test_functional::test_modes_of_anomaly",
     "gradient accumulation": "test_autograd",
 }
 
