@@ -396,7 +396,7 @@ test-cuda: test-programs python $(PLUGINS)
 # Every operator beside PyTorch's (chapter "loom"): that of the Python PEER,
 # the newest if `make deps-peers` put it here; GOLDEN=1 keeps its numbers.
 PEER ?= $(or $(wildcard .peers/bin/python),$(PYTHON))
-PEERED := $(wildcard tests/python/test_arrow.py tests/python/test_saving.py tests/python/test_checkpoints.py tests/python/test_linalg.py)   # these skip what is only beside newer peers
+PEERED := $(wildcard tests/python/test_arrow.py tests/python/test_saving.py tests/python/test_checkpoints.py tests/python/test_models.py tests/python/test_seeing.py tests/python/test_linalg.py)   # these skip what is only beside newer peers
 .PHONY: conformance
 conformance: python
 	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PEER) tests/conformance/report.py \
@@ -409,6 +409,15 @@ conformance: python
 test-fuzz: python
 	@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PYTHON) tests/python/test_fuzz.py --programs $(or $(TREADLE_PROGRAMS),50000) \
 	  --seed $(or $(TREADLE_SEED),2)
+
+# Files that somebody spoilt, TREADLE_FUZZ seconds for each kind, under the address
+# sanitizer: those that are read in C by one program, PyTorch's in Python.
+.PHONY: test-fuzz-files
+test-fuzz-files: lib asan-python
+	@$(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 TESTS=seeds test-programs
+	@printf '%s\n' idx csv cifar safetensors columns | TREADLE_FUZZ=$(or $(TREADLE_FUZZ),60) \
+	  xargs -P $(JOBS) -I '{}' env TREADLE_FUZZ_ONLY='{}' UBSAN_OPTIONS=halt_on_error=1 $(BUILD)/asan/tests/c/test_seeds
+	@TREADLE_FUZZ=$(or $(TREADLE_FUZZ),60) $(run_tests) --asan-python tests/python/test_seeds.py
 
 # Only once, only plain: what the chapter prefixes run.
 quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
