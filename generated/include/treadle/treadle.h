@@ -60,4 +60,6 @@
 #include <treadle/exchange.h>
 /* arrow: umbrella includes */
 #include <treadle/arrow.h>
+/* precision: umbrella includes */
+#include <treadle/precision.h>
 #endif

@@ -71,6 +71,8 @@ typedef struct td_thread {
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */
+    /* precision: td_thread fields */
+    td_dtype autocast;              /* halves for products, or none */
 } td_thread;
 
 /* memory: struct td_runtime */
