@@ -22,8 +22,7 @@ NAMES = {name: home or name for home, names in (
     ("compat.settings", """set_float32_matmul_precision set_printoptions
         use_deterministic_algorithms"""),
     ("random", "get_rng_state initial_seed seed set_rng_state"),
-    ("amp", "GradScaler autocast"),
-    ("", "amp backends cuda.amp random"),
+    ("", "backends random"),
     # strangers: names found on demand
     ("compat.stand_in", "stand_for"),
     # porting: names found on demand
@@ -32,6 +31,9 @@ NAMES = {name: home or name for home, names in (
     ("", "special testing version"),
     # distributions: names found on demand
     ("", "distributions"),
+    # precision: names found on demand
+    ("amp", "GradScaler autocast"),
+    ("", "amp cuda.amp"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand
