@@ -91,6 +91,9 @@ class GradScaler:
             return outputs
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(map(self.scale, outputs))
+        if not isinstance(outputs, _C.Tensor):
+            raise ValueError("GradScaler: expected a tensor or a list of "
+                             f"tensors, got {type(outputs).__name__}")
         self._started = True
         return outputs * _C.full((), self.get_scale(),
                                  device=outputs.device)
@@ -109,11 +112,9 @@ class GradScaler:
                  for p in group["params"] if p.grad is not None]
         if any(g.dtype == _C.float16 for g in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        if not grads:
-            raise AssertionError("GradScaler: no gradients to look at")
-        self._good[id(optimizer)] = all([
+        self._good[id(optimizer)] = [
             bool(g.mul_(1 / self.get_scale()).isfinite().all())
-            for g in grads])
+            for g in grads]
 
     def step(self, optimizer, *args, **named):
         """optimizer.step(), unless a gradient is infinite or a NaN."""
@@ -126,19 +127,22 @@ class GradScaler:
                                "since the last update()")
         if id(optimizer) not in self._good:
             self.unscale_(optimizer)
+        if not self._good[id(optimizer)]:
+            raise AssertionError("GradScaler: no gradients were looked at")
         self._stepped.add(id(optimizer))
-        if self._good[id(optimizer)]:
+        if all(self._good[id(optimizer)]):
             return optimizer.step()
 
     def update(self, new_scale=None):
         """Lower the scale after an overflow, raise it after many steps."""
         if not self._enabled:
             return
-        if new_scale is None and not self._good:
+        seen = sum(self._good.values(), [])
+        if new_scale is None and not seen:
             raise AssertionError("GradScaler: update before step")
         # precision: move the scale
         now = self._state
-        good = new_scale is None and all(self._good.values())
+        good = new_scale is None and all(seen)
         now["_growth_tracker"] += good
         if new_scale is not None:
             now["scale"] = float(new_scale)

@@ -64,6 +64,6 @@ const td_op *td_plain_form(const td_op *op);
 /* precision: prototypes of what stands above */
 td_kernel td_widened;
 td_kernel td_run_cast;
-enum { TD_AS_IT_COMES, TD_STATISTICS, TD_LOW, TD_WIDE };
+enum { TD_AS_IT_COMES, TD_MIXED, TD_LOW, TD_WIDE };
 extern const uint8_t td_casts[];
 #endif

@@ -183,7 +183,7 @@ static void study(void)
         /* in-place: study how the operator is called */
         t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
         /* precision: study how the operator is called */
-        t->cast = n < TD_OP_COUNT && td_casts[n] > TD_STATISTICS;
+        t->cast = n < TD_OP_COUNT && td_casts[n] > TD_MIXED;
     }
     traits[TD_OP_COUNT].n_in = -1;
     memset(traits[TD_OP_COUNT].in, -1, sizeof traits->in);

@@ -7,14 +7,14 @@
 #include "core/device.h"
 
 /* precision: function half_of */
-static bool has_statistics(const td_call *call)
+static bool may_mix(const td_call *call)
 {
-    return td_casts[call->op - td_ops] == TD_STATISTICS;
+    return td_casts[call->op - td_ops] == TD_MIXED;
 }
 
 static td_dtype half_of(const td_call *call)
 {
-    const bool mixed = has_statistics(call);
+    const bool mixed = may_mix(call);
     td_dtype half = TD_DTYPE_NONE;
     for (int i = 0; i < call->n_in; i++) {
         const td_tensor *x = call->in[i].kind == TD_TENSOR
@@ -64,7 +64,7 @@ static bool run_wide(td_call *call, td_dtype half)
     for (int k = 0; ok && k < TD_MAX_RESULTS && wide.out[k]; k++) {
         td_tensor *y = wide.out[k];
         const bool keep = y->dtype != TD_FLOAT32 || half == TD_FLOAT32
-                       || (k > 0 && has_statistics(call));
+                       || (k > 0 && may_mix(call));
         call->out[k] = keep ? y : td_to(y, half);
     }
     return ok;
@@ -103,7 +103,8 @@ const uint8_t td_casts[TD_OP_COUNT] = {
     ROW(margin_ranking_loss, WIDE) ROW(hinge_embedding_loss, WIDE)
     ROW(avg_pool3d, WIDE) ROW(max_pool3d, WIDE)
     ROW(adaptive_avg_pool3d, WIDE)
-    ROW(standardise, STATISTICS) ROW(standardise_backward, STATISTICS)
+    ROW(standardise, MIXED) ROW(standardise_backward, MIXED)
+    ROW(adam_step_, MIXED)
 };
 
 /* precision: function td_run_cast */
