@@ -40,8 +40,8 @@ class autocast(_Mode):
                               else _C.bfloat16)
         if self.mode not in (_C.float16, _C.bfloat16):
             if enabled:
-                _warnings.warn("autocast: only float16 and bfloat16 are "
-                               f"supported, not {dtype}; disabled",
+                _warnings.warn("autocast: only float16 and bfloat16 "
+                               f"are supported, not {dtype}; disabled",
                                stacklevel=2)
             enabled = False
         if not (enabled and _available(device_type, "autocast")):
@@ -70,8 +70,8 @@ class GradScaler:
                  growth_interval=2000, enabled=True):
         self._enabled = enabled and _available(device, "GradScaler")
         if growth_factor <= 1 or backoff_factor >= 1:
-            raise AssertionError("GradScaler: expected growth_factor > 1"
-                                 " and backoff_factor < 1, got "
+            raise AssertionError("GradScaler: expected growth_factor > "
+                                 "1 and backoff_factor < 1, got "
                                  f"{growth_factor}, {backoff_factor}")
         self._state = dict(
             scale=init_scale, growth_factor=growth_factor,
@@ -92,8 +92,8 @@ class GradScaler:
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(map(self.scale, outputs))
         if not isinstance(outputs, _C.Tensor):
-            raise ValueError("GradScaler: expected a tensor or a list of "
-                             f"tensors, got {type(outputs).__name__}")
+            raise ValueError("GradScaler: expected a tensor or a list "
+                             f"of tensors, got {type(outputs).__name__}")
         self._started = True
         return outputs * _C.full((), self.get_scale(),
                                  device=outputs.device)
@@ -104,7 +104,7 @@ class GradScaler:
         if not self._enabled:
             return
         if not self._started:
-            raise AssertionError("GradScaler: unscale_ or step before scale")
+            raise AssertionError("GradScaler: unscale_ before scale")
         if id(optimizer) in self._good:
             raise RuntimeError("GradScaler: unscale_() after step() or "
                                "unscale_() without update() between")
@@ -161,8 +161,8 @@ class GradScaler:
 
     def load_state_dict(self, state_dict):
         if self._enabled and not state_dict:
-            raise RuntimeError("GradScaler: the state is empty, perhaps "
-                               "that of a scaler that was disabled")
+            raise RuntimeError("GradScaler: the state is empty, as "
+                               "that of a scaler that is disabled")
         if self._enabled:
             self._state.update((k, state_dict[k]) for k in self._state)
 # precision: class MasterWeights
@@ -178,8 +178,8 @@ class MasterWeights:
 
     def __init__(self, optimizer):
         if optimizer.state:
-            raise ValueError("MasterWeights: expected an optimizer that "
-                             "has made no step")
+            raise ValueError("MasterWeights: expected an optimizer "
+                             "that has made no step")
         self.optimizer, self.pairs = optimizer, []
         for group in optimizer.param_groups:
             group["params"] = [*map(self._master, group["params"])]
@@ -204,7 +204,7 @@ class MasterWeights:
 
     def state_dict(self):
         return {**self.optimizer.state_dict(),
-                "masters": [master.detach() for _, master in self.pairs]}
+                "masters": [m.detach() for _, m in self.pairs]}
 
     @_no_grad
     def load_state_dict(self, state):
@@ -233,7 +233,7 @@ def stochastic_round(input, dtype=_C.bfloat16, generator=None):
     chance = _C.rand(input.shape, dtype=_C.float64,
                      generator=generator, device=input.device)
     x = input.detach().contiguous()
-    # precision: exercise by-chance
+    # by-chance: exercise by-chance
     power = (x.view(_C.int32) & 0x7f800000).view(_C.float32)
     step = power.double().clamp(min=least) * 2.0 ** -digits
     rounded = (x.abs().double() / step + chance).floor() * step
