@@ -2,8 +2,8 @@
 /* Halves in C: kernels that are given float32 instead, what must not be
    mixed, autocast of a thread, gradients, and memory that fails at every
    place in turn. */
-#include <pthread.h>
 #include "treadle_test.h"
+#include <pthread.h>
 
 static td_tensor *halves(td_dtype dtype)
 {
@@ -72,7 +72,7 @@ static void gradients_keep_the_type_of_their_tensor(void **state)
     td_tensor *y = td_linear(x, w, NULL);
     td_set_autocast(TD_DTYPE_NONE);
     assert_int_equal(td_dtype_of(y), TD_FLOAT16);
-    assert_true(td_backward(td_sum(y, TD_REDUCE_DEFAULTS)));
+    assert_true(td_backward(td_sum(y, TD_REDUCE_DEFAULTS), (td_backward_options)TD_DEFAULTS));
     assert_int_equal(td_dtype_of(td_grad_of(w)), TD_FLOAT32);
     VALUES(td_grad_of(w), 4, 4, 4, 4, 4, 4);
 }
@@ -87,7 +87,7 @@ static bool train(void *context)
     td_tensor *sum = td_sum(td_softmax(y, 1), TD_REDUCE_DEFAULTS);
     td_cumsum(h, 0);
     td_add_(h, h);
-    return y && sum && td_backward(sum) && !td_failed();
+    return y && sum && td_backward(sum, (td_backward_options)TD_DEFAULTS) && !td_failed();
 }
 
 static void every_allocation_may_fail(void **state)
