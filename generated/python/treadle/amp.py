@@ -93,7 +93,7 @@ class GradScaler:
             return type(outputs)(map(self.scale, outputs))
         if not isinstance(outputs, _C.Tensor):
             raise ValueError("GradScaler: expected a tensor or list "
-                             f"of tensors, got {type(outputs).__name__}")
+                             f"of them, got {type(outputs).__name__}")
         self._started = True
         return outputs * _C.full((), self.get_scale(),
                                  device=outputs.device)
