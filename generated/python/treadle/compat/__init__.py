@@ -31,6 +31,8 @@ NAMES = {name: home or name for home, names in (
     ("", "special testing version"),
     # distributions: names found on demand
     ("", "distributions"),
+    # models: names found on demand
+    ("", "models"),
     # precision: names found on demand
     ("amp", "GradScaler autocast"),
     ("", "amp cuda.amp"),

@@ -24,22 +24,28 @@ class MultiheadAttention(Module):
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ValueError("MultiheadAttention: embed_dim must be divisible "
                              f"by num_heads, got {embed_dim} and {num_heads}")
-        if add_bias_kv or add_zero_attn or {kdim, vdim} - {None, embed_dim}:
-            raise NotImplementedError(
-                "MultiheadAttention: kdim and vdim must be embed_dim, and "
-                "add_bias_kv and add_zero_attn False")
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.head_dim = embed_dim // num_heads
         self.dropout, self.batch_first = dropout, batch_first
-        made = {"device": device, "dtype": dtype}
+        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        self.add_zero_attn = add_zero_attn
+        # attention: make the weights of several heads
+        e, same = embed_dim, self.kdim == self.vdim == embed_dim
+        one = (1, 1, e) if add_bias_kv else None
         self._empty_parameters(
-            device, dtype, in_proj_weight=(3 * embed_dim, embed_dim),
-            in_proj_bias=(3 * embed_dim,) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias, **made)
-        init.xavier_uniform_(self.in_proj_weight)
+            device, dtype, in_proj_weight=(3 * e, e) if same else None,
+            **{f"{name}_proj_weight": None if same else (e, n) for name, n in
+               zip("qkv", (e, self.kdim, self.vdim))},
+            in_proj_bias=(3 * e,) if bias else None, bias_k=one, bias_v=one)
+        self.out_proj = Linear(e, e, bias, device, dtype)
+        for p in self._matrices():
+            init.xavier_uniform_(p)
         if bias:
             init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
+        if add_bias_kv:
+            init.xavier_normal_(self.bias_k)
+            init.xavier_normal_(self.bias_v)
 
     # attention: look with several heads
     def forward(self, query, key, value, key_padding_mask=None,
@@ -61,6 +67,17 @@ class MultiheadAttention(Module):
         mask = self._mask(attn_mask, key_padding_mask if
                           key_padding_mask is None or not alone
                           else key_padding_mask.unsqueeze(0), q, k)
+        # attention: append keys that every question sees
+        places = k.shape[2]
+        if self.bias_k is not None:
+            k, v = (_C.cat((x, b.view(1, x.shape[1], 1, -1).expand(
+                x.shape[0], -1, -1, -1)), 2)
+                    for x, b in ((k, self.bias_k), (v, self.bias_v)))
+        if self.add_zero_attn:
+            k, v = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1))
+        if mask is not None and k.shape[2] > places:
+            mask = F.pad(mask, (0, k.shape[2] - places),
+                         value=mask.dtype is _C.bool)
         p = float(self.dropout) if self.training else 0.0
         weights = None
         if need_weights:
@@ -73,21 +90,33 @@ class MultiheadAttention(Module):
         out = self.out_proj(out.transpose(1, 2).flatten(2))
         return out.squeeze(0) if alone else turn(out), weights
 
+    def _matrices(self):
+        """One for questions, keys and values, or three."""
+        return [p for name, p in self._parameters.items()
+                if "proj_weight" in name and p is not None]
+
     def _project(self, query, key, value, turn):
         """Questions, keys and values, each [N, heads, L, d]."""
-        if {query.ndim, key.ndim, value.ndim} not in ({2}, {3}) or any(
-                x.shape[-1] != self.embed_dim for x in (query, key, value)):
+        # attention: refuse shapes that do not go together
+        given = [list(x.shape) for x in (query, key, value)]
+        at = 0 if self.batch_first else 1
+        widths = [self.embed_dim, self.kdim, self.vdim]
+        if {len(s) for s in given} not in ({2}, {3}) \
+                or [s[-1] for s in given] != widths \
+                or given[1][:-1] != given[2][:-1] \
+                or query.ndim == 3 and given[0][at] != given[1][at]:
             raise RuntimeError(
-                "MultiheadAttention: expected query, key and value of 2 or "
-                f"3 dimensions, the last {self.embed_dim}, got "
-                f"{[list(x.shape) for x in (query, key, value)]}")
-        w, b = self.in_proj_weight, self.in_proj_bias
-        if query is key and key is value:
-            three = F.linear(turn(query), w, b).chunk(3, -1)
+                "MultiheadAttention: expected query, key and value of 2 or 3 "
+                f"dimensions with widths {widths}, examples of one number, and "
+                f"as many values as keys, got {given}")
+        w, b = self._matrices(), self.in_proj_bias
+        if len(w) == 1 and query is key and key is value:
+            three = F.linear(turn(query), *w, b).chunk(3, -1)
         else:
+            w = w if len(w) == 3 else w[0].chunk(3)
             biases = (None,) * 3 if b is None else b.chunk(3)
             three = [F.linear(turn(x), *wb) for x, *wb in
-                     zip((query, key, value), w.chunk(3), biases)]
+                     zip((query, key, value), w, biases)]
         return [x.unflatten(-1, (self.num_heads, self.head_dim))
                 .transpose(1, 2) for x in three]
 
