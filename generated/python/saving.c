@@ -105,6 +105,9 @@ PyObject *py_safetensors_save(PyObject *module, PyObject *args)
                           &given, &metadata))
         return NULL;
     const bool notes = metadata != Py_None;
+    if (notes && !PyDict_Check(metadata))
+        return PyErr_Format(PyExc_TypeError, "save: metadata must be a "
+                            "dict, not %s", Py_TYPE(metadata)->tp_name);
     const Py_ssize_t n = PyDict_Size(given);
     const Py_ssize_t m = notes ? PyDict_Size(metadata) : 0;
     td_to_save *list = PyMem_Calloc((size_t)n + 1, sizeof *list);

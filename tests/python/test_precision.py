@@ -74,6 +74,13 @@ def test_sums_do_not_stop():
     assert ones.sum(dtype=td.float32).item() == 10000 and ones.sum(dtype=td.float64).dtype is td.float64
     assert (ones @ ones).item() == 9984 and td.ones(3).sum(dtype=td.float32).dtype is td.float32
     assert ones.mean().item() == 1 and ones.var().item() == 0
+    assert td.ones(300).sum(dtype=td.bfloat16).item() == 300 and td.ones(2).softmax(0, dtype=td.float16).tolist() == [0.5, 0.5]
+    td.manual_seed(3)
+    x = td.randn(9)
+    td.manual_seed(3)
+    assert td.equal(td.randn(9, dtype=td.bfloat16), x.bfloat16()) and td.ones(2).bfloat16().sum(dtype=td.float16).dtype is td.float16
+    with pytest.raises(NotImplementedError, match="sum: not available for int8"):
+        td.ones(2).sum(dtype=td.int8)
 
 
 def test_types_meet_as_in_pytorch(torch):

@@ -85,7 +85,8 @@ static bool make_plan(const td_call *call, const td_thread *self,
     if (self->trace && !(plan->stages >> TD_STAGE_compose & 1))
         plan->stages |= 1u << TD_STAGE_trace;
     /* precision: decide which stages are in the way */
-    if (plan->afield && plan->kernel == call->op->kernel && t->n_in >= 0)
+    if ((plan->afield || t->typed) && plan->kernel == call->op->kernel
+        && t->n_in >= 0)
         plan->kernel = td_widened;
     if (self->autocast && t->cast) {
         plan->stages = 0;

@@ -49,6 +49,7 @@ typedef struct {
     /* in-place: td_traits fields */
     const td_op *plain;             /* without underscore, or NULL */
     /* precision: td_traits fields */
+    bool typed;                     /* has an attribute that is a dtype */
     bool cast;                      /* given other types by autocast */
 } td_traits;
 

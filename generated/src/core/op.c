@@ -183,6 +183,8 @@ static void study(void)
         /* in-place: study how the operator is called */
         t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
         /* precision: study how the operator is called */
+        for (int i = 0; i < s.n_parameters; i++)
+            t->typed |= s.at[i].kind == TD_P_DTYPE;
         t->cast = n < TD_OP_COUNT && td_casts[n] > TD_MIXED;
     }
     traits[TD_OP_COUNT].n_in = -1;

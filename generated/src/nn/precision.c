@@ -25,6 +25,10 @@ static td_dtype half_of(const td_call *call)
             return TD_DTYPE_NONE;
         half = half != TD_DTYPE_NONE ? half : x->dtype;
     }
+    for (int i = 0; i < call->n_attr; i++)
+        if (call->attr[i].kind == TD_DTYPE
+            && td_dtype_wide(half) == half)
+            half = call->attr[i].as.dtype;
     return td_dtype_wide(half) != half ? half : TD_DTYPE_NONE;
 }
 
