@@ -40,8 +40,12 @@
 #include <treadle/module.h>
 /* losses: umbrella includes */
 #include <treadle/losses.h>
+/* containers: umbrella includes */
+#include <treadle/layers.h>
 /* optimisers: umbrella includes */
 #include <treadle/optimisers.h>
+/* schedules: umbrella includes */
+#include <treadle/schedules.h>
 /* convolution: umbrella includes */
 #include <treadle/convolution.h>
 /* data: umbrella includes */
@@ -62,4 +66,6 @@
 #include <treadle/arrow.h>
 /* precision: umbrella includes */
 #include <treadle/precision.h>
+/* seeing: umbrella includes */
+#include <treadle/profile.h>
 #endif

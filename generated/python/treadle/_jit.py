@@ -74,7 +74,7 @@ _os.register_at_fork(after_in_child=_one_trace._at_fork_reinit)
 class _Program:
     """A traced and compiled program; call it with tensors."""
 
-    def __init__(self, function, inputs, backend):
+    def __init__(self, function, inputs, backend, name):
         read = lambda: [setting() for setting in _settings]
         self.assumed = [(read, read())]
         with _one_trace:
@@ -82,7 +82,7 @@ class _Program:
         self.leaf = _C.empty((), requires_grad=True),
         self.text = _C._program_text(self.program)
         self.code, self.backend, note = _under(
-            _repeat(None), _C._compile, self.program, backend)
+            _repeat(None), _C._compile, self.program, backend, name)
         if note:
             _warnings.warn(f"jit: using {self.backend}: {note}",
                            RuntimeWarning, stacklevel=4)
@@ -179,7 +179,7 @@ class _Compiled:
         def function(fresh):
             new, named = _put(given, fresh, (args, kwargs))
             return self.function(*new, **named)
-        program = _Program(function, given, self.backend)
+        program = _Program(function, given, self.backend, self.name)
         made.append(program)
         if len(made) > MOST_PROGRAMS:
             del made[0]
@@ -236,7 +236,7 @@ class _Jit:
             shapes = [shapes]
         like = [_C.empty(shape, dtype=dtype) for shape in shapes]
         return _Program(_no_grad(lambda inputs: module(*inputs)), like,
-                        backend)
+                        backend, type(module).__name__)
 
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""

@@ -36,6 +36,10 @@ NAMES = {name: home or name for home, names in (
     # precision: names found on demand
     ("amp", "GradScaler autocast"),
     ("", "amp cuda.amp"),
+    # seeing: names found on demand
+    ("", "profiler"),
+    ("", "graph"),
+    ("", "svg"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand
