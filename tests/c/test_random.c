@@ -486,8 +486,8 @@ static void wrong_sizes_and_types_are_named(void **state)
                        (td_tensor_options){ .dtype = TD_UINT8 }),
             TD_ERROR_VALUE, "uint8");
     refused(td_randint(0, 2, TD_DIMS(2),
-                       (td_tensor_options){ .dtype = TD_FLOAT16 }),
-            TD_ERROR_TYPE, "float16");
+                       (td_tensor_options){ .dtype = TD_INT8 }),
+            TD_ERROR_TYPE, "int8");
     refused(td_randperm(-1), TD_ERROR_VALUE, "-1");
     refused(td_rand(TD_DIMS(2), (td_tensor_options){ .dtype = TD_INT32 }),
             TD_ERROR_TYPE, "int32");

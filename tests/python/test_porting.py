@@ -208,9 +208,9 @@ assert not hasattr(td, "finf") and not set(late) & set(sys.modules)
 kept = td.finfo
 assert vars(td)["finfo"] is kept is td.compat.types.finfo and td.finfo(td.float16).max == 65504
 assert "treadle.compat.settings" not in sys.modules
-from treadle import iinfo, amp
-assert iinfo is td.iinfo and amp.autocast is td.autocast
-assert td.cuda.FloatTensor is not td.FloatTensor and td.cuda.amp.GradScaler is td.GradScaler
+from treadle import iinfo, random
+assert iinfo is td.iinfo and random.seed is td.seed
+assert td.cuda.FloatTensor is not td.FloatTensor
 try:
     td.set_rng_state(td.zeros(3, dtype=td.uint8))
 except ValueError as error:
@@ -260,7 +260,7 @@ def test_a_path_is_imported_before_anything_was_asked_for(package):
 import importlib, sys, treadle
 if {package!r} == "torch":
     treadle.stand_for("torch")
-for path in '''backends.cudnn backends.cuda backends.mps backends.mkl backends cuda.amp amp random special testing version
+for path in '''backends.cudnn backends.cuda backends.mps backends.mkl backends random special testing version
         nn.modules.linear nn.modules.utils nn.parameter nn.utils.rnn optim.sgd utils.data.dataloader
         utils.hooks autograd.variable'''.split():
     found, where = importlib.import_module("{package}." + path), treadle

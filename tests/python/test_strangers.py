@@ -39,7 +39,6 @@ from torch.nn.parameter import Parameter
 from torch.nn.modules.module import Module
 from torch.optim.optimizer import Optimizer
 from torch.utils.data.dataloader import DataLoader
-from torch.cuda.amp import GradScaler, autocast
 from torch.nn.modules.utils import _pair
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd

@@ -108,6 +108,7 @@ TD_API size_t td_dtype_size(td_dtype dtype);       /* bytes */
 TD_API bool td_dtype_is_floating(td_dtype dtype);
 TD_API bool td_dtype_is_integer(td_dtype dtype);
 TD_API bool td_dtype_computes(td_dtype dtype);     /* or only stores */
+TD_API td_dtype td_dtype_wide(td_dtype dtype);  /* halves: float32 */
 
 /* The type of a result of two dimensioned operands, as in PyTorch. */
 TD_API td_dtype td_promote(td_dtype a, td_dtype b);

@@ -64,8 +64,10 @@
 #include <treadle/exchange.h>
 /* arrow: umbrella includes */
 #include <treadle/arrow.h>
-/* seeing: umbrella includes */
-#include <treadle/profile.h>
 /* linalg: umbrella includes */
 #include <treadle/linalg.h>
+/* precision: umbrella includes */
+#include <treadle/precision.h>
+/* seeing: umbrella includes */
+#include <treadle/profile.h>
 #endif

@@ -88,6 +88,19 @@ class set_grad_enabled(_Mode):
         return set_grad_enabled(self.mode)
 
 
+settings = []       # of a thread: f() is its value, f(value) sets it
+
+
+def under(values, function, *args, **named):
+    """function(*args, **named) while the settings are these."""
+    before = [f(value) for f, value in zip(settings, values)]
+    try:
+        return function(*args, **named)
+    finally:
+        for f, value in zip(settings, before):
+            f(value)
+
+
 _thread = threading.local()
 
 

@@ -7,10 +7,12 @@ import re as _re
 import threading as _threading
 import types as _types
 import warnings as _warnings
+from itertools import repeat as _repeat
 from . import _C
 from ._guards import assume as _assume, assumed as _assumed
 from .func import _leaves, _map
-from ._grad_mode import no_grad as _no_grad
+from ._grad_mode import (
+    no_grad as _no_grad, settings as _settings, under as _under)
 
 MOST_PROGRAMS = 8       # of a function, for arguments of one kind
 MOST_KINDS = 64         # of arguments of a function
@@ -73,13 +75,14 @@ class _Program:
     """A traced and compiled program; call it with tensors."""
 
     def __init__(self, function, inputs, backend, name):
-        self.assumed = []
+        read = lambda: [setting() for setting in _settings]
+        self.assumed = [(read, read())]
         with _one_trace:
             self._trace(function, inputs)
         self.leaf = _C.empty((), requires_grad=True),
         self.text = _C._program_text(self.program)
-        self.code, self.backend, note = _C._compile(self.program,
-                                                    backend, name)
+        self.code, self.backend, note = _under(
+            _repeat(None), _C._compile, self.program, backend, name)
         if note:
             _warnings.warn(f"jit: using {self.backend}: {note}",
                            RuntimeWarning, stacklevel=4)
@@ -121,7 +124,8 @@ class _Program:
         return self.run(inputs)
 
     def run(self, inputs):
-        made = _C._execute(self.code, inputs, self.outputs)
+        made = _under(_repeat(None), _C._execute, self.code, inputs,
+                      self.outputs)
         if self.recorded and _C.is_grad_enabled():
             _C._record("jit", self.leaf,
                        tuple(made[k] for k in self.recorded), (),

@@ -31,7 +31,8 @@ static inline bool look_at(const td_call *call, int i, td_tensor *x,
     if (x == NULL)
         return name_the_missing(call, i);
     const td_storage *s = x->storage;
-    plan->afield |= s->device.kind != TD_DEVICE_CPU || s->data == NULL;
+    plan->afield |= s->device.kind != TD_DEVICE_CPU || s->data == NULL
+                 || x->dtype > TD_BOOL;
     (void)changed;
     /* graph: ask an operand what it wants */
     if (plan->recording && (x->requires_grad || x->base || x->untracked))
@@ -83,6 +84,14 @@ static bool make_plan(const td_call *call, const td_thread *self,
     /* tracing: decide which stages are in the way */
     if (self->trace && !(plan->stages >> TD_STAGE_compose & 1))
         plan->stages |= 1u << TD_STAGE_trace;
+    /* precision: decide which stages are in the way */
+    if ((plan->afield || t->typed) && plan->kernel == call->op->kernel
+        && t->n_in >= 0)
+        plan->kernel = td_widened;
+    if (self->autocast && t->cast) {
+        plan->stages = 0;
+        plan->kernel = td_run_cast;
+    }
     /* seeing: decide which stages are in the way */
     plan->stages |= atomic_load_explicit(&td_process_state.profiled,
                                          memory_order_relaxed);

@@ -48,6 +48,9 @@ typedef struct {
     td_kernel *instead;             /* runs then, if not NULL */
     /* in-place: td_traits fields */
     const td_op *plain;             /* without underscore, or NULL */
+    /* precision: td_traits fields */
+    bool typed;                     /* has an attribute that is a dtype */
+    bool cast;                      /* given other types by autocast */
 } td_traits;
 
 const td_traits *td_traits_of(const td_op *op);
@@ -59,4 +62,9 @@ bool td_wants_gradient(td_tensor *x, bool changed);
 /* in-place: prototypes of what stands above */
 void td_note_view(const td_call *call, bool recording);
 const td_op *td_plain_form(const td_op *op);
+/* precision: prototypes of what stands above */
+td_kernel td_widened;
+td_kernel td_run_cast;
+enum { TD_AS_IT_COMES, TD_MIXED, TD_LOW, TD_WIDE };
+extern const uint8_t td_casts[];
 #endif

@@ -62,6 +62,11 @@ bool td_dtype_computes(td_dtype dtype)
 {
     return facts_of(dtype)->computes;
 }
+td_dtype td_dtype_wide(td_dtype dtype)
+{
+    const bool half = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16;
+    return half ? TD_FLOAT32 : dtype;
+}
 
 /* tensors: function td_promote */
 td_dtype td_promote(td_dtype a, td_dtype b)

@@ -183,6 +183,10 @@ static void study(void)
         td_study_rule(&td_ops[n], t);
         /* in-place: study how the operator is called */
         t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
+        /* precision: study how the operator is called */
+        for (int i = 0; i < s.n_parameters; i++)
+            t->typed |= s.at[i].kind == TD_P_DTYPE;
+        t->cast = n < TD_OP_COUNT && td_casts[n] > TD_MIXED;
     }
     traits[TD_OP_COUNT].n_in = -1;
     memset(traits[TD_OP_COUNT].in, -1, sizeof traits->in);

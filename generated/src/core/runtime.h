@@ -76,6 +76,8 @@ typedef struct td_thread {
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */
+    /* precision: td_thread fields */
+    td_dtype autocast;              /* halves for products, or none */
     /* seeing: td_thread fields */
     int profile, event;             /* of this profile, innermost open */
 } td_thread;
@@ -118,6 +120,8 @@ typedef struct td_runtime {
     pthread_mutex_t cuda_lock;
     _Atomic(const td_device_table *) cuda;  /* once loaded */
     td_device_table cuda_table;
+    /* linalg: td_runtime fields */
+    _Atomic(void *) lapack;         /* once opened */
     /* seeing: td_runtime fields */
     atomic_uint profiled;           /* the stage of the profile, or 0 */
     atomic_bool profile_memory;
@@ -126,8 +130,6 @@ typedef struct td_runtime {
     td_event *event;
     int events, event_room, profiles;
     bool print_profile;             /* at exit */
-    /* linalg: td_runtime fields */
-    _Atomic(void *) lapack;         /* once opened */
 } td_runtime;
 
 /* memory: prototypes of the runtime */

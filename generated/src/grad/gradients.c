@@ -51,7 +51,7 @@ static bool gradient_elsewhere(const td_op *op, int i, int operands,
              !two ? "" : i == 0 ? "_a" : "_b");
     return td_compute_elsewhere(
         &(td_call){ .n_in = operands + 2, .in = in, .out = { out } },
-        what, out->dtype, true);
+        what, td_dtype_wide(out->dtype), true);
 }
 /* rules: function run_gradient */
 static td_tensor *run_gradient(td_backward_pass *b,
@@ -59,12 +59,11 @@ static td_tensor *run_gradient(td_backward_pass *b,
                                int operands, const td_value *value)
 {
     td_tensor *g = b->grad[0];
-    td_loop *loop = TD_ISA_PICK(td_gradients)
-                        ->loop[row->number][i][g->dtype];
+    const td_dtype t = td_dtype_wide(g->dtype);
+    td_loop *loop = TD_ISA_PICK(td_gradients)->loop[row->number][i][t];
     td_tensor *out = td_tensor_new(td_shape_of(g), g->dtype,
                                    td_device_of(g));
-    const td_dtype as[] = { g->dtype, g->dtype, g->dtype, g->dtype,
-                            g->dtype };
+    const td_dtype as[] = { t, t, t, t, t };
     td_frame f;
     if (out && !td_on_host(out))
         return gradient_elsewhere(b->node->op, i, operands, value, out)
@@ -74,7 +73,7 @@ static td_tensor *run_gradient(td_backward_pass *b,
     td_space_begin(&f.space, out, TD_ALL_DIMS);
     for (int k = BIND_G; k <= BIND_Y; k++)
         if (value[k].kind == TD_SCALAR)
-            td_frame_scalar(&f, value[k].as.scalar, g->dtype);
+            td_frame_scalar(&f, value[k].as.scalar, t);
         else if (k != BIND_B || operands == 2)
             td_space_add(&f.space, value[k].kind == TD_TENSOR
                          ? value[k].as.tensor : g, TD_ALL_DIMS);

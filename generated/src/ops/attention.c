@@ -68,7 +68,7 @@ static bool is_attentive(const td_call *call, const td_tensor *q,
                          "query, not %s, and have dimensions",
                          td_dtype_name(q->dtype),
                          td_dtype_name(mask->dtype));
-    return td_check_computes(call, q->dtype, true);
+    return td_check_computes(call, td_dtype_wide(q->dtype), true);
 }
 /* attention: function per_head */
 /* k with as many heads (dimension -3) as q. */

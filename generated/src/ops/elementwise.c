@@ -71,10 +71,11 @@ static td_loop *loop_of(const job *j)
     return j->dtype <= TD_BOOL ? level->loop[j->row][j->dtype] : NULL;
 }
 
-static bool has_loop(const job *j)
+static bool has_loop(job *j)
 {
+    j->dtype = td_dtype_wide(j->dtype);
     for (int i = 0; i < j->n; i++)
-        if (dtype_of(&j->in[i]) > TD_BOOL)
+        if (td_dtype_wide(dtype_of(&j->in[i])) > TD_BOOL)
             return td_fail(TD_ERROR_UNSUPPORTED, "elementwise",
                            "%s tensors store but do not compute; "
                            "convert with to() first",
@@ -222,7 +223,7 @@ static bool runs_as_a_line(const job *j, const td_tensor *out)
 {
     const int64_t n = td_numel(out);
     char *data[TD_SPACE_OPERANDS] = { td_at(out) };
-    td_dtype as[TD_SPACE_OPERANDS] = { j->result };
+    td_dtype as[TD_SPACE_OPERANDS] = { j->result };  /* no half */
     bool line = n <= TD_BLOCK && out->dtype == j->result
              && td_is_contiguous(out);
     for (int i = 0; line && i < j->n; i++) {
@@ -252,7 +253,7 @@ static bool compute_elsewhere(const job *j, td_tensor *out)
 /* rows: function compute */
 static bool compute(const job *j, td_tensor *out)
 {
-    td_dtype as[TD_SPACE_OPERANDS] = { j->result };
+    td_dtype as[TD_SPACE_OPERANDS] = { td_dtype_wide(j->result) };
     td_frame f;
     if (!td_on_host(out))
         return compute_elsewhere(j, out);

@@ -195,6 +195,11 @@ void standardise_rule(td_backward_pass *b)
 /* normalisation: function standard of a tensor */
 /* x [outer, channels, inner], standardised for each channel; stat:
    the means and the variances. */
+static td_tensor *of_type(td_tensor *x, td_dtype dtype)
+{
+    return td_dtype_of(x) == dtype ? x : td_to(x, dtype);
+}
+
 static td_tensor *standard(td_tensor *x, double eps,
                            td_tensor *stat[2])
 {
@@ -210,6 +215,7 @@ static td_tensor *standard(td_tensor *x, double eps,
         memcpy(stat, call.out + 1, 2 * sizeof *stat);
         return ok ? call.out[0] : NULL;
     }
+    x = of_type(x, td_dtype_wide(x->dtype));
     /* normalisation: standardise by operators */
     stat[0] = td_mean(x, per_channel);
     td_tensor *from = td_sub(x, stat[0]);
@@ -245,7 +251,8 @@ static td_tensor *normalised(const td_call *call, td_dims seen, int eps,
     td_tensor *x = td_input(call, 0);
     td_tensor *y = standard(td_reshape(x, seen),
                             td_real(call, eps), stat);
-    return affine(call, td_reshape(y, td_shape_of(x)), want, as);
+    y = affine(call, td_reshape(y, td_shape_of(x)), want, as);
+    return of_type(y, x->dtype);
 }
 
 /* normalisation: formulas of normalisations */
@@ -264,7 +271,7 @@ static td_dims trailing(const td_call *call, int64_t *n)
     if (!same)
         td_refuse(call, "the input does not end in normalized_shape %s",
                   td_dims_text(&shape, text));
-    td_check_computes(call, x->dtype, true);
+    td_check_computes(call, td_dtype_wide(x->dtype), true);
     return shape;
 }
 
@@ -285,13 +292,15 @@ td_tensor *rms_norm_formula(td_call *call)
     td_reduce_options last = { .keepdim = true };
     for (int d = 0; d < shape.count; d++)
         last.dims.at[last.dims.count++] = d - shape.count;
+    const td_dtype given = x->dtype;
+    x = of_type(x, td_dtype_wide(given));
     /* normalisation: divide by the root of the mean square */
     const double eps = call->attr[1].kind == TD_SCALAR
         ? td_real(call, 1)
         : x->dtype == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     td_tensor *mean = td_mean(td_square(x), last);
     td_tensor *r = td_rsqrt(td_add_scalar(mean, td_float(eps)));
-    return affine(call, td_mul(x, r), shape, shape);
+    return of_type(affine(call, td_mul(x, r), shape, shape), given);
 }
 
 static td_dims along_channels(const td_tensor *x)
@@ -311,7 +320,7 @@ static int64_t in_a_channel(const td_call *call)
                      "expected [batch, channels, ...]");
     for (int d = 2; d < x->rank; d++)
         n *= x->shape[d];
-    td_check_computes(call, x->dtype, true);
+    td_check_computes(call, td_dtype_wide(x->dtype), true);
     return n;
 }
 
@@ -384,8 +393,9 @@ static td_tensor *with_running(const td_call *call,
                               want, want);
     if (td_input(call, 1) != NULL)
         scale = td_mul(scale, td_input(call, 1));
-    return td_add(td_mul(x, td_reshape(scale, as)),
-                  td_reshape(shift, as));
+    td_tensor *y = td_add(td_mul(x, td_reshape(scale, as)),
+                          td_reshape(shift, as));
+    return of_type(y, x->dtype);
 }
 
 static td_tensor *over_channels(const td_call *call, bool instance)

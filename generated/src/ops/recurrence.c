@@ -98,7 +98,7 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
     td_tensor *x = td_input(call, 0), *state[2];
     const cell c = { kind, td_input(call, 2), td_input(call, 3),
                      td_input(call, 4), td_input(call, 5) };
-    if (!td_check_computes(call, x->dtype, true)
+    if (!td_check_computes(call, td_dtype_wide(x->dtype), true)
         || !td_expect(call, "input", x, TD_DIMS(-1, -1))
         || !is_sound(call, &c, x->shape[1])
         || !read_state(call, kind, TD_DIMS(x->shape[0],
@@ -192,7 +192,7 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
             "each of %lld layers and %d directions", given, s.weights,
             (long long)layers, s.sides);
     const cell c = cell_at(&s, 0);
-    if (!td_check_computes(call, x->dtype, true)
+    if (!td_check_computes(call, td_dtype_wide(x->dtype), true)
         || !td_expect(call, "input", x, TD_DIMS(-1, -1, -1))
         || !is_sound(call, &c, x->shape[2])
         || !read_state(call, kind, TD_DIMS(s.cells, x->shape[turn ? 0 : 1],

@@ -22,8 +22,7 @@ NAMES = {name: home or name for home, names in (
     ("compat.settings", """set_float32_matmul_precision set_printoptions
         use_deterministic_algorithms"""),
     ("random", "get_rng_state initial_seed seed set_rng_state"),
-    ("amp", "GradScaler autocast"),
-    ("", "amp backends cuda.amp random"),
+    ("", "backends random"),
     # strangers: names found on demand
     ("compat.stand_in", "stand_for"),
     # porting: names found on demand
@@ -34,6 +33,9 @@ NAMES = {name: home or name for home, names in (
     ("", "distributions"),
     # models: names found on demand
     ("", "models"),
+    # precision: names found on demand
+    ("amp", "GradScaler autocast"),
+    ("", "amp cuda.amp"),
     # seeing: names found on demand
     ("", "profiler"),
     ("", "graph"),

@@ -3,7 +3,7 @@
 """Memory against time: compute again instead of saving."""
 import weakref
 from .. import _C
-from .._grad_mode import enable_grad
+from .._grad_mode import enable_grad, settings, under
 from ..autograd.graph import saved_tensors_hooks
 
 
@@ -20,6 +20,7 @@ class _Part:
         self.call = function, args, named
         self.tokens, self.found = [], weakref.WeakKeyDictionary()
         self.random = _C._random_state(None) if keep_random else None
+        self.settings = [setting() for setting in settings]
 
     def pack(self, x):
         token = _Token()
@@ -46,7 +47,7 @@ class _Part:
         now = _C._random_state(None, *self.random or ())
         try:
             with enable_grad(), saved_tensors_hooks(catch, None):
-                function(*args, **named)
+                under(self.settings, function, *args, **named)
         finally:
             if self.random is not None:
                 _C._random_state(None, *now)
