@@ -3,8 +3,6 @@
 # needs: models
 """The command treadle: train, eval, sample, bench, inspect, info."""
 import argparse
-import ast
-import csv
 import math
 import os
 import pickle
@@ -15,6 +13,7 @@ import statistics
 import sys
 import time
 import zipfile
+import zlib
 from . import (Tensor, __version__, cuda, get_num_threads, load,
                manual_seed, no_grad, save_file, set_num_threads)
 from .programs import TASKS, Loop, curves, find
@@ -72,11 +71,11 @@ def train(o):
 
 def write_log(folder, history):
     """The numbers of all epochs as a table, and losses as a picture."""
-    with open(os.path.join(folder, "log.csv"), "w", newline="") as file:
-        table = csv.DictWriter(file, ["epoch", *history[0]])
-        table.writeheader()
-        for i, row in enumerate(history, 1):
-            table.writerow({"epoch": i, **row})
+    rows = [["epoch", *history[0]]] + [
+        [i, *row.values()] for i, row in enumerate(history, 1)]
+    with open(os.path.join(folder, "log.csv"), "w") as file:
+        for row in rows:
+            print(*row, sep=",", file=file)
     curves(os.path.join(folder, "curves.svg"), {
         name: [row[name] for row in history]
         for name in ("train", "loss")})
@@ -124,15 +123,29 @@ def info(o):
             print(f"{name:13} {error}")
 
 
+HEADER = re.compile(r"\{'descr': (.+), 'fortran_order': (?:True|False),"
+                    r" 'shape': \(([\d, ]*)\)")
+
+
 def array(name, file, room):
     """What the header of an array of NumPy says of it."""
     start = file.read(8)
     wide = 2 if start[6:7] == b"\1" else 4
     n = int.from_bytes(file.read(wide), "little")
-    if start[:6] != b"\x93NUMPY" or n > 10000:
+    found = n < 10000 and start[:6] == b"\x93NUMPY" \
+        and HEADER.match(file.read(n).decode("latin1"))
+    if not found:
         raise ValueError(f"inspect: {name} is no array of NumPy")
-    head = ast.literal_eval(file.read(n).decode("latin1"))
-    return name, head["descr"], head["shape"], room - 8 - wide - n
+    kind, shape = found[1].strip("'"), [
+        int(size) for size in re.findall(r"\d+", found[2])]
+    # trainings: compare the array with its room
+    room -= 8 + wide + n
+    if re.fullmatch(r"[<>|=][biufc]\d+", kind):
+        size = int(kind[2:]) * math.prod(shape)
+        if size > room:
+            raise ValueError(f"inspect: {name} is cut off")
+        room = size
+    return name, kind, shape, room
 
 
 def leaves(name, value):
@@ -233,7 +246,7 @@ def main(args):
         if getattr(o, "threads", None):
             set_num_threads(o.threads)
         return o.run(o)
-    except (OSError, ValueError, RuntimeError, SyntaxError,
+    except (OSError, EOFError, ValueError, RuntimeError, zlib.error,
             SafetensorError, pickle.UnpicklingError,
             zipfile.BadZipFile) as error:
         sys.stderr.write(f"treadle: {error}\n")
