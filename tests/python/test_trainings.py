@@ -242,6 +242,31 @@ def test_models_that_write(data, tmp_path, monkeypatch):
     assert len([float(v) for v in series.stdout.split()]) == 70
 
 
+def test_a_program_in_c_that_is_killed_goes_on_to_the_same_bits(data, tmp_path):
+    program = Path(os.environ.get("TREADLE_BUILD", "build")) / "examples" / "fashion"
+    if not program.exists():
+        pytest.skip("examples/fashion is not built")
+
+    def run(*words, returncode=0):
+        done = subprocess.run([program, *map(str, words)], env=environment(TREADLE_DATA=str(data)), capture_output=True, text=True)
+        assert done.returncode == returncode, done
+        return done
+    run(150, tmp_path / "whole")                                     # two steps an epoch
+    run(150, tmp_path / "cut", 110, returncode=9)
+    run(150, tmp_path / "cut", 233, returncode=9)
+    run(150, tmp_path / "cut")
+    assert (tmp_path / "cut").read_bytes() == (tmp_path / "whole").read_bytes()
+    whole = td.load_file(tmp_path / "whole")
+    assert len(whole) == 13 and whole["place"][-1] == 300
+    for name, broken in ("momentum.2.bias", td.ones(3)), ("0.weight", td.ones(2)), ("place", td.ones(2)):
+        td.save_file({**whole, name: broken}, tmp_path / "broken")
+        assert run(151, tmp_path / "broken", returncode=1).stderr.count("\n") == 1
+        del whole[name]
+        td.save_file(whole, tmp_path / "broken")
+        assert name in run(151, tmp_path / "broken", returncode=1).stderr
+        whole = td.load_file(tmp_path / "whole")
+
+
 # -- the line of progress --
 
 def test_progress_is_quiet_where_nobody_looks(data, tmp_path):

@@ -45,6 +45,11 @@ TD_API bool td_step(td_optimiser *optimiser);
 TD_API bool td_zero_grad(td_optimiser *optimiser);
 TD_API double td_learning_rate(const td_optimiser *optimiser);
 TD_API bool td_set_learning_rate(td_optimiser *optimiser, double rate);
+/* State k of parameter i, borrowed, NULL if there is none yet: the
+   momentum of SGD; count, squares, mean, third of those that adapt.
+   One that is given takes its place. */
+TD_API td_tensor *td_optimiser_state(td_optimiser *optimiser, int i,
+                                     int k, td_tensor *given);
 #ifdef __cplusplus
 }
 #endif

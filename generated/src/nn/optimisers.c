@@ -454,3 +454,20 @@ bool td_set_learning_rate(td_optimiser *o, double rate)
     o->attr[0] = td_v_float(rate);
     return true;
 }
+td_tensor *td_optimiser_state(td_optimiser *o, int i, int k,
+                              td_tensor *given)
+{
+    if (td_failed() || !td_require(o, "optimiser_state", "optimiser"))
+        return NULL;
+    if (i < 0 || i >= o->count || k < 0 || k >= STATES
+        || !(o->uses >> k & 1))
+        return td_fail(TD_ERROR_INDEX, "optimiser_state", "no state %d "
+                       "of a parameter %d of %d", k, i, o->count), NULL;
+    td_tensor **state = &o->states[i * STATES + k];
+    if (given) {
+        td_tensor *const before = *state;
+        *state = td_retain(given);
+        td_release(before);
+    }
+    return *state;
+}
