@@ -332,9 +332,6 @@ def test_bad_heads_masks_and_layers():
                  lambda: nn.PositionalEncoding(5)):
         with pytest.raises(ValueError):
             make()
-    for named in ({"kdim": 3}, {"vdim": 3}, {"add_zero_attn": True}):
-        with pytest.raises(NotImplementedError):
-            nn.MultiheadAttention(4, 2, **named)
     with pytest.raises(RuntimeError, match="activation"):
         nn.TransformerEncoderLayer(4, 2, activation="sine")
     net, x = nn.MultiheadAttention(4, 2), td.zeros(3, 2, 4)

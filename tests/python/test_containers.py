@@ -132,7 +132,7 @@ def test_sequential_is_a_list_too():
     assert nn.Sequential()(3) == 3
     for name in ("count", "index", "remove", "reverse"):
         net.register_buffer(name, td.ones(1))
-        assert getattr(net, name) is net.get_buffer(name)
+        assert getattr(net, name) is net._buffers[name]
 
 
 def test_embedding():

@@ -1,4 +1,4 @@
-# needs: vocabulary layers exchange plugins kernels cuda-gemm package
+# needs: vocabulary layers exchange plugins kernels cuda-gemm porting
 # SPDX-License-Identifier: MIT
 """Results stand where the operands do: every operator and every function made of them, on the emulated device."""
 import json

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "models": edit that, not this file.
-# needs: layers
 """Networks of known forms: MLP, CNN, ResNet, LSTM, GPT, BERT."""
 import json
 import math
@@ -14,35 +13,31 @@ from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, LayerNorm,
                  Linear, LSTM, Module, ModuleList, ReLU, RMSNorm,
                  Sequential, SwiGLU, TransformerEncoder,
                  TransformerEncoderLayer, functional as F, init)
-# models: classes of small models
 
 
+# models: class MLP
 class MLP(Sequential):
     """[..., sizes[0]] to [..., sizes[-1]], an activation between."""
 
-    def __init__(self, *sizes, activation=ReLU, dropout=0.0):
+    def __init__(self, *sizes, activation=ReLU):
         if len(sizes) < 2:
             raise ValueError("MLP: expected the sizes of an input and "
                              f"an output at least, got {sizes}")
         layers = []
         for i, size in enumerate(zip(sizes, sizes[1:])):
-            if i:
-                layers += [activation()] + [Dropout(dropout)] * (
-                    dropout > 0)
-            layers.append(Linear(*size))
+            layers += [activation()] * (i > 0) + [Linear(*size)]
         super().__init__(*layers)
+# models: class CNN
 
 
 class CNN(Module):
     """[N, 1, 28, 28], or [N, 784], to scores [N, classes]."""
 
-    def __init__(self, classes=10, channels=(32, 64), hidden=128,
-                 dropout=0.0):
+    def __init__(self, classes=10, channels=(32, 64), hidden=128):
         super().__init__()
         first, second = channels
         self.conv1 = Conv2d(1, first, 3, padding=1)
         self.conv2 = Conv2d(first, second, 3, padding=1)
-        self.dropout = Dropout(dropout)
         self.fc1 = Linear(second * 49, hidden)
         self.fc2 = Linear(hidden, classes)
 
@@ -50,8 +45,8 @@ class CNN(Module):
         x = x.reshape(-1, 1, 28, 28)
         for conv in (self.conv1, self.conv2):
             x = F.max_pool2d(F.relu(conv(x)), 2)
-        x = F.relu(self.fc1(self.dropout(x.flatten(1))))
-        return self.fc2(self.dropout(x))
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+# models: class ResNet
 
 
 class _Block(Module):
@@ -69,9 +64,11 @@ class _Block(Module):
             conv(inside, 1, stride), BatchNorm2d(outside)
         ) if projection and (stride > 1 or self.more) else None
 
+    # models: answer of a block
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
+        # models: follow the shapes of the block
         if self.downsample is not None:
             x = self.downsample(x)
         elif self.stride > 1 or self.more:
@@ -111,6 +108,7 @@ class ResNet(Module):
 def resnet20(num_classes=10, projection=False):
     """The ResNet of 20 layers for images of 32 by 32."""
     return ResNet(3, num_classes, projection=projection)
+# models: class Forecaster
 
 
 class Forecaster(Module):
@@ -125,6 +123,25 @@ class Forecaster(Module):
 
     def forward(self, x):
         return self.fc(self.lstm(x)[0][:, -1])
+# models: functions that check what a model is given
+
+
+def _places(what, ids, start, most):
+    if ids.ndim != 2:
+        raise ValueError(f"{what}: expected numbers of signs [N, T], "
+                         f"got shape {list(ids.shape)}")
+    end = start + ids.shape[1]
+    if end > most:
+        raise ValueError(f"{what}: places {start} to {end - 1}, but "
+                         f"there are positions for {most}")
+    return end
+
+
+def _choose(what, value, table):
+    if value not in table:
+        raise ValueError(f"{what} must be one of {list(table)}, "
+                         f"got {value!r}")
+    return table[value]
 # models: functions that read what others saved
 
 
@@ -136,9 +153,9 @@ def _load(cls, kind, folder, renamed, only, state):
         told = json.load(file)
     for name, value in only.items():
         _choose(f"{folder}: {name}", told.get(name, value), {value: 0})
-    given = {f.name: told[renamed.get(f.name, f.name)]
-             for f in fields(kind) if renamed.get(f.name, f.name) in told}
-    model = cls(kind(**given))
+    names = {f.name: renamed.get(f.name, f.name) for f in fields(kind)}
+    model = cls(kind(**{own: told[name] for own, name in names.items()
+                        if name in told}))
     model.load_state_dict(state(load_file(
         os.path.join(folder, "model.safetensors"))))
     return model
@@ -171,24 +188,7 @@ class GPTConfig:
     dropout: float = 0.0
     eps: float = 1e-5
     base: float = 10000.0           # of the rotation
-
-
-def _places(what, ids, start, most):
-    if ids.ndim != 2:
-        raise ValueError(f"{what}: expected numbers of signs [N, T], "
-                         f"got shape {list(ids.shape)}")
-    end = start + ids.shape[1]
-    if end > most:
-        raise ValueError(f"{what}: places {start} to {end - 1}, but "
-                         f"there are positions for {most}")
-    return end
-
-
-def _choose(what, value, table):
-    if value not in table:
-        raise ValueError(f"{what} must be one of {list(table)}, "
-                         f"got {value!r}")
-    return table[value]
+# models: function draw
 
 
 def _draw(model, parts):
@@ -200,6 +200,36 @@ def _draw(model, parts):
         elif name.endswith("bias"):
             init.zeros_(p)
 # models: classes of the GPT
+
+
+class _Network(Module):
+    def __init__(self, c, inner, approximate):
+        super().__init__()
+        self.c_fc = Linear(c.n_embd, inner, c.bias)
+        self.c_proj = Linear(inner, c.n_embd, c.bias)
+        self.approximate = approximate
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x),
+                                  approximate=self.approximate))
+
+
+class _Layer(Module):
+    def __init__(self, c, norm):
+        super().__init__()
+        self.ln_1, self.ln_2 = norm(), norm()
+        self.attn, self.dropout = _Attention(c), Dropout(c.dropout)
+        # models: choose how a place thinks
+        form = _choose("GPT: activation", c.activation, {
+            "gelu": "none", "gelu_new": "tanh", "swiglu": None})
+        self.mlp = _Network(c, c.n_inner or 4 * c.n_embd, form) \
+            if form else SwiGLU(
+                c.n_embd, c.n_inner or 8 * c.n_embd // 3, c.bias)
+
+    # models: look, then think
+    def forward(self, x, cache, layer):
+        x = x + self.dropout(self.attn(self.ln_1(x), cache, layer))
+        return x + self.dropout(self.mlp(self.ln_2(x)))
 
 
 class _Attention(Module):
@@ -214,6 +244,7 @@ class _Attention(Module):
         self.c_attn = Linear(c.n_embd, 3 * c.n_embd, c.bias)
         self.c_proj = Linear(c.n_embd, c.n_embd, c.bias)
 
+    # models: look back from each place
     def forward(self, x, cache, layer):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
                    for y in self.c_attn(x).chunk(3, -1))
@@ -238,34 +269,6 @@ class _Attention(Module):
         return self.c_proj(seen.transpose(1, 2).flatten(2))
 
 
-class _Network(Module):
-    def __init__(self, c, inner, approximate):
-        super().__init__()
-        self.c_fc = Linear(c.n_embd, inner, c.bias)
-        self.c_proj = Linear(inner, c.n_embd, c.bias)
-        self.approximate = approximate
-
-    def forward(self, x):
-        return self.c_proj(F.gelu(self.c_fc(x),
-                                  approximate=self.approximate))
-
-
-class _Layer(Module):
-    def __init__(self, c, norm):
-        super().__init__()
-        self.ln_1, self.ln_2 = norm(), norm()
-        self.attn, self.dropout = _Attention(c), Dropout(c.dropout)
-        form = _choose("GPT: activation", c.activation, {
-            "gelu": "none", "gelu_new": "tanh", "swiglu": None})
-        self.mlp = _Network(c, c.n_inner or 4 * c.n_embd, form) \
-            if form else SwiGLU(
-                c.n_embd, c.n_inner or 8 * c.n_embd // 3, c.bias)
-
-    def forward(self, x, cache, layer):
-        x = x + self.dropout(self.attn(self.ln_1(x), cache, layer))
-        return x + self.dropout(self.mlp(self.ln_2(x)))
-
-
 class GPT(Module):
     """Numbers of signs [N, T] to scores of the next [N, T, vocab]."""
 
@@ -288,6 +291,7 @@ class GPT(Module):
     # models: methods of the GPT
     def forward(self, ids, cache=None):
         """cache: a dict, empty at first, that keeps what was read."""
+        # models: score the next sign at each place
         start = cache[0][0].shape[2] if cache else 0
         end = _places("GPT", ids, start, self.config.n_positions)
         x = self.wte(ids)
@@ -308,6 +312,7 @@ class GPT(Module):
         if temperature < 0 or top_k is not None and top_k < 1:
             raise ValueError("GPT.generate: expected temperature >= 0 and "
                              f"top_k > 0, got {temperature} and {top_k}")
+        # models: write sign after sign
         cache, new = {} if use_cache else None, ids
         with no_grad():
             for _ in range(max_new_tokens):
@@ -327,6 +332,7 @@ class GPT(Module):
     @classmethod
     def from_pretrained(cls, folder):
         """What transformers' GPT2LMHeadModel.save_pretrained wrote."""
+        # models: names and shapes of GPT-2
         def state(found):
             ours = {}
             for name, x in found.items():
@@ -361,7 +367,7 @@ class BERTConfig:
 
 
 class BERT(Module):
-    """Signs [N, T] to vectors [N, T, E], and one [N, E] of each text."""
+    """Signs [N, T] to vectors [N, T, E] and, for each text, [N, E]."""
 
     def __init__(self, config):
         super().__init__()
@@ -384,6 +390,7 @@ class BERT(Module):
     def forward(self, input_ids, attention_mask=None,
                 token_type_ids=None):
         """attention_mask [N, T]: 1 for signs, 0 for padding."""
+        # models: answer with vectors
         end = _places("BERT", input_ids, 0,
                       self.config.max_position_embeddings)
         kinds = self.token_type_embeddings
@@ -399,6 +406,7 @@ class BERT(Module):
     @classmethod
     def from_pretrained(cls, folder):
         """What transformers' BertModel.save_pretrained wrote."""
+        # models: names and shapes of BERT
         def state(found):
             ours = {}
             for name, x in found.items():

@@ -616,7 +616,8 @@ static bool put_elements(sink *s, const item *t)
     if (!s->file && !s->memory)
         return s->at += t->bytes, true;
     td_scope_begin();
-    td_tensor *x = td_brought(t->tensor, (td_device){ TD_DEVICE_CPU, 0 });
+    td_tensor *x = td_brought(t->tensor,
+                              (td_device){ TD_DEVICE_CPU, 0 });
     if (x && !td_is_contiguous(x))
         x = td_copied(x, x->dtype);
     const void *bytes = x ? td_fetch(x, 0, t->bytes, NULL) : NULL;

@@ -32,6 +32,8 @@ NAMES = {name: home or name for home, names in (
     ("", "special testing version"),
     # distributions: names found on demand
     ("", "distributions"),
+    # models: names found on demand
+    ("", "models"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand

@@ -106,11 +106,9 @@ class MultiheadAttention(Module):
                 or given[1][:-1] != given[2][:-1] \
                 or query.ndim == 3 and given[0][at] != given[1][at]:
             raise RuntimeError(
-                "MultiheadAttention: expected query, key and value of shapes "
-                + " and ".join(f"[N, {n}, {w}]" if self.batch_first
-                               else f"[{n}, N, {w}]"
-                               for n, w in zip("LSS", widths))
-                + f", or all without N, got {given}")
+                "MultiheadAttention: expected query, key and value of 2 or 3 "
+                f"dimensions with widths {widths}, examples of one number, and "
+                f"as many values as keys, got {given}")
         w, b = self._matrices(), self.in_proj_bias
         if len(w) == 1 and query is key and key is value:
             three = F.linear(turn(query), *w, b).chunk(3, -1)
