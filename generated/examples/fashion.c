@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "trainings": edit that, not this file. */
-/* Trains a network on images of clothes; can be killed and gone on with.
+/* Trains a network on images of clothes; goes on where it was killed.
 
    usage: fashion [EPOCHS [FILE [STOP]]]: with FILE the state is kept
    there and taken from there if it exists; ends at once before step
@@ -52,7 +52,8 @@ static bool save_training(training *t)
     const int n = td_named_parameters(t->net, own, CAPACITY);
     td_scope_begin();
     for (int i = 0; i < n; i++) {
-        snprintf(names[i], sizeof *names, "momentum.%.95s", own[i].name);
+        snprintf(names[i], sizeof *names, "momentum.%.95s",
+                 own[i].name);
         all[2 * i] = (td_to_save){ own[i].name, own[i].tensor };
         all[2 * i + 1] = (td_to_save){ names[i],
             td_optimiser_state(t->sgd, i, 0, NULL) };
@@ -158,12 +159,12 @@ int main(int argc, char **argv)
                    (td_sgd_options){ .momentum = 0.9 });
     if (t.file && access(t.file, F_OK) == 0)
         resume_training(&t);
-    while (!td_failed() && t.step < epochs * td_loader_length(t.loader)) {
+    const int64_t steps = td_loader_length(t.loader);
+    while (!td_failed() && t.step < epochs * steps) {
         const double loss = train_epoch(&t);
-        const int64_t epoch = t.step / td_loader_length(t.loader);
         if (!td_failed())
             printf("epoch %lld: mean loss %.4f, %.2f %% right\n",
-                   (long long)epoch, loss, share_right(&t));
+                   (long long)(t.step / steps), loss, share_right(&t));
         fflush(stdout);
     }
     if (t.file && !td_failed())

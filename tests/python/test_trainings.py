@@ -293,7 +293,7 @@ def test_progress_on_a_terminal(data, tmp_path):
     assert len(lines) >= 2
     last = [line for line in text.decode().split("\r") if "epoch 2" in line][-1]
     n = len(Loop("airline", data).loader)
-    assert re.fullmatch(rf"epoch 2 \|#{{20}}\| {n}/{n}  loss \d+\.\d{{4}}  \d+\.\d/s  0:00 left\x1b\[K", last), last
+    assert re.fullmatch(rf"\|#{{20}}\| {n}/{n}  epoch 2  loss \d+\.\d{{4}}  \d+\.\d/s  0:00 left\x1b\[K", last), last
 
 
 def test_progress_hands_on_what_it_is_given_and_lets_go():
@@ -304,8 +304,8 @@ def test_progress_hands_on_what_it_is_given_and_lets_go():
             yield from "abc"
         finally:
             closed.append(True)
-    assert list(programs.progress(items(), 3, "x")) == ["a", "b", "c"]
-    for item in programs.progress(items(), 3, "x"):
+    assert list(programs.progress(items(), 3)) == ["a", "b", "c"]
+    for item in programs.progress(items(), 3):
         break
     assert len(closed) == 2
 

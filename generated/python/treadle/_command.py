@@ -107,7 +107,8 @@ def bench(o):
         times.append(time.perf_counter() - start)
         if len(times) == o.steps:
             break
-    print(f"{o.name}: {1e3 * statistics.median(times):.2f} ms a step of "
+    took = 1e3 * statistics.median(times)
+    print(f"{o.name}: {took:.2f} ms a step of "
           f"{loop.options['batch_size']}, {get_num_threads()} threads")
 
 
@@ -190,7 +191,7 @@ def inspect(o):
     """List the tensors of a file."""
     count = total = 0
     for name, dtype, shape, size in tensors(o.file):
-        print(f"{name:32} {dtype!s:8} {str(list(shape)):16} {size:>11,}")
+        print(f"{name:32} {dtype:8} {str(list(shape)):16} {size:11,}")
         count, total = count + 1, total + size
     print(f"{count} tensors, {total:,} bytes")
 

@@ -33,13 +33,13 @@ def find(data, *names):
         if os.path.exists(path):
             return path
     raise FileNotFoundError(
-        f"no {names[0]} in {folder!r}: `make data` fetches it; then set "
-        "TREADLE_DATA, or --data, to the folder it went to")
+        f"no {names[0]} in {folder!r}: `make data` fetches it; then "
+        "set TREADLE_DATA, or --data, to the folder it went to")
 
 
 # trainings: class Task
 class Task:
-    """What is to be learned: train, test, model, and how wrong it is."""
+    """What is to be learned: train, test, model, and a measure."""
     epochs, batch_size, lr, draws = 5, 64, 2e-3, None
 
     def optimiser(self, lr):
@@ -72,7 +72,7 @@ class Digits(Fashion):
 
 
 class Photographs(Fashion):
-    images, epochs, lr = CIFAR10, 30, 0.1
+    images, epochs, lr = CIFAR10, 20, 0.1
     names = "cifar-10-batches-bin", "cifar10-subset"
 
     def __init__(self, path):
@@ -160,7 +160,7 @@ TASKS = {"fashion": Fashion, "mnist": Digits, "resnet": Photographs,
 
 
 # trainings: function progress
-def progress(items, total, label, done=0, note=str):
+def progress(items, total, done=0, note=str):
     """Hand out items; on a terminal, a line says how it goes."""
     begun = shown = time.monotonic()
     first, terminal = done, sys.stderr.isatty()
@@ -170,15 +170,14 @@ def progress(items, total, label, done=0, note=str):
             done, now = done + 1, time.monotonic()
             if terminal and (now - shown > 0.1 or done == total):
                 shown, rate = now, (done - first) / (now - begun)
-                left, bar = (total - done) / rate, 20 * done // total
-                sys.stderr.write(
-                    f"\r{label} |{'#' * bar:20}| {done}/{total}  {note()}"
-                    f"  {rate:.1f}/s  {left // 60:.0f}:{left % 60:02.0f} "
-                    "left\x1b[K")
-                sys.stderr.flush()
+                # trainings: write the line over the last one
+                left, bar = (total - done) / rate, "#" * (20 * done // total)
+                print(f"\r|{bar:20}| {done}/{total}  {note()}  {rate:.1f}/s  "
+                      f"{left // 60:.0f}:{left % 60:02.0f} left\x1b[K", end="",
+                      file=sys.stderr, flush=True)
     finally:
         if terminal:
-            sys.stderr.write("\n")
+            print(file=sys.stderr)
 
 
 # trainings: class Loop
@@ -243,10 +242,11 @@ class Loop:
         and when it stops; show(text) hears of each epoch.
         """
         while self.epoch < self.options["epochs"]:
+            begun = self.loader.state_dict()["batches"]
             for batch in progress(
-                    self.loader, len(self.loader), f"epoch {self.epoch + 1}",
-                    self.loader.state_dict()["batches"],
-                    lambda: f"loss {self.losses.compute():.4f}"):
+                    self.loader, len(self.loader), begun,
+                    lambda: f"epoch {self.epoch + 1}  "
+                            f"loss {self.losses.compute():.4f}"):
                 self.losses.update(self.learn(*batch))
                 self.step += 1
                 ends = stopped()
