@@ -6,6 +6,6 @@
 treadle train airline | tail -n 1; ls runs/airline
 treadle eval airline
 treadle sample airline --length 6
-treadle train airline 2>&1 | fold -s -w 88
+treadle train airline 2>&1 | fold -s -w 76
 treadle train temperatures --resume
-treadle trian airline 2>&1 | tail -n 1 | fold -s -w 88
+treadle trian airline 2>&1 | tail -n 1 | fold -s -w 76

@@ -16,4 +16,4 @@
 @python3 evil.py
 treadle inspect model.safetensors
 treadle inspect cut.safetensors
-treadle inspect gift.pt 2>&1 | fold -s -w 88
+treadle inspect gift.pt 2>&1 | fold -s -w 76

@@ -16,7 +16,7 @@ treadle train airline --epochs 20 --out whole | tail -n 1
 @programs.Loop.learn = learned
 @sys.exit(main())
 @END
-@echo '$ treadle train airline --epochs 20 --out cut | tail -n 1    # and, after step 57, kill -9'
+@echo '$ treadle train airline --epochs 20 --out cut | tail -n 1  # kill -9'
 @{ python3 cut.py train airline --epochs 20 --out cut | tail -n 1; } 2> /dev/null
 treadle train airline --resume --out cut | tail -n 1
 cmp whole/model.safetensors cut/model.safetensors && echo the same bits

@@ -316,13 +316,14 @@ def test_progress_hands_on_what_it_is_given_and_lets_go():
     (["train", "fashoin"], "invalid choice: 'fashoin' (choose from 'fashion', 'mnist'"),
     (["trian", "fashion"], "invalid choice: 'trian' (choose from 'train', 'eval'"),
     ([], "the following arguments are required: COMMAND"),
-    (["train", "airline", "--epochs", "0"], "epochs must be positive, got 0"),
-    (["train", "airline", "--lr", "nan"], "lr must be positive, got nan"),
-    (["train", "airline", "--batch-size", "-3"], "batch_size must be positive, got -3"),
-    (["train", "airline", "--save-every", "0"], "save_every must be positive, got 0"),
-    (["train", "airline", "--threads", "0"], "threads must be positive, got 0"),
-    (["sample", "airline", "--length", "0"], "length must be positive, got 0"),
-    (["train", "airline", "--epochs", "two"], "invalid int value: 'two'")])
+    (["train", "airline", "--epochs", "0"], "argument --epochs: invalid count value: '0'"),
+    (["train", "airline", "--lr", "nan"], "argument --lr: invalid amount value: 'nan'"),
+    (["train", "airline", "--batch-size", "-3"], "argument --batch-size: invalid count value: '-3'"),
+    (["train", "airline", "--save-every", "0"], "argument --save-every: invalid count value: '0'"),
+    (["train", "airline", "--threads", "0"], "argument --threads: invalid count value: '0'"),
+    (["sample", "airline", "--temperature", "-1"], "invalid amount value: '-1'"),
+    (["sample", "airline", "--length", "0"], "argument --length: invalid count value: '0'"),
+    (["train", "airline", "--epochs", "two"], "invalid count value: 'two'")])
 def test_words_that_make_no_sense(words, text):
     done = command(*words)
     assert done.returncode == 2 and text in done.stderr and "Traceback" not in done.stderr

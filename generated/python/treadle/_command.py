@@ -9,7 +9,6 @@ import pickle
 import platform
 import re
 import signal
-import statistics
 import sys
 import time
 import zipfile
@@ -107,7 +106,7 @@ def bench(o):
         times.append(time.perf_counter() - start)
         if len(times) == o.steps:
             break
-    took = 1e3 * statistics.median(times)
+    took = 1e3 * sorted(times)[len(times) // 2]
     print(f"{o.name}: {took:.2f} ms a step of "
           f"{loop.options['batch_size']}, {get_num_threads()} threads")
 
@@ -152,7 +151,7 @@ def array(name, file, room):
 def leaves(name, value):
     """Tensors in dictionaries and lists, by their paths."""
     if isinstance(value, Tensor):
-        yield (name, str(value.dtype).replace("treadle.", ""),
+        yield (name, str(value.dtype)[8:],
                value.shape, value.numel() * value.element_size())
     elif isinstance(value, (dict, list, tuple)):
         for key, inner in value.items() if isinstance(value, dict) \
@@ -197,10 +196,24 @@ def inspect(o):
 
 
 # trainings: function options
-OPTIONS = {"epochs": int, "batch-size": int, "lr": float, "seed": int,
-           "data": str, "out": str, "device": str, "threads": int,
-           "save-every": 200, "length": 400, "temperature": 0.8,
-           "steps": 20}
+def count(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def amount(text):
+    if not float(text) >= 0:
+        raise ValueError
+    return float(text)
+
+
+# trainings: table of commands and options
+KINDS = {
+    count: "epochs batch-size threads save-every length steps",
+    amount: "lr temperature", int: "seed", str: "data out device"}
+DEFAULTS = {"save-every": 200, "length": 400, "temperature": 0.8,
+            "steps": 20}
 COMMANDS = {
     "train": (train, "NAME epochs batch-size lr seed data out device "
               "threads save-every resume compile"),
@@ -221,30 +234,26 @@ def options(args):
         command.set_defaults(run=run)
         for word in takes.split():
             # trainings: let the command take the word
-            kind = OPTIONS.get(word)
-            if word.isupper():
-                command.add_argument(word.lower(), metavar=word,
-                                     choices=TASKS if word == "NAME" else None)
-            elif kind is None:
+            kinds = [kind for kind, words in KINDS.items()
+                     if word in words.split()]
+            if kinds:
+                command.add_argument("--" + word, type=kinds[0],
+                                     default=DEFAULTS.get(word))
+            elif word.islower():
                 command.add_argument("--" + word, action="store_true",
                                      default=None)
-            elif isinstance(kind, type):
-                command.add_argument("--" + word, type=kind)
             else:
-                command.add_argument("--" + word, type=type(kind), default=kind)
-    o = parser.parse_args(args, argparse.Namespace(out=None, seed=None))
-    for name, value in vars(o).items():
-        if isinstance(value, (int, float)) and not (value > 0 or (
-                value == 0 and name in ("seed", "temperature"))):
-            parser.error(f"{name} must be positive, got {value}")
-    return o
+                command.add_argument(word.lower(), metavar=word,
+                                     choices=TASKS if word == "NAME" else None)
+    return parser.parse_args(args, argparse.Namespace(
+        out=None, seed=None, threads=None))
 
 
 def main(args):
     """Run a command; its status."""
     o = options(args)
     try:
-        if getattr(o, "threads", None):
+        if o.threads:
             set_num_threads(o.threads)
         return o.run(o)
     except (OSError, EOFError, ValueError, RuntimeError, zlib.error,
