@@ -64,6 +64,7 @@ def train(o):
     if not loop.run(path, o.save_every, lambda: caught, show):
         print(f"stopped at step {loop.step}; --resume goes on")
         return 128 + caught[0]
+    write_log(os.path.dirname(path), loop.history)
     save_file(loop.model.state_dict(), os.path.join(
         os.path.dirname(path), "model.safetensors"))
 
