@@ -1,3 +1,4 @@
+# numbers: within 1e-3
 # million multiplications for writing letters, with the sizes of the GPT of a page, without a cache and with one
 PYTHONPATH=${BUILD:-build}/python ${PYTHON:-/usr/bin/python3} - <<'PYTHON'
 import treadle as td

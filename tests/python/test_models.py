@@ -65,6 +65,8 @@ def test_a_cnn_answers_as_its_formula_in_torch(torch):
     ours = td.from_numpy(x.numpy())
     close(net(ours), y)
     close(net(ours.view(2, 1, 28, 28)), y)
+    with pytest.raises(RuntimeError):           # not one image of four
+        net(td.zeros(4, 1, 14, 14))
 
 
 @pytest.mark.parametrize("projection", [False, True])
@@ -209,6 +211,7 @@ def test_what_a_gpt_refuses():
             net.generate(ids[:, :3], 1, **bad)
     for bad, words in (({"positions": "sine"}, r"positions must be one of \['learned', 'rotary'\], got 'sine'"),
                        ({"norm": "batch"}, "norm must be"), ({"activation": "relu"}, "activation must be"),
+                       ({"n_head": 0}, "got 24 and 0"),
                        ({"n_head": 5}, "n_embd must be divisible by n_head, got 24 and 5")):
         with pytest.raises(ValueError, match=words):
             gpt(**bad)
@@ -293,6 +296,7 @@ def test_a_gpt2_without_prefix_and_with_its_masks(transformers, torch, tmp_path)
     assert "h.0.attn.c_attn.weight" in found
     found = {n: x.clone() for n, x in found.items()}
     found["h.0.attn.bias"], found["h.0.attn.masked_bias"] = td.ones(1, 1, 40, 40).tril(), td.tensor(-1e4)
+    found["lm_head.weight"] = found["wte.weight"].clone()
     td.save_file(found, path)                   # as the file of 2019 has it
     ids = torch.randint(0, 67, (2, 11))
     with torch.no_grad():
@@ -321,6 +325,7 @@ def test_a_bert_of_transformers_answers_here(transformers, torch, tmp_path):
         ours(td.zeros(1, 31, dtype=td.int64))
     old = {("bert." + n).replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): x.clone()
            for n, x in td.load_file(tmp_path / "model.safetensors").items()}
+    old.update({"cls.predictions.bias": td.zeros(67), "bert.embeddings.position_ids": td.arange(30)[None].clone()})
     td.save_file(old, tmp_path / "model.safetensors")       # names of 2018
     close(models.BERT.from_pretrained(tmp_path).eval()(td.tensor(ids.tolist()))[1], theirs(ids).pooler_output, 1e-4)
 

@@ -3,9 +3,9 @@
 """Networks of known forms: MLP, CNN, ResNet, LSTM, GPT, BERT."""
 import json
 import math
-import os
 import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from . import _C
 from ._grad_mode import no_grad
 from .safetensors import load_file
@@ -42,7 +42,7 @@ class CNN(Module):
         self.fc2 = Linear(hidden, classes)
 
     def forward(self, x):
-        x = x.reshape(-1, 1, 28, 28)
+        x = x.reshape(len(x), 1, 28, 28)
         for conv in (self.conv1, self.conv2):
             x = F.max_pool2d(F.relu(conv(x)), 2)
         return self.fc2(F.relu(self.fc1(x.flatten(1))))
@@ -147,17 +147,16 @@ def _choose(what, value, table):
 
 def _load(cls, kind, folder, renamed, only, state):
     """A model of what transformers has saved in a folder."""
-    folder = os.fspath(folder)
-    with open(os.path.join(folder, "config.json"),
-              encoding="utf-8") as file:
-        told = json.load(file)
+    folder = Path(folder)
+    told = json.loads((folder / "config.json").read_text("utf-8"))
     for name, value in only.items():
         _choose(f"{folder}: {name}", told.get(name, value), {value: 0})
-    names = {f.name: renamed.get(f.name, f.name) for f in fields(kind)}
-    model = cls(kind(**{own: told[name] for own, name in names.items()
-                        if name in told}))
-    model.load_state_dict(state(load_file(
-        os.path.join(folder, "model.safetensors"))))
+    config = kind(**{
+        f.name: told[name] for f in fields(kind)
+        if (name := renamed.get(f.name, f.name)) in told})
+    model = cls(config)
+    model.load_state_dict(state(
+        load_file(folder / "model.safetensors"), config))
     return model
 
 
@@ -173,7 +172,7 @@ _BERT = {r"^(bert\.)?(embeddings\.)?": "", "gamma$": "weight",
 
 @dataclass
 class GPTConfig:
-    """What a GPT is built from; the defaults are GPT-2's."""
+    """What a GPT is built from; by default GPT-2, without dropout."""
     vocab_size: int = 50257
     n_positions: int = 1024
     n_embd: int = 768
@@ -235,7 +234,7 @@ class _Layer(Module):
 class _Attention(Module):
     def __init__(self, c):
         super().__init__()
-        if c.n_embd % c.n_head:
+        if c.n_head < 1 or c.n_embd % c.n_head:
             raise ValueError("GPT: n_embd must be divisible by n_head, "
                              f"got {c.n_embd} and {c.n_head}")
         self.heads, self.p, self.base = c.n_head, c.dropout, c.base
@@ -331,17 +330,20 @@ class GPT(Module):
 
     @classmethod
     def from_pretrained(cls, folder):
-        """What transformers' GPT2LMHeadModel.save_pretrained wrote."""
+        """What transformers' GPT2LMHeadModel.save_pretrained wrote.
+
+        Its resid_pdrop is the dropout of all parts.
+        """
         # models: names and shapes of GPT-2
-        def state(found):
+        def state(found, config):
             ours = {}
             for name, x in found.items():
                 name = name.removeprefix("transformer.")
-                if not name.endswith((".attn.bias", ".masked_bias")):
-                    ours[name] = x.T if name.endswith(
-                        ("c_attn.weight", "c_fc.weight", "c_proj.weight")
-                    ) else x
-            return ours
+                ours[name] = x.T if name.endswith(
+                    ("c_attn.weight", "c_fc.weight", "c_proj.weight")) else x
+            left = (".attn.bias", ".masked_bias") \
+                + ("lm_head.weight",) * config.tied
+            return {n: x for n, x in ours.items() if not n.endswith(left)}
         return _load(cls, GPTConfig, folder, {
             "eps": "layer_norm_epsilon", "dropout": "resid_pdrop",
             "tied": "tie_word_embeddings",
@@ -405,14 +407,18 @@ class BERT(Module):
 
     @classmethod
     def from_pretrained(cls, folder):
-        """What transformers' BertModel.save_pretrained wrote."""
+        """What transformers' BertModel.save_pretrained wrote.
+
+        Its hidden_dropout_prob is the dropout of all parts.
+        """
         # models: names and shapes of BERT
-        def state(found):
+        def state(found, config):
             ours = {}
             for name, x in found.items():
                 for old, new in _BERT.items():
                     name = re.sub(old, new, name)
-                ours[name] = x
+                if not name.startswith(("cls.", "position_ids")):
+                    ours[name] = x
             for name in [n for n in ours if ".query." in n]:
                 layer, kind = name.split(".query.")
                 ours[f"{layer}.self_attn.in_proj_{kind}"] = _C.cat([

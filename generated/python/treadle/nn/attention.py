@@ -91,9 +91,9 @@ class MultiheadAttention(Module):
         return out.squeeze(0) if alone else turn(out), weights
 
     def _matrices(self):
-        three = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        return three if self.in_proj_weight is None \
-            else (self.in_proj_weight,)
+        """One for questions, keys and values, or three."""
+        return [p for name, p in self._parameters.items()
+                if "proj_weight" in name and p is not None]
 
     def _project(self, query, key, value, turn):
         """Questions, keys and values, each [N, heads, L, d]."""
