@@ -17,7 +17,7 @@
 @except OSError:
 @    os.wait()
 @lines = [line.strip() for line in text.decode().replace("\x1b[K", "").split("\r") if line.strip()]
-@print(lines[0], "...", lines[-1], sep="\n")
+@print(lines[-1])
 @END
 @echo '$ treadle train temperatures --epochs 1'
 @python3 seen.py train temperatures --epochs 1
