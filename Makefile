@@ -396,7 +396,7 @@ test-cuda: test-programs python $(PLUGINS)
 # Every operator beside PyTorch's (chapter "loom"): that of the Python PEER,
 # the newest if `make deps-peers` put it here; GOLDEN=1 keeps its numbers.
 PEER ?= $(or $(wildcard .peers/bin/python),$(PYTHON))
-PEERED := $(wildcard tests/python/test_arrow.py tests/python/test_saving.py tests/python/test_checkpoints.py tests/python/test_models.py tests/python/test_trainings.py)   # these skip what is only beside newer peers
+PEERED := $(wildcard tests/python/test_arrow.py tests/python/test_saving.py tests/python/test_checkpoints.py tests/python/test_models.py tests/python/test_seeing.py tests/python/test_trainings.py)   # these skip what is only beside newer peers
 .PHONY: conformance
 conformance: python
 	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PEER) tests/conformance/report.py \

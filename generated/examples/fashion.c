@@ -56,7 +56,7 @@ static bool save_training(training *t)
                  own[i].name);
         all[2 * i] = (td_to_save){ own[i].name, own[i].tensor };
         all[2 * i + 1] = (td_to_save){ names[i],
-            td_optimiser_state(t->sgd, i, 0, NULL) };
+            td_optimiser_state(t->sgd, i, 0) };
     }
     all[2 * n] = (td_to_save){ "place", tell_place(t) };
     const bool good = !td_failed()
@@ -75,8 +75,9 @@ static bool resume_training(training *t)
     td_no_grad_begin();
     for (int i = 0; i < n && !td_failed(); i++) {
         snprintf(name, sizeof name, "momentum.%.95s", own[i].name);
+        td_tensor *momentum = td_safetensors_get(f, name);
         td_copy_(own[i].tensor, td_safetensors_get(f, own[i].name));
-        td_optimiser_state(t->sgd, i, 0, td_safetensors_get(f, name));
+        td_set_optimiser_state(t->sgd, i, 0, momentum);
     }
     td_no_grad_end();
     seek_place(t, td_failed() ? NULL : td_safetensors_get(f, "place"));

@@ -56,26 +56,35 @@ PyObject *py_node_edges(PyObject *module, PyObject *capsule)
     return edges;
 }
 /* gradients: functions that set anomaly mode */
-static void where_in_python(char *text, size_t room)
+static const char *utf8(PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    return text != NULL ? text : (PyErr_Clear(), "?");
+}
+
+void where_in_python(char *text, size_t room)
 {
     const errand e = begin_errand();
-    PyObject *module = PyImport_ImportModule("traceback");
-    PyObject *lines = module ? PyObject_CallMethod(module,
-        "format_stack", NULL) : NULL;
-    PyObject *none = PyUnicode_FromString("");
-    PyObject *all = lines && none ? PyUnicode_Join(none, lines) : NULL;
-    Py_ssize_t n = 0;
-    const char *words = all ? PyUnicode_AsUTF8AndSize(all, &n) : "";
-    const size_t skip = words && (size_t)n >= room
-        ? (size_t)n - room + 1 : 0;
-    snprintf(text, room, "%s", words ? words + skip : "");
-    Py_XDECREF(all);
-    Py_XDECREF(none);
-    Py_XDECREF(lines);
-    Py_XDECREF(module);
-    if (PyErr_Occurred()
-        && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-        PyErr_SetInterrupt();
+    PyFrameObject *frame = PyEval_GetFrame();
+    size_t at = room - 1, n = 0;
+    text[at] = '\0';
+    Py_XINCREF(frame);
+    while (frame != NULL) {
+        char line[1024];
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        n = (size_t)snprintf(line, sizeof line,
+            "  File \"%s\", line %d, in %s\n", utf8(code->co_filename),
+            PyFrame_GetLineNumber(frame), utf8(code->co_name));
+        Py_DECREF(code);
+        PyFrameObject *outer = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = outer;
+        if (n >= sizeof line || n > at)
+            Py_CLEAR(frame);
+        else
+            memcpy(text + (at -= n), line, n);
+    }
+    memmove(text, text + at, room - at);
     end_errand(e);
 }
 
@@ -103,10 +112,14 @@ PyObject *pass_failed(void)
         return NULL;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    if (PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in the "
-            "backward pass. Traceback of forward call that caused the "
-            "error:\n%s", where) < 0)
-        PyErr_Clear();
+    const char *place, *first = td_anomaly_first(&place);
+    PyObject *module = PyImport_ImportModule(
+        "treadle.autograd.anomaly_mode");
+    PyObject *said = module ? PyObject_CallMethod(module, "_warn",
+        "szz", where, first, place) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(said);
+    PyErr_Clear();
     PyErr_Restore(type, value, trace);
     return NULL;
 }

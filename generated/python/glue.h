@@ -121,6 +121,7 @@ td_tensor *tensor_from(PyObject *f, PyObject *x, bool none,
                        const char *wrong, const char *operation);
 void drop_object(void *context);
 PyObject *pass_failed(void);
+void where_in_python(char *text, size_t room);
 bool function_backward(void *context, td_custom_call *call);
 /* what the package calls */
 #define FUNCTION(name, how) PyObject *py##name(PyObject *, PyObject *);

@@ -70,9 +70,9 @@ PyObject *py_program_text(PyObject *module, PyObject *capsule)
 PyObject *py_compile(PyObject *module, PyObject *args)
 {
     PyObject *capsule;
-    td_compile_options options = { NULL };
-    if (!PyArg_ParseTuple(args, "Oz:compile", &capsule,
-                          &options.backend))
+    td_compile_options options = { NULL, NULL };
+    if (!PyArg_ParseTuple(args, "Ozz:compile", &capsule,
+                          &options.backend, &options.name))
         return NULL;
     td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     td_executable *e = NULL;

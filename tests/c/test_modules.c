@@ -70,12 +70,12 @@ typedef struct {
     td_module module;
     td_tensor *scale, *seen;
     td_module *first;
-    td_module_list rest;
+    td_part *rest;
 } custom;
 
 static const td_field custom_fields[] = {
     TD_PARAMETER(custom, scale), TD_BUFFER(custom, seen),
-    TD_MODULE(custom, first), TD_MODULES(custom, rest),
+    TD_MODULE(custom, first), TD_PARTS(custom, rest),
     { NULL, TD_FIELD_PARAMETER, 0 } };
 
 static td_tensor *custom_forward(td_module *self, td_tensor *x)
@@ -107,8 +107,9 @@ static void a_table_is_all_a_class_needs(void **state)
     assert_true(td_is_training(&c->module));
     assert_true(td_train(&c->module, false));
     assert_false(td_is_training(c->first));
-    assert_false(td_is_training(((td_module_list *)(void *)
-        ((char *)c->first + c->first->class->fields[0].offset))->at[2]));
+    td_part *part = *(td_part **)(void *)
+        ((char *)c->first + c->first->class->fields[0].offset);
+    assert_false(td_is_training(part->next->next->object));
     assert_true(td_train(&c->module, true));
     assert_true(td_is_training(c->first));
 }

@@ -340,77 +340,6 @@ static void a_gradient_of_another_shape_is_refused(void **state)
     td_no_grad_end();
 }
 
-static td_optimiser *with_momentum(td_tensor *const *p)
-{
-    return td_sgd(p, 1, .1, (td_sgd_options){ .momentum = .9 });
-}
-
-static void states_move_to_another_optimiser(void **state)
-{
-    maker *const makers[] = { with_momentum, amsgrad, centred_rmsprop,
-                              slowing_adagrad };
-    const int states[][5] = { { 0, -1 }, { 0, 1, 2, 3, -1 },
-                              { 0, 1, 2, 3, -1 }, { 0, 1, -1 } };
-    for (int m = 0; m < 4; m++) {
-        td_tensor *p[2];
-        td_optimiser *o[2];
-        for (int i = 0; i < 2; i++) {
-            p[i] = td_ones(TD_DIMS(2), wide);
-            td_set_requires_grad(p[i], true);
-            o[i] = makers[m](&p[i]);
-        }
-        for (int t = 0; t < 4; t++) {
-            for (int i = t < 2; i >= 0; i--)
-                td_set_grad(p[i], td_from_data(slopes[t], TD_DIMS(2), wide));
-            assert_true(td_step(o[0]));
-            if (t == 1) {
-                td_no_grad_begin();
-                td_copy_(p[1], p[0]);
-                for (const int *k = states[m]; *k >= 0; k++) {
-                    td_tensor *s = td_optimiser_state(o[0], 0, *k, NULL);
-                    assert_non_null(s);
-                    assert_null(td_optimiser_state(o[1], 0, *k, NULL));
-                    td_tensor *copy = td_clone(s);
-                    assert_ptr_equal(td_optimiser_state(o[1], 0, *k, copy),
-                                     copy);
-                }
-                td_no_grad_end();
-            } else if (t > 1) {
-                td_set_grad(p[1], td_grad_of(p[0]));
-                assert_true(td_step(o[1]));
-            }
-        }
-        for (int i = 0; i < 2; i++)
-            assert_true(at(p[0], i) == at(p[1], i) && at(p[0], i) != 1);
-        for (int i = 0; i < 2; i++)
-            td_release(o[i]);
-    }
-}
-
-static void states_that_are_not_there_are_refused(void **state)
-{
-    td_tensor *p = td_ones(TD_DIMS(2), plain);
-    td_set_requires_grad(p, true);
-    td_optimiser *sgd = with_momentum(&p), *bare = td_sgd(&p, 1, .1,
-        (td_sgd_options){ 0 });
-    const int wrong[][2] = { { 1, 0 }, { -1, 0 }, { 0, 1 }, { 0, -1 },
-                             { 0, 4 } };
-    for (int i = 0; i < 5; i++)
-        refused(td_optimiser_state(sgd, wrong[i][0], wrong[i][1], NULL),
-                TD_ERROR_INDEX, "of a parameter");
-    refused(td_optimiser_state(bare, 0, 0, NULL), TD_ERROR_INDEX, "no state");
-    refused(td_optimiser_state(NULL, 0, 0, NULL), TD_ERROR_VALUE, "optimiser");
-    assert_non_null(td_optimiser_state(sgd, 0, 0,
-                                       td_ones(TD_DIMS(3), plain)));
-    assert_true(td_set_grad(p, td_ones(TD_DIMS(2), plain)));
-    refused(td_step(sgd), TD_ERROR_RUNTIME,
-            "buffer has shape [3], expected [2]");
-    td_optimiser_state(sgd, 0, 0, td_ones(TD_DIMS(2), wide));
-    refused(td_step(sgd), TD_ERROR_TYPE, "buffer is float64");
-    td_release(sgd);
-    td_release(bare);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,8 +355,6 @@ int main(void)
         CASE(wrong_settings_are_refused),
         CASE(a_failing_step_tears_no_parameter),
         CASE(a_gradient_of_another_shape_is_refused),
-        CASE(states_move_to_another_optimiser),
-        CASE(states_that_are_not_there_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ typedef struct td_executable td_executable;     /* td_release them */
 
 typedef struct {
     const char *backend;    /* NULL: the best that works here */
+    const char *name;       /* of the program in a profile, or NULL */
 } td_compile_options;
 
 /* tracing: prototypes of tracing */

@@ -54,6 +54,10 @@ TD_API td_anomaly td_anomaly_mode(void);
    thread stopped; NULL if that is unknown. */
 TD_API const char *td_anomaly_where(void);
 
+/* Which operator made the first result that was not finite before that
+   pass, and where; NULL if none did. */
+TD_API const char *td_anomaly_first(const char **where);
+
 /* inspection: prototypes of saved tensor hooks */
 typedef struct td_saved_hooks {
     /* What to keep for x, a detached alias; NULL after td_fail. */

@@ -39,17 +39,21 @@ typedef struct {
 TD_API td_optimiser *td_adapt(td_adapting rule,
                               td_tensor *const *parameters, int count,
                               double rate, td_adapt_options options);
+typedef td_optimiser *td_adapting_by_name(td_tensor *const *parameters,
+    int count, double rate, td_adapt_options options);
+TD_API td_adapting_by_name td_adam, td_adamw, td_rmsprop, td_adagrad;
+/* State k = 0 .. 3 of parameter i, borrowed; NULL: there is none (yet).
+   What is set is retained; set all that there were. */
+TD_API td_tensor *td_optimiser_state(const td_optimiser *optimiser,
+                                     int i, int k);
+TD_API bool td_set_optimiser_state(td_optimiser *optimiser, int i,
+                                   int k, td_tensor *state);
 /* Updates each parameter that has a gradient; the others stay. */
 TD_API bool td_step(td_optimiser *optimiser);
 /* Makes every gradient absent. */
 TD_API bool td_zero_grad(td_optimiser *optimiser);
 TD_API double td_learning_rate(const td_optimiser *optimiser);
 TD_API bool td_set_learning_rate(td_optimiser *optimiser, double rate);
-/* State k of parameter i, borrowed, NULL if there is none yet: the
-   momentum of SGD; count, squares, mean, third of those that adapt.
-   One that is given takes its place. */
-TD_API td_tensor *td_optimiser_state(td_optimiser *optimiser, int i,
-                                     int k, td_tensor *given);
 #ifdef __cplusplus
 }
 #endif

@@ -149,6 +149,8 @@ TD_API int64_t td_item_int(const td_tensor *x);
    NULL. */
 TD_API int64_t td_repr(const td_tensor *x, char *buffer,
                        int64_t capacity);
+/* The same, and a new line, to standard output. */
+TD_API bool td_print(const td_tensor *x);
 /* Choices for that text, of the process; -1 in SCI_MODE: as it fits. */
 typedef enum {
     TD_PRINT_PRECISION, TD_PRINT_THRESHOLD, TD_PRINT_EDGEITEMS,

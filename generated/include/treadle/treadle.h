@@ -40,8 +40,12 @@
 #include <treadle/module.h>
 /* losses: umbrella includes */
 #include <treadle/losses.h>
+/* containers: umbrella includes */
+#include <treadle/layers.h>
 /* optimisers: umbrella includes */
 #include <treadle/optimisers.h>
+/* schedules: umbrella includes */
+#include <treadle/schedules.h>
 /* convolution: umbrella includes */
 #include <treadle/convolution.h>
 /* data: umbrella includes */
@@ -60,4 +64,6 @@
 #include <treadle/exchange.h>
 /* arrow: umbrella includes */
 #include <treadle/arrow.h>
+/* seeing: umbrella includes */
+#include <treadle/profile.h>
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "trainings": edit that, not this file.
-# needs: models
+# needs: models seeing
 """The command treadle: train, eval, sample, bench, inspect, info."""
 import argparse
 import math
@@ -15,8 +15,9 @@ import zipfile
 import zlib
 from . import (Tensor, __version__, cuda, get_num_threads, load,
                manual_seed, no_grad, save_file, set_num_threads)
-from .programs import TASKS, Loop, curves, find
+from .programs import TASKS, Loop, find
 from .safetensors import SafetensorError, safe_open
+from .svg import curves
 
 
 # trainings: functions of commands

@@ -72,14 +72,14 @@ _os.register_at_fork(after_in_child=_one_trace._at_fork_reinit)
 class _Program:
     """A traced and compiled program; call it with tensors."""
 
-    def __init__(self, function, inputs, backend):
+    def __init__(self, function, inputs, backend, name):
         self.assumed = []
         with _one_trace:
             self._trace(function, inputs)
         self.leaf = _C.empty((), requires_grad=True),
         self.text = _C._program_text(self.program)
         self.code, self.backend, note = _C._compile(self.program,
-                                                    backend)
+                                                    backend, name)
         if note:
             _warnings.warn(f"jit: using {self.backend}: {note}",
                            RuntimeWarning, stacklevel=4)
@@ -175,7 +175,7 @@ class _Compiled:
         def function(fresh):
             new, named = _put(given, fresh, (args, kwargs))
             return self.function(*new, **named)
-        program = _Program(function, given, self.backend)
+        program = _Program(function, given, self.backend, self.name)
         made.append(program)
         if len(made) > MOST_PROGRAMS:
             del made[0]
@@ -232,7 +232,7 @@ class _Jit:
             shapes = [shapes]
         like = [_C.empty(shape, dtype=dtype) for shape in shapes]
         return _Program(_no_grad(lambda inputs: module(*inputs)), like,
-                        backend)
+                        backend, type(module).__name__)
 
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""

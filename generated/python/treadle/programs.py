@@ -292,23 +292,3 @@ class Loop:
         self.epoch, self.step = state["epoch"], state["step"]
         self.history = list(state["history"])
         set_rng_state(state["random"])
-
-
-# trainings: function curves
-def curves(path, series):
-    """Draw lists of numbers as lines of an SVG, by name."""
-    every = [v for values in series.values() for v in values]
-    low, high = min(every), max(every)
-    lines = ""
-    for i, (name, values) in enumerate(series.items()):
-        at = [f"{40 + 400 * k / (len(values) - 1 or 1):.1f},"
-              f"{220 - 200 * (v - low) / (high - low or 1):.1f}"
-              for k, v in enumerate(values)]
-        x, y = at[-1].split(",")
-        colour = ("#2F5D8A", "#B5532A")[i % 2]
-        lines += (f'<polyline fill="none" stroke="{colour}" points="'
-                  f'{" ".join(at)}"/><text x="{x}" y="{y}" '
-                  f'fill="{colour}">{name} {values[-1]:.4g}</text>')
-    with open(path, "w", encoding="utf-8") as file:
-        file.write('<svg xmlns="http://www.w3.org/2000/svg" '
-                   f'viewBox="0 0 560 240">{lines}</svg>\n')

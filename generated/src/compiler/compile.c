@@ -44,6 +44,8 @@ td_executable *td_compile(td_program *p, td_compile_options options)
         || (e = td_object_new(&executable_class, sizeof *e)) == NULL)
         return NULL;
     e->program = td_retain(p);
+    snprintf(e->name, sizeof e->name, "%s",
+             options.name != NULL ? options.name : "program");
     for (const td_backend *const *b = td_backends; *b != NULL; b++) {
         if (wanted != NULL && strcmp(wanted, (*b)->name) != 0)
             continue;
@@ -75,10 +77,17 @@ bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
         return false;
     for (int k = 0; k < e->program->n_returned; k++)
         outputs[k] = NULL;
-    return td_self()->trace != NULL
+    /* seeing: watch a program begin */
+    const bool watched = td_process_state.profiled
+                      && td_event_begin(e->name, TD_EVENT_FORWARD);
+    const bool ok = td_self()->trace != NULL
          ? td_program_run(e->program, inputs, n, outputs)
          : td_ir_run(e->backend->run, e->code, e->program, inputs, n,
                      outputs);
+    /* seeing: watch a program end */
+    if (watched)
+        td_event_end();
+    return ok;
 }
 
 const char *td_executable_backend(const td_executable *e)

@@ -91,6 +91,7 @@ struct td_executable {
     td_program *program;                    /* strong */
     void *code;
     char note[256];     /* why not a better back end, or empty */
+    char name[48];      /* what a profile calls it */
 };
 
 td_program *td_program_new(void);

@@ -83,6 +83,9 @@ static bool make_plan(const td_call *call, const td_thread *self,
     /* tracing: decide which stages are in the way */
     if (self->trace && !(plan->stages >> TD_STAGE_compose & 1))
         plan->stages |= 1u << TD_STAGE_trace;
+    /* seeing: decide which stages are in the way */
+    plan->stages |= atomic_load_explicit(&td_process_state.profiled,
+                                         memory_order_relaxed);
     return ok && self->error.code == TD_OK
         && (!plan->afield || td_meet(call));
 }

@@ -285,3 +285,15 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
     td_locale_end(locale);
     return f.length;
 }
+/* printing: function td_print */
+bool td_print(const td_tensor *x)
+{
+    const int64_t n = td_repr(x, NULL, 0) + 1;
+    char *text = td_failed() ? NULL : td_alloc((size_t)n);
+    if (!text)
+        return false;
+    td_repr(x, text, n);
+    puts(text);
+    td_free(text, (size_t)n);
+    return true;
+}

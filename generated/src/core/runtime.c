@@ -57,8 +57,10 @@ static void leave_thread(void *state)
     /* parallel: release the fields of td_thread */
     td_scratch_leave();
     /* inspection: release the fields of td_thread */
+    td_release(self->first);
+    td_release(self->blamed);
     td_release(self->stopped);
-    self->stopped = NULL;
+    self->stopped = self->first = self->blamed = NULL;
     struct td_packer *packer = self->packer;
     self->packer = NULL;
     td_release(packer);
@@ -122,6 +124,8 @@ static void for_each_lock(int each(pthread_mutex_t *lock))
         each(&process->handle_locks[i]);
     /* plugins: locks of the process */
     each(&process->cuda_lock);
+    /* seeing: locks of the process */
+    each(&process->profile_lock);
     each(&process->memory_lock);
 }
 
@@ -144,6 +148,10 @@ static void in_child(void)
     process->forked = true;
     if (process->executor == TD_EXECUTOR_OPENMP)
         process->executor = TD_EXECUTOR_POOL;
+    /* seeing: start afresh in a forked child */
+    process->profiled = process->events = 0;
+    process->profile_memory = false;
+    process->print_profile = false;
 }
 
 /* runtime: function start */
@@ -184,6 +192,13 @@ static void start(void)
         td_fail(TD_ERROR_UNSUPPORTED, "TREADLE_EXECUTOR",
                 "this library was built without OpenMP");
     }
+    /* seeing: read the environment */
+    process->print_profile = td_environment_choice("TREADLE_PROFILE",
+                                                   switches, 0) == 1;
+    if (process->print_profile) {
+        process->profiles = 1;
+        process->profiled = td_profile_stage();
+    }
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);
     /* rows: start the runtime */
@@ -207,6 +222,9 @@ __attribute__((destructor)) void td_runtime_stop(void)
     /* parallel: stop the runtime */
     td_pool_stop(&process->pool);
     process->pool.stopped = true;
+    /* seeing: stop the runtime */
+    if (process->print_profile)
+        td_profile_print(stderr);
     leave_thread(td_self());
     pthread_key_delete(process->key);
 }

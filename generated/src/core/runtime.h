@@ -32,6 +32,10 @@ enum { TD_HANDLE_LOCKS = 32 };
 #define TD_GRAD_DEPTH 1024      /* grad modes nest so deep */
 /* plugins: runtime includes */
 #include <treadle/plugin.h>
+/* seeing: runtime includes */
+#include <treadle/profile.h>
+unsigned td_profile_stage(void);
+void td_event_memory(const void *block, int64_t bytes);
 
 /* memory: struct td_thread */
 typedef struct td_thread {
@@ -68,9 +72,12 @@ typedef struct td_thread {
     char grad_fn_name[80];          /* answer of td_grad_fn_name */
     /* inspection: td_thread fields */
     struct td_note *stopped;        /* of the node where a pass stopped */
+    struct td_note *first, *blamed; /* not finite: since it, before it */
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */
+    /* seeing: td_thread fields */
+    int profile, event;             /* of this profile, innermost open */
 } td_thread;
 
 /* memory: struct td_runtime */
@@ -111,6 +118,14 @@ typedef struct td_runtime {
     pthread_mutex_t cuda_lock;
     _Atomic(const td_device_table *) cuda;  /* once loaded */
     td_device_table cuda_table;
+    /* seeing: td_runtime fields */
+    atomic_uint profiled;           /* the stage of the profile, or 0 */
+    atomic_bool profile_memory;
+    pthread_mutex_t profile_lock;   /* of what follows */
+    td_place *profile_place;
+    td_event *event;
+    int events, event_room, profiles;
+    bool print_profile;             /* at exit */
 } td_runtime;
 
 /* memory: prototypes of the runtime */

@@ -32,6 +32,10 @@ static td_storage *storage_new(int64_t bytes, td_device device)
     if (host) {
         s->data = s + 1;
         td_count_bytes(bytes);
+        /* seeing: watch elements being taken */
+        if (atomic_load_explicit(&td_process_state.profile_memory,
+                                 memory_order_relaxed))
+            td_event_memory(s, bytes);
     } else if (!find_room(s)) {
         td_free(s, sizeof *s);
         s = NULL;
@@ -51,6 +55,11 @@ void td_storage_release(td_storage *s)
                       && atomic_fetch_sub(&s->count, 1) > 1))
         return;
     int64_t behind = 0;
+    /* seeing: watch elements being given back */
+    if (atomic_load_explicit(&td_process_state.profile_memory,
+                             memory_order_relaxed) && s->release == NULL
+        && s->data != NULL && s->device.kind == TD_DEVICE_CPU)
+        td_event_memory(s, -s->bytes);
     if (s->release != NULL)
         td_free_context(s->release, s->context);
     else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU)

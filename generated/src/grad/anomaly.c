@@ -6,11 +6,14 @@
 #include <treadle/elementwise.h>
 #include <treadle/functional.h>
 #include <treadle/reductions.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* inspection: function td_note_node */
 typedef struct td_note {
     td_object object;
+    char by[48];        /* the operator, if its result is not finite */
     char text[];
 } td_note;
 
@@ -34,8 +37,12 @@ void td_note_node(td_node *node)
 /* inspection: functions of anomaly mode */
 void td_forget_stop(void)
 {
-    td_release(td_self()->stopped);
-    td_self()->stopped = NULL;
+    td_thread *self = td_self();
+    td_release(self->stopped);
+    td_release(self->blamed);
+    self->stopped = NULL;
+    self->blamed = self->first;
+    self->first = NULL;
 }
 
 void td_set_anomaly(td_anomaly mode, td_place *where)
@@ -55,24 +62,47 @@ const char *td_anomaly_where(void)
     const td_note *note = td_self()->stopped;
     return note ? note->text : NULL;
 }
+
+const char *td_anomaly_first(const char **where)
+{
+    const td_note *note = td_self()->blamed;
+    *where = note ? note->text : NULL;
+    return note ? note->by : NULL;
+}
 /* inspection: function td_inspect */
-static bool has_nan(td_tensor *x)
+static bool has_nan(td_tensor *x, bool or_infinity)
 {
     const td_reduce_options all = TD_DEFAULTS;
     td_no_grad_begin();
     td_scope_begin();
-    td_tensor *any = td_any(td_isnan(x), all);
-    const bool found = any != NULL && td_item_double(any) != 0;
+    const double sum = td_item_double(td_sum(x, all));
+    bool found = or_infinity ? !isfinite(sum) : isnan(sum);
+    if (found) {
+        x = or_infinity ? td_sub(x, x) : x;
+        td_tensor *any = td_any(td_isnan(x), all);
+        found = any != NULL && td_item_double(any) != 0;
+    }
     td_scope_end();
     td_no_grad_end();
     return found;
+}
+void td_look_at_result(td_tensor *x, td_node *node)
+{
+    td_thread *self = td_self();
+    if (self->first != NULL || self->watched
+        || td_anomaly_mode() != TD_ANOMALY_NAN || !has_nan(x, true))
+        return;
+    self->first = td_note_of(&node->hooks);
+    if (self->first != NULL)
+        snprintf(self->first->by, sizeof self->first->by, "%s",
+                 td_node_text(node));
 }
 bool td_inspect(td_node *node, bool ok)
 {
     td_thread *self = td_self();
     const bool nan = td_anomaly_mode() == TD_ANOMALY_NAN;
     for (int i = 0; nan && ok && i < node->n_in; i++)
-        if (node->grad_in[i] != NULL && has_nan(node->grad_in[i]))
+        if (node->grad_in[i] && has_nan(node->grad_in[i], false))
             ok = td_fail(TD_ERROR_RUNTIME, "backward", "Function '%s' "
                          "returned nan values in its %dth output.",
                          td_node_text(node), i);

@@ -156,6 +156,7 @@ bool td_pull_back(td_tensor *y, td_tensor *v, int n,
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
 void td_forget_stop(void);
+void td_look_at_result(td_tensor *x, td_node *node);
 void *td_pack(td_tensor *x);
 bool td_is_packed(const void *saved);
 td_tensor *td_unpack_by_hook(const td_backward_pass *b,

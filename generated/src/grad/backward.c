@@ -338,6 +338,9 @@ static bool apply_rule(td_pass *pass, td_node *node)
     td_backward_pass b = { node, node->op, node->n_in, node->n_out,
                            node->n_attr, node->grad, node->grad_in,
                            pass->create };
+    /* seeing: watch a rule begin */
+    if (td_process_state.profiled)
+        td_event_begin(td_node_text(node), TD_EVENT_RULE);
     td_scope_begin();
     (node->custom ? td_custom_apply : td_rule_of(node->op)->apply)(&b);
     bool ok = !td_failed();
@@ -350,6 +353,9 @@ static bool apply_rule(td_pass *pass, td_node *node)
     if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
         ok = td_inspect(node, ok);
     td_scope_end();
+    /* seeing: watch a rule end */
+    if (td_process_state.profiled)
+        td_event_end();
     return ok;
 }
 /* backward: function show_gradient */

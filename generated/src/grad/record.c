@@ -373,8 +373,12 @@ bool td_record_call(td_call *call)
     td_node *node = td_node_for(call);
     /* graph: give the results their node */
     for (int k = 0; node != NULL && k < call->n_out; k++)
-        if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype))
+        if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype)) {
             td_node_attach(call->out[k], node, k);
+            /* inspection: look at a recorded result */
+            if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+                td_look_at_result(call->out[k], node);
+        }
     td_release(node);
     return node != NULL;
 }

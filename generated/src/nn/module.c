@@ -7,6 +7,7 @@
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,15 +31,38 @@ void td_module_destroy(void *object)
     for (const td_field *f = m->class ? m->class->fields : no_fields;
          f->name; f++) {
         void *place = (char *)m + f->offset;
-        if (f->kind != TD_FIELD_MODULES) {
+        if (f->kind != TD_FIELD_PARTS) {
             td_release(*(void **)place);
             continue;
         }
-        td_module_list *list = place;
-        for (int i = 0; i < list->count; i++)
-            td_release(list->at[i]);
-        td_free(list->at, ((size_t)list->count + 1) * sizeof *list->at);
+        for (td_part *p = *(td_part **)place, *next; p; p = next) {
+            next = p->next;
+            td_release(p->object);
+            td_free(p, sizeof *p);
+        }
     }
+}
+/* modules: function td_add_part */
+bool td_add_part(td_part **list, td_field_kind kind, void *object,
+                 const char *name, ...)
+{
+    td_part *p = td_failed() ? NULL : td_alloc(sizeof *p);
+    if (!p)
+        return false;
+    va_list more;
+    va_start(more, name);
+    if (vsnprintf(p->name, sizeof p->name, name, more)
+        >= (int)sizeof p->name)
+        td_fail(TD_ERROR_VALUE, "parts", "a name is too long: %s...",
+                p->name);
+    va_end(more);
+    p->next = NULL;
+    p->row = (td_field){ p->name, kind, 0 };
+    p->object = td_retain(object);
+    while (*list)
+        list = &(*list)->next;
+    *list = p;
+    return true;
 }
 /* modules: functions that walk a module */
 /* modules: struct walk */
@@ -71,33 +95,31 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
                 "%d characters: %s...", TD_NAME_SIZE - 1, n->name);
 }
 /* modules: function walk_child */
-static void walk_child(walk *w, const td_field *f, int i, td_module *m)
+static void walk_child(walk *w, const char *name, td_module *m)
 {
     const size_t before = strlen(w->path), room = TD_NAME_SIZE - before;
     if (!m)
         return;
-    if (i < 0)
-        snprintf(w->path + before, room, "%s.", f->name);
-    else
-        snprintf(w->path + before, room, "%d.", i);
+    snprintf(w->path + before, room, "%s.", name);
     walk_module(w, m);
     w->path[before] = '\0';
 }
 /* modules: function walk_module */
+static void walk_field(walk *w, const td_field *f, void *place)
+{
+    if (f->kind == TD_FIELD_PARTS)
+        for (td_part *p = *(td_part **)place; p; p = p->next)
+            walk_field(w, &p->row, &p->object);
+    else if (f->kind == TD_FIELD_MODULE)
+        walk_child(w, f->name, *(td_module **)place);
+    else if (f->kind == TD_FIELD_PARAMETER
+             || (f->kind == TD_FIELD_BUFFER && w->buffers))
+        note_tensor(w, f->name, *(td_tensor **)place);
+}
 static void walk_module(walk *w, td_module *m)
 {
-    for (const td_field *f = m->class->fields; f->name; f++) {
-        void *place = (char *)m + f->offset;
-        if (f->kind == TD_FIELD_MODULES) {
-            const td_module_list *list = place;
-            for (int i = 0; i < list->count; i++)
-                walk_child(w, f, i, list->at[i]);
-        } else if (f->kind == TD_FIELD_MODULE) {
-            walk_child(w, f, -1, *(td_module **)place);
-        } else if (f->kind == TD_FIELD_PARAMETER || w->buffers) {
-            note_tensor(w, f->name, *(td_tensor **)place);
-        }
-    }
+    for (const td_field *f = m->class->fields; f->name; f++)
+        walk_field(w, f, (char *)m + f->offset);
 }
 /* modules: function collect */
 /* Lists what `like` asks for, in `plain` without names if that is not
@@ -145,13 +167,13 @@ bool td_train(td_module *m, bool training)
         return false;
     m->training = training;
     for (const td_field *f = m->class->fields; f->name; f++) {
-        void *place = (char *)m + f->offset;
-        const td_module_list *list = place;
-        if (f->kind == TD_FIELD_MODULE && *(td_module **)place)
-            td_train(*(td_module **)place, training);
-        for (int i = 0; f->kind == TD_FIELD_MODULES
-                        && i < list->count; i++)
-            td_train(list->at[i], training);
+        void **place = (void **)(void *)((char *)m + f->offset);
+        if (f->kind == TD_FIELD_MODULE && *place)
+            td_train(*place, training);
+        for (td_part *p = f->kind == TD_FIELD_PARTS ? *place : NULL; p;
+             p = p->next)
+            if (p->row.kind == TD_FIELD_MODULE)
+                td_train(p->object, training);
     }
     return true;
 }
@@ -230,18 +252,17 @@ td_module *td_relu_module(void)
 /* modules: struct sequential */
 typedef struct {
     td_module module;
-    td_module_list children;
+    td_part *children;
 } sequential;
 
 static const td_field sequential_fields[] = {
-    TD_MODULES(sequential, children), { NULL, TD_FIELD_PARAMETER, 0 } };
+    TD_PARTS(sequential, children), { NULL, TD_FIELD_PARAMETER, 0 } };
 /* modules: function sequential_forward */
 static td_tensor *sequential_forward(td_module *self, td_tensor *x)
 {
-    const td_module_list *list = &((sequential *)self)->children;
     td_scope_begin();
-    for (int i = 0; i < list->count; i++)
-        x = td_forward(list->at[i], x);
+    for (td_part *p = ((sequential *)self)->children; p; p = p->next)
+        x = td_forward(p->object, x);
     return td_scope_end_with(x);
 }
 static const td_module_class sequential_class = {
@@ -257,18 +278,12 @@ td_module *td_sequential(td_module *const *children, int count)
     for (int i = 0; i < count; i++)
         if (!td_require(children[i], "sequential", "a child"))
             return NULL;
+    td_scope_begin();
     sequential *s = td_module_new(&sequential_class, sizeof *s);
-    td_module **at = s ? td_alloc_array((size_t)count + 1, sizeof *at)
-                       : NULL;
-    if (!at) {
-        td_release(s);
-        return NULL;
-    }
-    /* modules: let the sequence hold its children */
-    for (int i = 0; i < count; i++)
-        at[i] = td_retain(children[i]);
-    s->children = (td_module_list){ count, at };
-    return &s->module;
+    for (int i = 0; s && i < count; i++)
+        td_add_part(&s->children, TD_FIELD_MODULE, children[i],
+                    "%d", i);
+    return td_scope_end_with(s);
 }
 /* modules: initialisers */
 /* modules: function fans */

@@ -17,7 +17,8 @@ typedef enum {
     TD_FIELD_PARAMETER,          /* td_tensor * */
     TD_FIELD_BUFFER,             /* td_tensor * */
     TD_FIELD_MODULE,             /* td_module * */
-    TD_FIELD_MODULES             /* td_module_list */
+    TD_FIELD_PARTS,              /* td_part *, the first of many */
+    TD_FIELD_KEPT                /* any object, of nobody's state */
 } td_field_kind;
 
 typedef struct {
@@ -25,8 +26,14 @@ typedef struct {
     td_field_kind kind;
     size_t offset;
 } td_field;
-
-typedef struct { int count; td_module **at; } td_module_list;
+/* modules: struct td_part */
+typedef struct td_part td_part;
+struct td_part {
+    td_part *next;
+    td_field row;                /* its name is the one below */
+    void *object;
+    char name[32];
+};
 /* modules: macros for the rows of a field table */
 #define TD_PARAMETER(type, field) \
     { #field, TD_FIELD_PARAMETER, offsetof(type, field) }
@@ -34,8 +41,8 @@ typedef struct { int count; td_module **at; } td_module_list;
     { #field, TD_FIELD_BUFFER, offsetof(type, field) }
 #define TD_MODULE(type, field) \
     { #field, TD_FIELD_MODULE, offsetof(type, field) }
-#define TD_MODULES(type, field) \
-    { #field, TD_FIELD_MODULES, offsetof(type, field) }
+#define TD_PARTS(type, field) \
+    { #field, TD_FIELD_PARTS, offsetof(type, field) }
 /* modules: struct td_module_class */
 struct td_module_class {
     td_class object;
@@ -44,4 +51,6 @@ struct td_module_class {
 };
 void *td_module_new(const td_module_class *class, size_t bytes);
 void td_module_destroy(void *object);
+bool td_add_part(td_part **list, td_field_kind kind, void *object,
+                 const char *name, ...) TD_PRINTF(4, 5);
 #endif

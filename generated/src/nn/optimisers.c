@@ -372,6 +372,16 @@ td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
             td_v_bool(o.maximize), td_v_float(s[4].value),
             td_v_bool(rule == TD_ADAMW) } }, parameters, count);
 }
+#define BY_NAME(name, rule) \
+    td_optimiser *td_##name(td_tensor *const *parameters, int count, \
+                            double rate, td_adapt_options o) \
+    { \
+        return td_adapt(rule, parameters, count, rate, o); \
+    }
+BY_NAME(adam, TD_ADAM)
+BY_NAME(adamw, TD_ADAMW)
+BY_NAME(rmsprop, TD_RMSPROP)
+BY_NAME(adagrad, TD_ADAGRAD)
 /* optimisers: functions that read and keep states */
 static void take_states(td_optimiser *o, int i, td_tensor **state)
 {
@@ -440,6 +450,28 @@ bool td_zero_grad(td_optimiser *o)
         td_set_grad(o->parameters[i], NULL);
     return !td_failed();
 }
+static td_tensor **state_of(const td_optimiser *o, int i, int k)
+{
+    return o && i >= 0 && i < o->count && k >= 0 && k < STATES
+         ? &o->states[i * STATES + k] : NULL;
+}
+td_tensor *td_optimiser_state(const td_optimiser *o, int i, int k)
+{
+    td_tensor **at = state_of(o, i, k);
+    return at ? *at : NULL;
+}
+bool td_set_optimiser_state(td_optimiser *o, int i, int k, td_tensor *x)
+{
+    td_tensor **at = state_of(o, i, k);
+    if (!at || !x)
+        return td_fail(TD_ERROR_VALUE, "set_optimiser_state",
+                       "there is no state %d of parameter %d, or no "
+                       "tensor", k, i);
+    td_retain(x);
+    td_release(*at);
+    *at = x;
+    return true;
+}
 double td_learning_rate(const td_optimiser *o)
 {
     return o ? td_v_double(&o->attr[0]) : 0;
@@ -453,21 +485,4 @@ bool td_set_learning_rate(td_optimiser *o, double rate)
         return false;
     o->attr[0] = td_v_float(rate);
     return true;
-}
-td_tensor *td_optimiser_state(td_optimiser *o, int i, int k,
-                              td_tensor *given)
-{
-    if (td_failed() || !td_require(o, "optimiser_state", "optimiser"))
-        return NULL;
-    if (i < 0 || i >= o->count || k < 0 || k >= STATES
-        || !(o->uses >> k & 1))
-        return td_fail(TD_ERROR_INDEX, "optimiser_state", "no state %d "
-                       "of a parameter %d of %d", k, i, o->count), NULL;
-    td_tensor **state = &o->states[i * STATES + k];
-    if (given) {
-        td_tensor *const before = *state;
-        *state = td_retain(given);
-        td_release(before);
-    }
-    return *state;
 }

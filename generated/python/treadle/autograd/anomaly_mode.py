@@ -2,6 +2,8 @@
 # Tangled from the chapter "inspection": edit that, not this file.
 """Finding the operator that made the first NaN."""
 import contextlib
+import linecache
+import re
 import warnings
 from .. import _C
 
@@ -34,6 +36,22 @@ class detect_anomaly(contextlib.ContextDecorator):
 
     def __exit__(self, *exception):
         self.modes.pop().__exit__()
+
+
+# inspection: functions that show a place
+def _shown(place):
+    return re.sub(
+        r'  File "(.*)", line (\d+), in .*\n', lambda m: m[0] + "    "
+        + linecache.getline(m[1], int(m[2])).strip() + "\n", place)
+
+
+def _warn(where, name, first):
+    text = ("Error detected in the backward pass. Traceback of forward "
+            "call that caused the error:\n" + _shown(where))
+    if name:
+        text += ("The first result that was not finite is that of "
+                 f"'{name}':\n" + _shown(first))
+    warnings.warn(text, stacklevel=2)
 
 
 def is_anomaly_enabled():

@@ -34,6 +34,10 @@ NAMES = {name: home or name for home, names in (
     ("", "distributions"),
     # models: names found on demand
     ("", "models"),
+    # seeing: names found on demand
+    ("", "profiler"),
+    ("", "graph"),
+    ("", "svg"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand

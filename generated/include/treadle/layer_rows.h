@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "containers": edit that, not this file. */
+/* LAYER(class, constructor, operator, parts, run, dimensions, takes):
+   td_CONSTRUCTOR_module takes the operator's arguments and these, some
+   of which it must have!  BY_NAME(operator): a typed function. */
+#ifndef LAYER
+#define LAYER(...)
+#endif
+#ifndef BY_NAME
+#define BY_NAME(op)
+#endif
+#define TD_IS(op) &td_ops[TD_OP_##op]
+#define TD_PLAIN(name, op) TD_WITH(name, op, 0, NULL, "")
+#define TD_WITH(name, op, dims, make, takes) \
+    LAYER(name, op, TD_IS(op), make, td_run_layer, dims, " " takes)
+#define TD_THREE(row, name, op, ...) \
+    row(name##1d, op##1d, 1, __VA_ARGS__) \
+    row(name##2d, op##2d, 2, __VA_ARGS__) \
+    row(name##3d, op##3d, 3, __VA_ARGS__)
+/* containers: functions by name */
+BY_NAME(gelu)
+BY_NAME(celu)
+BY_NAME(hardtanh)
+BY_NAME(threshold)
+BY_NAME(hardshrink)
+BY_NAME(softshrink)
+BY_NAME(tanhshrink)
+BY_NAME(softplus)
+BY_NAME(prelu)
+BY_NAME(pixel_shuffle)
+BY_NAME(pixel_unshuffle)
+BY_NAME(interpolate)
+BY_NAME(unflatten)
+BY_NAME(one_hot)
+/* normalisation: functions by name */
+BY_NAME(layer_norm)
+BY_NAME(rms_norm)
+BY_NAME(group_norm)
+BY_NAME(batch_norm)
+BY_NAME(instance_norm)
+/* pooling: functions by name */
+#define TD_OPERATOR(name, op, ...) BY_NAME(op)
+TD_THREE(TD_OPERATOR, , max_pool, )
+TD_THREE(TD_OPERATOR, , avg_pool, )
+TD_THREE(TD_OPERATOR, , adaptive_avg_pool, )
+TD_THREE(TD_OPERATOR, , adaptive_max_pool, )
+BY_NAME(dropout)
+BY_NAME(alpha_dropout)
+BY_NAME(feature_dropout)
+BY_NAME(feature_alpha_dropout)
+/* recurrence: functions by name */
+BY_NAME(rnn_tanh)
+BY_NAME(rnn_relu)
+BY_NAME(lstm)
+BY_NAME(gru)
+BY_NAME(rnn_tanh_cell)
+BY_NAME(rnn_relu_cell)
+BY_NAME(lstm_cell)
+BY_NAME(gru_cell)
+/* attention: functions by name */
+BY_NAME(scaled_dot_product_attention)
+BY_NAME(rotary_embedding)
+/* containers: rows of layers */
+TD_PLAIN(ReLU6, relu6)
+TD_PLAIN(SELU, selu)
+TD_PLAIN(SiLU, silu)
+TD_PLAIN(Mish, mish)
+TD_PLAIN(Hardswish, hardswish)
+TD_PLAIN(Hardsigmoid, hardsigmoid)
+TD_PLAIN(ELU, elu)
+TD_PLAIN(CELU, celu)
+TD_PLAIN(LeakyReLU, leaky_relu)
+TD_PLAIN(GELU, gelu)
+TD_PLAIN(Softplus, softplus)
+TD_PLAIN(Hardshrink, hardshrink)
+TD_PLAIN(Softshrink, softshrink)
+TD_PLAIN(Sigmoid, sigmoid)
+TD_PLAIN(Tanh, tanh)
+TD_PLAIN(LogSigmoid, logsigmoid)
+TD_PLAIN(Softsign, softsign)
+TD_PLAIN(Tanhshrink, tanhshrink)
+TD_PLAIN(Hardtanh, hardtanh)
+TD_PLAIN(Threshold, threshold)
+TD_PLAIN(Softmax, softmax)
+TD_PLAIN(LogSoftmax, log_softmax)
+TD_PLAIN(Flatten, flatten)
+TD_WITH(PixelShuffle, pixel_shuffle, 0, NULL, "upscale_factor!")
+TD_WITH(PixelUnshuffle, pixel_unshuffle, 0, NULL, "downscale_factor!")
+TD_WITH(Unflatten, unflatten, 0, NULL, "dim! sizes!")
+TD_WITH(PReLU, prelu, 0, make_prelu, "num_parameters init")
+TD_WITH(Embedding, embedding, 0, make_embedding,
+     "num_embeddings! embedding_dim!")
+LAYER(Identity, identity, NULL, NULL, run_identity, 0, " ")
+LAYER(Upsample, upsample, NULL, NULL, run_upsample, 0,
+      " size scale_factor mode align_corners")
+#define TD_BORDER(name, c_name, n, mode, takes) \
+    LAYER(name, c_name, NULL, NULL, run_border, 4 * mode + n, \
+          " padding! " takes)
+TD_THREE(TD_BORDER, ConstantPad, constant_pad, 0, "value")
+TD_THREE(TD_BORDER, ZeroPad, zero_pad, 0, "")
+TD_THREE(TD_BORDER, ReflectionPad, reflection_pad, 1, "")
+TD_THREE(TD_BORDER, ReplicationPad, replication_pad, 2, "")
+TD_THREE(TD_BORDER, CircularPad, circular_pad, 3, "")
+/* convolution: rows of layers */
+#define TD_CONV " in_channels! out_channels! kernel_size! stride" \
+                " padding dilation groups no_bias"
+#define TD_CONV_T TD_CONV " output_padding"
+LAYER(Conv1d, conv1d, NULL, make_conv, run_conv, 1, TD_CONV)
+LAYER(Conv2d, conv2d, NULL, make_conv, run_conv, 2, TD_CONV)
+LAYER(ConvTranspose1d, conv_transpose1d, NULL, make_conv, run_conv, -1,
+      TD_CONV_T)
+LAYER(ConvTranspose2d, conv_transpose2d, NULL, make_conv, run_conv, -2,
+      TD_CONV_T)
+/* normalisation: rows of layers */
+TD_WITH(LayerNorm, layer_norm, 0, make_norm,
+     "normalized_shape! no_affine no_bias")
+TD_WITH(RMSNorm, rms_norm, -1, make_norm, "normalized_shape! no_affine")
+TD_WITH(GroupNorm, group_norm, 0, make_norm,
+     "num_groups! num_channels! no_affine")
+#define TD_NORM(name, c_name, n, op, takes) \
+    LAYER(name, c_name, TD_IS(op), make_norm, run_norm, n, \
+          " num_features! " takes)
+TD_THREE(TD_NORM, BatchNorm, batch_norm, batch_norm,
+         "no_affine no_running_stats")
+TD_THREE(TD_NORM, InstanceNorm, instance_norm, instance_norm,
+         "affine track_running_stats")
+/* pooling: rows of layers */
+TD_THREE(TD_WITH, MaxPool, max_pool, NULL, "kernel_size!")
+TD_THREE(TD_WITH, AvgPool, avg_pool, NULL, "kernel_size!")
+TD_THREE(TD_WITH, AdaptiveAvgPool, adaptive_avg_pool, NULL,
+         "output_size!")
+TD_THREE(TD_WITH, AdaptiveMaxPool, adaptive_max_pool, NULL,
+         "output_size!")
+#define TD_DROP(name, c_name, n, op) \
+    LAYER(name, c_name, TD_IS(op), NULL, td_run_layer, 0, " ")
+TD_DROP(Dropout, dropout, 0, dropout)
+TD_THREE(TD_DROP, Dropout, dropout, feature_dropout)
+TD_DROP(AlphaDropout, alpha_dropout, 0, alpha_dropout)
+TD_DROP(FeatureAlphaDropout, feature_alpha_dropout, 0,
+        feature_alpha_dropout)
+/* recurrence: rows of layers */
+#define TD_RNN(name, c_name, op, gates, takes) \
+    LAYER(name, c_name, TD_IS(op), make_rnn, run_rnn, gates, \
+          " input_size! hidden_size! no_bias" takes)
+TD_RNN(RNN, rnn, rnn_tanh, 1, " nonlinearity")
+TD_RNN(LSTM, lstm, lstm, 4, "")
+TD_RNN(GRU, gru, gru, 3, "")
+TD_RNN(RNNCell, rnn_cell, rnn_tanh_cell, -1, " nonlinearity")
+TD_RNN(LSTMCell, lstm_cell, lstm_cell, -4, "")
+TD_RNN(GRUCell, gru_cell, gru_cell, -3, "")
+/* attention: rows of layers */
+LAYER(MultiheadAttention, multihead_attention, NULL, make_attention,
+      run_attention, 0,
+      " embed_dim! num_heads! dropout no_bias batch_first")
+#define TD_TEXTS " d_model! nhead! dim_feedforward dropout activation" \
+              " layer_norm_eps batch_first norm_first no_bias"
+LAYER(TransformerEncoderLayer, transformer_encoder_layer, NULL,
+      make_text_layer, run_text_layer, 2, TD_TEXTS)
+LAYER(TransformerDecoderLayer, transformer_decoder_layer, NULL,
+      make_text_layer, run_text_layer, 3, TD_TEXTS)
+LAYER(PositionalEncoding, positional_encoding, NULL, make_positions,
+      run_positions, 0, " d_model! max_len dropout batch_first")
+LAYER(LearnedPositionalEncoding, learned_positional_encoding, NULL,
+      make_positions, run_positions, 1,
+      " d_model! max_len dropout batch_first")
+LAYER(SwiGLU, swiglu, NULL, make_swiglu, run_swiglu, 0,
+      " in_features! hidden_features! with_bias")
+#undef LAYER
+#undef BY_NAME

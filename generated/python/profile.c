@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "seeing": edit that, not this file. */
+/* Profiles, for treadle.profiler. */
+#include "glue.h"
+
+PyObject *py_profile_begin(PyObject *module, PyObject *args)
+{
+    int memory, stack;
+    if (!PyArg_ParseTuple(args, "pp:profile", &memory, &stack))
+        return NULL;
+    td_error_clear();
+    return done(td_profile_begin((td_profile_options){
+        .memory = memory, .place = stack ? where_in_python : NULL }));
+}
+
+PyObject *py_profile_end(PyObject *module, PyObject *unused)
+{
+    int n;
+    td_error_clear();
+    td_event *event = td_profile_end(&n);
+    PyObject *list = event != NULL ? PyList_New(n) : fail();
+    for (int i = 0; list != NULL && i < n; i++) {
+        const td_event *e = &event[i];
+        PyObject *row = Py_BuildValue("zziLLLLLOiKK", e->name, e->place,
+            (int)e->kind, (long long)e->start, (long long)e->total,
+            (long long)e->self, (long long)e->bytes,
+            (long long)e->self_bytes, e->again ? Py_True : Py_False,
+            e->outer, (unsigned long long)e->thread,
+            (unsigned long long)e->block);
+        if (row == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, row);
+    }
+    td_profile_free(event, event != NULL ? n : 0);
+    return list;
+}
+/* seeing: functions of Python's profile */
+PyObject *py_event_begin(PyObject *module, PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    return text == NULL ? NULL
+         : PyBool_FromLong(td_event_begin(text, TD_EVENT_USER));
+}
+
+PyObject *py_event_end(PyObject *module, PyObject *unused)
+{
+    td_event_end();
+    Py_RETURN_NONE;
+}

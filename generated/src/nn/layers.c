@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "containers": edit that, not this file. */
+#include "nn/layers.h"
+#include "core/require.h"
+#include "grad/autograd.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAYERS_MOST = 100 };
+typedef td_tensor *const tensor;
+typedef const char *const text;
+/* containers: table of the arguments */
+static const struct { const char *name; char kind; size_t offset; }
+args[] = {
+#define ROW(name, kind) { #name, kind, offsetof(td_args, name) },
+#define TENSOR(name) ROW(name, 't')
+#define SIZE(name) ROW(name, 'i')
+#define NUMBER(name) ROW(name, 'n')
+#define REAL(name) ROW(name, 'r')
+#define FLAG(name) ROW(name, 'b')
+#define SIZES(name) ROW(name, 'd')
+#define TEXT(name) ROW(name, 's')
+#define TENSORS(name) ROW(name, 'l')
+#include <treadle/arguments.h>
+};
+enum { ARGS = sizeof args / sizeof args[0] };
+/* containers: function value_of */
+static td_value value_of(int n, const td_args *a)
+{
+    if (n < 0)
+        return td_v_none();
+    const void *at = (const char *)a + args[n].offset;
+#define KIND(letter, type, given, value) \
+    if (args[n].kind == letter) { \
+        const type *v = at; \
+        return given ? value : td_v_none(); \
+    }
+    KIND('t', tensor, *v, td_v_tensor(*v))
+    KIND('i', int64_t, *v, td_v_int(*v))
+    KIND('n', td_opt_i64, v->given, td_v_int(v->value))
+    KIND('r', td_opt_f64, v->given, td_v_float(v->value))
+    KIND('b', bool, *v, td_v_bool(*v))
+    KIND('d', td_dims, v->count, td_v_ints(v))
+    KIND('s', text, *v, td_v_string(*v))
+    const td_tensors *v = at;
+    return v->count ? td_v_tensors(v->count, v->at) : td_v_none();
+}
+/* containers: struct naming */
+typedef struct {
+    bool ready;
+    td_signature s;
+    int row[TD_MAX_PARAMETERS];
+} naming;
+
+static naming namings[TD_OP_COUNT];
+
+static int find(const char *name)
+{
+    int n = 0;
+    while (n < ARGS && strcmp(args[n].name, name) != 0)
+        n++;
+    return n < ARGS ? n : -1;
+}
+/* containers: function naming_of */
+static const naming *naming_of(const td_op *op)
+{
+    naming *p = &namings[op - td_ops];
+    pthread_mutex_t *lock = td_lock(p);
+    if (!p->ready)
+        td_signature_parse(op->signature, &p->s);
+    for (int i = 0; i < p->s.n_parameters && !p->ready; i++) {
+        const char *name = p->s.at[i].name;
+        char *usual = p->s.at[i].default_text;
+        if (strcmp(name, "train") == 0
+            || strcmp(name, "use_input_stats") == 0)
+            name = "training";
+        if (p->s.at[i].is_input && strcmp(name, "value") == 0)
+            name = "values";
+        p->row[i] = find(name);
+        if (*usual == '\'')
+            usual[strlen(usual) - 1] = '\0';
+    }
+    p->ready = true;
+    pthread_mutex_unlock(lock);
+    return p;
+}
+/* containers: function usual */
+static td_value usual(const td_parameter *p, td_dims *room)
+{
+    const char *t = p->default_text;
+    if (*t == '\'')
+        return td_v_string(t + 1);
+    if (*t == '[') {
+        *room = (td_dims){ t[1] != ']', { strtoll(t + 1, NULL, 10) } };
+        return td_v_ints(room);
+    }
+    if (*t == 'N' || *t == '\0')
+        return td_v_none();
+    if (*t == 'T' || *t == 'F')
+        return td_v_bool(*t == 'T');
+    return strpbrk(t, ".e") ? td_v_float(strtod(t, NULL))
+                            : td_v_int(strtoll(t, NULL, 10));
+}
+/* containers: function td_run_named */
+td_tensor *td_run_named(const td_op *op, td_tensor *x, const td_args *a)
+{
+    td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
+    td_dims room[TD_MAX_PARAMETERS];
+    td_call call = { .op = op, .in = in, .attr = attr };
+    const naming *p = naming_of(op);
+    for (int i = 0; i < p->s.n_parameters; i++) {
+        const td_parameter *q = &p->s.at[i];
+        td_value v = i == 0 ? td_v_optional(x) : value_of(p->row[i], a);
+        /* containers: take the default, or miss the argument */
+        if (v.kind == TD_NONE && q->has_default)
+            v = usual(q, &room[i]);
+        else if (v.kind == TD_NONE && q->kind == TD_P_BOOL)
+            v = td_v_bool(false);
+        else if (v.kind == TD_NONE && !q->optional)
+            return td_fail(TD_ERROR_VALUE, op->name, "%s is missing", q->name),
+                   NULL;
+        if (v.kind == TD_TENSORS && !q->list)
+            v = td_v_tensor(v.as.tensors.at[0]);
+        if (q->is_input)
+            in[call.n_in++] = v;
+        else
+            attr[call.n_attr++] = v;
+    }
+    td_scope_begin();
+    td_run(&call);
+    for (int i = 1; a->more && i < call.n_out; i++)
+        a->more->at[i - 1] = td_keep(call.out[i]);
+    return td_scope_end_with(call.out[0]);
+}
+/* containers: function by_name */
+static bool asks(const td_op *op, int n)
+{
+    const naming *p = naming_of(op);
+    int i = 1;
+    while (i < p->s.n_parameters && p->row[i] != n)
+        i++;
+    return i < p->s.n_parameters;
+}
+static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
+{
+    for (int n = 0; n < ARGS; n++)
+        if (value_of(n, &a).kind != TD_NONE && !asks(op, n))
+            td_fail(TD_ERROR_VALUE, op->name, "there is no %s",
+                    args[n].name);
+    return td_failed() ? NULL : td_run_named(op, x, &a);
+}
+/* containers: functions that run a layer */
+static td_tensor *layer_forward(td_module *m, td_tensor *x);
+
+td_tensor *td_forward_with(td_module *m, td_tensor *x, td_more *more)
+{
+    if (!m || !x || !more || td_failed()
+        || m->class->forward != layer_forward)
+        return td_forward(m, x);
+    layer now = *(layer *)m;
+    now.a.training = m->training;
+    now.a.more = more;
+    td_scope_begin();
+    x = ((const layer_row *)m->class)->run(&now, x);
+    for (int i = 0; i < 4; i++)
+        td_keep(more->at[i]);
+    return td_scope_end_with(x);
+}
+static td_tensor *layer_forward(td_module *m, td_tensor *x)
+{
+    td_scope_begin();
+    return td_scope_end_with(td_forward_with(m, x,
+                                             &(td_more){ { NULL } }));
+}
+td_tensor *td_run_layer(layer *l, td_tensor *x)
+{
+    return td_run_named(((const layer_row *)l->module.class)->op, x,
+                        &l->a);
+}
+/* containers: function accepts */
+static const char *mention(const char *words, const char *name)
+{
+    const size_t n = strlen(name);
+    while ((words = strstr(words, name)) != NULL
+           && (words[-1] != ' ' || !strchr(" !", words[n])))
+        words += n;
+    return words ? words + n : NULL;
+}
+
+static bool accepts(const layer_row *row, const td_args *a)
+{
+    const char *name = row->class.object.name;
+    if (!row->make && (a->dtype || a->device.kind))
+        return td_fail(TD_ERROR_VALUE, name, "has no dtype, no device");
+    for (int n = 0; n < ARGS; n++) {
+        const char *said = mention(row->takes, args[n].name);
+        const bool given = value_of(n, a).kind != TD_NONE;
+        if (given && !said && (args[n].kind == 't' || !row->op
+            || !asks(row->op, n)))
+            return td_fail(TD_ERROR_VALUE, name, "there is no %s",
+                           args[n].name);
+        if (!given && said && *said == '!')
+            return td_fail(TD_ERROR_VALUE, name, "%s is missing",
+                           args[n].name);
+    }
+    return true;
+}
+/* containers: functions that make parts */
+td_opt_f64 td_or(td_opt_f64 given, double otherwise)
+{
+    return given.given ? given : (td_opt_f64)td_some(otherwise);
+}
+void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
+                   const char *name)
+{
+    const int n = find(name);
+    if (td_add_part(&l->parts, kind, x, "%s", name) && n >= 0)
+        *(td_tensor **)(void *)((char *)&l->a + args[n].offset) = x;
+}
+td_tensor *td_add_weight(layer *l, td_dims shape, double low,
+                         double high, const char *name)
+{
+    td_tensor *x = td_empty(shape, (td_tensor_options){
+        .dtype = l->a.dtype, .device = l->a.device });
+    x = low < high ? td_uniform_(x, low, high)
+                   : td_fill_(x, td_float(low));
+    td_add_tensor(l, TD_FIELD_PARAMETER, td_set_requires_grad(x, true),
+                  name);
+    return x;
+}
+td_module *td_child(td_module *m, const char *name)
+{
+    for (td_part *p = m && m->class->forward == layer_forward
+                    ? ((layer *)m)->parts : NULL; p; p = p->next)
+        if (p->row.kind == TD_FIELD_MODULE && name
+            && strcmp(p->name, name) == 0)
+            return p->object;
+    td_fail(TD_ERROR_INDEX, "child", "there is no %s",
+            name ? name : "NULL");
+    return NULL;
+}
+td_tensor *td_through(layer *l, const char *name, td_tensor *x)
+{
+    return td_forward(td_child(&l->module, name), x);
+}
+/* containers: function make_layer */
+static td_module *make_layer(const layer_row *row, td_args a)
+{
+    if (td_failed() || !accepts(row, &a))
+        return NULL;
+    td_scope_begin();
+    layer *l = td_module_new(&row->class, sizeof *l);
+    /* containers: take what modules take for usual */
+    a.p = td_or(a.p, 0.5);
+    if (!a.start_dim.given)
+        a.start_dim = (td_opt_i64)td_some(1);
+    if (!a.dim.given)
+        a.dim = (td_opt_i64)td_some(-1);
+    if (l) {
+        l->a = a;
+        l->dims = row->dims;
+        if (row->make)
+            row->make(l);
+    }
+    return td_scope_end_with(l);
+}
+/* containers: functions of layers */
+static void make_prelu(layer *l)
+{
+    const double slope = td_or(l->a.init, 0.25).value;
+    const int64_t n = l->a.num_parameters;
+    td_add_weight(l, TD_DIMS(n ? n : 1), slope, slope, "weight");
+}
+
+static void make_embedding(layer *l)
+{
+    const int64_t n = l->a.num_embeddings;
+    const td_opt_i64 empty = l->a.padding_idx;
+    td_tensor *w = td_detach(td_add_weight(l,
+        TD_DIMS(n, l->a.embedding_dim), 0, 0, "weight"));
+    td_normal_(w, 0, 1);
+    if (empty.given)
+        td_fill_(td_select(w, 0, empty.value), td_float(0));
+}
+static td_tensor *run_border(layer *l, td_tensor *x)
+{
+    static const char *const modes[] = {
+        "constant", "reflect", "replicate", "circular" };
+    td_args a = { .pad = l->a.padding, .value = l->a.value,
+                  .mode = modes[l->dims / 4] };
+    while (l->a.padding.count == 1 && a.pad.count < l->dims % 4 * 2)
+        a.pad.at[a.pad.count++] = a.pad.at[0];
+    return td_run_named(&td_ops[TD_OP_pad], x, &a);
+}
+static td_tensor *run_identity(layer *l, td_tensor *x)
+{
+    (void)l;
+    return x;
+}
+
+static td_tensor *run_upsample(layer *l, td_tensor *x)
+{
+    td_dims *size = &l->a.size;
+    const td_opt_f64 f = l->a.scale_factor;
+    if (f.given == (size->count > 0) || td_rank(x) < 3)
+        return refuse(l, "expected [N, C, ...]"
+            " and either size or scale_factor"), NULL;
+    while (size->count < td_rank(x) - 2) {
+        const int i = size->count++;
+        size->at[i] = !f.given ? size->at[0]
+            : (int64_t)floor((double)td_size(x, i + 2) * f.value);
+    }
+    l->a.scale0 = l->a.scale1 = l->a.scale2 = f;
+    return td_run_named(&td_ops[TD_OP_interpolate], x, &l->a);
+}
+td_module *td_parts(const td_named_part *parts, int count)
+{
+    if (count > 0 && !td_require(parts, "parts", "parts"))
+        return NULL;
+    td_scope_begin();
+    layer *l = (layer *)td_identity_module((td_args){ 0 });
+    for (int i = 0; i < count && l; i++) {
+        const td_named_part *p = &parts[i];
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        if (!p->module == !p->parameter)
+            td_fail(TD_ERROR_VALUE, "parts", "part %d must be a module "
+                    "or a parameter", i);
+        td_add_part(&l->parts, p->module ? TD_FIELD_MODULE
+            : TD_FIELD_PARAMETER, p->module ? (void *)p->module
+            : p->parameter, "%s", p->name ? p->name : number);
+    }
+    return td_scope_end_with(l);
+}
+td_tensor *td_trunc_normal_(td_tensor *w, double mean, double deviation,
+                            double low, double high)
+{
+    const double s = deviation * sqrt(2);
+    td_no_grad_begin();
+    td_scope_begin();
+    td_tensor *u = td_uniform_(w, erf((low - mean) / s),
+                               erf((high - mean) / s));
+    u = td_add_scalar(td_mul_scalar(td_erfinv(u), td_float(s)),
+                      td_float(mean));
+    w = td_copy_(w, td_clamp(u, (td_clamp_options){
+        .min = td_some(low), .max = td_some(high) }));
+    w = td_scope_end_with(w);
+    td_no_grad_end();
+    return w;
+}
+td_tensor *td_orthogonal_(td_tensor *w, double gain)
+{
+    if (td_rank(w) < 2)
+        return td_fail(TD_ERROR_VALUE, "orthogonal_", "expected at "
+                       "least 2 dimensions, not %d", td_rank(w)), NULL;
+    td_no_grad_begin();
+    td_scope_begin();
+    td_tensor *q = td_randn(td_shape_of(w),
+                            (td_tensor_options){ .dtype = TD_FLOAT64 });
+    const int64_t rows = td_size(w, 0), all = td_numel(w);
+    const int64_t columns = rows ? all / rows : 0;
+    const int64_t few = rows < columns ? rows : columns;
+    const int64_t a = few == rows ? columns : 1;
+    const int64_t b = few == rows ? 1 : columns;
+    double *v = q ? td_data(q) : NULL;
+    for (int64_t i = 0; v && i < few; i++, v += a)
+        /* containers: make one vector orthogonal to those before */
+        for (int64_t k = -2 * i; k <= 0; k++) {
+            const double *u = v + (k < -i ? k + i : k) * a;
+            double along = 0;
+            for (int64_t j = 0; j < all / few * b; j += b)
+                along += u[j] * v[j];
+            for (int64_t j = 0; j < all / few * b; j += b)
+                v[j] = k ? v[j] - along * u[j] : v[j] / sqrt(along);
+        }
+    w = td_copy_(w, td_mul_scalar(q, td_float(gain)));
+    w = td_scope_end_with(w);
+    td_no_grad_end();
+    return w;
+}
+/* convolution: functions of layers */
+static void make_conv(layer *l)
+{
+    td_args *a = &l->a;
+    const int dims = l->dims;
+    const int64_t in = a->in_channels, out = a->out_channels;
+    const int64_t g = a->groups = a->groups ? a->groups : 1;
+    const td_dims *window = &a->kernel_size;
+    if (g < 1 || in % g || out % g
+        || (window->count != 1 && window->count != abs(dims))) {
+        refuse(l, "%" PRId64 " and %" PRId64 " channels in %" PRId64
+               " groups, a window of %d dimensions", in, out, g,
+               window->count);
+        return;
+    }
+    td_dims size = dims < 0 ? TD_DIMS(in, out / g)
+                            : TD_DIMS(out, in / g);
+    double fan = (double)size.at[1];
+    for (int i = 0; i < abs(dims); i++) {
+        const int64_t k = window->at[window->count > 1 ? i : 0];
+        size.at[size.count++] = k;
+        fan *= (double)k;
+    }
+    fan = 1 / sqrt(fan);
+    td_add_weight(l, size, -fan, fan, "weight");
+    if (!a->no_bias)
+        td_add_weight(l, TD_DIMS(out), -fan, fan, "bias");
+}
+static td_dims in_plane(int n, td_dims d, int64_t none)
+{
+    return n == 1 ? TD_DIMS(none, d.count ? d.at[0] : none) : d;
+}
+static td_tensor *run_conv(layer *l, td_tensor *x)
+{
+    const int dims = l->dims;
+    const int n = abs(dims), rank = td_rank(x);
+    const td_args *a = &l->a;
+    if (rank != n + 1 && rank != n + 2)
+        return refuse(l, "expected %d dimensions, or %d without batch, "
+                      "not %d", n + 2, n + 1, rank), NULL;
+    x = rank == n + 1 ? td_unsqueeze(x, 0) : x;
+    x = td_convolution(n == 1 ? td_unsqueeze(x, 2) : x,
+        n == 1 ? td_unsqueeze(a->weight, 2) : a->weight, a->bias,
+        (td_convolution_options){
+            .stride = in_plane(n, a->stride, 1),
+            .padding = in_plane(n, a->padding, 0),
+            .dilation = in_plane(n, a->dilation, 1),
+            .output_padding = in_plane(n, a->output_padding, 0),
+            .transposed = dims < 0, .groups = a->groups });
+    x = n == 1 ? td_squeeze(x, TD_DIMS(2)) : x;
+    return rank == n + 1 ? td_squeeze(x, TD_DIMS(0)) : x;
+}
+/* normalisation: functions of layers */
+static void make_norm(layer *l)
+{
+    td_args *a = &l->a;
+    const bool shy = *l->module.class->object.name == 'I';
+    const int64_t n = a->num_features ? a->num_features
+                                      : a->num_channels;
+    const td_dims shape = n ? TD_DIMS(n) : a->normalized_shape;
+    const td_tensor_options like = { .dtype = a->dtype,
+                                     .device = a->device };
+    if (shy ? a->affine : !a->no_affine) {
+        td_add_weight(l, shape, 1, 1, "weight");
+        if (!a->no_bias && l->dims >= 0)
+            td_add_weight(l, shape, 0, 0, "bias");
+    }
+    if (!a->num_features)
+        return;
+    a->momentum = td_or(a->momentum, 0.1);
+    a->eps = td_or(a->eps, 1e-5);
+    if (shy ? !a->track_running_stats : a->no_running_stats)
+        return;
+    td_add_tensor(l, TD_FIELD_BUFFER, td_zeros(shape, like),
+                  "running_mean");
+    td_add_tensor(l, TD_FIELD_BUFFER, td_ones(shape, like),
+                  "running_var");
+    td_add_tensor(l, TD_FIELD_BUFFER, td_zeros(TD_RANK_0,
+        (td_tensor_options){ .dtype = TD_INT64,
+                             .device = a->device }),
+        "num_batches_tracked");
+}
+static td_tensor *run_norm(layer *l, td_tensor *x)
+{
+    td_args *a = &l->a;
+    const int n = l->dims;
+    if (td_rank(x) != n + 2 && (n > 1 || td_rank(x) != 2))
+        return refuse(l, "expected %d dimensions, not %d", n + 2,
+                       td_rank(x)), NULL;
+    if (a->num_batches_tracked && a->training
+        && *l->module.class->object.name == 'B')
+        td_fill_(a->num_batches_tracked,
+                 td_int(td_item_int(a->num_batches_tracked) + 1));
+    a->training = a->training || !a->running_mean;
+    return td_run_layer(l, x);
+}
+/* recurrence: functions of layers */
+static void make_rnn(layer *l)
+{
+    static const char *const names[] = {
+        "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+    td_args *a = &l->a;
+    const int gates = l->dims;
+    const int sides = 1 + a->bidirectional;
+    const int64_t m = a->hidden_size, rows = m * abs(gates);
+    const double bound = 1 / sqrt((double)m);
+    a->num_layers = a->num_layers ? a->num_layers : 1;
+    a->dropout = td_or(a->dropout, 0);
+    a->has_biases = !a->no_bias;
+    /* recurrence: refuse recurrent layers that cannot be */
+    const char *f = a->nonlinearity ? a->nonlinearity : "tanh";
+    if (m < 1 || a->num_layers < 1 || a->num_layers > LAYERS_MOST
+        || (strcmp(f, "tanh") != 0 && strcmp(f, "relu") != 0)) {
+        refuse(l, "hidden_size %" PRId64 " and num_layers %" PRId64
+               " must be positive, at most %d, nonlinearity '%s' tanh or "
+               "relu", m, a->num_layers, LAYERS_MOST, f);
+        return;
+    }
+    for (int k = 0; k < a->num_layers * sides; k++) {
+        const td_dims shapes[] = {
+            TD_DIMS(rows, k < sides ? a->input_size : m * sides),
+            TD_DIMS(rows, m), TD_DIMS(rows), TD_DIMS(rows) };
+        for (int i = 0; i < (a->no_bias ? 2 : 4); i++) {
+            char name[32];
+            snprintf(name, sizeof name, gates < 0 ? "%s" : "%s_l%d%s",
+                     names[i], k / sides, k % sides ? "_reverse" : "");
+            td_add_weight(l, shapes[i], -bound, bound, name);
+        }
+    }
+}
+static td_tensor *run_rnn(layer *l, td_tensor *x)
+{
+    td_args *a = &l->a;
+    const bool cell = l->dims < 0;
+    td_more *more = a->more, after = { { NULL } };
+    const td_op *op = ((const layer_row *)l->module.class)->op;
+    if (a->nonlinearity && *a->nonlinearity == 'r')
+        op = &td_ops[cell ? TD_OP_rnn_relu_cell : TD_OP_rnn_relu];
+    td_tensor *all[LAYERS_MOST * 8] = { NULL };
+    if (td_rank(x) != 3 - cell)
+        return refuse(l, "expected %d dimensions, not %d", 3 - cell,
+                      td_rank(x)), NULL;
+    for (td_part *p = l->parts; p; p = p->next)
+        all[a->params.count++] = p->object;
+    a->params.at = all;
+    a->w_ih = all[0], a->w_hh = all[1], a->b_ih = all[2],
+    a->b_hh = all[3];
+    /* recurrence: begin with zeros where there is no state */
+    const int64_t n = td_size(x, !cell && !a->batch_first);
+    for (int i = 0; i < 2; i++)
+        if (!more->at[i])
+            more->at[i] = td_zeros(cell ? TD_DIMS(n, a->hidden_size)
+                : TD_DIMS(a->num_layers * (1 + a->bidirectional), n,
+                          a->hidden_size),
+                (td_tensor_options){ .dtype = td_dtype_of(x),
+                                     .device = td_device_of(x) });
+    a->hx = (td_tensors){ abs(l->dims) == 4 ? 2 : 1, more->at };
+    a->more = &after;
+    x = td_run_named(op, x, a);
+    *more = cell ? (td_more){ { NULL, after.at[0] } } : after;
+    return x;
+}
+/* attention: functions of layers */
+static void add_linear(layer *l, const char *name, int64_t in,
+                       int64_t out, bool no_bias)
+{
+    td_add_part(&l->parts, TD_FIELD_MODULE, td_linear_module(in, out,
+        (td_linear_options){ no_bias, l->a.dtype, l->a.device }), "%s",
+        name);
+}
+
+static void make_attention(layer *l)
+{
+    const td_args *a = &l->a;
+    const int64_t e = a->embed_dim;
+    const double bound = sqrt(6 / (4.0 * (double)e));
+    if (e < 1 || a->num_heads < 1 || e % a->num_heads)
+        refuse(l, "embed_dim %"
+            PRId64 " must be divisible by num_heads %" PRId64, e,
+            a->num_heads);
+    td_add_weight(l, TD_DIMS(3 * e, e), -bound, bound,
+                  "in_proj_weight");
+    if (!a->no_bias)
+        td_add_weight(l, TD_DIMS(3 * e), 0, 0, "in_proj_bias");
+    add_linear(l, "out_proj", e, e, a->no_bias);
+}
+static td_tensor *project(const td_args *a, td_tensor *x, int i)
+{
+    const td_opt_i64 from = td_some(i * a->embed_dim);
+    const td_opt_i64 to = td_some((i + 1) * a->embed_dim);
+    x = td_linear(a->batch_first ? x : td_transpose(x, 0, 1),
+        td_slice(a->in_proj_weight, 0, from, to, 1), a->in_proj_bias
+        ? td_slice(a->in_proj_bias, 0, from, to, 1) : NULL);
+    return td_transpose(td_unflatten(x, (td_args){ .dim = td_some(-1),
+        .sizes = TD_DIMS(a->num_heads, -1) }), 1, 2);
+}
+static td_tensor *run_attention(layer *l, td_tensor *x)
+{
+    const td_args *a = &l->a;
+    td_tensor *const *more = a->more->at, *mask = more[2];
+    td_tensor *key = more[0] ? more[0] : x;
+    if (td_rank(x) != 3 || td_rank(key) != 3)
+        return refuse(l, "expected 3 dimensions, not %d and %d",
+                       td_rank(x), td_rank(key)), NULL;
+    if (mask && td_dtype_of(mask) == TD_BOOL)
+        mask = td_logical_not(mask);
+    x = td_scaled_dot_product_attention(project(a, x, 0), (td_args){
+        .key = project(a, key, 1), .attn_mask = mask,
+        .values = project(a, more[1] ? more[1] : key, 2),
+        .dropout_p = { a->training, td_or(a->dropout, 0).value } });
+    x = td_through(l, "out_proj", td_flatten(td_transpose(x, 1, 2), 2,
+                                             -1));
+    return a->batch_first ? x : td_transpose(x, 0, 1);
+}
+static void make_text_layer(layer *l)
+{
+    td_args *a = &l->a;
+    const int parts = l->dims;
+    const int64_t e = a->d_model;
+    const char *f = a->activation ? a->activation : "relu";
+    a->dim_feedforward = a->dim_feedforward ? a->dim_feedforward : 2048;
+    a->dropout = td_or(a->dropout, 0.1);
+    if (strcmp(f, "relu") != 0 && strcmp(f, "gelu") != 0)
+        refuse(l, "activation must be relu or gelu, not %s", f);
+    for (int i = 0; i < parts - 1; i++)
+        td_add_part(&l->parts, TD_FIELD_MODULE,
+            td_multihead_attention_module((td_args){ .embed_dim = e,
+                .num_heads = a->nhead, .dropout = a->dropout,
+                .no_bias = a->no_bias, .batch_first = a->batch_first,
+                .dtype = a->dtype, .device = a->device }), "%s",
+            i ? "multihead_attn" : "self_attn");
+    add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
+    add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
+    for (int i = 1; i <= parts; i++)
+        td_add_part(&l->parts, TD_FIELD_MODULE, td_layer_norm_module(
+            (td_args){ .normalized_shape = TD_DIMS(e),
+                .eps = td_or(a->layer_norm_eps, 1e-5),
+                .no_bias = a->no_bias, .dtype = a->dtype,
+                .device = a->device }), "norm%d", i);
+}
+static td_tensor *think(layer *l, td_tensor *x, td_args drop)
+{
+    x = td_through(l, "linear1", x);
+    x = l->a.activation && *l->a.activation == 'g'
+        ? td_gelu(x, (td_args){ 0 }) : td_relu(x);
+    return td_through(l, "linear2", td_dropout(x, drop));
+}
+static td_tensor *run_text_layer(layer *l, td_tensor *x)
+{
+    const td_args *a = &l->a;
+    const int parts = l->dims;
+    const td_args drop = { .p = a->dropout, .training = a->training };
+    td_tensor *const *more = a->more->at;
+    for (int i = 0; i < parts; i++) {
+        char norm[] = "norm1";
+        norm[4] = (char)('1' + i);
+        td_tensor *y = a->norm_first ? td_through(l, norm, x) : x;
+        td_tensor *other = i ? more[0] : y;
+        y = i == parts - 1 ? think(l, y, drop)
+            : td_forward_with(td_child(&l->module,
+                i ? "multihead_attn" : "self_attn"), y, &(td_more){ {
+                other, other, more[i + parts - 2] } });
+        x = td_add(x, td_dropout(y, drop));
+        x = a->norm_first ? x : td_through(l, norm, x);
+    }
+    return x;
+}
+static void make_positions(layer *l)
+{
+    td_args *a = &l->a;
+    const int64_t n = a->max_len ? a->max_len : 5000, d = a->d_model;
+    const bool learned = l->dims;
+    td_tensor *w = td_zeros(TD_DIMS(n, d), (td_tensor_options){ 0 });
+    a->max_len = n;
+    if (learned)
+        td_set_requires_grad(td_normal_(w, 0, 0.02), true);
+    else if (d % 2)
+        refuse(l, "d_model must be "
+                "even, not %" PRId64, d);
+    for (int64_t i = 0; w && !learned && i < n * d; i++) {
+        const double angle = (double)(i / d)
+            * exp((double)(i % d / 2 * 2) * -log(1e4) / (double)d);
+        ((float *)td_data(w))[i] = (float)(i % 2 ? cos(angle)
+                                                 : sin(angle));
+    }
+    td_add_tensor(l, learned ? TD_FIELD_PARAMETER : TD_FIELD_KEPT, w,
+                  "weight");
+}
+static td_tensor *run_positions(layer *l, td_tensor *x)
+{
+    const td_args *a = &l->a;
+    const bool turned = td_rank(x) == 3 && !a->batch_first;
+    const int64_t n = td_size(x, td_rank(x) == 3 && !turned);
+    if (n > a->max_len)
+        return refuse(l, "%" PRId64 " positions, but max_len is %"
+                      PRId64, n, a->max_len), NULL;
+    td_tensor *code = td_slice(a->weight, 0, (td_opt_i64)td_some(0),
+                               (td_opt_i64)td_some(n), 1);
+    return td_dropout(td_add(x, turned ? td_unsqueeze(code, 1) : code),
+        (td_args){ .p = td_or(a->dropout, 0),
+                   .training = a->training });
+}
+static void make_swiglu(layer *l)
+{
+    const int64_t n = l->a.in_features, m = l->a.hidden_features;
+    add_linear(l, "gate", n, m, !l->a.with_bias);
+    add_linear(l, "up", n, m, !l->a.with_bias);
+    add_linear(l, "down", m, n, !l->a.with_bias);
+}
+static td_tensor *run_swiglu(layer *l, td_tensor *x)
+{
+    return td_through(l, "down", td_mul(
+        td_silu(td_through(l, "gate", x)), td_through(l, "up", x)));
+}
+/* containers: table of the layers */
+static const td_field layer_fields[] = {
+    TD_PARTS(layer, parts), { NULL, TD_FIELD_PARAMETER, 0 } };
+
+enum {
+#define LAYER(name, c_name, ...) ROW_##c_name,
+#include <treadle/layer_rows.h>
+};
+static const layer_row rows[] = {
+#define LAYER(title, c_name, op, make, run, dims, takes) \
+    { { { .name = #title, .destroy = td_module_destroy }, \
+        layer_fields, layer_forward }, op, make, run, dims, takes },
+#include <treadle/layer_rows.h>
+};
+#define LAYER(title, c_name, ...) \
+    td_module *td_##c_name##_module(td_args a) \
+    { \
+        return make_layer(&rows[ROW_##c_name], a); \
+    }
+#define BY_NAME(op) \
+    td_tensor *td_##op(td_tensor *x, td_args a) \
+    { \
+        return by_name(&td_ops[TD_OP_##op], x, a); \
+    }
+#include <treadle/layer_rows.h>

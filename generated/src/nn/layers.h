@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Tangled from the chapter "containers": edit that, not this file. */
+/* Layers made from rows; see the chapter "containers". */
+#ifndef TREADLE_SRC_LAYERS_H
+#define TREADLE_SRC_LAYERS_H
+#include "core/registry.h"
+#include "nn/module.h"
+#include <treadle/treadle.h>
+
+#define refuse(l, ...) \
+    td_fail(TD_ERROR_VALUE, l->module.class->object.name, __VA_ARGS__)
+typedef struct {
+    td_module module;
+    td_args a;
+    td_part *parts;
+    int dims;                    /* the row's */
+} layer;
+typedef struct {
+    td_module_class class;
+    const td_op *op;             /* NULL: none in particular */
+    void (*make)(layer *l);      /* its parts; NULL: has none */
+    td_tensor *(*run)(layer *l, td_tensor *x);
+    int dims;
+    const char *takes;           /* " must! may", with the op's */
+} layer_row;
+
+/* containers: prototypes of rows */
+td_opt_f64 td_or(td_opt_f64 given, double otherwise);
+void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
+                   const char *name);
+td_tensor *td_add_weight(layer *l, td_dims shape, double low,
+                         double high, const char *name);
+td_tensor *td_through(layer *l, const char *name, td_tensor *x);
+td_tensor *td_run_named(const td_op *op, td_tensor *x,
+                        const td_args *a);
+td_tensor *td_run_layer(layer *l, td_tensor *x);
+#endif
