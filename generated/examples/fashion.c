@@ -85,15 +85,29 @@ static bool resume_training(training *t)
     return !td_failed();
 }
 /* trainings: functions that train in C */
+static td_module *convolution(int64_t in, int64_t out)
+{
+    return td_conv2d_module((td_args){ .in_channels = in,
+        .out_channels = out, .kernel_size = TD_DIMS(3),
+        .padding = TD_DIMS(1) });
+}
+
 static td_module *build_network(void)
 {
     const td_linear_options plain = TD_DEFAULTS;
+    const td_args by_two = { .kernel_size = TD_DIMS(2) };
     td_scope_begin();
     td_module *layers[] = {
-        td_linear_module(784, 256, plain), td_relu_module(),
-        td_linear_module(256, 128, plain), td_relu_module(),
+        td_unflatten_module((td_args){ .dim = td_some(1),
+                                       .sizes = TD_DIMS(1, 28, 28) }),
+        convolution(1, 8), td_relu_module(),
+        td_max_pool2d_module(by_two),
+        convolution(8, 16), td_relu_module(),
+        td_max_pool2d_module(by_two),
+        td_flatten_module((td_args){ 0 }),
+        td_linear_module(16 * 49, 128, plain), td_relu_module(),
         td_linear_module(128, 10, plain) };
-    return td_scope_end_with(td_sequential(layers, 5));
+    return td_scope_end_with(td_sequential(layers, 11));
 }
 
 static double learn(training *t, const td_batch *batch)

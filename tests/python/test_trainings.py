@@ -257,8 +257,8 @@ def test_a_program_in_c_that_is_killed_goes_on_to_the_same_bits(data, tmp_path):
     run(150, tmp_path / "cut")
     assert (tmp_path / "cut").read_bytes() == (tmp_path / "whole").read_bytes()
     whole = td.load_file(tmp_path / "whole")
-    assert len(whole) == 13 and whole["place"][-1] == 300
-    for name, broken in ("momentum.2.bias", td.ones(3)), ("0.weight", td.ones(2)), ("place", td.ones(2)):
+    assert len(whole) == 17 and whole["place"][-1] == 300
+    for name, broken in ("momentum.8.bias", td.ones(3)), ("1.weight", td.ones(2)), ("place", td.ones(2)):
         td.save_file({**whole, name: broken}, tmp_path / "broken")
         assert run(151, tmp_path / "broken", returncode=1).stderr.count("\n") == 1
         del whole[name]
