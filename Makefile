@@ -410,6 +410,15 @@ test-fuzz: python
 	@PYTHONPATH=$(BUILD)/python TREADLE_CUDA=0 $(PYTHON) tests/python/test_fuzz.py --programs $(or $(TREADLE_PROGRAMS),50000) \
 	  --seed $(or $(TREADLE_SEED),2)
 
+# Files that somebody spoilt, TREADLE_FUZZ seconds for each kind, under the address
+# sanitizer: those that are read in C by one program, PyTorch's in Python.
+.PHONY: test-fuzz-files
+test-fuzz-files: lib asan-python
+	@$(call again,asan) OPT=-Og SANITIZE=address,undefined SIMD=0 TESTS=seeds test-programs
+	@printf '%s\n' idx csv cifar safetensors columns | TREADLE_FUZZ=$(or $(TREADLE_FUZZ),60) \
+	  xargs -P $(JOBS) -I '{}' env TREADLE_FUZZ_ONLY='{}' UBSAN_OPTIONS=halt_on_error=1 $(BUILD)/asan/tests/c/test_seeds
+	@TREADLE_FUZZ=$(or $(TREADLE_FUZZ),60) $(run_tests) --asan-python tests/python/test_seeds.py
+
 # Only once, only plain: what the chapter prefixes run.
 quick-test: test-programs python examples $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(run_tests) \

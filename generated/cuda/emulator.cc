@@ -551,6 +551,32 @@ static block *block_near(char *p)
     return p < b->data + b->bytes + GUARD ? b : NULL;
 }
 
+static std::map<const char *, size_t> locked;   /* by address */
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    const std::lock_guard<std::mutex> lock(blocks_lock);
+    *out = malloc(bytes);
+    locked[(char *)*out] = bytes;
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *data)
+{
+    const std::lock_guard<std::mutex> lock(blocks_lock);
+    locked.erase((char *)data);
+    free(data);
+    return cudaSuccess;
+}
+
+static bool is_locked(const void *data)
+{
+    const std::lock_guard<std::mutex> lock(blocks_lock);
+    const auto next = locked.upper_bound((const char *)data);
+    return next != locked.begin()
+        && std::prev(next)->first + std::prev(next)->second > data;
+}
+
 static bool is_ours(const void *data, size_t bytes)
 {
     const std::lock_guard<std::mutex> lock(blocks_lock);
@@ -572,7 +598,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     if ((kind != cudaMemcpyDeviceToHost && !is_ours(to, bytes))
         || (kind != cudaMemcpyHostToDevice && !is_ours(from, bytes)))
         return cudaErrorInvalidValue;
-    if (kind == cudaMemcpyHostToDevice)
+    if (kind == cudaMemcpyHostToDevice && !is_locked(from))
         enqueue(stream, [to, staged = std::string((const char *)from,
                                                   bytes)] {
             memcpy(to, staged.data(), staged.size());

@@ -197,13 +197,11 @@ typedef bool emulated_loop(int64_t n, int64_t grain,
                            void *context);
 void emulator_use(emulated_loop *loop);
 
+cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFreeHost(void *data);
+
 template <class T> cudaError_t cudaMalloc(T **out, size_t bytes)
 {
     return cudaMalloc((void **)out, bytes);
-}
-inline cudaError_t cudaMallocHost(void **out, size_t bytes)
-{
-    *out = malloc(bytes);
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 #endif

@@ -250,6 +250,18 @@ static bool copy(int device, void *to, const void *from, size_t bytes,
         && (kind != 1 || synchronise(device));
 }
 
+static bool pin(size_t bytes, void **data)
+{
+    return enter(0)
+        && checked("pin_memory", cudaMallocHost(data, bytes));
+}
+
+static void unpin(void *data)
+{
+    if (!forked)
+        cudaFreeHost(data);
+}
+
 /* kernels: functions that look after memory */
 static void trim(int device)
 {
@@ -348,7 +360,7 @@ extern "C" TD_API bool treadle_cuda_init(const td_host_api *api,
 #endif
     pthread_atfork(NULL, NULL, note_fork);
     *table = { TD_PLUGIN_VERSION, "cuda", count, allocate, release,
-               copy, synchronise, compute, trim, memory };
+               copy, synchronise, compute, trim, memory, pin, unpin };
     return devices > 0
         || api->fail(TD_ERROR_UNSUPPORTED, "cuda", "no device found");
 }

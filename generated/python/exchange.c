@@ -58,23 +58,32 @@ static int read_sizes(PyObject *tuple, void *out)
     PyObject *all = PySequence_Tuple(tuple);
     if (all == NULL)
         return 0;
-    dims->count = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++)
-        if (dims->count < TD_MAX_RANK)
-            dims->at[dims->count++] =
-                PyLong_AsLongLong(PyTuple_GET_ITEM(all, i));
+    dims->count = (int)PyTuple_GET_SIZE(all);
+    if (dims->count > TD_MAX_RANK)
+        PyErr_Format(PyExc_ValueError, "storage: %d dimensions, at "
+                     "most %d are possible", dims->count, TD_MAX_RANK);
+    for (int i = 0; i < dims->count && !PyErr_Occurred(); i++)
+        dims->at[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(all, i));
     Py_DECREF(all);
     return !PyErr_Occurred();
 }
+static tensor_object *a_tensor(PyObject *x, const char *operation)
+{
+    tensor_object *w = tensor_cast(x);
+    if (w == NULL)
+        PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, not %s",
+                     operation, Py_TYPE(x)->tp_name);
+    td_error_clear();
+    return w;
+}
+
 /* _storage(tensor) -> (its key, its bytes) */
 PyObject *py_storage(PyObject *module, PyObject *x)
 {
     glue *g = PyModule_GetState(module);
-    tensor_object *w = tensor_cast(x);
+    tensor_object *w = a_tensor(x, "storage");
     if (w == NULL)
-        return PyErr_Format(PyExc_TypeError, "storage: expected a "
-                            "Tensor, not %s", Py_TYPE(x)->tp_name);
-    td_error_clear();
+        return NULL;
     const void *key = td_storage_of(w->handle);
     return Py_BuildValue("NN", PyLong_FromVoidPtr((void *)(uintptr_t)
         key), wrap(g, td_storage_bytes(w->handle)));
@@ -94,6 +103,19 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
     td_error_clear();
     return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
                                    shape, strides, offset));
+}
+
+PyObject *py_is_pinned(PyObject *module, PyObject *x)
+{
+    tensor_object *w = a_tensor(x, "is_pinned");
+    return w ? PyBool_FromLong(td_is_pinned(w->handle)) : NULL;
+}
+
+PyObject *py_pin_memory(PyObject *module, PyObject *x)
+{
+    tensor_object *w = a_tensor(x, "pin_memory");
+    return w == NULL ? NULL : wrap(PyModule_GetState(module),
+                                   td_pin_memory(w->handle));
 }
 /* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */

@@ -55,6 +55,9 @@ PyObject *py_csv_column(PyObject *module, PyObject *args)
         missing.value = PyFloat_AsDouble(fill);
     if (t == NULL || PyErr_Occurred())
         return NULL;
+    if (!td_csv_text(t, 0, column) || from < 0 || from > td_csv_rows(t))
+        return PyErr_Format(PyExc_IndexError, "read_csv: no column "
+                            "%lld from row %lld on", column, from);
     const td_dtype dtype = type == Py_None
         ? td_csv_dtype(t, column, from) : dtype_of(g, type);
     if (dtype == TD_DTYPE_NONE)

@@ -96,9 +96,13 @@ static PyObject *exception_of(td_error_code code)
 PyObject *fail(void)
 {
     const td_error_code code = td_error();
-    if (!PyErr_Occurred())
-        PyErr_SetString(exception_of(code), code ? td_error_message()
-                                                 : "unknown error");
+    const char *text = code ? td_error_message() : "unknown error";
+    PyObject *words = PyErr_Occurred() ? NULL
+        : PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text),
+                               "replace");
+    if (words != NULL)
+        PyErr_SetObject(exception_of(code), words);
+    Py_XDECREF(words);
     td_error_clear();
     return NULL;
 }

@@ -105,6 +105,9 @@ PyObject *py_safetensors_save(PyObject *module, PyObject *args)
                           &given, &metadata))
         return NULL;
     const bool notes = metadata != Py_None;
+    if (notes && !PyDict_Check(metadata))
+        return PyErr_Format(PyExc_TypeError, "save: expected a dict as "
+                            "metadata");
     const Py_ssize_t n = PyDict_Size(given);
     const Py_ssize_t m = notes ? PyDict_Size(metadata) : 0;
     td_to_save *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
@@ -114,6 +117,8 @@ PyObject *py_safetensors_save(PyObject *module, PyObject *args)
     for (td_to_save *t = list; good
          && PyDict_Next(given, &at, &key, &value); t++)
         good = (t->name = plain_text(key)) != NULL
+            && (tensor_cast(value) || PyErr_Format(PyExc_TypeError,
+                                   "save: %s is no Tensor", t->name))
             && (t->tensor = handle_of(value)) != NULL;
     at = 0;
     for (const char **w = words; good && notes

@@ -815,6 +815,20 @@ static void a_copy_of_memory_that_nobody_has_fails(void **state)
     assert_true(table.synchronise(0));
 }
 
+static void memory_is_pinned_for_a_device_or_not_at_all(void **state)
+{
+    td_tensor *x = td_t(random_plain(TD_DIMS(3, 5), TD_FLOAT64, 0, 1));
+    refused(td_pin_memory(NULL), TD_ERROR_VALUE, "pin_memory: input is NULL");
+    assert_true(!td_is_pinned(x) && !td_is_pinned(NULL));
+    if (td_device_count(TD_DEVICE_CUDA) == 0) {
+        refused(td_pin_memory(x), TD_ERROR_UNSUPPORTED, "pin_memory: device cuda is not available");
+        return;
+    }
+    td_tensor *y = td_pin_memory(x);
+    assert_true(td_is_pinned(y) && same_bytes(td_contiguous(x), y) && td_pin_memory(y) == y);
+    refused(td_pin_memory(td_to_device(x, (td_device){ TD_DEVICE_CUDA, 0 })), TD_ERROR_RUNTIME, "host's memory");
+}
+
 static void what_no_kernel_does_is_refused_by_name(void **state)
 {
     td_tensor *x = random_plain(TD_DIMS(4), TD_FLOAT32, 0, 1);
@@ -852,6 +866,7 @@ int main(void)
         CASE(what_one_stream_makes_another_may_use),
         CASE(a_fault_is_told_on_the_stream_it_is_of),
         CASE(a_copy_of_memory_that_nobody_has_fails),
+        CASE(memory_is_pinned_for_a_device_or_not_at_all),
         CASE(what_no_kernel_does_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_plugin, NULL);

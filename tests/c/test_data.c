@@ -1,40 +1,11 @@
 /* needs: data */
 /* IDX files whole, cut, forged and flipped; datasets; loaders. */
+#define TREADLE_TEST_FOLDER
 #include "treadle_test.h"
 #include <sys/stat.h>
 #include <zlib.h>
 
-static char folder[] = "/tmp/treadle-data-XXXXXX";
-static char path[256];
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
 /* ---- files ---------------------------------------------------------------- */
-
-static const char *in_folder(const char *name)
-{
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static const char *write_plain(const char *name, const void *bytes, size_t n)
-{
-    FILE *f = fopen(in_folder(name), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    fclose(f);
-    return path;
-}
 
 static size_t pack(const void *bytes, size_t n, unsigned char *out,
                    size_t room)

@@ -1,33 +1,11 @@
 /* needs: metrics transforms files */
 /* Tables and records in C, batches that are cut and mirrored, counts. */
+#define TREADLE_TEST_FOLDER
 #include "treadle_test.h"
-
-static char path[] = "/tmp/treadle-files-XXXXXX";
-
-static int make_file(void **state)
-{
-    const int f = mkstemp(path);
-    close(f);
-    return f < 0;
-}
-
-static int remove_file(void **state)
-{
-    return unlink(path);
-}
-
-static const char *holding(const char *text, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, n, f), n);
-    fclose(f);
-    return path;
-}
 
 static td_csv *table(const char *text)
 {
-    return td_csv_read(holding(text, strlen(text)), 0);
+    return td_csv_read(write_plain("table", text, strlen(text)), 0);
 }
 
 static const td_opt_f64 none = { 0 };
@@ -60,7 +38,7 @@ static void tables_that_are_none_are_refused(void **state)
 {
     refused(table("a,b\n1\n"), TD_ERROR_IO, "line 2: expected 2 values, got 1");
     refused(table("a\n\"x\ny"), TD_ERROR_IO, "line 2: a quotation mark is never closed");
-    refused(td_csv_read(holding("a\0b", 3), 0), TD_ERROR_IO, "zero byte");
+    refused(td_csv_read(write_plain("table", "a\0b", 3), 0), TD_ERROR_IO, "zero byte");
     refused(td_csv_read("/nowhere", 0), TD_ERROR_IO, "/nowhere");
     refused(td_csv_read(NULL, 0), TD_ERROR_VALUE, "path is NULL");
     refused(td_csv_read(path, '\n'), TD_ERROR_VALUE, "delimiter");
@@ -78,7 +56,7 @@ static void spoilt_tables_end_in_a_table_or_an_error(void **state)
                 td_scope_begin();
                 strcpy(text, seeds[s]);
                 text[at] = "\",\n\r9 \0"[k];
-                td_csv *t = td_csv_read(holding(text, strlen(seeds[s])), 0);
+                td_csv *t = td_csv_read(write_plain("table", text, strlen(seeds[s])), 0);
                 for (int64_t c = 0; c < td_csv_columns(t) && !td_failed(); c++)
                     td_csv_column(t, c, 0, td_csv_dtype(t, c, 0) ? TD_FLOAT32 : TD_INT64, none);
                 td_error_clear();
@@ -94,7 +72,7 @@ static bool read_a_table(void *unused)
 
 static void every_allocation_may_fail(void **state)
 {
-    holding("1,2\n3,4", 7);
+    write_plain("table", "1,2\n3,4", 7);
     assert_in_range(fail_each_allocation(read_a_table, NULL), 1, 99);
 }
 
@@ -175,5 +153,5 @@ int main(void)
         CASE(a_flip_mirrors_some_images),
         CASE(hits_and_confusions_are_counted),
     };
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,5 +1,6 @@
 /* needs: saving */
 /* Files of tensors: whole, forged, cut, shared; and a write that is killed at each of its system calls. */
+#define TREADLE_TEST_FOLDER
 #include "treadle_test.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -7,27 +8,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
-
-static char folder[] = "/tmp/treadle-saving-XXXXXX";
-static char path[300];
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
-static const char *in_folder(const char *name)
-{
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 static size_t read_all(const char *where, unsigned char *out, size_t room)
 {
@@ -107,6 +87,8 @@ static void types_beyond_ours_are_listed_and_named(void **state)
 /* ---- what is refused ----------------------------------------------------- */
 
 #define T(name, type, shape, from, to) "\"" name "\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[" from "," to "]}"
+/* One tensor of that name, refused in those words. */
+#define NAMED(name, words) { "{" T(name, "U8", "[1]", "0", "1") "}", 1, words }
 
 static const struct { const char *header; size_t data; const char *words; } lies[] = {
     { "", 0, "byte 0 of its header is no opening brace" },
@@ -152,19 +134,19 @@ static const struct { const char *header; size_t data; const char *words; } lies
     { "{\"__metadata__\":{\"a\":1}}", 0, "no string" },
     { "{\"__metadata__\":[]}", 0, "no object of strings" },
     { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "has __metadata__ twice" },
-    { "{" T("\\ud800", "U8", "[1]", "0", "1") "}", 1, "no string" },
-    { "{" T("\\udc00", "U8", "[1]", "0", "1") "}", 1, "no string" },
-    { "{" T("\\ud800\\u0041", "U8", "[1]", "0", "1") "}", 1, "no string" },
-    { "{" T("\\u0000", "U8", "[1]", "0", "1") "}", 1, "no string" },
-    { "{" T("\\u12g4", "U8", "[1]", "0", "1") "}", 1, "no string" },
-    { "{" T("\\x", "U8", "[1]", "0", "1") "}", 1, "no string" },
-    { "{" T("a\tb", "U8", "[1]", "0", "1") "}", 1, "no string" },
+    NAMED("\\ud800", "no string"),
+    NAMED("\\udc00", "no string"),
+    NAMED("\\ud800\\u0041", "no string"),
+    NAMED("\\u0000", "no string"),
+    NAMED("\\u12g4", "no string"),
+    NAMED("\\x", "no string"),
+    NAMED("a\tb", "no string"),
     { "{\"a", 0, "no string" },
     { "{\"a\\", 0, "no string" },
-    { "{" T("\xff", "U8", "[1]", "0", "1") "}", 1, "not UTF-8" },
-    { "{" T("\xc0\x80", "U8", "[1]", "0", "1") "}", 1, "not UTF-8" },
-    { "{" T("\xed\xa0\x80", "U8", "[1]", "0", "1") "}", 1, "not UTF-8" },
-    { "{" T("\xf4\x90\x80\x80", "U8", "[1]", "0", "1") "}", 1, "not UTF-8" },
+    NAMED("\xff", "not UTF-8"),
+    NAMED("\xc0\x80", "not UTF-8"),
+    NAMED("\xed\xa0\x80", "not UTF-8"),
+    NAMED("\xf4\x90\x80\x80", "not UTF-8"),
     { "{\"a\":{\"x\":[[[[[", 0, "is no" },
 };
 
@@ -209,11 +191,12 @@ static void lengths_of_headers_are_compared_with_the_file(void **state)
 
 /* ---- mutations of seeds: under the sanitizers this is the fuzzer ----------- */
 
+static volatile unsigned char sum;      /* so that the bytes are read */
+
 static void read_everything(td_safetensors *f)
 {
     for (int i = 0; i < td_safetensors_count(f); i++) {
         td_tensor *x = td_safetensors_get(f, td_safetensors_at(f, i)->name);
-        static volatile unsigned char sum;      /* so that the bytes are read */
         for (int64_t k = 0; x && k < td_numel(x) * (int64_t)td_dtype_size(td_dtype_of(x)); k++)
             sum ^= ((unsigned char *)td_data(x))[k];
         td_error_clear();

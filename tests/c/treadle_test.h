@@ -11,6 +11,8 @@
    draw, uniform          random numbers, the same in every run
    at, VALUES             the elements of a tensor
    random_tensor          a tensor of any layout
+   in_folder, write_plain a folder of files, for who defines
+   make_, remove_folder   TREADLE_TEST_FOLDER before including this
 
    The options `plain` (float32) and `wide` (float64) make most tensors.
 
@@ -309,6 +311,41 @@ static inline void under_any_threads(void (*check)(void *), void *context)
             assert_true(td_set_threads(threads[t]));
             check(context);
         }
+}
+#endif
+
+/* ---- files ---------------------------------------------------------------- */
+
+#ifdef TREADLE_TEST_FOLDER
+static char folder[] = "/tmp/treadle-test-XXXXXX";
+static char path[300];                   /* the last that was asked for */
+
+static inline int make_folder(void **state)
+{
+    return mkdtemp(folder) == NULL;
+}
+
+static inline int remove_folder(void **state)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static inline const char *in_folder(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static inline const char *write_plain(const char *name, const void *bytes,
+                                      size_t n)
+{
+    FILE *f = fopen(in_folder(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    return path;
 }
 #endif
 

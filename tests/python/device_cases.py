@@ -77,6 +77,57 @@ def binary(name):
 
 
 @case
+def pinned_memory_is_read_late_and_once():
+    for x in (td.arange(12.0).reshape(3, 4), td.arange(12.0).reshape(3, 4).t(), td.tensor(3), td.zeros(0, 2),
+              td.tensor([True, False]), td.randn(70000)):
+        y = x.pin_memory()
+        assert y.is_pinned() and not x.is_pinned() and y.pin_memory() is y and y.is_contiguous()
+        assert y.dtype is x.dtype and td.equal(x, y) and y[:1].is_pinned() if x.ndim else True
+        there = y.cuda()
+        y.fill_(1)                      # what was sent stays what it was
+        same(there, x)
+        y.copy_(there)                  # and what comes back has come
+        assert td.equal(x, y) and not (y + 1).is_pinned()
+        later = y.cuda(non_blocking=True)
+        del y
+        td.empty(x.shape, dtype=x.dtype, pin_memory=True)
+        same(later, x)
+    w = td.randn(5, requires_grad=True)
+    (w.pin_memory().cuda() * 2).sum().backward()
+    assert w.grad.tolist() == [2] * 5
+    try:
+        w.detach().cuda().pin_memory()
+    except RuntimeError as error:
+        assert "only elements in the host's memory" in str(error)
+    else:
+        raise AssertionError("elements of a device were pinned")
+    z = td.ones(2, 3, pin_memory=True, requires_grad=True)
+    assert z.is_pinned() and z.is_leaf and z.requires_grad and td.tensor([1.0]).pin_memory("cuda").is_pinned()
+
+
+@case
+def loaders_pin_whatever_they_hand_out():
+    import collections
+    Pair = collections.namedtuple("Pair", "x y")
+    items = [{"a": td.ones(2) * i, "b": (i, "text", [td.zeros(1)])} for i in range(4)]
+    for workers in (0, 2):
+        loader = td.utils.data.DataLoader(items, 2, pin_memory=True, num_workers=workers, pin_memory_device="cuda:0")
+        for epoch in range(2):
+            batches = list(loader)
+            assert len(batches) == 2 and batches[1]["a"].tolist() == [[2, 2], [3, 3]]
+            for b in batches:
+                assert b["a"].is_pinned() and b["b"][0].is_pinned() and b["b"][2][0].is_pinned() and list(b["b"][1]) == ["text"] * 2
+    pairs = td.utils.data.DataLoader([0, 1], None, pin_memory=True, collate_fn=lambda i: Pair(td.ones(1) * i, None))
+    assert [(type(p), p.x.is_pinned(), p.y) for p in pairs] == [(Pair, True, None)] * 2
+    with td.autograd.graph.save_on_cpu(pin_memory=True):
+        x = td.ones(3, device="cuda", requires_grad=True)
+        y = x * x
+    assert y.grad_fn._saved_self.device.type == "cuda" if hasattr(y.grad_fn, "_saved_self") else True
+    y.sum().backward()
+    assert x.grad.tolist() == [2] * 3
+
+
+@case
 def normalisation_and_pooling():
     td.manual_seed(11)
     x, g = td.randn(3, 4, 6, 5), td.randn(3, 4, 6, 5)

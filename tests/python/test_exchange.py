@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,6 +201,8 @@ def test_copies_of_every_dtype_and_layout(way, dtype):
     assert way(nothing).shape == (0, 3)
 
 
+@pytest.mark.skipif(not (Path(os.environ.get("TREADLE_BUILD", "build")) / "libtreadle_emulate.so").exists(),
+                    reason="the emulated device was not built")
 def test_copies_on_a_device():
     program = """
 import copy, pickle
@@ -476,8 +479,6 @@ def test_small_questions():
     assert x.is_cpu and not x.is_cuda and x.get_device() == -1
     assert not (x.is_sparse or x.is_quantized or x.is_complex())
     assert x.is_signed() and not x.is_pinned()
-    with pytest.warns(UserWarning, match="pinned"):
-        assert x.pin_memory() is x
     assert td.is_nonzero(td.tensor(2)) and not td.tensor(0.0).is_nonzero()
     assert x.is_same_size(td.ones(2, 3)) and not td.is_complex(x)
     assert x.real is x and x.H.shape == (3, 2)
@@ -642,13 +643,34 @@ def test_switches_that_are_off_are_silent():
         DataLoader([1, 2], pin_memory=False)
 
 
-def test_memory_that_is_not_pinned_warns():
+def test_without_a_device_no_memory_is_pinned():
     x = td.ones(2)
-    for ask in (lambda: x.pin_memory(), lambda: td.ones(2, pin_memory=True),
-                lambda: td.empty((2,), pin_memory=True), lambda: td.autograd.graph.save_on_cpu(pin_memory=True),
-                lambda: DataLoader([1, 2], pin_memory=True)):
-        with pytest.warns(UserWarning, match="pin_memory has no effect: no memory is pinned"):
+    assert x.is_pinned() is False and td.is_pinned(x) is False
+    for ask in (x.pin_memory, lambda: td.ones(2, pin_memory=True), lambda: td.empty((2,), pin_memory=True),
+                lambda: td._C._pin_memory(x)):
+        with pytest.raises(NotImplementedError, match="pin_memory: device cuda is not available"):
             ask()
+    for wrong in ([], None, "x", 3, object(), td.Tensor):
+        for ask in td._C._pin_memory, td._C._is_pinned:
+            with pytest.raises(TypeError, match="pin.*expected a Tensor"):
+                ask(wrong)
+    loader = DataLoader([1, 2], pin_memory=True, pin_memory_device="cuda")
+    for _ in range(2):          # at each epoch, as PyTorch's
+        with pytest.warns(UserWarning, match="pin_memory has no effect: no device"):
+            assert [b.tolist() for b in loader] == [[1], [2]]
+    with pytest.raises(ValueError, match="pin_memory_device, got 'cpu'"):
+        DataLoader([1, 2], pin_memory=True, pin_memory_device="cpu")
+    with td.autograd.graph.save_on_cpu(pin_memory=True):    # as PyTorch's: pinned where that is possible
+        y = (x.requires_grad_() ** 2).sum()
+    y.backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_sizes_beyond_the_rank_are_refused():
+    x = td.arange(4)
+    for sizes in ((1,) * 9, (1,) * 9000):
+        with pytest.raises(ValueError, match=f"storage: {len(sizes)} dimensions, at most 8"):
+            td._C._over_storage(x.untyped_storage()._bytes, td.int64, sizes, sizes, 0)
 
 
 def test_arrays_on_request():

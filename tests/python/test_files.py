@@ -384,3 +384,13 @@ def test_a_header_is_any_truth_value(tmp_path):
     path.write_text("a,b\n1,2\n")
     for header in (-1, 7, [0]):
         assert read_csv(path, header=header)["b"].tolist() == [2]
+
+
+def test_bytes_that_are_no_text_do_not_silence_an_error(tmp_path):
+    table = tmp_path / os.fsdecode(b"n\xffme.csv")
+    table.write_bytes(b"a,b\xe9\n1\n")
+    with pytest.raises(OSError, match="csv_read: .*n\ufffdme.csv, line 2: expected 2 values, got 1"):
+        td.datasets.read_csv(table)
+    table.write_bytes(b"a\n1\nx\xe9y\n")
+    with pytest.raises(ValueError, match="line 3.*expected int64, got 'x\ufffdy'"):
+        td.datasets.read_csv(table, dtype=td.int64)

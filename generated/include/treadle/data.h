@@ -22,6 +22,22 @@ extern "C" {
 /* The uint8 tensor in an IDX file, plain or compressed by gzip. */
 TD_API td_tensor *td_idx_read(const char *path);
 
+/* data: prototypes of tables */
+/* A table of text, RFC 4180: lines of as many cells each, plain or
+   packed by gzip.  Empty lines are no rows; the first line is row 0,
+   be it names or values.  Delimiter 0 is a comma.
+
+       td_csv *t = td_csv_read("iris.csv", 0);
+       td_tensor *length = td_csv_column(t, 2, 1, TD_FLOAT32,
+                                         (td_opt_f64){ 0 });
+*/
+typedef struct td_csv td_csv;
+TD_API td_csv *td_csv_read(const char *path, char delimiter);
+TD_API int64_t td_csv_rows(const td_csv *table);
+TD_API int64_t td_csv_columns(const td_csv *table);
+/* Borrowed; NULL for a place that is not there. */
+TD_API const char *td_csv_text(const td_csv *table, int64_t row,
+                               int64_t column);
 /* data: prototypes of datasets */
 /* Makes examples index[0..n): input [n,...] and target [n,...], new
    references both.  What has other than n rows, or is missing, is
@@ -78,21 +94,6 @@ TD_API bool td_loader_seek(td_loader *loader, td_loader_place place);
 /* files: further prototypes of data */
 /* The bytes of a file, plain or unpacked: uint8 [n]. */
 TD_API td_tensor *td_bytes_read(const char *path);
-/* A table of text, RFC 4180: lines of as many cells each, plain or
-   packed by gzip.  Empty lines are no rows; the first line is row 0,
-   be it names or values.  Delimiter 0 is a comma.
-
-       td_csv *t = td_csv_read("iris.csv", 0);
-       td_tensor *length = td_csv_column(t, 2, 1, TD_FLOAT32,
-                                         (td_opt_f64){ 0 });
-*/
-typedef struct td_csv td_csv;
-TD_API td_csv *td_csv_read(const char *path, char delimiter);
-TD_API int64_t td_csv_rows(const td_csv *table);
-TD_API int64_t td_csv_columns(const td_csv *table);
-/* Borrowed; NULL for a place that is not there. */
-TD_API const char *td_csv_text(const td_csv *table, int64_t row,
-                               int64_t column);
 /* int64, else float32, if the cells from row `from` on are all such
    numbers; else none. */
 TD_API td_dtype td_csv_dtype(const td_csv *table, int64_t column,

@@ -52,10 +52,12 @@ typedef struct {
     bool (*compute)(const td_task *task);
     void (*trim)(int device);           /* frees what is kept */
     void (*memory)(int device, td_memory_info *info);
+    bool (*pin)(size_t bytes, void **data);     /* host memory that */
+    void (*unpin)(void *data);                  /* no page leaves */
 } td_device_table;
 
 /* devices: struct td_host_api */
-#define TD_PLUGIN_VERSION 2
+#define TD_PLUGIN_VERSION 3
 
 typedef struct {
     int version;

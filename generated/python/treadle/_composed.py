@@ -370,7 +370,6 @@ is_complex(input) = False
 is_conj(input) = False
 is_neg(input) = False
 is_nonzero(input) = builtins.bool(input)
-is_pinned(input, device=None) = False
 is_same_size(input, other) = input.shape == other.shape
 is_signed(input) = input.dtype.is_signed
 real(input) = input

@@ -36,8 +36,6 @@ def _tensor_v2(typed, offset, size, stride, requires_grad, hooks,
         _refuse("a tensor has no storage")
     x = _C._over_storage(typed.storage._bytes, typed.dtype, size,
                          stride, offset)
-    if tuple(x.shape) != size:
-        _refuse(f"no tensor has the shape {size}")
     return x.requires_grad_(requires_grad)
 
 

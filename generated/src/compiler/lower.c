@@ -637,10 +637,9 @@ static bool may_overwrite(const td_lowered *l, int old, int fresh,
         || a->last > b->first || b->first < fails
         || a->like->dtype != b->like->dtype)
         return false;
-    return s->kind == TD_FORMULA ? !loads_elsewhere(s, old)
-        : s->kind == TD_CALL
-          && is_training(l->program->step[s->step].op)
-          && changed_into(l, &l->program->step[s->step], old) == fresh;
+    return s->kind == TD_CALL
+        && is_training(l->program->step[s->step].op)
+        && changed_into(l, &l->program->step[s->step], old) == fresh;
 }
 static bool lend(td_lowered *l, int n, int old, int fresh)
 {

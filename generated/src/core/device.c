@@ -129,11 +129,16 @@ static bool copy_across(td_tensor *out, const td_tensor *in)
     const size_t size = td_dtype_size(out->dtype);
     return table != NULL
         && table->copy(there.index, td_at(out), td_at(in),
-                       (size_t)td_numel(in) * size, up ? 0 : 1);
+                       (size_t)td_numel(in) * size, up ? 0 : 1)
+        && (!up || !in->storage->release
+            || table->synchronise(there.index));
 }
 
 static bool copy_in_steps(td_tensor *out, const td_tensor *in)
 {
+    if (in->dtype == out->dtype && td_numel(in) == td_numel(out)
+        && td_is_contiguous(in) && td_is_contiguous(out))
+        return copy_across(out, in);
     td_tensor *here = td_copied(in, out->dtype);
     td_tensor *there = here == NULL ? NULL
         : td_tensor_new(td_shape_of(in), out->dtype, td_device_of(out));

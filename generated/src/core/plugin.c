@@ -10,6 +10,7 @@
 #include "core/rule.h"
 #include "core/device.h"
 #include "core/registry.h"
+#include "core/require.h"
 #include "core/space.h"
 #include <treadle/device.h>
 
@@ -150,6 +151,42 @@ td_memory_info td_device_memory_stats(td_device device)
     if (table != NULL)
         table->memory(device.index, &info);
     return info;
+}
+
+static void unpin(void *data)
+{
+    atomic_load(&td_process()->cuda)->unpin(data);
+}
+
+bool td_is_pinned(const td_tensor *x)
+{
+    return x != NULL && x->storage->release == unpin;
+}
+
+td_tensor *td_pin_memory(td_tensor *x)
+{
+    const td_device cuda = { TD_DEVICE_CUDA, 0 };
+    void *data = NULL;
+    if (td_failed() || !td_require(x, "pin_memory", "input"))
+        return NULL;
+    if (td_is_pinned(x))
+        return td_share(x);
+    if (!td_on_host(x))
+        return td_fail(TD_ERROR_RUNTIME, "pin_memory", "only elements "
+                       "in the host's memory can be pinned"), NULL;
+    const td_device_table *table = td_table_of("pin_memory", cuda);
+    td_dims shape = td_shape_of(x), strides = shape;
+    td_dims_strides(&shape, strides.at);
+    const size_t bytes = (size_t)td_numel(x) * td_dtype_size(x->dtype);
+    if (table == NULL || !table->pin(bytes ? bytes : 1, &data))
+        return NULL;
+    /* plugins: copy the elements to the pinned memory */
+    td_scope_begin();
+    td_tensor *y = td_from_memory(data, shape, strides,
+        (td_tensor_options){ .dtype = x->dtype }, unpin, data);
+    if (y == NULL)
+        unpin(data);
+    return td_scope_end_with(td_copy_(y, x));
 }
 
 /* plugins: function to_device_rule */

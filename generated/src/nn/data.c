@@ -191,19 +191,25 @@ static bool check_images(td_tensor *images, td_tensor *labels)
                    "images and labels must be contiguous");
 }
 /* data: function td_image_dataset */
+static td_dataset *two_tensors(td_tensor *x, td_tensor *y,
+                               td_dataset_batch *batch)
+{
+    td_dataset *d = td_dataset_new(td_size(x, 0), batch, NULL, NULL);
+    if (d) {
+        d->context = d;
+        d->images = td_retain(x);
+        d->labels = td_retain(y);
+    }
+    return d;
+}
+
 td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
 {
     if (td_failed() || !td_require(images, "image_dataset", "images")
         || !td_require(labels, "image_dataset", "labels")
         || !check_images(images, labels))
         return NULL;
-    td_dataset *d = td_dataset_new(td_size(images, 0), NULL, NULL,
-                                   NULL);
-    if (d) {
-        d->images = td_retain(images);
-        d->labels = td_retain(labels);
-    }
-    return d;
+    return two_tensors(images, labels, NULL);
 }
 /* data: functions that look into a dataset */
 int64_t td_dataset_size(const td_dataset *d)
@@ -303,12 +309,7 @@ td_dataset *td_tensor_dataset(td_tensor *inputs, td_tensor *targets)
         "tensor_dataset", "inputs") ? -1 : td_size(inputs, 0);
     if (n < 0 || !check_rows(targets, n, "target"))
         return NULL;
-    td_dataset *d = td_dataset_new(n, pair_batch, NULL, NULL);
-    if (d) {
-        d->context = d;
-        d->images = td_retain(inputs), d->labels = td_retain(targets);
-    }
-    return d;
+    return two_tensors(inputs, targets, pair_batch);
 }
 static td_tensor *read_records(const char *path)
 {

@@ -183,8 +183,7 @@ td_tensor *td_idx_read(const char *path)
     close_source(&s);
     return td_scope_end_with(x);
 }
-/* files: further formats of files */
-/* files: function count_bytes */
+/* data: function count_bytes */
 /* How many bytes a file holds when it is unpacked; -1 is an error. */
 static int64_t count_bytes(const char *op, const char *path)
 {
@@ -197,7 +196,7 @@ static int64_t count_bytes(const char *op, const char *path)
     close_source(&s);
     return got < 0 ? -1 : n;
 }
-
+/* data: function read_all */
 /* The bytes of a file, and a newline behind them if `line`. */
 static td_tensor *read_all(const char *op, const char *path, bool line)
 {
@@ -217,13 +216,7 @@ static td_tensor *read_all(const char *op, const char *path, bool line)
     return x;
 }
 
-td_tensor *td_bytes_read(const char *path)
-{
-    td_scope_begin();
-    return td_scope_end_with(read_all("bytes_read", path, false));
-}
-
-/* files: struct td_csv */
+/* data: struct td_csv */
 struct td_csv {
     td_object object;
     td_tensor *bytes;
@@ -232,19 +225,20 @@ struct td_csv {
     char delimiter, path[256];
 };
 typedef struct { char *at, *end; int64_t line; } cursor;
+/* data: function wrong_line */
 static bool wrong_line(const td_csv *t, int64_t line, const char *what)
 {
     return td_fail(TD_ERROR_IO, "csv_read", "%s, line %" PRId64 ": %s",
                    t->path, line, what);
 }
-/* files: function take_cell */
+/* data: function take_cell */
 /* The start of the next cell, which becomes a string; *ended is what
    ended it.  NULL is an error. */
 static char *take_cell(const td_csv *t, cursor *c, char *ended)
 {
     char *in = c->at, *start = in, *out;
     if (*in == '"') {
-        /* files: take what stands between marks */
+        /* quotes: exercise quotes */
         const int64_t opened = c->line;
         bool closed = false;
         start = out = ++in;
@@ -269,7 +263,7 @@ static char *take_cell(const td_csv *t, cursor *c, char *ended)
     c->at = in + 1;
     return start;
 }
-/* files: function take_rows */
+/* data: function take_rows */
 static bool take_rows(td_csv *t, cursor *c)
 {
     char *const base = (char *)td_at(t->bytes), ended;
@@ -296,7 +290,7 @@ static bool take_rows(td_csv *t, cursor *c)
     }
     return true;
 }
-/* files: function fill_table */
+/* data: function fill_table */
 static bool fill_table(td_csv *t)
 {
     char *at = (char *)td_at(t->bytes);
@@ -310,7 +304,7 @@ static bool fill_table(td_csv *t)
         c.at += 3;
     return t->slot && take_rows(t, &c);
 }
-/* files: function td_csv_read */
+/* data: function td_csv_read */
 static void csv_destroy(void *object)
 {
     td_csv *t = object;
@@ -336,7 +330,7 @@ td_csv *td_csv_read(const char *path, char delimiter)
     }
     return td_scope_end_with(t);
 }
-/* files: functions that look into a table */
+/* data: functions that look into a table */
 int64_t td_csv_rows(const td_csv *t)
 {
     return t ? t->rows : 0;
@@ -353,6 +347,14 @@ const char *td_csv_text(const td_csv *t, int64_t row, int64_t column)
     return (const char *)td_at(t->bytes)
          + t->slot[row * (t->columns + 1) + column + 1];
 }
+/* files: further formats of files */
+
+td_tensor *td_bytes_read(const char *path)
+{
+    td_scope_begin();
+    return td_scope_end_with(read_all("bytes_read", path, false));
+}
+
 /* files: function read_column */
 static bool read_cell(const char *text, td_dtype dtype,
                       td_opt_f64 missing, double *real)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "inspection": edit that, not this file.
 """Nodes of the graph, and what is done with saved tensors."""
-import warnings
 from .. import _C
 from .._tensor import Node
 
@@ -27,8 +26,8 @@ class save_on_cpu(saved_tensors_hooks):
     """Inside, saved tensors of a device wait in host memory."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
-        if pin_memory:
-            warnings.warn("save_on_cpu: pin_memory has no effect: no "
-                          "memory is pinned", stacklevel=2)
-        super().__init__(lambda x: (x._device, x.cpu()),
-                         lambda kept: kept[1].to(kept[0]))
+        pin = pin_memory and _C._device_count() > 0
+        super().__init__(
+            lambda x: (x._device, x.cpu().pin_memory() if pin
+                       else x.cpu()),
+            lambda kept: kept[1].to(kept[0]))

@@ -75,8 +75,6 @@ _SUMS = {"add", "add_", "sub", "sub_"}
 def _spare(op, *args, **named):
     """A call of op with keywords that its row does not have."""
     rest = {k: v for k, v in named.items() if k not in _WITHOUT_EFFECT}
-    if named.get("pin_memory"):
-        Tensor.pin_memory(None)
     out, wants_grad = rest.pop("out", None), False
     for second, first in _SYNONYMS.items():
         if second in rest and first not in rest:
@@ -92,6 +90,11 @@ def _spare(op, *args, **named):
     if rest.keys() == named.keys():
         return NotImplemented
     result = op(*args, **rest)
+    if named.get("pin_memory"):
+        if result.is_leaf:
+            wants_grad = wants_grad or result.requires_grad
+            result = result.detach()
+        result = result.pin_memory()
     if wants_grad:
         result.requires_grad_()
     return result if out is None else _into(out, result)
@@ -224,11 +227,13 @@ class _Methods:
 
     def __complex__(self):
         return complex(self.item())
-    def pin_memory(input, device=None):
-        """The tensor itself, and a warning: no memory is pinned."""
-        _warnings.warn("pin_memory has no effect: no memory is pinned",
-                       stacklevel=3)
-        return input
+    def pin_memory(self, device=None):
+        """The tensor in page-locked memory; itself if it is there."""
+        return _C._pin_memory(self)
+
+    def is_pinned(self, device=None):
+        """Whether its memory is page-locked."""
+        return _C._is_pinned(self)
 
 
 _give_methods(_Methods)
@@ -243,7 +248,7 @@ def _like(make):
 
 for _name in "empty", "zeros", "ones", "full", "tensor":
     setattr(Tensor, "new_" + _name, _like(getattr(_C, _name)))
-for _name in "is_floating_point", "numel", "pin_memory":
+for _name in "is_floating_point", "numel", "is_pinned":
     globals()[_name] = getattr(Tensor, _name)
 for _second, _first in {"ndimension": "dim", "H": "T", "mH": "mT",
                         "ravel": "flatten", "concat": "cat",

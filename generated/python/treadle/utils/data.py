@@ -211,7 +211,7 @@ class IterableDataset(Dataset):
         raise NotImplementedError
 
 
-def _check_options(workers, pin_memory, given, *numbers):
+def _check_options(workers, device, given, *numbers):
     if min(workers, *(n or 0 for n in numbers)) < 0:
         raise ValueError("DataLoader: num_workers, timeout and "
                          "prefetch_factor should be non-negative")
@@ -219,9 +219,20 @@ def _check_options(workers, pin_memory, given, *numbers):
         if value and not workers:
             raise ValueError(f"DataLoader: {name} option needs "
                              "num_workers > 0")
-    if pin_memory:
-        warnings.warn("DataLoader: pin_memory has no effect: no memory "
-                      "is pinned", stacklevel=3)
+    if device and str(device).partition(":")[0] != "cuda":
+        raise ValueError("DataLoader: expected a CUDA device as "
+                         f"pin_memory_device, got {device!r}")
+
+
+def _pinned(item):
+    """An item with its tensors in page-locked memory."""
+    if isinstance(item, dict):
+        return type(item)((k, _pinned(v)) for k, v in item.items())
+    if hasattr(item, "_fields"):
+        return type(item)(*map(_pinned, item))
+    if isinstance(item, (tuple, list)):
+        return type(item)(map(_pinned, item))
+    return item.pin_memory() if hasattr(item, "pin_memory") else item
 
 
 _FRESH = {"epoch": None, "batches": 0}     # a place between epochs
@@ -235,7 +246,8 @@ class DataLoader:
     batches ahead, in the same order.  Random numbers in a worker depend
     on the batch and not on who makes it; get_worker_info() tells a
     dataset where it is.  timeout is in seconds.  Workers end with the
-    epoch unless persistent_workers.  pin_memory only warns.
+    epoch unless persistent_workers.  pin_memory puts batches into
+    page-locked memory, where there is a device; else it warns.
 
     What a dataset, a sampler or collate_fn raises is raised where the
     batch was asked for, and the next batch may be asked for afterwards.
@@ -249,7 +261,7 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *,
                  prefetch_factor=None, persistent_workers=False,
                  pin_memory_device=""):
-        _check_options(num_workers, pin_memory, {
+        _check_options(num_workers, pin_memory_device, {
             "prefetch_factor": prefetch_factor is not None,
             "persistent_workers": persistent_workers,
             "multiprocessing_context": multiprocessing_context},
@@ -281,6 +293,8 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
         self.drop_last, self.num_workers = drop_last, num_workers
         self.collate_fn, self.generator = collate_fn, generator
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
         self._stream, self._resume = stream, None
         self._place = {**_FRESH, "number": 0}
         # workers: remember the options of workers
@@ -334,11 +348,16 @@ class DataLoader:
                 for _ in range(place["batches"]):
                     next(requests, None)
             source.load_state_dict(now)
+        pin = self.pin_memory and _C._device_count() > 0
+        if self.pin_memory and not pin:
+            warnings.warn("DataLoader: pin_memory has no effect: no device "
+                          "is there to read pinned memory", stacklevel=2)
+        answers = self._answers(requests, self._place)
         # workers: let workers answer the requests
         if self.num_workers > 0:
-            return _Each(_open_answer, _begin_workers(
+            answers = _Each(_open_answer, _begin_workers(
                 self, requests, self._place), self._place)
-        return self._answers(requests, self._place)
+        return map(_pinned, answers) if pin else answers
 
     def state_dict(self):
         """How many batches of the epoch were handed out, and which."""
