@@ -396,7 +396,7 @@ test-cuda: test-programs python $(PLUGINS)
 # Every operator beside PyTorch's (chapter "loom"): that of the Python PEER,
 # the newest if `make deps-peers` put it here; GOLDEN=1 keeps its numbers.
 PEER ?= $(or $(wildcard .peers/bin/python),$(PYTHON))
-PEERED := $(wildcard $(addprefix tests/python/test_,arrow.py saving.py checkpoints.py models.py precision.py seeing.py linalg.py))   # these skip what is only beside newer peers
+PEERED := $(wildcard $(addprefix tests/python/test_,arrow.py saving.py checkpoints.py models.py precision.py seeing.py linalg.py trainings.py))   # these skip what is only beside newer peers
 .PHONY: conformance
 conformance: python
 	@PYTHONPATH=$(BUILD)/python TREADLE_BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 TREADLE_CUDA=0 $(PEER) tests/conformance/report.py \

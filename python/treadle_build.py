@@ -51,6 +51,8 @@ def metadata():
                     "License: MIT\nRequires-Python: >=3.9\n",
         "WHEEL": "Wheel-Version: 1.0\nGenerator: treadle_build\n"
                  f"Root-Is-Purelib: false\nTag: {tag()}\n",
+        "entry_points.txt": "[console_scripts]\n"
+                            "treadle = treadle.__main__:main\n",
     }
 
 

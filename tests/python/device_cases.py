@@ -154,6 +154,17 @@ for _name in BINARY:
 
 
 @case
+def numbers_of_the_host_beside_numbers_of_the_device():
+    here, there = td.tensor(3.0), td.tensor(2.0, device="cuda")
+    for name in BINARY:
+        for a, b in (here, there), (there, here):
+            found = getattr(td, name)(a, b)
+            assert found.device.type == "cuda", name
+            same(found, getattr(td, name)(a.cpu(), b.cpu()))
+    assert (1.0 / there).tolist() == 0.5 and (1.0 - there).device.type == "cuda" and (2.0 ** there).tolist() == 4.0
+
+
+@case
 def where_and_clamp():
     for here, there in layouts():
         same(td.where(there > 0, there, -there), td.where(here > 0, here, -here))

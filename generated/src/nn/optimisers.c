@@ -467,8 +467,9 @@ bool td_set_optimiser_state(td_optimiser *o, int i, int k, td_tensor *x)
         return td_fail(TD_ERROR_VALUE, "set_optimiser_state",
                        "there is no state %d of parameter %d, or no "
                        "tensor", k, i);
+    td_retain(x);
     td_release(*at);
-    *at = td_retain(x);
+    *at = x;
     return true;
 }
 double td_learning_rate(const td_optimiser *o)

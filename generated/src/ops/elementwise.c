@@ -289,6 +289,7 @@ static td_loop *short_way(const td_call *call, int row, int64_t *n)
     for (int i = 1; alike && i < call->n_in; i++)
         alike = call->in[i].kind == TD_TENSOR
               ? lies_as(call->in[i].as.tensor, x)
+                && td_on_host(call->in[i].as.tensor)
               : call->in[i].kind == TD_SCALAR && *n <= TD_LANES
                 && row != TD_ROW_pow;
     return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]

@@ -1,0 +1,2 @@
+# numbers: any
+@head -n 12 figures/data/trainings-shakespeare.log
