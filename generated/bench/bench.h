@@ -11,8 +11,7 @@
                td_release(td_add(x, x));
            td_release(x);
        } */
-#ifndef TREADLE_BENCH_H
-#define TREADLE_BENCH_H
+#pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,4 +41,3 @@ double bench_bandwidth(double bytes);      /* bytes a second */
 #define BENCH(name, function) void function(bench *b);
 #include "cases.inc"
 #undef BENCH
-#endif

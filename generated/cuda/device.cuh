@@ -4,8 +4,7 @@
 
    TD_LAUNCH(kernel, grid, block, shared, stream, arguments...)
    TD_SHARED(float, tile, [16][17]);      in a kernel */
-#ifndef TREADLE_DEVICE_CUH
-#define TREADLE_DEVICE_CUH
+#pragma once
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define TD_LAUNCH(kernel, grid, block, shared, stream, ...) \
@@ -14,5 +13,4 @@
 #define TD_SHARED(type, name, dims) __shared__ type name dims
 #else
 #include "emulator.h"
-#endif
 #endif

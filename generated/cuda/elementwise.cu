@@ -2,8 +2,6 @@
 /* Tangled from the chapter "kernels": edit that, not this file. */
 /* Elementwise rows, copies and conversions, of any layout. */
 #include "plugin.cuh"
-#include <stdbool.h>
-#include <stdlib.h>
 
 /* kernels: rows as functions of the device */
 #define static static __device__

@@ -6,8 +6,7 @@
    blocks run, a block's threads as fibers in turn.  Built with
    -fsanitize=thread and TD_CHECKED, every access of a kernel is watched
    (see the chapter "cuda"). */
-#ifndef TREADLE_EMULATOR_H
-#define TREADLE_EMULATOR_H
+#pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -204,4 +203,3 @@ template <class T> cudaError_t cudaMalloc(T **out, size_t bytes)
 {
     return cudaMalloc((void **)out, bytes);
 }
-#endif

@@ -2,12 +2,10 @@
 /* Tangled from the chapter "kernels": edit that, not this file. */
 /* What the kernel files of the plug-in share: errors, temporary memory,
    and layouts that travel to a kernel by value. */
-#ifndef TREADLE_CUDA_PLUGIN_CUH
-#define TREADLE_CUDA_PLUGIN_CUH
+#pragma once
 #include "device.cuh"
 #include <treadle/plugin.h>
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 #include <type_traits>
 
@@ -165,4 +163,3 @@ bool as_type(const td_task *task, td_array *a, td_dtype dtype,
 extern const named_task folds[], steps[];
 /* cuda-gemm: prototypes of the plug-in's tasks */
 extern const named_task products[];
-#endif

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "folds": edit that, not this file. */
 /* Folds, searches and exponentials over any dimensions. */
 #include "plugin.cuh"
-#include <stdlib.h>
 #define static static __device__
 #include "../src/ops/kernels/primitives.h"
 #undef static

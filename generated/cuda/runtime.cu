@@ -284,7 +284,7 @@ static void memory(int device, td_memory_info *info)
 }
 
 /* kernels: functions beside the table */
-extern "C" TD_API bool treadle_cuda_use_stream(int device, int stream)
+TD_API bool treadle_cuda_use_stream(int device, int stream)
 {
     if (!enter(device))
         return false;
@@ -344,7 +344,7 @@ static void note_fork(void)
     forked = devices > 0;
 }
 
-extern "C" TD_API bool treadle_cuda_init(const td_host_api *api,
+TD_API bool treadle_cuda_init(const td_host_api *api,
                                          td_device_table *table)
 {
     host = api;

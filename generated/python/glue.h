@@ -5,12 +5,10 @@
    A function that returns PyObject * or false has set an exception when
    it returns NULL or false.  Handles are td_tensor *, wrappers are
    tensor_object *; wrap() goes from the first to the second. */
-#ifndef TREADLE_GLUE_H
-#define TREADLE_GLUE_H
+#pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
-#include <stdbool.h>
 #include <treadle/treadle.h>
 /* extension: supply what Python 3.9 lacks */
 #if PY_VERSION_HEX < 0x030a0000
@@ -154,4 +152,3 @@ static inline glue *glue_of(PyObject *tensor)
 {
     return ((tensor_object *)tensor)->glue;
 }
-#endif

@@ -2,8 +2,7 @@
 /* Tangled from the chapter "leak": edit that, not this file. */
 /* needs: leak */
 /* A test that asks anything whether it leaves more behind. */
-#ifndef TREADLE_TEST_LEAKS_H
-#define TREADLE_TEST_LEAKS_H
+#pragma once
 #include <treadle/treadle.h>
 
 /* leak: function leaks */
@@ -28,4 +27,3 @@ static inline bool leaks(void (*work)(void *context), void *context)
         || after.live_objects > before.live_objects
         || after.bytes > before.bytes;
 }
-#endif

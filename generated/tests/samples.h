@@ -2,8 +2,7 @@
 /* Tangled from the chapter "gradcheck": edit that, not this file. */
 /* needs: gradcheck */
 /* Reads the samples of operators and makes calls of them. */
-#ifndef TREADLE_TEST_SAMPLES_H
-#define TREADLE_TEST_SAMPLES_H
+#pragma once
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,4 +255,3 @@ static bool sample_read(sample_call *s, const sample *from,
         s->in[s->call.n_in++] = td_v_none();
     return !s->bad;
 }
-#endif

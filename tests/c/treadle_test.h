@@ -90,10 +90,10 @@ static inline int begin_bare(void **state)
     td_memory_fail_after(-1);
     draws = 1;
     counters_before = td_memory_stats();
-#ifdef TREADLE_RANDOM_H
+#if __has_include(<treadle/random.h>)
     td_manual_seed(1);
 #endif
-#ifdef TREADLE_PARALLEL_H
+#if __has_include(<treadle/parallel.h>)
     return !td_set_executor(TD_EXECUTOR_POOL) || !td_set_threads(2);
 #else
     return 0;
@@ -297,7 +297,7 @@ static inline int again(const char *program, const char *argument,
 
 /* ---- threads ------------------------------------------------------------ */
 
-#ifdef TREADLE_PARALLEL_H
+#if __has_include(<treadle/parallel.h>)
 /* Calls `check` under each executor that is built, with 1 to 7 threads. */
 static inline void under_any_threads(void (*check)(void *), void *context)
 {
@@ -351,7 +351,7 @@ static inline const char *write_plain(const char *name, const void *bytes,
 
 /* ---- tensors ------------------------------------------------------------ */
 
-#ifdef TREADLE_TENSOR_H
+#if __has_include(<treadle/tensor.h>)
 #include "core/tensor.h"
 
 static const td_tensor_options plain = TD_DEFAULTS;

@@ -9,12 +9,8 @@
        td_tensor *both[] = { x, y };
        td_tensor *z = td_einsum("ij,ik->jk", both, 2);         // [3, 3]
 */
-#ifndef TREADLE_ARRANGING_H
-#define TREADLE_ARRANGING_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* Views */
 TD_API td_tensor *td_movedim(td_tensor *x, td_dims source,
                              td_dims destination);
@@ -30,7 +26,3 @@ TD_API td_tensor *td_pad(td_tensor *x, td_dims margins,
 /* Products */
 TD_API td_tensor *td_einsum(const char *equation,
                             td_tensor *const *operands, int n);
-#ifdef __cplusplus
-}
-#endif
-#endif

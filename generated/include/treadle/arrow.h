@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "arrow": edit that, not this file. */
-#ifndef TREADLE_ARROW_H
-#define TREADLE_ARROW_H
+#pragma once
 /* Columns of Arrow's tables as tensors, and tensors as such columns,
    through the Arrow C data and stream interfaces.
 
@@ -12,9 +11,6 @@
    TD_ERROR_VALUE for gaps and malformed structures,
    TD_ERROR_UNSUPPORTED for other types. */
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* arrow: structures of Arrow */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
@@ -66,7 +62,3 @@ TD_API bool td_to_arrow(td_tensor *const *columns,
 /* A stream of that one chunk; takes both over unless it fails. */
 TD_API bool td_arrow_stream(struct ArrowArray *array,
     struct ArrowSchema *schema, struct ArrowArrayStream *stream);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -23,14 +23,8 @@
        td_backward(y, (td_backward_options)TD_DEFAULTS);
        td_tensor *g = td_grad_of(x);       (6, 6)
 */
-#ifndef TREADLE_AUTOGRAD_H
-#define TREADLE_AUTOGRAD_H
+#pragma once
 #include <treadle/op.h>
-#include <treadle/tensor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* graph: prototypes of gradient properties */
 TD_API bool td_requires_grad(const td_tensor *x);
@@ -150,8 +144,3 @@ TD_API bool td_record_custom(const char *name,
 TD_API bool td_save_for_backward(td_tensor *output, int n,
                                  td_tensor *const *tensors);
 TD_API bool td_op_differentiable(const td_op *op);
-
-#ifdef __cplusplus
-}
-#endif
-#endif

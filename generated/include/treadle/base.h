@@ -7,19 +7,19 @@
        td_scope_end();
        if (td_failed())
            fprintf(stderr, "%s\n", td_error_message()); */
-#ifndef TREADLE_BASE_H
-#define TREADLE_BASE_H
+#pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TD_API __attribute__((visibility("default")))
+#ifdef __cplusplus
+#define TD_C extern "C"
+#else
+#define TD_C
+#endif
+#define TD_API TD_C __attribute__((visibility("default")))
 #define TD_PRINTF(text, first) \
     __attribute__((format(printf, text, first)))
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* memory: enumeration td_error_code */
 typedef enum {
@@ -90,8 +90,3 @@ TD_API void td_memory_fail_after(int64_t n);
 TD_API void td_memory_trim(void);   /* gives back all that is kept */
 TD_API bool td_memory_set_cache(int64_t bytes);     /* keep so much */
 TD_API int64_t td_memory_cache(void);
-
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -13,13 +13,8 @@
        td_compile_options best = TD_DEFAULTS;
        td_executable *e = td_compile(p, best);
        td_execute(e, &data, 1, &y); */
-#ifndef TREADLE_COMPILE_H
-#define TREADLE_COMPILE_H
+#pragma once
 #include <treadle/tensor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct td_program td_program;           /* objects: */
 typedef struct td_executable td_executable;     /* td_release them */
@@ -92,7 +87,3 @@ TD_API const char *td_executable_note(const td_executable *e);
 /* What runs, as text for readers; returns its length, like snprintf. */
 TD_API int64_t td_executable_print(const td_executable *e, char *buffer,
                                    int64_t capacity);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -6,12 +6,8 @@
            (td_convolution_options){              // [8, 1, 3, 3], [8]
                .stride = TD_DIMS(2), .padding = TD_DIMS(1, 1) });
 */
-#ifndef TREADLE_CONVOLUTION_H
-#define TREADLE_CONVOLUTION_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* Lists hold two numbers or one for both; empty lists mean stride 1,
    padding 0, dilation 1, output_padding 0. */
 typedef struct {
@@ -26,7 +22,3 @@ typedef struct {
 TD_API td_tensor *td_convolution(td_tensor *input, td_tensor *weight,
                                  td_tensor *bias,
                                  td_convolution_options options);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -12,13 +12,8 @@
        while (td_loader_next(loader, &batch))
            ...  batch.input float32 [64,784], batch.target int64 [64]
 */
-#ifndef TREADLE_DATA_H
-#define TREADLE_DATA_H
+#pragma once
 #include <treadle/random.h>
-#include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* The uint8 tensor in an IDX file, plain or compressed by gzip. */
 TD_API td_tensor *td_idx_read(const char *path);
 
@@ -123,7 +118,3 @@ TD_API td_tensor *td_random_horizontal_flip(td_tensor *x, double p);
 typedef td_tensor *td_transform(void *context, td_tensor *input);
 TD_API td_dataset *td_map_dataset(td_dataset *dataset,
     td_transform *transform, void *context);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -7,13 +7,8 @@
            x = td_to_device(x, card);
        y = td_relu(x);              // on the card
        td_item_double(td_sum(y, (td_reduce_options)TD_DEFAULTS)); */
-#ifndef TREADLE_DEVICE_H
-#define TREADLE_DEVICE_H
+#pragma once
 #include <treadle/tensor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* How many there are; 0, and no error, where there is none. */
 TD_API int td_device_count(td_device_kind kind);
@@ -35,7 +30,3 @@ TD_API bool td_synchronise(td_device device);
 
 /* Its bytes and allocations; objects are counted on the CPU only. */
 TD_API td_memory_info td_device_memory_stats(td_device device);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -8,13 +8,8 @@
    more reference.  NULL means failure, see td_error_message().
 
        td_tensor *y = td_add_scalar(td_mul(a, b), td_float(0.5)); */
-#ifndef TREADLE_ELEMENTWISE_H
-#define TREADLE_ELEMENTWISE_H
+#pragma once
 #include <treadle/tensor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* arithmetic: prototypes of elementwise operators */
 TD_API td_tensor *td_add(td_tensor *a, td_tensor *b);
@@ -115,8 +110,3 @@ TD_API td_with_scalar td_zeta_scalar, td_copysign_scalar,
 /* losses: prototypes of elementwise operators */
 TD_API td_of_two td_bce_curve;
 TD_API td_with_scalar td_bce_curve_scalar;
-
-#ifdef __cplusplus
-}
-#endif
-#endif

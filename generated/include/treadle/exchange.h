@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "exchange": edit that, not this file. */
-#ifndef TREADLE_EXCHANGE_H
-#define TREADLE_EXCHANGE_H
+#pragma once
 /* Tensors lent to other libraries and borrowed from them.
 
    A managed tensor is DLPack's DLManagedTensorVersioned if `versioned`,
@@ -11,9 +10,6 @@
        td_tensor *y = td_from_dlpack(lent, true,
                                      (td_opt_bool){ 0 }); */
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* exchange: prototypes of exchange */
 /* The memory of x; `copied` says that nobody else uses it. */
 TD_API void *td_to_dlpack(td_tensor *x, bool versioned, bool copied);
@@ -31,7 +27,3 @@ TD_API td_tensor *td_storage_bytes(const td_tensor *x);
 TD_API td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
                                   td_dims shape, td_dims strides,
                                   int64_t offset);
-#ifdef __cplusplus
-}
-#endif
-#endif

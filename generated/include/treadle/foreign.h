@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "python": edit that, not this file. */
-#ifndef TREADLE_FOREIGN_H
-#define TREADLE_FOREIGN_H
+#pragma once
 /* What a binding to another language needs to know of a tensor.
 
    A companion is the other language's object for a handle.  The handle
@@ -12,9 +11,6 @@
        td_lend_companion(x, NULL);    // and gives it back */
 #include <treadle/autograd.h>
 /* python: start of the C linkage for foreign languages */
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* python: prototypes for foreign languages */
 TD_API void *td_companion(const td_tensor *x);
 TD_API void td_set_companion(td_tensor *x, void *companion);
@@ -31,7 +27,3 @@ TD_API void *td_sole_context(const td_tensor *x,
 TD_API void *td_sole_grad_companion(const td_tensor *x);
 TD_API void td_forget_grad(td_tensor *x);   /* error pending or not */
 /* python: end of the C linkage for foreign languages */
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -12,13 +12,8 @@
 
    Inputs may require gradients or not, and keep theirs as they are.
    Results belong to the scope and are not recorded. */
-#ifndef TREADLE_FUNCTIONAL_H
-#define TREADLE_FUNCTIONAL_H
+#pragma once
 #include <treadle/gradcheck.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* functional: prototypes of derivatives as functions */
 /* f(in); pulled[i] is v times the Jacobian by input i. */
@@ -73,8 +68,3 @@ typedef struct td_saved_hooks {
    the innermost pair packs. */
 TD_API bool td_saved_hooks_begin(td_saved_hooks hooks);
 TD_API void td_saved_hooks_end(void);
-
-#ifdef __cplusplus
-}
-#endif
-#endif

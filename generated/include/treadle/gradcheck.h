@@ -14,13 +14,8 @@
        td_tensor *in[] = { a, b };      (float64, requiring gradients)
        bool right = td_gradcheck(f, NULL, 2, in,
                              (td_gradcheck_options)TD_DEFAULTS); */
-#ifndef TREADLE_GRADCHECK_H
-#define TREADLE_GRADCHECK_H
+#pragma once
 #include <treadle/autograd.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef td_tensor *td_check_function(void *context,
                                      td_tensor *const *in);
@@ -38,8 +33,3 @@ TD_API bool td_gradcheck(td_check_function *f, void *context, int n_in,
 TD_API bool td_gradgradcheck(td_check_function *f, void *context,
                              int n_in, td_tensor *const *in,
                              td_gradcheck_options options);
-
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -6,13 +6,8 @@
 
        td_tensor *rows = td_index_points(table, words, 0, 1);
        td_tensor *right = td_gather(logits, 1, labels); */
-#ifndef TREADLE_INDEXING_H
-#define TREADLE_INDEXING_H
+#pragma once
 #include <treadle/tensor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What put_points does where something stands already. */
 enum { TD_PUT_REPLACE, TD_PUT_ADD, TD_PUT_MULTIPLY };
@@ -31,8 +26,3 @@ TD_API td_tensor *td_index_select(td_tensor *x, int dim,
 TD_API td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index);
 TD_API td_tensor *td_nonzero(td_tensor *x);
 TD_API td_tensor *td_embedding(td_tensor *input, td_tensor *weight);
-
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -5,16 +5,7 @@
 
        td_set_isa("v2");
        printf("%s\n", td_isa()); */
-#ifndef TREADLE_ISA_H
-#define TREADLE_ISA_H
+#pragma once
 #include <treadle/base.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 TD_API const char *td_isa(void);
 TD_API bool td_set_isa(const char *name);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -11,12 +11,8 @@
    Zero and the empty list mean: not given.  What a layer does not take
    is an error, and so is what it lacks.  Texts are not copied: they
    must be there as long as the module. */
-#ifndef TREADLE_LAYERS_H
-#define TREADLE_LAYERS_H
+#pragma once
 #include <treadle/module.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* containers: struct td_args */
 typedef struct { int count; td_tensor *const *at; } td_tensors;
 typedef struct { td_tensor *at[4]; } td_more;
@@ -60,7 +56,3 @@ TD_API td_tensor *td_forward_with(td_module *module, td_tensor *x,
     TD_API td_new_layer td_##c_name##_module;
 #define BY_NAME(op) TD_API td_named_operator td_##op;
 #include <treadle/layer_rows.h>
-#ifdef __cplusplus
-}
-#endif
-#endif

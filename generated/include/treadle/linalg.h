@@ -9,12 +9,8 @@
    one that is not positive definite, no convergence),
    TD_ERROR_UNSUPPORTED without LAPACK, TD_ERROR_RUNTIME for shapes and
    dtypes. */
-#ifndef TREADLE_LINALG_H
-#define TREADLE_LINALG_H
+#pragma once
 #include <treadle/elementwise.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 TD_API td_of_one td_inv, td_det, td_cholesky;
 /* x with a x = b. */
 TD_API td_tensor *td_solve(td_tensor *a, td_tensor *b);
@@ -27,7 +23,3 @@ typedef td_tensor *td_of_pair(td_tensor *x, td_tensor **second);
 TD_API td_of_pair td_slogdet, td_qr, td_eigh;
 /* U, S and Vh. */
 TD_API td_tensor *td_svd(td_tensor *a, td_tensor **s, td_tensor **vh);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -6,12 +6,8 @@
            (td_cross_entropy_options){ .label_smoothing = 0.1 });
        td_backward(loss, (td_backward_options){ 0 });
 */
-#ifndef TREADLE_LOSSES_H
-#define TREADLE_LOSSES_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* losses: prototypes of losses */
 typedef enum { TD_LOSS_MEAN, TD_LOSS_SUM, TD_LOSS_NONE }
     td_loss_reduction;
@@ -43,7 +39,3 @@ TD_API td_loss_of_bits td_binary_cross_entropy,
                        td_binary_cross_entropy_with_logits;
 TD_API td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
                               td_cross_entropy_options options);
-#ifdef __cplusplus
-}
-#endif
-#endif

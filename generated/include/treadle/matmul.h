@@ -13,12 +13,8 @@
        td_tensor *y = td_linear(x, w, NULL);            // [64, 10]
        td_tensor *g = td_matmul(td_t(y), x);            // [10, 784]
 */
-#ifndef TREADLE_MATMUL_H
-#define TREADLE_MATMUL_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* products: prototypes of the matmul operators */
 /* [..., m, k] times [..., k, n]; batch dimensions broadcast; [k] is a
    row on the left, a column on the right, and drops from the result. */
@@ -34,7 +30,3 @@ TD_API td_tensor *td_linear(td_tensor *input, td_tensor *weight,
 TD_API td_tensor *td_addmm(td_tensor *input, td_tensor *mat1,
                            td_tensor *mat2, td_scalar beta,
                            td_scalar alpha);
-#ifdef __cplusplus
-}
-#endif
-#endif

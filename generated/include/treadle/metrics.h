@@ -6,12 +6,8 @@
            td_argmax(scores, (td_arg_options){ .dim = td_some(1) }),
            labels, 10);
 */
-#ifndef TREADLE_METRICS_H
-#define TREADLE_METRICS_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* Of scores [n,K] and classes int64 [n]: the share whose class is
    among the k best scores, float32 []. */
 TD_API td_tensor *td_accuracy(td_tensor *scores, td_tensor *target,
@@ -20,7 +16,3 @@ TD_API td_tensor *td_accuracy(td_tensor *scores, td_tensor *target,
 TD_API td_tensor *td_confusion_matrix(td_tensor *predicted,
                                       td_tensor *target,
                                       int64_t classes);
-#ifdef __cplusplus
-}
-#endif
-#endif

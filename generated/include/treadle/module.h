@@ -9,12 +9,8 @@
        td_tensor *scores = td_forward(net, images);
 
    Its parameters are called 0.weight, 0.bias, 2.weight, 2.bias. */
-#ifndef TREADLE_MODULE_H
-#define TREADLE_MODULE_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 typedef struct td_module td_module;
 /* modules: struct td_named_tensor */
 enum { TD_NAME_SIZE = 96 };
@@ -57,7 +53,3 @@ TD_API td_tensor *td_kaiming_uniform_(td_tensor *w,
 TD_API td_tensor *td_kaiming_normal_(td_tensor *w,
                                      td_kaiming_options options);
 TD_API double td_gain(const char *function, double slope);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -9,13 +9,8 @@
        td_call call = { .op = op, .n_in = 1, .in = values, ... };
        if (td_run(&call))
            use(call.out[0]); */
-#ifndef TREADLE_OP_H
-#define TREADLE_OP_H
+#pragma once
 #include <treadle/tensor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* operators: struct td_value */
 typedef enum {
@@ -89,7 +84,3 @@ TD_API const char *td_op_documentation(const td_op *op);
 /* Breaks a signature into its parts; false if it is not well formed. */
 TD_API bool td_signature_parse(const char *text, td_signature *out);
 TD_API const char *td_signature_input(const td_signature *s, int i);
-#ifdef __cplusplus
-}
-#endif
-#endif

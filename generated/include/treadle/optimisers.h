@@ -8,12 +8,8 @@
        td_backward(loss, (td_backward_options){ 0 });
        td_step(sgd);
 */
-#ifndef TREADLE_OPTIMISERS_H
-#define TREADLE_OPTIMISERS_H
+#pragma once
 #include <treadle/autograd.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* optimisers: prototypes of optimisers */
 typedef struct td_optimiser td_optimiser;
 typedef struct {
@@ -54,7 +50,3 @@ TD_API bool td_step(td_optimiser *optimiser);
 TD_API bool td_zero_grad(td_optimiser *optimiser);
 TD_API double td_learning_rate(const td_optimiser *optimiser);
 TD_API bool td_set_learning_rate(td_optimiser *optimiser, double rate);
-#ifdef __cplusplus
-}
-#endif
-#endif

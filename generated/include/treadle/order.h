@@ -9,12 +9,8 @@
        td_tensor *places;
        td_tensor *best = td_topk(scores, 5, -1, true, &places);
 */
-#ifndef TREADLE_ORDER_H
-#define TREADLE_ORDER_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* order: prototypes of order */
 TD_API td_tensor *td_sort(td_tensor *input, int dim, bool descending,
                           td_tensor **indices);
@@ -25,7 +21,3 @@ TD_API td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
 /* whole numbers are added and multiplied as int64 */
 TD_API td_tensor *td_cumsum(td_tensor *input, int dim);
 TD_API td_tensor *td_cumprod(td_tensor *input, int dim);
-#ifdef __cplusplus
-}
-#endif
-#endif

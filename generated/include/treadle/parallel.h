@@ -14,13 +14,8 @@
            return true;
        }
        td_parallel_for(n, 4096, fill, x); */
-#ifndef TREADLE_PARALLEL_H
-#define TREADLE_PARALLEL_H
+#pragma once
 #include <treadle/base.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* parallel: prototypes of parallel loops */
 typedef bool td_parallel_body(void *context, int64_t begin, int64_t end,
@@ -56,8 +51,3 @@ TD_API void td_serial_end(void);
    which a device runs its blocks.  So both settings are the same. */
 TD_API bool td_set_deterministic(bool deterministic);
 TD_API bool td_is_deterministic(void);
-
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -11,14 +11,9 @@
    It fills the table, or returns false after host->fail(...).  Results
    of a task are allocated and shapes are checked; strides are any, 0
    where an operand is spread, sizes may be 0. */
-#ifndef TREADLE_PLUGIN_H
-#define TREADLE_PLUGIN_H
+#pragma once
 #include <treadle/op.h>
 #include <treadle/parallel.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* devices: struct td_task */
 typedef struct {
@@ -75,7 +70,3 @@ typedef struct {
 /* What a plug-in exports, under the name of its device. */
 typedef bool td_plugin_init(const td_host_api *host,
                             td_device_table *table);
-#ifdef __cplusplus
-}
-#endif
-#endif

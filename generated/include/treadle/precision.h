@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "precision": edit that, not this file. */
-#ifndef TREADLE_PRECISION_H
-#define TREADLE_PRECISION_H
+#pragma once
 /* Computing in sixteen bits where it pays.
 
        td_set_autocast(TD_BFLOAT16);
@@ -10,13 +9,6 @@
 
    The setting is the thread's own. */
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* float16, bfloat16, or TD_DTYPE_NONE: everything as it comes. */
 TD_API bool td_set_autocast(td_dtype dtype);
 TD_API td_dtype td_autocast_dtype(void);
-#ifdef __cplusplus
-}
-#endif
-#endif

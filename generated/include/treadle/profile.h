@@ -6,13 +6,9 @@
        train();
        td_profile_print(stdout);
 */
-#ifndef TREADLE_PROFILE_H
-#define TREADLE_PROFILE_H
+#pragma once
 #include <stdio.h>
 #include <treadle/functional.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* seeing: struct td_event */
 typedef enum {
@@ -54,7 +50,3 @@ TD_API bool td_profile_print(FILE *out);
    this thread has begun and not ended; false: nothing is recorded. */
 TD_API bool td_event_begin(const char *name, td_event_kind kind);
 TD_API void td_event_end(void);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -11,12 +11,8 @@
        td_tensor *w = td_randn(TD_DIMS(128, 784), options);
        td_tensor *order = td_randperm(60000);
 */
-#ifndef TREADLE_RANDOM_H
-#define TREADLE_RANDOM_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* random: struct td_random_state */
 typedef struct { uint64_t seed, stream; } td_random_state;
 /* random: prototypes of random numbers */
@@ -44,7 +40,3 @@ TD_API td_tensor *td_uniform_(td_tensor *x, double low, double high);
 TD_API td_tensor *td_normal_(td_tensor *x, double mean,
                              double deviation);
 TD_API td_tensor *td_bernoulli_(td_tensor *x, double p);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -15,12 +15,8 @@
                                  .dims = TD_DIMS(-1) });     // [64]
        td_tensor *p = td_softmax(x, 1);                      // [64, 10]
 */
-#ifndef TREADLE_REDUCTIONS_H
-#define TREADLE_REDUCTIONS_H
+#pragma once
 #include <treadle/tensor.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* reductions: struct td_reduce_options */
 typedef struct {
     td_dims dims;       /* empty: all */
@@ -59,7 +55,3 @@ TD_API td_tensor *td_logsumexp(td_tensor *input,
                                td_reduce_options options);
 TD_API td_tensor *td_softmax(td_tensor *input, int dim);
 TD_API td_tensor *td_log_softmax(td_tensor *input, int dim);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -10,12 +10,8 @@
    A file is written whole or not at all.  A tensor of a file that was
    opened with map true is the file's own pages, read when touched and
    copied when written to; the file must not be shortened meanwhile. */
-#ifndef TREADLE_SAFETENSORS_H
-#define TREADLE_SAFETENSORS_H
+#pragma once
 #include <treadle/module.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 typedef struct td_safetensors td_safetensors;
 /* saving: struct td_saved_tensor */
 typedef struct {
@@ -61,7 +57,3 @@ TD_API int64_t td_safetensors_write(void *out, int64_t room,
    before it changes anything. */
 TD_API bool td_save_module(td_module *module, const char *path);
 TD_API bool td_load_module(td_module *module, const char *path);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -3,8 +3,7 @@
 /* The learning rate of step t = 0, 1, ..., of the names and arguments
    of treadle.optim.lr_scheduler.  A setting of zero that divides gives
    NaN or infinity, which td_set_learning_rate refuses. */
-#ifndef TREADLE_SCHEDULES_H
-#define TREADLE_SCHEDULES_H
+#pragma once
 #include <math.h>
 
 /* schedules: functions of schedules */
@@ -85,4 +84,3 @@ static inline double td_one_cycle_lr(double max_lr, double t,
         : td_anneal(max_lr, least / final_div_factor,
                     (t - peak) / (total_steps - 1 - peak));
 }
-#endif

@@ -5,12 +5,8 @@
        td_tensor *spread = td_std(x, (td_var_options){
                                       .dims = TD_DIMS(0) });
 */
-#ifndef TREADLE_STATISTICS_H
-#define TREADLE_STATISTICS_H
+#pragma once
 #include <treadle/reductions.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
 typedef struct {
     td_dims dims;               /* empty: all */
     bool keepdim;
@@ -24,7 +20,3 @@ TD_API td_tensor *td_norm(td_tensor *input, double p,
 /* int64 places of each row, its elements the weights */
 TD_API td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
                                  bool replacement);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -13,13 +13,8 @@
        td_tensor *mt = td_transpose(m, 0, 1);
        char text[200];
        td_repr(mt, text, sizeof text); */
-#ifndef TREADLE_TENSOR_H
-#define TREADLE_TENSOR_H
+#pragma once
 #include <treadle/base.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct td_tensor td_tensor;
 
@@ -246,7 +241,3 @@ TD_API td_tensor *td_stack(td_tensor *const *tensors, int n, int dim);
 TD_API td_tensor *td_copy_(td_tensor *x, td_tensor *src);
 TD_API td_tensor *td_fill_(td_tensor *x, td_scalar value);
 TD_API td_tensor *td_zero_(td_tensor *x);
-#ifdef __cplusplus
-}
-#endif
-#endif

@@ -4,8 +4,7 @@
 
        #include <treadle/treadle.h>
        int main(void) { return td_failed(); } */
-#ifndef TREADLE_H
-#define TREADLE_H
+#pragma once
 /* memory: umbrella includes */
 #include <treadle/base.h>
 /* parallel: umbrella includes */
@@ -70,4 +69,3 @@
 #include <treadle/precision.h>
 /* seeing: umbrella includes */
 #include <treadle/profile.h>
-#endif

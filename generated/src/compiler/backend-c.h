@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "codegen": edit that, not this file. */
 /* The C back end, and what another has in common with it. */
-#ifndef TREADLE_SRC_BACKEND_C_H
-#define TREADLE_SRC_BACKEND_C_H
+#pragma once
 #include "ops/gemm.h"
 #include "compiler/lower.h"
 
@@ -49,4 +48,3 @@ bool td_build_c(const char *folder, const char *march, const char *text,
                 const char *object);
 bool td_write_source(const char *path, const char *text);
 const char *td_setting(const char *name);   /* NULL: unset or empty */
-#endif

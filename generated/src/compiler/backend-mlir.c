@@ -3,9 +3,7 @@
 /* The MLIR back end: four tools and a linker. */
 #define _GNU_SOURCE
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "compiler/backend-mlir.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "mlir": edit that, not this file. */
 /* The MLIR back end. */
-#ifndef TREADLE_SRC_BACKEND_MLIR_H
-#define TREADLE_SRC_BACKEND_MLIR_H
+#pragma once
 #include "compiler/backend-c.h"
 
 extern const td_code_backend td_mlir_backend, td_mlir_loops_backend;
@@ -11,4 +10,3 @@ extern const td_code_backend td_mlir_backend, td_mlir_loops_backend;
    and behind its zero a table of the functions in C; NULL: error
    pending. */
 char *td_emit_mlir(const td_lowered *l, bool products);
-#endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "programs": edit that, not this file. */
 /* Back ends, and what they make. */
-#include <stdio.h>
-#include <string.h>
 #include "compiler/ir.h"
 /* codegen: includes of back ends */
 #include "compiler/backend-c.h"

@@ -3,7 +3,6 @@
 /* Stages, written as C. */
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 #include "compiler/backend-c.h"
 
 static const char td_primitives_text[] =

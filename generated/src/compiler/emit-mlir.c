@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 #include "compiler/backend-mlir.h"
 #include "ops/formula.h"
 

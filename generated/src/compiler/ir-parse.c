@@ -4,9 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "compiler/ir.h"
 
 /* programs: struct text_reader */

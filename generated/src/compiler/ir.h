@@ -5,8 +5,7 @@
        td_program *p = td_program_new();
        const int v = td_ir_value_new(p, td_ir_describe(x, TD_IR_INPUT));
        td_ir_step *s = td_ir_step_new(p); */
-#ifndef TREADLE_SRC_IR_H
-#define TREADLE_SRC_IR_H
+#pragma once
 #include <stdio.h>
 #include <treadle/compile.h>
 #include "core/device.h"
@@ -140,4 +139,3 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
 bool td_ir_run(td_run_program *run, void *code, td_program *p,
                td_tensor *const *inputs, int n, td_tensor **outputs);
 td_run_program td_interpret;
-#endif

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "arena": edit that, not this file. */
 /* From steps to stages. */
 #include <stdlib.h>
-#include <string.h>
 #include <treadle/treadle.h>
 #include "compiler/lower.h"
 #include "core/space.h"

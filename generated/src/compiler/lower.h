@@ -5,8 +5,7 @@
    Loads of a stage are in the order of its loop's dimensions; `full`
    and `stride` describe the space before collapsing, `size` and `flat`
    after, kept dimensions first. */
-#ifndef TREADLE_SRC_LOWER_H
-#define TREADLE_SRC_LOWER_H
+#pragma once
 #include "compiler/ir.h"
 
 /* fusion: struct td_lowered */
@@ -94,4 +93,3 @@ int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room);
 const td_row *td_row_of(const td_op *op);       /* NULL: not a row */
 
 uint64_t td_hash_text(uint64_t h, const char *text);
-#endif

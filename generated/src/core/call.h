@@ -9,8 +9,7 @@
    and two functions.  td_run decides from the operands which stages a
    call passes, enters them from the last row to the first, runs the
    kernel, and leaves those it has entered in the opposite order. */
-#ifndef TREADLE_CALL_H
-#define TREADLE_CALL_H
+#pragma once
 #include "core/registry.h"
 
 /* operators: types of stages */
@@ -67,4 +66,3 @@ td_kernel td_widened;
 td_kernel td_run_cast;
 enum { TD_AS_IT_COMES, TD_MIXED, TD_LOW, TD_WIDE };
 extern const uint8_t td_casts[];
-#endif

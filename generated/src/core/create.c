@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <math.h>
-#include <string.h>
 #include "core/call.h"
 #include "core/device.h"
 

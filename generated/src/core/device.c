@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "devices": edit that, not this file. */
 #include <stdio.h>
-#include <string.h>
 #include "core/device.h"
 #include "core/registry.h"
 #include "core/space.h"

@@ -7,8 +7,7 @@
        if (!td_on_host(out))
            return td_compute_elsewhere(call, NULL, dtype, true);
        loop over the elements of out */
-#ifndef TREADLE_SRC_DEVICE_H
-#define TREADLE_SRC_DEVICE_H
+#pragma once
 #include <treadle/plugin.h>
 #include "core/runtime.h"
 #include "core/tensor.h"
@@ -51,4 +50,3 @@ const void *td_fetch(const td_tensor *x, int64_t at, size_t bytes,
 /* Do the tensors of a call have values, and live in one place? */
 bool td_meet(const td_call *call);
 const char *td_device_text(td_device device, char text[TD_DEVICE_TEXT]);
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
-#include <stdint.h>
-#include <string.h>
 #include "core/conversions.h"
 #include "core/runtime.h"
 #include "core/tensor.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "memory": edit that, not this file. */
-#include "core/error.h"
 #include "core/runtime.h"
 #include <stdarg.h>
 #include <stdio.h>

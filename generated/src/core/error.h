@@ -8,8 +8,7 @@
        td_error_record record;
        td_error_take(&record);              // in a worker
        return td_error_restore(&record);    // in its caller */
-#ifndef TREADLE_ERROR_H
-#define TREADLE_ERROR_H
+#pragma once
 #include <treadle/base.h>
 
 /* memory: struct td_error_record */
@@ -21,4 +20,3 @@ typedef struct {
 
 void td_error_take(td_error_record *out);
 bool td_error_restore(const td_error_record *record);
-#endif

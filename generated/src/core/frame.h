@@ -12,8 +12,7 @@
        td_space_add(&f.space, a, TD_ALL_DIMS);
        td_frame_scalar(&f, td_float(2), TD_FLOAT32);
        bool done = td_frame_run(&f, loop, as); */
-#ifndef TREADLE_FRAME_H
-#define TREADLE_FRAME_H
+#pragma once
 #include "core/space.h"
 
 #define TD_LANES 16         /* a loop's length is a multiple of this */
@@ -36,4 +35,3 @@ bool td_frame_run(td_frame *f, td_loop *loop, const td_dtype *as);
    each, contiguous and of the dtypes it wants, in this thread. */
 void td_frame_line(td_loop *loop, int count, char *const *data,
                    const td_dtype *as, int64_t n);
-#endif

@@ -6,8 +6,7 @@
    constant, `const table TD_ISA(symbol) = {...}`.  The header of the
    table says TD_ISA_TABLE(table, symbol); and the rest of the library
    writes TD_ISA_PICK(symbol)->function(...). */
-#ifndef TREADLE_SRC_ISA_H
-#define TREADLE_SRC_ISA_H
+#pragma once
 #include <treadle/isa.h>
 #include "core/runtime.h"
 
@@ -37,4 +36,3 @@ enum { TD_ISA_LEVELS(TD_ISA_NUMBER, , ) TD_ISA_COUNT };
 #define TD_ISA_PICK(name) (name##_of_level[td_process()->isa])
 
 int td_isa_best(void);
-#endif

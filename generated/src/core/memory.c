@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "memory": edit that, not this file. */
 #define _POSIX_C_SOURCE 200809L
-#include "core/memory.h"
 #include "core/runtime.h"
 #include <stdlib.h>
 #include <string.h>

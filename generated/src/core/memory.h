@@ -12,8 +12,7 @@
        if (!x)
            return false;
        td_storage_free(x, bytes); */
-#ifndef TREADLE_MEMORY_H
-#define TREADLE_MEMORY_H
+#pragma once
 #include <stdatomic.h>
 #include <treadle/base.h>
 
@@ -51,4 +50,3 @@ bool td_mul_size(int64_t a, int64_t b, int64_t *out);
 bool td_add_size(int64_t a, int64_t b, int64_t *out);
 void td_count(td_counter what, int64_t change);
 void td_count_bytes(int64_t change);
-#endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "memory": edit that, not this file. */
-#include "core/object.h"
-#include "core/error.h"
-#include "core/memory.h"
 #include "core/runtime.h"
 
 /* memory: listing objects */

@@ -11,8 +11,7 @@
        static void note_destroy(void *x) { free(((note *)x)->text); }
        static const td_class note_class = { "note", note_destroy };
        note *n = td_object_new(&note_class, sizeof *n); */
-#ifndef TREADLE_OBJECT_H
-#define TREADLE_OBJECT_H
+#pragma once
 #include "core/memory.h"
 
 /* memory: struct td_class */
@@ -44,4 +43,3 @@ void *td_object_new_unscoped(const td_class *class, size_t bytes);
 int64_t td_object_count(const void *object);
 void td_discard(void *object);  /* a result that nobody will get */
 void td_free_context(void (*release)(void *), void *context);
-#endif

@@ -2,9 +2,7 @@
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include "core/call.h"
 #include "core/tensor.h"
 

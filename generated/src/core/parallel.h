@@ -10,10 +10,8 @@
        if (!buffer)
            return false;
        ... valid until this thread asks again, never freed ... */
-#ifndef TREADLE_SRC_PARALLEL_H
-#define TREADLE_SRC_PARALLEL_H
+#pragma once
 #include <pthread.h>
-#include <stdatomic.h>
 #include <treadle/parallel.h>
 #include "core/error.h"
 #include "core/memory.h"
@@ -57,4 +55,3 @@ int td_processors(void);
 int td_worker_count(void);
 void *td_scratch(size_t bytes);
 void td_scratch_leave(void);
-#endif

@@ -8,8 +8,7 @@
        {
            return TD_CALL(neg, x);
        } */
-#ifndef TREADLE_REGISTRY_H
-#define TREADLE_REGISTRY_H
+#pragma once
 #include <treadle/op.h>
 
 /* operators: struct td_op */
@@ -148,4 +147,3 @@ bool td_expect(const td_call *call, const char *name,
 #define TD_CALL3(op, x, y, z, ...) \
     TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
            __VA_ARGS__)
-#endif

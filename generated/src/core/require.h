@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "modules": edit that, not this file. */
 /* A required argument that is NULL is an error with its name. */
-#ifndef TREADLE_REQUIRE_H
-#define TREADLE_REQUIRE_H
+#pragma once
 #include <treadle/base.h>
 
 static inline bool td_require(const void *argument, const char *op,
@@ -10,4 +9,3 @@ static inline bool td_require(const void *argument, const char *op,
 {
     return argument || td_fail(TD_ERROR_VALUE, op, "%s is NULL", name);
 }
-#endif

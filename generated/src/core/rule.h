@@ -14,8 +14,7 @@
    with the row RULE(exp, exp_rule, SAVES_OUTPUT(0)).  The engine opens
    a scope around it, sums a gradient down to the operand's shape,
    converts it to the operand's dtype, and ignores those not needed. */
-#ifndef TREADLE_SRC_RULE_H
-#define TREADLE_SRC_RULE_H
+#pragma once
 #include <treadle/autograd.h>
 #include "core/registry.h"
 #include "core/tensor.h"
@@ -54,4 +53,3 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
 #define NO_RULE(name)
 #define COMPOSITE(name)
 #include "grad/rules.inc"
-#endif

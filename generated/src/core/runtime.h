@@ -11,10 +11,7 @@
        self->depth++;                   // nobody else can see it
        td_runtime *process = td_process();
        process->threads = 2;            // everybody can: atomic */
-#ifndef TREADLE_RUNTIME_H
-#define TREADLE_RUNTIME_H
-#include <stdatomic.h>
-#include <treadle/base.h>
+#pragma once
 /* memory: runtime includes */
 #include "core/error.h"
 #include "core/memory.h"
@@ -161,4 +158,3 @@ int td_environment_int(const char *name, int low, int high,
                        int otherwise);
 int td_environment_choice(const char *name, const char *const *words,
                           int otherwise);
-#endif

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "tensors": edit that, not this file. */
 #include <stdio.h>
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/tensor.h"
 
 /* tensors: function td_dims_text */

@@ -10,8 +10,7 @@
        td_space_add(&s, x, TD_ALL_DIMS);
        td_collapse(&s.shape, s.operands, s.stride);
        td_space_gather(&s, 1, s.data[1], 0, s.total, TD_FLOAT32, to); */
-#ifndef TREADLE_SRC_SPACE_H
-#define TREADLE_SRC_SPACE_H
+#pragma once
 #include "core/tensor.h"
 
 /* views: struct td_space */
@@ -68,4 +67,3 @@ void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
 
 /* A contiguous tensor, seen in another shape. */
 td_tensor td_look_as(const td_tensor *fresh, const td_dims *shape);
-#endif

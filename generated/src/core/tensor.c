@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
-#include <string.h>
 #include "core/call.h"
 #include "core/device.h"
 

@@ -6,12 +6,9 @@
        if (y == NULL)
            return false;
        float *out = td_at(y); */
-#ifndef TREADLE_SRC_TENSOR_H
-#define TREADLE_SRC_TENSOR_H
-#include <stdatomic.h>
+#pragma once
 #include <string.h>
 #include <treadle/tensor.h>
-#include "core/memory.h"
 #include "core/object.h"
 
 /* tensors: struct td_storage */
@@ -131,4 +128,3 @@ bool td_check_fits(td_scalar value, td_dtype dtype);
 
 /* Whether no two elements of `x` have one place; fails if two have. */
 bool td_writes_alone(const td_tensor *x);
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "views": edit that, not this file. */
-#include <string.h>
-#include "core/memory.h"
 #include "core/registry.h"
 #include "core/tensor.h"
 

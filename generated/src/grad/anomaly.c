@@ -8,7 +8,6 @@
 #include <treadle/reductions.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* inspection: function td_note_node */
 typedef struct td_note {

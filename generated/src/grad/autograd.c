@@ -3,7 +3,6 @@
 /* What tensors and threads know about gradients. */
 #include "grad/autograd.h"
 #include "core/device.h"
-#include "core/runtime.h"
 #include <ctype.h>
 #include <stdio.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "hooks": edit that, not this file. */
 /* Inside the graph: what a node holds, and how nodes are made. */
-#ifndef TREADLE_SRC_AUTOGRAD_H
-#define TREADLE_SRC_AUTOGRAD_H
+#pragma once
 #include <pthread.h>
 #include "core/call.h"
 #include "core/rule.h"
@@ -166,4 +165,3 @@ td_tensor **td_trace_slot(const td_tensor *x);
 
 /* The gradient of x is about to be set; false if memory ends. */
 bool td_trace_gradient(td_tensor *x);
-#endif

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "backward": edit that, not this file. */
 /* The backward pass: claim, count, sweep. */
 #include "grad/autograd.h"
-#include "core/memory.h"
 #include "core/runtime.h"
 #include <treadle/elementwise.h>
 #include <treadle/reductions.h>

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "hooks": edit that, not this file. */
 /* Custom functions, and the names of nodes. */
 #include "grad/autograd.h"
-#include "core/memory.h"
 #include "core/runtime.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "python": edit that, not this file. */
 #include <treadle/foreign.h>
-#include <string.h>
 #include "grad/autograd.h"
 #include "core/runtime.h"
-#include "core/tensor.h"
 /* python: functions on companions */
 void *td_companion(const td_tensor *x)
 {

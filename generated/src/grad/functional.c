@@ -3,7 +3,6 @@
 /* Derivatives as functions: products, Jacobians, Hessians. */
 #include <treadle/functional.h>
 #include <treadle/treadle.h>
-#include "core/memory.h"
 #include "grad/autograd.h"
 
 /* functional: struct point */

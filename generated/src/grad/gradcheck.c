@@ -2,7 +2,6 @@
 /* Tangled from the chapter "gradcheck": edit that, not this file. */
 /* Gradients against difference quotients. */
 #include <treadle/gradcheck.h>
-#include "core/memory.h"
 #include "core/space.h"
 #include "grad/autograd.h"
 #include <math.h>

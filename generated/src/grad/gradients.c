@@ -5,7 +5,6 @@
 #include "ops/formula.h"
 #include "ops/gradients.h"
 #include "grad/rules.h"
-#include <pthread.h>
 #include <stdio.h>
 
 /* rules: names a formula may bind */

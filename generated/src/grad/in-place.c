@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "in-place": edit that, not this file. */
 /* Changes in place: bases of views, rewritten histories. */
-#include <stdatomic.h>
-#include <string.h>
 #include <treadle/elementwise.h>
 #include "grad/autograd.h"
 #include "core/device.h"
-#include "core/space.h"
 #include "ops/elementwise.h"
 
 /* in-place: functions that know bases */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "rules": edit that, not this file. */
 /* The rules of elementwise rows. */
-#ifndef TREADLE_SRC_RULES_H
-#define TREADLE_SRC_RULES_H
+#pragma once
 #include "grad/autograd.h"
 
 enum {
@@ -15,4 +14,3 @@ enum {
 };
 
 td_rule td_unary_rule, td_binary_rule;
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "vocabulary": edit that, not this file. */
 /* Changes of shape in place. */
-#include <string.h>
 #include "grad/autograd.h"
 #include "core/error.h"
 

@@ -3,13 +3,9 @@
 #include <treadle/arrow.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <treadle/autograd.h>
 #include <treadle/compile.h>
 #include "core/device.h"
-#include "core/memory.h"
-#include "core/object.h"
-#include "core/tensor.h"
 /* arrow: table of Arrow's types */
 /* By td_dtype: none, float32 and 64, int64 and 32, uint8, bool,
    float16, bfloat16, int8 and 16. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "exchange": edit that, not this file. */
 #include <treadle/exchange.h>
-#include <string.h>
 #include <treadle/compile.h>
 #include "core/device.h"
-#include "core/tensor.h"
 /* exchange: structures of DLPack */
 typedef struct {
     void *data;

@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { LAYERS_MOST = 100 };
 typedef td_tensor *const tensor;

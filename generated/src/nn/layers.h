@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "containers": edit that, not this file. */
 /* Layers made from rows; see the chapter "containers". */
-#ifndef TREADLE_SRC_LAYERS_H
-#define TREADLE_SRC_LAYERS_H
+#pragma once
 #include "core/registry.h"
 #include "nn/module.h"
 #include <treadle/treadle.h>
@@ -34,4 +33,3 @@ td_tensor *td_through(layer *l, const char *name, td_tensor *x);
 td_tensor *td_run_named(const td_op *op, td_tensor *x,
                         const td_args *a);
 td_tensor *td_run_layer(layer *l, td_tensor *x);
-#endif

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "modules": edit that, not this file. */
 #include "nn/module.h"
-#include "core/memory.h"
 #include "core/require.h"
 #include "core/tensor.h"
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 /* modules: table of no fields */
 static const td_field no_fields[] = { { NULL, TD_FIELD_PARAMETER, 0 } };

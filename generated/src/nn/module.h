@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "modules": edit that, not this file. */
 /* The inside of modules: classes and their field tables. */
-#ifndef TREADLE_SRC_MODULE_H
-#define TREADLE_SRC_MODULE_H
+#pragma once
 #include "core/object.h"
 #include <treadle/module.h>
 /* modules: struct td_module */
@@ -53,4 +52,3 @@ void *td_module_new(const td_module_class *class, size_t bytes);
 void td_module_destroy(void *object);
 bool td_add_part(td_part **list, td_field_kind kind, void *object,
                  const char *name, ...) TD_PRINTF(4, 5);
-#endif

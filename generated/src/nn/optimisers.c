@@ -4,7 +4,6 @@
 #include "core/device.h"
 #include "nn/optimisers.h"
 #include "ops/kernels/optimisers-kernels.h"
-#include "core/registry.h"
 #include "core/require.h"
 #include <math.h>
 #include <treadle/treadle.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "precision": edit that, not this file. */
 /* Halves through float32, and operators that are given halves. */
-#include <string.h>
 #include <treadle/precision.h>
 #include "core/call.h"
 #include "core/device.h"

@@ -7,7 +7,6 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
-#include <string.h>
 #include <treadle/elementwise.h>
 
 /* activations: functions that run a formula */

@@ -5,12 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <treadle/arranging.h>
 #include <treadle/elementwise.h>
 #include <treadle/indexing.h>
 #include <treadle/matmul.h>
-#include <treadle/reductions.h>
 #include "ops/composite.h"
 #include "ops/reductions.h"
 

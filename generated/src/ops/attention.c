@@ -7,7 +7,6 @@
 #include <treadle/matmul.h>
 #include "ops/composite.h"
 #include "ops/reductions.h"
-#include "core/tensor.h"
 
 /* attention: function masked */
 /* Scores with a mask; *alive: which rows have a key left. */

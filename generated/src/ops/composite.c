@@ -3,7 +3,6 @@
 /* Operators made of operators: kernels, and how they read calls. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include "ops/composite.h"
 
 #define COMPOSED(name, signature, sentence)             \

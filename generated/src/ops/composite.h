@@ -4,8 +4,7 @@
    the first result, or NULL after a failure; it need not notice one
    itself, and may make as many tensors as it likes: the door has a
    scope open. */
-#ifndef TREADLE_SRC_COMPOSITE_H
-#define TREADLE_SRC_COMPOSITE_H
+#pragma once
 #include <treadle/reductions.h>
 #include "core/error.h"
 #include "core/rule.h"
@@ -37,4 +36,3 @@ td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end);
 /* Operand i, a tensor of rank 0 or a number, in x's type. */
 td_tensor *td_number_like(const td_call *call, int i,
                           const td_tensor *x);
-#endif

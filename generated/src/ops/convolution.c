@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "convolution": edit that, not this file. */
 /* Convolution, its adjoint, and the gradient of its weight. */
-#include <string.h>
 #include <treadle/convolution.h>
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>

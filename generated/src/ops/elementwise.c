@@ -5,7 +5,6 @@
 #include "core/registry.h"
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include <treadle/elementwise.h>
 
 /* arithmetic: dtypes and shapes of operands */

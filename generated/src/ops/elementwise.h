@@ -2,8 +2,7 @@
 /* Tangled from the chapter "rows": edit that, not this file. */
 /* The loops of all rows, by row and by dtype of the operands; NULL
    where a row does not exist for a dtype. */
-#ifndef TREADLE_SRC_ELEMENTWISE_H
-#define TREADLE_SRC_ELEMENTWISE_H
+#pragma once
 #include "core/frame.h"
 #include "core/isa.h"
 #include <treadle/op.h>
@@ -32,4 +31,3 @@ bool td_may_store(const td_tensor *x, td_dtype dtype,
 
 /* Whether elements of one may lie where elements of the other do. */
 bool td_share_bytes(const td_tensor *x, const td_tensor *y);
-#endif

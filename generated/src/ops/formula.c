@@ -3,7 +3,6 @@
 #include "ops/formula.h"
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/tensor.h"
 
 /* rules: struct reader */

@@ -9,8 +9,7 @@
 
        td_formula f;
        td_formula_parse("g * (1 - y * y)", &f); */
-#ifndef TREADLE_SRC_FORMULA_H
-#define TREADLE_SRC_FORMULA_H
+#pragma once
 #include "core/registry.h"
 
 /* rules: struct td_formula */
@@ -36,4 +35,3 @@ typedef struct td_formula {
 bool td_formula_parse(const char *text, td_formula *out);
 bool td_formula_run(const td_formula *f, const char *names,
                     const td_value *bound, td_value *result);
-#endif

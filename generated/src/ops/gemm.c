@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "products": edit that, not this file. */
-#include <string.h>
 #include "ops/gemm.h"
 #include "ops/kernels/gemm-kernels.h"
 #include "core/parallel.h"
-#include <treadle/parallel.h>
 enum {
     PACK_GRAIN = 64 * 1024,        /* numbers copied */
     WORK_GRAIN = 1024 * 1024,      /* multiplications */

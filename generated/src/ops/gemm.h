@@ -10,10 +10,7 @@
            .alpha = 1, .a = a, .rsa = 3, .csa = 1,
            .b = b, .rsb = 4, .csb = 1, .c = c, .ldc = 4 });
 */
-#ifndef TD_GEMM_H
-#define TD_GEMM_H
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 #include "core/space.h"
 /* matmul: struct td_product */
 /* c (m,n) = alpha a (m,k) b (k,n) + beta c.  Rows of c are contiguous,
@@ -34,4 +31,3 @@ bool td_gemm(td_dtype dtype, const td_product *product);
 /* One for each place of the space of c, a, b; also of int64, int32 and
    uint8.  The pointers of `first` are not looked at. */
 bool td_gemm_batch(const td_product *first, const td_space *batch);
-#endif

@@ -2,8 +2,7 @@
 /* Tangled from the chapter "rules": edit that, not this file. */
 /* The rules of elementwise rows: loops made of their formulas, and the
    formulas themselves as text. */
-#ifndef TREADLE_SRC_GRADIENTS_H
-#define TREADLE_SRC_GRADIENTS_H
+#pragma once
 #include "core/frame.h"
 #include "core/isa.h"
 
@@ -28,4 +27,3 @@ typedef struct {
 } td_gradient_row;
 
 extern const td_gradient_row td_gradient_rows[];
-#endif

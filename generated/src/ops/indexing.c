@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "indexing": edit that, not this file. */
 /* Reading and writing at places that are data. */
-#include <string.h>
 #include <treadle/elementwise.h>
 #include <treadle/indexing.h>
-#include <treadle/parallel.h>
 #include "core/device.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"

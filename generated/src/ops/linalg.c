@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <treadle/arranging.h>
 #include <treadle/linalg.h>
 #include <treadle/matmul.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "products": edit that, not this file. */
-#include <string.h>
 #include "core/device.h"
 #include "ops/gemm.h"
 #include "core/registry.h"

@@ -3,8 +3,7 @@
 /* Loops of the normalisations over rows of n numbers:
    sums adds sum(x - p) and sum((x - p) (y - q)) to sum[];
    blend computes out = (x - by[1]) by[0] + y by[2]. */
-#ifndef TREADLE_SRC_MOMENTS_H
-#define TREADLE_SRC_MOMENTS_H
+#pragma once
 #include "core/isa.h"
 
 typedef struct {
@@ -16,4 +15,3 @@ typedef struct {
 
 typedef struct { td_moment_loops f32, f64; } td_moments;
 TD_ISA_TABLE(td_moments, td_moments);
-#endif

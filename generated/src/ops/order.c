@@ -3,7 +3,6 @@
 /* Operators on lines: order, running totals, search. */
 #include <math.h>
 #include <treadle/order.h>
-#include <treadle/parallel.h>
 #include "core/device.h"
 #include "core/space.h"
 #include "ops/composite.h"

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "pooling": edit that, not this file. */
 /* Windows, poolings and dropout. */
 #include <math.h>
-#include <string.h>
 #include <treadle/elementwise.h>
 #include <treadle/random.h>
 #include "ops/composite.h"

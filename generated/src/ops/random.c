@@ -5,10 +5,8 @@
 #include "core/registry.h"
 #include "core/space.h"
 #include <float.h>
-#include <stdatomic.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "random": edit that, not this file. */
 /* Draws for kernels: one stream a call, one index an element. */
-#ifndef TREADLE_SRC_RANDOM_H
-#define TREADLE_SRC_RANDOM_H
+#pragma once
 #include <treadle/op.h>
 #include <treadle/random.h>
 /* random: struct td_stream */
@@ -54,4 +53,3 @@ static inline uint64_t td_draw_below(td_stream stream, uint64_t index,
         x = td_mix(x + stream.step);
     return x % n;
 }
-#endif

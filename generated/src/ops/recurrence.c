@@ -4,9 +4,7 @@
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
 #include "ops/composite.h"
-#include "core/memory.h"
 #include "ops/reductions.h"
-#include "core/tensor.h"
 
 /* recurrence: struct cell */
 typedef enum { RNN_TANH, RNN_RELU, LSTM, GRU } cell_kind;

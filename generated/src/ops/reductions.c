@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "softmax": edit that, not this file. */
 #include <math.h>
-#include <string.h>
-#include <treadle/parallel.h>
 #include <treadle/reductions.h>
 #include "core/device.h"
 #include "core/parallel.h"

@@ -2,8 +2,7 @@
 /* Tangled from the chapter "softmax": edit that, not this file. */
 /* Does the operator of a call compute in this type?  If not, an error
    that names it is pending. */
-#ifndef TD_SRC_REDUCTIONS_H
-#define TD_SRC_REDUCTIONS_H
+#pragma once
 #include "core/registry.h"
 bool td_check_computes(const td_call *call, td_dtype dtype,
                        bool floating);
@@ -12,4 +11,3 @@ bool td_check_computes(const td_call *call, td_dtype dtype,
    unless it is NULL, the other. */
 td_tensor *td_run_pair(int op, td_tensor *input, int n,
                        const td_value *attr, td_tensor **second);
-#endif

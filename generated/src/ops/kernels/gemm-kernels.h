@@ -2,10 +2,7 @@
 /* Tangled from the chapter "products": edit that, not this file. */
 /* What the loops of gemm.c know of the kernels: their tables, one for
    each instruction set and type. */
-#ifndef TD_GEMM_KERNELS_H
-#define TD_GEMM_KERNELS_H
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 #include "core/isa.h"
 #include <treadle/tensor.h>
 /* matmul: struct td_tile */
@@ -41,4 +38,3 @@ typedef struct {
     const td_gemm_kernel *of_float, *of_double;
 } td_gemm_level;
 TD_ISA_TABLE(td_gemm_level, td_gemm_level);
-#endif

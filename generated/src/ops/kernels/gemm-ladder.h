@@ -7,8 +7,7 @@
        float a[6], b[12], c[8];            // m = 2, k = 3, n = 4
        rung_0(2, 4, 3, a, b, c);
 */
-#ifndef TD_GEMM_LADDER_H
-#define TD_GEMM_LADDER_H
+#pragma once
 #include <stdint.h>
 #include <string.h>
 enum { RUNG_DEPTH = 64, RUNG_WIDTH = 512 };
@@ -76,4 +75,3 @@ static inline void rung_3(int64_t m, int64_t n, int64_t k,
                     c[(i + r) * n + j + s] = tile[r][s];
         }
 }
-#endif

@@ -6,8 +6,7 @@
 
    which sets each R at data[0] to the formula of the T at data[1] and
    data[2]; TD_LOOP_1, _3 and _4 likewise.  See td_loop for n. */
-#ifndef TREADLE_KERNEL_LOOPS_H
-#define TREADLE_KERNEL_LOOPS_H
+#pragma once
 #include "core/frame.h"
 #include "ops/kernels/primitives.h"
 
@@ -53,4 +52,3 @@
     TD_LOOP(name, T, R, TD_POINTER(a, 1) TD_POINTER(b, 2)             \
             TD_POINTER(c, 3) TD_POINTER(d, 4),                        \
             TD_LOAD(a) TD_LOAD(b) TD_LOAD(c) TD_LOAD(d), formula)
-#endif

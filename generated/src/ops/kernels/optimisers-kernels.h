@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "optimisers": edit that, not this file. */
 /* The loops that take one step, by level and by type. */
-#ifndef TREADLE_SRC_OPTIMISERS_KERNELS_H
-#define TREADLE_SRC_OPTIMISERS_KERNELS_H
+#pragma once
 #include "core/isa.h"
 
 /* optimisers: struct step */
@@ -20,4 +19,3 @@ typedef struct {
     step_loop *sgd[2], *adaptive[2];     /* of double, of float */
 } td_step_level;
 TD_ISA_TABLE(td_step_level, td_step_level);
-#endif

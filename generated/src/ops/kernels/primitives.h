@@ -8,8 +8,7 @@
    and within 2 ulp everywhere, denormal numbers included, as
    test_elementwise measures; NaN, infinities and signed zeros are those
    of C, Annex F.  In double they are the C library's. */
-#ifndef TREADLE_PRIMITIVES_H
-#define TREADLE_PRIMITIVES_H
+#pragma once
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -526,4 +525,3 @@ static inline int64_t p_gcd(int64_t a, int64_t b)
 #define p_copysign(a, b)  BY_FLOAT(a, copysignf, copysign)(a, b)
 #define p_nextafter(a, b) BY_FLOAT(a, nextafterf, nextafter)(a, b)
 #define p_zeta(a, b)      BY_FLOAT(a, zeta_f32, zeta_f64)(a, b)
-#endif

@@ -2,9 +2,7 @@
 /* Tangled from the chapter "reductions": edit that, not this file. */
 /* Kernels of the reductions: folds of blocks of rows and columns, and
    the exponentials of softmax. */
-#ifndef TD_REDUCTIONS_KERNELS_H
-#define TD_REDUCTIONS_KERNELS_H
-#include <stdint.h>
+#pragma once
 #include "core/isa.h"
 /* reductions: constants of the reduction tree */
 enum {
@@ -32,4 +30,3 @@ typedef struct {
     td_row_kernels f32, f64, i64;
 } td_reduction_level;
 TD_ISA_TABLE(td_reduction_level, td_reduction_level);
-#endif
