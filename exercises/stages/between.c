@@ -11,6 +11,8 @@
 #define td_end_change   leave_3
 #define td_trace_enter  enter_4
 #define td_trace_leave  leave_4
+#define td_enter_event  enter_5
+#define td_leave_event  leave_5
 #include "core/call.c"
 
 const int stages_of_the_check = TD_STAGE_COUNT;

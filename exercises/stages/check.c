@@ -7,8 +7,8 @@ bool pass_between(td_call *call, unsigned set, td_kernel *kernel);
 void exchange_kernel(td_plan *plan, td_kernel *kernel);
 extern const int stages_of_the_check;
 
-enum { STAGES = 5, CHANGE = 3 };
-static const char *const names[] = { "compose", "mute", "record", "change", "trace" };
+enum { STAGES = 6, CHANGE = 3 };
+static const char *const names[] = { "compose", "mute", "record", "change", "trace", "profile" };
 static const char *const formula =
     "enter from the outermost, run the kernel, count the results, leave from the innermost what was entered";
 
@@ -61,11 +61,13 @@ bool enter_0(td_call *call, td_plan *plan);
 bool enter_1(td_call *call, td_plan *plan);
 bool enter_3(td_call *call, td_plan *plan);
 bool enter_4(td_call *call, td_plan *plan);
+bool enter_5(td_call *call, td_plan *plan);
 bool leave_0(td_call *call, bool ok);
 bool leave_1(td_call *call, bool ok);
 bool leave_2(td_call *call, bool ok);
 bool leave_3(td_call *call, bool ok);
 bool leave_4(td_call *call, bool ok);
+bool leave_5(td_call *call, bool ok);
 void note_view_of_the_check(td_call *call, bool recording);
 bool enter_0(td_call *call, td_plan *plan) { (void)call; return entered(0, plan); }
 bool enter_1(td_call *call, td_plan *plan)
@@ -75,11 +77,13 @@ bool enter_1(td_call *call, td_plan *plan)
 }
 bool enter_3(td_call *call, td_plan *plan) { (void)call; return entered(3, plan); }
 bool enter_4(td_call *call, td_plan *plan) { (void)call; return entered(4, plan); }
+bool enter_5(td_call *call, td_plan *plan) { (void)call; return entered(5, plan); }
 bool leave_0(td_call *call, bool ok) { return left(0, call, ok); }
 bool leave_1(td_call *call, bool ok) { return left(1, call, ok); }
 bool leave_2(td_call *call, bool ok) { return left(2, call, ok); }
 bool leave_3(td_call *call, bool ok) { return left(3, call, ok); }
 bool leave_4(td_call *call, bool ok) { return left(4, call, ok); }
+bool leave_5(td_call *call, bool ok) { return left(5, call, ok); }
 void note_view_of_the_check(td_call *call, bool recording)
 {
     (void)call, (void)recording;
@@ -172,19 +176,19 @@ static void check_journey(const journey *j)
 static const journey journeys[] = {
     { "no stage in the way", 0, -1, true, -1, 1, false, false },
     { "one stage, the innermost", 1, -1, true, -1, 1, false, false },
-    { "one stage, the outermost", 16, -1, true, -1, 1, false, false },
+    { "one stage, the outermost", 32, -1, true, -1, 1, false, false },
     { "two stages, change and record", 12, -1, true, -1, 1, false, false },
-    { "all stages", 31, -1, true, -1, 2, false, false },
-    { "compose and trace, none between", 17, -1, true, -1, 8, false, false },
+    { "all stages", 63, -1, true, -1, 2, false, false },
+    { "compose and profile, none between", 33, -1, true, -1, 8, false, false },
     { "the kernel fails", 12, -1, false, -1, 0, false, false },
     { "the kernel fails with a result made", 29, -1, false, -1, 1, false, false },
     { "the outermost of three refuses", 28, 4, true, -1, 1, false, false },
     { "the second of three refuses", 28, 3, true, -1, 1, false, false },
     { "the innermost of three refuses", 21, 0, true, -1, 1, false, false },
     { "the only stage refuses", 8, 3, true, -1, 1, false, false },
-    { "a stage says no on the way out", 31, -1, true, 2, 1, false, false },
-    { "the innermost says no on the way out", 31, -1, true, 0, 1, false, false },
-    { "the outermost says no on the way out", 31, -1, true, 4, 1, false, false },
+    { "a stage says no on the way out", 63, -1, true, 2, 1, false, false },
+    { "the innermost says no on the way out", 63, -1, true, 0, 1, false, false },
+    { "the outermost says no on the way out", 63, -1, true, 5, 1, false, false },
     { "the only stage says no on the way out", 4, -1, true, 2, 1, false, false },
     { "the kernel fails with no stage in the way", 0, -1, false, -1, 1, false, false },
     { "a stage exchanges the kernel", 24, -1, true, -1, 1, true, false },
