@@ -91,6 +91,7 @@ bool bind_operators(glue *g, PyObject *module);
 td_dtype dtype_of(glue *g, PyObject *object);
 bool parse_device(PyObject *given, td_device *out);
 void *generator_of(glue *g, PyObject *object);
+PyObject *new_tuple(const int64_t *numbers, int n);
 PyObject *new_size(glue *g, const int64_t *sizes, int n);
 bool add_small_objects(glue *g, PyObject *module);
 /* number.c */

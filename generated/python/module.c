@@ -134,15 +134,11 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *given)
     const td_memory_info m = td_device_memory_stats(device);
     if (td_failed())
         return fail();
-    return Py_BuildValue("{sLsLsLsLsLsLsLsL}",
-        "live_tensors", (long long)m.live_tensors,
-        "live_nodes", (long long)m.live_nodes,
-        "live_objects", (long long)m.live_objects,
-        "bytes", (long long)m.bytes,
-        "peak_bytes", (long long)m.peak_bytes,
-        "allocations", (long long)m.allocations,
-        "system_allocations", (long long)m.system_allocations,
-        "cached_bytes", (long long)m.cached_bytes);
+#define FIELD(name) #name, (long long)m.name
+    return Py_BuildValue("{sLsLsLsLsLsLsLsL}", FIELD(live_tensors),
+        FIELD(live_nodes), FIELD(live_objects), FIELD(bytes),
+        FIELD(peak_bytes), FIELD(allocations),
+        FIELD(system_allocations), FIELD(cached_bytes));
 }
 #define QUESTION(name, answer) \
     PyObject *py_##name(PyObject *module, PyObject *unused) \
@@ -240,10 +236,8 @@ PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
 }
 PyObject *py_memory_fail_after(PyObject *module, PyObject *number)
 {
-    const long long n = PyLong_AsLongLong(number);
-    if (n == -1 && PyErr_Occurred())
-        PyErr_Clear();
-    td_memory_fail_after(n);
+    td_memory_fail_after(PyLong_AsLongLong(number));
+    PyErr_Clear();
     Py_RETURN_NONE;
 }
 /* extension: function box */

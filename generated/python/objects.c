@@ -112,42 +112,43 @@ static PyObject *size_numel(PyObject *self, PyObject *unused)
         n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
     return PyLong_FromLongLong(n);
 }
-PyObject *new_size(glue *g, const int64_t *sizes, int n)
+PyObject *new_tuple(const int64_t *numbers, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n && tuple; i++)
-        PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(sizes[i]));
-    PyObject *size = tuple
-        ? PyObject_CallOneArg((PyObject *)g->size, tuple) : NULL;
-    Py_XDECREF(tuple);
-    return size;
+        PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(numbers[i]));
+    return tuple;
 }
-static PyObject *as_size(PyObject *like, PyObject *tuple)
+
+static PyObject *as_size(PyTypeObject *type, PyObject *tuple)
 {
     if (tuple == NULL || !PyTuple_CheckExact(tuple))
         return tuple;
-    PyObject *size = PyObject_CallOneArg((PyObject *)Py_TYPE(like),
-                                         tuple);
+    PyObject *size = PyObject_CallOneArg((PyObject *)type, tuple);
     Py_DECREF(tuple);
     return size;
 }
 
+PyObject *new_size(glue *g, const int64_t *sizes, int n)
+{
+    return as_size(g->size, new_tuple(sizes, n));
+}
 static PyObject *size_subscript(PyObject *self, PyObject *key)
 {
-    return as_size(self, PyTuple_Type.tp_as_mapping->mp_subscript(
-        self, key));
+    return as_size(Py_TYPE(self),
+        PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
 }
 
 static PyObject *size_concat(PyObject *self, PyObject *other)
 {
-    return as_size(self, PyTuple_Type.tp_as_sequence->sq_concat(
-        self, other));
+    return as_size(Py_TYPE(self),
+        PyTuple_Type.tp_as_sequence->sq_concat(self, other));
 }
 
 static PyObject *size_repeat(PyObject *self, Py_ssize_t n)
 {
-    return as_size(self, PyTuple_Type.tp_as_sequence->sq_repeat(
-        self, n));
+    return as_size(Py_TYPE(self),
+        PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
 }
 /* values: type of shapes */
 static PyMethodDef size_methods[] = {

@@ -212,6 +212,13 @@ class _Methods:
                              f"{self.ndim} of shape {list(self.shape)}")
         return self.shape[dim]
 
+    def stride(self, dim=None):
+        """Elements to step over, for each dimension or one."""
+        if dim is None:
+            return self._strides
+        self.size(dim)                  # which refuses what is none
+        return self._strides[dim]
+
     def dim(self):
         """The number of dimensions."""
         return self.ndim
