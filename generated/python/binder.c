@@ -297,7 +297,7 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
             || complain_device(c->operator, at);
     case TD_P_GENERATOR:
         out->kind = TD_GENERATOR;
-        out->as.generator = generator_of(c->operator->glue, given);
+        out->as.generator = generator_of(given);
         good = out->as.generator != NULL;
     }
     return good || complain_type(c->operator, at, expected[p->kind],
@@ -545,12 +545,6 @@ static bool describe_operator(operator_object *o)
     return doc != NULL;
 }
 /* binder: attributes of an operator */
-static PyObject *operator_doc(PyObject *self, void *unused)
-{
-    const char *doc = ((operator_object *)self)->function.ml_doc;
-    return PyUnicode_FromString(strstr(doc, "\n--\n\n") + 5);
-}
-
 static PyObject *operator_get(PyObject *self, PyObject *x,
                               PyObject *type)
 {
@@ -583,16 +577,11 @@ static PyMemberDef operator_members[] = {
       offsetof(operator_object, text), READONLY, NULL },
     { NULL, 0, 0, 0, NULL },
 };
-static PyGetSetDef operator_getset[] = {
-    { "__doc__", operator_doc, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL },
-};
 static PyType_Slot operator_slots[] = {
     { Py_tp_dealloc, operator_dealloc },
     { Py_tp_call, PyVectorcall_Call },
     { Py_tp_descr_get, operator_get },
     { Py_tp_members, operator_members },
-    { Py_tp_getset, operator_getset },
     { 0, NULL },
 };
 static PyType_Spec operator_spec = {

@@ -203,12 +203,12 @@ PyObject *py_random_state(PyObject *module, PyObject *args)
 {
     PyObject *of;
     unsigned long long seed = 0, stream = 0;
-    if (!PyArg_ParseTuple(args, "O|KK:random_state", &of, &seed,
+    if (!PyArg_ParseTuple(args, "O|KK:manual_seed", &of, &seed,
                           &stream))
         return NULL;
     const bool set = PyTuple_GET_SIZE(args) == 3;
     const td_random_state new = { .seed = seed, .stream = stream };
-    td_generator *g = generator_of(PyModule_GetState(module), of);
+    td_generator *g = generator_of(of);
     td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
                             : td_random_swap(new);
     if (g == NULL && !set)
@@ -375,7 +375,6 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(g->operator);
     Py_VISIT(g->dtype);
     Py_VISIT(g->size);
-    Py_VISIT(g->generator);
     for (int i = 0; i < TD_DTYPE_COUNT; i++)
         Py_VISIT(g->dtypes[i]);
     return 0;
