@@ -24,12 +24,6 @@ static PyObject *dtype_floating(PyObject *self, void *unused)
     return PyBool_FromLong(
         td_dtype_is_floating(((dtype_object *)self)->dtype));
 }
-static void small_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
 /* values: type of dtypes */
 static PyGetSetDef dtype_getset[] = {
     { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
@@ -38,7 +32,7 @@ static PyGetSetDef dtype_getset[] = {
     { NULL, NULL, NULL, NULL, NULL },
 };
 static PyType_Slot dtype_slots[] = {
-    { Py_tp_dealloc, small_dealloc }, { Py_tp_repr, dtype_repr },
+    { Py_tp_repr, dtype_repr },
     { Py_tp_getset, dtype_getset }, { 0, NULL },
 };
 static PyType_Spec dtype_spec = {

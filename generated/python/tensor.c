@@ -158,17 +158,13 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
-        PyObject *item = NULL;
-        if (x[i] == NULL)
-            item = Py_NewRef(Py_None);
-        else if (tuple != NULL)
-            item = wrap(g, x[i]);
-        else
-            td_release(x[i]);
-        if (item == NULL)
-            Py_CLEAR(tuple);
-        else if (tuple != NULL)
+        PyObject *item = x[i] ? wrap(g, x[i]) : Py_NewRef(Py_None);
+        if (item != NULL && tuple != NULL) {
             PyTuple_SET_ITEM(tuple, i, item);
+        } else {
+            Py_XDECREF(item);
+            Py_CLEAR(tuple);
+        }
     }
     return tuple;
 }
