@@ -455,8 +455,7 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
         .shape = e->shape, .strides = e->strides };
     view->len = (Py_ssize_t)td_numel(x) * view->itemsize;
     if (!fits_flags(view, flags)) {
-        td_release(e->alias);
-        PyMem_Free(e);
+        tensor_releasebuffer(self, view);
         return -1;
     }
     view->obj = Py_NewRef(self);
