@@ -27,7 +27,7 @@ typedef struct {
     PyObject *const *rest;              /* spread integers, n_rest */
     Py_ssize_t n_rest;
     int requires_grad;
-    bool unknown;                       /* a keyword of no parameter */
+    PyObject *unknown;                  /* a keyword of no parameter */
     int n_in, n_attr, n_ints, n_lists;
     td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
     int64_t ints[MAX_INT_LISTS][TD_MAX_RANK];
@@ -77,6 +77,13 @@ static bool complain_device(const operator_object *o, int at)
     Py_XDECREF(trace);
     return false;
 }
+static const char *const expected[] = {
+    [TD_P_OPERAND] = "a Tensor or a number", [TD_P_TENSOR] = "a Tensor",
+    [TD_P_SCALAR] = "a number", [TD_P_FLOAT] = "a number",
+    [TD_P_INT] = "an integer", [TD_P_BOOL] = "True or False",
+    [TD_P_STRING] = "a string", [TD_P_DTYPE] = "a treadle.dtype",
+    [TD_P_GENERATOR] = "a Generator",
+};
 /* binder: function is_integer */
 bool is_integer(PyObject *object)
 {
@@ -251,52 +258,50 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
         return p->kind == TD_P_TENSOR
              ? convert_tensors(c, at, given, out)
              : convert_ints(c, at, given, out);
+    bool good = false;
     switch (p->kind) {
     /* binder: convert a tensor or a scalar */
     case TD_P_OPERAND:
-        return convert_tensor(c, given, out) || to_scalar(given, out)
-            || complain_type(c->operator, at, "a Tensor or a number",
-                             given);
+        good = convert_tensor(c, given, out) || to_scalar(given, out);
+        break;
     case TD_P_TENSOR:
-        return convert_tensor(c, given, out)
-            || complain_type(c->operator, at, "a Tensor", given);
+        good = convert_tensor(c, given, out);
+        break;
     case TD_P_SCALAR:
-        return to_scalar(given, out) || tensor_scalar(given, out)
-            || complain_type(c->operator, at, "a number", given);
+        good = to_scalar(given, out) || tensor_scalar(given, out);
+        break;
     case TD_P_FLOAT:
-        return to_float(given, out)
-            || complain_type(c->operator, at, "a number", given);
+        good = to_float(given, out);
+        break;
     case TD_P_INT:
-        return to_int(given, out)
-            || complain_type(c->operator, at, "an integer", given);
+        good = to_int(given, out);
+        break;
     case TD_P_BOOL:
-        out->kind = TD_SCALAR;
-        out->as.scalar = td_boolean(given == Py_True);
-        return PyBool_Check(given)
-            || complain_type(c->operator, at, "True or False", given);
+        good = PyBool_Check(given) && to_scalar(given, out);
+        break;
     /* binder: convert what is neither tensor nor number */
     case TD_P_STRING:
         out->kind = TD_STRING;
         out->as.string = PyUnicode_Check(given) ? PyUnicode_AsUTF8(given)
                                                 : NULL;
-        return out->as.string
-            || complain_type(c->operator, at, "a string", given);
+        good = out->as.string != NULL;
+        break;
     case TD_P_DTYPE:
         out->kind = TD_DTYPE;
         out->as.dtype = dtype_of(c->operator->glue, given);
-        return out->as.dtype != TD_DTYPE_NONE
-            || complain_type(c->operator, at, "a treadle.dtype", given);
+        good = out->as.dtype != TD_DTYPE_NONE;
+        break;
     case TD_P_DEVICE:
         out->kind = TD_DEVICE;
         return parse_device(given, &out->as.device)
             || complain_device(c->operator, at);
     case TD_P_GENERATOR:
         out->kind = TD_GENERATOR;
-        out->as.generator = generator_of(c->operator->glue, given);
-        return out->as.generator
-            || complain_type(c->operator, at, "a Generator", given);
+        out->as.generator = generator_of(given);
+        good = out->as.generator != NULL;
     }
-    return complain_type(c->operator, at, "of a known kind", given);
+    return good || complain_type(c->operator, at, expected[p->kind],
+                                 given);
 }
 /* binder: function take_positional */
 static bool take_positional(call_state *c, PyObject *const *args,
@@ -344,9 +349,8 @@ static bool take_named(call_state *c, PyObject *const *values,
             if (c->requires_grad < 0)
                 return false;
         } else if (at < 0) {
-            c->unknown = true;
-            return complain(o, "unexpected keyword argument '%U'",
-                            name);
+            c->unknown = name;
+            return false;
         } else if (c->given[at] != NULL) {
             return complain(o, "argument '%U' was given twice", name);
         } else {
@@ -404,24 +408,21 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
     return wrap_many(g, call->out, call->n_out);
 }
 /* binder: function ask_spare */
-static PyObject *ask_spare(PyObject *self, PyObject *const *args,
+static PyObject *ask_spare(const call_state *c, PyObject *const *args,
                            Py_ssize_t n, PyObject *names)
 {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *spare = PyObject_GetAttrString(self, "_spare");
+    PyObject *spare = PyObject_GetAttrString((PyObject *)c->operator,
+                                             "_spare");
+    PyErr_Clear();
     PyObject *result = spare ? PyObject_Vectorcall(spare, args,
                                                    (size_t)n, names)
                              : Py_NewRef(Py_NotImplemented);
     Py_XDECREF(spare);
     if (result == Py_NotImplemented) {
         Py_CLEAR(result);
-        PyErr_Restore(type, value, trace);
-        return NULL;
+        complain(c->operator, "unexpected keyword argument '%U'",
+                 c->unknown);
     }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
     return result;
 }
 /* binder: function operator_vectorcall */
@@ -443,7 +444,7 @@ static PyObject *operator_vectorcall(PyObject *self,
                          .attr = c.attr };
         result = run_call(o->glue, &call, c.elements);
     } else if (c.unknown) {
-        result = ask_spare(self, args, n, names);
+        result = ask_spare(&c, args, n, names);
     }
     /* binder: free the lists of the call */
     for (int i = 0; i < c.n_lists; i++)
@@ -480,15 +481,13 @@ static td_value parse_default(td_parameter *p)
         v.as.string = text + 1;
     } else if (p->kind == TD_P_BOOL) {
         v.as.scalar = td_boolean(text[0] == 'T');
-    } else if (p->kind == TD_P_INT
-               || strspn(text, "-0123456789") == strlen(text)) {
+    } else if (p->kind != TD_P_FLOAT
+               && strspn(text, "-0123456789") == strlen(text)) {
         v.as.scalar = td_int(strtoll(text, NULL, 10));
     } else {
         v.as.scalar = td_float(
             PyOS_string_to_double(text, NULL, NULL));
     }
-    if (p->kind == TD_P_FLOAT && v.as.scalar.kind == TD_SCALAR_INT)
-        v.as.scalar = td_float((double)v.as.scalar.as.i);
     return v;
 }
 /* binder: function study_parameters */
@@ -513,28 +512,24 @@ static bool study_parameters(operator_object *o)
 }
 /* binder: function python_signature */
 /* "(input, dim=None, keepdim=False, *, dtype=None)" */
-static PyObject *python_signature(const operator_object *o)
+static PyObject *python_signature(const char *row)
 {
-    PyObject *text = PyUnicode_FromString("(");
-    for (int i = 0; i < o->signature.n_parameters && text; i++) {
-        const td_parameter *p = &o->signature.at[i];
-        const bool quoted = o->absent[i].kind == TD_STRING;
-        PyObject *more = PyUnicode_FromFormat("%U%s%s%s%s%s%s", text,
-            i ? ", " : "",
-            p->keyword_only && i == o->positional ? "*, " : "",
-            p->name, p->has_default ? "=" : "",
-            p->has_default ? p->default_text : "", quoted ? "'" : "");
-        Py_SETREF(text, more);
+    char text[1024];
+    size_t n = 0;
+    for (row = strchr(row, '('); n < sizeof text; row++) {
+        text[n++] = *row;
+        if (*row == ')')
+            break;
+        if (strchr("( ", *row) && row[1] != '*' && row[1] != ')')
+            row = strchr(row + 1, ' ');
     }
-    PyObject *all = text ? PyUnicode_FromFormat("%U)", text) : NULL;
-    Py_XDECREF(text);
-    return all;
+    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)n);
 }
 /* binder: function describe_operator */
 static bool describe_operator(operator_object *o)
 {
     const char *words = td_op_documentation(o->op);
-    o->text = python_signature(o);
+    o->text = python_signature(td_op_signature(o->op));
     if (o->text == NULL)
         return false;
     o->document = PyUnicode_FromFormat("%s%U\n--\n\n%s\n\n%s",
@@ -550,12 +545,6 @@ static bool describe_operator(operator_object *o)
     return doc != NULL;
 }
 /* binder: attributes of an operator */
-static PyObject *operator_doc(PyObject *self, void *unused)
-{
-    const char *doc = ((operator_object *)self)->function.ml_doc;
-    return PyUnicode_FromString(strstr(doc, "\n--\n\n") + 5);
-}
-
 static PyObject *operator_get(PyObject *self, PyObject *x,
                               PyObject *type)
 {
@@ -588,16 +577,11 @@ static PyMemberDef operator_members[] = {
       offsetof(operator_object, text), READONLY, NULL },
     { NULL, 0, 0, 0, NULL },
 };
-static PyGetSetDef operator_getset[] = {
-    { "__doc__", operator_doc, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL },
-};
 static PyType_Slot operator_slots[] = {
     { Py_tp_dealloc, operator_dealloc },
     { Py_tp_call, PyVectorcall_Call },
     { Py_tp_descr_get, operator_get },
     { Py_tp_members, operator_members },
-    { Py_tp_getset, operator_getset },
     { 0, NULL },
 };
 static PyType_Spec operator_spec = {

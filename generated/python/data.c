@@ -88,11 +88,9 @@ static bool read_nested(builder *b, PyObject *data, int depth)
 {
     if (!is_sequence(data))
         return read_leaf(b, data, depth);
-    if (depth == TD_MAX_RANK) {
-        PyErr_SetString(PyExc_ValueError, "tensor: nested deeper than "
-                        "8 lists");
-        return false;
-    }
+    if (depth == TD_MAX_RANK)
+        return PyErr_Format(PyExc_ValueError, "tensor: nested deeper "
+                            "than 8 lists");
     PyObject *items = PySequence_Tuple(data);
     if (items == NULL)
         return false;
@@ -222,32 +220,26 @@ static bool element_strides(const Py_buffer *view, td_dims *strides)
 {
     strides->count = view->ndim;
     for (int i = 0; i < view->ndim; i++) {
-        if (view->strides[i] % view->itemsize || view->strides[i] < 0) {
-            PyErr_SetString(PyExc_ValueError, "from_numpy: negative "
-                "strides, and strides that are no multiple of the "
-                "element size, are not supported; pass a copy");
-            return false;
-        }
+        if (view->strides[i] % view->itemsize || view->strides[i] < 0)
+            return PyErr_Format(PyExc_ValueError, "from_numpy: "
+                "negative strides, and strides that are no multiple of "
+                "the element size, are not supported; pass a copy");
         strides->at[i] = view->strides[i] / view->itemsize;
     }
-    const bool aligned = view->len == 0
-        || (uintptr_t)view->buf % (size_t)view->itemsize == 0;
-    if (!aligned)
-        PyErr_SetString(PyExc_ValueError, "from_numpy: elements that "
+    return view->len == 0
+        || (uintptr_t)view->buf % (size_t)view->itemsize == 0
+        || PyErr_Format(PyExc_ValueError, "from_numpy: elements that "
             "are not aligned cannot be shared; pass a copy");
-    return aligned;
 }
 
 static bool shares_truths(const Py_buffer *view, td_dtype dtype,
                           const td_dims *shape, const td_dims *strides)
 {
-    if (dtype != TD_BOOL
+    return dtype != TD_BOOL
         || td_holds_truths(view->buf, view->ndim, shape->at,
-                           strides->at))
-        return true;
-    PyErr_SetString(PyExc_ValueError, "from_numpy: bools of other "
-        "bytes than 0 and 1 cannot be shared; pass a copy");
-    return false;
+                           strides->at)
+        || PyErr_Format(PyExc_ValueError, "from_numpy: bools of other "
+            "bytes than 0 and 1 cannot be shared; pass a copy");
 }
 PyObject *from_numpy(PyObject *module, PyObject *data)
 {
@@ -463,8 +455,7 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
         .shape = e->shape, .strides = e->strides };
     view->len = (Py_ssize_t)td_numel(x) * view->itemsize;
     if (!fits_flags(view, flags)) {
-        td_release(e->alias);
-        PyMem_Free(e);
+        tensor_releasebuffer(self, view);
         return -1;
     }
     view->obj = Py_NewRef(self);

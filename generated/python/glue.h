@@ -36,7 +36,7 @@ enum {
 };
 /* python: struct glue */
 typedef struct glue {
-    PyTypeObject *tensor, *operator, *dtype, *size, *generator;
+    PyTypeObject *tensor, *operator, *dtype, *size;
     PyObject *dtypes[TD_DTYPE_COUNT];
     td_tensor *nothing;             /* an empty tensor in reserve */
     const td_op *slot[SLOT_COUNT];  /* operators behind + - * / ... */
@@ -90,7 +90,8 @@ bool bind_operators(glue *g, PyObject *module);
 /* objects.c */
 td_dtype dtype_of(glue *g, PyObject *object);
 bool parse_device(PyObject *given, td_device *out);
-void *generator_of(glue *g, PyObject *object);
+void *generator_of(PyObject *object);
+PyObject *new_tuple(const int64_t *numbers, int n);
 PyObject *new_size(glue *g, const int64_t *sizes, int n);
 bool add_small_objects(glue *g, PyObject *module);
 /* number.c */

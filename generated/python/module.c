@@ -134,15 +134,11 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *given)
     const td_memory_info m = td_device_memory_stats(device);
     if (td_failed())
         return fail();
-    return Py_BuildValue("{sLsLsLsLsLsLsLsL}",
-        "live_tensors", (long long)m.live_tensors,
-        "live_nodes", (long long)m.live_nodes,
-        "live_objects", (long long)m.live_objects,
-        "bytes", (long long)m.bytes,
-        "peak_bytes", (long long)m.peak_bytes,
-        "allocations", (long long)m.allocations,
-        "system_allocations", (long long)m.system_allocations,
-        "cached_bytes", (long long)m.cached_bytes);
+#define FIELD(name) #name, (long long)m.name
+    return Py_BuildValue("{sLsLsLsLsLsLsLsL}", FIELD(live_tensors),
+        FIELD(live_nodes), FIELD(live_objects), FIELD(bytes),
+        FIELD(peak_bytes), FIELD(allocations),
+        FIELD(system_allocations), FIELD(cached_bytes));
 }
 #define QUESTION(name, answer) \
     PyObject *py_##name(PyObject *module, PyObject *unused) \
@@ -207,12 +203,12 @@ PyObject *py_random_state(PyObject *module, PyObject *args)
 {
     PyObject *of;
     unsigned long long seed = 0, stream = 0;
-    if (!PyArg_ParseTuple(args, "O|KK:random_state", &of, &seed,
+    if (!PyArg_ParseTuple(args, "O|KK:manual_seed", &of, &seed,
                           &stream))
         return NULL;
     const bool set = PyTuple_GET_SIZE(args) == 3;
     const td_random_state new = { .seed = seed, .stream = stream };
-    td_generator *g = generator_of(PyModule_GetState(module), of);
+    td_generator *g = generator_of(of);
     td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
                             : td_random_swap(new);
     if (g == NULL && !set)
@@ -240,10 +236,8 @@ PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
 }
 PyObject *py_memory_fail_after(PyObject *module, PyObject *number)
 {
-    const long long n = PyLong_AsLongLong(number);
-    if (n == -1 && PyErr_Occurred())
-        PyErr_Clear();
-    td_memory_fail_after(n);
+    td_memory_fail_after(PyLong_AsLongLong(number));
+    PyErr_Clear();
     Py_RETURN_NONE;
 }
 /* extension: function box */
@@ -381,7 +375,6 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(g->operator);
     Py_VISIT(g->dtype);
     Py_VISIT(g->size);
-    Py_VISIT(g->generator);
     for (int i = 0; i < TD_DTYPE_COUNT; i++)
         Py_VISIT(g->dtypes[i]);
     return 0;

@@ -141,11 +141,6 @@ static int slot_bool(PyObject *self)
     Py_XDECREF(item);
     return truth;
 }
-
-static PyObject *slot_positive(PyObject *self)
-{
-    return Py_NewRef(self);
-}
 const PyType_Slot number_slots[] = {
     /* binder: number slots of the tensor type */
     #define BINARY_ROWS(name, slot) \
@@ -155,7 +150,7 @@ const PyType_Slot number_slots[] = {
     BINARY_SLOTS(BINARY_ROWS)
     UNARY_SLOTS(UNARY_ROW)
     BINARY_ROWS(pow, power)
-    { Py_nb_positive, slot_positive }, { Py_nb_bool, slot_bool },
+    { Py_nb_positive, PyObject_SelfIter }, { Py_nb_bool, slot_bool },
     { Py_nb_float, slot_float }, { Py_nb_int, slot_int },
     { Py_nb_index, slot_index },
     { 0, NULL },

@@ -6,11 +6,6 @@ typedef struct {
     PyObject_HEAD
     td_dtype dtype;
 } dtype_object;
-/* values: struct generator_object */
-typedef struct {
-    PyObject_HEAD
-    td_generator *generator;
-} generator_object;
 /* values: functions of dtypes */
 static PyObject *dtype_repr(PyObject *self)
 {
@@ -29,18 +24,6 @@ static PyObject *dtype_floating(PyObject *self, void *unused)
     return PyBool_FromLong(
         td_dtype_is_floating(((dtype_object *)self)->dtype));
 }
-static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
-{
-    return PyUnicode_FromString(
-        td_dtype_name(((dtype_object *)self)->dtype));
-}
-
-static void small_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
 /* values: type of dtypes */
 static PyGetSetDef dtype_getset[] = {
     { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
@@ -48,14 +31,9 @@ static PyGetSetDef dtype_getset[] = {
       "Whether gradients can flow through it.", NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
-static PyMethodDef dtype_methods[] = {
-    { "__reduce__", dtype_reduce, METH_NOARGS, NULL },
-    { NULL, NULL, 0, NULL },
-};
 static PyType_Slot dtype_slots[] = {
-    { Py_tp_dealloc, small_dealloc }, { Py_tp_repr, dtype_repr },
-    { Py_tp_getset, dtype_getset }, { Py_tp_methods, dtype_methods },
-    { 0, NULL },
+    { Py_tp_repr, dtype_repr },
+    { Py_tp_getset, dtype_getset }, { 0, NULL },
 };
 static PyType_Spec dtype_spec = {
     "treadle.dtype", sizeof(dtype_object), 0, Py_TPFLAGS_DEFAULT,
@@ -96,66 +74,46 @@ bool parse_device(PyObject *given, td_device *out)
     return good;
 }
 /* values: functions of shapes */
-static PyObject *size_repr(PyObject *self)
-{
-    PyObject *list = PySequence_List(self);
-    PyObject *text = list
-        ? PyUnicode_FromFormat("treadle.Size(%R)", list) : NULL;
-    Py_XDECREF(list);
-    return text;
-}
-
-static PyObject *size_numel(PyObject *self, PyObject *unused)
-{
-    long long n = 1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); i++)
-        n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
-    return PyLong_FromLongLong(n);
-}
-PyObject *new_size(glue *g, const int64_t *sizes, int n)
+PyObject *new_tuple(const int64_t *numbers, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n && tuple; i++)
-        PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(sizes[i]));
-    PyObject *size = tuple
-        ? PyObject_CallOneArg((PyObject *)g->size, tuple) : NULL;
-    Py_XDECREF(tuple);
-    return size;
+        PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(numbers[i]));
+    return tuple;
 }
-static PyObject *as_size(PyObject *like, PyObject *tuple)
+
+static PyObject *as_size(PyTypeObject *type, PyObject *tuple)
 {
     if (tuple == NULL || !PyTuple_CheckExact(tuple))
         return tuple;
-    PyObject *size = PyObject_CallOneArg((PyObject *)Py_TYPE(like),
-                                         tuple);
+    PyObject *size = PyObject_CallOneArg((PyObject *)type, tuple);
     Py_DECREF(tuple);
     return size;
 }
 
+PyObject *new_size(glue *g, const int64_t *sizes, int n)
+{
+    return as_size(g->size, new_tuple(sizes, n));
+}
 static PyObject *size_subscript(PyObject *self, PyObject *key)
 {
-    return as_size(self, PyTuple_Type.tp_as_mapping->mp_subscript(
-        self, key));
+    return as_size(Py_TYPE(self),
+        PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
 }
 
 static PyObject *size_concat(PyObject *self, PyObject *other)
 {
-    return as_size(self, PyTuple_Type.tp_as_sequence->sq_concat(
-        self, other));
+    return as_size(Py_TYPE(self),
+        PyTuple_Type.tp_as_sequence->sq_concat(self, other));
 }
 
 static PyObject *size_repeat(PyObject *self, Py_ssize_t n)
 {
-    return as_size(self, PyTuple_Type.tp_as_sequence->sq_repeat(
-        self, n));
+    return as_size(Py_TYPE(self),
+        PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
 }
 /* values: type of shapes */
-static PyMethodDef size_methods[] = {
-    { "numel", size_numel, METH_NOARGS, "The product of the sizes." },
-    { NULL, NULL, 0, NULL },
-};
 static PyType_Slot size_slots[] = {
-    { Py_tp_repr, size_repr }, { Py_tp_methods, size_methods },
     { Py_mp_subscript, size_subscript },
     { Py_sq_concat, size_concat }, { Py_sq_repeat, size_repeat },
     { 0, NULL },
@@ -165,63 +123,26 @@ static PyType_Spec size_spec = {
     size_slots
 };
 /* values: functions of generators */
-static PyObject *generator_new(PyTypeObject *type, PyObject *args,
-                               PyObject *names)
+#define GENERATOR "treadle.generator"
+
+/* _generator(device) -> a capsule */
+PyObject *py_generator(PyObject *module, PyObject *device)
 {
-    static char *keys[] = { "device", NULL };
-    PyObject *device = NULL;
     td_device place;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "|O:Generator", keys,
-                                     &device)
-        || (device && !parse_device(device, &place)))
+    if (!parse_device(device, &place))
         return NULL;
     td_error_clear();
-    td_generator *generator = td_generator_new(0);
-    if (generator == NULL)
-        return fail();
-    PyObject *self = type->tp_alloc(type, 0);
-    if (self == NULL)
-        td_release(generator);
-    else
-        ((generator_object *)self)->generator = generator;
-    return self;
+    return box(td_generator_new(0), GENERATOR);
 }
 
-static PyObject *generator_seed(PyObject *self, PyObject *seed)
+void *generator_of(PyObject *object)
 {
-    const uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
-    if (PyErr_Occurred())
-        return NULL;
-    td_error_clear();
-    const td_random_state state = { .seed = value };
-    td_generator_state(((generator_object *)self)->generator, &state);
-    return td_failed() ? fail() : Py_NewRef(self);
+    PyObject *box = PyObject_GetAttrString(object, "_box");
+    void *generator = box ? PyCapsule_GetPointer(box, GENERATOR) : NULL;
+    Py_XDECREF(box);
+    PyErr_Clear();
+    return generator;
 }
-
-static void generator_dealloc(PyObject *self)
-{
-    td_release(((generator_object *)self)->generator);
-    small_dealloc(self);
-}
-void *generator_of(glue *g, PyObject *object)
-{
-    return Py_TYPE(object) == g->generator
-         ? ((generator_object *)object)->generator : NULL;
-}
-/* values: type of generators */
-static PyMethodDef generator_methods[] = {
-    { "manual_seed", generator_seed, METH_O,
-      "Seeds this generator and starts it anew; returns it." },
-    { NULL, NULL, 0, NULL },
-};
-static PyType_Slot generator_slots[] = {
-    { Py_tp_new, generator_new }, { Py_tp_dealloc, generator_dealloc },
-    { Py_tp_methods, generator_methods }, { 0, NULL },
-};
-static PyType_Spec generator_spec = {
-    "treadle.Generator", sizeof(generator_object), 0,
-    Py_TPFLAGS_DEFAULT, generator_slots
-};
 /* values: function add_small_objects */
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec,
                               PyObject *base)
@@ -238,8 +159,7 @@ bool add_small_objects(glue *g, PyObject *module)
 {
     g->dtype = add_type(module, &dtype_spec, NULL);
     g->size = add_type(module, &size_spec, (PyObject *)&PyTuple_Type);
-    g->generator = add_type(module, &generator_spec, NULL);
-    if (!g->dtype || !g->size || !g->generator)
+    if (!g->dtype || !g->size)
         return false;
     for (int i = 1; i < TD_DTYPE_COUNT; i++) {
         PyObject *o = g->dtype->tp_alloc(g->dtype, 0);

@@ -158,17 +158,13 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
-        PyObject *item = NULL;
-        if (x[i] == NULL)
-            item = Py_NewRef(Py_None);
-        else if (tuple != NULL)
-            item = wrap(g, x[i]);
-        else
-            td_release(x[i]);
-        if (item == NULL)
-            Py_CLEAR(tuple);
-        else if (tuple != NULL)
+        PyObject *item = x[i] ? wrap(g, x[i]) : Py_NewRef(Py_None);
+        if (item != NULL && tuple != NULL) {
             PyTuple_SET_ITEM(tuple, i, item);
+        } else {
+            Py_XDECREF(item);
+            Py_CLEAR(tuple);
+        }
     }
     return tuple;
 }
@@ -176,23 +172,29 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 #define ANSWER(name, unused, answer) \
     static PyObject *name(PyObject *self, unused) \
     { const td_tensor *x = handle_of(self); return answer; }
-ANSWER(get_shape, void *closure,
-       new_size(glue_of(self), td_shape(x), td_rank(x)))
-ANSWER(get_dtype, void *closure,
-       Py_NewRef(glue_of(self)->dtypes[td_dtype_of(x)]))
-ANSWER(get_ndim, void *closure, PyLong_FromLong(td_rank(x)))
+#define ATTRIBUTES(A) \
+    A(shape, new_size(glue_of(self), td_shape(x), td_rank(x)), \
+      "The sizes of all dimensions.") \
+    A(dtype, Py_NewRef(glue_of(self)->dtypes[td_dtype_of(x)]), \
+      "The type of the elements.") \
+    A(ndim, PyLong_FromLong(td_rank(x)), "The number of dimensions.") \
+    A(is_leaf, PyBool_FromLong(td_is_leaf(x)), \
+      "Whether no operator made it.") \
+    A(output_nr, PyLong_FromLong(td_output_nr(x)), \
+      "Which result it is.") \
+    A(retains_grad, PyBool_FromLong(td_retains_grad(x)), \
+      "Whether retain_grad() was called on it.") \
+    A(_base, td_base(x) ? wrap(glue_of(self), td_retain(td_base(x))) \
+      : Py_NewRef(Py_None), "What it is a view of, or None.") \
+    A(_version, PyLong_FromLongLong(td_version(x)), \
+      "Counts changes in place.") \
+    A(_strides, new_tuple(td_strides(x), td_rank(x)), NULL) \
+    A(_grad_fn_name, Py_BuildValue("z", td_grad_fn_name(x)), NULL)
+#define GETTER(name, answer, help) \
+    ANSWER(get_##name, void *closure, answer)
+ATTRIBUTES(GETTER)
 ANSWER(get_requires_grad, void *closure,
        PyBool_FromLong(td_requires_grad(x)))
-ANSWER(get_is_leaf, void *closure, PyBool_FromLong(td_is_leaf(x)))
-ANSWER(get_output_nr, void *closure, PyLong_FromLong(td_output_nr(x)))
-ANSWER(get_retains_grad, void *closure,
-       PyBool_FromLong(td_retains_grad(x)))
-ANSWER(get_version, void *closure, PyLong_FromLongLong(td_version(x)))
-ANSWER(get_grad_fn, void *closure,
-       Py_BuildValue("z", td_grad_fn_name(x)))
-ANSWER(get_base, void *closure, td_base(x)
-       ? wrap(glue_of(self), td_retain(td_base(x)))
-       : Py_NewRef(Py_None))
 static PyObject *get_grad(PyObject *self, void *unused)
 {
     td_tensor *grad = td_grad_of(handle_of(self));
@@ -201,16 +203,24 @@ static PyObject *get_grad(PyObject *self, void *unused)
     return wrap(glue_of(self), grad);
 }
 
-static int set_grad(PyObject *self, PyObject *value, void *unused)
+static PyObject *get_data(PyObject *self, void *unused)
+{
+    td_error_clear();
+    return wrap(glue_of(self), td_data_of(handle_of(self)));
+}
+static int set_tensor(PyObject *self, PyObject *value, void *grad)
 {
     tensor_object *w = value ? tensor_cast(value) : NULL;
-    if (value != NULL && value != Py_None && w == NULL) {
-        PyErr_Format(PyExc_TypeError, "grad must be a Tensor or None, "
-                     "not %.100s", Py_TYPE(value)->tp_name);
+    if (w == NULL && (!grad || (value && value != Py_None))) {
+        PyErr_Format(PyExc_TypeError, grad
+                     ? "grad must be a Tensor or None, not %.100s"
+                     : "data must be a Tensor",
+                     value ? Py_TYPE(value)->tp_name : "");
         return -1;
     }
     td_error_clear();
-    return td_set_grad(handle_of(self), w ? w->handle : NULL)
+    return (grad ? td_set_grad(handle_of(self), w ? w->handle : NULL)
+                 : td_set_data(handle_of(self), w->handle))
         ? 0 : (fail(), -1);
 }
 static int set_requires_grad(PyObject *self, PyObject *value,
@@ -223,23 +233,6 @@ static int set_requires_grad(PyObject *self, PyObject *value,
     return td_set_requires_grad(handle_of(self), on)
         ? 0 : (fail(), -1);
 }
-static PyObject *get_data(PyObject *self, void *unused)
-{
-    td_error_clear();
-    return wrap(glue_of(self), td_data_of(handle_of(self)));
-}
-
-static int set_data(PyObject *self, PyObject *value, void *unused)
-{
-    tensor_object *w = value ? tensor_cast(value) : NULL;
-    if (w == NULL) {
-        PyErr_SetString(PyExc_TypeError, "data must be a Tensor");
-        return -1;
-    }
-    td_error_clear();
-    return td_set_data(handle_of(self), w->handle)
-        ? 0 : (fail(), -1);
-}
 static PyObject *get_device(PyObject *self, void *unused)
 {
     const td_device device = td_device_of(handle_of(self));
@@ -248,23 +241,16 @@ static PyObject *get_device(PyObject *self, void *unused)
     return PyUnicode_FromFormat("cuda:%d", device.index);
 }
 /* extension: table of tensor attributes */
+#define GETTER_ROW(name, answer, help) \
+    { #name, get_##name, NULL, help, NULL },
 static PyGetSetDef tensor_getset[] = {
-    { "shape", get_shape, NULL, "The sizes of all dimensions.", NULL },
-    { "dtype", get_dtype, NULL, "The type of the elements.", NULL },
-    { "ndim", get_ndim, NULL, "The number of dimensions.", NULL },
-    { "grad", get_grad, set_grad, "What backward() collected.", NULL },
+    ATTRIBUTES(GETTER_ROW)
+    { "grad", get_grad, set_tensor, "What backward() collected.",
+      "grad" },
     { "requires_grad", get_requires_grad, set_requires_grad,
       "Whether operators on it are recorded.", NULL },
-    { "is_leaf", get_is_leaf, NULL, "Whether no operator made it.",
+    { "data", get_data, set_tensor, "The same storage, no history.",
       NULL },
-    { "output_nr", get_output_nr, NULL, "Which result it is.", NULL },
-    { "retains_grad", get_retains_grad, NULL,
-      "Whether retain_grad() was called on it.", NULL },
-    { "data", get_data, set_data, "The same storage, no history.",
-      NULL },
-    { "_base", get_base, NULL, "What it is a view of, or None.", NULL },
-    { "_version", get_version, NULL, "Counts changes in place.", NULL },
-    { "_grad_fn_name", get_grad_fn, NULL, NULL, NULL },
     { "_device", get_device, NULL, NULL, NULL },
     { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
       NULL, NULL },
@@ -285,32 +271,6 @@ static PyObject *tensor_text(PyObject *self, PyObject *unused)
                                    : PyUnicode_FromString(text);
     PyMem_Free(text);
     return result;
-}
-static PyObject *stride_of(td_tensor *x, int dim)
-{
-    td_error_clear();
-    if (td_rank(x) > 0 && td_size(x, dim) >= 0)
-        return PyLong_FromLongLong(
-            td_strides(x)[dim < 0 ? dim + td_rank(x) : dim]);
-    if (!td_failed())
-        td_fail(TD_ERROR_INDEX, "stride", "a tensor of rank 0 has no "
-                "dimension %d", dim);
-    return fail();
-}
-
-static PyObject *tensor_stride(PyObject *self, PyObject *args)
-{
-    td_tensor *x = handle_of(self);
-    int dim = TD_MAX_RANK;
-    if (!PyArg_ParseTuple(args, "|i:stride", &dim))
-        return NULL;
-    if (dim < TD_MAX_RANK)
-        return stride_of(x, dim);
-    PyObject *tuple = PyTuple_New(td_rank(x));
-    for (int i = 0; i < td_rank(x) && tuple; i++)
-        PyTuple_SET_ITEM(tuple, i,
-                         PyLong_FromLongLong(td_strides(x)[i]));
-    return tuple;
 }
 ANSWER(tensor_offset, PyObject *none, PyLong_FromLongLong(td_offset(x)))
 ANSWER(tensor_numel, PyObject *none, PyLong_FromLongLong(td_numel(x)))
@@ -357,8 +317,6 @@ static PyMethodDef tensor_methods[] = {
       "The only element, as a Python number." },
     { "tolist", tensor_tolist, METH_NOARGS,
       "The elements as nested lists of Python numbers." },
-    { "stride", tensor_stride, METH_VARARGS,
-      "Elements to step over, for each dimension or one." },
     { "storage_offset", tensor_offset, METH_NOARGS,
       "Elements of the storage before the first." },
     { "numel", tensor_numel, METH_NOARGS, "The number of elements." },

@@ -10,8 +10,9 @@ tensor([2., 4.])
 """
 __version__ = "0.1.0"
 from ._C import *
-from ._C import Tensor, Size, Generator, dtype
-from ._tensor import arange, as_tensor, device, is_tensor, max, min
+from ._C import Tensor, Size, dtype
+from ._tensor import (Generator, arange, as_tensor, device, is_tensor,
+                      max, min)
 from ._grad_mode import (no_grad, enable_grad, set_grad_enabled,
                          inference_mode, is_inference_mode_enabled)
 

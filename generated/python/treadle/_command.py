@@ -47,11 +47,12 @@ def begun(o, resume):
 def train(o):
     """Train a task, or go on with it."""
     path, caught = checkpoint(o), []
+    folder = os.path.dirname(path)
     if os.path.exists(path) and not o.resume:
         raise FileExistsError(f"{path} is there already: --resume goes "
                               "on with it, --out takes another folder")
     loop = begun(o, o.resume)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.makedirs(folder, exist_ok=True)
 
     def note(number, frame):
         caught.append(number)
@@ -61,13 +62,13 @@ def train(o):
     # trainings: train until it is over or asked to stop
     def show(text):
         print(text, flush=True)
-        write_log(os.path.dirname(path), loop.history)
+        write_log(folder, loop.history)
     if not loop.run(path, o.save_every, lambda: caught, show):
         print(f"stopped at step {loop.step}; --resume goes on")
         return 128 + caught[0]
-    write_log(os.path.dirname(path), loop.history)
-    save_file(loop.model.state_dict(), os.path.join(
-        os.path.dirname(path), "model.safetensors"))
+    write_log(folder, loop.history)
+    save_file(loop.model.state_dict(),
+              os.path.join(folder, "model.safetensors"))
 
 
 def write_log(folder, history):

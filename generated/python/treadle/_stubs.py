@@ -74,7 +74,7 @@ def stub():
     """The whole text of _C.pyi."""
     operators = {name: f.__doc__.splitlines()[0]
                  for name, f in vars(_C).items() if is_operator(f)}
-    methods, classes = [], ("Tensor", "Size", "Generator", "dtype")
+    methods, classes = [], ("Tensor", "Size", "dtype")
     for name, value in vars(_C.Tensor).items():
         if name in operators and is_operator(value):
             methods.append(declaration(operators[name], True))
@@ -87,14 +87,12 @@ def stub():
     return "\n".join([
         "from builtins import bool, float, int, str",
         "from collections.abc import Iterator, Sequence",
-        "from typing import Any", "", "class dtype:",
+        "from typing import Any", "from ._tensor import Generator",
+        "", "class dtype:",
         "    itemsize: int", "    is_floating_point: bool",
         "    is_signed: bool", "    is_complex: bool", "_dtype = dtype",
         "class Size(tuple[int, ...]):",
         "    def numel(self) -> int: ...",
-        "class Generator:",
-        "    def __init__(self, device: Any = ...) -> None: ...",
-        "    def manual_seed(self, seed: int) -> Generator: ...",
         "class Tensor:", *("    " + m for m in methods), "", *others,
         *(declaration(row, False) for row in operators.values())])
 

@@ -4,6 +4,7 @@
 import re as _re
 from collections import namedtuple as _namedtuple
 from functools import lru_cache as _lru_cache
+from math import prod as _prod
 from . import _C
 from ._C import Tensor
 # package: class device
@@ -49,6 +50,32 @@ def _destination(what, dtype, device):
         elif w is not None:
             device = w
     return flags, dtype, device
+# package: class Generator, and methods of small objects
+
+
+class Generator:
+    """Random numbers apart from those of the thread."""
+    __module__, __slots__ = "treadle", ("_box",)
+
+    def __init__(self, device="cpu"):
+        self._box = _C._generator(device)
+
+    def manual_seed(self, seed):
+        """Seeds this generator and starts it anew; returns it."""
+        _C._random_state(self, seed, 0)
+        return self
+
+
+def _numel(self):
+    """The product of the sizes."""
+    return _prod(self)
+
+
+_C.Size.numel = _numel
+_C.Size.__repr__ = lambda self: f"treadle.Size({list(self)})"
+_C.dtype.__reduce__ = lambda self: repr(self)[8:]
+type(_C.add.__self__).__doc__ = property(
+    lambda op: getattr(_C, op.__name__).__doc__)
 # package: functions that make tensors of anything
 def is_tensor(object):
     """Whether `object` is a Tensor."""
@@ -211,6 +238,13 @@ class _Methods:
             raise IndexError(f"size: dimension {dim} is not one of the "
                              f"{self.ndim} of shape {list(self.shape)}")
         return self.shape[dim]
+
+    def stride(self, dim=None):
+        """Elements to step over, for each dimension or one."""
+        if dim is None:
+            return self._strides
+        self.size(dim)                  # which refuses what is none
+        return self._strides[dim]
 
     def dim(self):
         """The number of dimensions."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from . import _C
 from ._grad_mode import no_grad
 from .safetensors import load_file
-from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, LayerNorm,
-                 Linear, LSTM, Module, ModuleList, ReLU, RMSNorm,
-                 Sequential, SwiGLU, TransformerEncoder,
+from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, GELU,
+                 LayerNorm, Linear, LSTM, Module, ModuleList, ReLU,
+                 RMSNorm, Sequential, SwiGLU, TransformerEncoder,
                  TransformerEncoderLayer, functional as F, init)
 
 
@@ -201,18 +201,6 @@ def _draw(model, parts):
 # models: classes of the GPT
 
 
-class _Network(Module):
-    def __init__(self, c, inner, approximate):
-        super().__init__()
-        self.c_fc = Linear(c.n_embd, inner, c.bias)
-        self.c_proj = Linear(inner, c.n_embd, c.bias)
-        self.approximate = approximate
-
-    def forward(self, x):
-        return self.c_proj(F.gelu(self.c_fc(x),
-                                  approximate=self.approximate))
-
-
 class _Layer(Module):
     def __init__(self, c, norm):
         super().__init__()
@@ -221,9 +209,11 @@ class _Layer(Module):
         # models: choose how a place thinks
         form = _choose("GPT: activation", c.activation, {
             "gelu": "none", "gelu_new": "tanh", "swiglu": None})
-        self.mlp = _Network(c, c.n_inner or 4 * c.n_embd, form) \
-            if form else SwiGLU(
-                c.n_embd, c.n_inner or 8 * c.n_embd // 3, c.bias)
+        e = c.n_embd
+        m = c.n_inner or (12 if form else 8) * e // 3
+        self.mlp = Sequential({
+            "c_fc": Linear(e, m, c.bias), "act": GELU(form),
+            "c_proj": Linear(m, e, c.bias)}) if form else SwiGLU(e, m, c.bias)
 
     # models: look, then think
     def forward(self, x, cache, layer):

@@ -207,17 +207,17 @@ def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
     raise_exception.
     """
     inputs = _tuple(inputs)
-    for k, x in enumerate(inputs):
-        if isinstance(x, Tensor) and x.requires_grad \
-                and x.dtype is not _C.float64:
+    wanted = {k: x for k, x in enumerate(inputs)
+              if isinstance(x, Tensor) and x.requires_grad}
+    for k, x in wanted.items():
+        if x.dtype is not _C.float64:
             raise ValueError(f"gradcheck: input {k} is {x.dtype}, "
                              "expected treadle.float64")
-    if not any(isinstance(x, Tensor) and x.requires_grad
-               for x in inputs):
+    if not wanted:
         raise ValueError("gradcheck: no input requires a gradient, so "
                          "there is nothing to compare")
     try:
-        _compare_jacobians(func, inputs, eps, atol, rtol)
+        _compare_jacobians(func, inputs, wanted, eps, atol, rtol)
     except RuntimeError:
         if raise_exception:
             raise
@@ -253,37 +253,31 @@ def gradgradcheck(func, inputs, grad_outputs=None, eps=1e-6, atol=1e-5,
                      raise_exception)
 
 
-def _compare_jacobians(func, inputs, eps, atol, rtol):
+def _compare_jacobians(func, inputs, wanted, eps, atol, rtol):
     for o, output in enumerate(_tuple(func(*inputs))):
         if not output.dtype.is_floating_point:
             continue
-        for k, x in enumerate(inputs):
-            if isinstance(x, Tensor) and x.requires_grad:
-                ours = _analytic(func, inputs, o, x)
-                theirs = _numeric(func, inputs, o, x, eps)
-                _expect_close(ours, theirs, o, k, atol, rtol)
+
+        def answer():
+            return _tuple(func(*inputs))[o].reshape(-1)
+        for k, x in wanted.items():
+            ours, = functional.rows(answer(), [x], False)
+            ours = ours.reshape(output.numel(), x.numel()).tolist()
+            theirs = _numeric(answer, x.detach(), eps)
+            _expect_close(ours, theirs, o, k, atol, rtol)
 
 
-def _analytic(func, inputs, o, x):
-    output = _tuple(func(*inputs))[o].reshape(-1)
-    jacobian, = functional.rows(output, [x], False)
-    return jacobian.reshape(output.numel(), x.numel()).tolist()
-
-
-def _numeric(func, inputs, o, x, eps):
+@no_grad
+def _numeric(answer, x, eps):
     columns = []
-    with no_grad():
-        flat = x.detach()
-        for i in product(*map(range, x.shape)):
-            here, ends = flat[i].item(), []
-            for step in (eps, -eps):
-                flat[i] = here + step
-                ends.append(_tuple(func(*inputs))[o].reshape(-1)
-                            .tolist())
-            flat[i] = here
-            columns.append([(u - d) / (2 * eps)
-                            for u, d in zip(*ends)])
-    return [list(row) for row in zip(*columns)]
+    for i in product(*map(range, x.shape)):
+        here, ends = x[i].item(), []
+        for step in (eps, -eps):
+            x[i] = here + step
+            ends.append(answer().tolist())
+        x[i] = here
+        columns.append([(u - d) / (2 * eps) for u, d in zip(*ends)])
+    return zip(*columns)
 
 
 def _expect_close(ours, theirs, o, k, atol, rtol):

@@ -6,8 +6,9 @@ import warnings as _warnings
 from functools import wraps as _wraps
 from struct import pack as _pack, unpack as _unpack
 from .. import _C
-from .._C import Generator as _Generator, Tensor
-from .._tensor import _give_methods, as_tensor as _as_tensor
+from .._C import Tensor
+from .._tensor import (_give_methods, as_tensor as _as_tensor,
+                       Generator as _Generator)
 # dialect: second spellings
 def _legacy(name, dtype, args, device=None):
     if len(args) == 1 and isinstance(args[0], Tensor):

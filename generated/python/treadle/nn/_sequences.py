@@ -4,26 +4,24 @@
 from collections import namedtuple
 from itertools import groupby
 from .. import _C
-from .._C import Tensor
+from .._tensor import as_tensor
 from . import functional
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0):
     """One tensor [longest, batch, ...] of tensors [length, ...]."""
     sequences = list(sequences)
-    longest = max(len(s) for s in sequences)
-    padded = [_C.cat([s, _C.full((longest - len(s), *s.shape[1:]),
-                                 padding_value, dtype=s.dtype,
-                                 device=s.device)]) for s in sequences]
-    return _C.stack(padded, 0 if batch_first else 1)
+    longest = max(map(len, sequences))
+    return _C.stack([functional.pad(
+        s, (0, 0) * (s.ndim - 1) + (0, longest - len(s)),
+        value=padding_value) for s in sequences], int(not batch_first))
 
 
 def pack_padded_sequence(input, lengths, batch_first=False,
                          enforce_sorted=True):
     """[T, N, ...] without its padding, for N lengths."""
     x = input.transpose(0, 1) if batch_first else input
-    sizes = [int(n) for n in _C.tensor(lengths).tolist()] \
-        if not isinstance(lengths, Tensor) else lengths.tolist()
+    sizes = [int(n) for n in as_tensor(lengths).tolist()]
     if len(sizes) != x.shape[1] or not sizes \
             or not all(0 < n <= len(x) for n in sizes):
         raise ValueError(
@@ -35,10 +33,7 @@ def pack_padded_sequence(input, lengths, batch_first=False,
             "pack_padded_sequence: lengths must fall, unless "
             f"enforce_sorted is False; got {sizes}")
     alive = [sum(n > t for n in sizes) for t in range(max(sizes))]
-    rows = [t * len(sizes) + i for t, n in enumerate(alive)
-            for i in order[:n]]
-    data = x.flatten(0, 1).index_select(0, _C.tensor(
-        rows, device=x.device))
+    data = x.flatten(0, 1).index_select(0, _rows(alive, order, x))
     places = (None, None) if enforce_sorted else (_C.tensor(
         list(v), device=x.device) for v in (order, _inverse(order)))
     return PackedSequence(data, _C.tensor(alive), *places)
@@ -46,6 +41,11 @@ def pack_padded_sequence(input, lengths, batch_first=False,
 
 def _inverse(order):
     return sorted(range(len(order)), key=order.__getitem__)
+
+
+def _rows(alive, order, x):
+    return _C.tensor([t * len(order) + i for t, n in enumerate(alive)
+                      for i in order[:n]], device=x.device)
 
 
 def pack_sequence(sequences, enforce_sorted=True):
@@ -65,15 +65,11 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0,
                          f"less than the longest, {len(alive)}")
     order = range(n) if sequence.sorted_indices is None \
         else sequence.sorted_indices.tolist()
-    rows = [k * n + i for k, m in enumerate(alive) for i in order[:m]]
     x = _C.full((t * n, *data.shape[1:]), padding_value,
                 dtype=data.dtype, device=data.device)
-    x = x.index_copy(0, _C.tensor(rows, device=x.device), data)
-    x = x.reshape([t, n, *data.shape[1:]])
-    sizes = [0] * n
-    for m in alive:
-        for i in order[:m]:
-            sizes[i] += 1
+    x = x.index_copy(0, _rows(alive, order, x), data)
+    x = x.unflatten(0, (t, n))
+    sizes = [sum(m > k for m in alive) for k in _inverse(order)]
     return x.transpose(0, 1) if batch_first else x, _C.tensor(sizes)
 
 

@@ -156,8 +156,9 @@ class _Layer(Module):
                  device=None, dtype=None):
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
-        named = {"relu": F.relu, "gelu": F.gelu}
-        if not callable(activation) and activation not in named:
+        activation = {"relu": F.relu, "gelu": F.gelu}.get(
+            activation, activation)
+        if not callable(activation):
             raise RuntimeError("activation must be 'relu', 'gelu' or a "
                                f"function, got {activation!r}")
         looks = ["self_attn", "multihead_attn"][:1 + self._crosses]
@@ -175,8 +176,7 @@ class _Layer(Module):
                 d_model, layer_norm_eps, **made))
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout))
-        self.activation = named.get(activation, activation) \
-            if isinstance(activation, str) else activation
+        self.activation = activation
 
     def _around(self, i, x, function):
         """Part i: x + function(x), normalised before or after."""
