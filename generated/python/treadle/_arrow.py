@@ -63,9 +63,8 @@ class to_arrow:
         self.columns = dict(columns)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        pair = _C._to_arrow(tuple(self.columns),
+        return _C._to_arrow(tuple(self.columns),
                             list(self.columns.values()))
-        return _C._arrow_stream(*pair)
 
 
 def _of_others(data):

@@ -301,14 +301,12 @@ def _named(name):
 
 # checkpoints: instructions of a pickle of weights
 _MADE = {"EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict,
-         "EMPTY_SET": set, "NEWFALSE": bool, "NEWTRUE": lambda: True,
-         "NONE": lambda: None}
+         "EMPTY_SET": set, "NEWFALSE": bool, "NEWTRUE": lambda: True}
 _PUSHED = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT",
-           "BINUNICODE", "SHORT_BINSTRING"}
-_MARKED = {"TUPLE", "APPENDS", "SETITEMS"}
+           "BINUNICODE", "SHORT_BINSTRING", "NONE"}
 _TAKES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1,
           "SETITEM": 2, "REDUCE": 1, "NEWOBJ": 1, "BUILD": 1,
-          "BINPERSID": 1}
+          "BINPERSID": 1, "TUPLE": 0, "APPENDS": 0, "SETITEMS": 0}
 
 
 # checkpoints: function _run
@@ -325,22 +323,21 @@ def _run(program, storage):
             stack.append(_MADE[name]())
         elif name == "GLOBAL":
             stack.append(_named(value))
-        elif name in ("BINPUT", "LONG_BINPUT"):
+        elif name.endswith("BINPUT"):
             memo[value] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET"):
+        elif name.endswith("BINGET"):
             stack.append(memo[value])
         elif name == "MARK":
             marked.append(stack)
             stack = []
-        elif name in _MARKED:
-            stack, items = marked.pop(), stack
-            _build(stack, name, items, storage)
         elif name in _TAKES:
-            first = len(stack) - _TAKES[name]
+            first = len(stack) - (_TAKES[name] or len(stack))
             if first < 0:
                 _refuse(f"{name} finds too little on the stack")
             items = stack[first:]
             del stack[first:]
+            if _TAKES[name] == 0:
+                stack = marked.pop()
             _build(stack, name, items, storage)
         elif name != "PROTO":
             _refuse(f"weights_only is set, and the file uses {name}")
