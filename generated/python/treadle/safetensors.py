@@ -106,8 +106,8 @@ class _Slice:
         items = list(index if isinstance(index, tuple) else (index,))
         sizes = self.get_shape()
         dots = [k for k, i in enumerate(items) if i is ...]
-        if len(dots) == 1:
-            items[dots[0]:dots[0] + 1] = [slice(None)] * (
+        for k in dots[:1]:
+            items[k:k + 1] = [slice(None)] * (
                 len(sizes) - len(items) + 1)
         good = len(items) <= len(sizes)
         for i, n in zip(items, sizes):

@@ -232,14 +232,12 @@ td_tensor *td_storage_bytes(const td_tensor *x)
     return y;
 }
 static bool inside(const td_tensor *bytes, size_t size, td_dims shape,
-                   td_dims strides, int64_t offset)
+                   td_dims strides, int64_t offset, bool empty)
 {
     double last = (double)offset;
     bool good = offset >= 0 && shape.count == strides.count;
-    bool empty = false;
     for (int d = 0; d < shape.count; d++) {
-        good &= shape.at[d] >= 0 && strides.at[d] >= 0;
-        empty |= shape.at[d] == 0;
+        good &= strides.at[d] >= 0;
         last += ((double)shape.at[d] - 1) * (double)strides.at[d];
     }
     return (good && (empty || (last + 1) * (double)size
@@ -256,7 +254,8 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
 {
     int64_t numel;
     if (td_failed() || !td_dims_numel("storage", &shape, &numel)
-        || !inside(bytes, td_dtype_size(dtype), shape, strides, offset))
+        || !inside(bytes, td_dtype_size(dtype), shape, strides, offset,
+                   numel == 0))
         return NULL;
     if (dtype == TD_BOOL && td_on_host(bytes) && !td_holds_truths(
             (char *)bytes->storage->data + offset, shape.count,

@@ -33,7 +33,7 @@ static const type types[] = {
     { "I32", 32, TD_INT32 },    { "U32", 32, TD_INT64 },
     { "F32", 32, TD_FLOAT32 },  { "C64", 64, 0 },
     { "F64", 64, TD_FLOAT64 },  { "I64", 64, TD_INT64 },
-    { "U64", 64, 0 }, { NULL, 0, 0 }
+    { "U64", 64, 0 }, { 0 }
 };
 /* saving: function type_of */
 static const type *type_of(const char *name, td_dtype dtype)
@@ -50,23 +50,22 @@ static bool is_utf8(const char *bytes, int64_t n)
 {
     static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000,
                                       0x110000 };
-    const unsigned char *b = (const unsigned char *)bytes, *end = b + n;
-    while (b < end) {
-        uint32_t code = *b++;
-        const int more = (code >= 0xc0) + (code >= 0xe0)
-                       + (code >= 0xf0);
-        if (more > 0)
-            code &= 0x7fu >> more;
-        for (int k = 0; k < more; k++) {
-            if (b == end || *b >> 6 != 2)
-                return false;
-            code = code << 6 | (*b++ & 0x3f);
-        }
-        if (code < least[more] || code >= least[more + 1]
-            || code >> 11 == 0x1b)
+    uint32_t code = 0;
+    int all = 0, more = 0;          /* bytes behind the first */
+    for (; n > 0; n--, bytes++) {
+        const unsigned char b = (unsigned char)*bytes;
+        if (more == 0)
+            all = (b >= 0xc0) + (b >= 0xe0) + (b >= 0xf0);
+        else if (b >> 6 != 2)
+            return false;
+        code = more ? code << 6 | (b & 0x3f) : b & (all ? 0x7fu : 0xffu)
+                                               >> all;
+        more = more ? more - 1 : all;
+        if (more == 0 && (code < least[all] || code >= least[all + 1]
+                          || code >> 11 == 0x1b))
             return false;
     }
-    return true;
+    return more == 0;
 }
 /* saving: struct td_safetensors */
 struct td_safetensors {
@@ -695,17 +694,14 @@ static bool open_beside(sink *s, const char *place, char *beside)
 {
     static atomic_uint counter;
     struct stat about;
-    int fd = -1;
     if (stat(place, &about) == 0 && !S_ISREG(about.st_mode))
         return errno = EINVAL, false;   /* a folder; /dev/null */
     do {
         if (snprintf(beside, PATH_MAX, "%s.%d.%u.new", place, getpid(),
                      atomic_fetch_add(&counter, 1)) >= PATH_MAX)
             return errno = ENAMETOOLONG, false;
-        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                  0666);
-    } while (fd < 0 && errno == EEXIST);
-    s->file = fd < 0 ? NULL : fdopen(fd, "wb");
+        s->file = fopen(beside, "wxe");
+    } while (!s->file && errno == EEXIST);
     return s->file;
 }
 /* saving: function sync_folder */
