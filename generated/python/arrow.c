@@ -59,21 +59,14 @@ PyObject *py_arrow_next(PyObject *module, PyObject *args)
 }
 
 
-/* _arrow_names(schema) -> list */
-PyObject *py_arrow_names(PyObject *module, PyObject *args)
+/* _arrow_name(schema, k) -> str or None */
+PyObject *py_arrow_name(PyObject *module, PyObject *args)
 {
     struct ArrowSchema *s;
-    if (!PyArg_ParseTuple(args, "O&", as_ArrowSchema, &s))
+    unsigned k;
+    if (!PyArg_ParseTuple(args, "O&I", as_ArrowSchema, &s, &k))
         return NULL;
-    PyObject *names = PyList_New(0);
-    const char *name;
-    for (int64_t k = 0; names && (name = td_arrow_name(s, k)); k++) {
-        PyObject *text = PyUnicode_FromString(name);
-        if (!text || PyList_Append(names, text) < 0)
-            Py_CLEAR(names);
-        Py_XDECREF(text);
-    }
-    return names;
+    return Py_BuildValue("z", td_arrow_name(s, k));
 }
 
 /* _from_arrow(schema, array or None, k or -1, fill) -> tensor */

@@ -35,8 +35,10 @@ def from_arrow(source, columns=None, *, fill=None):
     types raise NotImplementedError.  Memory of Arrow is meant to be
     constant: write into a clone.
     """
-    chunks = _chunks(source)
-    names = _C._arrow_names(chunks[0][0])
+    chunks, names = _chunks(source), []
+    while (name := _C._arrow_name(chunks[0][0],
+                                  len(names))) is not None:
+        names.append(name)
 
     def column(name):
         if name is not None and name not in names:

@@ -2,7 +2,6 @@
 # Tangled from the chapter "checkpoints": edit that, not this file.
 # needs: exchange
 """Anything of Python, with its tensors, in the files of PyTorch."""
-import codecs
 import collections
 import contextlib
 import io
@@ -278,7 +277,7 @@ def _made(kind):
 
 
 def _bytes(text="", encoding="latin1"):
-    return codecs.encode(text, {"latin1": "latin1"}[encoding])
+    return text.encode({"latin1": "latin1"}[encoding])
 
 
 _SAFE = {**_OURS, "_codecs encode": _bytes, "builtins bytes": _bytes,

@@ -58,8 +58,8 @@ static bool is_utf8(const char *bytes, int64_t n)
             all = (b >= 0xc0) + (b >= 0xe0) + (b >= 0xf0);
         else if (b >> 6 != 2)
             return false;
-        code = more ? code << 6 | (b & 0x3f) : b & (all ? 0x7fu : 0xffu)
-                                               >> all;
+        code = more ? code << 6 | (b & 0x3f)
+             : all ? b & 0x7fu >> all : b;
         more = more ? more - 1 : all;
         if (more == 0 && (code < least[all] || code >= least[all + 1]
                           || code >> 11 == 0x1b))
@@ -138,14 +138,15 @@ static uint32_t four_digits(td_safetensors *f)
     }
     return code;
 }
+static const char letters[] = "/\"\\bfnrt", plain[] = "/\"\\\b\f\n\r\t";
+
 static bool escape(td_safetensors *f)
 {
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    const char c = peek(f), *plain = c ? strchr(from, c) : NULL;
+    const char c = peek(f), *letter = c ? strchr(letters, c) : NULL;
     f->text--;
     f->at += c != '\0';
-    if (plain)
-        return *f->text++ = to[plain - from], true;
+    if (letter)
+        return *f->text++ = plain[letter - letters], true;
     uint32_t code = c == 'u' ? four_digits(f) : 0;
     if (code >> 10 == 0x36 && f->end - f->at > 1
         && memcmp(f->at, "\\u", 2) == 0) {
@@ -157,8 +158,8 @@ static bool escape(td_safetensors *f)
     if (code == 0 || code >> 11 == 0x1b)
         return false;
     /* saving: write the character in UTF-8 */
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1
-                   : code < 0x10000 ? 2 : 3;
+    const int more = (code >= 0x80) + (code >= 0x800)
+                   + (code >= 0x10000);
     *f->text++ = (char)(more == 0 ? code
                         : (0x7f80 >> more & 0xff) | code >> 6 * more);
     for (int k = more - 1; k >= 0; k--)
@@ -391,13 +392,12 @@ static bool map_file(td_safetensors *f, const char *path)
         return close(fd), broken_file(f, "is not a regular file");
     /* saving: map the file */
     f->size = about.st_size;
-    f->mapped = f->size > 0;
-    f->bytes = f->mapped ? mmap(NULL, (size_t)f->size,
-        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0) : NULL;
+    f->bytes = f->size == 0 ? NULL : mmap(NULL, (size_t)f->size,
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
     if (f->bytes == MAP_FAILED)
-        return f->mapped = false, cannot("map", path, fd);
+        return cannot("map", path, fd);
     close(fd);
-    return true;
+    return f->mapped = f->bytes, true;
 }
 static td_safetensors *open_either(const char *path, const void *bytes,
     int64_t n, bool share, const char *what)
@@ -567,14 +567,13 @@ static void put_text(sink *s, const char *format, ...)
 }
 static void put_string(sink *s, const char *before, const char *name)
 {
-    static const char letters[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
     if (!is_utf8(name, (int64_t)strlen(name)))
         td_fail(TD_ERROR_VALUE, "safetensors", "a name is not UTF-8");
     put_text(s, "%s\"", before);
     for (; *name; name++) {
-        const char *which = strchr(letters, *name);
+        const char *which = strchr(plain + 1, *name);
         if (which)
-            put_text(s, "\\%c", as[which - letters]);
+            put_text(s, "\\%c", letters[which - plain]);
         else if ((unsigned char)*name < 0x20)
             put_text(s, "\\u%04x", *name);
         else
