@@ -203,7 +203,7 @@ class _Archive:
             self.entries[name] = entry
         if "constants.pkl" in self.entries:
             _refuse("it is a program of TorchScript")
-        entries, end = self.zip.infolist(), file.seek(0, os.SEEK_END)
+        entries, end = self.entries.values(), file.seek(0, os.SEEK_END)
         if sum(entry.file_size for entry in entries) > end or not all(
                 0 <= entry.header_offset < end for entry in entries):
             _refuse("its entries overlap, or lie outside of it")

@@ -99,19 +99,15 @@ void *td_to_dlpack(td_tensor *x, bool versioned, bool copied)
     return &l->frame;
 }
 /* exchange: function td_free_dlpack */
-static void free_old(void *frame)
-{
-    dl_old *f = frame;
-    if (f->deleter != NULL)
-        f->deleter(f);
-}
-
-static void free_new(void *frame)
-{
-    dl_new *f = frame;
-    if (f->deleter != NULL)
-        f->deleter(f);
-}
+#define FREE(version) \
+    static void free_##version(void *frame) \
+    { \
+        const dl_##version *f = frame; \
+        if (f->deleter != NULL) \
+            f->deleter(frame); \
+    }
+FREE(old)
+FREE(new)
 
 void td_free_dlpack(void *managed, bool versioned)
 {
@@ -121,17 +117,16 @@ void td_free_dlpack(void *managed, bool versioned)
 /* exchange: function acceptable */
 static bool acceptable(const dl_new *n, const dl_tensor *t)
 {
-    const char *const op = "from_dlpack";
     if (n && n->major != 1)
-        return td_fail(TD_ERROR_UNSUPPORTED, op, "version %u.%u of the "
-                       "protocol, expected 1", n->major, n->minor);
+        return td_fail(TD_ERROR_UNSUPPORTED, "from_dlpack", "version "
+            "%u.%u of the protocol, expected 1", n->major, n->minor);
     if (t->device.kind != DL_CPU)
-        return td_fail(TD_ERROR_UNSUPPORTED, op, "memory of device "
-            "type %d cannot be shared, only that of the CPU",
+        return td_fail(TD_ERROR_UNSUPPORTED, "from_dlpack", "memory of "
+            "device type %d cannot be shared, only that of the CPU",
             t->device.kind);
     return (t->rank >= 0 && t->rank <= TD_MAX_RANK)
-        || td_fail(TD_ERROR_VALUE, op, "rank %d, at most %d is "
-                   "supported", t->rank, TD_MAX_RANK);
+        || td_fail(TD_ERROR_VALUE, "from_dlpack", "rank %d, at most %d "
+                   "is supported", t->rank, TD_MAX_RANK);
 }
 /* exchange: struct borrowed */
 typedef struct {

@@ -504,7 +504,7 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
     char *at = f->bytes + f->data + t->begin;
     if (!f->share || (uintptr_t)at % size != 0 || width(t) != size)
         return copy_saved(f, t);
-    td_dims strides = { .count = t->shape.count };
+    td_dims strides = t->shape;
     td_dims_strides(&t->shape, strides.at);
     td_tensor *x = td_from_memory(at, t->shape, strides,
         (td_tensor_options){ .dtype = t->dtype }, td_release,
@@ -583,12 +583,14 @@ static void put_string(sink *s, const char *before, const char *name)
 }
 static void put_notes(sink *s)
 {
-    put_text(s, s->notes ? "\"__metadata__\":{" : "");
-    for (int i = 0; s->notes && s->notes[i]; i += 2) {
+    if (!s->notes)
+        return;
+    put_text(s, "\"__metadata__\":{");
+    for (int i = 0; s->notes[i]; i += 2) {
         put_string(s, i ? "," : "", s->notes[i]);
         put_string(s, ":", s->notes[i + 1]);
     }
-    put_text(s, s->notes ? "}" : "");
+    put_text(s, "}");
 }
 /* saving: function put_header */
 static void put_header(sink *s)
