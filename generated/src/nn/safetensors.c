@@ -776,8 +776,10 @@ static bool list_state(state *s, td_module *m)
         return false;
     s->room = (size_t)(n + 1) * (sizeof *s->saved + sizeof *s->all);
     s->saved = td_alloc(s->room);
+    if (!s->saved)
+        return false;
     s->all = (void *)(s->saved + n + 1);
-    if (td_failed() || td_named_state(m, s->all, n) != n)
+    if (td_named_state(m, s->all, n) != n)
         return false;
     for (int i = 0, k; i < n; i++) {
         for (k = 0; s->all[k].tensor != s->all[i].tensor; )
