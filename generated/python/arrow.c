@@ -59,21 +59,14 @@ PyObject *py_arrow_next(PyObject *module, PyObject *args)
 }
 
 
-/* _arrow_names(schema) -> list */
-PyObject *py_arrow_names(PyObject *module, PyObject *args)
+/* _arrow_name(schema, k) -> str or None */
+PyObject *py_arrow_name(PyObject *module, PyObject *args)
 {
     struct ArrowSchema *s;
-    if (!PyArg_ParseTuple(args, "O&", as_ArrowSchema, &s))
+    unsigned k;
+    if (!PyArg_ParseTuple(args, "O&I", as_ArrowSchema, &s, &k))
         return NULL;
-    PyObject *names = PyList_New(0);
-    const char *name;
-    for (int64_t k = 0; names && (name = td_arrow_name(s, k)); k++) {
-        PyObject *text = PyUnicode_FromString(name);
-        if (!text || PyList_Append(names, text) < 0)
-            Py_CLEAR(names);
-        Py_XDECREF(text);
-    }
-    return names;
+    return Py_BuildValue("z", td_arrow_name(s, k));
 }
 
 /* _from_arrow(schema, array or None, k or -1, fill) -> tensor */
@@ -100,13 +93,15 @@ PyObject *py_from_arrow(PyObject *module, PyObject *args)
     return wrap(PyModule_GetState(module), x);
 }
 
-/* _to_arrow(names or None, tensors) -> (schema, array) */
+/* _to_arrow(names, tensors) -> stream, or
+   _to_arrow(None, [tensor]) -> (schema, array) */
 PyObject *py_to_arrow(PyObject *module, PyObject *args)
 {
-    PyObject *names, *one = NULL, *two = NULL;
+    PyObject *names, *one = NULL, *two = NULL, *three = NULL;
     handles x;
     struct ArrowSchema *schema;
     struct ArrowArray *array;
+    struct ArrowArrayStream *stream;
     if (!PyArg_ParseTuple(args, "OO&:to_arrow", &names, all_tensors,
                           &x))
         return NULL;
@@ -118,36 +113,21 @@ PyObject *py_to_arrow(PyObject *module, PyObject *args)
         good = (texts[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names,
                                                              i)));
     if (good && (one = new_ArrowSchema(&schema))
-        && (two = new_ArrowArray(&array))) {
+        && (two = new_ArrowArray(&array))
+        && (!table || (three = new_ArrowArrayStream(&stream)))) {
         td_error_clear();
-        if (!td_to_arrow(x.at, table ? texts : NULL, x.n, array,
-                         schema))
+        if (!td_to_arrow(x.at, table ? texts : NULL, x.n, array, schema)
+            || (table && !td_arrow_stream(array, schema, stream)))
             fail();
     } else if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "to_arrow: expected a name "
                         "for each tensor");
     PyMem_Free(texts);
     drop_handles(&x);
-    if (!PyErr_Occurred())
-        return Py_BuildValue("NN", one, two);
+    PyObject *lent = PyErr_Occurred() ? NULL : table ? Py_NewRef(three)
+                   : Py_BuildValue("OO", one, two);
     Py_XDECREF(one);
     Py_XDECREF(two);
-    return NULL;
-}
-
-/* _arrow_stream(schema, array) -> stream */
-PyObject *py_arrow_stream(PyObject *module, PyObject *args)
-{
-    struct ArrowSchema *s;
-    struct ArrowArray *a;
-    struct ArrowArrayStream *stream;
-    if (!PyArg_ParseTuple(args, "O&O&:to_arrow", as_ArrowSchema, &s,
-                          as_ArrowArray, &a))
-        return NULL;
-    PyObject *capsule = new_ArrowArrayStream(&stream);
-    td_error_clear();
-    if (!capsule || td_arrow_stream(a, s, stream))
-        return capsule;
-    Py_DECREF(capsule);
-    return fail();
+    Py_XDECREF(three);
+    return lent;
 }

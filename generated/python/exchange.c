@@ -12,6 +12,15 @@ static void drop_capsule(PyObject *capsule)
         if (PyCapsule_IsValid(capsule, fresh[v]))
             td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
 }
+static td_tensor *a_tensor(PyObject *x, const char *operation)
+{
+    td_error_clear();
+    if (tensor_cast(x))
+        return handle_of(x);
+    PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, not %s",
+                 operation, Py_TYPE(x)->tp_name);
+    return NULL;
+}
 /* _to_dlpack(tensor, versioned, copied) -> capsule */
 PyObject *py_to_dlpack(PyObject *module, PyObject *args)
 {
@@ -20,13 +29,10 @@ PyObject *py_to_dlpack(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Opp:to_dlpack", &x, &versioned,
                           &copied))
         return NULL;
-    if (tensor_cast(x) == NULL)
-        return PyErr_Format(PyExc_TypeError, "to_dlpack: expected a "
-                            "Tensor, not %s", Py_TYPE(x)->tp_name);
-    td_error_clear();
-    void *frame = td_to_dlpack(handle_of(x), versioned, copied);
+    td_tensor *lent = a_tensor(x, "to_dlpack");
+    void *frame = lent ? td_to_dlpack(lent, versioned, copied) : NULL;
     if (frame == NULL)
-        return fail();
+        return lent ? fail() : NULL;
     PyObject *capsule = PyCapsule_New(frame, fresh[versioned],
                                       drop_capsule);
     if (capsule == NULL)
@@ -67,26 +73,13 @@ static int read_sizes(PyObject *tuple, void *out)
     Py_DECREF(all);
     return !PyErr_Occurred();
 }
-static tensor_object *a_tensor(PyObject *x, const char *operation)
-{
-    tensor_object *w = tensor_cast(x);
-    if (w == NULL)
-        PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, not %s",
-                     operation, Py_TYPE(x)->tp_name);
-    td_error_clear();
-    return w;
-}
-
 /* _storage(tensor) -> (its key, its bytes) */
 PyObject *py_storage(PyObject *module, PyObject *x)
 {
-    glue *g = PyModule_GetState(module);
-    tensor_object *w = a_tensor(x, "storage");
-    if (w == NULL)
-        return NULL;
-    const void *key = td_storage_of(w->handle);
-    return Py_BuildValue("NN", PyLong_FromVoidPtr((void *)(uintptr_t)
-        key), wrap(g, td_storage_bytes(w->handle)));
+    const td_tensor *t = a_tensor(x, "storage");
+    return !t ? NULL : Py_BuildValue("NN",
+        PyLong_FromVoidPtr((void *)(uintptr_t)td_storage_of(t)),
+        wrap(PyModule_GetState(module), td_storage_bytes(t)));
 }
 
 /* _over_storage(bytes, dtype, shape, strides, offset) */
@@ -107,15 +100,14 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
 
 PyObject *py_is_pinned(PyObject *module, PyObject *x)
 {
-    tensor_object *w = a_tensor(x, "is_pinned");
-    return w ? PyBool_FromLong(td_is_pinned(w->handle)) : NULL;
+    const td_tensor *t = a_tensor(x, "is_pinned");
+    return t ? PyBool_FromLong(td_is_pinned(t)) : NULL;
 }
 
 PyObject *py_pin_memory(PyObject *module, PyObject *x)
 {
-    tensor_object *w = a_tensor(x, "pin_memory");
-    return w == NULL ? NULL : wrap(PyModule_GetState(module),
-                                   td_pin_memory(w->handle));
+    td_tensor *t = a_tensor(x, "pin_memory");
+    return t ? wrap(PyModule_GetState(module), td_pin_memory(t)) : NULL;
 }
 /* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */

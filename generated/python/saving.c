@@ -65,12 +65,8 @@ PyObject *py_safetensors_open(PyObject *module, PyObject *args)
                      t->shape.count)));
     for (int i = 0; notes && (text = td_safetensors_note(f, i, &name)); i++)
         put_item(notes, name, PyUnicode_FromString(text));
-    if (notes == NULL || PyErr_Occurred()) {
-        Py_XDECREF(file);
-        Py_XDECREF(index);
-        Py_XDECREF(notes);
-        return NULL;
-    }
+    if (PyErr_Occurred())
+        Py_CLEAR(notes);
     return Py_BuildValue("NNN", file, index, notes);
 }
 /* _safetensors_get(file, name) -> tensor */
@@ -90,7 +86,10 @@ PyObject *py_safetensors_get(PyObject *module, PyObject *args)
 static const char *plain_text(PyObject *object)
 {
     Py_ssize_t n;
-    const char *text = PyUnicode_AsUTF8AndSize(object, &n);
+    const bool is = PyUnicode_Check(object);
+    const char *text = is ? PyUnicode_AsUTF8AndSize(object, &n) : NULL;
+    if (!is)
+        PyErr_Format(PyExc_TypeError, "save: %R is not a str", object);
     if (text == NULL || strlen(text) == (size_t)n)
         return text;
     PyErr_SetString(PyExc_ValueError, "save: a name has a zero byte");
@@ -117,8 +116,9 @@ PyObject *py_safetensors_save(PyObject *module, PyObject *args)
     for (td_to_save *t = list; good
          && PyDict_Next(given, &at, &key, &value); t++)
         good = (t->name = plain_text(key)) != NULL
-            && (tensor_cast(value) || PyErr_Format(PyExc_TypeError,
-                                   "save: %s is no Tensor", t->name))
+            && (tensor_cast(value) || PyErr_Format(PyExc_ValueError,
+                "save: '%s' is invalid, expected a Tensor, got %s",
+                t->name, Py_TYPE(value)->tp_name))
             && (t->tensor = handle_of(value)) != NULL;
     at = 0;
     for (const char **w = words; good && notes

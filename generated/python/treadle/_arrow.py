@@ -35,8 +35,10 @@ def from_arrow(source, columns=None, *, fill=None):
     types raise NotImplementedError.  Memory of Arrow is meant to be
     constant: write into a clone.
     """
-    chunks = _chunks(source)
-    names = _C._arrow_names(chunks[0][0])
+    chunks, names = _chunks(source), []
+    while (name := _C._arrow_name(chunks[0][0],
+                                  len(names))) is not None:
+        names.append(name)
 
     def column(name):
         if name is not None and name not in names:
@@ -63,9 +65,8 @@ class to_arrow:
         self.columns = dict(columns)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        pair = _C._to_arrow(tuple(self.columns),
+        return _C._to_arrow(tuple(self.columns),
                             list(self.columns.values()))
-        return _C._arrow_stream(*pair)
 
 
 def _of_others(data):

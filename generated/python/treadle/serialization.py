@@ -2,7 +2,6 @@
 # Tangled from the chapter "checkpoints": edit that, not this file.
 # needs: exchange
 """Anything of Python, with its tensors, in the files of PyTorch."""
-import codecs
 import collections
 import contextlib
 import io
@@ -204,7 +203,7 @@ class _Archive:
             self.entries[name] = entry
         if "constants.pkl" in self.entries:
             _refuse("it is a program of TorchScript")
-        entries, end = self.zip.infolist(), file.seek(0, os.SEEK_END)
+        entries, end = self.entries.values(), file.seek(0, os.SEEK_END)
         if sum(entry.file_size for entry in entries) > end or not all(
                 0 <= entry.header_offset < end for entry in entries):
             _refuse("its entries overlap, or lie outside of it")
@@ -278,7 +277,7 @@ def _made(kind):
 
 
 def _bytes(text="", encoding="latin1"):
-    return codecs.encode(text, {"latin1": "latin1"}[encoding])
+    return text.encode({"latin1": "latin1"}[encoding])
 
 
 _SAFE = {**_OURS, "_codecs encode": _bytes, "builtins bytes": _bytes,
@@ -301,14 +300,12 @@ def _named(name):
 
 # checkpoints: instructions of a pickle of weights
 _MADE = {"EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict,
-         "EMPTY_SET": set, "NEWFALSE": bool, "NEWTRUE": lambda: True,
-         "NONE": lambda: None}
+         "EMPTY_SET": set, "NEWFALSE": bool, "NEWTRUE": lambda: True}
 _PUSHED = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT",
-           "BINUNICODE", "SHORT_BINSTRING"}
-_MARKED = {"TUPLE", "APPENDS", "SETITEMS"}
+           "BINUNICODE", "SHORT_BINSTRING", "NONE"}
 _TAKES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1,
           "SETITEM": 2, "REDUCE": 1, "NEWOBJ": 1, "BUILD": 1,
-          "BINPERSID": 1}
+          "BINPERSID": 1, "TUPLE": 0, "APPENDS": 0, "SETITEMS": 0}
 
 
 # checkpoints: function _run
@@ -325,22 +322,21 @@ def _run(program, storage):
             stack.append(_MADE[name]())
         elif name == "GLOBAL":
             stack.append(_named(value))
-        elif name in ("BINPUT", "LONG_BINPUT"):
+        elif name.endswith("BINPUT"):
             memo[value] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET"):
+        elif name.endswith("BINGET"):
             stack.append(memo[value])
         elif name == "MARK":
             marked.append(stack)
             stack = []
-        elif name in _MARKED:
-            stack, items = marked.pop(), stack
-            _build(stack, name, items, storage)
         elif name in _TAKES:
-            first = len(stack) - _TAKES[name]
+            first = len(stack) - (_TAKES[name] or len(stack))
             if first < 0:
                 _refuse(f"{name} finds too little on the stack")
             items = stack[first:]
             del stack[first:]
+            if _TAKES[name] == 0:
+                stack = marked.pop()
             _build(stack, name, items, storage)
         elif name != "PROTO":
             _refuse(f"weights_only is set, and the file uses {name}")

@@ -12,16 +12,16 @@ typedef struct {
     int64_t *shape, *strides;       /* strides NULL: row-major */
     uint64_t byte_offset;
 } dl_tensor;
-typedef struct dl_old {
+typedef struct {
     dl_tensor tensor;
     void *context;
-    void (*deleter)(struct dl_old *);
+    void (*deleter)(void *frame);
 } dl_old;
 
-typedef struct dl_new {
+typedef struct {
     uint32_t major, minor;
     void *context;
-    void (*deleter)(struct dl_new *);
+    void (*deleter)(void *frame);
     uint64_t flags;
     dl_tensor tensor;
 } dl_new;
@@ -53,26 +53,21 @@ static td_dtype dtype_of_dl(const dl_tensor *t)
 typedef struct {
     union { dl_old old; dl_new new; } frame;
     td_tensor *alias;
-    int64_t shape[TD_MAX_RANK], strides[TD_MAX_RANK];
 } dl_loan;
 
-static void end_loan(dl_loan *l)
+static void end_loan(void *frame)
 {
+    dl_loan *l = frame;
     td_release(l->alias);
     td_free(l, sizeof *l);
 }
-static void end_old(dl_old *frame) { end_loan(frame->context); }
-static void end_new(dl_new *frame) { end_loan(frame->context); }
 /* exchange: function describe_loan */
-static void describe_loan(dl_loan *l, dl_tensor *t)
+static dl_tensor describe_loan(td_tensor *x)
 {
-    const td_tensor *x = l->alias;
-    *t = (dl_tensor){ .data = td_numel(x) > 0 ? td_at(x) : NULL,
+    return (dl_tensor){ .data = td_numel(x) > 0 ? td_at(x) : NULL,
         .device = { DL_CPU, 0 }, .rank = x->rank,
         .type = { dl_type[x->dtype].code, dl_type[x->dtype].bits, 1 },
-        .shape = l->shape, .strides = l->strides };
-    memcpy(l->shape, x->shape, sizeof l->shape);
-    memcpy(l->strides, x->strides, sizeof l->strides);
+        .shape = x->shape, .strides = x->strides };
 }
 /* exchange: function td_to_dlpack */
 void *td_to_dlpack(td_tensor *x, bool versioned, bool copied)
@@ -91,35 +86,28 @@ void *td_to_dlpack(td_tensor *x, bool versioned, bool copied)
     td_scope_barrier_begin();
     l->alias = td_tensor_alias(x);
     td_scope_barrier_end();
-    if (l->alias == NULL) {
-        td_free(l, sizeof *l);
-        return NULL;
-    }
+    if (l->alias == NULL)
+        return end_loan(l), NULL;
     /* exchange: fill the frame that was asked */
-    if (versioned) {
-        l->frame.new = (dl_new){ .major = 1, .context = l,
-            .deleter = end_new, .flags = copied ? DL_COPIED : 0 };
-        describe_loan(l, &l->frame.new.tensor);
-    } else {
-        l->frame.old = (dl_old){ .context = l, .deleter = end_old };
-        describe_loan(l, &l->frame.old.tensor);
-    }
+    if (versioned)
+        l->frame.new = (dl_new){ .major = 1, .deleter = end_loan,
+            .flags = copied ? DL_COPIED : 0,
+            .tensor = describe_loan(l->alias) };
+    else
+        l->frame.old = (dl_old){ .tensor = describe_loan(l->alias),
+            .deleter = end_loan };
     return &l->frame;
 }
 /* exchange: function td_free_dlpack */
-static void free_old(void *frame)
-{
-    dl_old *f = frame;
-    if (f->deleter != NULL)
-        f->deleter(f);
-}
-
-static void free_new(void *frame)
-{
-    dl_new *f = frame;
-    if (f->deleter != NULL)
-        f->deleter(f);
-}
+#define FREE(version) \
+    static void free_##version(void *frame) \
+    { \
+        const dl_##version *f = frame; \
+        if (f->deleter != NULL) \
+            f->deleter(frame); \
+    }
+FREE(old)
+FREE(new)
 
 void td_free_dlpack(void *managed, bool versioned)
 {
@@ -127,22 +115,18 @@ void td_free_dlpack(void *managed, bool versioned)
         (versioned ? free_new : free_old)(managed);
 }
 /* exchange: function acceptable */
-static bool acceptable(const void *managed, bool versioned)
+static bool acceptable(const dl_new *n, const dl_tensor *t)
 {
-    const char *const op = "from_dlpack";
-    const dl_new *n = managed;
-    if (versioned && n->major != 1)
-        return td_fail(TD_ERROR_UNSUPPORTED, op, "version %u.%u of the "
-                       "protocol, expected 1", n->major, n->minor);
-    const dl_tensor *t = versioned ? &n->tensor
-                       : &((const dl_old *)managed)->tensor;
+    if (n && n->major != 1)
+        return td_fail(TD_ERROR_UNSUPPORTED, "from_dlpack", "version "
+            "%u.%u of the protocol, expected 1", n->major, n->minor);
     if (t->device.kind != DL_CPU)
-        return td_fail(TD_ERROR_UNSUPPORTED, op, "memory of device "
-            "type %d cannot be shared, only that of the CPU",
+        return td_fail(TD_ERROR_UNSUPPORTED, "from_dlpack", "memory of "
+            "device type %d cannot be shared, only that of the CPU",
             t->device.kind);
     return (t->rank >= 0 && t->rank <= TD_MAX_RANK)
-        || td_fail(TD_ERROR_VALUE, op, "rank %d, at most %d is "
-                   "supported", t->rank, TD_MAX_RANK);
+        || td_fail(TD_ERROR_VALUE, "from_dlpack", "rank %d, at most %d "
+                   "is supported", t->rank, TD_MAX_RANK);
 }
 /* exchange: struct borrowed */
 typedef struct {
@@ -200,14 +184,13 @@ td_tensor *td_from_dlpack(void *managed, bool versioned,
                           td_opt_bool copy)
 {
     borrowed b;
-    dl_new *n = managed;
-    if (td_failed() || !acceptable(managed, versioned)
-        || !read_borrowed(versioned ? &n->tensor
-                          : &((dl_old *)managed)->tensor, &b))
+    const dl_new *n = versioned ? managed : NULL;
+    const dl_tensor *t = n ? &n->tensor : &((dl_old *)managed)->tensor;
+    if (td_failed() || !acceptable(n, t) || !read_borrowed(t, &b))
         return NULL;
     const bool forced = copy.given && copy.value;
     /* exchange: refuse what can only be copied */
-    if (versioned && n->flags & DL_READ_ONLY && !forced) {
+    if (n && n->flags & DL_READ_ONLY && !forced) {
         td_fail(TD_ERROR_VALUE, "from_dlpack", "the memory is read-only; "
                 "ask for a copy");
         return NULL;
@@ -239,27 +222,23 @@ td_tensor *td_storage_bytes(const td_tensor *x)
     if (y == NULL)
         return NULL;
     y->dtype = TD_UINT8;
-    y->rank = 1;
-    y->shape[0] = x->storage->bytes;
-    y->strides[0] = 1;
     y->offset = 0;
+    td_lay(y, &TD_DIMS(x->storage->bytes), NULL);
     return y;
 }
 static bool inside(const td_tensor *bytes, size_t size, td_dims shape,
-                   td_dims strides, int64_t offset)
+                   td_dims strides, int64_t offset, bool empty)
 {
     double last = (double)offset;
     bool good = offset >= 0 && shape.count == strides.count;
-    bool empty = false;
     for (int d = 0; d < shape.count; d++) {
-        good &= shape.at[d] >= 0 && strides.at[d] >= 0;
-        empty |= shape.at[d] == 0;
+        good &= strides.at[d] >= 0;
         last += ((double)shape.at[d] - 1) * (double)strides.at[d];
     }
     return (good && (empty || (last + 1) * (double)size
                      <= (double)bytes->storage->bytes))
-        || td_fail(TD_ERROR_VALUE, "storage", "%s at offset %lld leave "
-                   "the %lld bytes of the storage", "shape and strides",
+        || td_fail(TD_ERROR_VALUE, "storage", "shape and strides at "
+                   "offset %lld leave the %lld bytes of the storage",
                    (long long)offset,
                    (long long)bytes->storage->bytes);
 }
@@ -270,7 +249,8 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
 {
     int64_t numel;
     if (td_failed() || !td_dims_numel("storage", &shape, &numel)
-        || !inside(bytes, td_dtype_size(dtype), shape, strides, offset))
+        || !inside(bytes, td_dtype_size(dtype), shape, strides, offset,
+                   numel == 0))
         return NULL;
     if (dtype == TD_BOOL && td_on_host(bytes) && !td_holds_truths(
             (char *)bytes->storage->data + offset, shape.count,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static const type types[] = {
     { "I32", 32, TD_INT32 },    { "U32", 32, TD_INT64 },
     { "F32", 32, TD_FLOAT32 },  { "C64", 64, 0 },
     { "F64", 64, TD_FLOAT64 },  { "I64", 64, TD_INT64 },
-    { "U64", 64, 0 }, { NULL, 0, 0 }
+    { "U64", 64, 0 }, { 0 }
 };
 /* saving: function type_of */
 static const type *type_of(const char *name, td_dtype dtype)
@@ -49,23 +50,22 @@ static bool is_utf8(const char *bytes, int64_t n)
 {
     static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000,
                                       0x110000 };
-    const unsigned char *b = (const unsigned char *)bytes, *end = b + n;
-    while (b < end) {
-        uint32_t code = *b++;
-        const int more = (code >= 0xc0) + (code >= 0xe0)
-                       + (code >= 0xf0);
-        if (more > 0)
-            code &= 0x7fu >> more;
-        for (int k = 0; k < more; k++) {
-            if (b == end || *b >> 6 != 2)
-                return false;
-            code = code << 6 | (*b++ & 0x3f);
-        }
-        if (code < least[more] || code >= least[more + 1]
-            || code >> 11 == 0x1b)
+    uint32_t code = 0;
+    int all = 0, more = 0;          /* bytes behind the first */
+    for (; n > 0; n--, bytes++) {
+        const unsigned char b = (unsigned char)*bytes;
+        if (more == 0)
+            all = (b >= 0xc0) + (b >= 0xe0) + (b >= 0xf0);
+        else if (b >> 6 != 2)
+            return false;
+        code = more ? code << 6 | (b & 0x3f)
+             : all ? b & 0x7fu >> all : b;
+        more = more ? more - 1 : all;
+        if (more == 0 && (code < least[all] || code >= least[all + 1]
+                          || code >> 11 == 0x1b))
             return false;
     }
-    return true;
+    return more == 0;
 }
 /* saving: struct td_safetensors */
 struct td_safetensors {
@@ -138,18 +138,19 @@ static uint32_t four_digits(td_safetensors *f)
     }
     return code;
 }
+static const char letters[] = "/\"\\bfnrt", plain[] = "/\"\\\b\f\n\r\t";
+
 static bool escape(td_safetensors *f)
 {
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    const char c = peek(f), *plain = c ? strchr(from, c) : NULL;
+    const char c = peek(f), *letter = c ? strchr(letters, c) : NULL;
     f->text--;
     f->at += c != '\0';
-    if (plain)
-        return *f->text++ = to[plain - from], true;
+    if (letter)
+        return *f->text++ = plain[letter - letters], true;
     uint32_t code = c == 'u' ? four_digits(f) : 0;
-    if (code >> 10 == 0x36 && peek(f) == '\\'
-        && (f->at++, peek(f) == 'u')) {
-        f->at++;
+    if (code >> 10 == 0x36 && f->end - f->at > 1
+        && memcmp(f->at, "\\u", 2) == 0) {
+        f->at += 2;
         const uint32_t low = four_digits(f);
         code = low >> 10 == 0x37
              ? (code << 10) + low - 0x35fdc00 : 0;
@@ -157,8 +158,8 @@ static bool escape(td_safetensors *f)
     if (code == 0 || code >> 11 == 0x1b)
         return false;
     /* saving: write the character in UTF-8 */
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1
-                   : code < 0x10000 ? 2 : 3;
+    const int more = (code >= 0x80) + (code >= 0x800)
+                   + (code >= 0x10000);
     *f->text++ = (char)(more == 0 ? code
                         : (0x7f80 >> more & 0xff) | code >> 6 * more);
     for (int k = more - 1; k >= 0; k--)
@@ -210,13 +211,13 @@ static bool number_list(td_safetensors *f, td_dims *out)
 {
     if (!sign(f, '['))
         return wants(f, "list");
-    for (; another(f, ']'); out->count++)
+    for (out->count = 0; another(f, ']'); out->count++)
         if (out->count == TD_MAX_RANK)
             return td_fail(TD_ERROR_UNSUPPORTED, "safetensors",
                 "%s: a tensor has more than %d dimensions", f->path,
                 TD_MAX_RANK);
-        else if (!number(f, &out->at[out->count]))
-            return false;
+        else
+            number(f, &out->at[out->count]);
     return !td_failed();
 }
 /* saving: function skip */
@@ -237,27 +238,28 @@ static bool skip(td_safetensors *f, int depth)
 /* saving: function read_description */
 static bool read_description(td_safetensors *f, td_saved_tensor *t)
 {
-    td_dims place = { 0 };
-    const char *name, *called = "";
-    int have = 0;
+    td_dims place = { .count = -1 };
+    const char *name, *called = NULL;
+    t->shape.count = -1;
     if (!sign(f, '{'))
         return wants(f, "description of a tensor");
     while (member(f, &name)) {
-        const int field = strcmp(name, "dtype") == 0 ? 1
-            : strcmp(name, "shape") == 0 ? 2
-            : strcmp(name, "data_offsets") == 0 ? 4 : 0;
-        if (have & field)
+        const bool is_type = strcmp(name, "dtype") == 0;
+        td_dims *list = strcmp(name, "shape") == 0 ? &t->shape
+            : strcmp(name, "data_offsets") == 0 ? &place : NULL;
+        if (list ? list->count >= 0 : is_type && called)
             return broken_tensor(f, t, "has a field twice");
-        have |= field;
-        if (field == 1 ? !(called = string(f))
-            : field == 2 ? !number_list(f, &t->shape)
-            : field == 4 ? !number_list(f, &place) : !skip(f, 100))
-            return false;
+        if (is_type)
+            called = string(f);
+        else if (list)
+            number_list(f, list);
+        else
+            skip(f, 100);
     }
     /* saving: keep what the fields say */
     if (td_failed())
         return false;
-    if (have != 7 || place.count != 2)
+    if (!called || t->shape.count < 0 || place.count != 2)
         return broken_tensor(f, t, "lacks one of dtype, shape and "
                              "data_offsets, or an offset");
     const type *known = type_of(called, TD_DTYPE_NONE);
@@ -275,9 +277,8 @@ static bool read_notes(td_safetensors *f)
     f->notes = f->text;
     if (!sign(f, '{'))
         return wants(f, "object of strings");
-    for (; member(f, &name); f->note_count++)
-        if (!string(f))
-            return false;
+    while (member(f, &name) && string(f))
+        f->note_count++;
     return !td_failed();
 }
 /* saving: function read_members */
@@ -287,13 +288,11 @@ static bool read_members(td_safetensors *f)
     if (!sign(f, '{'))
         return wants(f, "opening brace");
     while (member(f, &name))
-        if (strcmp(name, "__metadata__") == 0) {
-            if (!read_notes(f))
-                return false;
-        } else {
+        if (strcmp(name, "__metadata__") == 0)
+            read_notes(f);
+        else {
             f->tensor[f->count].name = name;
-            if (!read_description(f, &f->tensor[f->count++]))
-                return false;
+            read_description(f, &f->tensor[f->count++]);
         }
     sign(f, '\0');
     return !td_failed() && (f->at == f->end || wants(f, "end"));
@@ -354,8 +353,8 @@ static bool read_head(td_safetensors *f)
 {
     /* saving: read the header's length */
     uint64_t n = 0;
-    for (int i = 7; i >= 0 && f->size >= 8; i--)
-        n = n << 8 | (unsigned char)f->bytes[i];
+    if (f->size >= 8)
+        memcpy(&n, f->bytes, 8);
     if (f->size < 8 || n > 100000000 || (int64_t)n > f->size - 8)
         return broken_file(f, "has no room for its header");
     const size_t most = n / 40 + 1;
@@ -393,17 +392,19 @@ static bool map_file(td_safetensors *f, const char *path)
         return close(fd), broken_file(f, "is not a regular file");
     /* saving: map the file */
     f->size = about.st_size;
-    f->mapped = f->size > 0;
-    f->bytes = f->mapped ? mmap(NULL, (size_t)f->size,
-        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0) : NULL;
+    f->bytes = f->size == 0 ? NULL : mmap(NULL, (size_t)f->size,
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
     if (f->bytes == MAP_FAILED)
-        return f->mapped = false, cannot("map", path, fd);
+        return cannot("map", path, fd);
     close(fd);
-    return true;
+    return f->mapped = f->bytes, true;
 }
 static td_safetensors *open_either(const char *path, const void *bytes,
-                                   int64_t n, bool share)
+    int64_t n, bool share, const char *what)
 {
+    if (td_failed() || (!bytes && !td_require(path, "safetensors",
+                                              what)))
+        return NULL;
     td_scope_begin();
     td_safetensors *f = td_object_new(&safetensors_class, sizeof *f);
     if (f) {
@@ -416,13 +417,11 @@ static td_safetensors *open_either(const char *path, const void *bytes,
 }
 td_safetensors *td_safetensors_open(const char *path, bool share)
 {
-    return td_failed() || !td_require(path, "safetensors", "path")
-        ? NULL : open_either(path, NULL, 0, share);
+    return open_either(path, NULL, 0, share, "path");
 }
 td_safetensors *td_safetensors_over(const void *bytes, int64_t n)
 {
-    return td_failed() || !td_require(bytes, "safetensors", "bytes")
-        ? NULL : open_either(NULL, bytes, n, false);
+    return open_either(NULL, bytes, n, false, "bytes");
 }
 /* saving: functions that look into a file */
 int td_safetensors_count(const td_safetensors *f)
@@ -505,7 +504,7 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
     char *at = f->bytes + f->data + t->begin;
     if (!f->share || (uintptr_t)at % size != 0 || width(t) != size)
         return copy_saved(f, t);
-    td_dims strides = { .count = t->shape.count };
+    td_dims strides = t->shape;
     td_dims_strides(&t->shape, strides.at);
     td_tensor *x = td_from_memory(at, t->shape, strides,
         (td_tensor_options){ .dtype = t->dtype }, td_release,
@@ -517,11 +516,11 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
 /* saving: functions that write */
 /* saving: struct item */
 typedef struct {
-    const char *name, *type;
+    const char *name;
     td_tensor *tensor;          /* borrowed */
+    const type *type;           /* its row in the table */
     int64_t bytes;
     uintptr_t from, to;
-    ptrdiff_t row;              /* of its type in the table */
 } item;
 
 static int by_address(const void *a, const void *b)
@@ -535,8 +534,8 @@ static int by_item_name(const void *a, const void *b)
 }
 static int by_type(const void *a, const void *b)
 {
-    const ptrdiff_t order = ((const item *)b)->row
-                          - ((const item *)a)->row;
+    const ptrdiff_t order = ((const item *)b)->type
+                          - ((const item *)a)->type;
     return order ? (int)order : by_item_name(a, b);
 }
 /* saving: struct sink */
@@ -568,14 +567,13 @@ static void put_text(sink *s, const char *format, ...)
 }
 static void put_string(sink *s, const char *before, const char *name)
 {
-    static const char letters[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
     if (!is_utf8(name, (int64_t)strlen(name)))
         td_fail(TD_ERROR_VALUE, "safetensors", "a name is not UTF-8");
     put_text(s, "%s\"", before);
     for (; *name; name++) {
-        const char *which = strchr(letters, *name);
+        const char *which = strchr(plain + 1, *name);
         if (which)
-            put_text(s, "\\%c", as[which - letters]);
+            put_text(s, "\\%c", letters[which - plain]);
         else if ((unsigned char)*name < 0x20)
             put_text(s, "\\u%04x", *name);
         else
@@ -585,12 +583,14 @@ static void put_string(sink *s, const char *before, const char *name)
 }
 static void put_notes(sink *s)
 {
-    put_text(s, s->notes ? "\"__metadata__\":{" : "");
-    for (int i = 0; s->notes && s->notes[i]; i += 2) {
+    if (!s->notes)
+        return;
+    put_text(s, "\"__metadata__\":{");
+    for (int i = 0; s->notes[i]; i += 2) {
         put_string(s, i ? "," : "", s->notes[i]);
         put_string(s, ":", s->notes[i + 1]);
     }
-    put_text(s, s->notes ? "}" : "");
+    put_text(s, "}");
 }
 /* saving: function put_header */
 static void put_header(sink *s)
@@ -601,7 +601,7 @@ static void put_header(sink *s)
     for (int i = 0; i < s->count; i++) {
         const item *t = &s->item[i];
         put_string(s, i || s->notes ? "," : "", t->name);
-        put_text(s, ":{\"dtype\":\"%s\",\"shape\":[", t->type);
+        put_text(s, ":{\"dtype\":\"%s\",\"shape\":[", t->type->name);
         for (int d = 0; d < td_rank(t->tensor); d++)
             put_text(s, &",%" PRId64[d == 0], td_shape(t->tensor)[d]);
         put_text(s, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
@@ -666,10 +666,12 @@ static bool describe(item *t, const td_to_save *given)
     int64_t reach = 1;
     for (int d = 0; d < x->rank; d++)
         reach += (x->shape[d] - 1) * x->strides[d];
-    *t = (item){ given->name, row->name, x,
-                 td_numel(x) * row->bits / 8, .row = row - types };
-    t->from = t->bytes ? (uintptr_t)td_at(x) : 0;
-    t->to = t->bytes ? t->from + (uintptr_t)(reach * row->bits / 8) : 0;
+    *t = (item){ given->name, x, row, td_numel(x) * row->bits / 8,
+                 0, 0 };
+    if (t->bytes) {
+        t->from = (uintptr_t)td_at(x);
+        t->to = t->from + (uintptr_t)(reach * row->bits / 8);
+    }
     return true;
 }
 static bool describe_all(sink *s, const td_to_save *given)
@@ -693,17 +695,14 @@ static bool open_beside(sink *s, const char *place, char *beside)
 {
     static atomic_uint counter;
     struct stat about;
-    int fd = -1;
     if (stat(place, &about) == 0 && !S_ISREG(about.st_mode))
         return errno = EINVAL, false;   /* a folder; /dev/null */
     do {
         if (snprintf(beside, PATH_MAX, "%s.%d.%u.new", place, getpid(),
                      atomic_fetch_add(&counter, 1)) >= PATH_MAX)
             return errno = ENAMETOOLONG, false;
-        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                  0666);
-    } while (fd < 0 && errno == EEXIST);
-    s->file = fd < 0 ? NULL : fdopen(fd, "wb");
+        s->file = fopen(beside, "wxe");
+    } while (!s->file && errno == EEXIST);
     return s->file;
 }
 /* saving: function sync_folder */
@@ -711,10 +710,7 @@ static bool sync_folder(const char *place)
 {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", place);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = '\0';
-    const int fd = open(slash ? folder : ".", O_RDONLY | O_CLOEXEC);
+    const int fd = open(dirname(folder), O_RDONLY | O_CLOEXEC);
     const bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
     if (fd >= 0)
         close(fd);
@@ -745,9 +741,9 @@ static int64_t save(const char *path, void *memory, int64_t room,
     const size_t bytes = (size_t)(n + 1) * sizeof *s.item;
     s.item = td_failed() ? NULL : td_alloc(bytes);
     if (s.item && describe_all(&s, given) && put_all(&s)) {
-        sink out = { .item = s.item, .count = n, .notes = notes,
-                     .memory = s.at <= room ? memory : NULL };
-        path ? write_file(path, &out) : put_all(&out);
+        s.memory = s.at <= room ? memory : NULL;
+        s.at = 0;                   /* that was to count */
+        path ? write_file(path, &s) : put_all(&s);
     }
     td_free(s.item, bytes);
     return td_failed() ? -1 : s.at;
@@ -766,8 +762,8 @@ int64_t td_safetensors_write(void *out, int64_t room,
 }
 /* saving: functions on the state of a module */
 typedef struct {
-    td_named_tensor *all;
     td_to_save *saved;            /* names are those of `all` */
+    td_named_tensor *all;
     int count;
     size_t room;
 } state;
@@ -778,10 +774,12 @@ static bool list_state(state *s, td_module *m)
     const int n = td_named_state(m, NULL, 0);
     if (n < 0)
         return false;
-    s->room = (size_t)n + 1;
-    s->all = td_alloc(s->room * sizeof *s->all);
-    s->saved = td_alloc(s->room * sizeof *s->saved);
-    if (td_failed() || td_named_state(m, s->all, n) != n)
+    s->room = (size_t)(n + 1) * (sizeof *s->saved + sizeof *s->all);
+    s->saved = td_alloc(s->room);
+    if (!s->saved)
+        return false;
+    s->all = (void *)(s->saved + n + 1);
+    if (td_named_state(m, s->all, n) != n)
         return false;
     for (int i = 0, k; i < n; i++) {
         for (k = 0; s->all[k].tensor != s->all[i].tensor; )
@@ -791,11 +789,6 @@ static bool list_state(state *s, td_module *m)
                                                s->all[i].tensor };
     }
     return true;
-}
-static void free_state(state *s)
-{
-    td_free(s->all, s->room * sizeof *s->all);
-    td_free(s->saved, s->room * sizeof *s->saved);
 }
 static bool fits(const state *s, const td_safetensors *f)
 {
@@ -821,7 +814,7 @@ bool td_save_module(td_module *m, const char *path)
     state s;
     const bool good = list_state(&s, m)
         && td_safetensors_save(path, s.saved, s.count, NULL);
-    free_state(&s);
+    td_free(s.saved, s.room);
     return good;
 }
 /* saving: function td_load_module */
@@ -836,7 +829,7 @@ bool td_load_module(td_module *m, const char *path)
         good = td_copy_(s.saved[i].tensor,
                         td_safetensors_get(f, s.saved[i].name));
     td_no_grad_end();
-    free_state(&s);
+    td_free(s.saved, s.room);
     td_scope_end();
     return good;
 }
