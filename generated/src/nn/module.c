@@ -68,6 +68,7 @@ typedef struct {
     int count;
     bool buffers;                /* of the state; or parameters only */
     bool shared;                 /* list a shared tensor every time */
+    const bool *training;        /* the switch; NULL: leave it */
     char path[TD_NAME_SIZE];
 } walk;
 static void walk_module(walk *w, td_module *m);
@@ -115,6 +116,8 @@ static void walk_field(walk *w, const td_field *f, void *place)
 }
 static void walk_module(walk *w, td_module *m)
 {
+    if (w->training)
+        m->training = *w->training;
     for (const td_field *f = m->class->fields; f->name; f++)
         walk_field(w, f, (char *)m + f->offset);
 }
@@ -162,16 +165,7 @@ bool td_train(td_module *m, bool training)
 {
     if (td_failed() || !td_require(m, "train", "module"))
         return false;
-    m->training = training;
-    for (const td_field *f = m->class->fields; f->name; f++) {
-        void **place = (void **)(void *)((char *)m + f->offset);
-        if (f->kind == TD_FIELD_MODULE && *place)
-            td_train(*place, training);
-        for (td_part *p = f->kind == TD_FIELD_PARTS ? *place : NULL; p;
-             p = p->next)
-            if (p->row.kind == TD_FIELD_MODULE)
-                td_train(p->object, training);
-    }
+    walk_module(&(walk){ .training = &training }, m);
     return true;
 }
 bool td_is_training(const td_module *m)

@@ -224,7 +224,7 @@ enum { STATES = 4, ATTRIBUTES = 7 };     /* at most */
 
 struct td_optimiser {
     td_object object;
-    int count, n_in, n_attr;
+    int count;
     td_tensor **parameters;
     td_tensor **states;          /* [count, STATES]; NULL: not yet */
     const td_op *op;
@@ -317,7 +317,7 @@ td_optimiser *td_sgd(td_tensor *const *parameters, int count,
         return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a "
             "momentum above 0 and a dampening of 0"), NULL;
     return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_sgd_step_], .n_in = 3, .n_attr = 7,
+        .op = &td_ops[TD_OP_sgd_step_],
         .uses = s.momentum > 0, .attr = { td_v_float(rate),
             td_v_float(s.momentum), td_v_float(s.dampening),
             td_v_float(s.weight_decay), td_v_bool(s.nesterov),
@@ -329,19 +329,13 @@ static double either(td_opt_f64 given, double otherwise)
     return given.given ? given.value : otherwise;
 }
 static const struct {
-    const char *name, *second, *third;
-    int op, n_in, n_attr;
-    unsigned uses;
-    double eps, decay;
+    const char *name, *second;
+    int op;
 } adapting[] = {
-    [TD_ADAM] = { "adam", "beta2", "beta1", TD_OP_adam_step_,
-                  6, 7, 7, 1e-8, 0 },
-    [TD_ADAMW] = { "adamw", "beta2", "beta1", TD_OP_adam_step_,
-                   6, 7, 7, 1e-8, 0.01 },
-    [TD_RMSPROP] = { "rmsprop", "alpha", "momentum",
-                     TD_OP_rmsprop_step_, 6, 6, 3, 1e-8, 0 },
-    [TD_ADAGRAD] = { "adagrad", "lr_decay", "momentum",
-                     TD_OP_adagrad_step_, 4, 5, 3, 1e-10, 0 },
+    [TD_ADAM] = { "adam", "beta2", TD_OP_adam_step_ },
+    [TD_ADAMW] = { "adamw", "beta2", TD_OP_adam_step_ },
+    [TD_RMSPROP] = { "rmsprop", "alpha", TD_OP_rmsprop_step_ },
+    [TD_ADAGRAD] = { "adagrad", "lr_decay", TD_OP_adagrad_step_ },
 };
 td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
                        int count, double rate, td_adapt_options o)
@@ -351,21 +345,21 @@ td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
         { adapting[rule].second, adam ? either(o.beta2, 0.999)
           : rule == TD_ADAGRAD ? o.lr_decay : either(o.alpha, 0.99),
           adam },
-        { "eps", either(o.eps, adapting[rule].eps), false },
-        { "weight_decay", either(o.weight_decay, adapting[rule].decay),
+        { "eps", either(o.eps, rule == TD_ADAGRAD ? 1e-10 : 1e-8),
           false },
-        { adapting[rule].third, adam ? either(o.beta1, 0.9)
-                                     : o.momentum, adam } };
+        { "weight_decay", either(o.weight_decay,
+                                 rule == TD_ADAMW ? 0.01 : 0), false },
+        { adam ? "beta1" : "momentum",
+          adam ? either(o.beta1, 0.9) : o.momentum, adam } };
     if (td_failed() || !check_settings(adapting[rule].name, s, 5)
         || !check_parameters(adapting[rule].name, parameters, count))
         return NULL;
-    const unsigned more = adam ? (unsigned)o.amsgrad << 3
+    const unsigned more = adam ? 4 | (unsigned)o.amsgrad << 3
         : rule != TD_RMSPROP ? 0
         : (unsigned)o.centered << 2 | (unsigned)(o.momentum > 0) << 3;
     return new_optimiser(&(td_optimiser){
-        .op = &td_ops[adapting[rule].op], .n_in = adapting[rule].n_in,
-        .n_attr = adapting[rule].n_attr,
-        .uses = adapting[rule].uses | more,
+        .op = &td_ops[adapting[rule].op],
+        .uses = 3 | more,
         .attr = { td_v_float(rate), td_v_float(s[1].value),
             td_v_float(s[2].value), td_v_float(s[3].value),
             td_v_bool(o.maximize), td_v_float(s[4].value),
@@ -421,7 +415,8 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
     }
     if (sgd)
         attr[6] = td_v_bool(first);
-    if (td_run1(o->op, o->n_in, in, o->n_attr, attr) && first)
+    const td_traits *t = td_traits_of(o->op);
+    if (td_run1(o->op, t->n_in, in, t->n_attr, attr) && first)
         keep_states(o, i, &in[2]);
 }
 /* optimisers: function td_step */
