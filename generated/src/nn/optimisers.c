@@ -156,8 +156,10 @@ static td_tensor *run_step(const td_call *call, step *s,
         /* optimisers: point the step at its arrays */
         s->theta = td_at(p), s->g = td_at(slope);
         for (int i = first; i < call->n_in; i++)
-            if (call->in[i].kind == TD_TENSOR)
+            if (call->in[i].kind == TD_TENSOR) {
                 s->state[i - first] = td_at(call->in[i].as.tensor);
+                td_bump_version(call->in[i].as.tensor);
+            }
         if (td_on_host(p))
             td_parallel_for(td_numel(p), 8192, step_part, &job);
         else
@@ -167,9 +169,6 @@ static td_tensor *run_step(const td_call *call, step *s,
             td_bump_version(theta);
         else
             td_copy_(theta, p);
-        for (int i = first; i < call->n_in; i++)
-            if (call->in[i].kind == TD_TENSOR)
-                td_bump_version(call->in[i].as.tensor);
     }
     td_scope_end();
     td_no_grad_end();
@@ -222,11 +221,11 @@ bool adaptive_kernel(td_call *call)
 /* optimisers: struct td_optimiser */
 enum { STATES = 4, ATTRIBUTES = 7 };     /* at most */
 
+typedef struct { td_tensor *parameter, *state[STATES]; } moved;
 struct td_optimiser {
     td_object object;
     int count;
-    td_tensor **parameters;
-    td_tensor **states;          /* [count, STATES]; NULL: not yet */
+    moved *each;                 /* a state that is NULL: not yet */
     const td_op *op;
     unsigned uses;               /* the states it has, as bits */
     td_value attr[ATTRIBUTES];   /* attr[0] is the learning rate */
@@ -235,13 +234,12 @@ struct td_optimiser {
 static void optimiser_destroy(void *object)
 {
     td_optimiser *o = object;
-    const size_t n = (size_t)o->count;
-    for (int i = 0; o->parameters && i < o->count; i++)
-        td_release(o->parameters[i]);
-    for (int i = 0; o->states && i < o->count * STATES; i++)
-        td_release(o->states[i]);
-    td_free(o->parameters, n * sizeof *o->parameters);
-    td_free(o->states, n * STATES * sizeof *o->states);
+    for (int i = 0; o->each && i < o->count; i++) {
+        td_release(o->each[i].parameter);
+        for (int k = 0; k < STATES; k++)
+            td_release(o->each[i].state[k]);
+    }
+    td_free(o->each, (size_t)o->count * sizeof *o->each);
 }
 static const td_class optimiser_class = {
     .name = "optimiser", .destroy = optimiser_destroy };
@@ -290,17 +288,15 @@ static td_optimiser *new_optimiser(const td_optimiser *like,
     if (!o)
         return NULL;
     const td_object head = o->object;
-    const size_t n = (size_t)count;
     *o = *like;
     o->object = head, o->count = count;
-    o->parameters = td_alloc_array(n, sizeof *o->parameters);
-    o->states = td_alloc_array(n * STATES, sizeof *o->states);
+    o->each = td_alloc_array((size_t)count, sizeof *o->each);
     if (td_failed()) {
         td_release(o);
         return NULL;
     }
     for (int i = 0; i < count; i++)
-        o->parameters[i] = td_retain(parameters[i]);
+        o->each[i].parameter = td_retain(parameters[i]);
     return o;
 }
 /* optimisers: functions that make optimisers */
@@ -379,13 +375,13 @@ BY_NAME(adagrad, TD_ADAGRAD)
 static void take_states(td_optimiser *o, int i, td_tensor **state)
 {
     pthread_mutex_t *lock = td_lock(o);
-    memcpy(state, o->states + i * STATES, STATES * sizeof *state);
+    memcpy(state, o->each[i].state, sizeof o->each[i].state);
     pthread_mutex_unlock(lock);
 }
 
 static void keep_states(td_optimiser *o, int i, const td_value *made)
 {
-    td_tensor **state = o->states + i * STATES;
+    td_tensor **state = o->each[i].state;
     pthread_mutex_t *lock = td_lock(o);
     for (int k = 0; k < STATES; k++)
         if (o->uses >> k & 1 && state[k] == NULL)
@@ -395,7 +391,7 @@ static void keep_states(td_optimiser *o, int i, const td_value *made)
 /* optimisers: function step_parameter */
 static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
 {
-    td_tensor *theta = o->parameters[i], *state[STATES];
+    td_tensor *theta = o->each[i].parameter, *state[STATES];
     td_value in[2 + STATES] = { td_v_tensor(theta), td_v_tensor(grad) };
     td_value attr[ATTRIBUTES];
     memcpy(attr, o->attr, sizeof attr);
@@ -427,7 +423,7 @@ bool td_step(td_optimiser *o)
     td_no_grad_begin();
     td_scope_begin();
     for (int i = 0; i < o->count && !td_failed(); i++) {
-        td_tensor *grad = td_grad_of(o->parameters[i]);
+        td_tensor *grad = td_grad_of(o->each[i].parameter);
         if (grad != NULL)
             step_parameter(o, i, grad);
     }
@@ -441,13 +437,13 @@ bool td_zero_grad(td_optimiser *o)
     if (td_failed() || !td_require(o, "zero_grad", "optimiser"))
         return false;
     for (int i = 0; i < o->count; i++)
-        td_set_grad(o->parameters[i], NULL);
+        td_set_grad(o->each[i].parameter, NULL);
     return !td_failed();
 }
 static td_tensor **state_of(const td_optimiser *o, int i, int k)
 {
     return o && i >= 0 && i < o->count && k >= 0 && k < STATES
-         ? &o->states[i * STATES + k] : NULL;
+         ? &o->each[i].state[k] : NULL;
 }
 td_tensor *td_optimiser_state(const td_optimiser *o, int i, int k)
 {
