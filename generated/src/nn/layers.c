@@ -136,7 +136,7 @@ td_tensor *td_run_named(const td_op *op, td_tensor *x, const td_args *a)
         a->more->at[i - 1] = td_keep(call.out[i]);
     return td_scope_end_with(call.out[0]);
 }
-/* containers: function by_name */
+/* containers: function asks */
 static bool asks(const td_op *op, int n)
 {
     const naming *p = naming_of(op);
@@ -144,14 +144,6 @@ static bool asks(const td_op *op, int n)
     while (i < p->s.n_parameters && p->row[i] != n)
         i++;
     return i < p->s.n_parameters;
-}
-static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
-{
-    for (int n = 0; n < ARGS; n++)
-        if (value_of(n, &a).kind != TD_NONE && !asks(op, n))
-            td_fail(TD_ERROR_VALUE, op->name, "there is no %s",
-                    args[n].name);
-    return td_failed() ? NULL : td_run_named(op, x, &a);
 }
 /* containers: functions that run a layer */
 static td_tensor *layer_forward(td_module *m, td_tensor *x);
@@ -199,8 +191,8 @@ static bool accepts(const layer_row *row, const td_args *a)
     for (int n = 0; n < ARGS; n++) {
         const char *said = mention(row->takes, args[n].name);
         const bool given = value_of(n, a).kind != TD_NONE;
-        if (given && !said && (args[n].kind == 't' || !row->op
-            || !asks(row->op, n)))
+        if (given && !said && ((row->run && args[n].kind == 't')
+            || !row->op || !asks(row->op, n)))
             return td_fail(TD_ERROR_VALUE, name, "there is no %s",
                            args[n].name);
         if (!given && said && *said == '!')
@@ -208,6 +200,14 @@ static bool accepts(const layer_row *row, const td_args *a)
                            args[n].name);
     }
     return true;
+}
+/* containers: function by_name */
+static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
+{
+    const layer_row row = { .class.object.name = op->name, .op = op,
+                            .takes = "" };
+    return !td_failed() && accepts(&row, &a) ? td_run_named(op, x, &a)
+                                             : NULL;
 }
 /* containers: functions that make parts */
 td_opt_f64 td_or(td_opt_f64 given, double otherwise)
