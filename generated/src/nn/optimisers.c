@@ -371,31 +371,18 @@ BY_NAME(adam, TD_ADAM)
 BY_NAME(adamw, TD_ADAMW)
 BY_NAME(rmsprop, TD_RMSPROP)
 BY_NAME(adagrad, TD_ADAGRAD)
-/* optimisers: functions that read and keep states */
-static void take_states(td_optimiser *o, int i, td_tensor **state)
-{
-    pthread_mutex_t *lock = td_lock(o);
-    memcpy(state, o->each[i].state, sizeof o->each[i].state);
-    pthread_mutex_unlock(lock);
-}
-
-static void keep_states(td_optimiser *o, int i, const td_value *made)
-{
-    td_tensor **state = o->each[i].state;
-    pthread_mutex_t *lock = td_lock(o);
-    for (int k = 0; k < STATES; k++)
-        if (o->uses >> k & 1 && state[k] == NULL)
-            state[k] = td_retain(made[k].as.tensor);
-    pthread_mutex_unlock(lock);
-}
 /* optimisers: function step_parameter */
 static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
 {
     td_tensor *theta = o->each[i].parameter, *state[STATES];
+    td_tensor **kept = o->each[i].state;
     td_value in[2 + STATES] = { td_v_tensor(theta), td_v_tensor(grad) };
     td_value attr[ATTRIBUTES];
     memcpy(attr, o->attr, sizeof attr);
-    take_states(o, i, state);
+    /* optimisers: read the states that are there */
+    pthread_mutex_t *lock = td_lock(o);
+    memcpy(state, kept, sizeof state);
+    pthread_mutex_unlock(lock);
     const bool sgd = o->op == &td_ops[TD_OP_sgd_step_];
     const bool first = o->uses & 1 && !state[0];
     /* optimisers: give the step its states, at first zeros */
@@ -412,8 +399,14 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
     if (sgd)
         attr[6] = td_v_bool(first);
     const td_traits *t = td_traits_of(o->op);
-    if (td_run1(o->op, t->n_in, in, t->n_attr, attr) && first)
-        keep_states(o, i, &in[2]);
+    if (!td_run1(o->op, t->n_in, in, t->n_attr, attr) || !first)
+        return;
+    /* optimisers: keep the states that were made */
+    td_lock(o);
+    for (int k = 0; k < STATES; k++)
+        if (o->uses >> k & 1 && kept[k] == NULL)
+            kept[k] = td_retain(in[2 + k].as.tensor);
+    pthread_mutex_unlock(lock);
 }
 /* optimisers: function td_step */
 bool td_step(td_optimiser *o)
