@@ -92,25 +92,19 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
         td_fail(TD_ERROR_RUNTIME, "parameters", "a name is longer than "
                 "%d characters: %s...", TD_NAME_SIZE - 1, n->name);
 }
-/* modules: function walk_child */
-static void walk_child(walk *w, const char *name, td_module *m)
-{
-    const size_t before = strlen(w->path), room = TD_NAME_SIZE - before;
-    if (!m)
-        return;
-    snprintf(w->path + before, room, "%s.", name);
-    walk_module(w, m);
-    w->path[before] = '\0';
-}
 /* modules: function walk_module */
 static void walk_field(walk *w, const td_field *f, void *place)
 {
     if (f->kind == TD_FIELD_PARTS)
         for (td_part *p = *(td_part **)place; p; p = p->next)
             walk_field(w, &p->row, &p->object);
-    else if (f->kind == TD_FIELD_MODULE)
-        walk_child(w, f->name, *(td_module **)place);
-    else if (f->kind == TD_FIELD_PARAMETER
+    else if (f->kind == TD_FIELD_MODULE && *(td_module **)place) {
+        /* modules: go down to the child and come back */
+        const size_t before = strlen(w->path);
+        snprintf(w->path + before, TD_NAME_SIZE - before, "%s.", f->name);
+        walk_module(w, *(td_module **)place);
+        w->path[before] = '\0';
+    } else if (f->kind == TD_FIELD_PARAMETER
              || (f->kind == TD_FIELD_BUFFER && w->state))
         note_tensor(w, f->name, *(td_tensor **)place);
 }

@@ -114,16 +114,6 @@ bool td_step_parts(const td_op *op, const td_value *in, int n_in,
     out[0] = blend(s.shrink, p, -s.rate, d);
     return !td_failed();
 }
-
-static bool step_in_parts(const td_call *call, const td_value *in)
-{
-    td_tensor *out[6] = { NULL };
-    bool ok = td_step_parts(call->op, in, call->n_in, call->attr, out);
-    for (int i = 0; ok && i < 6; i++)
-        if (i != 2 && out[i])
-            ok = td_copy_(in[i].as.tensor, out[i]) != NULL;
-    return ok;
-}
 /* optimisers: function step_elsewhere */
 static bool step_elsewhere(const td_call *call, td_tensor *p,
                            td_tensor *slope)
@@ -131,13 +121,18 @@ static bool step_elsewhere(const td_call *call, td_tensor *p,
     td_value in[6] = { td_v_tensor(p), td_v_tensor(slope) };
     for (int i = 2; i < call->n_in; i++)
         in[i] = call->in[i];
-    if (call->op != &td_ops[TD_OP_sgd_step_])
-        return step_in_parts(call, in);
-    td_tensor *m = in[2].kind == TD_TENSOR ? in[2].as.tensor : NULL;
-    return td_compute_elsewhere(
-        &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
-                    .attr = call->attr, .out = { p, m } },
-        "sgd_step_", p->dtype, false);
+    if (call->op == &td_ops[TD_OP_sgd_step_])
+        return td_compute_elsewhere(
+            &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
+                .attr = call->attr, .out = { p, td_input(call, 2) } },
+            "sgd_step_", p->dtype, false);
+    /* optimisers: copy the new values over the old */
+    td_tensor *out[6] = { NULL };
+    bool ok = td_step_parts(call->op, in, call->n_in, call->attr, out);
+    for (int i = 0; ok && i < 6; i++)
+        if (i != 2 && out[i])
+            ok = td_copy_(in[i].as.tensor, out[i]) != NULL;
+    return ok;
 }
 /* optimisers: function run_step */
 /* The states are the inputs from number `first` on. */
@@ -155,11 +150,13 @@ static td_tensor *run_step(const td_call *call, step *s,
         step_job job = { s, loops[p->dtype == TD_FLOAT32] };
         /* optimisers: point the step at its arrays */
         s->theta = td_at(p), s->g = td_at(slope);
-        for (int i = first; i < call->n_in; i++)
-            if (call->in[i].kind == TD_TENSOR) {
-                s->state[i - first] = td_at(call->in[i].as.tensor);
-                td_bump_version(call->in[i].as.tensor);
+        for (int i = first; i < call->n_in; i++) {
+            td_tensor *state = td_input(call, i);
+            if (state) {
+                s->state[i - first] = td_at(state);
+                td_bump_version(state);
             }
+        }
         if (td_on_host(p))
             td_parallel_for(td_numel(p), 8192, step_part, &job);
         else
