@@ -465,31 +465,6 @@ static PyObject *operator_function(PyObject *self,
 {
     return operator_vectorcall(self, args, (size_t)n, names);
 }
-/* binder: function parse_default */
-static td_value parse_default(td_parameter *p)
-{
-    td_value v = { .kind = TD_NONE };
-    char *text = p->default_text;
-    if (!p->has_default || strcmp(text, "None") == 0)
-        return v;
-    v.kind = p->list ? TD_INTS : TD_SCALAR;
-    if (p->list)
-        return v;                   /* "[]", the empty list */
-    if (p->kind == TD_P_STRING) {
-        text[strlen(text) - 1] = '\0';      /* 'mean' */
-        v.kind = TD_STRING;
-        v.as.string = text + 1;
-    } else if (p->kind == TD_P_BOOL) {
-        v.as.scalar = td_boolean(text[0] == 'T');
-    } else if (p->kind != TD_P_FLOAT
-               && strspn(text, "-0123456789") == strlen(text)) {
-        v.as.scalar = td_int(strtoll(text, NULL, 10));
-    } else {
-        v.as.scalar = td_float(
-            PyOS_string_to_double(text, NULL, NULL));
-    }
-    return v;
-}
 /* binder: function study_parameters */
 static bool study_parameters(operator_object *o)
 {
@@ -501,7 +476,7 @@ static bool study_parameters(operator_object *o)
         o->name[i] = PyUnicode_InternFromString(p->name);
         if (o->name[i] == NULL)
             return false;
-        o->absent[i] = parse_default(p);
+        o->absent[i] = td_usual(p);
         o->creates = o->creates && !p->is_input;
         if (p->keyword_only)
             continue;

@@ -11,6 +11,9 @@
 #endif
 #define TD_IS(op) &td_ops[TD_OP_##op]
 #define TD_PLAIN(name, op) TD_WITH(name, op, 0, NULL, "")
+#define TD_CALLED_LAYER(name, op) BY_NAME(op) TD_PLAIN(name, op)
+#define TD_GIVEN_LAYER(name, op, ...) \
+    BY_NAME(op) TD_WITH(name, op, __VA_ARGS__)
 #define TD_WITH(name, op, dims, make, takes) \
     LAYER(name, op, TD_IS(op), make, td_run_layer, dims, " " takes)
 #define TD_THREE(row, name, op, ...) \
@@ -18,36 +21,13 @@
     row(name##2d, op##2d, 2, __VA_ARGS__) \
     row(name##3d, op##3d, 3, __VA_ARGS__)
 /* containers: functions by name */
-BY_NAME(gelu)
-BY_NAME(celu)
-BY_NAME(hardtanh)
-BY_NAME(threshold)
-BY_NAME(hardshrink)
-BY_NAME(softshrink)
-BY_NAME(tanhshrink)
-BY_NAME(softplus)
-BY_NAME(prelu)
-BY_NAME(pixel_shuffle)
-BY_NAME(pixel_unshuffle)
 BY_NAME(interpolate)
-BY_NAME(unflatten)
 BY_NAME(one_hot)
 /* normalisation: functions by name */
-BY_NAME(layer_norm)
-BY_NAME(rms_norm)
-BY_NAME(group_norm)
 BY_NAME(batch_norm)
 BY_NAME(instance_norm)
 /* pooling: functions by name */
-#define TD_OPERATOR(name, op, ...) BY_NAME(op)
-TD_THREE(TD_OPERATOR, , max_pool, )
-TD_THREE(TD_OPERATOR, , avg_pool, )
-TD_THREE(TD_OPERATOR, , adaptive_avg_pool, )
-TD_THREE(TD_OPERATOR, , adaptive_max_pool, )
-BY_NAME(dropout)
-BY_NAME(alpha_dropout)
 BY_NAME(feature_dropout)
-BY_NAME(feature_alpha_dropout)
 /* recurrence: functions by name */
 BY_NAME(rnn_tanh)
 BY_NAME(rnn_relu)
@@ -68,26 +48,27 @@ TD_PLAIN(Mish, mish)
 TD_PLAIN(Hardswish, hardswish)
 TD_PLAIN(Hardsigmoid, hardsigmoid)
 TD_PLAIN(ELU, elu)
-TD_PLAIN(CELU, celu)
+TD_CALLED_LAYER(CELU, celu)
 TD_PLAIN(LeakyReLU, leaky_relu)
-TD_PLAIN(GELU, gelu)
-TD_PLAIN(Softplus, softplus)
-TD_PLAIN(Hardshrink, hardshrink)
-TD_PLAIN(Softshrink, softshrink)
+TD_CALLED_LAYER(GELU, gelu)
+TD_CALLED_LAYER(Softplus, softplus)
+TD_CALLED_LAYER(Hardshrink, hardshrink)
+TD_CALLED_LAYER(Softshrink, softshrink)
 TD_PLAIN(Sigmoid, sigmoid)
 TD_PLAIN(Tanh, tanh)
 TD_PLAIN(LogSigmoid, logsigmoid)
 TD_PLAIN(Softsign, softsign)
-TD_PLAIN(Tanhshrink, tanhshrink)
-TD_PLAIN(Hardtanh, hardtanh)
-TD_PLAIN(Threshold, threshold)
+TD_CALLED_LAYER(Tanhshrink, tanhshrink)
+TD_CALLED_LAYER(Hardtanh, hardtanh)
+TD_CALLED_LAYER(Threshold, threshold)
 TD_PLAIN(Softmax, softmax)
 TD_PLAIN(LogSoftmax, log_softmax)
 TD_PLAIN(Flatten, flatten)
-TD_WITH(PixelShuffle, pixel_shuffle, 0, NULL, "upscale_factor!")
-TD_WITH(PixelUnshuffle, pixel_unshuffle, 0, NULL, "downscale_factor!")
-TD_WITH(Unflatten, unflatten, 0, NULL, "dim! sizes!")
-TD_WITH(PReLU, prelu, 0, make_prelu, "num_parameters init")
+TD_GIVEN_LAYER(PixelShuffle, pixel_shuffle, 0, NULL, "upscale_factor!")
+TD_GIVEN_LAYER(PixelUnshuffle, pixel_unshuffle, 0, NULL,
+     "downscale_factor!")
+TD_GIVEN_LAYER(Unflatten, unflatten, 0, NULL, "dim! sizes!")
+TD_GIVEN_LAYER(PReLU, prelu, 0, make_prelu, "num_parameters init")
 TD_WITH(Embedding, embedding, 0, make_embedding,
      "num_embeddings! embedding_dim!")
 LAYER(Identity, identity, NULL, NULL, run_identity, 0, " ")
@@ -112,10 +93,11 @@ LAYER(ConvTranspose1d, conv_transpose1d, NULL, make_conv, run_conv, -1,
 LAYER(ConvTranspose2d, conv_transpose2d, NULL, make_conv, run_conv, -2,
       TD_CONV_T)
 /* normalisation: rows of layers */
-TD_WITH(LayerNorm, layer_norm, 0, make_norm,
+TD_GIVEN_LAYER(LayerNorm, layer_norm, 0, make_norm,
      "normalized_shape! no_affine no_bias")
-TD_WITH(RMSNorm, rms_norm, -1, make_norm, "normalized_shape! no_affine")
-TD_WITH(GroupNorm, group_norm, 0, make_norm,
+TD_GIVEN_LAYER(RMSNorm, rms_norm, -1, make_norm,
+     "normalized_shape! no_affine")
+TD_GIVEN_LAYER(GroupNorm, group_norm, 0, make_norm,
      "num_groups! num_channels! no_affine")
 #define TD_NORM(name, c_name, n, op, takes) \
     LAYER(name, c_name, TD_IS(op), make_norm, run_norm, n, \
@@ -125,19 +107,18 @@ TD_THREE(TD_NORM, BatchNorm, batch_norm, batch_norm,
 TD_THREE(TD_NORM, InstanceNorm, instance_norm, instance_norm,
          "affine track_running_stats")
 /* pooling: rows of layers */
-TD_THREE(TD_WITH, MaxPool, max_pool, NULL, "kernel_size!")
-TD_THREE(TD_WITH, AvgPool, avg_pool, NULL, "kernel_size!")
-TD_THREE(TD_WITH, AdaptiveAvgPool, adaptive_avg_pool, NULL,
+TD_THREE(TD_GIVEN_LAYER, MaxPool, max_pool, NULL, "kernel_size!")
+TD_THREE(TD_GIVEN_LAYER, AvgPool, avg_pool, NULL, "kernel_size!")
+TD_THREE(TD_GIVEN_LAYER, AdaptiveAvgPool, adaptive_avg_pool, NULL,
          "output_size!")
-TD_THREE(TD_WITH, AdaptiveMaxPool, adaptive_max_pool, NULL,
+TD_THREE(TD_GIVEN_LAYER, AdaptiveMaxPool, adaptive_max_pool, NULL,
          "output_size!")
 #define TD_DROP(name, c_name, n, op) \
     LAYER(name, c_name, TD_IS(op), NULL, td_run_layer, 0, " ")
-TD_DROP(Dropout, dropout, 0, dropout)
 TD_THREE(TD_DROP, Dropout, dropout, feature_dropout)
-TD_DROP(AlphaDropout, alpha_dropout, 0, alpha_dropout)
-TD_DROP(FeatureAlphaDropout, feature_alpha_dropout, 0,
-        feature_alpha_dropout)
+TD_CALLED_LAYER(Dropout, dropout)
+TD_CALLED_LAYER(AlphaDropout, alpha_dropout)
+TD_CALLED_LAYER(FeatureAlphaDropout, feature_alpha_dropout)
 /* recurrence: rows of layers */
 #define TD_RNN(name, c_name, op, gates, takes) \
     LAYER(name, c_name, TD_IS(op), make_rnn, run_rnn, gates, \

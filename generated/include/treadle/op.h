@@ -84,3 +84,6 @@ TD_API const char *td_op_documentation(const td_op *op);
 /* Breaks a signature into its parts; false if it is not well formed. */
 TD_API bool td_signature_parse(const char *text, td_signature *out);
 TD_API const char *td_signature_input(const td_signature *s, int i);
+/* containers: prototypes of operators as data */
+/* What the default means; a text lives in the parameter. */
+TD_API td_value td_usual(td_parameter *p);

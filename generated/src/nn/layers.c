@@ -53,6 +53,7 @@ typedef struct {
     bool ready;
     td_signature s;
     int row[TD_MAX_PARAMETERS];
+    td_value usual[TD_MAX_PARAMETERS];
 } naming;
 
 static naming namings[TD_OP_COUNT];
@@ -73,53 +74,53 @@ static const naming *naming_of(const td_op *op)
         td_signature_parse(op->signature, &p->s);
     for (int i = 0; i < p->s.n_parameters && !p->ready; i++) {
         const char *name = p->s.at[i].name;
-        char *usual = p->s.at[i].default_text;
         if (strcmp(name, "train") == 0
             || strcmp(name, "use_input_stats") == 0)
             name = "training";
         if (p->s.at[i].is_input && strcmp(name, "value") == 0)
             name = "values";
         p->row[i] = find(name);
-        if (*usual == '\'')
-            usual[strlen(usual) - 1] = '\0';
+        p->usual[i] = td_usual(&p->s.at[i]);
     }
     p->ready = true;
     pthread_mutex_unlock(lock);
     return p;
 }
-/* containers: function usual */
-static td_value usual(const td_parameter *p, td_dims *room)
+/* containers: function td_usual */
+td_value td_usual(td_parameter *p)
 {
-    const char *t = p->default_text;
-    if (*t == '\'')
-        return td_v_string(t + 1);
-    if (*t == '[') {
-        *room = (td_dims){ t[1] != ']', { strtoll(t + 1, NULL, 10) } };
-        return td_v_ints(room);
-    }
+    char *t = p->default_text;
+    if (p->kind == TD_P_BOOL && *t != 'N')
+        return td_v_bool(*t == 'T');
     if (*t == 'N' || *t == '\0')
         return td_v_none();
-    if (*t == 'T' || *t == 'F')
-        return td_v_bool(*t == 'T');
-    return strpbrk(t, ".e") ? td_v_float(strtod(t, NULL))
-                            : td_v_int(strtoll(t, NULL, 10));
+    if (p->list)
+        return (td_value){ .kind = TD_INTS };
+    /* containers: read a text or a number */
+    if (*t == '\'') {
+        t[strlen(t) - 1] = '\0';
+        return td_v_string(t + 1);
+    }
+    if (p->kind != TD_P_FLOAT && !strpbrk(t, ".ein"))
+        return td_v_int(strtoll(t, NULL, 10));
+    void *before = td_locale_begin();
+    const double x = strtod(t, NULL);
+    td_locale_end(before);
+    return td_v_float(x);
 }
 /* containers: function td_run_named */
 td_tensor *td_run_named(const td_op *op, td_tensor *x, const td_args *a)
 {
     td_value in[TD_MAX_PARAMETERS], attr[TD_MAX_PARAMETERS];
-    td_dims room[TD_MAX_PARAMETERS];
     td_call call = { .op = op, .in = in, .attr = attr };
     const naming *p = naming_of(op);
     for (int i = 0; i < p->s.n_parameters; i++) {
         const td_parameter *q = &p->s.at[i];
         td_value v = i == 0 ? td_v_optional(x) : value_of(p->row[i], a);
         /* containers: take the default, or miss the argument */
-        if (v.kind == TD_NONE && q->has_default)
-            v = usual(q, &room[i]);
-        else if (v.kind == TD_NONE && q->kind == TD_P_BOOL)
-            v = td_v_bool(false);
-        else if (v.kind == TD_NONE && !q->optional)
+        if (v.kind == TD_NONE)
+            v = p->usual[i];
+        if (v.kind == TD_NONE && !q->optional && !q->has_default)
             return td_fail(TD_ERROR_VALUE, op->name, "%s is missing", q->name),
                    NULL;
         if (v.kind == TD_TENSORS && !q->list)
@@ -135,7 +136,7 @@ td_tensor *td_run_named(const td_op *op, td_tensor *x, const td_args *a)
         a->more->at[i - 1] = td_keep(call.out[i]);
     return td_scope_end_with(call.out[0]);
 }
-/* containers: function by_name */
+/* containers: function asks */
 static bool asks(const td_op *op, int n)
 {
     const naming *p = naming_of(op);
@@ -143,14 +144,6 @@ static bool asks(const td_op *op, int n)
     while (i < p->s.n_parameters && p->row[i] != n)
         i++;
     return i < p->s.n_parameters;
-}
-static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
-{
-    for (int n = 0; n < ARGS; n++)
-        if (value_of(n, &a).kind != TD_NONE && !asks(op, n))
-            td_fail(TD_ERROR_VALUE, op->name, "there is no %s",
-                    args[n].name);
-    return td_failed() ? NULL : td_run_named(op, x, &a);
 }
 /* containers: functions that run a layer */
 static td_tensor *layer_forward(td_module *m, td_tensor *x);
@@ -198,8 +191,8 @@ static bool accepts(const layer_row *row, const td_args *a)
     for (int n = 0; n < ARGS; n++) {
         const char *said = mention(row->takes, args[n].name);
         const bool given = value_of(n, a).kind != TD_NONE;
-        if (given && !said && (args[n].kind == 't' || !row->op
-            || !asks(row->op, n)))
+        if (given && !said && ((row->run && args[n].kind == 't')
+            || !row->op || !asks(row->op, n)))
             return td_fail(TD_ERROR_VALUE, name, "there is no %s",
                            args[n].name);
         if (!given && said && *said == '!')
@@ -207,6 +200,14 @@ static bool accepts(const layer_row *row, const td_args *a)
                            args[n].name);
     }
     return true;
+}
+/* containers: function by_name */
+static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
+{
+    const layer_row row = { .class.object.name = op->name, .op = op,
+                            .takes = "" };
+    return !td_failed() && accepts(&row, &a) ? td_run_named(op, x, &a)
+                                             : NULL;
 }
 /* containers: functions that make parts */
 td_opt_f64 td_or(td_opt_f64 given, double otherwise)

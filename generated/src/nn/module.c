@@ -66,8 +66,9 @@ bool td_add_part(td_part **list, td_field_kind kind, void *object,
 typedef struct {
     td_named_tensor *found;      /* NULL: only count */
     int count;
-    bool buffers;                /* of the state; or parameters only */
-    bool shared;                 /* list a shared tensor every time */
+    bool state;                  /* buffers too, and what is shared
+                                    every time */
+    const bool *training;        /* the switch; NULL: leave it */
     char path[TD_NAME_SIZE];
 } walk;
 static void walk_module(walk *w, td_module *m);
@@ -80,7 +81,7 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
         w->count++;
         return;
     }
-    for (int i = 0; i < w->count && !w->shared; i++)
+    for (int i = 0; i < w->count && !w->state; i++)
         if (w->found[i].tensor == x)
             return;
     td_named_tensor *n = &w->found[w->count++];
@@ -91,45 +92,41 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
         td_fail(TD_ERROR_RUNTIME, "parameters", "a name is longer than "
                 "%d characters: %s...", TD_NAME_SIZE - 1, n->name);
 }
-/* modules: function walk_child */
-static void walk_child(walk *w, const char *name, td_module *m)
-{
-    const size_t before = strlen(w->path), room = TD_NAME_SIZE - before;
-    if (!m)
-        return;
-    snprintf(w->path + before, room, "%s.", name);
-    walk_module(w, m);
-    w->path[before] = '\0';
-}
 /* modules: function walk_module */
 static void walk_field(walk *w, const td_field *f, void *place)
 {
     if (f->kind == TD_FIELD_PARTS)
         for (td_part *p = *(td_part **)place; p; p = p->next)
             walk_field(w, &p->row, &p->object);
-    else if (f->kind == TD_FIELD_MODULE)
-        walk_child(w, f->name, *(td_module **)place);
-    else if (f->kind == TD_FIELD_PARAMETER
-             || (f->kind == TD_FIELD_BUFFER && w->buffers))
+    else if (f->kind == TD_FIELD_MODULE && *(td_module **)place) {
+        /* modules: go down to the child and come back */
+        const size_t before = strlen(w->path);
+        snprintf(w->path + before, TD_NAME_SIZE - before, "%s.", f->name);
+        walk_module(w, *(td_module **)place);
+        w->path[before] = '\0';
+    } else if (f->kind == TD_FIELD_PARAMETER
+             || (f->kind == TD_FIELD_BUFFER && w->state))
         note_tensor(w, f->name, *(td_tensor **)place);
 }
 static void walk_module(walk *w, td_module *m)
 {
+    if (w->training)
+        m->training = *w->training;
     for (const td_field *f = m->class->fields; f->name; f++)
         walk_field(w, f, (char *)m + f->offset);
 }
 /* modules: function collect */
-/* Lists what `like` asks for, in `plain` without names if that is not
-   NULL; the number found, or -1 on failure. */
-static int collect(td_module *m, walk like, td_named_tensor *out,
+/* Lists parameters or the state, in `plain` without names if that is
+   not NULL; the number found, or -1 on failure. */
+static int collect(td_module *m, bool state, td_named_tensor *out,
                    td_tensor **plain, int capacity)
 {
     if (td_failed() || !td_require(m, "parameters", "module"))
         return -1;
-    walk w = like;
+    walk w = { .state = state };
     walk_module(&w, m);
     const size_t room = (size_t)w.count + 1;
-    w = like;
+    w.count = 0;
     w.found = td_alloc_array(room, sizeof *w.found);
     if (!w.found)
         return -1;
@@ -146,32 +143,22 @@ static int collect(td_module *m, walk like, td_named_tensor *out,
 int td_named_parameters(td_module *m, td_named_tensor *out,
                         int capacity)
 {
-    return collect(m, (walk){ 0 }, out, NULL, capacity);
+    return collect(m, false, out, NULL, capacity);
 }
 int td_named_state(td_module *m, td_named_tensor *out, int capacity)
 {
-    return collect(m, (walk){ .buffers = true, .shared = true }, out,
-                   NULL, capacity);
+    return collect(m, true, out, NULL, capacity);
 }
 int td_parameters(td_module *m, td_tensor **out, int capacity)
 {
-    return collect(m, (walk){ 0 }, NULL, out, capacity);
+    return collect(m, false, NULL, out, capacity);
 }
 /* modules: function td_train */
 bool td_train(td_module *m, bool training)
 {
     if (td_failed() || !td_require(m, "train", "module"))
         return false;
-    m->training = training;
-    for (const td_field *f = m->class->fields; f->name; f++) {
-        void **place = (void **)(void *)((char *)m + f->offset);
-        if (f->kind == TD_FIELD_MODULE && *place)
-            td_train(*place, training);
-        for (td_part *p = f->kind == TD_FIELD_PARTS ? *place : NULL; p;
-             p = p->next)
-            if (p->row.kind == TD_FIELD_MODULE)
-                td_train(p->object, training);
-    }
+    walk_module(&(walk){ .training = &training }, m);
     return true;
 }
 bool td_is_training(const td_module *m)

@@ -114,16 +114,6 @@ bool td_step_parts(const td_op *op, const td_value *in, int n_in,
     out[0] = blend(s.shrink, p, -s.rate, d);
     return !td_failed();
 }
-
-static bool step_in_parts(const td_call *call, const td_value *in)
-{
-    td_tensor *out[6] = { NULL };
-    bool ok = td_step_parts(call->op, in, call->n_in, call->attr, out);
-    for (int i = 0; ok && i < 6; i++)
-        if (i != 2 && out[i])
-            ok = td_copy_(in[i].as.tensor, out[i]) != NULL;
-    return ok;
-}
 /* optimisers: function step_elsewhere */
 static bool step_elsewhere(const td_call *call, td_tensor *p,
                            td_tensor *slope)
@@ -131,13 +121,18 @@ static bool step_elsewhere(const td_call *call, td_tensor *p,
     td_value in[6] = { td_v_tensor(p), td_v_tensor(slope) };
     for (int i = 2; i < call->n_in; i++)
         in[i] = call->in[i];
-    if (call->op != &td_ops[TD_OP_sgd_step_])
-        return step_in_parts(call, in);
-    td_tensor *m = in[2].kind == TD_TENSOR ? in[2].as.tensor : NULL;
-    return td_compute_elsewhere(
-        &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
-                    .attr = call->attr, .out = { p, m } },
-        "sgd_step_", p->dtype, false);
+    if (call->op == &td_ops[TD_OP_sgd_step_])
+        return td_compute_elsewhere(
+            &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
+                .attr = call->attr, .out = { p, td_input(call, 2) } },
+            "sgd_step_", p->dtype, false);
+    /* optimisers: copy the new values over the old */
+    td_tensor *out[6] = { NULL };
+    bool ok = td_step_parts(call->op, in, call->n_in, call->attr, out);
+    for (int i = 0; ok && i < 6; i++)
+        if (i != 2 && out[i])
+            ok = td_copy_(in[i].as.tensor, out[i]) != NULL;
+    return ok;
 }
 /* optimisers: function run_step */
 /* The states are the inputs from number `first` on. */
@@ -155,9 +150,13 @@ static td_tensor *run_step(const td_call *call, step *s,
         step_job job = { s, loops[p->dtype == TD_FLOAT32] };
         /* optimisers: point the step at its arrays */
         s->theta = td_at(p), s->g = td_at(slope);
-        for (int i = first; i < call->n_in; i++)
-            if (call->in[i].kind == TD_TENSOR)
-                s->state[i - first] = td_at(call->in[i].as.tensor);
+        for (int i = first; i < call->n_in; i++) {
+            td_tensor *state = td_input(call, i);
+            if (state) {
+                s->state[i - first] = td_at(state);
+                td_bump_version(state);
+            }
+        }
         if (td_on_host(p))
             td_parallel_for(td_numel(p), 8192, step_part, &job);
         else
@@ -167,9 +166,6 @@ static td_tensor *run_step(const td_call *call, step *s,
             td_bump_version(theta);
         else
             td_copy_(theta, p);
-        for (int i = first; i < call->n_in; i++)
-            if (call->in[i].kind == TD_TENSOR)
-                td_bump_version(call->in[i].as.tensor);
     }
     td_scope_end();
     td_no_grad_end();
@@ -222,11 +218,11 @@ bool adaptive_kernel(td_call *call)
 /* optimisers: struct td_optimiser */
 enum { STATES = 4, ATTRIBUTES = 7 };     /* at most */
 
+typedef struct { td_tensor *parameter, *state[STATES]; } moved;
 struct td_optimiser {
     td_object object;
-    int count, n_in, n_attr;
-    td_tensor **parameters;
-    td_tensor **states;          /* [count, STATES]; NULL: not yet */
+    int count;
+    moved *each;                 /* a state that is NULL: not yet */
     const td_op *op;
     unsigned uses;               /* the states it has, as bits */
     td_value attr[ATTRIBUTES];   /* attr[0] is the learning rate */
@@ -235,13 +231,12 @@ struct td_optimiser {
 static void optimiser_destroy(void *object)
 {
     td_optimiser *o = object;
-    const size_t n = (size_t)o->count;
-    for (int i = 0; o->parameters && i < o->count; i++)
-        td_release(o->parameters[i]);
-    for (int i = 0; o->states && i < o->count * STATES; i++)
-        td_release(o->states[i]);
-    td_free(o->parameters, n * sizeof *o->parameters);
-    td_free(o->states, n * STATES * sizeof *o->states);
+    for (int i = 0; o->each && i < o->count; i++) {
+        td_release(o->each[i].parameter);
+        for (int k = 0; k < STATES; k++)
+            td_release(o->each[i].state[k]);
+    }
+    td_free(o->each, (size_t)o->count * sizeof *o->each);
 }
 static const td_class optimiser_class = {
     .name = "optimiser", .destroy = optimiser_destroy };
@@ -290,17 +285,15 @@ static td_optimiser *new_optimiser(const td_optimiser *like,
     if (!o)
         return NULL;
     const td_object head = o->object;
-    const size_t n = (size_t)count;
     *o = *like;
     o->object = head, o->count = count;
-    o->parameters = td_alloc_array(n, sizeof *o->parameters);
-    o->states = td_alloc_array(n * STATES, sizeof *o->states);
+    o->each = td_alloc_array((size_t)count, sizeof *o->each);
     if (td_failed()) {
         td_release(o);
         return NULL;
     }
     for (int i = 0; i < count; i++)
-        o->parameters[i] = td_retain(parameters[i]);
+        o->each[i].parameter = td_retain(parameters[i]);
     return o;
 }
 /* optimisers: functions that make optimisers */
@@ -317,7 +310,7 @@ td_optimiser *td_sgd(td_tensor *const *parameters, int count,
         return td_fail(TD_ERROR_VALUE, "sgd", "nesterov needs a "
             "momentum above 0 and a dampening of 0"), NULL;
     return new_optimiser(&(td_optimiser){
-        .op = &td_ops[TD_OP_sgd_step_], .n_in = 3, .n_attr = 7,
+        .op = &td_ops[TD_OP_sgd_step_],
         .uses = s.momentum > 0, .attr = { td_v_float(rate),
             td_v_float(s.momentum), td_v_float(s.dampening),
             td_v_float(s.weight_decay), td_v_bool(s.nesterov),
@@ -329,19 +322,13 @@ static double either(td_opt_f64 given, double otherwise)
     return given.given ? given.value : otherwise;
 }
 static const struct {
-    const char *name, *second, *third;
-    int op, n_in, n_attr;
-    unsigned uses;
-    double eps, decay;
+    const char *name, *second;
+    int op;
 } adapting[] = {
-    [TD_ADAM] = { "adam", "beta2", "beta1", TD_OP_adam_step_,
-                  6, 7, 7, 1e-8, 0 },
-    [TD_ADAMW] = { "adamw", "beta2", "beta1", TD_OP_adam_step_,
-                   6, 7, 7, 1e-8, 0.01 },
-    [TD_RMSPROP] = { "rmsprop", "alpha", "momentum",
-                     TD_OP_rmsprop_step_, 6, 6, 3, 1e-8, 0 },
-    [TD_ADAGRAD] = { "adagrad", "lr_decay", "momentum",
-                     TD_OP_adagrad_step_, 4, 5, 3, 1e-10, 0 },
+    [TD_ADAM] = { "adam", "beta2", TD_OP_adam_step_ },
+    [TD_ADAMW] = { "adamw", "beta2", TD_OP_adam_step_ },
+    [TD_RMSPROP] = { "rmsprop", "alpha", TD_OP_rmsprop_step_ },
+    [TD_ADAGRAD] = { "adagrad", "lr_decay", TD_OP_adagrad_step_ },
 };
 td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
                        int count, double rate, td_adapt_options o)
@@ -351,21 +338,21 @@ td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
         { adapting[rule].second, adam ? either(o.beta2, 0.999)
           : rule == TD_ADAGRAD ? o.lr_decay : either(o.alpha, 0.99),
           adam },
-        { "eps", either(o.eps, adapting[rule].eps), false },
-        { "weight_decay", either(o.weight_decay, adapting[rule].decay),
+        { "eps", either(o.eps, rule == TD_ADAGRAD ? 1e-10 : 1e-8),
           false },
-        { adapting[rule].third, adam ? either(o.beta1, 0.9)
-                                     : o.momentum, adam } };
+        { "weight_decay", either(o.weight_decay,
+                                 rule == TD_ADAMW ? 0.01 : 0), false },
+        { adam ? "beta1" : "momentum",
+          adam ? either(o.beta1, 0.9) : o.momentum, adam } };
     if (td_failed() || !check_settings(adapting[rule].name, s, 5)
         || !check_parameters(adapting[rule].name, parameters, count))
         return NULL;
-    const unsigned more = adam ? (unsigned)o.amsgrad << 3
+    const unsigned more = adam ? 4 | (unsigned)o.amsgrad << 3
         : rule != TD_RMSPROP ? 0
         : (unsigned)o.centered << 2 | (unsigned)(o.momentum > 0) << 3;
     return new_optimiser(&(td_optimiser){
-        .op = &td_ops[adapting[rule].op], .n_in = adapting[rule].n_in,
-        .n_attr = adapting[rule].n_attr,
-        .uses = adapting[rule].uses | more,
+        .op = &td_ops[adapting[rule].op],
+        .uses = 3 | more,
         .attr = { td_v_float(rate), td_v_float(s[1].value),
             td_v_float(s[2].value), td_v_float(s[3].value),
             td_v_bool(o.maximize), td_v_float(s[4].value),
@@ -381,31 +368,18 @@ BY_NAME(adam, TD_ADAM)
 BY_NAME(adamw, TD_ADAMW)
 BY_NAME(rmsprop, TD_RMSPROP)
 BY_NAME(adagrad, TD_ADAGRAD)
-/* optimisers: functions that read and keep states */
-static void take_states(td_optimiser *o, int i, td_tensor **state)
-{
-    pthread_mutex_t *lock = td_lock(o);
-    memcpy(state, o->states + i * STATES, STATES * sizeof *state);
-    pthread_mutex_unlock(lock);
-}
-
-static void keep_states(td_optimiser *o, int i, const td_value *made)
-{
-    td_tensor **state = o->states + i * STATES;
-    pthread_mutex_t *lock = td_lock(o);
-    for (int k = 0; k < STATES; k++)
-        if (o->uses >> k & 1 && state[k] == NULL)
-            state[k] = td_retain(made[k].as.tensor);
-    pthread_mutex_unlock(lock);
-}
 /* optimisers: function step_parameter */
 static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
 {
-    td_tensor *theta = o->parameters[i], *state[STATES];
+    td_tensor *theta = o->each[i].parameter, *state[STATES];
+    td_tensor **kept = o->each[i].state;
     td_value in[2 + STATES] = { td_v_tensor(theta), td_v_tensor(grad) };
     td_value attr[ATTRIBUTES];
     memcpy(attr, o->attr, sizeof attr);
-    take_states(o, i, state);
+    /* optimisers: read the states that are there */
+    pthread_mutex_t *lock = td_lock(o);
+    memcpy(state, kept, sizeof state);
+    pthread_mutex_unlock(lock);
     const bool sgd = o->op == &td_ops[TD_OP_sgd_step_];
     const bool first = o->uses & 1 && !state[0];
     /* optimisers: give the step its states, at first zeros */
@@ -421,8 +395,15 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
     }
     if (sgd)
         attr[6] = td_v_bool(first);
-    if (td_run1(o->op, o->n_in, in, o->n_attr, attr) && first)
-        keep_states(o, i, &in[2]);
+    const td_traits *t = td_traits_of(o->op);
+    if (!td_run1(o->op, t->n_in, in, t->n_attr, attr) || !first)
+        return;
+    /* optimisers: keep the states that were made */
+    td_lock(o);
+    for (int k = 0; k < STATES; k++)
+        if (o->uses >> k & 1 && kept[k] == NULL)
+            kept[k] = td_retain(in[2 + k].as.tensor);
+    pthread_mutex_unlock(lock);
 }
 /* optimisers: function td_step */
 bool td_step(td_optimiser *o)
@@ -432,7 +413,7 @@ bool td_step(td_optimiser *o)
     td_no_grad_begin();
     td_scope_begin();
     for (int i = 0; i < o->count && !td_failed(); i++) {
-        td_tensor *grad = td_grad_of(o->parameters[i]);
+        td_tensor *grad = td_grad_of(o->each[i].parameter);
         if (grad != NULL)
             step_parameter(o, i, grad);
     }
@@ -446,13 +427,13 @@ bool td_zero_grad(td_optimiser *o)
     if (td_failed() || !td_require(o, "zero_grad", "optimiser"))
         return false;
     for (int i = 0; i < o->count; i++)
-        td_set_grad(o->parameters[i], NULL);
+        td_set_grad(o->each[i].parameter, NULL);
     return !td_failed();
 }
 static td_tensor **state_of(const td_optimiser *o, int i, int k)
 {
     return o && i >= 0 && i < o->count && k >= 0 && k < STATES
-         ? &o->states[i * STATES + k] : NULL;
+         ? &o->each[i].state[k] : NULL;
 }
 td_tensor *td_optimiser_state(const td_optimiser *o, int i, int k)
 {

@@ -38,33 +38,38 @@ class Activation(Module):
             if name != "inplace" or value))
 
 
-def layers(home, table, base=Activation, tensors=1, **fields):
+def layers(home, table, base=Activation, tensors=1, options=None,
+           **fields):
     """Put a class into home for each row of table; returns its names.
 
     A row is name: function, or name: (function, options) where PyTorch
-    has other options or defaults than the function.
+    has other options or defaults than the function.  In a text it is
+    name=function, one of functional's; all have the options, if given.
     """
+    if isinstance(table, str):
+        rows = (row.split("=") for row in table.split())
+        table = {name: getattr(F, function) for name, function in rows}
     for name, row in table.items():
-        function, options = row if isinstance(row, tuple) else (row, {
-            p.name: p.default for p in
-            [*signature(row).parameters.values()][tensors:]})
+        function, own = row if isinstance(row, tuple) \
+            else (row, options or {
+                p.name: p.default for p in
+                [*signature(row).parameters.values()][tensors:]})
         home[name] = type(name, (base,), {
-            "__module__": home["__name__"], "_defaults": options,
+            "__module__": home["__name__"], "_defaults": own,
             "__doc__": f"See functional.{function.__name__}.",
             "_function": staticmethod(function), **fields})
     return [*table]
 
 
 _no = {"inplace": False}
-__all__ = ["PReLU", *layers(globals(), {
-    "ReLU": F.relu, "ReLU6": F.relu6, "SELU": F.selu, "SiLU": F.silu,
-    "Mish": F.mish, "Hardswish": F.hardswish,
-    "Hardsigmoid": F.hardsigmoid, "ELU": F.elu, "CELU": F.celu,
-    "LeakyReLU": F.leaky_relu, "GELU": F.gelu, "GLU": F.glu,
-    "Softplus": F.softplus, "Hardshrink": F.hardshrink,
-    "Softshrink": F.softshrink, "Sigmoid": F.sigmoid, "Tanh": F.tanh,
-    "LogSigmoid": F.logsigmoid, "Softsign": F.softsign,
-    "Tanhshrink": F.tanhshrink,
+__all__ = ["PReLU", *layers(
+    globals(),
+    "ReLU=relu ReLU6=relu6 SELU=selu SiLU=silu Mish=mish ELU=elu "
+    "CELU=celu GELU=gelu GLU=glu LeakyReLU=leaky_relu Tanh=tanh "
+    "Hardswish=hardswish Hardsigmoid=hardsigmoid Softplus=softplus "
+    "Hardshrink=hardshrink Softshrink=softshrink Sigmoid=sigmoid "
+    "LogSigmoid=logsigmoid Softsign=softsign Tanhshrink=tanhshrink"),
+    *layers(globals(), {
     "Hardtanh": (F.hardtanh, {"min_val": -1.0, "max_val": 1.0, **_no}),
     "Threshold": (F.threshold, {"threshold": 0, "value": 0, **_no}),
     "Softmax": (F.softmax, {"dim": -1}),

@@ -23,13 +23,12 @@ _borders = {"Constant": ("constant", {**_width, "value": 0.0}),
             "Reflection": ("reflect", _width),
             "Replication": ("replicate", _width),
             "Circular": ("circular", _width)}
-__all__ = layers(globals(), {
-    "Unfold": F.unfold, "Fold": F.fold,
-    "PixelShuffle": F.pixel_shuffle,
-    "PixelUnshuffle": F.pixel_unshuffle,
-    "Upsample": (F.interpolate, {
+__all__ = layers(
+    globals(), "Unfold=unfold Fold=fold PixelShuffle=pixel_shuffle "
+    "PixelUnshuffle=pixel_unshuffle") + layers(
+    globals(), "Upsample=interpolate", options={
         "size": None, "scale_factor": None, "mode": "nearest",
-        "align_corners": None, "recompute_scale_factor": None})})
+        "align_corners": None, "recompute_scale_factor": None})
 for _name, (_mode, _options) in _borders.items():
     for _n in (1, 2, 3):
         __all__ += layers(globals(), {

@@ -165,9 +165,8 @@ __all__ = [
     *layers(globals(), {
         "Flatten": (_C.flatten, {"start_dim": 1, "end_dim": -1}),
         "Unflatten": _unflatten}),
-    *layers(globals(), {"CosineSimilarity": F.cosine_similarity,
-                        "PairwiseDistance": F.pairwise_distance},
-            tensors=2)]
+    *layers(globals(), "CosineSimilarity=cosine_similarity "
+            "PairwiseDistance=pairwise_distance", tensors=2)]
 
 
 class Embedding(Module):

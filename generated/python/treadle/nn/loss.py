@@ -23,19 +23,17 @@ class _Loss(Activation):
 
 
 __all__ = [
-    *layers(globals(), {
-        "MSELoss": F.mse_loss, "L1Loss": F.l1_loss,
-        "SmoothL1Loss": F.smooth_l1_loss, "HuberLoss": F.huber_loss,
-        "NLLLoss": F.nll_loss, "CrossEntropyLoss": F.cross_entropy,
-        "BCELoss": F.binary_cross_entropy,
-        "BCEWithLogitsLoss": F.binary_cross_entropy_with_logits,
-        "KLDivLoss": F.kl_div, "SoftMarginLoss": F.soft_margin_loss,
-        "HingeEmbeddingLoss": F.hinge_embedding_loss,
-        "PoissonNLLLoss": F.poisson_nll_loss,
-        "MultiMarginLoss": F.multi_margin_loss}, _Loss, 2),
-    *layers(globals(), {
-        "MarginRankingLoss": F.margin_ranking_loss,
-        "CosineEmbeddingLoss": F.cosine_embedding_loss,
-        "TripletMarginLoss": F.triplet_margin_loss}, _Loss, 3),
-    *layers(globals(), {"GaussianNLLLoss": F.gaussian_nll_loss}, _Loss,
-            3, _positional=0)]
+    *layers(globals(), "MSELoss=mse_loss L1Loss=l1_loss "
+            "SmoothL1Loss=smooth_l1_loss HuberLoss=huber_loss "
+            "NLLLoss=nll_loss CrossEntropyLoss=cross_entropy "
+            "BCELoss=binary_cross_entropy KLDivLoss=kl_div "
+            "BCEWithLogitsLoss=binary_cross_entropy_with_logits "
+            "SoftMarginLoss=soft_margin_loss "
+            "HingeEmbeddingLoss=hinge_embedding_loss "
+            "PoissonNLLLoss=poisson_nll_loss "
+            "MultiMarginLoss=multi_margin_loss", _Loss, 2),
+    *layers(globals(), "MarginRankingLoss=margin_ranking_loss "
+            "CosineEmbeddingLoss=cosine_embedding_loss "
+            "TripletMarginLoss=triplet_margin_loss", _Loss, 3),
+    *layers(globals(), "GaussianNLLLoss=gaussian_nll_loss", _Loss, 3,
+            _positional=0)]

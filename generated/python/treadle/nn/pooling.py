@@ -58,34 +58,30 @@ _size = {"kernel_size": Signature.empty, "stride": None, "padding": 0}
 _mean = {**_size, "ceil_mode": False, "count_include_pad": True}
 _max = {**_size, "dilation": 1, "return_indices": False,
         "ceil_mode": False}
+_shown = "kernel_size= stride= padding="
 __all__ = [
     "Softmax2d",
-    *layers(globals(), {"MaxPool1d": (F.max_pool1d, _max),
-                        "MaxPool2d": (F.max_pool2d, _max),
-                        "MaxPool3d": (F.max_pool3d, _max)}, _Windows,
-            _printed="kernel_size= stride= padding= dilation= "
-            "ceil_mode="),
-    *layers(globals(), {"AvgPool1d": (F.avg_pool1d, _mean)}, _Windows,
-            _printed="kernel_size= stride= padding=", _single=True),
-    *layers(globals(), {f"AvgPool{n}d": (f, {
-        **_mean, "divisor_override": None}) for n, f in (
-            (2, F.avg_pool2d), (3, F.avg_pool3d))}, _Windows,
-            _printed="kernel_size= stride= padding="),
-    *layers(globals(), {f"MaxUnpool{n}d": (f, _size) for n, f in (
-        (1, F.max_unpool1d), (2, F.max_unpool2d), (3, F.max_unpool3d))},
-            _Unpooling, _printed="kernel_size= stride= padding="),
-    *layers(globals(), {"LocalResponseNorm": F.local_response_norm},
+    *layers(globals(), "MaxPool1d=max_pool1d MaxPool2d=max_pool2d "
+            "MaxPool3d=max_pool3d", _Windows, options=_max,
+            _printed=_shown + " dilation= ceil_mode="),
+    *layers(globals(), "AvgPool1d=avg_pool1d", _Windows, options=_mean,
+            _printed=_shown, _single=True),
+    *layers(globals(), "AvgPool2d=avg_pool2d AvgPool3d=avg_pool3d",
+            _Windows, options={**_mean, "divisor_override": None},
+            _printed=_shown),
+    *layers(globals(), "MaxUnpool1d=max_unpool1d "
+            "MaxUnpool2d=max_unpool2d MaxUnpool3d=max_unpool3d",
+            _Unpooling, options=_size, _printed=_shown),
+    *layers(globals(), "LocalResponseNorm=local_response_norm",
             _Windows, _printed="size alpha= beta= k="),
-    *layers(globals(), {"AdaptiveAvgPool1d": F.adaptive_avg_pool1d,
-                        "AdaptiveAvgPool2d": F.adaptive_avg_pool2d,
-                        "AdaptiveAvgPool3d": F.adaptive_avg_pool3d,
-                        "AdaptiveMaxPool1d": F.adaptive_max_pool1d,
-                        "AdaptiveMaxPool2d": F.adaptive_max_pool2d,
-                        "AdaptiveMaxPool3d": F.adaptive_max_pool3d},
-            _Windows),
-    *layers(globals(), {name: (f, {"p": 0.5, "inplace": False})
-                        for name, f in (
-        ("Dropout", F.dropout), ("Dropout1d", F.dropout1d),
-        ("Dropout2d", F.dropout2d), ("Dropout3d", F.dropout3d),
-        ("AlphaDropout", F.alpha_dropout),
-        ("FeatureAlphaDropout", F.feature_alpha_dropout))}, _Dropout)]
+    *layers(globals(), "AdaptiveAvgPool1d=adaptive_avg_pool1d "
+            "AdaptiveAvgPool2d=adaptive_avg_pool2d "
+            "AdaptiveAvgPool3d=adaptive_avg_pool3d "
+            "AdaptiveMaxPool1d=adaptive_max_pool1d "
+            "AdaptiveMaxPool2d=adaptive_max_pool2d "
+            "AdaptiveMaxPool3d=adaptive_max_pool3d", _Windows),
+    *layers(globals(), "Dropout=dropout Dropout1d=dropout1d "
+            "Dropout2d=dropout2d Dropout3d=dropout3d "
+            "AlphaDropout=alpha_dropout "
+            "FeatureAlphaDropout=feature_alpha_dropout", _Dropout,
+            options={"p": 0.5, "inplace": False})]
