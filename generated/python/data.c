@@ -113,17 +113,6 @@ static bool read_nested(builder *b, PyObject *data, int depth)
     return good;
 }
 /* values: function from_sequence */
-static td_tensor *room_for(td_dims shape, td_dtype dtype)
-{
-    td_tensor *x = td_empty(shape,
-                            (td_tensor_options){ .dtype = dtype });
-    if (x == NULL || td_data(x) != NULL || td_numel(x) == 0)
-        return x;
-    td_release(x);
-    td_fail(TD_ERROR_RUNTIME, "tensor", "numbers have no place while a "
-            "program is traced; make the tensor before");
-    return NULL;
-}
 static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
 {
     builder b = { .kind = TD_SCALAR_NONE };
@@ -133,7 +122,8 @@ static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
             : b.kind == TD_SCALAR_INT ? TD_INT64 : TD_FLOAT64;
     if (*dtype == TD_DTYPE_NONE)
         *dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
-    td_tensor *wide = room_for(b.shape, b.dtype);
+    td_tensor *wide = td_empty(b.shape,
+        (td_tensor_options){ .dtype = b.dtype });
     if (wide == NULL)
         return NULL;
     b.at = td_data(wide), b.wanted = *dtype;
@@ -190,7 +180,8 @@ static td_tensor *copy_buffer(PyObject *data, td_dtype *dtype)
     td_dtype from;
     if (!open_buffer(data, &view, PyBUF_FULL_RO, &from, &shape))
         return NULL;
-    td_tensor *x = room_for(shape, from);
+    td_tensor *x = td_empty(shape,
+                            (td_tensor_options){ .dtype = from });
     if (x != NULL && view.len > 0
         && PyBuffer_ToContiguous(td_data(x), &view, view.len,
                                  'C') < 0) {

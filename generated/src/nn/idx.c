@@ -179,6 +179,7 @@ static td_tensor *read_file(const char *op, const char *path,
                 "files cannot be read while tracing");
         return NULL;
     }
+    td_scope_begin();
     if (open_source(&s, path) && ask(&s, &shape)) {
         shape.at[0] += line;
         x = td_tensor_new(shape, TD_UINT8,
@@ -188,14 +189,12 @@ static td_tensor *read_file(const char *op, const char *path,
         && read_end(&s) && line)
         ((char *)td_at(x))[td_numel(x) - 1] = '\n';
     close_source(&s);
-    return x;
+    return td_scope_end_with(x);
 }
 /* data: function td_idx_read */
 td_tensor *td_idx_read(const char *path)
 {
-    td_scope_begin();
-    return td_scope_end_with(read_file("idx_read", path, read_header,
-                                       false));
+    return read_file("idx_read", path, read_header, false);
 }
 /* data: function count_bytes */
 /* A shape for all bytes of a file, when it is unpacked. */
@@ -347,9 +346,7 @@ const char *td_csv_text(const td_csv *t, int64_t row, int64_t column)
 
 td_tensor *td_bytes_read(const char *path)
 {
-    td_scope_begin();
-    return td_scope_end_with(read_file("bytes_read", path, count_bytes,
-                                       false));
+    return read_file("bytes_read", path, count_bytes, false);
 }
 
 /* files: function read_column */

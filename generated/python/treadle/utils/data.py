@@ -257,6 +257,9 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *,
                  prefetch_factor=None, persistent_workers=False,
                  pin_memory_device=""):
+        options = dict(locals())
+        del options["self"], options["shuffle"]
+        vars(self).update(options)
         _check_options(num_workers, pin_memory_device, {
             "prefetch_factor": prefetch_factor is not None,
             "persistent_workers": persistent_workers,
@@ -285,19 +288,11 @@ class DataLoader:
         if batch_sampler is None and batch_size is not None:
             batch_sampler = BatchSampler(dataset if stream else sampler,
                                          batch_size, drop_last)
-        self.dataset, self.batch_size = dataset, batch_size
         self.sampler, self.batch_sampler = sampler, batch_sampler
-        self.drop_last, self.num_workers = drop_last, num_workers
-        self.collate_fn, self.generator = collate_fn, generator
-        self.pin_memory = pin_memory
-        self.pin_memory_device = pin_memory_device
         self._stream, self._resume = stream, None
         self._place = {**_FRESH, "number": 0}
         # workers: remember the options of workers
-        self.timeout, self.worker_init_fn = timeout, worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
         self.prefetch_factor = prefetch_factor or 2
-        self.persistent_workers = persistent_workers
         self._ahead = None
     # workers: methods of a loader
 
