@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "values": edit that, not this file. */
 #include "glue.h"
-#include <math.h>
 /* values: struct builder */
 typedef struct {
     td_dims shape;
@@ -165,12 +164,14 @@ static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
     else if (view->ndim > TD_MAX_RANK)
         PyErr_Format(PyExc_ValueError, "buffers of %d dimensions are "
                      "not supported, at most 8 are", view->ndim);
-    shape->count = view->ndim;
-    for (int i = 0; i < view->ndim && i < TD_MAX_RANK; i++)
-        shape->at[i] = view->shape[i];
-    if (PyErr_Occurred())
-        PyBuffer_Release(view);
-    return !PyErr_Occurred();
+    else {
+        shape->count = view->ndim;
+        for (int i = 0; i < view->ndim; i++)
+            shape->at[i] = view->shape[i];
+        return true;
+    }
+    PyBuffer_Release(view);
+    return false;
 }
 /* values: function copy_buffer */
 static td_tensor *copy_buffer(PyObject *data, td_dtype *dtype)

@@ -133,12 +133,6 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
     *target = td_adopt(y);
     return !td_failed();
 }
-/* data: function scale_image */
-static void scale_image(float *x, const uint8_t *p, int64_t pixels)
-{
-    for (int64_t j = 0; j < pixels; j++)
-        x[j] = (float)p[j] / 255.0f;
-}
 /* data: function image_batch */
 static bool image_batch(void *context, const int64_t *index, int64_t n,
                         td_tensor **input, td_tensor **target)
@@ -156,8 +150,10 @@ static bool image_batch(void *context, const int64_t *index, int64_t n,
     /* data: copy each image and its label to its row */
     const uint8_t *p = td_at(d->images), *label = td_at(d->labels);
     for (int64_t b = 0; b < n; b++) {
-        scale_image((float *)td_at(*input) + b * pixels,
-                    p + index[b] * pixels, pixels);
+        float *x = (float *)td_at(*input) + b * pixels;
+        const uint8_t *image = p + index[b] * pixels;
+        for (int64_t j = 0; j < pixels; j++)
+            x[j] = (float)image[j] / 255.0f;
         ((int64_t *)td_at(*target))[b] = label[index[b]];
     }
     return true;
