@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "values": edit that, not this file. */
 #include "glue.h"
-#include <math.h>
 /* values: struct builder */
 typedef struct {
     td_dims shape;
@@ -111,35 +110,24 @@ static bool read_nested(builder *b, PyObject *data, int depth)
     return good;
 }
 /* values: function from_sequence */
-static td_tensor *room_for(td_dims shape, td_dtype dtype)
-{
-    td_tensor *x = td_empty(shape,
-                            (td_tensor_options){ .dtype = dtype });
-    if (x == NULL || td_data(x) != NULL || td_numel(x) == 0)
-        return x;
-    td_release(x);
-    td_fail(TD_ERROR_RUNTIME, "tensor", "numbers have no place while a "
-            "program is traced; make the tensor before");
-    return NULL;
-}
-static td_tensor *from_sequence(PyObject *data, td_dtype dtype)
+static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
 {
     builder b = { .kind = TD_SCALAR_NONE };
     if (!read_nested(&b, data, 0))
         return NULL;
     b.dtype = b.kind == TD_SCALAR_BOOL ? TD_BOOL
             : b.kind == TD_SCALAR_INT ? TD_INT64 : TD_FLOAT64;
-    if (dtype == TD_DTYPE_NONE)
-        dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
-    td_tensor *wide = room_for(b.shape, b.dtype);
+    if (*dtype == TD_DTYPE_NONE)
+        *dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
+    td_tensor *wide = td_empty(b.shape,
+        (td_tensor_options){ .dtype = b.dtype });
     if (wide == NULL)
         return NULL;
-    b.at = td_data(wide), b.wanted = dtype;
-    if (read_nested(&b, data, 0) && dtype == b.dtype)
+    b.at = td_data(wide), b.wanted = *dtype;
+    if (read_nested(&b, data, 0))
         return wide;
-    td_tensor *out = PyErr_Occurred() ? NULL : td_to(wide, dtype);
     td_release(wide);
-    return out;
+    return NULL;
 }
 /* values: function dtype_of_format */
 static const char *const letter[TD_DTYPE_COUNT] = {
@@ -174,22 +162,25 @@ static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
     else if (view->ndim > TD_MAX_RANK)
         PyErr_Format(PyExc_ValueError, "buffers of %d dimensions are "
                      "not supported, at most 8 are", view->ndim);
-    shape->count = view->ndim;
-    for (int i = 0; i < view->ndim && i < TD_MAX_RANK; i++)
-        shape->at[i] = view->shape[i];
-    if (PyErr_Occurred())
-        PyBuffer_Release(view);
-    return !PyErr_Occurred();
+    else {
+        shape->count = view->ndim;
+        for (int i = 0; i < view->ndim; i++)
+            shape->at[i] = view->shape[i];
+        return true;
+    }
+    PyBuffer_Release(view);
+    return false;
 }
 /* values: function copy_buffer */
-static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
+static td_tensor *copy_buffer(PyObject *data, td_dtype *dtype)
 {
     Py_buffer view;
     td_dims shape;
     td_dtype from;
     if (!open_buffer(data, &view, PyBUF_FULL_RO, &from, &shape))
         return NULL;
-    td_tensor *x = room_for(shape, from);
+    td_tensor *x = td_empty(shape,
+                            (td_tensor_options){ .dtype = from });
     if (x != NULL && view.len > 0
         && PyBuffer_ToContiguous(td_data(x), &view, view.len,
                                  'C') < 0) {
@@ -199,11 +190,9 @@ static td_tensor *copy_buffer(PyObject *data, td_dtype dtype)
     for (Py_ssize_t i = 0; x && from == TD_BOOL && i < view.len; i++)
         ((bool *)td_data(x))[i] = ((unsigned char *)td_data(x))[i] != 0;
     PyBuffer_Release(&view);
-    if (x == NULL || dtype == TD_DTYPE_NONE || dtype == from)
-        return x;
-    td_tensor *out = td_to(x, dtype);
-    td_release(x);
-    return out;
+    if (*dtype == TD_DTYPE_NONE)
+        *dtype = from;
+    return x;
 }
 /* values: function share_buffer */
 static void release_buffer(void *context)
@@ -216,30 +205,25 @@ static void release_buffer(void *context)
     end_errand(e);
 }
 
-static bool element_strides(const Py_buffer *view, td_dims *strides)
+static bool element_strides(const Py_buffer *view, td_dtype dtype,
+                            const td_dims *shape, td_dims *strides)
 {
     strides->count = view->ndim;
     for (int i = 0; i < view->ndim; i++) {
         if (view->strides[i] % view->itemsize || view->strides[i] < 0)
-            return PyErr_Format(PyExc_ValueError, "from_numpy: "
-                "negative strides, and strides that are no multiple of "
-                "the element size, are not supported; pass a copy");
+            return PyErr_Format(PyExc_ValueError, "from_numpy: negative"
+                " strides, and strides that are no multiple of the "
+                "element size, are not supported; pass a copy");
         strides->at[i] = view->strides[i] / view->itemsize;
     }
-    return view->len == 0
-        || (uintptr_t)view->buf % (size_t)view->itemsize == 0
-        || PyErr_Format(PyExc_ValueError, "from_numpy: elements that "
-            "are not aligned cannot be shared; pass a copy");
-}
-
-static bool shares_truths(const Py_buffer *view, td_dtype dtype,
-                          const td_dims *shape, const td_dims *strides)
-{
+    if (view->len && (uintptr_t)view->buf % (size_t)view->itemsize)
+        return PyErr_Format(PyExc_ValueError, "from_numpy: elements "
+            "that are not aligned cannot be shared; pass a copy");
     return dtype != TD_BOOL
         || td_holds_truths(view->buf, view->ndim, shape->at,
                            strides->at)
         || PyErr_Format(PyExc_ValueError, "from_numpy: bools of other "
-            "bytes than 0 and 1 cannot be shared; pass a copy");
+               "bytes than 0 and 1 cannot be shared; pass a copy");
 }
 PyObject *from_numpy(PyObject *module, PyObject *data)
 {
@@ -255,8 +239,7 @@ PyObject *from_numpy(PyObject *module, PyObject *data)
         return NULL;
     }
     td_tensor *x = NULL;
-    if (element_strides(view, &strides)
-        && shares_truths(view, dtype, &shape, &strides))
+    if (element_strides(view, dtype, &shape, &strides))
         x = td_from_memory(view->buf, shape, strides,
                            (td_tensor_options){ .dtype = dtype },
                            release_buffer, view);
@@ -285,18 +268,19 @@ static PyObject *of_others(glue *g, PyObject *data)
 static td_tensor *tensor_of(PyObject *data, td_dtype dtype)
 {
     tensor_object *w = tensor_cast(data);
-    td_tensor *x;
+    td_tensor *read, *x;
     if (w != NULL) {
-        td_tensor *plain = td_detach(w->handle);
-        x = dtype == TD_DTYPE_NONE || dtype == td_dtype_of(plain)
-          ? td_clone(plain) : td_to(plain, dtype);
-        td_release(plain);
+        read = td_detach(w->handle);
+        x = dtype == TD_DTYPE_NONE || dtype == td_dtype_of(read)
+          ? td_clone(read) : td_to(read, dtype);
     } else {
         const td_suspended trace = td_trace_suspend();
-        x = PyObject_CheckBuffer(data) && !PyBytes_Check(data)
-          ? copy_buffer(data, dtype) : from_sequence(data, dtype);
+        read = PyObject_CheckBuffer(data) && !PyBytes_Check(data)
+             ? copy_buffer(data, &dtype) : from_sequence(data, &dtype);
+        x = read ? td_to(read, dtype) : NULL;
         td_trace_resume(trace);
     }
+    td_release(read);
     return x;
 }
 
@@ -342,47 +326,22 @@ PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
     return wrap(g, x);
 }
 /* values: function tensor_tolist */
-static PyObject *number_at(td_dtype dtype, const void *p)
-{
-    switch (dtype) {
-    case TD_FLOAT32: return PyFloat_FromDouble(*(const float *)p);
-    case TD_FLOAT64: return PyFloat_FromDouble(*(const double *)p);
-    case TD_INT64:   return PyLong_FromLongLong(*(const int64_t *)p);
-    case TD_INT32:   return PyLong_FromLong(*(const int32_t *)p);
-    case TD_INT16:   return PyLong_FromLong(*(const int16_t *)p);
-    case TD_INT8:    return PyLong_FromLong(*(const int8_t *)p);
-    case TD_UINT8:   return PyLong_FromLong(*(const uint8_t *)p);
-    default:         return PyBool_FromLong(*(const bool *)p);
-    }
-}
-
-static PyObject *list_of(const td_tensor *x, int dim, const char *p)
-{
-    if (dim == td_rank(x))
-        return number_at(td_dtype_of(x), p);
-    const int64_t n = td_size(x, dim);
-    const int64_t stride = td_strides(x)[dim]
-                         * (int64_t)td_dtype_size(td_dtype_of(x));
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (int64_t i = 0; i < n && list; i++) {
-        PyObject *item = list_of(x, dim + 1, p + i * stride);
-        if (item == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
-    }
-    return list;
-}
 PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     td_error_clear();
-    const td_dtype dtype = td_dtype_of(handle_of(self));
     td_tensor *here = td_to_host(handle_of(self));
+    td_tensor *plain = td_detach(here);
+    const td_dtype dtype = td_dtype_of(plain);
     td_tensor *x = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16
-                 ? td_to(here, TD_FLOAT32) : td_retain(here);
-    PyObject *list = x ? list_of(x, 0, td_data(x)) : fail();
+                 ? td_to(plain, TD_FLOAT32) : td_retain(plain);
     td_release(here);
-    td_release(x);
+    td_release(plain);
+    PyObject *own = wrap(glue_of(self), x);
+    PyObject *view = own ? PyMemoryView_FromObject(own) : NULL;
+    PyObject *list = view ? PyObject_CallMethod(view, "tolist", NULL)
+                          : NULL;
+    Py_XDECREF(view);
+    Py_XDECREF(own);
     return list;
 }
 /* values: function fits_flags */

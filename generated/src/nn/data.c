@@ -99,10 +99,22 @@ static bool check_rows(td_tensor *x, int64_t n, const char *role)
             td_rank(x) == 0 ? (int64_t)0 : td_size(x, 0));
     return true;
 }
-/* data: function call_user */
-static bool call_user(td_dataset *d, const int64_t *index, int64_t n,
-                      td_tensor **input, td_tensor **target)
+/* data: function td_dataset_get */
+bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
+                    td_tensor **input, td_tensor **target)
 {
+    *input = *target = NULL;
+    if (td_failed() || !td_require(d, "dataset_get", "dataset"))
+        return false;
+    if (td_self()->symbolic)
+        return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
+            "data cannot be read while tracing; pass the batch in");
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] < 0 || index[i] >= d->size)
+            return td_fail(TD_ERROR_INDEX, "dataset_get",
+                "example %" PRId64 " is not one of %" PRId64, index[i],
+                d->size);
+    /* data: call the user behind a barrier */
     td_tensor *x = NULL, *y = NULL;
     td_scope_barrier_begin();
     const bool made = d->batch(d->context, index, n, &x, &y);
@@ -121,54 +133,30 @@ static bool call_user(td_dataset *d, const int64_t *index, int64_t n,
     *target = td_adopt(y);
     return !td_failed();
 }
-/* data: function scale_image */
-static void scale_image(float *x, const uint8_t *p, int64_t pixels)
-{
-    for (int64_t j = 0; j < pixels; j++)
-        x[j] = (float)p[j] / 255.0f;
-}
 /* data: function image_batch */
-static bool image_batch(td_dataset *d, const int64_t *index, int64_t n,
+static bool image_batch(void *context, const int64_t *index, int64_t n,
                         td_tensor **input, td_tensor **target)
 {
+    const td_dataset *d = context;
     const int64_t pixels = d->size ? td_numel(d->images) / d->size : 0;
     const td_device cpu = { TD_DEVICE_CPU, 0 };
     td_dims shape = { 2, { n, pixels } };
     if (td_rank(d->images) > 3)
         (shape = td_shape_of(d->images)).at[0] = n;
-    td_tensor *x = td_tensor_new(shape, TD_FLOAT32, cpu);
-    td_tensor *y = td_tensor_new((td_dims){ 1, { n } }, TD_INT64, cpu);
-    if (!x || !y) {
-        td_release(x);
+    *input = td_tensor_new(shape, TD_FLOAT32, cpu);
+    *target = td_tensor_new((td_dims){ 1, { n } }, TD_INT64, cpu);
+    if (td_failed())
         return false;
-    }
     /* data: copy each image and its label to its row */
     const uint8_t *p = td_at(d->images), *label = td_at(d->labels);
     for (int64_t b = 0; b < n; b++) {
-        scale_image((float *)td_at(x) + b * pixels,
-                    p + index[b] * pixels, pixels);
-        ((int64_t *)td_at(y))[b] = label[index[b]];
+        float *x = (float *)td_at(*input) + b * pixels;
+        const uint8_t *image = p + index[b] * pixels;
+        for (int64_t j = 0; j < pixels; j++)
+            x[j] = (float)image[j] / 255.0f;
+        ((int64_t *)td_at(*target))[b] = label[index[b]];
     }
-    *input = x, *target = y;
     return true;
-}
-/* data: function td_dataset_get */
-bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
-                    td_tensor **input, td_tensor **target)
-{
-    *input = *target = NULL;
-    if (td_failed() || !td_require(d, "dataset_get", "dataset"))
-        return false;
-    if (td_self()->symbolic)
-        return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
-            "data cannot be read while tracing; pass the batch in");
-    for (int64_t i = 0; i < n; i++)
-        if (index[i] < 0 || index[i] >= d->size)
-            return td_fail(TD_ERROR_INDEX, "dataset_get",
-                "example %" PRId64 " is not one of %" PRId64, index[i],
-                d->size);
-    return d->batch ? call_user(d, index, n, input, target)
-                    : image_batch(d, index, n, input, target);
 }
 /* data: function check_images */
 static bool check_images(td_tensor *images, td_tensor *labels)
@@ -208,7 +196,7 @@ td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
         || !td_require(labels, "image_dataset", "labels")
         || !check_images(images, labels))
         return NULL;
-    return two_tensors(images, labels, NULL);
+    return two_tensors(images, labels, image_batch);
 }
 /* data: functions that look into a dataset */
 int64_t td_dataset_size(const td_dataset *d)

@@ -160,60 +160,54 @@ static bool read_header(source *s, td_dims *shape)
     }
     return check_length(s, 4 + 4 * (int64_t)shape->count, elements);
 }
-/* data: function td_idx_read */
-td_tensor *td_idx_read(const char *path)
+/* data: function read_file */
+typedef bool measure(source *s, td_dims *shape);
+
+/* The bytes of a file, as many as `ask` says, and a newline behind
+   them if `line`. */
+static td_tensor *read_file(const char *op, const char *path,
+                            measure *ask, bool line)
 {
-    if (td_failed() || !td_require(path, "idx_read", "path"))
+    source s = { .op = op };
+    td_dims shape = { 0 };
+    td_tensor *x = NULL;
+    if (td_failed() || !td_require(path, op, "path"))
         return NULL;
     /* data: refuse an operation that a trace cannot hold */
     if (td_self()->symbolic) {
-        td_fail(TD_ERROR_UNSUPPORTED, "idx_read",
+        td_fail(TD_ERROR_UNSUPPORTED, op,
                 "files cannot be read while tracing");
         return NULL;
     }
     td_scope_begin();
-    source s = { .op = "idx_read" };
-    td_dims shape = { 0 };
-    td_tensor *x = NULL;
-    if (open_source(&s, path) && read_header(&s, &shape))
+    if (open_source(&s, path) && ask(&s, &shape)) {
+        shape.at[0] += line;
         x = td_tensor_new(shape, TD_UINT8,
                           (td_device){ TD_DEVICE_CPU, 0 });
-    if (x && read_exactly(&s, td_at(x), td_numel(x)))
-        read_end(&s);
+    }
+    if (x && read_exactly(&s, td_at(x), td_numel(x) - line)
+        && read_end(&s) && line)
+        ((char *)td_at(x))[td_numel(x) - 1] = '\n';
     close_source(&s);
     return td_scope_end_with(x);
 }
-/* data: function count_bytes */
-/* How many bytes a file holds when it is unpacked; -1 is an error. */
-static int64_t count_bytes(const char *op, const char *path)
+/* data: function td_idx_read */
+td_tensor *td_idx_read(const char *path)
 {
-    source s = { .op = op };
-    unsigned char part[4096];
-    int64_t got = open_source(&s, path) ? s.gzip : -1;
-    int64_t n = s.gzip ? 0 : s.bytes;
-    while (got > 0 && (got = take_bytes(&s, part, sizeof part)) > 0)
-        n += got;
-    close_source(&s);
-    return got < 0 ? -1 : n;
+    return read_file("idx_read", path, read_header, false);
 }
-/* data: function read_all */
-/* The bytes of a file, and a newline behind them if `line`. */
-static td_tensor *read_all(const char *op, const char *path, bool line)
+/* data: function count_bytes */
+/* A shape for all bytes of a file, when it is unpacked. */
+static bool count_bytes(source *s, td_dims *shape)
 {
-    if (td_failed() || !td_require(path, op, "path"))
-        return NULL;
-    const int64_t n = td_self()->symbolic
-        ? td_fail(TD_ERROR_UNSUPPORTED, op,
-                  "files cannot be read while tracing") - 1
-        : count_bytes(op, path);
-    td_tensor *x = n < 0 ? NULL : td_tensor_new((td_dims){ 1,
-        { n + line } }, TD_UINT8, (td_device){ TD_DEVICE_CPU, 0 });
-    source s = { .op = op };
-    if (x && open_source(&s, path) && read_exactly(&s, td_at(x), n)
-        && read_end(&s) && line)
-        ((char *)td_at(x))[n] = '\n';
-    close_source(&s);
-    return x;
+    unsigned char part[4096];
+    int64_t got = s->gzip, n = s->gzip ? 0 : s->bytes;
+    while (got > 0 && (got = take_bytes(s, part, sizeof part)) > 0)
+        n += got;
+    *shape = (td_dims){ 1, { n } };
+    rewind(s->file);
+    s->z.avail_in = 0, s->ended = false;
+    return got == 0 && (!s->gzip || inflateReset(&s->z) == Z_OK);
 }
 
 /* data: struct td_csv */
@@ -321,7 +315,8 @@ td_csv *td_csv_read(const char *path, char delimiter)
         td_fail(TD_ERROR_VALUE, "csv_read", "a delimiter cannot be a "
                 "quotation mark or the end of a line");
     td_csv *t = td_object_new(&csv_class, sizeof *t);
-    td_tensor *bytes = t ? read_all("csv_read", path, true) : NULL;
+    td_tensor *bytes = t ? read_file("csv_read", path, count_bytes,
+                                     true) : NULL;
     if (bytes) {
         t->bytes = td_retain(bytes);
         t->delimiter = delimiter ? delimiter : ',';
@@ -351,8 +346,7 @@ const char *td_csv_text(const td_csv *t, int64_t row, int64_t column)
 
 td_tensor *td_bytes_read(const char *path)
 {
-    td_scope_begin();
-    return td_scope_end_with(read_all("bytes_read", path, false));
+    return read_file("bytes_read", path, count_bytes, false);
 }
 
 /* files: function read_column */

@@ -4,6 +4,7 @@
 import warnings
 from .. import _C
 from .._C import Tensor
+from ..func import _map
 
 
 class Dataset:
@@ -226,13 +227,8 @@ def _check_options(workers, device, given, *numbers):
 
 def _pinned(item):
     """An item with its tensors in page-locked memory."""
-    if isinstance(item, dict):
-        return type(item)((k, _pinned(v)) for k, v in item.items())
-    if hasattr(item, "_fields"):
-        return type(item)(*map(_pinned, item))
-    if isinstance(item, (tuple, list)):
-        return type(item)(map(_pinned, item))
-    return item.pin_memory() if hasattr(item, "pin_memory") else item
+    return _map(lambda x: x.pin_memory()
+                if hasattr(x, "pin_memory") else x, item)
 
 
 _FRESH = {"epoch": None, "batches": 0}     # a place between epochs
@@ -261,6 +257,9 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *,
                  prefetch_factor=None, persistent_workers=False,
                  pin_memory_device=""):
+        options = dict(locals())
+        del options["self"], options["shuffle"]
+        vars(self).update(options)
         _check_options(num_workers, pin_memory_device, {
             "prefetch_factor": prefetch_factor is not None,
             "persistent_workers": persistent_workers,
@@ -289,19 +288,11 @@ class DataLoader:
         if batch_sampler is None and batch_size is not None:
             batch_sampler = BatchSampler(dataset if stream else sampler,
                                          batch_size, drop_last)
-        self.dataset, self.batch_size = dataset, batch_size
         self.sampler, self.batch_sampler = sampler, batch_sampler
-        self.drop_last, self.num_workers = drop_last, num_workers
-        self.collate_fn, self.generator = collate_fn, generator
-        self.pin_memory = pin_memory
-        self.pin_memory_device = pin_memory_device
         self._stream, self._resume = stream, None
         self._place = {**_FRESH, "number": 0}
         # workers: remember the options of workers
-        self.timeout, self.worker_init_fn = timeout, worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
         self.prefetch_factor = prefetch_factor or 2
-        self.persistent_workers = persistent_workers
         self._ahead = None
     # workers: methods of a loader
 
