@@ -174,33 +174,16 @@ static PyObject *tuple_of(td_tensor *const *x, int n)
         td_retain(x[i]);
     return wrap_many(published_state(), x, n);
 }
-
-static PyObject *tuple_of_bools(const bool *x, int n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; i < n && tuple; i++)
-        PyTuple_SET_ITEM(tuple, i, PyBool_FromLong(x[i]));
-    return tuple;
-}
 bool function_backward(void *context, td_custom_call *call)
 {
     const int lock = take_lock();
-    PyObject *saved = tuple_of(call->saved, call->n_saved);
-    PyObject *grads = tuple_of(call->grad_out, call->n_out);
-    PyObject *needs = tuple_of_bools(call->needs, call->n_in);
-    PyObject *result = saved && grads && needs
-        ? PyObject_CallFunctionObjArgs(context, saved, grads, needs,
-                                       NULL)
-        : NULL;
-    Py_XDECREF(saved);
-    Py_XDECREF(grads);
-    Py_XDECREF(needs);
-    if (result && (!PyTuple_Check(result)
-                   || PyTuple_GET_SIZE(result) != call->n_in))
-        PyErr_SetString(PyExc_RuntimeError, "backward: one gradient "
-                        "for each input is expected");
-    for (int i = 0; result && !PyErr_Occurred() && i < call->n_in;
-         i++) {
+    PyObject *args = Py_BuildValue("NNy#",
+        tuple_of(call->saved, call->n_saved),
+        tuple_of(call->grad_out, call->n_out),
+        (const char *)call->needs, (Py_ssize_t)call->n_in);
+    PyObject *result = args ? PyObject_CallObject(context, args) : NULL;
+    Py_XDECREF(args);
+    for (int i = 0; result && i < call->n_in; i++) {
         tensor_object *w = tensor_cast(PyTuple_GET_ITEM(result, i));
         call->grad_in[i] = w && call->needs[i] ? td_retain(w->handle)
                                                : NULL;

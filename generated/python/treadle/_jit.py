@@ -46,11 +46,10 @@ class record:
     def shapes(self):
         """{'%3': (16, 10), ...} for every value."""
         found = {}
-        for line in self._text.splitlines():
-            names, _, types = line.rpartition(" : ")
-            shapes = _re.findall(r"\[([\d, ]*)\]", types)
-            for name, shape in zip(_re.findall(
-                    r"%\d+", names.split(" = ")[0]), shapes):
+        for names, types in _re.findall(
+                "^(.*?)(?: = .*)? : (.*)$", self._text, _re.M):
+            for name, shape in zip(_re.findall(r"%\d+", names),
+                                   _re.findall(r"\[(.*?)\]", types)):
                 found[name] = tuple(map(int, _re.findall(r"\d+",
                                                          shape)))
         return found

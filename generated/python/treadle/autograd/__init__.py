@@ -148,7 +148,8 @@ class Function:
             shapes = [None if a is None else a.shape for a in tensors]
 
             def run(saved_tensors, grads, needs):
-                ctx.saved_tensors, ctx.needs_input_grad = saved_tensors, needs
+                ctx.saved_tensors = saved_tensors
+                ctx.needs_input_grad = tuple(map(bool, needs))
                 if ctx.materialize:
                     grads = [_C.zeros(shape, dtype=dtype, device=device)
                              if g is None else g

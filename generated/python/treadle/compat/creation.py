@@ -4,7 +4,7 @@
 from .. import _C
 from .._C import Tensor
 from .._exchange import from_dlpack
-from .spelling import randint as _randint
+from .spelling import _like, randint as _randint
 # dialect: names that make tensors
 
 
@@ -60,9 +60,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
 
 def randint_like(input, low, high=None, **named):
     """Integers of [low, high) in the shape of input."""
-    named.setdefault("dtype", input.dtype)
-    named.setdefault("device", input.device)
-    return _randint(low, high, input.shape, **named)
+    return _like(_randint)(input, low, high, input.shape, **named)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, **named):

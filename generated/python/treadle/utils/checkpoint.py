@@ -71,19 +71,16 @@ def checkpoint(function, *args, use_reentrant=None,
 def checkpoint_sequential(functions, segments, input,
                           use_reentrant=None, preserve_rng_state=True):
     """Run a Sequential in segments, all but the last checkpointed."""
+    def run(part, x):
+        for function in part:
+            x = function(x)
+        return x
+
     if hasattr(functions, "children"):
         functions = functions.children()
     functions = list(functions)
     size = len(functions) // segments
-
-    def run(part):
-        def forward(x):
-            for function in part:
-                x = function(x)
-            return x
-        return forward
-
     for k in range(segments - 1):
-        input = checkpoint(run(functions[k * size:(k + 1) * size]),
+        input = checkpoint(run, functions[k * size:(k + 1) * size],
                            input, preserve_rng_state=preserve_rng_state)
-    return run(functions[(segments - 1) * size:])(input)
+    return run(functions[(segments - 1) * size:], input)
