@@ -120,8 +120,6 @@ bool td_leave_event(td_call *call, bool ok)
     td_event_end();
     return ok;
 }
-
-unsigned td_profile_stage(void) { return 1u << TD_STAGE_profile; }
 /* seeing: functions that begin and end a profile */
 bool td_profile_begin(td_profile_options options)
 {
@@ -134,7 +132,7 @@ bool td_profile_begin(td_profile_options options)
         p->profiles++;
         p->profile_place = options.place;
         p->profile_memory = options.memory;
-        p->profiled = td_profile_stage();
+        p->profiled = true;
     }
     pthread_mutex_unlock(&p->profile_lock);
     return free || td_fail(TD_ERROR_RUNTIME, "profile", "another "

@@ -197,7 +197,7 @@ static void start(void)
                                                    switches, 0) == 1;
     if (process->print_profile) {
         process->profiles = 1;
-        process->profiled = td_profile_stage();
+        process->profiled = true;
     }
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);

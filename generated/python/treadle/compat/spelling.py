@@ -218,8 +218,7 @@ class _Methods:
         """Bytes of all elements."""
         return self.numel() * self.itemsize
     def __reversed__(self):
-        n = len(self) if self.ndim else 0
-        return self.index_select(0, _C.arange(n - 1, -1, -1)) if n else self
+        return self.flip(0) if self.ndim else self
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return _as_tensor(array)
