@@ -199,6 +199,12 @@ class _Compiled:
                            "program; pass numbers as tensors",
                            RuntimeWarning, stacklevel=4)
 
+    @property
+    def text(self):
+        """The programs that have been made."""
+        return "\n".join(p.text for made in self.programs.values()
+                         for p in made)
+
     def __get__(self, instance, owner=None):
         return self if instance is None \
             else _types.MethodType(self, instance)
@@ -239,13 +245,10 @@ class _Jit:
 
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""
-        if isinstance(compiled, _Compiled):
-            return "\n".join(p.text for made in
-                             compiled.programs.values() for p in made)
-        if isinstance(compiled, _Program):
-            return compiled.text
-        raise TypeError("dump: expected a compiled function or module, "
-                        f"not {type(compiled).__name__}")
+        if not isinstance(compiled, (_Compiled, _Program)):
+            raise TypeError("dump: expected a compiled function or "
+                            f"module, not {type(compiled).__name__}")
+        return compiled.text
 
 
 jit = _Jit()

@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from . import _C
 
 # seeing: functions that draw graphs
@@ -78,6 +79,5 @@ def draw(y, path=None):
         subprocess.run(["dot", "-Tsvg", "-o", path], check=True,
                        input=dot, text=True)
     elif path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(dot)
+        Path(path).write_text(dot, "utf-8")
     return dot

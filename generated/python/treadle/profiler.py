@@ -12,6 +12,7 @@ import copy
 import enum
 import json
 import os
+from pathlib import Path
 from . import _C
 
 # seeing: activities, and events of one's own
@@ -185,6 +186,5 @@ class profile:
         trace += [{"ph": "C", "name": "memory", "ts": e.start,
                    "pid": pid, "tid": 0, "args": {"bytes": bytes}}
                   for e, bytes, _ in self._moments()]
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": trace, "displayTimeUnit": "ms"},
-                      file)
+        Path(path).write_text(json.dumps(
+            {"traceEvents": trace, "displayTimeUnit": "ms"}), "utf-8")

@@ -8,6 +8,7 @@
 """
 from html import escape
 from math import isfinite
+from pathlib import Path
 from ._C import float64
 from ._tensor import as_tensor
 
@@ -35,8 +36,8 @@ def _write(path, title, xs, ys, draw):
         x, y = x0 + wide * k / 4, y0 + high * k / 4
         body += [_text(place(x, y0), f"{x:.4g}", dy=18),
                  _text(place(x0, y), f"{y:.4g}\xa0", "end")]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(body + draw(place)) + "\n</svg>\n")
+    Path(path).write_text("\n".join(body + draw(place))
+                          + "\n</svg>\n", "utf-8")
 
 
 def curves(path, series, title=""):

@@ -31,8 +31,6 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
     """
     if grad_tensors is None:
         grad_tensors = grad_variables
-    if retain_graph is None:
-        retain_graph = create_graph
     if inputs is not None:
         inputs = (inputs,) if isinstance(inputs, Tensor) \
             else tuple(inputs)
@@ -40,7 +38,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
             raise RuntimeError("'inputs' argument to backward() cannot "
                                "be empty.")
     _C._grad(_tuple(tensors), inputs or (), _tuple(grad_tensors),
-             retain_graph, create_graph, False, True)
+             create_graph if retain_graph is None else retain_graph,
+             create_graph, False, True)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
@@ -59,11 +58,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
         raise ValueError("Expected allow_unused to be True or not "
                          "passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
-    if retain_graph is None:
-        retain_graph = create_graph
     inputs = _tuple(inputs)
     got = _C._grad(_tuple(outputs), inputs, _tuple(grad_outputs),
-                   retain_graph, create_graph,
+                   create_graph if retain_graph is None
+                   else retain_graph, create_graph,
                    allow_unused or materialize_grads, False)
     return _filled(got, inputs) if materialize_grads else got
 
