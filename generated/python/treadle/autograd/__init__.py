@@ -153,10 +153,30 @@ class Function:
                              if g is None else g
                              for g, (shape, dtype, device) in zip(grads, kinds)]
                 try:
-                    return cls._checked(_tuple_of_all(cls.backward(ctx, *grads)),
-                                        shapes)
+                    grads = _tuple_of_all(cls.backward(ctx, *grads))
                 finally:
                     ctx.saved_tensors = ()
+                # package: check the gradients that came back
+                n = len(shapes)
+                while len(grads) > n and grads[-1] is None:
+                    grads = grads[:-1]
+                if len(grads) != n:
+                    raise RuntimeError(
+                        f"{cls.__name__}.backward returned {len(grads)} gradients, "
+                        f"expected {n}, one for each argument")
+                for k, (g, shape) in enumerate(zip(grads, shapes)):
+                    if g is not None and not isinstance(g, Tensor):
+                        raise TypeError(
+                            f"{cls.__name__}.backward must return Tensors or None, "
+                            f"not {type(g).__name__}")
+                    if g is None or shape is None:
+                        continue
+                    if not _sums_to(g.shape, shape):
+                        raise RuntimeError(
+                            f"Function {cls.__name__}Backward returned an invalid "
+                            f"gradient at index {k} - got {list(g.shape)} but expected "
+                            f"shape compatible with {list(shape)}")
+                return grads
 
             _C._record(cls.__name__, tensors,
                        tuple(None if f else o for o, f
@@ -175,30 +195,6 @@ class Function:
     @staticmethod
     def setup_context(ctx, inputs, output):
         raise NotImplementedError("setup_context must be defined")
-
-    @classmethod
-    def _checked(cls, grads, shapes):
-        n = len(shapes)
-        while len(grads) > n and grads[-1] is None:
-            grads = grads[:-1]
-        if len(grads) != n:
-            raise RuntimeError(
-                f"{cls.__name__}.backward returned {len(grads)} "
-                f"gradients, expected {n}, one for each argument")
-        for k, (g, shape) in enumerate(zip(grads, shapes)):
-            if g is None:
-                continue
-            if not isinstance(g, Tensor):
-                raise TypeError(
-                    f"{cls.__name__}.backward must return Tensors or "
-                    f"None, not {type(g).__name__}")
-            if shape is not None and not _sums_to(g.shape, shape):
-                raise RuntimeError(
-                    f"Function {cls.__name__}Backward returned an "
-                    f"invalid gradient at index {k} - got "
-                    f"{list(g.shape)} but expected shape compatible "
-                    f"with {list(shape)}")
-        return grads
 # package: function gradcheck
 
 

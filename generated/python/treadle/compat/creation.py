@@ -70,8 +70,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, **named):
         raise RuntimeError(f"normal: std = {std} is negative")
     if size is not None:
         return _C.randn(size, generator=generator, **named) * std + mean
-    shape = (mean + std if isinstance(mean, Tensor) else std + mean)
-    return _C.randn_like(shape, generator=generator) * std + mean
+    return _C.randn_like(mean + std, generator=generator) * std + mean
 
 
 def scalar_tensor(s, **named):
