@@ -2,6 +2,7 @@
 # Tangled from the chapter "inspection": edit that, not this file.
 """Memory against time: compute again instead of saving."""
 import weakref
+from functools import partial
 from .. import _C
 from .._grad_mode import enable_grad, settings, under
 from ..autograd.graph import saved_tensors_hooks
@@ -17,10 +18,10 @@ class _Part:
     """One call, and how to run it again."""
 
     def __init__(self, function, args, named, keep_random):
-        self.call = function, args, named
+        self.run = partial(under, [setting() for setting in settings],
+                           function, *args, **named)
         self.tokens, self.found = [], weakref.WeakKeyDictionary()
         self.random = _C._random_state(None) if keep_random else None
-        self.settings = [setting() for setting in settings]
 
     def pack(self, x):
         token = _Token()
@@ -43,11 +44,10 @@ class _Part:
                 self.found[token] = x
             return token
 
-        function, args, named = self.call
         now = _C._random_state(None, *self.random or ())
         try:
             with enable_grad(), saved_tensors_hooks(catch, None):
-                under(self.settings, function, *args, **named)
+                self.run()
         finally:
             if self.random is not None:
                 _C._random_state(None, *now)
