@@ -88,20 +88,16 @@ void where_in_python(char *text, size_t room)
     end_errand(e);
 }
 
+/* _set_anomaly(mode or None) -> the mode before */
 PyObject *py_set_anomaly(PyObject *module, PyObject *mode)
 {
-    const long number = PyLong_AsLong(mode);
-    if (number < 0 || number > TD_ANOMALY_NAN)
-        return PyErr_Occurred() ? NULL : PyErr_Format(
-            PyExc_ValueError, "no such anomaly mode");
-    td_set_anomaly((td_anomaly)number,
-                   number ? where_in_python : NULL);
-    Py_RETURN_NONE;
-}
-
-PyObject *py_anomaly(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(td_anomaly_mode());
+    const td_anomaly before = td_anomaly_mode();
+    if (mode != Py_None) {
+        const long number = PyLong_AsLong(mode);
+        td_set_anomaly((td_anomaly)number,
+                       number ? where_in_python : NULL);
+    }
+    return PyLong_FromLong(before);
 }
 
 PyObject *pass_failed(void)
@@ -110,8 +106,7 @@ PyObject *pass_failed(void)
     const char *where = td_anomaly_mode() ? td_anomaly_where() : NULL;
     if (where == NULL)
         return NULL;
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const errand e = begin_errand();
     const char *place, *first = td_anomaly_first(&place);
     PyObject *module = PyImport_ImportModule(
         "treadle.autograd.anomaly_mode");
@@ -119,8 +114,7 @@ PyObject *pass_failed(void)
         "szz", where, first, place) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(said);
-    PyErr_Clear();
-    PyErr_Restore(type, value, trace);
+    end_errand(e);
     return NULL;
 }
 /* gradients: functions that save something else */

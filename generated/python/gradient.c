@@ -25,16 +25,6 @@ int all_tensors(PyObject *tuple, void *out)
 {
     return take_handles(tuple, false, out);
 }
-
-/* gradients: function seeds_match */
-static bool seeds_match(const handles *y, const handles *v)
-{
-    const bool good = v->n == 0 || v->n == y->n;
-    if (!good)
-        PyErr_Format(PyExc_RuntimeError, "got %d tensors and %d "
-                     "gradients", y->n, v->n);
-    return good;
-}
 /* gradients: functions that find the state */
 #define STATE_KEY "treadle._C"
 
@@ -58,71 +48,35 @@ glue *published_state(void)
     PyObject *capsule = PyDict_GetItemString(shelf(), STATE_KEY);
     return PyCapsule_GetPointer(capsule, STATE_KEY);
 }
-/* gradients: function only_inputs */
-/* For O&: None, a Tensor or a sequence of some. */
-static int only_inputs(PyObject *inputs, void *out)
-{
-    PyObject *tuple = inputs == Py_None ? PyTuple_New(0)
-        : tensor_cast(inputs) ? PyTuple_Pack(1, inputs)
-        : PySequence_Tuple(inputs);
-    if (tuple && inputs != Py_None && PyTuple_GET_SIZE(tuple) == 0) {
-        PyErr_SetString(PyExc_RuntimeError, "'inputs' argument to "
-                        "backward() cannot be empty.");
-        Py_CLEAR(tuple);
-    }
-    const int good = tuple ? all_tensors(tuple, out) : 0;
-    Py_XDECREF(tuple);
-    return good;
-}
-/* gradients: function py_backward */
-/* _backward(roots, gradients or Nones, retain, create, inputs) */
-PyObject *py_backward(PyObject *module, PyObject *args)
-{
-    handles y, v, x;
-    int retain, create;
-    if (!PyArg_ParseTuple(args, "O&O&ppO&:backward", all_tensors, &y,
-                          some_tensors, &v, &retain, &create,
-                          only_inputs, &x))
-        return NULL;
-    bool good = seeds_match(&y, &v);
-    if (good) {
-        td_error_clear();
-        leave_python();
-        good = td_backward_all(y.at, y.n, v.n ? v.at : NULL,
-            (td_backward_options){
-                .retain_graph = retain, .create_graph = create,
-                .inputs = x.n ? x.at : NULL, .n_inputs = x.n });
-        enter_python();
-    }
-    drop_handles(&y);
-    drop_handles(&v);
-    drop_handles(&x);
-    if (!good)
-        return pass_failed();
-    Py_RETURN_NONE;
-}
 /* gradients: function py_grad */
-/* _grad(outputs, inputs, grad_outputs, retain, create, unused) */
+/* _grad(outputs, inputs, grad_outputs, retain, create, unused, add) */
 PyObject *py_grad(PyObject *module, PyObject *args)
 {
     handles y, x, v;
-    int retain, create, unused;
-    if (!PyArg_ParseTuple(args, "O&O&O&ppp:grad", all_tensors, &y,
+    int retain, create, unused, add;
+    if (!PyArg_ParseTuple(args, "O&O&O&pppp:grad", all_tensors, &y,
                           all_tensors, &x, some_tensors, &v, &retain,
-                          &create, &unused))
+                          &create, &unused, &add))
         return NULL;
     PyObject *result = NULL;
     td_tensor **g = PyMem_Calloc((size_t)x.n + 1, sizeof *g);
-    if (g == NULL) {
+    td_tensor *const *seeds = v.n ? v.at : NULL;
+    if (g == NULL)
         PyErr_NoMemory();
-    } else if (seeds_match(&y, &v)) {
-        bool good;
+    else if (seeds && v.n != y.n)
+        PyErr_Format(PyExc_RuntimeError, "got %d tensors and %d "
+                     "gradients", y.n, v.n);
+    else {
+        /* gradients: run the pass without the lock */
         td_error_clear();
         leave_python();
-        good = td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
-            .grad_outputs = v.n ? v.at : NULL,
-            .retain_graph = retain, .create_graph = create,
-            .allow_unused = unused });
+        const bool good = add
+            ? td_backward_all(y.at, y.n, seeds, (td_backward_options){
+                .retain_graph = retain, .create_graph = create,
+                .inputs = x.n ? x.at : NULL, .n_inputs = x.n })
+            : td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
+                .grad_outputs = seeds, .retain_graph = retain,
+                .create_graph = create, .allow_unused = unused });
         enter_python();
         result = good ? wrap_many(PyModule_GetState(module), g, x.n)
                       : pass_failed();
@@ -220,33 +174,16 @@ static PyObject *tuple_of(td_tensor *const *x, int n)
         td_retain(x[i]);
     return wrap_many(published_state(), x, n);
 }
-
-static PyObject *tuple_of_bools(const bool *x, int n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; i < n && tuple; i++)
-        PyTuple_SET_ITEM(tuple, i, PyBool_FromLong(x[i]));
-    return tuple;
-}
 bool function_backward(void *context, td_custom_call *call)
 {
     const int lock = take_lock();
-    PyObject *saved = tuple_of(call->saved, call->n_saved);
-    PyObject *grads = tuple_of(call->grad_out, call->n_out);
-    PyObject *needs = tuple_of_bools(call->needs, call->n_in);
-    PyObject *result = saved && grads && needs
-        ? PyObject_CallFunctionObjArgs(context, saved, grads, needs,
-                                       NULL)
-        : NULL;
-    Py_XDECREF(saved);
-    Py_XDECREF(grads);
-    Py_XDECREF(needs);
-    if (result && (!PyTuple_Check(result)
-                   || PyTuple_GET_SIZE(result) != call->n_in))
-        PyErr_SetString(PyExc_RuntimeError, "backward: one gradient "
-                        "for each input is expected");
-    for (int i = 0; result && !PyErr_Occurred() && i < call->n_in;
-         i++) {
+    PyObject *args = Py_BuildValue("NNy#",
+        tuple_of(call->saved, call->n_saved),
+        tuple_of(call->grad_out, call->n_out),
+        (const char *)call->needs, (Py_ssize_t)call->n_in);
+    PyObject *result = args ? PyObject_CallObject(context, args) : NULL;
+    Py_XDECREF(args);
+    for (int i = 0; result && i < call->n_in; i++) {
         tensor_object *w = tensor_cast(PyTuple_GET_ITEM(result, i));
         call->grad_in[i] = w && call->needs[i] ? td_retain(w->handle)
                                                : NULL;

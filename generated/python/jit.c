@@ -40,30 +40,31 @@ PyObject *py_program_fits(PyObject *module, PyObject *args)
 }
 PyObject *py_trace_end(PyObject *module, PyObject *outputs)
 {
-    td_error_clear();
-    if (outputs == Py_None) {
-        td_release(td_trace_end(NULL, 0));
-        td_error_clear();
-        Py_RETURN_NONE;
-    }
-    handles x;
-    if (!all_tensors(outputs, &x))
+    handles x = { 0 };
+    if (outputs != Py_None && !all_tensors(outputs, &x))
         return NULL;
+    td_error_clear();
     td_program *p = td_trace_end(x.at, x.n);
     drop_handles(&x);
-    return box(p, PROGRAM);
+    if (outputs != Py_None)
+        return box(p, PROGRAM);
+    td_release(p);
+    td_error_clear();
+    Py_RETURN_NONE;
 }
 PyObject *py_program_text(PyObject *module, PyObject *capsule)
 {
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    const int64_t n = p ? td_program_print(p, NULL, 0) : 0;
-    PyObject *bytes = p ? PyBytes_FromStringAndSize(NULL, n) : NULL;
-    if (bytes == NULL)
+    if (p == NULL)
         return NULL;
-    td_program_print(p, PyBytes_AS_STRING(bytes), n + 1);
-    PyObject *text = PyUnicode_FromEncodedObject(bytes, NULL, NULL);
-    Py_DECREF(bytes);
-    return text;
+    const int64_t room = td_program_print(p, NULL, 0) + 1;
+    char *text = PyMem_Malloc((size_t)room);
+    if (text == NULL)
+        return PyErr_NoMemory();
+    td_program_print(p, text, room);
+    PyObject *made = PyUnicode_FromString(text);
+    PyMem_Free(text);
+    return made;
 }
 
 /* jit: functions that compile */

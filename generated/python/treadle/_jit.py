@@ -46,11 +46,10 @@ class record:
     def shapes(self):
         """{'%3': (16, 10), ...} for every value."""
         found = {}
-        for line in self._text.splitlines():
-            names, _, types = line.rpartition(" : ")
-            shapes = _re.findall(r"\[([\d, ]*)\]", types)
-            for name, shape in zip(_re.findall(
-                    r"%\d+", names.split(" = ")[0]), shapes):
+        for names, types in _re.findall(
+                "^(.*?)(?: = .*)? : (.*)$", self._text, _re.M):
+            for name, shape in zip(_re.findall(r"%\d+", names),
+                                   _re.findall(r"\[(.*?)\]", types)):
                 found[name] = tuple(map(int, _re.findall(r"\d+",
                                                          shape)))
         return found
@@ -200,6 +199,12 @@ class _Compiled:
                            "program; pass numbers as tensors",
                            RuntimeWarning, stacklevel=4)
 
+    @property
+    def text(self):
+        """The programs that have been made."""
+        return "\n".join(p.text for made in self.programs.values()
+                         for p in made)
+
     def __get__(self, instance, owner=None):
         return self if instance is None \
             else _types.MethodType(self, instance)
@@ -240,13 +245,10 @@ class _Jit:
 
     def dump(self, compiled):
         """The programs of a compiled function or module, as text."""
-        if isinstance(compiled, _Compiled):
-            return "\n".join(p.text for made in
-                             compiled.programs.values() for p in made)
-        if isinstance(compiled, _Program):
-            return compiled.text
-        raise TypeError("dump: expected a compiled function or module, "
-                        f"not {type(compiled).__name__}")
+        if not isinstance(compiled, (_Compiled, _Program)):
+            raise TypeError("dump: expected a compiled function or "
+                            f"module, not {type(compiled).__name__}")
+        return compiled.text
 
 
 jit = _Jit()

@@ -204,10 +204,9 @@ class _Methods:
     def backward(self, gradient=None, retain_graph=None,
                  create_graph=False, inputs=None):
         """Add to .grad of every leaf below; see autograd.backward."""
-        if retain_graph is None:
-            retain_graph = create_graph
-        _C._backward((self,), (gradient,), retain_graph, create_graph,
-                     inputs)
+        from .autograd import backward
+        backward(self, (gradient,), retain_graph, create_graph,
+                 inputs=inputs)
 
     def register_hook(self, hook):
         """Call hook(grad) when this tensor's gradient is known.

@@ -10,20 +10,20 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from . import _C
 
 # seeing: functions that draw graphs
 def _of_tensors(ys):
     """({node: (label, colour)}, edges) of the graph behind ys."""
-    nodes, edges, todo = {}, [], []
+    nodes, edges = {}, []
     for k, y in enumerate(ys):
         if y.grad_fn is None:
             raise ValueError("draw: a tensor without grad_fn has no "
                              "graph")
         nodes["result", k] = str(tuple(y.shape)), "darkolivegreen1"
         edges.append((y.grad_fn, ("result", k)))
-        todo.append(y.grad_fn)
-    for node in todo:
+    for node, _ in edges:
         if node in nodes:
             continue
         leaf = getattr(node, "variable", None)
@@ -32,7 +32,6 @@ def _of_tensors(ys):
         for before, _ in node.next_functions:
             if before is not None:
                 edges.append((before, node))
-                todo.append(before)
     return nodes, edges
 
 
@@ -60,11 +59,9 @@ def draw(y, path=None):
     Returned as dot, and written to path, as dot or, if its name ends
     in .svg, as a picture.
     """
-    if isinstance(y, (_C.Tensor, tuple, list)):
-        nodes, edges = _of_tensors([y] if isinstance(y, _C.Tensor)
-                                   else y)
-    else:
-        nodes, edges = _of_program(str(y))
+    y = [y] if isinstance(y, _C.Tensor) else y
+    nodes, edges = _of_tensors(y) if isinstance(y, (tuple, list)) \
+        else _of_program(str(y))
     if not nodes:
         raise TypeError("draw: expected tensors or a program, not "
                         f"{type(y).__name__}")
@@ -82,6 +79,5 @@ def draw(y, path=None):
         subprocess.run(["dot", "-Tsvg", "-o", path], check=True,
                        input=dot, text=True)
     elif path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(dot)
+        Path(path).write_text(dot, "utf-8")
     return dot

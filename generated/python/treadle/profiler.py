@@ -12,6 +12,7 @@ import copy
 import enum
 import json
 import os
+from pathlib import Path
 from . import _C
 
 # seeing: activities, and events of one's own
@@ -165,10 +166,9 @@ class profile:
             raise RuntimeError("memory_peak: profile_memory is False")
         most = max((bytes for _, bytes, _ in self._moments()), default=0)
         held = {}
-        for _, bytes, live in self._moments():
-            if bytes == most:
-                break
-        for e in live.values() if most else ():
+        live = next((live for _, bytes, live in self._moments()
+                     if bytes == most), held)
+        for e in live.values():
             by = self._all[e.outer] if e.outer >= 0 else None
             who = (by.name, by.line) if by else ("no operator", "")
             held[who] = held.get(who, 0) + e.cpu_memory_usage
@@ -177,17 +177,14 @@ class profile:
 
     def export_chrome_trace(self, path):
         """Write what ran as JSON, for chrome://tracing."""
-        pid, threads, trace = os.getpid(), {}, []
-        for e in self.events():
-            trace.append({
-                "ph": "X", "name": e.name, "cat": KINDS[e.kind],
-                "ts": e.start, "dur": e.cpu_time_total, "pid": pid,
-                "tid": threads.setdefault(e.thread, len(threads) + 1),
-                "args": {"self us": e.self_cpu_time_total,
-                         "line": e.line}})
-        for e, bytes, _ in self._moments():
-            trace.append({"ph": "C", "name": "memory", "ts": e.start,
-                          "pid": pid, "tid": 0, "args": {"bytes": bytes}})
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": trace, "displayTimeUnit": "ms"},
-                      file)
+        pid, threads = os.getpid(), {}
+        trace = [{"ph": "X", "name": e.name, "cat": KINDS[e.kind],
+                  "ts": e.start, "dur": e.cpu_time_total, "pid": pid,
+                  "tid": threads.setdefault(e.thread, len(threads) + 1),
+                  "args": {"self us": e.self_cpu_time_total,
+                           "line": e.line}} for e in self.events()]
+        trace += [{"ph": "C", "name": "memory", "ts": e.start,
+                   "pid": pid, "tid": 0, "args": {"bytes": bytes}}
+                  for e, bytes, _ in self._moments()]
+        Path(path).write_text(json.dumps(
+            {"traceEvents": trace, "displayTimeUnit": "ms"}), "utf-8")

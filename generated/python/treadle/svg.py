@@ -8,6 +8,7 @@
 """
 from html import escape
 from math import isfinite
+from pathlib import Path
 from ._C import float64
 from ._tensor import as_tensor
 
@@ -35,8 +36,8 @@ def _write(path, title, xs, ys, draw):
         x, y = x0 + wide * k / 4, y0 + high * k / 4
         body += [_text(place(x, y0), f"{x:.4g}", dy=18),
                  _text(place(x0, y), f"{y:.4g}\xa0", "end")]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(body + draw(place)) + "\n</svg>\n")
+    Path(path).write_text("\n".join(body + draw(place))
+                          + "\n</svg>\n", "utf-8")
 
 
 def curves(path, series, title=""):
@@ -63,18 +64,16 @@ def curves(path, series, title=""):
 
 def count(values, bins):
     """Flat values, and how many lie in each part of their range."""
-    values = as_tensor(values, dtype=float64).flatten().tolist()
-    bad = sum(not isfinite(v) for v in values)
-    if bad or not values or bins < 1:
+    values = as_tensor(values, dtype=float64).flatten()
+    bad = len(values) - int(values.isfinite().sum())
+    if bad or not len(values) or bins < 1:
         raise ValueError(
             f"histogram: {bad} of {len(values)} values are not finite, "
             f"and there are {bins} bins")
-    low, high = min(values), max(values)
-    counts = [0] * bins
-    for v in values:
-        part = (v - low) / (high - low) if high > low else 0
-        counts[min(int(part * bins), bins - 1)] += 1
-    return values, low, high, counts
+    low, high = values.min().item(), values.max().item()
+    part = ((values - low) / (high - low or 1) * bins).long()
+    counts = part.clamp(max=bins - 1).bincount(minlength=bins)
+    return values.tolist(), low, high, counts.tolist()
 
 
 def histogram(path, values, bins=20, title=""):

@@ -92,8 +92,9 @@ static bool make_plan(const td_call *call, const td_thread *self,
         plan->kernel = td_run_cast;
     }
     /* seeing: decide which stages are in the way */
-    plan->stages |= atomic_load_explicit(&td_process_state.profiled,
-                                         memory_order_relaxed);
+    const unsigned profiled = atomic_load_explicit(
+        &td_process_state.profiled, memory_order_relaxed);
+    plan->stages |= profiled << TD_STAGE_profile;
     return ok && self->error.code == TD_OK
         && (!plan->afield || td_meet(call));
 }

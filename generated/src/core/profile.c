@@ -14,9 +14,18 @@ static int64_t now(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
-/* seeing: function new_event */
-static td_event *new_event(td_runtime *p, td_thread *self)
+/* seeing: function append_event */
+/* name NULL: of memory, the block and its bytes. */
+static bool append_event(const char *name, td_event_kind kind,
+                         const void *block, int64_t bytes)
 {
+    td_runtime *p = td_process();
+    td_thread *self = td_self();
+    char place[4096];
+    place[0] = '\0';
+    if (name != NULL && p->profiled && p->profile_place != NULL)
+        p->profile_place(place, sizeof place);
+    pthread_mutex_lock(&p->profile_lock);
     if (p->profiled && p->events == p->event_room) {
         /* seeing: make room for more events */
         const int room = 2 * p->event_room + 1000;
@@ -27,15 +36,36 @@ static td_event *new_event(td_runtime *p, td_thread *self)
         } else
             p->profiled = 0;
     }
-    if (p->profiled == 0)
-        return NULL;
-    if (self->profile != p->profiles)
-        self->event = -1;
-    self->profile = p->profiles;
-    td_event *e = &p->event[p->events++];
-    *e = (td_event){ .outer = self->event, .total = -1,
-                     .thread = (uintptr_t)pthread_self() };
-    return e;
+    const bool on = p->profiled != 0;
+    if (on) {
+        /* seeing: write down the event that begins */
+        if (self->profile != p->profiles)
+            self->event = -1;
+        self->profile = p->profiles;
+        td_event *e = &p->event[p->events];
+        td_event *outer = self->event < 0 ? NULL : &p->event[self->event];
+        *e = (td_event){ .kind = kind, .bytes = bytes, .outer = self->event,
+                         .thread = (uintptr_t)pthread_self(),
+                         .block = (uintptr_t)block };
+        if (name != NULL) {
+            /* seeing: name the event and stand in it */
+            if (kind == TD_EVENT_FORWARD && outer != NULL
+                && outer->kind != TD_EVENT_USER)
+                e->kind = outer->kind == TD_EVENT_RULE ? TD_EVENT_BACKWARD
+                                                       : outer->kind;
+            e->total = -1;
+            e->place = p->profile_place ? strdup(place) : NULL;
+            e->name = strdup(name);
+            if (e->name == NULL)
+                p->profiled = 0;
+            self->event = p->events;
+        } else if (outer != NULL)
+            outer->self_bytes += bytes;
+        p->events++;
+        e->start = now();
+    }
+    pthread_mutex_unlock(&p->profile_lock);
+    return on;
 }
 /* seeing: function close_account */
 static void close_account(td_event *event, td_event *e, int64_t end)
@@ -55,29 +85,12 @@ static void close_account(td_event *event, td_event *e, int64_t end)
 /* seeing: functions that begin and end events */
 bool td_event_begin(const char *name, td_event_kind kind)
 {
-    td_runtime *p = td_process();
-    td_thread *self = td_self();
-    char place[4096];
-    place[0] = '\0';
-    if (p->profiled && p->profile_place != NULL)
-        p->profile_place(place, sizeof place);
-    pthread_mutex_lock(&p->profile_lock);
-    td_event *e = new_event(p, self);
-    if (e != NULL) {
-        /* seeing: describe the event that begins */
-        const td_event_kind by = e->outer < 0 ? TD_EVENT_FORWARD
-                                              : p->event[e->outer].kind;
-        e->kind = kind != TD_EVENT_FORWARD || by == TD_EVENT_USER ? kind
-                : by == TD_EVENT_RULE ? TD_EVENT_BACKWARD : by;
-        e->place = p->profile_place ? strdup(place) : NULL;
-        e->name = strdup(name);
-        if (e->name == NULL)
-            p->profiled = 0;
-        self->event = p->events - 1;
-        e->start = now();
-    }
-    pthread_mutex_unlock(&p->profile_lock);
-    return e != NULL;
+    return append_event(name, kind, NULL, 0);
+}
+
+void td_event_memory(const void *block, int64_t bytes)
+{
+    append_event(NULL, TD_EVENT_MEMORY, block, bytes);
 }
 void td_event_end(void)
 {
@@ -90,24 +103,6 @@ void td_event_end(void)
         td_event *e = &p->event[self->event];
         close_account(p->event, e, end);
         self->event = e->outer;
-    }
-    pthread_mutex_unlock(&p->profile_lock);
-}
-/* seeing: function td_event_memory */
-void td_event_memory(const void *block, int64_t bytes)
-{
-    td_runtime *p = td_process();
-    td_thread *self = td_self();
-    pthread_mutex_lock(&p->profile_lock);
-    td_event *e = new_event(p, self);
-    if (e != NULL) {
-        e->kind = TD_EVENT_MEMORY;
-        e->block = (uintptr_t)block;
-        e->bytes = bytes;
-        e->start = now();
-        e->total = 0;
-        if (e->outer >= 0)
-            p->event[e->outer].self_bytes += bytes;
     }
     pthread_mutex_unlock(&p->profile_lock);
 }
@@ -125,8 +120,6 @@ bool td_leave_event(td_call *call, bool ok)
     td_event_end();
     return ok;
 }
-
-unsigned td_profile_stage(void) { return 1u << TD_STAGE_profile; }
 /* seeing: functions that begin and end a profile */
 bool td_profile_begin(td_profile_options options)
 {
@@ -139,7 +132,7 @@ bool td_profile_begin(td_profile_options options)
         p->profiles++;
         p->profile_place = options.place;
         p->profile_memory = options.memory;
-        p->profiled = td_profile_stage();
+        p->profiled = true;
     }
     pthread_mutex_unlock(&p->profile_lock);
     return free || td_fail(TD_ERROR_RUNTIME, "profile", "another "

@@ -149,9 +149,9 @@ static void in_child(void)
     if (process->executor == TD_EXECUTOR_OPENMP)
         process->executor = TD_EXECUTOR_POOL;
     /* seeing: start afresh in a forked child */
-    process->profiled = process->events = 0;
-    process->profile_memory = false;
+    process->profiled = process->profile_memory = false;
     process->print_profile = false;
+    process->events = 0;
 }
 
 /* runtime: function start */
@@ -197,7 +197,7 @@ static void start(void)
                                                    switches, 0) == 1;
     if (process->print_profile) {
         process->profiles = 1;
-        process->profiled = td_profile_stage();
+        process->profiled = true;
     }
     /* parallel: start the runtime */
     td_pool_begin(&process->pool);

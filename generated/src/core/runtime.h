@@ -31,7 +31,6 @@ enum { TD_HANDLE_LOCKS = 32 };
 #include <treadle/plugin.h>
 /* seeing: runtime includes */
 #include <treadle/profile.h>
-unsigned td_profile_stage(void);
 void td_event_memory(const void *block, int64_t bytes);
 
 /* memory: struct td_thread */
@@ -120,8 +119,7 @@ typedef struct td_runtime {
     /* linalg: td_runtime fields */
     _Atomic(void *) lapack;         /* once opened */
     /* seeing: td_runtime fields */
-    atomic_uint profiled;           /* the stage of the profile, or 0 */
-    atomic_bool profile_memory;
+    atomic_bool profiled, profile_memory;
     pthread_mutex_t profile_lock;   /* of what follows */
     td_place *profile_place;
     td_event *event;

@@ -54,16 +54,15 @@ void td_storage_release(td_storage *s)
                       && atomic_fetch_sub(&s->count, 1) > 1))
         return;
     int64_t behind = 0;
-    /* seeing: watch elements being given back */
-    if (atomic_load_explicit(&td_process_state.profile_memory,
-                             memory_order_relaxed) && s->release == NULL
-        && s->data != NULL && s->device.kind == TD_DEVICE_CPU)
-        td_event_memory(s, -s->bytes);
     if (s->release != NULL)
         td_free_context(s->release, s->context);
-    else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU)
+    else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU) {
+        /* seeing: watch elements being given back */
+        if (atomic_load_explicit(&td_process_state.profile_memory,
+                                 memory_order_relaxed))
+            td_event_memory(s, -s->bytes);
         td_count_bytes(-(behind = s->bytes));
-    else if (s->data != NULL)
+    } else if (s->data != NULL)
         td_table_of("release", s->device)->release(s->device.index,
                                                    s->data, room(s));
     td_free(s, sizeof *s + (size_t)behind);

@@ -54,10 +54,10 @@ static bool check_results(const char *name,
 {
     for (int k = 0; k < n_out; k++) {
         bool good = out[k] == NULL || !out[k]->requires_grad;
-        for (int i = 0; out[k] != NULL && i < n_in; i++)
+        for (int i = 0; out[k] && i < n_in; i++)
             if (out[k] == in[i])
                 good = may_change(out[k]);
-        for (int i = 0; out[k] != NULL && i < k; i++)
+        for (int i = 0; out[k] && i < k; i++)
             good = good && out[i] != out[k];
         if (!good)
             return td_fail(TD_ERROR_RUNTIME, name, "result %d was "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
 """Gradients: backward, grad, gradcheck, functions of one's own."""
-from itertools import product
+from itertools import chain, product
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad, enable_grad, set_grad_enabled
@@ -31,10 +31,15 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
     """
     if grad_tensors is None:
         grad_tensors = grad_variables
-    if retain_graph is None:
-        retain_graph = create_graph
-    _C._backward(_tuple(tensors), _tuple(grad_tensors), retain_graph,
-                 create_graph, inputs)
+    if inputs is not None:
+        inputs = (inputs,) if isinstance(inputs, Tensor) \
+            else tuple(inputs)
+        if not inputs:
+            raise RuntimeError("'inputs' argument to backward() cannot "
+                               "be empty.")
+    _C._grad(_tuple(tensors), inputs or (), _tuple(grad_tensors),
+             create_graph if retain_graph is None else retain_graph,
+             create_graph, False, True)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
@@ -53,12 +58,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
         raise ValueError("Expected allow_unused to be True or not "
                          "passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
-    if retain_graph is None:
-        retain_graph = create_graph
     inputs = _tuple(inputs)
     got = _C._grad(_tuple(outputs), inputs, _tuple(grad_outputs),
-                   retain_graph, create_graph,
-                   bool(allow_unused) or materialize_grads)
+                   create_graph if retain_graph is None
+                   else retain_graph, create_graph,
+                   allow_unused or materialize_grads, False)
     return _filled(got, inputs) if materialize_grads else got
 
 
@@ -70,8 +74,7 @@ def _filled(got, like):
 
 class FunctionCtx:
     """What forward leaves for backward."""
-    _saved = ()
-    saved_tensors = ()
+    _saved = _constant = _dirty = saved_tensors = ()
     materialize = True
 
     def save_for_backward(self, *tensors):
@@ -115,11 +118,12 @@ class Function:
                 raise TypeError(f"{cls.__name__}.forward must return "
                                 f"Tensors, not {type(output).__name__}")
         if _C.is_grad_enabled() and any(ctx.needs_input_grad):
-            constant = getattr(ctx, "_constant", ())
+            saved, constant, dirty = (ctx._saved, ctx._constant,
+                                      ctx._dirty)
+            ctx._saved = ctx._constant = ctx._dirty = ()
             fixed = [any(o is c for c in constant) for o in outputs]
-            dirty = ctx.__dict__.pop("_dirty", ())
             # package: refuse marks that make no sense
-            for what, marked in (("save_for_backward", ctx._saved),
+            for what, marked in (("save_for_backward", saved),
                                  ("mark_non_differentiable", constant),
                                  ("mark_dirty", dirty)):
                 for i, x in enumerate(marked):
@@ -140,20 +144,39 @@ class Function:
             # package: record the function over its results
             kinds = [(o.shape, o.dtype, o.device) for o in outputs]
             shapes = [None if a is None else a.shape for a in tensors]
-            saved, ctx._saved = ctx._saved, ()
-            ctx._constant = ()
 
             def run(saved_tensors, grads, needs):
-                ctx.saved_tensors, ctx.needs_input_grad = saved_tensors, needs
+                ctx.saved_tensors = saved_tensors
+                ctx.needs_input_grad = tuple(map(bool, needs))
                 if ctx.materialize:
                     grads = [_C.zeros(shape, dtype=dtype, device=device)
                              if g is None else g
                              for g, (shape, dtype, device) in zip(grads, kinds)]
                 try:
-                    return cls._checked(_tuple_of_all(cls.backward(ctx, *grads)),
-                                        shapes)
+                    grads = _tuple_of_all(cls.backward(ctx, *grads))
                 finally:
                     ctx.saved_tensors = ()
+                # package: check the gradients that came back
+                n = len(shapes)
+                while len(grads) > n and grads[-1] is None:
+                    grads = grads[:-1]
+                if len(grads) != n:
+                    raise RuntimeError(
+                        f"{cls.__name__}.backward returned {len(grads)} gradients, "
+                        f"expected {n}, one for each argument")
+                for k, (g, shape) in enumerate(zip(grads, shapes)):
+                    if g is not None and not isinstance(g, Tensor):
+                        raise TypeError(
+                            f"{cls.__name__}.backward must return Tensors or None, "
+                            f"not {type(g).__name__}")
+                    if g is None or shape is None:
+                        continue
+                    if not _sums_to(g.shape, shape):
+                        raise RuntimeError(
+                            f"Function {cls.__name__}Backward returned an invalid "
+                            f"gradient at index {k} - got {list(g.shape)} but expected "
+                            f"shape compatible with {list(shape)}")
+                return grads
 
             _C._record(cls.__name__, tensors,
                        tuple(None if f else o for o, f
@@ -172,29 +195,6 @@ class Function:
     @staticmethod
     def setup_context(ctx, inputs, output):
         raise NotImplementedError("setup_context must be defined")
-
-    @classmethod
-    def _checked(cls, grads, shapes):
-        n = len(shapes)
-        while len(grads) > n and grads[-1] is None:
-            grads = grads[:-1]
-        if len(grads) != n:
-            raise RuntimeError(
-                f"{cls.__name__}.backward returned {len(grads)} "
-                f"gradients, expected {n}, one for each argument")
-        for k, (g, shape) in enumerate(zip(grads, shapes)):
-            if g is not None and not isinstance(g, Tensor):
-                raise TypeError(
-                    f"{cls.__name__}.backward must return Tensors or "
-                    f"None, not {type(g).__name__}")
-            if g is not None and shape is not None \
-                    and not _sums_to(g.shape, shape):
-                raise RuntimeError(
-                    f"Function {cls.__name__}Backward returned an "
-                    f"invalid gradient at index {k} - got "
-                    f"{list(g.shape)} but expected shape compatible "
-                    f"with {list(shape)}")
-        return grads
 # package: function gradcheck
 
 
@@ -207,17 +207,20 @@ def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
     raise_exception.
     """
     inputs = _tuple(inputs)
-    wanted = {k: x for k, x in enumerate(inputs)
-              if isinstance(x, Tensor) and x.requires_grad}
-    for k, x in wanted.items():
-        if x.dtype is not _C.float64:
-            raise ValueError(f"gradcheck: input {k} is {x.dtype}, "
-                             "expected treadle.float64")
-    if not wanted:
+    checked = [k for k, x in enumerate(inputs)
+               if isinstance(x, Tensor) and x.requires_grad]
+    for k in checked:
+        if inputs[k].dtype is not _C.float64:
+            raise ValueError(f"gradcheck: input {k} is "
+                             f"{inputs[k].dtype}, expected "
+                             "treadle.float64")
+    if not checked:
         raise ValueError("gradcheck: no input requires a gradient, so "
                          "there is nothing to compare")
     try:
-        _compare_jacobians(func, inputs, wanted, eps, atol, rtol)
+        for o, output in enumerate(_tuple(func(*inputs))):
+            for k in checked if output.dtype.is_floating_point else ():
+                _compare(func, inputs, o, k, eps, atol, rtol)
     except RuntimeError:
         if raise_exception:
             raise
@@ -233,9 +236,7 @@ def gradgradcheck(func, inputs, grad_outputs=None, eps=1e-6, atol=1e-5,
     """
     inputs = _tuple(inputs)
     outputs = [o for o in _tuple(func(*inputs)) if o.requires_grad]
-    seeds = _tuple(grad_outputs) or tuple(
-        _C.randn(o.shape, dtype=o.dtype, device=o.device)
-        for o in outputs)
+    seeds = _tuple(grad_outputs) or map(_C.randn_like, outputs)
     seeds = tuple(s.detach().requires_grad_() for s in seeds)
     n = len(inputs)
 
@@ -253,40 +254,29 @@ def gradgradcheck(func, inputs, grad_outputs=None, eps=1e-6, atol=1e-5,
                      raise_exception)
 
 
-def _compare_jacobians(func, inputs, wanted, eps, atol, rtol):
-    for o, output in enumerate(_tuple(func(*inputs))):
-        if not output.dtype.is_floating_point:
-            continue
+def _compare(func, inputs, o, k, eps, atol, rtol):
+    def output():
+        return _tuple(func(*inputs))[o].reshape(-1)
 
-        def answer():
-            return _tuple(func(*inputs))[o].reshape(-1)
-        for k, x in wanted.items():
-            ours, = functional.rows(answer(), [x], False)
-            ours = ours.reshape(output.numel(), x.numel()).tolist()
-            theirs = _numeric(answer, x.detach(), eps)
-            _expect_close(ours, theirs, o, k, atol, rtol)
-
-
-@no_grad
-def _numeric(answer, x, eps):
-    columns = []
-    for i in product(*map(range, x.shape)):
-        here, ends = x[i].item(), []
-        for step in (eps, -eps):
-            x[i] = here + step
-            ends.append(answer().tolist())
-        x[i] = here
-        columns.append([(u - d) / (2 * eps) for u, d in zip(*ends)])
-    return zip(*columns)
-
-
-def _expect_close(ours, theirs, o, k, atol, rtol):
-    for i, (a, b) in enumerate(zip(ours, theirs)):
-        for j, (u, v) in enumerate(zip(a, b)):
-            if not abs(u - v) <= atol + rtol * abs(v):
-                raise RuntimeError(
-                    f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
-                    f"gradient {u:.9g}, difference {v:.9g}")
+    x, columns = inputs[k], []
+    rows, = functional.rows(output(), [x], False)
+    with no_grad():
+        flat = x.detach()
+        for i in product(*map(range, x.shape)):
+            here, ends = flat[i].item(), []
+            for step in (eps, -eps):
+                flat[i] = here + step
+                ends.append(output().tolist())
+            flat[i] = here
+            columns.append([(u - d) / (2 * eps)
+                            for u, d in zip(*ends)])
+    for at, (u, v) in enumerate(zip(rows.reshape(-1).tolist(),
+                                    chain(*zip(*columns)))):
+        if not abs(u - v) <= atol + rtol * abs(v):
+            i, j = divmod(at, x.numel())
+            raise RuntimeError(
+                f"gradcheck: output {o}[{i}] by input {k}[{j}]: "
+                f"gradient {u:.9g}, difference {v:.9g}")
 # functional: further names of autograd
 from . import anomaly_mode, function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly

@@ -12,8 +12,8 @@ class set_detect_anomaly:
     """Switch anomaly mode; as a context, until its end."""
 
     def __init__(self, mode, check_nan=True):
-        self.before = _C._anomaly()
-        _C._set_anomaly((2 if check_nan else 1) if mode else 0)
+        self.before = _C._set_anomaly(
+            1 + bool(check_nan) if mode else 0)
 
     def __enter__(self):
         return self
@@ -56,9 +56,9 @@ def _warn(where, name, first):
 
 def is_anomaly_enabled():
     """Whether anomaly mode is on."""
-    return _C._anomaly() > 0
+    return _C._set_anomaly(None) > 0
 
 
 def is_anomaly_check_nan_enabled():
     """Whether anomaly mode looks for NaN."""
-    return _C._anomaly() == 2
+    return _C._set_anomaly(None) == 2

@@ -3,7 +3,7 @@
 """Functions of one's own: the class, its context, a decorator."""
 import functools
 from .._C import Tensor, is_grad_enabled
-from . import Function, FunctionCtx, no_grad
+from . import Function, FunctionCtx, _tuple_of_all, no_grad
 
 
 class _Once(Function):
@@ -23,15 +23,13 @@ def once_differentiable(backward):
     def wrapper(ctx, *grads):
         with no_grad():
             made = backward(ctx, *grads)
-        several = isinstance(made, (tuple, list))
         given = [g for g in grads
                  if isinstance(g, Tensor) and g.requires_grad]
         if not is_grad_enabled() or not given:
             return made
-        made = list(made if several else (made,))
-        real = [k for k, m in enumerate(made) if m is not None]
-        tied = _Once.apply(len(real), *(made[k] for k in real), *given)
-        for k, m in zip(real, tied):
-            made[k] = m
-        return tuple(made) if several else made[0]
+        all = _tuple_of_all(made)
+        real = [m for m in all if m is not None]
+        tied = iter(_Once.apply(len(real), *real, *given))
+        all = tuple(m if m is None else next(tied) for m in all)
+        return all if isinstance(made, (tuple, list)) else all[0]
     return wrapper

@@ -37,9 +37,7 @@ NAMES = {name: home or name for home, names in (
     ("amp", "GradScaler autocast"),
     ("", "amp cuda.amp"),
     # seeing: names found on demand
-    ("", "profiler"),
-    ("", "graph"),
-    ("", "svg"),
+    ("", "graph profiler svg"),
 ) for name in names.split()}
 REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand

@@ -4,7 +4,7 @@
 from .. import _C
 from .._C import Tensor
 from .._exchange import from_dlpack
-from .spelling import randint as _randint
+from .spelling import _like, randint as _randint
 # dialect: names that make tensors
 
 
@@ -14,7 +14,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None,
 
     copy=True always copies; copy=False is a ValueError where it must.
     """
-    x, lent = obj, True
+    lent = True
     try:
         if isinstance(obj, Tensor):
             x = obj if requires_grad else obj.detach()
@@ -38,15 +38,16 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
                requires_grad=False):
     """count elements of dtype at byte `offset` of a buffer."""
     data, size = memoryview(buffer).cast("B"), dtype.itemsize
-    if count == 0 or len(data) == 0 or not 0 <= offset < len(data):
+    rest = len(data) - offset
+    if count == 0 or not 0 < rest <= len(data):
         raise ValueError(f"frombuffer: count {count}, offset {offset} "
                          f"leave nothing of {len(data)} bytes")
-    if count < 0 and (len(data) - offset) % size:
+    if count < 0 and rest % size:
         raise ValueError(
             f"frombuffer: {len(data)} bytes after offset {offset} are "
             f"no multiple of the {size} bytes of an element")
-    n = (len(data) - offset) // size if count < 0 else count
-    if offset + n * size > len(data):
+    n = rest // size if count < 0 else count
+    if n * size > rest:
         raise ValueError(f"frombuffer: {n} elements at offset {offset} "
                          f"are more than {len(data)} bytes")
     data = data[offset:offset + n * size]
@@ -60,9 +61,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
 
 def randint_like(input, low, high=None, **named):
     """Integers of [low, high) in the shape of input."""
-    named.setdefault("dtype", input.dtype)
-    named.setdefault("device", input.device)
-    return _randint(low, high, input.shape, **named)
+    return _like(_randint)(input, low, high, input.shape, **named)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, **named):
@@ -71,8 +70,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, **named):
         raise RuntimeError(f"normal: std = {std} is negative")
     if size is not None:
         return _C.randn(size, generator=generator, **named) * std + mean
-    shape = (mean + std if isinstance(mean, Tensor) else std + mean)
-    return _C.randn_like(shape, generator=generator) * std + mean
+    return _C.randn_like(mean + std, generator=generator) * std + mean
 
 
 def scalar_tensor(s, **named):

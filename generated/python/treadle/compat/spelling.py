@@ -11,19 +11,18 @@ from .._tensor import (_give_methods, as_tensor as _as_tensor,
                        Generator as _Generator)
 # dialect: second spellings
 def _legacy(name, dtype, args, device=None):
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        if args[0].dtype is not dtype:
-            raise TypeError(f"{name}: expected {dtype}, "
-                            f"not {args[0].dtype}")
-        return args[0].detach()
-    if len(args) == 1 and not isinstance(args[0], _C.Size) and (
-            hasattr(args[0], "__len__") or
-            not hasattr(args[0], "__index__")):
-        if isinstance(args[0], float):
-            raise TypeError(f"{name}: expected sizes or a sequence, "
-                            "not a float")
-        return _C.tensor(args[0], dtype=dtype, device=device)
-    return _C.empty(*(args or (0,)), dtype=dtype, device=device)
+    x = args[0] if len(args) == 1 else 0
+    if isinstance(x, Tensor):
+        if x.dtype is not dtype:
+            raise TypeError(f"{name}: expected {dtype}, not {x.dtype}")
+        return x.detach()
+    if isinstance(x, float):
+        raise TypeError(f"{name}: expected sizes or a sequence, "
+                        "not a float")
+    if isinstance(x, _C.Size) or (hasattr(x, "__index__")
+                                  and not hasattr(x, "__len__")):
+        return _C.empty(*(args or (0,)), dtype=dtype, device=device)
+    return _C.tensor(x, dtype=dtype, device=device)
 
 
 def _new(cls, *args, device=None):
@@ -220,8 +219,7 @@ class _Methods:
         """Bytes of all elements."""
         return self.numel() * self.itemsize
     def __reversed__(self):
-        n = len(self) if self.ndim else 0
-        return self.index_select(0, _C.arange(n - 1, -1, -1)) if n else self
+        return self.flip(0) if self.ndim else self
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return _as_tensor(array)

@@ -22,21 +22,20 @@ def promote_types(type1, type2):
     return _C._promote(type1, type2)
 
 
+def _vote(x):
+    """(0 for a tensor, 1 for one of rank 0, 2 for a number, dtype)"""
+    if isinstance(x, Tensor):
+        return int(x.ndim == 0), x.dtype
+    return 2, _C.tensor(x).dtype
+
+
 def result_type(tensor1, tensor2):
     """The dtype of a result of two operands, tensors or numbers."""
-    votes = [None] * 3          # of tensors, of rank 0, of numbers
-    for x in (tensor1, tensor2):
-        if not isinstance(x, Tensor):
-            rank, of = 2, _C.tensor(x).dtype
-        else:
-            rank, of = int(x.ndim == 0), x.dtype
-        votes[rank] = of if votes[rank] is None \
-            else _C._promote(votes[rank], of)
-    result, *weaker = [v for v in votes if v is not None]
-    for other in weaker:
-        if _category(other) > _category(result):
-            result = other
-    return result
+    (rank, strong), (other, weak) = sorted(
+        map(_vote, (tensor1, tensor2)), key=lambda vote: vote[0])
+    if rank == other:
+        return _C._promote(strong, weak)
+    return max(strong, weak, key=_category)
 
 
 _FLOATS = {_C.float16: (10, 15), _C.bfloat16: (7, 127),

@@ -2,6 +2,7 @@
 # Tangled from the chapter "inspection": edit that, not this file.
 """Memory against time: compute again instead of saving."""
 import weakref
+from functools import partial
 from .. import _C
 from .._grad_mode import enable_grad, settings, under
 from ..autograd.graph import saved_tensors_hooks
@@ -17,10 +18,10 @@ class _Part:
     """One call, and how to run it again."""
 
     def __init__(self, function, args, named, keep_random):
-        self.call = function, args, named
+        self.run = partial(under, [setting() for setting in settings],
+                           function, *args, **named)
         self.tokens, self.found = [], weakref.WeakKeyDictionary()
         self.random = _C._random_state(None) if keep_random else None
-        self.settings = [setting() for setting in settings]
 
     def pack(self, x):
         token = _Token()
@@ -43,11 +44,10 @@ class _Part:
                 self.found[token] = x
             return token
 
-        function, args, named = self.call
         now = _C._random_state(None, *self.random or ())
         try:
             with enable_grad(), saved_tensors_hooks(catch, None):
-                under(self.settings, function, *args, **named)
+                self.run()
         finally:
             if self.random is not None:
                 _C._random_state(None, *now)
@@ -71,19 +71,16 @@ def checkpoint(function, *args, use_reentrant=None,
 def checkpoint_sequential(functions, segments, input,
                           use_reentrant=None, preserve_rng_state=True):
     """Run a Sequential in segments, all but the last checkpointed."""
+    def run(part, x):
+        for function in part:
+            x = function(x)
+        return x
+
     if hasattr(functions, "children"):
         functions = functions.children()
     functions = list(functions)
     size = len(functions) // segments
-
-    def run(part):
-        def forward(x):
-            for function in part:
-                x = function(x)
-            return x
-        return forward
-
     for k in range(segments - 1):
-        input = checkpoint(run(functions[k * size:(k + 1) * size]),
+        input = checkpoint(run, functions[k * size:(k + 1) * size],
                            input, preserve_rng_state=preserve_rng_state)
-    return run(functions[(segments - 1) * size:])(input)
+    return run(functions[(segments - 1) * size:], input)
