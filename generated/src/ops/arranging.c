@@ -40,11 +40,6 @@ static td_dims margins(const td_call *call)
                "dimensions");
     return td_failed() ? TD_RANK_0 : pad;
 }
-
-static td_tensor *border(td_tensor *x, td_dims pad)
-{
-    return TD_CALL(constant_pad_nd, x, td_v_ints(&pad), td_v_int(0));
-}
 /* arranging: kernels that arrange */
 bool flip_kernel(td_call *call)
 {
@@ -387,10 +382,9 @@ bool unfold_kernel(td_call *call)
     const int64_t n = x->shape[d];
     if (size < 0 || step <= 0 || dilation <= 0 || size > n
         || (size > 1 && dilation > (n - 1) / (size - 1)))
-        td_fail(TD_ERROR_RUNTIME, "unfold", "a window of size %lld "
-                "with step %lld and dilation %lld does not fit "
-                "dimension %d with size %lld", (long long)size,
-                (long long)step, (long long)dilation, d, (long long)n);
+        td_refuse(call, "a window of size %lld with step %lld and "
+            "dilation %lld does not fit dimension %d", (long long)size,
+            (long long)step, (long long)dilation, d);
     if (td_failed())
         return false;
     const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
@@ -498,6 +492,12 @@ static film all_windows(const window *w, int64_t n, int64_t c,
                 w->step.at[0] * width, w->step.at[1]) };
 }
 
+static td_tensor *border(td_tensor *x, const window *w, int sign)
+{
+    const int64_t v = sign * w->margin.at[0], h = sign * w->margin.at[1];
+    return td_pad(x, TD_DIMS(h, h, v, v), "constant", 0);
+}
+
 td_tensor *im2col_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y;
@@ -510,8 +510,7 @@ td_tensor *im2col_formula(td_call *call)
                          "with room for at least one window");
     const film f = all_windows(&w, r == 3 ? 1 : x->shape[0],
         x->shape[r - 3], x->shape[r - 2], x->shape[r - 1]);
-    y = border(r == 3 ? td_unsqueeze(x, 0) : x, TD_DIMS(w.margin.at[1],
-        w.margin.at[1], w.margin.at[0], w.margin.at[0]));
+    y = border(r == 3 ? td_unsqueeze(x, 0) : x, &w, 1);
     y = TD_CALL(strided_view, td_contiguous(y), td_v_ints(&f.size),
                 td_v_ints(&f.stride), td_v_int(0));
     y = td_flatten(td_flatten(y, 4, 5), 1, 3);
@@ -540,8 +539,7 @@ td_tensor *col2im_formula(td_call *call)
     y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
                 td_v_ints(&f.whole), td_v_ints(&f.size),
                 td_v_ints(&f.stride), td_v_int(0));
-    y = border(y, TD_DIMS(-w.margin.at[1], -w.margin.at[1],
-                          -w.margin.at[0], -w.margin.at[0]));
+    y = border(y, &w, -1);
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
@@ -556,17 +554,17 @@ static td_tensor *shuffled(const td_call *call, bool out)
         return td_refuse(call, out ? "expected [..., C r r, H, W] and "
             "a factor r above 0" : "expected [..., C, H r, W r] and a "
             "factor r above 0");
-    int64_t n = 1, c = s[0], h = s[1], w = s[2];
-    for (int d = 0; d < x->rank - 3; d++)
+    int64_t n = 1, h = s[1], w = s[2];
+    for (int d = 0; d < x->rank - 2; d++)
         n *= x->shape[d];
     if (out) {
-        s[0] = c / r / r, s[1] = h * r, s[2] = w * r;
-        x = td_reshape(x, TD_DIMS(n, s[0], r, r, h, w));
-        x = td_permute(x, TD_DIMS(0, 1, 4, 2, 5, 3));
+        s[0] = s[0] / r / r, s[1] *= r, s[2] *= r;
+        x = td_reshape(x, TD_DIMS(n / r / r, r, r, h, w));
+        x = td_permute(x, TD_DIMS(0, 3, 1, 4, 2));
     } else {
-        s[0] = c * r * r, s[1] = h / r, s[2] = w / r;
-        x = td_reshape(x, TD_DIMS(n, c, s[1], r, s[2], r));
-        x = td_permute(x, TD_DIMS(0, 1, 3, 5, 2, 4));
+        s[0] *= r * r, s[1] /= r, s[2] /= r;
+        x = td_reshape(x, TD_DIMS(n, s[1], r, s[2], r));
+        x = td_permute(x, TD_DIMS(0, 2, 4, 1, 3));
     }
     return td_reshape(x, shape);
 }
@@ -787,10 +785,11 @@ td_tensor *kron_formula(td_call *call)
     return td_reshape(td_mul(x[0], x[1]), shape);
 }
 
+typedef char subscript[TD_MAX_RANK + 1];
 typedef struct {
     td_tensor *x;
     int n;
-    char letter[TD_MAX_RANK + 1];
+    subscript letter;
 } term;
 
 static int place_of(const term *t, char letter)
@@ -821,25 +820,17 @@ static void sum_away(term *t, const term *other, const char *wanted)
         t->x = td_sum(t->x, o);
 }
 
-static int group(const term *a, const term *b, bool shared,
-                 const char *wanted, bool want, char *out)
-{
-    int n = 0;
-    for (int d = 0; d < a->n; d++)
-        if ((place_of(b, a->letter[d]) >= 0) == shared
-            && (strchr(wanted, a->letter[d]) != NULL) == want)
-            out[n++] = a->letter[d];
-    out[n] = '\0';
-    return n;
-}
+enum { BATCH, LEFT, RIGHT, SUMMED };
 
 static td_tensor *folded(const term *t, const term *other,
-                         const char *const part[3])
+                         subscript *part, int second,
+                         int third)
 {
+    const int groups[] = { BATCH, second, third };
     td_dims order = { 0, { 0 } }, full = order;
     td_dims fold = { 3, { 1, 1, 1 } };
     for (int i = 0; i < 3; i++)
-        for (const char *c = part[i]; *c != '\0'; c++) {
+        for (const char *c = part[groups[i]]; *c != '\0'; c++) {
             const int64_t n = size_of(t, *c), m = size_of(other, *c);
             order.at[order.count++] = place_of(t, *c);
             full.at[full.count++] = n == 1 ? m : n;
@@ -857,28 +848,34 @@ static td_tensor *too_many(int n)
 
 static bool contract(term *a, term *b, const char *wanted)
 {
-    char batch[TD_MAX_RANK + 1], left[TD_MAX_RANK + 1],
-         right[TD_MAX_RANK + 1], summed[TD_MAX_RANK + 1];
+    subscript part[4] = { "" };
     sum_away(a, b, wanted);
     sum_away(b, a, wanted);
-    const int n = group(a, b, true, wanted, true, batch)
-                + group(a, b, false, wanted, true, left)
-                + group(b, a, false, wanted, true, right);
-    group(a, b, true, wanted, false, summed);
+    /* einsum: sort the letters into four groups */
+    for (int d = 0; d < a->n; d++)
+        strncat(part[place_of(b, a->letter[d]) < 0 ? LEFT
+                     : strchr(wanted, a->letter[d]) ? BATCH : SUMMED],
+                &a->letter[d], 1);
+    for (int d = 0; d < b->n; d++)
+        if (place_of(a, b->letter[d]) < 0)
+            strncat(part[RIGHT], &b->letter[d], 1);
+    const int n = (int)(strlen(part[BATCH]) + strlen(part[LEFT])
+                        + strlen(part[RIGHT]));
     if (td_failed())
         return false;
     if (n > TD_MAX_RANK)
         return too_many(n);
     term c = { .n = n };
     td_dims shape = { n, { 0 } };
-    strcat(strcat(strcpy(c.letter, batch), left), right);
+    for (int i = BATCH; i <= RIGHT; i++)
+        strcat(c.letter, part[i]);
     for (int d = 0; d < n; d++) {
         const int64_t size = size_of(a, c.letter[d]);
         shape.at[d] = size == 1 ? size_of(b, c.letter[d]) : size;
     }
     c.x = td_reshape(td_bmm(
-        folded(a, b, (const char *[]){ batch, left, summed }),
-        folded(b, a, (const char *[]){ batch, summed, right })), shape);
+        folded(a, b, part, LEFT, SUMMED),
+        folded(b, a, part, SUMMED, RIGHT)), shape);
     *a = c;
     return c.x != NULL;
 }

@@ -404,12 +404,11 @@ static td_tensor *put_into(td_tensor *x, td_tensor *index,
                            td_tensor *source, const td_value *at,
                            int how, bool here)
 {
-    const td_value in[] = { td_v_tensor(x), td_v_tensor(index),
-                            td_v_tensor(source) };
-    const td_value attr[] = { at[0], at[1], at[2],
-                              td_v_int(how - SET) };
-    return td_run1(&td_ops[here ? TD_OP_put_points_
-                                : TD_OP_put_points], 3, in, 4, attr);
+    return td_run1(
+        &td_ops[here ? TD_OP_put_points_ : TD_OP_put_points],
+        TD_VALUES(td_v_tensor(x), td_v_tensor(index),
+                  td_v_tensor(source)),
+        TD_VALUES(at[0], at[1], at[2], td_v_int(how - SET)));
 }
 
 td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
@@ -502,10 +501,10 @@ static td_tensor *as_vector(td_tensor *x)
     return x && x->rank == 0 ? td_unsqueeze(x, 0) : x;
 }
 
-bool gather_kernel(td_call *call)
+td_tensor *gather_formula(td_call *call)
 {
-    return td_return(call, points_at(td_input(call, 0),
-        td_input(call, 1), td_number(call, 0, 0), 0, false));
+    return points_at(td_input(call, 0), td_input(call, 1),
+                     td_number(call, 0, 0), 0, false);
 }
 
 /* Writes into a copy of input, or into input if the operator's name
@@ -569,7 +568,7 @@ bool scatter_add_kernel(td_call *call)
     return scatter(call, ADD);
 }
 
-bool take_along_dim_kernel(td_call *call)
+td_tensor *take_along_dim_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *index = td_input(call, 1);
     const int dim = dim_of(call);
@@ -584,7 +583,7 @@ bool take_along_dim_kernel(td_call *call)
         x = td_expand(x, both);
         index = td_expand(index, both);
     }
-    return td_return(call, td_gather(x, dim, index));
+    return td_gather(x, dim, index);
 }
 
 /* indexing: composites that write slices */
@@ -597,15 +596,14 @@ static td_tensor *vector_of(const td_call *call)
     return as_vector(index);
 }
 
-bool index_select_kernel(td_call *call)
+td_tensor *index_select_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *index = vector_of(call), *y;
     if (x->rank == 0 && td_numel(index) != 1)
         td_refuse_as(call, TD_ERROR_INDEX,
                      "a tensor of rank 0 has one position");
     y = points_at(x, index, td_number(call, 0, 0), 1, false);
-    return td_return(call, x->rank > 0 ? y
-                           : td_reshape(y, TD_RANK_0));
+    return x->rank > 0 ? y : td_reshape(y, TD_RANK_0);
 }
 
 static bool write_slices(td_call *call, td_tensor *index,
@@ -716,13 +714,11 @@ static bool spread_mask(td_tensor **x, td_tensor **mask)
     return !td_failed();
 }
 
-bool masked_select_kernel(td_call *call)
+td_tensor *masked_select_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *mask = td_input(call, 1);
-    td_tensor *y = NULL;
-    if (spread_mask(&x, &mask))
-        y = points_at(x, places_of(mask), 0, x->rank, false);
-    return td_return(call, y);
+    return spread_mask(&x, &mask)
+         ? points_at(x, places_of(mask), 0, x->rank, false) : NULL;
 }
 
 bool masked_scatter_kernel(td_call *call)
@@ -742,14 +738,14 @@ bool masked_scatter_kernel(td_call *call)
     return put_for(call, at, source, 0, y ? y->rank : 1, SET);
 }
 
-bool take_kernel(td_call *call)
+td_tensor *take_formula(td_call *call)
 {
-    td_tensor *x = td_reshape(td_input(call, 0), TD_DIMS(-1));
-    return td_return(call, td_index_points(x, td_input(call, 1), 0, 1));
+    return td_index_points(td_reshape(td_input(call, 0), TD_DIMS(-1)),
+                           td_input(call, 1), 0, 1);
 }
 
 /* indexing: kernel embedding */
-bool embedding_kernel(td_call *call)
+td_tensor *embedding_formula(td_call *call)
 {
     td_tensor *index = td_input(call, 0), *w = td_input(call, 1);
     int64_t pad = td_number(call, 0, 0);
@@ -765,7 +761,7 @@ bool embedding_kernel(td_call *call)
     if (pads && y && y->requires_grad)
         y = td_where(td_unsqueeze(td_eq_scalar(index, td_int(pad)), -1),
                      td_detach(y), y);
-    return td_return(call, y);
+    return y;
 }
 
 /* indexing: kernel one_hot */

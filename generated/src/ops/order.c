@@ -297,9 +297,10 @@ static bool there_are(const td_call *call, const lines *w, int64_t k,
 }
 
 /* order: kernels of sorting */
-static bool put_in_order(td_call *call, int at)
+bool sort_kernel(td_call *call)
 {
     lines w;
+    const int at = call->n_attr > 3;
     td_tensor *x = td_input(call, 0);
     const bool places = call->op == &td_ops[TD_OP_argsort];
     if (!lines_along(call, &w, x, td_number(call, at, -1)))
@@ -315,15 +316,12 @@ static bool put_in_order(td_call *call, int at)
         && run_lines(call, &w, few_line, 40);
 }
 
-bool sort_kernel(td_call *call) { return put_in_order(call, 0); }
-
-bool topk_kernel(td_call *call) { return put_in_order(call, 1); }
-
 /* dim and keepdim are the attributes from `at` on; kthvalue has one
    before them. */
-static bool choose(td_call *call, int64_t nth, int at)
+bool choose_kernel(td_call *call)
 {
     lines w;
+    const int at = call->n_attr > 2;
     td_tensor *x = td_input(call, 0);
     const int64_t k = td_number(call, 0, 1);
     if (!lines_along(call, &w, x, td_number(call, at, -1)))
@@ -333,26 +331,12 @@ static bool choose(td_call *call, int64_t nth, int at)
                        "size 0 and nothing to choose from", w.dim);
     if (at > 0 && !there_are(call, &w, k, 1))
         return false;
-    w.nth = at > 0 ? k - 1 : nth;
+    w.nth = at > 0 ? k - 1
+          : call->op == &td_ops[TD_OP_mode] ? MODE : MEDIAN;
     w.k = 1;
     return line_results(call, &w, x->dtype, true,
                         !td_flag(call, at + 1))
         && run_lines(call, &w, choose_line, 40);
-}
-
-bool kthvalue_kernel(td_call *call)
-{
-    return choose(call, 0, 1);
-}
-
-bool median_dim_kernel(td_call *call)
-{
-    return choose(call, MEDIAN, 0);
-}
-
-bool mode_kernel(td_call *call)
-{
-    return choose(call, MODE, 0);
 }
 
 bool median_kernel(td_call *call)
@@ -432,46 +416,25 @@ static bool recur_line(const lines *w, int64_t i, number *line)
     return true;
 }
 /* order: kernels of running operators */
-static bool running(td_call *call, line_body *body, td_dtype dtype,
-                    bool places)
+bool running_kernel(td_call *call)
 {
     lines w;
     td_tensor *x = td_input(call, 0);
+    const bool totals = call->n_attr > 1;
+    const bool logs = call->op == &td_ops[TD_OP_logcumsumexp];
+    td_dtype dtype = x->dtype;
+    if (totals)
+        dtype = td_v_get_dtype(&call->attr[1],
+            td_dtype_is_floating(dtype) ? dtype : TD_INT64);
     if (!lines_along(call, &w, x, td_number(call, 0, 0))
-        || !td_check_computes(call, dtype, body == log_line))
+        || !td_check_computes(call, dtype, logs))
         return false;
     w.real = td_dtype_is_floating(dtype);
     w.flag = call->op == &td_ops[TD_OP_cumprod];
     w.turned = call->op == &td_ops[TD_OP_cummin];
-    return line_results(call, &w, dtype, places, false)
-        && run_lines(call, &w, body, 16);
-}
-
-static td_dtype own_type(const td_call *call)
-{
-    return td_input(call, 0)->dtype;
-}
-
-static td_dtype wide_type(const td_call *call)
-{
-    const td_dtype own = own_type(call);
-    return td_v_get_dtype(&call->attr[1],
-                          td_dtype_is_floating(own) ? own : TD_INT64);
-}
-
-bool cumsum_kernel(td_call *call)
-{
-    return running(call, total_line, wide_type(call), false);
-}
-
-bool cummax_kernel(td_call *call)
-{
-    return running(call, extreme_line, own_type(call), true);
-}
-
-bool logcumsumexp_kernel(td_call *call)
-{
-    return running(call, log_line, own_type(call), false);
+    return line_results(call, &w, dtype, !totals && !logs, false)
+        && run_lines(call, &w, totals ? total_line
+                     : logs ? log_line : extreme_line, 16);
 }
 
 bool recurrence_kernel(td_call *call)
