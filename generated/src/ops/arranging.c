@@ -275,30 +275,21 @@ td_tensor *rot90_formula(td_call *call)
          : td_transpose(td_flip(x, TD_DIMS(turns == 1 ? b : a)), a, b);
 }
 
-static td_tensor *triangle(const td_call *call, bool lower)
+td_tensor *tril_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
+    const bool upper = call->op == &td_ops[TD_OP_triu];
     const td_tensor_options o = td_beside(x, TD_INT64);
     if (x->rank < 2)
         return td_refuse(call, "expected at least two dimensions");
-    const int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1];
+    const int64_t m = td_size(x, -2), n = td_size(x, -1);
     int64_t k = td_number(call, 0, 0);
     k = k < -m ? -m : k > n ? n : k;
     td_tensor *edge = td_unsqueeze(
         td_arange(td_int(k), td_int(k + m), td_int(1), o), 1);
     td_tensor *j = td_arange(td_int(0), td_int(n), td_int(1), o);
-    return td_where_scalar(lower ? td_le(j, edge) : td_ge(j, edge), x,
+    return td_where_scalar(upper ? td_ge(j, edge) : td_le(j, edge), x,
                            td_boolean(false));
-}
-
-td_tensor *tril_formula(td_call *call)
-{
-    return triangle(call, true);
-}
-
-td_tensor *triu_formula(td_call *call)
-{
-    return triangle(call, false);
 }
 
 static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
@@ -309,14 +300,14 @@ static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
         return td_refuse(call, "expected 1 to 7 dimensions");
     if (k > INT64_C(1) << 60 || k < -(INT64_C(1) << 60))
         return td_refuse(call, "the diagonal is out of range");
-    const int64_t n = x->shape[x->rank - 1] + (k < 0 ? -k : k);
+    const int64_t n = td_size(x, -1) + (k < 0 ? -k : k);
     const int a = td_dimension(call, dim1, x->rank + 1);
     const int b = td_dimension(call, dim2, x->rank + 1);
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0, from = 0; d <= x->rank; d++)
         shape.at[d] = d == a || d == b ? n : x->shape[from++];
-    const td_value at[] = { td_v_int(k), td_v_int(a), td_v_int(b) };
-    return td_put_back(&td_ops[TD_OP_diagonal], x, shape, 3, at);
+    return td_put_back(&td_ops[TD_OP_diagonal], x, shape,
+        TD_VALUES(td_v_int(k), td_v_int(a), td_v_int(b)));
 }
 
 td_tensor *diag_embed_formula(td_call *call)
@@ -494,7 +485,8 @@ static film all_windows(const window *w, int64_t n, int64_t c,
 
 static td_tensor *border(td_tensor *x, const window *w, int sign)
 {
-    const int64_t v = sign * w->margin.at[0], h = sign * w->margin.at[1];
+    const int64_t v = sign * w->margin.at[0];
+    const int64_t h = sign * w->margin.at[1];
     return td_pad(x, TD_DIMS(h, h, v, v), "constant", 0);
 }
 
@@ -528,12 +520,12 @@ td_tensor *col2im_formula(td_call *call)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");
     const int64_t inside = w.size.at[0] * w.size.at[1];
-    const int64_t rows = x->shape[x->rank - 2];
+    const int64_t rows = td_size(x, -2);
     const film f = all_windows(&w, x->rank == 3 ? x->shape[0] : 1,
         rows / inside, out.at[0], out.at[1]);
     const int64_t many = f.size.at[4] * f.size.at[5];
     if (rows == 0 || rows % inside || many == 0
-        || x->shape[x->rank - 1] != many)
+        || td_size(x, -1) != many)
         return td_refuse(call, "the columns do not go with the "
                          "windows");
     y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
@@ -543,9 +535,10 @@ td_tensor *col2im_formula(td_call *call)
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-static td_tensor *shuffled(const td_call *call, bool out)
+td_tensor *pixel_shuffle_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
+    const bool out = call->op == &td_ops[TD_OP_pixel_shuffle];
     const int64_t r = td_number(call, 0, 0);
     td_dims shape = td_shape_of(x);
     int64_t *const s = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
@@ -567,16 +560,6 @@ static td_tensor *shuffled(const td_call *call, bool out)
         x = td_permute(x, TD_DIMS(0, 2, 4, 1, 3));
     }
     return td_reshape(x, shape);
-}
-
-td_tensor *pixel_shuffle_formula(td_call *call)
-{
-    return shuffled(call, true);
-}
-
-td_tensor *pixel_unshuffle_formula(td_call *call)
-{
-    return shuffled(call, false);
 }
 
 enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC, FILTERS };
@@ -743,7 +726,7 @@ td_tensor *matrix_power_formula(td_call *call)
 {
     td_tensor *p = td_input(call, 0), *y = NULL;
     int64_t n = td_number(call, 0, 0);
-    if (p->rank < 2 || p->shape[p->rank - 1] != p->shape[p->rank - 2])
+    if (p->rank < 2 || td_size(p, -1) != td_size(p, -2))
         return td_refuse(call, "expected square matrices");
     const td_op *inverse = td_op_find("inverse");
     if (n < 0 && (inverse == NULL || n == INT64_MIN))
@@ -754,7 +737,7 @@ td_tensor *matrix_power_formula(td_call *call)
         n = -n;
     }
     if (n == 0)
-        return td_clone(td_expand(td_eye(p->shape[p->rank - 1],
+        return td_clone(td_expand(td_eye(td_size(p, -1),
             (td_opt_i64){ false, 0 }, td_like(p)), td_shape_of(p)));
     for (; n > 0; n /= 2) {
         if (n % 2 == 1)
@@ -880,17 +863,6 @@ static bool contract(term *a, term *b, const char *wanted)
     return c.x != NULL;
 }
 
-static td_tensor *in_order(term *t, const char *letters)
-{
-    td_dims order = { 0, { 0 } };
-    if (td_failed())
-        return NULL;
-    sum_away(t, NULL, letters);
-    for (const char *c = letters; *c != '\0'; c++)
-        order.at[order.count++] = place_of(t, *c);
-    return td_permute(t->x, order);
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -1004,6 +976,7 @@ enum { MOST_TERMS = 16 };
 
 static td_tensor *contract_all(term *t, int n, const term *out)
 {
+    td_dims order = { out->n, { 0 } };
     for (int i = 1; i < n; i++) {
         char wanted[(MOST_TERMS + 1) * (TD_MAX_RANK + 1)] = "";
         strcat(wanted, out->letter);
@@ -1012,7 +985,10 @@ static td_tensor *contract_all(term *t, int n, const term *out)
         if (!contract(&t[0], &t[i], wanted))
             return NULL;
     }
-    return in_order(&t[0], out->letter);
+    sum_away(t, NULL, out->letter);
+    for (int d = 0; d < out->n; d++)
+        order.at[d] = place_of(t, out->letter[d]);
+    return td_permute(t->x, order);
 }
 
 td_tensor *einsum_formula(td_call *call)
@@ -1041,47 +1017,40 @@ td_tensor *einsum_formula(td_call *call)
          ? contract_all(t, n, &out) : NULL;
 }
 
-static td_tensor *dotted(td_tensor *x, td_tensor *y, int n,
-                         const int *of_x, const int *of_y)
-{
-    term a = { .x = x, .n = x->rank }, b = { .x = y, .n = y->rank };
-    memcpy(a.letter, "abcdefgh", sizeof a.letter);
-    memcpy(b.letter, "ijklmnop", sizeof b.letter);
-    for (int i = 0; i < n; i++)
-        a.letter[of_x[i]] = b.letter[of_y[i]] = (char)('q' + i);
-    return contract(&a, &b, "abcdefghijklmnop") ? a.x : NULL;
-}
-
-
 td_tensor *tensordot_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    term a = { .x = td_input(call, 0) }, b = { .x = td_input(call, 1) };
     const td_dims left = td_numbers(call, 0);
     const td_dims right = td_numbers(call, 1);
-    int a[TD_MAX_RANK], b[TD_MAX_RANK];
-    unsigned of_x = 0, of_y = 0;
+    unsigned of_a = 0, of_b = 0;
     if (left.count != right.count)
         return td_refuse(call, "expected as many dimensions of one as "
                          "of the other");
+    a.n = a.x->rank, b.n = b.x->rank;
+    memcpy(a.letter, "abcdefgh", sizeof a.letter);
+    memcpy(b.letter, "ijklmnop", sizeof b.letter);
     for (int i = 0; i < left.count; i++) {
-        a[i] = td_dimension_once(call, left.at[i], x->rank, &of_x);
-        b[i] = td_dimension_once(call, right.at[i], y->rank, &of_y);
-        const int64_t n = x->shape[a[i]], m = y->shape[b[i]];
-        if (x->rank == 0 || y->rank == 0
-            || (n != m && n != 1 && m != 1))
-            td_refuse(call, "a dimension is missing or of another "
-                      "size than its partner");
+        /* einsum: give a pair of dimensions one letter */
+        const int d = td_dimension_once(call, left.at[i], a.n, &of_a);
+        const int e = td_dimension_once(call, right.at[i], b.n, &of_b);
+        const int64_t n = a.x->shape[d], m = b.x->shape[e];
+        if (a.n == 0 || b.n == 0 || (n != m && n != 1 && m != 1))
+            td_refuse(call, "a dimension is missing or of another size than "
+                      "its partner");
+        a.letter[d] = b.letter[e] = (char)('q' + i);
     }
-    return td_failed() ? NULL : dotted(x, y, left.count, a, b);
+    return !td_failed() && contract(&a, &b, "abcdefghijklmnop")
+         ? a.x : NULL;
 }
 
 td_tensor *inner_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
-    const int a = x->rank - 1, b = y->rank - 1;
-    if (a < 0 || b < 0)
+    const td_dims last = TD_DIMS(-1);
+    if (x->rank == 0 || y->rank == 0)
         return td_mul(x, y);
-    return x->shape[a] == y->shape[b] ? dotted(x, y, 1, &a, &b)
+    return td_size(x, -1) == td_size(y, -1)
+         ? TD_CALL2(tensordot, x, y, td_v_ints(&last), td_v_ints(&last))
          : td_refuse(call, "the last dimensions have different sizes");
 }
 /* arranging: rules that arrange */
@@ -1138,7 +1107,6 @@ td_tensor *td_pad(td_tensor *x, td_dims margins, const char *mode,
 td_tensor *td_einsum(const char *equation, td_tensor *const *operands,
                      int n)
 {
-    const td_value in = td_v_tensors(n, operands);
-    const td_value text = td_v_string(equation);
-    return td_run1(&td_ops[TD_OP_einsum], 1, &in, 1, &text);
+    return TD_RUN(einsum, (td_v_tensors(n, operands)),
+                  td_v_string(equation));
 }

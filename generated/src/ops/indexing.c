@@ -4,6 +4,7 @@
 #include <treadle/elementwise.h>
 #include <treadle/indexing.h>
 #include "core/device.h"
+#include "core/space.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"
 
@@ -24,24 +25,13 @@ typedef struct {
 } points;
 
 /* indexing: functions that plan points */
-static void add_side(points *p, int64_t size, int64_t x, int64_t y,
-                     int64_t at)
-{
-    side *last = p->rank > 0 ? &p->by[p->rank - 1] : NULL;
-    if (size == 1)
-        return;
-    if (last != NULL && last->x == size * x && last->y == size * y
-        && last->at == size * at)
-        *last = (side){ last->size * size, x, y, at };
-    else
-        p->by[p->rank++] = (side){ size, x, y, at };
-}
-
 static void plan_points(points *p, const td_tensor *x,
                         const td_tensor *index, const td_tensor *y)
 {
     const bool each = p->covers == 0;
     const int names = index->rank - (p->covers > 1);
+    td_dims shape = td_shape_of(y);
+    td_steps stride[3];                 /* in x, y and index */
     p->size.count = p->step.count = p->covers += each;
     p->next = index->strides[index->rank > 0 ? index->rank - 1 : 0];
     for (int k = 0; k < p->covers; k++) {
@@ -53,11 +43,16 @@ static void plan_points(points *p, const td_tensor *x,
         const int to = i < names || each ? d : d - names + p->covers;
         const bool named = each || (i >= 0 && i < names);
         const bool own = each ? d != p->dim : !named;
-        add_side(p, y->shape[d], own ? x->strides[to] : 0,
-                 y->strides[d], named ? index->strides[i] : 0);
+        stride[0][d] = own ? x->strides[to] : 0;
+        stride[1][d] = y->strides[d];
+        stride[2][d] = named ? index->strides[i] : 0;
     }
-    if (p->rank == 0)
-        p->by[p->rank++] = (side){ 1, 0, 0, 0 };
+    /* indexing: join the sides that follow each other */
+    td_collapse(&shape, 3, stride);
+    p->rank = shape.count;
+    for (int d = 0; d < p->rank; d++)
+        p->by[d] = (side){ shape.at[d], stride[0][d], stride[1][d],
+                           stride[2][d] };
 }
 
 /* indexing: function out_of_bounds */

@@ -537,7 +537,7 @@ bool searchsorted_kernel(td_call *call)
         w.other = td_lines_add(&w.all, sorted, w.dim);
         w.flag = right;
         good = run_lines(call, &w, search_line, 8 * (size_t)(2
-            + sorted->shape[sorted->rank - 1] / (w.n + 1)));
+            + td_size(sorted, -1) / (w.n + 1)));
     }
     td_scope_end();
     return good && !td_failed();
