@@ -86,7 +86,7 @@ td_tensor *narrow_formula(td_call *call)
     td_tensor *x = td_input(call, 0);
     const int64_t start = td_number(call, 1, 0);
     const int64_t length = td_number(call, 2, 0);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     const int64_t n = x->shape[d], from = start < 0 ? start + n : start;
     const bool outside = from < 0 || from > n;
     if (x->rank == 0 || outside || length < 0 || length > n - from)
@@ -101,7 +101,7 @@ td_tensor *unflatten_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     td_dims sizes = td_numbers(call, 1), shape = { 0, { 0 } };
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     if (x->rank == 0 || sizes.count == 0
         || x->rank - 1 + sizes.count > TD_MAX_RANK)
         return td_refuse(call, "expected 1 to 8 dimensions in all");
@@ -219,7 +219,7 @@ td_tensor *repeat_interleave_formula(td_call *call)
     td_tensor *each = times->kind == TD_SCALAR ? NULL
                     : times->as.tensor;
     const int64_t wanted = td_number(call, 1, -1);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     if (call->attr[0].kind == TD_NONE || x->rank == 0)
         y = td_reshape(x, TD_DIMS(-1));
     if (each == NULL || td_numel(each) == 1)
@@ -367,7 +367,7 @@ bool unfold_kernel(td_call *call)
     const int64_t size = td_number(call, 1, 0);
     const int64_t step = td_number(call, 2, 0);
     const int64_t dilation = td_number(call, 3, 1);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     if (x->rank == 0 || x->rank == TD_MAX_RANK)
         td_refuse(call, "expected 1 to 7 dimensions");
     const int64_t n = x->shape[d];

@@ -233,12 +233,6 @@ static bool move_elsewhere(const points *p, const td_tensor *x,
 }
 
 /* indexing: functions that check indices */
-static int dim_of(const td_call *call)
-{
-    return td_dimension(call, td_number(call, 0, 0),
-                        td_input(call, 0)->rank);
-}
-
 /* A number counts as a vector of one. */
 static td_tensor as_line(const td_tensor *x)
 {
@@ -293,7 +287,7 @@ static bool shape_of_points(const td_call *call, const td_tensor *x,
 {
     const int64_t covers = td_number(call, 1, 1);
     const td_tensor line = as_line(x), *index = td_input(call, 1);
-    *p = (points){ .dtype = x->dtype, .dim = dim_of(call),
+    *p = (points){ .dtype = x->dtype, .dim = td_dim_of(call),
                    .covers = (int)covers,
                    .wrap = td_flag(call, 2) };
     if (!td_dtype_is_integer(index->dtype))
@@ -566,7 +560,7 @@ bool scatter_add_kernel(td_call *call)
 td_tensor *take_along_dim_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *index = td_input(call, 1);
-    const int dim = dim_of(call);
+    const int dim = td_dim_of(call);
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
@@ -605,7 +599,7 @@ static bool write_slices(td_call *call, td_tensor *index,
                          td_tensor *source, int how)
 {
     const td_tensor x = as_line(td_input(call, 0));
-    const int dim = dim_of(call);
+    const int dim = td_dim_of(call);
     td_dims expected = td_shape_of(&x);
     expected.at[dim] = td_numel(index);
     if (source && source->rank > 0)
@@ -634,7 +628,8 @@ static td_tensor *each_once(const td_call *call, td_tensor *index)
     const td_tensor_options mask = td_beside(index, TD_BOOL);
     const td_value at[] = { td_v_int(0), td_v_int(1),
                             td_v_bool(false) };
-    td_tensor *named = td_zeros(TD_DIMS(x.shape[dim_of(call)]), mask);
+    td_tensor *named = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
+                                mask);
     put_into(named, index, td_ones(TD_RANK_0, mask), at, SET, true);
     return td_reshape(td_nonzero(named), TD_DIMS(-1));
 }

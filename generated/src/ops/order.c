@@ -54,15 +54,6 @@ static bool lines_along(td_call *call, lines *w, td_tensor *x,
     return true;
 }
 /* order: function line_results */
-static int add_result(lines *w, const td_tensor *out)
-{
-    td_dims shape = td_shape_of(w->x);
-    if (shape.count > 0)
-        shape.at[w->dim] = w->k;
-    const td_tensor y = td_look_as(out, &shape);
-    return td_lines_add(&w->all, &y, w->dim);
-}
-
 /* Results of lines of w->k: of type `dtype`, unless it is none, and
    indices if wanted. */
 static bool line_results(td_call *call, lines *w, td_dtype dtype,
@@ -72,16 +63,16 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
                                               : TD_DTYPE_NONE };
     int *const results[] = { &w->values, &w->indices };
     td_tensor **next = call->out;
-    td_tensor y = td_look(w->x);
-    if (y.rank > 0)
-        y.shape[w->dim] = w->k;
-    if (dropped && y.rank > 0)
-        td_drop_dim(&y, w->dim);
+    td_dims shape = td_shape_of(w->x);
+    if (shape.count > 0)
+        shape.at[w->dim] = w->k;
     for (int i = 0; i < 2 && !td_failed(); i++)
         if (types[i] != TD_DTYPE_NONE) {
-            td_tensor *out = td_tensor_new(td_shape_of(&y), types[i],
-                                           td_device_of(w->x));
-            *results[i] = out ? add_result(w, out) : 0;
+            /* order: make a result and describe its lines */
+            td_tensor *out = td_tensor_new(shape, types[i], td_device_of(w->x));
+            *results[i] = out ? td_lines_add(&w->all, out, w->dim) : 0;
+            if (out && dropped && shape.count > 0)
+                td_drop_dim(out, w->dim);
             *next++ = out;
         }
     return !td_failed();
@@ -533,7 +524,9 @@ bool searchsorted_kernel(td_call *call)
             td_flag(call, 0) ? TD_INT32 : TD_INT64,
             td_device_of(x))))) {
         w.real = w.real || td_dtype_is_floating(sorted->dtype);
-        w.values = add_result(&w, call->out[0]);
+        const td_dims shape = td_shape_of(w.x);
+        const td_tensor y = td_look_as(call->out[0], &shape);
+        w.values = td_lines_add(&w.all, &y, w.dim);
         w.other = td_lines_add(&w.all, sorted, w.dim);
         w.flag = right;
         good = run_lines(call, &w, search_line, 8 * (size_t)(2
