@@ -62,7 +62,7 @@ def tensor_split(input, indices_or_sections, dim=0):
         raise RuntimeError("tensor_split: expected sections > 0, got "
                            f"{at}")
     sizes = [n // at + 1] * (n % at) + [n // at] * (at - n % at)
-    return _cuts(input, [0, *_accumulate(sizes)], dim)
+    return split(input, sizes, dim)
 
 
 def unbind(input, dim=0):

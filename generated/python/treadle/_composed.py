@@ -61,8 +61,10 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
 
 def _correlation(c):
-    s = c.sqrt() if c.ndim == 0 else c.diagonal().sqrt()
-    return (c / s / s.unsqueeze(-1)).clamp(-1, 1) if c.ndim else c / c
+    if c.ndim == 0:
+        return c / c
+    s = c.diagonal().sqrt()
+    return (c / s / s.unsqueeze(-1)).clamp(-1, 1)
 
 
 def cross(input, other, dim=None):

@@ -13,11 +13,11 @@ static void become(td_tensor *x, const td_tensor *y)
     td_bump_version(x);
 }
 
-static bool change_shape(td_call *call, const td_op *op)
+bool change_shape_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    td_call plain = { .op = op, .n_in = call->n_in, .in = call->in,
-                      .n_attr = call->n_attr, .attr = call->attr };
+    td_call plain = *call;
+    plain.op = td_traits_of(call->op)->plain;
     if (td_wants_record(call) && !td_may_change(call))
         return false;
     if (x->node != NULL && !td_grad_enabled())
@@ -28,16 +28,6 @@ static bool change_shape(td_call *call, const td_op *op)
     become(x, plain.out[0]);
     return td_return(call, td_share(x));
 }
-
-#define CHANGES_SHAPE(name)                                \
-    bool name##__kernel(td_call *call)                     \
-    {                                                      \
-        return change_shape(call, &td_ops[TD_OP_##name]);  \
-    }
-CHANGES_SHAPE(squeeze)
-CHANGES_SHAPE(unsqueeze)
-CHANGES_SHAPE(transpose)
-CHANGES_SHAPE(t)
 
 bool detach__kernel(td_call *call)
 {

@@ -76,7 +76,7 @@ bool nan_to_num_kernel(td_call *call)
     return run_formula(call, FORMULA_nan_to_num, attr);
 }
 
-bool gelu_kernel(td_call *call)
+td_tensor *gelu_formula(td_call *call)
 {
     const td_value *form = &call->attr[0];
     const char *name = form->kind == TD_STRING ? form->as.string
@@ -86,10 +86,10 @@ bool gelu_kernel(td_call *call)
         return td_refuse(call, "approximate must be 'none' or 'tanh', "
                          "got '%s'", name);
     td_tensor *x = td_input(call, 0);
-    return td_return(call, tangent ? td_gelu_tanh(x) : td_gelu_erf(x));
+    return tangent ? td_gelu_tanh(x) : td_gelu_erf(x);
 }
 
-bool prelu_kernel(td_call *call)
+td_tensor *prelu_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *w = td_input(call, 1);
     const int64_t channels = x->rank > 1 ? x->shape[1] : 1;
@@ -101,13 +101,11 @@ bool prelu_kernel(td_call *call)
             (long long)td_numel(w), (long long)channels);
     if (x->rank < 2)
         line.count = 0;
-    return td_return(call, TD_CALL2(leaky_relu, x,
-                                    td_reshape(w, line)));
+    return TD_CALL2(leaky_relu, x, td_reshape(w, line));
 }
 
-bool masked_fill_kernel(td_call *call)
+td_tensor *masked_fill_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    return td_return(call, td_where(td_input(call, 1),
-                                    td_number_like(call, 2, x), x));
+    return td_where(td_input(call, 1), td_number_like(call, 2, x), x);
 }

@@ -40,11 +40,6 @@ static td_dims margins(const td_call *call)
                "dimensions");
     return td_failed() ? TD_RANK_0 : pad;
 }
-
-static td_tensor *border(td_tensor *x, td_dims pad)
-{
-    return TD_CALL(constant_pad_nd, x, td_v_ints(&pad), td_v_int(0));
-}
 /* arranging: kernels that arrange */
 bool flip_kernel(td_call *call)
 {
@@ -91,7 +86,7 @@ td_tensor *narrow_formula(td_call *call)
     td_tensor *x = td_input(call, 0);
     const int64_t start = td_number(call, 1, 0);
     const int64_t length = td_number(call, 2, 0);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     const int64_t n = x->shape[d], from = start < 0 ? start + n : start;
     const bool outside = from < 0 || from > n;
     if (x->rank == 0 || outside || length < 0 || length > n - from)
@@ -106,7 +101,7 @@ td_tensor *unflatten_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     td_dims sizes = td_numbers(call, 1), shape = { 0, { 0 } };
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     if (x->rank == 0 || sizes.count == 0
         || x->rank - 1 + sizes.count > TD_MAX_RANK)
         return td_refuse(call, "expected 1 to 8 dimensions in all");
@@ -224,7 +219,7 @@ td_tensor *repeat_interleave_formula(td_call *call)
     td_tensor *each = times->kind == TD_SCALAR ? NULL
                     : times->as.tensor;
     const int64_t wanted = td_number(call, 1, -1);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     if (call->attr[0].kind == TD_NONE || x->rank == 0)
         y = td_reshape(x, TD_DIMS(-1));
     if (each == NULL || td_numel(each) == 1)
@@ -280,30 +275,21 @@ td_tensor *rot90_formula(td_call *call)
          : td_transpose(td_flip(x, TD_DIMS(turns == 1 ? b : a)), a, b);
 }
 
-static td_tensor *triangle(const td_call *call, bool lower)
+td_tensor *tril_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
+    const bool upper = call->op == &td_ops[TD_OP_triu];
     const td_tensor_options o = td_beside(x, TD_INT64);
     if (x->rank < 2)
         return td_refuse(call, "expected at least two dimensions");
-    const int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1];
+    const int64_t m = td_size(x, -2), n = td_size(x, -1);
     int64_t k = td_number(call, 0, 0);
     k = k < -m ? -m : k > n ? n : k;
     td_tensor *edge = td_unsqueeze(
         td_arange(td_int(k), td_int(k + m), td_int(1), o), 1);
     td_tensor *j = td_arange(td_int(0), td_int(n), td_int(1), o);
-    return td_where_scalar(lower ? td_le(j, edge) : td_ge(j, edge), x,
+    return td_where_scalar(upper ? td_ge(j, edge) : td_le(j, edge), x,
                            td_boolean(false));
-}
-
-td_tensor *tril_formula(td_call *call)
-{
-    return triangle(call, true);
-}
-
-td_tensor *triu_formula(td_call *call)
-{
-    return triangle(call, false);
 }
 
 static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
@@ -314,14 +300,14 @@ static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
         return td_refuse(call, "expected 1 to 7 dimensions");
     if (k > INT64_C(1) << 60 || k < -(INT64_C(1) << 60))
         return td_refuse(call, "the diagonal is out of range");
-    const int64_t n = x->shape[x->rank - 1] + (k < 0 ? -k : k);
+    const int64_t n = td_size(x, -1) + (k < 0 ? -k : k);
     const int a = td_dimension(call, dim1, x->rank + 1);
     const int b = td_dimension(call, dim2, x->rank + 1);
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0, from = 0; d <= x->rank; d++)
         shape.at[d] = d == a || d == b ? n : x->shape[from++];
-    const td_value at[] = { td_v_int(k), td_v_int(a), td_v_int(b) };
-    return td_put_back(&td_ops[TD_OP_diagonal], x, shape, 3, at);
+    return td_put_back(&td_ops[TD_OP_diagonal], x, shape,
+        TD_VALUES(td_v_int(k), td_v_int(a), td_v_int(b)));
 }
 
 td_tensor *diag_embed_formula(td_call *call)
@@ -381,16 +367,15 @@ bool unfold_kernel(td_call *call)
     const int64_t size = td_number(call, 1, 0);
     const int64_t step = td_number(call, 2, 0);
     const int64_t dilation = td_number(call, 3, 1);
-    const int d = td_dimension(call, td_number(call, 0, 0), x->rank);
+    const int d = td_dim_of(call);
     if (x->rank == 0 || x->rank == TD_MAX_RANK)
         td_refuse(call, "expected 1 to 7 dimensions");
     const int64_t n = x->shape[d];
     if (size < 0 || step <= 0 || dilation <= 0 || size > n
         || (size > 1 && dilation > (n - 1) / (size - 1)))
-        td_fail(TD_ERROR_RUNTIME, "unfold", "a window of size %lld "
-                "with step %lld and dilation %lld does not fit "
-                "dimension %d with size %lld", (long long)size,
-                (long long)step, (long long)dilation, d, (long long)n);
+        td_refuse(call, "a window of size %lld with step %lld and "
+            "dilation %lld does not fit dimension %d", (long long)size,
+            (long long)step, (long long)dilation, d);
     if (td_failed())
         return false;
     const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
@@ -498,6 +483,13 @@ static film all_windows(const window *w, int64_t n, int64_t c,
                 w->step.at[0] * width, w->step.at[1]) };
 }
 
+static td_tensor *border(td_tensor *x, const window *w, int sign)
+{
+    const int64_t v = sign * w->margin.at[0];
+    const int64_t h = sign * w->margin.at[1];
+    return td_pad(x, TD_DIMS(h, h, v, v), "constant", 0);
+}
+
 td_tensor *im2col_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y;
@@ -510,8 +502,7 @@ td_tensor *im2col_formula(td_call *call)
                          "with room for at least one window");
     const film f = all_windows(&w, r == 3 ? 1 : x->shape[0],
         x->shape[r - 3], x->shape[r - 2], x->shape[r - 1]);
-    y = border(r == 3 ? td_unsqueeze(x, 0) : x, TD_DIMS(w.margin.at[1],
-        w.margin.at[1], w.margin.at[0], w.margin.at[0]));
+    y = border(r == 3 ? td_unsqueeze(x, 0) : x, &w, 1);
     y = TD_CALL(strided_view, td_contiguous(y), td_v_ints(&f.size),
                 td_v_ints(&f.stride), td_v_int(0));
     y = td_flatten(td_flatten(y, 4, 5), 1, 3);
@@ -529,25 +520,25 @@ td_tensor *col2im_formula(td_call *call)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");
     const int64_t inside = w.size.at[0] * w.size.at[1];
-    const int64_t rows = x->shape[x->rank - 2];
+    const int64_t rows = td_size(x, -2);
     const film f = all_windows(&w, x->rank == 3 ? x->shape[0] : 1,
         rows / inside, out.at[0], out.at[1]);
     const int64_t many = f.size.at[4] * f.size.at[5];
     if (rows == 0 || rows % inside || many == 0
-        || x->shape[x->rank - 1] != many)
+        || td_size(x, -1) != many)
         return td_refuse(call, "the columns do not go with the "
                          "windows");
     y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
                 td_v_ints(&f.whole), td_v_ints(&f.size),
                 td_v_ints(&f.stride), td_v_int(0));
-    y = border(y, TD_DIMS(-w.margin.at[1], -w.margin.at[1],
-                          -w.margin.at[0], -w.margin.at[0]));
+    y = border(y, &w, -1);
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-static td_tensor *shuffled(const td_call *call, bool out)
+td_tensor *pixel_shuffle_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
+    const bool out = call->op == &td_ops[TD_OP_pixel_shuffle];
     const int64_t r = td_number(call, 0, 0);
     td_dims shape = td_shape_of(x);
     int64_t *const s = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
@@ -556,29 +547,19 @@ static td_tensor *shuffled(const td_call *call, bool out)
         return td_refuse(call, out ? "expected [..., C r r, H, W] and "
             "a factor r above 0" : "expected [..., C, H r, W r] and a "
             "factor r above 0");
-    int64_t n = 1, c = s[0], h = s[1], w = s[2];
-    for (int d = 0; d < x->rank - 3; d++)
+    int64_t n = 1, h = s[1], w = s[2];
+    for (int d = 0; d < x->rank - 2; d++)
         n *= x->shape[d];
     if (out) {
-        s[0] = c / r / r, s[1] = h * r, s[2] = w * r;
-        x = td_reshape(x, TD_DIMS(n, s[0], r, r, h, w));
-        x = td_permute(x, TD_DIMS(0, 1, 4, 2, 5, 3));
+        s[0] = s[0] / r / r, s[1] *= r, s[2] *= r;
+        x = td_reshape(x, TD_DIMS(n / r / r, r, r, h, w));
+        x = td_permute(x, TD_DIMS(0, 3, 1, 4, 2));
     } else {
-        s[0] = c * r * r, s[1] = h / r, s[2] = w / r;
-        x = td_reshape(x, TD_DIMS(n, c, s[1], r, s[2], r));
-        x = td_permute(x, TD_DIMS(0, 1, 3, 5, 2, 4));
+        s[0] *= r * r, s[1] /= r, s[2] /= r;
+        x = td_reshape(x, TD_DIMS(n, s[1], r, s[2], r));
+        x = td_permute(x, TD_DIMS(0, 2, 4, 1, 3));
     }
     return td_reshape(x, shape);
-}
-
-td_tensor *pixel_shuffle_formula(td_call *call)
-{
-    return shuffled(call, true);
-}
-
-td_tensor *pixel_unshuffle_formula(td_call *call)
-{
-    return shuffled(call, false);
 }
 
 enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC, FILTERS };
@@ -745,7 +726,7 @@ td_tensor *matrix_power_formula(td_call *call)
 {
     td_tensor *p = td_input(call, 0), *y = NULL;
     int64_t n = td_number(call, 0, 0);
-    if (p->rank < 2 || p->shape[p->rank - 1] != p->shape[p->rank - 2])
+    if (p->rank < 2 || td_size(p, -1) != td_size(p, -2))
         return td_refuse(call, "expected square matrices");
     const td_op *inverse = td_op_find("inverse");
     if (n < 0 && (inverse == NULL || n == INT64_MIN))
@@ -756,7 +737,7 @@ td_tensor *matrix_power_formula(td_call *call)
         n = -n;
     }
     if (n == 0)
-        return td_clone(td_expand(td_eye(p->shape[p->rank - 1],
+        return td_clone(td_expand(td_eye(td_size(p, -1),
             (td_opt_i64){ false, 0 }, td_like(p)), td_shape_of(p)));
     for (; n > 0; n /= 2) {
         if (n % 2 == 1)
@@ -787,10 +768,11 @@ td_tensor *kron_formula(td_call *call)
     return td_reshape(td_mul(x[0], x[1]), shape);
 }
 
+typedef char subscript[TD_MAX_RANK + 1];
 typedef struct {
     td_tensor *x;
     int n;
-    char letter[TD_MAX_RANK + 1];
+    subscript letter;
 } term;
 
 static int place_of(const term *t, char letter)
@@ -821,25 +803,17 @@ static void sum_away(term *t, const term *other, const char *wanted)
         t->x = td_sum(t->x, o);
 }
 
-static int group(const term *a, const term *b, bool shared,
-                 const char *wanted, bool want, char *out)
-{
-    int n = 0;
-    for (int d = 0; d < a->n; d++)
-        if ((place_of(b, a->letter[d]) >= 0) == shared
-            && (strchr(wanted, a->letter[d]) != NULL) == want)
-            out[n++] = a->letter[d];
-    out[n] = '\0';
-    return n;
-}
+enum { BATCH, LEFT, RIGHT, SUMMED };
 
 static td_tensor *folded(const term *t, const term *other,
-                         const char *const part[3])
+                         subscript *part, int second,
+                         int third)
 {
+    const int groups[] = { BATCH, second, third };
     td_dims order = { 0, { 0 } }, full = order;
     td_dims fold = { 3, { 1, 1, 1 } };
     for (int i = 0; i < 3; i++)
-        for (const char *c = part[i]; *c != '\0'; c++) {
+        for (const char *c = part[groups[i]]; *c != '\0'; c++) {
             const int64_t n = size_of(t, *c), m = size_of(other, *c);
             order.at[order.count++] = place_of(t, *c);
             full.at[full.count++] = n == 1 ? m : n;
@@ -857,41 +831,36 @@ static td_tensor *too_many(int n)
 
 static bool contract(term *a, term *b, const char *wanted)
 {
-    char batch[TD_MAX_RANK + 1], left[TD_MAX_RANK + 1],
-         right[TD_MAX_RANK + 1], summed[TD_MAX_RANK + 1];
+    subscript part[4] = { "" };
     sum_away(a, b, wanted);
     sum_away(b, a, wanted);
-    const int n = group(a, b, true, wanted, true, batch)
-                + group(a, b, false, wanted, true, left)
-                + group(b, a, false, wanted, true, right);
-    group(a, b, true, wanted, false, summed);
+    /* einsum: sort the letters into four groups */
+    for (int d = 0; d < a->n; d++)
+        strncat(part[place_of(b, a->letter[d]) < 0 ? LEFT
+                     : strchr(wanted, a->letter[d]) ? BATCH : SUMMED],
+                &a->letter[d], 1);
+    for (int d = 0; d < b->n; d++)
+        if (place_of(a, b->letter[d]) < 0)
+            strncat(part[RIGHT], &b->letter[d], 1);
+    const int n = (int)(strlen(part[BATCH]) + strlen(part[LEFT])
+                        + strlen(part[RIGHT]));
     if (td_failed())
         return false;
     if (n > TD_MAX_RANK)
         return too_many(n);
     term c = { .n = n };
     td_dims shape = { n, { 0 } };
-    strcat(strcat(strcpy(c.letter, batch), left), right);
+    for (int i = BATCH; i <= RIGHT; i++)
+        strcat(c.letter, part[i]);
     for (int d = 0; d < n; d++) {
         const int64_t size = size_of(a, c.letter[d]);
         shape.at[d] = size == 1 ? size_of(b, c.letter[d]) : size;
     }
     c.x = td_reshape(td_bmm(
-        folded(a, b, (const char *[]){ batch, left, summed }),
-        folded(b, a, (const char *[]){ batch, summed, right })), shape);
+        folded(a, b, part, LEFT, SUMMED),
+        folded(b, a, part, SUMMED, RIGHT)), shape);
     *a = c;
     return c.x != NULL;
-}
-
-static td_tensor *in_order(term *t, const char *letters)
-{
-    td_dims order = { 0, { 0 } };
-    if (td_failed())
-        return NULL;
-    sum_away(t, NULL, letters);
-    for (const char *c = letters; *c != '\0'; c++)
-        order.at[order.count++] = place_of(t, *c);
-    return td_permute(t->x, order);
 }
 
 static bool is_letter(char c)
@@ -1007,6 +976,7 @@ enum { MOST_TERMS = 16 };
 
 static td_tensor *contract_all(term *t, int n, const term *out)
 {
+    td_dims order = { out->n, { 0 } };
     for (int i = 1; i < n; i++) {
         char wanted[(MOST_TERMS + 1) * (TD_MAX_RANK + 1)] = "";
         strcat(wanted, out->letter);
@@ -1015,7 +985,10 @@ static td_tensor *contract_all(term *t, int n, const term *out)
         if (!contract(&t[0], &t[i], wanted))
             return NULL;
     }
-    return in_order(&t[0], out->letter);
+    sum_away(t, NULL, out->letter);
+    for (int d = 0; d < out->n; d++)
+        order.at[d] = place_of(t, out->letter[d]);
+    return td_permute(t->x, order);
 }
 
 td_tensor *einsum_formula(td_call *call)
@@ -1044,47 +1017,40 @@ td_tensor *einsum_formula(td_call *call)
          ? contract_all(t, n, &out) : NULL;
 }
 
-static td_tensor *dotted(td_tensor *x, td_tensor *y, int n,
-                         const int *of_x, const int *of_y)
-{
-    term a = { .x = x, .n = x->rank }, b = { .x = y, .n = y->rank };
-    memcpy(a.letter, "abcdefgh", sizeof a.letter);
-    memcpy(b.letter, "ijklmnop", sizeof b.letter);
-    for (int i = 0; i < n; i++)
-        a.letter[of_x[i]] = b.letter[of_y[i]] = (char)('q' + i);
-    return contract(&a, &b, "abcdefghijklmnop") ? a.x : NULL;
-}
-
-
 td_tensor *tensordot_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    term a = { .x = td_input(call, 0) }, b = { .x = td_input(call, 1) };
     const td_dims left = td_numbers(call, 0);
     const td_dims right = td_numbers(call, 1);
-    int a[TD_MAX_RANK], b[TD_MAX_RANK];
-    unsigned of_x = 0, of_y = 0;
+    unsigned of_a = 0, of_b = 0;
     if (left.count != right.count)
         return td_refuse(call, "expected as many dimensions of one as "
                          "of the other");
+    a.n = a.x->rank, b.n = b.x->rank;
+    memcpy(a.letter, "abcdefgh", sizeof a.letter);
+    memcpy(b.letter, "ijklmnop", sizeof b.letter);
     for (int i = 0; i < left.count; i++) {
-        a[i] = td_dimension_once(call, left.at[i], x->rank, &of_x);
-        b[i] = td_dimension_once(call, right.at[i], y->rank, &of_y);
-        const int64_t n = x->shape[a[i]], m = y->shape[b[i]];
-        if (x->rank == 0 || y->rank == 0
-            || (n != m && n != 1 && m != 1))
-            td_refuse(call, "a dimension is missing or of another "
-                      "size than its partner");
+        /* einsum: give a pair of dimensions one letter */
+        const int d = td_dimension_once(call, left.at[i], a.n, &of_a);
+        const int e = td_dimension_once(call, right.at[i], b.n, &of_b);
+        const int64_t n = a.x->shape[d], m = b.x->shape[e];
+        if (a.n == 0 || b.n == 0 || (n != m && n != 1 && m != 1))
+            td_refuse(call, "a dimension is missing or of another size than "
+                      "its partner");
+        a.letter[d] = b.letter[e] = (char)('q' + i);
     }
-    return td_failed() ? NULL : dotted(x, y, left.count, a, b);
+    return !td_failed() && contract(&a, &b, "abcdefghijklmnop")
+         ? a.x : NULL;
 }
 
 td_tensor *inner_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
-    const int a = x->rank - 1, b = y->rank - 1;
-    if (a < 0 || b < 0)
+    const td_dims last = TD_DIMS(-1);
+    if (x->rank == 0 || y->rank == 0)
         return td_mul(x, y);
-    return x->shape[a] == y->shape[b] ? dotted(x, y, 1, &a, &b)
+    return td_size(x, -1) == td_size(y, -1)
+         ? TD_CALL2(tensordot, x, y, td_v_ints(&last), td_v_ints(&last))
          : td_refuse(call, "the last dimensions have different sizes");
 }
 /* arranging: rules that arrange */
@@ -1141,7 +1107,6 @@ td_tensor *td_pad(td_tensor *x, td_dims margins, const char *mode,
 td_tensor *td_einsum(const char *equation, td_tensor *const *operands,
                      int n)
 {
-    const td_value in = td_v_tensors(n, operands);
-    const td_value text = td_v_string(equation);
-    return td_run1(&td_ops[TD_OP_einsum], 1, &in, 1, &text);
+    return TD_RUN(einsum, (td_v_tensors(n, operands)),
+                  td_v_string(equation));
 }

@@ -52,6 +52,12 @@ td_dims td_dims_of_ones(int rank)
     return (td_dims){ rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
 }
 
+int td_dim_of(const td_call *call)
+{
+    return td_dimension(call, td_number(call, 0, 0),
+                        td_input(call, 0)->rank);
+}
+
 td_tensor_options td_beside(const td_tensor *x, td_dtype dtype)
 {
     return (td_tensor_options){ .dtype = dtype,

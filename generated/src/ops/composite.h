@@ -28,6 +28,8 @@ td_reduce_options td_over(const td_call *call, int dim, int keepdim);
 /* graph: prototypes of what formulas make */
 /* A shape that broadcasts with any of that rank. */
 td_dims td_dims_of_ones(int rank);
+/* The dimension of operand 0 that attribute 0 names. */
+int td_dim_of(const td_call *call);
 /* Options for tensors of that type, or x's, that lie where x does. */
 td_tensor_options td_beside(const td_tensor *x, td_dtype dtype);
 td_tensor_options td_like(const td_tensor *x);

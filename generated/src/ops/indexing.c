@@ -4,6 +4,7 @@
 #include <treadle/elementwise.h>
 #include <treadle/indexing.h>
 #include "core/device.h"
+#include "core/space.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"
 
@@ -24,24 +25,13 @@ typedef struct {
 } points;
 
 /* indexing: functions that plan points */
-static void add_side(points *p, int64_t size, int64_t x, int64_t y,
-                     int64_t at)
-{
-    side *last = p->rank > 0 ? &p->by[p->rank - 1] : NULL;
-    if (size == 1)
-        return;
-    if (last != NULL && last->x == size * x && last->y == size * y
-        && last->at == size * at)
-        *last = (side){ last->size * size, x, y, at };
-    else
-        p->by[p->rank++] = (side){ size, x, y, at };
-}
-
 static void plan_points(points *p, const td_tensor *x,
                         const td_tensor *index, const td_tensor *y)
 {
     const bool each = p->covers == 0;
     const int names = index->rank - (p->covers > 1);
+    td_dims shape = td_shape_of(y);
+    td_steps stride[3];                 /* in x, y and index */
     p->size.count = p->step.count = p->covers += each;
     p->next = index->strides[index->rank > 0 ? index->rank - 1 : 0];
     for (int k = 0; k < p->covers; k++) {
@@ -53,11 +43,16 @@ static void plan_points(points *p, const td_tensor *x,
         const int to = i < names || each ? d : d - names + p->covers;
         const bool named = each || (i >= 0 && i < names);
         const bool own = each ? d != p->dim : !named;
-        add_side(p, y->shape[d], own ? x->strides[to] : 0,
-                 y->strides[d], named ? index->strides[i] : 0);
+        stride[0][d] = own ? x->strides[to] : 0;
+        stride[1][d] = y->strides[d];
+        stride[2][d] = named ? index->strides[i] : 0;
     }
-    if (p->rank == 0)
-        p->by[p->rank++] = (side){ 1, 0, 0, 0 };
+    /* indexing: join the sides that follow each other */
+    td_collapse(&shape, 3, stride);
+    p->rank = shape.count;
+    for (int d = 0; d < p->rank; d++)
+        p->by[d] = (side){ shape.at[d], stride[0][d], stride[1][d],
+                           stride[2][d] };
 }
 
 /* indexing: function out_of_bounds */
@@ -238,12 +233,6 @@ static bool move_elsewhere(const points *p, const td_tensor *x,
 }
 
 /* indexing: functions that check indices */
-static int dim_of(const td_call *call)
-{
-    return td_dimension(call, td_number(call, 0, 0),
-                        td_input(call, 0)->rank);
-}
-
 /* A number counts as a vector of one. */
 static td_tensor as_line(const td_tensor *x)
 {
@@ -298,7 +287,7 @@ static bool shape_of_points(const td_call *call, const td_tensor *x,
 {
     const int64_t covers = td_number(call, 1, 1);
     const td_tensor line = as_line(x), *index = td_input(call, 1);
-    *p = (points){ .dtype = x->dtype, .dim = dim_of(call),
+    *p = (points){ .dtype = x->dtype, .dim = td_dim_of(call),
                    .covers = (int)covers,
                    .wrap = td_flag(call, 2) };
     if (!td_dtype_is_integer(index->dtype))
@@ -404,12 +393,11 @@ static td_tensor *put_into(td_tensor *x, td_tensor *index,
                            td_tensor *source, const td_value *at,
                            int how, bool here)
 {
-    const td_value in[] = { td_v_tensor(x), td_v_tensor(index),
-                            td_v_tensor(source) };
-    const td_value attr[] = { at[0], at[1], at[2],
-                              td_v_int(how - SET) };
-    return td_run1(&td_ops[here ? TD_OP_put_points_
-                                : TD_OP_put_points], 3, in, 4, attr);
+    return td_run1(
+        &td_ops[here ? TD_OP_put_points_ : TD_OP_put_points],
+        TD_VALUES(td_v_tensor(x), td_v_tensor(index),
+                  td_v_tensor(source)),
+        TD_VALUES(at[0], at[1], at[2], td_v_int(how - SET)));
 }
 
 td_tensor *td_index_points(td_tensor *x, td_tensor *index, int dim,
@@ -502,10 +490,10 @@ static td_tensor *as_vector(td_tensor *x)
     return x && x->rank == 0 ? td_unsqueeze(x, 0) : x;
 }
 
-bool gather_kernel(td_call *call)
+td_tensor *gather_formula(td_call *call)
 {
-    return td_return(call, points_at(td_input(call, 0),
-        td_input(call, 1), td_number(call, 0, 0), 0, false));
+    return points_at(td_input(call, 0), td_input(call, 1),
+                     td_number(call, 0, 0), 0, false);
 }
 
 /* Writes into a copy of input, or into input if the operator's name
@@ -569,10 +557,10 @@ bool scatter_add_kernel(td_call *call)
     return scatter(call, ADD);
 }
 
-bool take_along_dim_kernel(td_call *call)
+td_tensor *take_along_dim_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *index = td_input(call, 1);
-    const int dim = dim_of(call);
+    const int dim = td_dim_of(call);
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
         index = td_reshape(index, TD_DIMS(-1));
@@ -584,7 +572,7 @@ bool take_along_dim_kernel(td_call *call)
         x = td_expand(x, both);
         index = td_expand(index, both);
     }
-    return td_return(call, td_gather(x, dim, index));
+    return td_gather(x, dim, index);
 }
 
 /* indexing: composites that write slices */
@@ -597,22 +585,21 @@ static td_tensor *vector_of(const td_call *call)
     return as_vector(index);
 }
 
-bool index_select_kernel(td_call *call)
+td_tensor *index_select_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *index = vector_of(call), *y;
     if (x->rank == 0 && td_numel(index) != 1)
         td_refuse_as(call, TD_ERROR_INDEX,
                      "a tensor of rank 0 has one position");
     y = points_at(x, index, td_number(call, 0, 0), 1, false);
-    return td_return(call, x->rank > 0 ? y
-                           : td_reshape(y, TD_RANK_0));
+    return x->rank > 0 ? y : td_reshape(y, TD_RANK_0);
 }
 
 static bool write_slices(td_call *call, td_tensor *index,
                          td_tensor *source, int how)
 {
     const td_tensor x = as_line(td_input(call, 0));
-    const int dim = dim_of(call);
+    const int dim = td_dim_of(call);
     td_dims expected = td_shape_of(&x);
     expected.at[dim] = td_numel(index);
     if (source && source->rank > 0)
@@ -641,7 +628,8 @@ static td_tensor *each_once(const td_call *call, td_tensor *index)
     const td_tensor_options mask = td_beside(index, TD_BOOL);
     const td_value at[] = { td_v_int(0), td_v_int(1),
                             td_v_bool(false) };
-    td_tensor *named = td_zeros(TD_DIMS(x.shape[dim_of(call)]), mask);
+    td_tensor *named = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
+                                mask);
     put_into(named, index, td_ones(TD_RANK_0, mask), at, SET, true);
     return td_reshape(td_nonzero(named), TD_DIMS(-1));
 }
@@ -716,13 +704,11 @@ static bool spread_mask(td_tensor **x, td_tensor **mask)
     return !td_failed();
 }
 
-bool masked_select_kernel(td_call *call)
+td_tensor *masked_select_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *mask = td_input(call, 1);
-    td_tensor *y = NULL;
-    if (spread_mask(&x, &mask))
-        y = points_at(x, places_of(mask), 0, x->rank, false);
-    return td_return(call, y);
+    return spread_mask(&x, &mask)
+         ? points_at(x, places_of(mask), 0, x->rank, false) : NULL;
 }
 
 bool masked_scatter_kernel(td_call *call)
@@ -742,14 +728,14 @@ bool masked_scatter_kernel(td_call *call)
     return put_for(call, at, source, 0, y ? y->rank : 1, SET);
 }
 
-bool take_kernel(td_call *call)
+td_tensor *take_formula(td_call *call)
 {
-    td_tensor *x = td_reshape(td_input(call, 0), TD_DIMS(-1));
-    return td_return(call, td_index_points(x, td_input(call, 1), 0, 1));
+    return td_index_points(td_reshape(td_input(call, 0), TD_DIMS(-1)),
+                           td_input(call, 1), 0, 1);
 }
 
 /* indexing: kernel embedding */
-bool embedding_kernel(td_call *call)
+td_tensor *embedding_formula(td_call *call)
 {
     td_tensor *index = td_input(call, 0), *w = td_input(call, 1);
     int64_t pad = td_number(call, 0, 0);
@@ -765,7 +751,7 @@ bool embedding_kernel(td_call *call)
     if (pads && y && y->requires_grad)
         y = td_where(td_unsqueeze(td_eq_scalar(index, td_int(pad)), -1),
                      td_detach(y), y);
-    return td_return(call, y);
+    return y;
 }
 
 /* indexing: kernel one_hot */

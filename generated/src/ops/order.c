@@ -54,15 +54,6 @@ static bool lines_along(td_call *call, lines *w, td_tensor *x,
     return true;
 }
 /* order: function line_results */
-static int add_result(lines *w, const td_tensor *out)
-{
-    td_dims shape = td_shape_of(w->x);
-    if (shape.count > 0)
-        shape.at[w->dim] = w->k;
-    const td_tensor y = td_look_as(out, &shape);
-    return td_lines_add(&w->all, &y, w->dim);
-}
-
 /* Results of lines of w->k: of type `dtype`, unless it is none, and
    indices if wanted. */
 static bool line_results(td_call *call, lines *w, td_dtype dtype,
@@ -72,16 +63,16 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
                                               : TD_DTYPE_NONE };
     int *const results[] = { &w->values, &w->indices };
     td_tensor **next = call->out;
-    td_tensor y = td_look(w->x);
-    if (y.rank > 0)
-        y.shape[w->dim] = w->k;
-    if (dropped && y.rank > 0)
-        td_drop_dim(&y, w->dim);
+    td_dims shape = td_shape_of(w->x);
+    if (shape.count > 0)
+        shape.at[w->dim] = w->k;
     for (int i = 0; i < 2 && !td_failed(); i++)
         if (types[i] != TD_DTYPE_NONE) {
-            td_tensor *out = td_tensor_new(td_shape_of(&y), types[i],
-                                           td_device_of(w->x));
-            *results[i] = out ? add_result(w, out) : 0;
+            /* order: make a result and describe its lines */
+            td_tensor *out = td_tensor_new(shape, types[i], td_device_of(w->x));
+            *results[i] = out ? td_lines_add(&w->all, out, w->dim) : 0;
+            if (out && dropped && shape.count > 0)
+                td_drop_dim(out, w->dim);
             *next++ = out;
         }
     return !td_failed();
@@ -297,9 +288,10 @@ static bool there_are(const td_call *call, const lines *w, int64_t k,
 }
 
 /* order: kernels of sorting */
-static bool put_in_order(td_call *call, int at)
+bool sort_kernel(td_call *call)
 {
     lines w;
+    const int at = call->n_attr > 3;
     td_tensor *x = td_input(call, 0);
     const bool places = call->op == &td_ops[TD_OP_argsort];
     if (!lines_along(call, &w, x, td_number(call, at, -1)))
@@ -315,15 +307,12 @@ static bool put_in_order(td_call *call, int at)
         && run_lines(call, &w, few_line, 40);
 }
 
-bool sort_kernel(td_call *call) { return put_in_order(call, 0); }
-
-bool topk_kernel(td_call *call) { return put_in_order(call, 1); }
-
 /* dim and keepdim are the attributes from `at` on; kthvalue has one
    before them. */
-static bool choose(td_call *call, int64_t nth, int at)
+bool choose_kernel(td_call *call)
 {
     lines w;
+    const int at = call->n_attr > 2;
     td_tensor *x = td_input(call, 0);
     const int64_t k = td_number(call, 0, 1);
     if (!lines_along(call, &w, x, td_number(call, at, -1)))
@@ -333,26 +322,12 @@ static bool choose(td_call *call, int64_t nth, int at)
                        "size 0 and nothing to choose from", w.dim);
     if (at > 0 && !there_are(call, &w, k, 1))
         return false;
-    w.nth = at > 0 ? k - 1 : nth;
+    w.nth = at > 0 ? k - 1
+          : call->op == &td_ops[TD_OP_mode] ? MODE : MEDIAN;
     w.k = 1;
     return line_results(call, &w, x->dtype, true,
                         !td_flag(call, at + 1))
         && run_lines(call, &w, choose_line, 40);
-}
-
-bool kthvalue_kernel(td_call *call)
-{
-    return choose(call, 0, 1);
-}
-
-bool median_dim_kernel(td_call *call)
-{
-    return choose(call, MEDIAN, 0);
-}
-
-bool mode_kernel(td_call *call)
-{
-    return choose(call, MODE, 0);
 }
 
 bool median_kernel(td_call *call)
@@ -432,46 +407,25 @@ static bool recur_line(const lines *w, int64_t i, number *line)
     return true;
 }
 /* order: kernels of running operators */
-static bool running(td_call *call, line_body *body, td_dtype dtype,
-                    bool places)
+bool running_kernel(td_call *call)
 {
     lines w;
     td_tensor *x = td_input(call, 0);
+    const bool totals = call->n_attr > 1;
+    const bool logs = call->op == &td_ops[TD_OP_logcumsumexp];
+    td_dtype dtype = x->dtype;
+    if (totals)
+        dtype = td_v_get_dtype(&call->attr[1],
+            td_dtype_is_floating(dtype) ? dtype : TD_INT64);
     if (!lines_along(call, &w, x, td_number(call, 0, 0))
-        || !td_check_computes(call, dtype, body == log_line))
+        || !td_check_computes(call, dtype, logs))
         return false;
     w.real = td_dtype_is_floating(dtype);
     w.flag = call->op == &td_ops[TD_OP_cumprod];
     w.turned = call->op == &td_ops[TD_OP_cummin];
-    return line_results(call, &w, dtype, places, false)
-        && run_lines(call, &w, body, 16);
-}
-
-static td_dtype own_type(const td_call *call)
-{
-    return td_input(call, 0)->dtype;
-}
-
-static td_dtype wide_type(const td_call *call)
-{
-    const td_dtype own = own_type(call);
-    return td_v_get_dtype(&call->attr[1],
-                          td_dtype_is_floating(own) ? own : TD_INT64);
-}
-
-bool cumsum_kernel(td_call *call)
-{
-    return running(call, total_line, wide_type(call), false);
-}
-
-bool cummax_kernel(td_call *call)
-{
-    return running(call, extreme_line, own_type(call), true);
-}
-
-bool logcumsumexp_kernel(td_call *call)
-{
-    return running(call, log_line, own_type(call), false);
+    return line_results(call, &w, dtype, !totals && !logs, false)
+        && run_lines(call, &w, totals ? total_line
+                     : logs ? log_line : extreme_line, 16);
 }
 
 bool recurrence_kernel(td_call *call)
@@ -570,11 +524,13 @@ bool searchsorted_kernel(td_call *call)
             td_flag(call, 0) ? TD_INT32 : TD_INT64,
             td_device_of(x))))) {
         w.real = w.real || td_dtype_is_floating(sorted->dtype);
-        w.values = add_result(&w, call->out[0]);
+        const td_dims shape = td_shape_of(w.x);
+        const td_tensor y = td_look_as(call->out[0], &shape);
+        w.values = td_lines_add(&w.all, &y, w.dim);
         w.other = td_lines_add(&w.all, sorted, w.dim);
         w.flag = right;
         good = run_lines(call, &w, search_line, 8 * (size_t)(2
-            + sorted->shape[sorted->rank - 1] / (w.n + 1)));
+            + td_size(sorted, -1) / (w.n + 1)));
     }
     td_scope_end();
     return good && !td_failed();
