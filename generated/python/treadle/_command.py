@@ -200,13 +200,13 @@ def inspect(o):
 # trainings: function options
 def count(text):
     if int(text) < 1:
-        raise ValueError
+        raise ValueError(f"{text} is not at least 1")
     return int(text)
 
 
 def amount(text):
     if not float(text) >= 0:
-        raise ValueError
+        raise ValueError(f"{text} is not at least 0")
     return float(text)
 
 

@@ -154,7 +154,8 @@ td_event *td_profile_end(int *n)
     td_event *event = p->event;
     *n = p->events;
     const bool on = p->profiled != 0;
-    p->profiled = p->profile_memory = false;
+    p->profiled = 0;
+    p->profile_memory = false;
     p->event = NULL;
     p->events = p->event_room = 0;
     pthread_mutex_unlock(&p->profile_lock);
