@@ -1068,7 +1068,8 @@ td_tensor *inner_formula(td_call *call)
     const int a = x->rank - 1, b = y->rank - 1;
     if (a < 0 || b < 0)
         return td_mul(x, y);
-    return x->shape[a] == y->shape[b] ? dotted(x, y, TD_DIMS(a), TD_DIMS(b))
+    return x->shape[a] == y->shape[b]
+         ? dotted(x, y, TD_DIMS(a), TD_DIMS(b))
          : td_refuse(call, "the last dimensions have different sizes");
 }
 /* arranging: rules that arrange */
