@@ -299,10 +299,11 @@ td_tensor *unique_formula(td_call *call)
     td_tensor *order = sorted ? order_rows(rows) : td_count_up(n);
     /* statistics: find groups of equal neighbours */
     rows = td_index_select(rows, 0, order);
-    td_tensor *group = td_cumsum(td_pad(td_any(
-        td_ne(td_tail(rows, 0), td_head(rows, 0)),
-        (td_reduce_options){ .dims = TD_DIMS(1) }),
-        TD_DIMS(n > 0, 0), "constant", 0), 0);
+    td_tensor *fresh = td_ne(td_tail(rows, 0), td_head(rows, 0));
+    fresh = td_size(rows, 1) == 1 ? td_select(fresh, 1, 0)
+          : td_any(fresh, (td_reduce_options){ .dims = TD_DIMS(1) });
+    td_tensor *group = td_cumsum(td_pad(fresh, TD_DIMS(n > 0, 0),
+                                        "constant", 0), 0);
     td_tensor *counts = td_run1(&td_ops[TD_OP_bincount],
         TD_VALUES(td_v_tensor(group), td_v_none()), TD_VALUES(td_v_int(0)));
     td_tensor *inverse = td_index_select(group, 0, TD_CALL(argsort, order,
