@@ -252,8 +252,8 @@ static td_tensor *sum(formula *f)
     while (*f->at == '+' || *f->at == '-') {
         const bool minus = *f->at++ == '-';
         td_tensor *y = product(f);
-        x = y == NULL ? x : x != NULL ? (minus ? td_sub : td_add)(x, y)
-          : minus ? td_neg(y) : y;
+        x = x && y ? (minus ? td_sub : td_add)(x, y)
+          : !y ? x : minus ? td_neg(y) : y;
     }
     return x;
 }

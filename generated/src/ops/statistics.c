@@ -251,9 +251,8 @@ td_tensor *multinomial_formula(td_call *call)
     /* statistics: draw places by uniform numbers */
     td_dims shape = td_shape_of(x);
     shape.at[shape.count - 1] = again ? k : n;
-    td_tensor *u = td_run1(&td_ops[TD_OP_rand], 0, NULL,
-        TD_VALUES(td_v_ints(&shape), call->attr[2], td_v_dtype(TD_FLOAT64),
-                  td_v_device(td_device_of(x))));
+    td_tensor *u = TD_RUN(rand, (), td_v_ints(&shape), call->attr[2],
+        td_v_dtype(TD_FLOAT64), td_v_device(td_device_of(x)));
     if (again)
         return TD_CALL2(searchsorted, td_cumsum(p, -1),
             td_mul(td_mul_scalar(u, td_float(1 - 0x1p-52)), sum),
@@ -304,8 +303,8 @@ td_tensor *unique_formula(td_call *call)
           : td_any(fresh, (td_reduce_options){ .dims = TD_DIMS(1) });
     td_tensor *group = td_cumsum(td_pad(fresh, TD_DIMS(n > 0, 0),
                                         "constant", 0), 0);
-    td_tensor *counts = td_run1(&td_ops[TD_OP_bincount],
-        TD_VALUES(td_v_tensor(group), td_v_none()), TD_VALUES(td_v_int(0)));
+    td_tensor *counts = TD_RUN(bincount,
+        (td_v_tensor(group), td_v_none()), td_v_int(0));
     td_tensor *inverse = td_index_select(group, 0, TD_CALL(argsort, order,
         td_v_int(0), td_v_bool(false), td_v_bool(true)));
     td_tensor *first = td_index_select(order, 0,

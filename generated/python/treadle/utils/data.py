@@ -4,6 +4,7 @@
 import warnings
 from .. import _C
 from .._C import Tensor
+from ..func import _map
 
 
 class Dataset:
@@ -226,13 +227,8 @@ def _check_options(workers, device, given, *numbers):
 
 def _pinned(item):
     """An item with its tensors in page-locked memory."""
-    if isinstance(item, dict):
-        return type(item)((k, _pinned(v)) for k, v in item.items())
-    if hasattr(item, "_fields"):
-        return type(item)(*map(_pinned, item))
-    if isinstance(item, (tuple, list)):
-        return type(item)(map(_pinned, item))
-    return item.pin_memory() if hasattr(item, "pin_memory") else item
+    return _map(lambda x: x.pin_memory() if hasattr(x, "pin_memory")
+                else x, item)
 
 
 _FRESH = {"epoch": None, "batches": 0}     # a place between epochs
