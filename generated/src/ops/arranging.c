@@ -951,11 +951,13 @@ static bool read_result(const char *at, const int *counts, int dots,
         int n = 0;
         for (int i = dots; i > 0; i--)
             out->letter[n++] = (char)i;
-        for (int c = 'A'; c <= 'z'; c++)
-            if (counts[c] == 1 && n == TD_MAX_RANK)
-                return too_many(TD_MAX_RANK + 1);
-            else if (counts[c] == 1)
-                out->letter[n++] = (char)c;
+        for (int c = 'A'; c <= 'z'; c++) {
+            if (counts[c] != 1)
+                continue;
+            if (n == TD_MAX_RANK)
+                return too_many(n + 1);
+            out->letter[n++] = (char)c;
+        }
         out->letter[n] = '\0';
     }
     for (const char *c = out->letter; *c != '\0'; c++)

@@ -29,11 +29,9 @@ static td_tensor *variance(td_call *call, td_tensor **mean)
         return NULL;
     td_tensor *m = td_mean(x, kept);
     td_tensor *sum = td_sum(td_square(td_sub(x, m)), wanted);
-    if (td_failed())
-        return NULL;
     const int64_t lines = td_numel(m);
     const double n = lines > 0 ? (double)(td_numel(x) / lines) : 0;
-    *mean = td_reshape(m, td_shape_of(sum));
+    *mean = td_failed() ? NULL : td_reshape(m, td_shape_of(sum));
     return td_div_scalar(sum, td_float(fmax(n - correction, 0)));
 }
 
@@ -171,9 +169,8 @@ static td_tensor *add_at(td_tensor *weights, td_tensor *places,
 
 td_tensor *bincount_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0);
-    const td_value *given = &call->in[1];
-    td_tensor *weights = given->kind == TD_TENSOR ? given->as.tensor
+    td_tensor *x = td_input(call, 0), *given = td_input(call, 1);
+    td_tensor *weights = given ? given
         : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
     int64_t n = td_number(call, 0, 0);
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
@@ -189,8 +186,8 @@ td_tensor *bincount_formula(td_call *call)
     }
     if (weights->dtype != TD_FLOAT32)
         weights = td_to(weights, TD_FLOAT64);
-    td_tensor *sums = add_at(weights, td_to(x, TD_INT64), n);
-    return given->kind == TD_TENSOR ? sums : td_to(sums, TD_INT64);
+    x = add_at(weights, td_to(x, TD_INT64), n);
+    return given ? x : td_to(x, TD_INT64);
 }
 
 td_tensor *histc_formula(td_call *call)
@@ -221,9 +218,9 @@ td_tensor *histc_formula(td_call *call)
         td_float((double)bins));
     box = td_minimum_scalar(box, td_float((double)(bins - 1)));
     box = td_where_scalar(inside, box, td_float((double)bins));
-    td_tensor *ones = td_ones_like(x, (td_tensor_options)TD_DEFAULTS);
-    td_tensor *all = add_at(ones, td_to(box, TD_INT64), bins + 1);
-    return td_clone(td_part(all, 0, 0, bins));
+    x = add_at(td_ones_like(x, (td_tensor_options)TD_DEFAULTS),
+               td_to(box, TD_INT64), bins + 1);
+    return td_clone(td_part(x, 0, 0, bins));
 }
 
 td_tensor *multinomial_formula(td_call *call)
