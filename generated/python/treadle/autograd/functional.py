@@ -160,11 +160,13 @@ def _product(name, sentence, times, given=0, found=0):
     return product
 
 
-vjp = _product("vjp", """(outputs, v times the Jacobian of func at
-    inputs).""", pull, given=1)
-jvp = _product("jvp", """(outputs, the Jacobian of func at inputs times
-    v).""", lambda outs, ins, v, create: push(
-        lift(outs, ins), v, create), found=1)
+vjp = _product(
+    "vjp", """(outputs, v times the Jacobian of func at inputs).""",
+    pull, given=1)
+jvp = _product(
+    "jvp", """(outputs, the Jacobian of func at inputs times v).""",
+    lambda outs, ins, v, create: push(lift(outs, ins), v, create),
+    found=1)
 
 
 def jacobian(func, inputs, create_graph=False, strict=False,
@@ -216,7 +218,9 @@ def _curve(outs, ins, v, create):
     return pull(slope, ins, v, create)
 
 
-vhp = _product("vhp", """(output, v times the Hessian of func at
-    inputs).""", _curve)
-hvp = _product("hvp", """(output, the Hessian of func at inputs times
-    v).""", _curve)
+vhp = _product(
+    "vhp", """(output, v times the Hessian of func at inputs).""",
+    _curve)
+hvp = _product(
+    "hvp", """(output, the Hessian of func at inputs times v).""",
+    _curve)
