@@ -133,7 +133,8 @@ static void show_losses(const char *backend)
     td_tensor *loss, *in[2];
     td_manual_seed(1);
     td_program *p = trace_classifier();
-    td_executable *e = td_compile(p, (td_compile_options){ .backend = backend });
+    td_executable *e = td_compile(p,
+        (td_compile_options){ .backend = backend });
     in[0] = td_rand(TD_DIMS(64, 784), (td_tensor_options){ 0 });
     in[1] = td_randint(0, 10, TD_DIMS(64),
                        (td_tensor_options){ .dtype = TD_INT64 });
@@ -161,7 +162,8 @@ static td_tensor *count_up(const td_ir_value *v)
 static void show_both(const char *backend)
 {
     td_program *p = td_program_parse(text);
-    td_executable *e = td_compile(p, (td_compile_options){ .backend = backend });
+    td_executable *e = td_compile(p,
+        (td_compile_options){ .backend = backend });
     td_tensor *in[8], *out[8];
     int n = 0;
     for (int v = 0; e != NULL && v < p->n_values && n < 8; v++)
