@@ -122,14 +122,13 @@ class Uniform(Distribution):
 
 
 class _Choice(Distribution):
-    def _choose(self, p, logits, validate_args):
-        if p is None:
-            good = logits == logits
-            self._p, self._log = logits.softmax(-1), \
-                logits.log_softmax(-1)
+    def _choose(self, x, are_logits, validate_args):
+        if are_logits:
+            good = x == x
+            self._p, self._log = x.softmax(-1), x.log_softmax(-1)
         else:
-            good, eps = p >= 0, finfo(p.dtype).eps
-            self._p = p / p.sum(-1, keepdim=True)
+            good, eps = x >= 0, finfo(x.dtype).eps
+            self._p = x / x.sum(-1, keepdim=True)
             self._log = self._p.clamp(eps, 1 - eps).log()
         self._start(self._p.shape[:-1], validate_args,
                     good & (self._p == self._p),
@@ -170,9 +169,9 @@ class Bernoulli(_Choice):
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         x = _either(probs, logits)
-        two = _C.stack([1 - x if logits is None else 0 * x, x], -1)
-        self._choose(*(two, None) if logits is None else (None, two),
-                     validate_args)
+        self._choose(
+            _C.stack([0 * x if probs is None else 1 - x, x], -1),
+            probs is None, validate_args)
         self.probs = x if logits is None else x.sigmoid()
         self.logits = x if probs is None \
             else self._log[..., 1] - self._log[..., 0]
@@ -187,8 +186,7 @@ class Categorical(_Choice):
     variance = mean
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        x = _either(probs, logits)
-        self._choose(*(x, None) if logits is None else (None, x),
+        self._choose(_either(probs, logits), probs is None,
                      validate_args)
         self.probs, self.logits = self._p, self._log
 

@@ -39,52 +39,46 @@ def _rebuild(tree, leaves):
 # functional: function begin of a level
 
 
-def _begin(func, args, argnums, has_aux, named):
-    """Call func with fresh inputs: inputs, out, aux, beyond."""
+def _begin(func, args, argnums, has_aux=False, named={}):
+    """Call func with fresh inputs: inputs, out, beyond, results."""
     outside = is_grad_enabled()
-    args = list(args)
-    chosen = [args[k] for k in argnums]
-    chosen = _map(lambda x: fresh(x, outside), chosen)
-    for k, x in zip(argnums, chosen):
+    args, many = list(args), isinstance(argnums, (tuple, list))
+    numbers = argnums if many else (argnums,)
+    # functional: refuse numbers of arguments that are not there
+    for k in numbers:
+        if not -len(args) <= k < len(args):
+            raise RuntimeError(f"Got argnum={k}, but only {len(args)} "
+                               "positional inputs")
+    chosen = _map(lambda x: fresh(x, outside),
+                  tuple(args[k] for k in numbers))
+    for k, x in zip(numbers, chosen):
         args[k] = x
     with enable_grad():
-        out = func(*args, **named)
-    aux = None
-    if has_aux:
-        if not isinstance(out, tuple) or len(out) != 2:
-            raise RuntimeError("with has_aux, f must return a tuple "
-                               "(output, aux)")
-        out, aux = out
+        made = func(*args, **named)
+    if has_aux and not (isinstance(made, tuple) and len(made) == 2):
+        raise RuntimeError("with has_aux, f must return a tuple "
+                           "(output, aux)")
+    out = made[0] if has_aux else made
     for o in _leaves(out):
         if not isinstance(o, Tensor):
             raise RuntimeError("Expected f to return only tensors, got "
                                f"unsupported type {type(o)}")
     beyond = outside and _C._leads_beyond(tuple(_leaves(out)),
                                           tuple(_leaves(chosen)))
-    return chosen, out, aux, beyond
-
-
-def _end(tree, beyond):
-    return tree if beyond else _map(
-        lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
+    # functional: cut the results off from our inputs
+    results = made if beyond else _map(
+        lambda x: x.detach() if isinstance(x, Tensor) else x, made)
+    results = tuple(results) if has_aux else (results,)
+    return chosen if many else chosen[0], out, beyond, results
 # functional: functions that transform functions
-
-
-def _numbers(argnums, args):
-    many = isinstance(argnums, (tuple, list))
-    for k in argnums if many else (argnums,):
-        if not -len(args) <= k < len(args):
-            raise RuntimeError(f"Got argnum={k}, but only {len(args)} "
-                               "positional inputs")
-    return tuple(argnums) if many else (argnums,)
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
     """A function that gives (gradient, value) of func."""
     @functools.wraps(func)
     def wrapper(*args, **named):
-        chosen, out, aux, beyond = _begin(
-            func, args, _numbers(argnums, args), has_aux, named)
+        chosen, out, beyond, results = _begin(
+            func, args, argnums, has_aux, named)
         if not isinstance(out, Tensor) or out.ndim != 0:
             raise RuntimeError(
                 "Expected f(*args) to return a scalar tensor, got "
@@ -94,10 +88,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         ins = _leaves(chosen)
         got = pull([out], ins, [_C.ones_like(out)], beyond)
         got = _rebuild(chosen, iter(_filled(got, ins)))
-        got = tuple(got) if isinstance(argnums, (tuple, list)) \
-            else got[0]
-        out, aux = _end(out, beyond), _end(aux, beyond)
-        return got, (out, aux) if has_aux else out
+        return got, results if has_aux else results[0]
     return wrapper
 
 
@@ -114,8 +105,8 @@ def grad(func, argnums=0, has_aux=False):
 
 def vjp(func, *primals, has_aux=False):
     """(output, function of cotangents that pulls them back)."""
-    chosen, out, aux, beyond = _begin(
-        func, primals, range(len(primals)), has_aux, {})
+    chosen, out, beyond, results = _begin(
+        func, primals, (*range(len(primals)),), has_aux)
     outs, ins = _leaves(out), _leaves(chosen)
 
     def pull_back(cotangents, retain_graph=True, create_graph=None):
@@ -129,8 +120,7 @@ def vjp(func, *primals, has_aux=False):
         got = tuple(_rebuild(chosen, got))
         return got[0] if len(got) == 1 else got
 
-    result = _end(out, beyond), pull_back
-    return (*result, _end(aux, beyond)) if has_aux else result
+    return results[0], pull_back, *results[1:]
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
@@ -139,8 +129,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         if not isinstance(x, tuple):
             raise RuntimeError(f"jvp: expected {name} to be a tuple, "
                                f"got {type(x)}")
-    chosen, out, aux, beyond = _begin(
-        func, primals, range(len(primals)), has_aux, {})
+    chosen, out, beyond, results = _begin(
+        func, primals, (*range(len(primals)),), has_aux)
     outs, along = _leaves(out), _leaves(tangents)
     if len(along) != len(_leaves(chosen)):
         raise RuntimeError("jvp: expected primals and tangents of the "
@@ -151,22 +141,19 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     if strict and any(g is None for g in got):
         raise RuntimeError("jvp: an output does not depend on any "
                            "input")
-    result = (_end(out, beyond),
-              _rebuild(out, iter(_filled(got, outs))))
-    return (*result, _end(aux, beyond)) if has_aux else result
+    return (results[0], _rebuild(out, iter(_filled(got, outs))),
+            *results[1:])
 
 
 def _jacobian(blocks, func, argnums, has_aux):
     @functools.wraps(func)
     def wrapper(*args, **named):
-        chosen, out, aux, beyond = _begin(
-            func, args, _numbers(argnums, args), has_aux, named)
+        chosen, out, beyond, results = _begin(
+            func, args, argnums, has_aux, named)
         made = blocks(_leaves(out), _leaves(chosen), beyond)
-        made = [_rebuild(chosen, iter(row)) for row in made]
-        many = isinstance(argnums, (tuple, list))
-        made = _rebuild(out, (tuple(row) if many else row[0]
+        made = _rebuild(out, (_rebuild(chosen, iter(row))
                               for row in made))
-        return (made, _end(aux, beyond)) if has_aux else made
+        return (made, results[1]) if has_aux else made
     return wrapper
 
 

@@ -4,6 +4,7 @@
 #include <treadle/functional.h>
 #include <treadle/treadle.h>
 #include "grad/autograd.h"
+#include "ops/composite.h"
 
 /* functional: struct point */
 enum { MOST = 16 };
@@ -87,11 +88,9 @@ td_tensor *td_jvp(td_check_function *f, void *context, int n_in,
 static bool stack_rows(point *p, td_tensor *y, td_tensor **blocks)
 {
     const int64_t n = td_numel(y);
-    const td_tensor_options same = { .dtype = td_dtype_of(y),
-                                     .device = td_device_of(y) };
     td_tensor **rows = td_alloc_array((size_t)(n * p->n + 1),
                                       sizeof *rows);
-    td_tensor *units = td_eye(n, (td_opt_i64)TD_DEFAULTS, same);
+    td_tensor *units = td_eye(n, (td_opt_i64)TD_DEFAULTS, td_like(y));
     for (int64_t k = 0; rows && k < n && !td_failed(); k++) {
         td_tensor *v = td_reshape(td_select(units, 0, k),
                                   td_shape_of(y)), *row[MOST];
@@ -106,7 +105,7 @@ static bool stack_rows(point *p, td_tensor *y, td_tensor **blocks)
             const td_dims of_x = td_shape_of(p->x[i]);
             for (int d = 0; d < of_x.count && shape.count < TD_MAX_RANK; d++)
                 shape.at[shape.count++] = of_x.at[d];
-            blocks[i] = n == 0 ? td_zeros(shape, same)
+            blocks[i] = n == 0 ? td_zeros(shape, td_like(y))
                 : td_reshape(td_stack(rows + i * n, (int)n, 0), shape);
         }
     td_free(rows, (size_t)(n * p->n + 1) * sizeof *rows);

@@ -726,7 +726,7 @@ td_tensor *matrix_power_formula(td_call *call)
 {
     td_tensor *p = td_input(call, 0), *y = NULL;
     int64_t n = td_number(call, 0, 0);
-    if (p->rank < 2 || td_size(p, -1) != td_size(p, -2))
+    if (p->rank < 2 || p->shape[p->rank - 1] != p->shape[p->rank - 2])
         return td_refuse(call, "expected square matrices");
     const td_op *inverse = td_op_find("inverse");
     if (n < 0 && (inverse == NULL || n == INT64_MIN))
@@ -737,7 +737,7 @@ td_tensor *matrix_power_formula(td_call *call)
         n = -n;
     }
     if (n == 0)
-        return td_clone(td_expand(td_eye(td_size(p, -1),
+        return td_clone(td_expand(td_eye(p->shape[p->rank - 1],
             (td_opt_i64){ false, 0 }, td_like(p)), td_shape_of(p)));
     for (; n > 0; n /= 2) {
         if (n % 2 == 1)
@@ -768,99 +768,96 @@ td_tensor *kron_formula(td_call *call)
     return td_reshape(td_mul(x[0], x[1]), shape);
 }
 
-typedef char subscript[TD_MAX_RANK + 1];
 typedef struct {
     td_tensor *x;
-    int n;
-    subscript letter;
+    char letter[TD_MAX_RANK + 1];       /* ends with '\0' */
 } term;
 
 static int place_of(const term *t, char letter)
 {
-    const char *p = memchr(t->letter, letter, (size_t)t->n);
+    const char *p = strchr(t->letter, letter);
     return p != NULL ? (int)(p - t->letter) : -1;
 }
 
-static int64_t size_of(const term *t, char letter)
+/* In b, where a has not the letter or has size 1. */
+static int64_t size_of(const term *a, const term *b, char letter)
 {
-    const int d = place_of(t, letter);
-    return d < 0 ? 1 : t->x->shape[d];
+    const int d = place_of(a, letter);
+    const int64_t n = d < 0 ? 1 : a->x->shape[d];
+    return n == 1 && b != NULL ? size_of(b, NULL, letter) : n;
 }
 
-static void sum_away(term *t, const term *other, const char *wanted)
+static void sum_away(term *t, const char *other, const char *wanted)
 {
     td_reduce_options o = { .dtype = t->x->dtype };
-    int kept = 0;
-    for (int d = 0; d < t->n; d++) {
+    char *kept = t->letter;
+    for (int d = 0; t->letter[d] != '\0'; d++) {
         const char c = t->letter[d];
-        if (strchr(wanted, c) || (other && place_of(other, c) >= 0))
-            t->letter[kept++] = c;
+        if (strchr(wanted, c) || strchr(other, c))
+            *kept++ = c;
         else
             o.dims.at[o.dims.count++] = d;
     }
-    t->n = kept;
+    *kept = '\0';
     if (o.dims.count > 0)
         t->x = td_sum(t->x, o);
 }
 
-enum { BATCH, LEFT, RIGHT, SUMMED };
+/* The letters of text that are among others, or that are not. */
+static void sift(char *out, const char *text, const char *others,
+                 bool among)
+{
+    for (; *text != '\0'; text++)
+        if ((strchr(others, *text) != NULL) == among)
+            *out++ = *text;
+    *out = '\0';
+}
 
 static td_tensor *folded(const term *t, const term *other,
-                         subscript *part, int second,
-                         int third)
+                         const char *const part[3])
 {
-    const int groups[] = { BATCH, second, third };
     td_dims order = { 0, { 0 } }, full = order;
     td_dims fold = { 3, { 1, 1, 1 } };
     for (int i = 0; i < 3; i++)
-        for (const char *c = part[groups[i]]; *c != '\0'; c++) {
-            const int64_t n = size_of(t, *c), m = size_of(other, *c);
+        for (const char *c = part[i]; *c != '\0'; c++) {
+            const int64_t n = size_of(t, other, *c);
             order.at[order.count++] = place_of(t, *c);
-            full.at[full.count++] = n == 1 ? m : n;
-            fold.at[i] *= n == 1 ? m : n;
+            full.at[full.count++] = n;
+            fold.at[i] *= n;
         }
     return td_reshape(td_expand(td_permute(t->x, order), full), fold);
 }
 
-static td_tensor *too_many(int n)
+static bool too_many(int n)
 {
-    td_fail(TD_ERROR_RUNTIME, "einsum", "a product would have %d "
-            "dimensions, at most 8 are possible", n);
-    return NULL;
+    return td_fail(TD_ERROR_RUNTIME, "einsum", "a product would have "
+                   "%d dimensions, at most 8 are possible", n);
 }
 
 static bool contract(term *a, term *b, const char *wanted)
 {
-    subscript part[4] = { "" };
-    sum_away(a, b, wanted);
-    sum_away(b, a, wanted);
-    /* einsum: sort the letters into four groups */
-    for (int d = 0; d < a->n; d++)
-        strncat(part[place_of(b, a->letter[d]) < 0 ? LEFT
-                     : strchr(wanted, a->letter[d]) ? BATCH : SUMMED],
-                &a->letter[d], 1);
-    for (int d = 0; d < b->n; d++)
-        if (place_of(a, b->letter[d]) < 0)
-            strncat(part[RIGHT], &b->letter[d], 1);
-    const int n = (int)(strlen(part[BATCH]) + strlen(part[LEFT])
-                        + strlen(part[RIGHT]));
-    if (td_failed())
+    char batch[TD_MAX_RANK + 1], left[TD_MAX_RANK + 1],
+         right[TD_MAX_RANK + 1], summed[TD_MAX_RANK + 1],
+         all[3 * TD_MAX_RANK + 1];
+    sum_away(a, b->letter, wanted);
+    sum_away(b, a->letter, wanted);
+    sift(all, a->letter, b->letter, true);
+    sift(batch, all, wanted, true);
+    sift(summed, all, wanted, false);
+    sift(left, a->letter, b->letter, false);
+    sift(right, b->letter, a->letter, false);
+    strcat(strcat(strcpy(all, batch), left), right);
+    td_dims shape = { (int)strlen(all), { 0 } };
+    if (td_failed() || (shape.count > TD_MAX_RANK
+                        && !too_many(shape.count)))
         return false;
-    if (n > TD_MAX_RANK)
-        return too_many(n);
-    term c = { .n = n };
-    td_dims shape = { n, { 0 } };
-    for (int i = BATCH; i <= RIGHT; i++)
-        strcat(c.letter, part[i]);
-    for (int d = 0; d < n; d++) {
-        const int64_t size = size_of(a, c.letter[d]);
-        shape.at[d] = size == 1 ? size_of(b, c.letter[d]) : size;
-    }
-    c.x = td_reshape(td_bmm(
-        folded(a, b, part, LEFT, SUMMED),
-        folded(b, a, part, SUMMED, RIGHT)), shape);
-    *a = c;
-    return c.x != NULL;
+    for (int d = 0; d < shape.count; d++)
+        shape.at[d] = size_of(a, b, all[d]);
+    a->x = td_reshape(td_bmm(
+        folded(a, b, (const char *[]){ batch, left, summed }),
+        folded(b, a, (const char *[]){ batch, summed, right })), shape);
+    strcpy(a->letter, all);
+    return a->x != NULL;
 }
 
 static bool is_letter(char c)
@@ -881,21 +878,21 @@ static bool read_subscript(const char **at, int rank, term *t)
 {
     int dots = rank - letters_in(*at);
     bool ok = dots >= 0;
-    t->n = 0;
+    char *out = t->letter;
     if (rank > TD_MAX_RANK)
         return too_many(rank);
     for (; ok && **at && **at != ',' && **at != '-'; ++*at) {
         if (is_letter(**at)) {
-            t->letter[t->n++] = **at;
+            *out++ = **at;
         } else if (strncmp(*at, "...", 3) == 0) {
             for (; dots > 0; dots--)
-                t->letter[t->n++] = (char)dots;
+                *out++ = (char)dots;
             *at += 2;
         } else {
             ok = **at == ' ';
         }
     }
-    t->letter[t->n] = '\0';
+    *out = '\0';
     return (ok && dots == 0)
         || td_fail(TD_ERROR_RUNTIME, "einsum", "a subscript does not "
                    "name the %d dimensions of its operand", rank);
@@ -903,51 +900,49 @@ static bool read_subscript(const char **at, int rank, term *t)
 
 static bool take_diagonals(term *t)
 {
-    for (int d = 0; d < t->n; d++) {
-        const char c = t->letter[d];
-        const char *twin = memchr(t->letter + d + 1, c,
-                                  (size_t)(t->n - d - 1));
-        if (twin == NULL)
+    for (char *c = t->letter; *c != '\0' && t->x != NULL;) {
+        char *twin = strchr(c + 1, *c);
+        if (twin == NULL) {
+            c++;
             continue;
-        const int e = (int)(twin - t->letter);
+        }
+        const int d = (int)(c - t->letter), e = (int)(twin - t->letter);
+        const char both[] = { *c, '\0' };
         if (t->x->shape[d] != t->x->shape[e])
             return td_fail(TD_ERROR_RUNTIME, "einsum", "the sizes of "
-                "the repeated subscript %c differ: %lld and %lld", c,
+                "the repeated subscript %c differ: %lld and %lld", *c,
                 (long long)t->x->shape[d], (long long)t->x->shape[e]);
         t->x = td_diagonal(t->x, 0, d, e);
-        memmove(t->letter + e, t->letter + e + 1, (size_t)(t->n - e));
-        memmove(t->letter + d, t->letter + d + 1,
-                (size_t)(t->n - 1 - d));
-        t->letter[--t->n - 1] = c;
-        if (t->x == NULL)
-            return false;
-        d--;
+        memmove(twin, twin + 1, strlen(twin));
+        memmove(c, c + 1, strlen(c));
+        strcat(t->letter, both);
     }
-    return true;
+    return t->x != NULL;
 }
 
 static bool read_result(const char *at, const int *counts, int dots,
                         term *out)
 {
-    out->n = 0;
     if (at[0] == '-' && at[1] == '>') {
         at += 2;
         if (!read_subscript(&at, letters_in(at)
                 + (strstr(at, "...") ? dots : 0), out))
             return false;
     } else {
+        int n = 0;
         for (int i = dots; i > 0; i--)
-            out->letter[out->n++] = (char)i;
-        for (int c = 'A'; c <= 'z'; c++)
-            if (counts[c] == 1 && out->n == TD_MAX_RANK)
-                return too_many(TD_MAX_RANK + 1);
-            else if (counts[c] == 1)
-                out->letter[out->n++] = (char)c;
-        out->letter[out->n] = '\0';
+            out->letter[n++] = (char)i;
+        for (int c = 'A'; c <= 'z'; c++) {
+            if (counts[c] != 1)
+                continue;
+            if (n == TD_MAX_RANK)
+                return too_many(n + 1);
+            out->letter[n++] = (char)c;
+        }
+        out->letter[n] = '\0';
     }
-    for (int d = 0; d < out->n; d++)
-        if (counts[(int)out->letter[d]] == 0
-            || memchr(out->letter, out->letter[d], (size_t)d))
+    for (const char *c = out->letter; *c != '\0'; c++)
+        if (counts[(int)*c] == 0 || strchr(c + 1, *c))
             return td_fail(TD_ERROR_RUNTIME, "einsum", "the result's "
                            "subscripts must occur in an operand, and "
                            "only once in the result");
@@ -958,15 +953,14 @@ static bool read_result(const char *at, const int *counts, int dots,
 static bool sizes_agree(const term *t, int n)
 {
     for (int i = 0; i < n; i++)
-        for (int d = 0; d < t[i].n; d++)
+        for (const char *c = t[i].letter; *c != '\0'; c++)
             for (int k = 0; k < i; k++) {
-                const char c = t[i].letter[d];
-                const int64_t a = size_of(&t[i], c);
-                const int64_t b = size_of(&t[k], c);
+                const int64_t a = size_of(&t[i], NULL, *c);
+                const int64_t b = size_of(&t[k], NULL, *c);
                 if (a != b && a != 1 && b != 1)
                     return td_fail(TD_ERROR_RUNTIME, "einsum",
                         "subscript %c has size %lld in operand %d and "
-                        "%lld in operand %d", is_letter(c) ? c : '.',
+                        "%lld in operand %d", is_letter(*c) ? *c : '.',
                         (long long)b, k, (long long)a, i);
             }
     return true;
@@ -976,18 +970,18 @@ enum { MOST_TERMS = 16 };
 
 static td_tensor *contract_all(term *t, int n, const term *out)
 {
-    td_dims order = { out->n, { 0 } };
+    td_dims order = { 0, { 0 } };
     for (int i = 1; i < n; i++) {
-        char wanted[(MOST_TERMS + 1) * (TD_MAX_RANK + 1)] = "";
-        strcat(wanted, out->letter);
+        char wanted[(MOST_TERMS + 1) * (TD_MAX_RANK + 1)];
+        strcpy(wanted, out->letter);
         for (int k = i + 1; k < n; k++)
-            strncat(wanted, t[k].letter, (size_t)t[k].n);
-        if (!contract(&t[0], &t[i], wanted))
+            strcat(wanted, t[k].letter);
+        if (!contract(t, &t[i], wanted))
             return NULL;
     }
-    sum_away(t, NULL, out->letter);
-    for (int d = 0; d < out->n; d++)
-        order.at[d] = place_of(t, out->letter[d]);
+    sum_away(t, "", out->letter);
+    for (const char *c = out->letter; *c != '\0'; c++)
+        order.at[order.count++] = place_of(t, *c);
     return td_permute(t->x, order);
 }
 
@@ -1006,8 +1000,8 @@ td_tensor *einsum_formula(td_call *call)
         dots = wide > dots ? wide : dots;
         if (!read_subscript(&at, t[i].x->rank, &t[i]))
             return NULL;
-        for (int d = 0; d < t[i].n; d++)
-            counts[(int)t[i].letter[d]]++;
+        for (const char *c = t[i].letter; *c != '\0'; c++)
+            counts[(int)*c]++;
         if (!take_diagonals(&t[i]))
             return NULL;
         if (i + 1 < n && *at++ != ',')
@@ -1017,40 +1011,48 @@ td_tensor *einsum_formula(td_call *call)
          ? contract_all(t, n, &out) : NULL;
 }
 
+static td_tensor *dotted(td_tensor *x, td_tensor *y, td_dims of_x,
+                         td_dims of_y)
+{
+    term a = { .x = x }, b = { .x = y };
+    memcpy(a.letter, "abcdefgh", (size_t)x->rank);
+    memcpy(b.letter, "ijklmnop", (size_t)y->rank);
+    for (int i = 0; i < of_x.count; i++)
+        a.letter[of_x.at[i]] = b.letter[of_y.at[i]] = (char)('q' + i);
+    return contract(&a, &b, "abcdefghijklmnop") ? a.x : NULL;
+}
+
 td_tensor *tensordot_formula(td_call *call)
 {
-    term a = { .x = td_input(call, 0) }, b = { .x = td_input(call, 1) };
-    const td_dims left = td_numbers(call, 0);
-    const td_dims right = td_numbers(call, 1);
-    unsigned of_a = 0, of_b = 0;
+    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    td_dims left = td_numbers(call, 0), right = td_numbers(call, 1);
+    unsigned of_x = 0, of_y = 0;
     if (left.count != right.count)
         return td_refuse(call, "expected as many dimensions of one as "
                          "of the other");
-    a.n = a.x->rank, b.n = b.x->rank;
-    memcpy(a.letter, "abcdefgh", sizeof a.letter);
-    memcpy(b.letter, "ijklmnop", sizeof b.letter);
     for (int i = 0; i < left.count; i++) {
-        /* einsum: give a pair of dimensions one letter */
-        const int d = td_dimension_once(call, left.at[i], a.n, &of_a);
-        const int e = td_dimension_once(call, right.at[i], b.n, &of_b);
-        const int64_t n = a.x->shape[d], m = b.x->shape[e];
-        if (a.n == 0 || b.n == 0 || (n != m && n != 1 && m != 1))
-            td_refuse(call, "a dimension is missing or of another size than "
-                      "its partner");
-        a.letter[d] = b.letter[e] = (char)('q' + i);
+        const int a = td_dimension_once(call, left.at[i], x->rank,
+                                        &of_x);
+        const int b = td_dimension_once(call, right.at[i], y->rank,
+                                        &of_y);
+        const int64_t n = x->shape[a], m = y->shape[b];
+        if (x->rank == 0 || y->rank == 0
+            || (n != m && n != 1 && m != 1))
+            td_refuse(call, "a dimension is missing or of another "
+                      "size than its partner");
+        left.at[i] = a, right.at[i] = b;
     }
-    return !td_failed() && contract(&a, &b, "abcdefghijklmnop")
-         ? a.x : NULL;
+    return td_failed() ? NULL : dotted(x, y, left, right);
 }
 
 td_tensor *inner_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
-    const td_dims last = TD_DIMS(-1);
-    if (x->rank == 0 || y->rank == 0)
+    const int a = x->rank - 1, b = y->rank - 1;
+    if (a < 0 || b < 0)
         return td_mul(x, y);
-    return td_size(x, -1) == td_size(y, -1)
-         ? TD_CALL2(tensordot, x, y, td_v_ints(&last), td_v_ints(&last))
+    return x->shape[a] == y->shape[b]
+         ? dotted(x, y, TD_DIMS(a), TD_DIMS(b))
          : td_refuse(call, "the last dimensions have different sizes");
 }
 /* arranging: rules that arrange */

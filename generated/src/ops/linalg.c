@@ -158,9 +158,8 @@ static td_tensor *begin(problem *p, td_call *call, bool square,
         td_broadcast_dims(call->op->name, &p->lead, &more, &p->lead);
     }
     td_tensor *a = fill(make(p, 'a', p->dtype, m, n), x);
-    p->batch = a != NULL && td_on_host(a);
-    for (int d = 0; d < p->lead.count; d++)
-        p->batch *= p->lead.at[d];
+    if (a != NULL && td_on_host(a))
+        td_dims_numel(call->op->name, &p->lead, &p->batch);
     /* linalg: refuse what would never converge */
     if (squares > 0 && p->batch > 0 && !td_item(td_all(td_isfinite(a),
                                        TD_REDUCE_DEFAULTS)).as.b)
@@ -252,8 +251,8 @@ static td_tensor *sum(formula *f)
     while (*f->at == '+' || *f->at == '-') {
         const bool minus = *f->at++ == '-';
         td_tensor *y = product(f);
-        x = y == NULL ? x : x != NULL ? (minus ? td_sub : td_add)(x, y)
-          : minus ? td_neg(y) : y;
+        x = x && y ? (minus ? td_sub : td_add)(x, y)
+          : !y ? x : minus ? td_neg(y) : y;
     }
     return x;
 }

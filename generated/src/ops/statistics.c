@@ -13,34 +13,25 @@
 #include "ops/reductions.h"
 
 /* statistics: formulas of statistics */
-static bool read_correction(const td_call *call, double *correction)
-{
-    const td_value *unbiased = &call->attr[1], *given = &call->attr[3];
-    *correction = unbiased->kind == TD_NONE || td_v_get_bool(unbiased);
-    if (given->kind == TD_SCALAR && unbiased->kind == TD_SCALAR)
-        return td_fail(TD_ERROR_TYPE, td_op_name(call->op), "takes "
-                       "'unbiased' or 'correction', not both");
-    if (given->kind == TD_SCALAR)
-        *correction = td_v_double(given);
-    return td_check_computes(call, td_input(call, 0)->dtype, true);
-}
-
 static td_tensor *variance(td_call *call, td_tensor **mean)
 {
     td_tensor *x = td_input(call, 0);
-    double correction;
-    td_reduce_options wanted = td_over(call, 0, 2);
-    td_reduce_options kept = wanted;
+    const td_value *unbiased = &call->attr[1], *given = &call->attr[3];
+    const double correction = given->kind == TD_SCALAR
+        ? td_v_double(given)
+        : unbiased->kind == TD_NONE || td_v_get_bool(unbiased);
+    td_reduce_options wanted = td_over(call, 0, 2), kept = wanted;
     kept.keepdim = true;
-    if (!read_correction(call, &correction))
+    if (given->kind == TD_SCALAR && unbiased->kind == TD_SCALAR)
+        return td_refuse_as(call, TD_ERROR_TYPE, "takes 'unbiased' or "
+                            "'correction', not both");
+    if (!td_check_computes(call, x->dtype, true))
         return NULL;
     td_tensor *m = td_mean(x, kept);
     td_tensor *sum = td_sum(td_square(td_sub(x, m)), wanted);
-    if (td_failed())
-        return NULL;
     const int64_t lines = td_numel(m);
     const double n = lines > 0 ? (double)(td_numel(x) / lines) : 0;
-    *mean = td_reshape(m, td_shape_of(sum));
+    *mean = td_failed() ? NULL : td_reshape(m, td_shape_of(sum));
     return td_div_scalar(sum, td_float(fmax(n - correction, 0)));
 }
 
@@ -73,19 +64,13 @@ td_tensor *std_mean_formula(td_call *call)
     return safe_root(var_mean_formula(call));
 }
 
-static td_tensor *count_in(td_tensor *x, td_reduce_options o)
-{
-    td_tensor *one = td_ones_like(x, (td_tensor_options)TD_DEFAULTS);
-    return td_sum(td_where(td_ne_scalar(x, td_float(0)), one,
-                           td_mul_scalar(x, td_float(0))), o);
-}
-
 static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
 {
     if (p == 2)
         return safe_root(td_sum(td_square(x), o));
     if (p == 0)
-        return count_in(x, o);
+        return td_sum(td_where_scalar(td_eq_scalar(x, td_int(0)),
+            td_mul_scalar(x, td_float(0)), td_int(1)), o);
     td_tensor *size = td_abs(x);
     if ((p < 0 || isinf(p)) && !td_failed() && td_numel(x) == 0
         && td_numel(td_sum(x, o)) > 0)
@@ -102,12 +87,10 @@ static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
 td_tensor *vector_norm_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    const td_dtype dtype = td_v_get_dtype(&call->attr[3], x->dtype);
-    x = td_to(x, dtype);
+    x = td_to(x, td_v_get_dtype(&call->attr[3], x->dtype));
     if (x == NULL || !td_check_computes(call, x->dtype, true))
         return NULL;
-    return norm_of(x, td_real(call, 0),
-                   td_over(call, 1, 2));
+    return norm_of(x, td_real(call, 0), td_over(call, 1, 2));
 }
 
 static td_tensor *at_least(td_tensor *x, double eps)
@@ -186,9 +169,8 @@ static td_tensor *add_at(td_tensor *weights, td_tensor *places,
 
 td_tensor *bincount_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0);
-    const td_value *given = &call->in[1];
-    td_tensor *weights = given->kind == TD_TENSOR ? given->as.tensor
+    td_tensor *x = td_input(call, 0), *given = td_input(call, 1);
+    td_tensor *weights = given ? given
         : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
     int64_t n = td_number(call, 0, 0);
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
@@ -204,34 +186,27 @@ td_tensor *bincount_formula(td_call *call)
     }
     if (weights->dtype != TD_FLOAT32)
         weights = td_to(weights, TD_FLOAT64);
-    td_tensor *sums = add_at(weights, td_to(x, TD_INT64), n);
-    return given->kind == TD_TENSOR ? sums : td_to(sums, TD_INT64);
-}
-
-static bool read_range(td_call *call, double *low, double *high)
-{
-    td_tensor *x = td_input(call, 0);
-    *low = td_real(call, 1);
-    *high = td_real(call, 2);
-    if (*low == *high && td_numel(x) > 0) {
-        *low = td_item_double(td_min(x));
-        *high = td_item_double(td_max(x));
-    }
-    if (*low == *high)
-        *low -= 1, *high += 1;
-    return (*low < *high && isfinite(*high - *low))
-        || td_refuse(call, "the range from %g to %g is no range", *low,
-                     *high);
+    x = add_at(weights, td_to(x, TD_INT64), n);
+    return given ? x : td_to(x, TD_INT64);
 }
 
 td_tensor *histc_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
     const int64_t bins = td_number(call, 0, 100);
-    double low, high;
-    if (!td_check_computes(call, x->dtype, true)
-        || !read_range(call, &low, &high))
+    double low = td_real(call, 1), high = td_real(call, 2);
+    if (!td_check_computes(call, x->dtype, true))
         return NULL;
+    /* statistics: find the edges of the histogram */
+    if (low == high && td_numel(x) > 0) {
+        low = td_item_double(td_min(x));
+        high = td_item_double(td_max(x));
+    }
+    if (low == high)
+        low -= 1, high += 1;
+    if (!(low < high && isfinite(high - low)))
+        return td_refuse(call, "the range from %g to %g is no range", low,
+                         high);
     if (bins <= 0 || bins == INT64_MAX)
         return td_refuse(call, "bins must be > 0, got %lld",
                          (long long)bins);
@@ -243,39 +218,14 @@ td_tensor *histc_formula(td_call *call)
         td_float((double)bins));
     box = td_minimum_scalar(box, td_float((double)(bins - 1)));
     box = td_where_scalar(inside, box, td_float((double)bins));
-    td_tensor *ones = td_ones_like(x, (td_tensor_options)TD_DEFAULTS);
-    td_tensor *all = add_at(ones, td_to(box, TD_INT64), bins + 1);
-    return td_clone(td_part(all, 0, 0, bins));
-}
-
-static bool check_weights(td_call *call, td_tensor *p, td_tensor *sum)
-{
-    if (td_failed() || td_numel(sum) == 0)
-        return !td_failed();
-    return (td_numel(p) > 0 && td_item_double(td_min(p)) >= 0
-            && isfinite(td_item_double(td_max(sum)))
-            && td_item_double(td_min(sum)) > 0)
-        || td_refuse(call, "the weights of a row must be finite, not "
-                     "negative, and not all zero");
-}
-
-static td_tensor *draw(td_tensor *p, td_tensor *sum, td_tensor *u,
-                       int64_t k, bool again)
-{
-    td_tensor *places = NULL;
-    if (!again) {
-        u = td_neg(td_log(td_rsub_scalar(u, td_float(1))));
-        td_topk(td_div(u, p), k, -1, false, &places);
-        return places;
-    }
-    u = td_mul(td_mul_scalar(u, td_float(1 - 0x1p-52)), sum);
-    return TD_CALL2(searchsorted, td_cumsum(p, -1), u,
-                    td_v_bool(false), td_v_bool(true), td_v_none());
+    x = add_at(td_ones_like(x, (td_tensor_options)TD_DEFAULTS),
+               td_to(box, TD_INT64), bins + 1);
+    return td_clone(td_part(x, 0, 0, bins));
 }
 
 td_tensor *multinomial_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0);
+    td_tensor *x = td_input(call, 0), *places = NULL;
     const int64_t k = td_number(call, 0, 1);
     const bool again = td_flag(call, 1);
     if (!td_check_computes(call, x->dtype, true))
@@ -288,78 +238,74 @@ td_tensor *multinomial_formula(td_call *call)
     td_tensor *p = td_to(x, TD_FLOAT64);
     td_tensor *sum = td_sum(p, (td_reduce_options){
         .dims = TD_DIMS(-1), .keepdim = true });
-    if (!check_weights(call, p, sum))
-        return NULL;
+    /* statistics: refuse weights of which none can be drawn */
+    if (td_failed() || (td_numel(sum) > 0
+            && !(td_numel(p) > 0 && td_item_double(td_min(p)) >= 0
+                 && isfinite(td_item_double(td_max(sum)))
+                 && td_item_double(td_min(sum)) > 0)))
+        return td_refuse(call, "the weights of a row must be finite, not "
+                         "negative, and not all zero");
+    /* statistics: draw places by uniform numbers */
     td_dims shape = td_shape_of(x);
     shape.at[shape.count - 1] = again ? k : n;
-    return draw(p, sum, td_run1(&td_ops[TD_OP_rand], 0, NULL,
-        TD_VALUES(td_v_ints(&shape), call->attr[2],
-                  td_v_dtype(TD_FLOAT64),
-                  td_v_device(td_device_of(x)))), k, again);
+    td_tensor *u = TD_RUN(rand, (), td_v_ints(&shape), call->attr[2],
+        td_v_dtype(TD_FLOAT64), td_v_device(td_device_of(x)));
+    if (again)
+        return TD_CALL2(searchsorted, td_cumsum(p, -1),
+            td_mul(td_mul_scalar(u, td_float(1 - 0x1p-52)), sum),
+            td_v_bool(false), td_v_bool(true), td_v_none());
+    u = td_neg(td_log(td_rsub_scalar(u, td_float(1))));
+    td_topk(td_div(u, p), k, -1, false, &places);
+    return places;
 }
 
-/* The places of n rows, or numbers, in the order of their elements. */
+/* The places of n rows in the order of their elements. */
 static td_tensor *order_rows(td_tensor *rows)
 {
     td_tensor *order = td_count_up(td_size(rows, 0));
-    const int64_t letters = td_rank(rows) == 1 ? 1 : td_size(rows, 1);
-    for (int64_t c = letters - 1; c >= 0 && !td_failed(); c--) {
+    for (int64_t c = td_size(rows, 1) - 1; c >= 0 && !td_failed();
+         c--) {
         td_tensor *places = NULL;
         td_scope_begin();
-        td_tensor *letter = td_rank(rows) == 1 ? rows
-                          : td_select(rows, 1, c);
-        td_sort(td_index_select(letter, 0, order), 0, false, &places);
+        td_sort(td_index_select(td_select(rows, 1, c), 0, order), 0,
+                false, &places);
         order = td_scope_end_with(td_index_select(order, 0, places));
     }
     return order;
 }
 
-/* The slices of x along dim as rows of a matrix; a vector as it is. */
-static td_tensor *as_rows_of(td_tensor *x, int dim)
+td_tensor *unique_formula(td_call *call)
 {
-    const int64_t n = td_size(x, dim);
-    return td_rank(x) == 1 ? x
-         : td_reshape(td_movedim(x, TD_DIMS(dim), TD_DIMS(0)),
-                      TD_DIMS(n, n > 0 ? td_numel(x) / n : 0));
-}
-
-static td_tensor *find_groups(td_tensor *rows, td_tensor *order,
-                              td_tensor **inverse, td_tensor **counts)
-{
-    rows = td_index_select(rows, 0, order);
-    td_tensor *fresh = td_ne(td_tail(rows, 0), td_head(rows, 0));
-    if (td_rank(rows) == 2)
-        fresh = td_any(fresh, (td_reduce_options){
-            .dims = TD_DIMS(1) });
-    td_tensor *group = td_cumsum(td_pad(fresh,
-        TD_DIMS(td_size(rows, 0) > 0, 0), "constant", 0), 0);
-    *counts = td_run1(&td_ops[TD_OP_bincount],
-        TD_VALUES(td_v_tensor(group), td_v_none()),
-        TD_VALUES(td_v_int(0)));
-    *inverse = td_index_select(group, 0, TD_CALL(argsort, order,
-        td_v_int(0), td_v_bool(false), td_v_bool(true)));
-    return td_index_select(order, 0,
-        td_sub(td_cumsum(*counts, 0), *counts));
-}
-
-static td_tensor *unique_like(td_call *call, bool sorted,
-                              const td_value *attr)
-{
-    td_tensor *x = td_input(call, 0), *inverse, *counts;
-    td_tensor **more = call->out + 1;
+    td_tensor *x = td_input(call, 0), **more = call->out + 1;
+    const bool sorted = call->op == &td_ops[TD_OP_unique];
+    const td_value *attr = call->attr + sorted;
     const bool flat = attr[2].kind == TD_NONE || x->rank == 0;
     const td_dims shape = td_shape_of(x);
     const int dim = td_dimension(call, td_v_get_int(&attr[2], 0),
                                  flat ? 1 : x->rank);
     const td_device home = td_device_of(x);
     x = flat ? td_reshape(x, TD_DIMS(-1)) : x;
-    td_tensor *rows = as_rows_of(td_brought(x, (td_device){ 0 }), dim);
-    if (td_numel(rows) == 0 && td_size(rows, 0) > 0)
+    const int64_t n = td_size(x, dim), all = td_numel(x);
+    if (all == 0 && n > 0)
         return td_refuse(call, "the slices along dimension %d are "
                          "empty", dim);
-    td_tensor *order = sorted ? order_rows(rows)
-                     : td_count_up(td_size(rows, 0));
-    td_tensor *first = find_groups(rows, order, &inverse, &counts);
+    td_tensor *rows = td_reshape(td_movedim(
+        td_brought(x, (td_device){ 0 }), TD_DIMS(dim), TD_DIMS(0)),
+        TD_DIMS(n, n > 0 ? all / n : 1));
+    td_tensor *order = sorted ? order_rows(rows) : td_count_up(n);
+    /* statistics: find groups of equal neighbours */
+    rows = td_index_select(rows, 0, order);
+    td_tensor *fresh = td_ne(td_tail(rows, 0), td_head(rows, 0));
+    fresh = td_size(rows, 1) == 1 ? td_select(fresh, 1, 0)
+          : td_any(fresh, (td_reduce_options){ .dims = TD_DIMS(1) });
+    td_tensor *group = td_cumsum(td_pad(fresh, TD_DIMS(n > 0, 0),
+                                        "constant", 0), 0);
+    td_tensor *counts = TD_RUN(bincount,
+        (td_v_tensor(group), td_v_none()), td_v_int(0));
+    td_tensor *inverse = td_index_select(group, 0, TD_CALL(argsort, order,
+        td_v_int(0), td_v_bool(false), td_v_bool(true)));
+    td_tensor *first = td_index_select(order, 0,
+        td_sub(td_cumsum(counts, 0), counts));
     if (td_v_get_bool(&attr[0]))
         *more++ = td_sent(flat ? td_reshape(inverse, shape) : inverse,
                           home);
@@ -368,14 +314,9 @@ static td_tensor *unique_like(td_call *call, bool sorted,
     return td_index_select(x, dim, td_sent(first, home));
 }
 
-td_tensor *unique_formula(td_call *call)
-{
-    return unique_like(call, true, call->attr + 1);
-}
-
 td_tensor *unique_consecutive_formula(td_call *call)
 {
-    return unique_like(call, false, call->attr);
+    return unique_formula(call);
 }
 /* statistics: functions of statistics */
 static td_tensor *run_moment(int op, td_tensor *input, td_var_options o)

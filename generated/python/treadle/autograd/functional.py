@@ -81,7 +81,7 @@ def columns(outs, ins, create):
 
 
 def _as_tuple(name, what, x):
-    """(whether x is a tuple, x as one), or TypeError."""
+    """(x as a tuple, whether it is one), or TypeError."""
     many = isinstance(x, tuple)
     for item in x if many else (x,):
         if not isinstance(item, Tensor):
@@ -89,16 +89,16 @@ def _as_tuple(name, what, x):
                 f"The {what} given to {name} must be either a Tensor "
                 f"or a tuple of Tensors but the given {what} has type "
                 f"{type(item if many else x)}.")
-    return many, x if many else (x,)
+    return x if many else (x,), many
 
 
 def _call(name, func, inputs, create, strict):
-    """Run func on fresh inputs: (tuple?, ins), (tuple?, outs)."""
-    many, ins = _as_tuple(name, "inputs", inputs)
+    """Run func on fresh inputs: (ins, tuple?), (outs, tuple?)."""
+    ins, many = _as_tuple(name, "inputs", inputs)
     ins = tuple(fresh(x, create) for x in ins)
     with enable_grad():
         out = func(*ins)
-    several, outs = _as_tuple(
+    outs, several = _as_tuple(
         name, "outputs of the user-provided function", out)
     for i, o in enumerate(outs):
         if strict and not o.requires_grad:
@@ -107,17 +107,19 @@ def _call(name, func, inputs, create, strict):
                 "require gradients. The outputs must be computed in a "
                 "differentiable manner from the input when running in "
                 "strict mode.")
-    return many, ins, several, outs
+    return (ins, many), (outs, several)
 
 
-def _vector(name, v, like, tuple_like, who):
+def _vector(name, v, like, tuple_like, of_result):
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the "
-                f"{who} a single Tensor with a single element.")
+                + ("user-provided function returns" if of_result
+                   else "input to the user-provided function is")
+                + " a single Tensor with a single element.")
         return [_C.ones_like(like[0])]
-    many, v = _as_tuple(name, "v", v)
+    v, many = _as_tuple(name, "v", v)
     if len(v) != len(like) or many != tuple_like:
         raise RuntimeError("v is a tuple of invalid length: should be "
                            f"{len(like)} but got {len(v)}.")
@@ -142,33 +144,36 @@ def _answer(got, like, many, create, strict):
 # functional: functions of autograd.functional
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """(outputs, v times the Jacobian of func at inputs)."""
-    many, ins, several, outs = _call("vjp", func, inputs, create_graph,
-                                     strict)
-    v = _vector("vjp", v, outs, several,
-                "user-provided function returns")
-    got = pull(outs, ins, v, create_graph)
-    return (_answer(outs, outs, several, create_graph, False),
-            _answer(got, ins, many, create_graph, strict))
+def _product(name, sentence, times, given=0, found=0):
+    """given: v belongs to the inputs (0) or results (1); found: ..."""
+    def product(func, inputs, v=None, create_graph=False,
+                strict=False):
+        sides = _call(name, _single(name, func) if times is _curve
+                      else func, inputs, create_graph, strict)
+        (ins, _), (outs, several) = sides
+        v = _vector(name, v, *sides[given], given)
+        got = times(outs, ins, v, create_graph)
+        return (_answer(outs, outs, several, create_graph, False),
+                _answer(got, *sides[found], create_graph, strict))
+    product.__name__ = product.__qualname__ = name
+    product.__doc__ = sentence
+    return product
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(outputs, the Jacobian of func at inputs times v)."""
-    many, ins, several, outs = _call("jvp", func, inputs, create_graph,
-                                     strict)
-    v = _vector("jvp", v, ins, many, "input to the user-provided "
-                "function is")
-    got = push(lift(outs, ins), v, create_graph)
-    return (_answer(outs, outs, several, create_graph, False),
-            _answer(got, outs, several, create_graph, strict))
+vjp = _product(
+    "vjp", """(outputs, v times the Jacobian of func at inputs).""",
+    pull, given=1)
+jvp = _product(
+    "jvp", """(outputs, the Jacobian of func at inputs times v).""",
+    lambda outs, ins, v, create: push(lift(outs, ins), v, create),
+    found=1)
 
 
 def jacobian(func, inputs, create_graph=False, strict=False,
              vectorize=False, strategy="reverse-mode"):
     """The Jacobian of func at inputs: J[output][input]."""
-    many, ins, several, outs = _call("jacobian", func, inputs,
-                                     create_graph, strict)
+    (ins, many), (outs, several) = _call("jacobian", func, inputs,
+                                         create_graph, strict)
     if strategy == "forward-mode":
         made = columns(outs, ins, create_graph)
     elif strategy == "reverse-mode":
@@ -208,22 +213,14 @@ def hessian(func, inputs, create_graph=False, strict=False,
                     outer_jacobian_strategy)
 
 
-def _product(name, func, inputs, v, create_graph, strict):
-    many, ins, _, outs = _call(name, _single(name, func), inputs,
-                               create_graph, strict)
-    v = _vector(name, v, ins, many, "input to the user-provided "
-                "function is")
+def _curve(outs, ins, v, create):
     slope = pull(outs, ins, [_C.ones_like(outs[0])], True)
-    got = pull(slope, ins, v, create_graph)
-    return (_answer(outs, outs, False, create_graph, False),
-            _answer(got, ins, many, create_graph, strict))
+    return pull(slope, ins, v, create)
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """(output, v times the Hessian of func at inputs)."""
-    return _product("vhp", func, inputs, v, create_graph, strict)
-
-
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(output, the Hessian of func at inputs times v)."""
-    return _product("hvp", func, inputs, v, create_graph, strict)
+vhp = _product(
+    "vhp", """(output, v times the Hessian of func at inputs).""",
+    _curve)
+hvp = _product(
+    "hvp", """(output, the Hessian of func at inputs times v).""",
+    _curve)
