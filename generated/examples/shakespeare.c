@@ -44,7 +44,7 @@ static td_module *table(int64_t rows)
 }
 static td_module *gpt(int64_t letters)
 {
-    td_named_part blocks[LAYERS] = { { NULL, NULL } };
+    td_named_part blocks[LAYERS] = { { NULL, NULL, NULL } };
     td_named_tensor w[PARAMETERS];
     td_scope_begin();
     for (int i = 0; i < LAYERS; i++)
