@@ -94,6 +94,8 @@ PyObject *py_set_anomaly(PyObject *module, PyObject *mode)
     const td_anomaly before = td_anomaly_mode();
     if (mode != Py_None) {
         const long number = PyLong_AsLong(mode);
+        if (PyErr_Occurred())
+            return NULL;
         td_set_anomaly((td_anomaly)number,
                        number ? where_in_python : NULL);
     }
