@@ -19,8 +19,8 @@ import pytest
 
 SPECIAL = ("__getitem__", "__setitem__", "__delitem__", "__setstate__", "__reduce_ex__", "__dlpack__", "__array__",
            "__contains__", "__len__", "__iter__", "__call__", "__format__", "__deepcopy__", "__matmul__", "__pow__")
-WAITING = {"treadle._C._trace_begin",           # what follows would be recorded and not run
-           "treadle._arrow._give_methods"}      # tensors would be printed as the argument is
+WAITING = {"_trace_begin",          # what follows would be recorded and not run
+           "_give_methods"}         # what follows would print tensors as int prints numbers
 WITHOUT_WORDS = ("StopIteration", "StopAsyncIteration", "NotImplementedError", "AssertionError", "KeyError", "MemoryError")
 
 
@@ -30,7 +30,7 @@ def everything():
     found, seen = {}, set()
 
     def note(name, f):
-        if callable(f) and id(f) not in seen and name not in WAITING:
+        if callable(f) and id(f) not in seen and name.split(".")[-1] not in WAITING:
             seen.add(id(f))
             found[name] = f
 
