@@ -74,6 +74,8 @@ def methods_of(kind):
         except Exception:
             continue
         for m in dir(made):
+            if isinstance(made, list) and hasattr(list, m):
+                continue            # Python's own
             if m in SPECIAL or not m.startswith("_"):
                 try:
                     method = getattr(made, m, None)
