@@ -297,7 +297,7 @@ td_tensor *rms_norm_formula(td_call *call)
     /* normalisation: divide by the root of the mean square */
     const double eps = call->attr[1].kind == TD_SCALAR
         ? td_real(call, 1)
-        : x->dtype == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
+        : given == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     td_tensor *mean = td_mean(td_square(x), last);
     td_tensor *r = td_rsqrt(td_add_scalar(mean, td_float(eps)));
     return of_type(affine(call, td_mul(x, r), shape, shape), given);
