@@ -308,3 +308,10 @@ def test_running_statistics_of_another_size_are_refused():
         td.nn.BatchNorm1d(4)(x)
     with pytest.raises(RuntimeError, match="batch_norm: running_mean must be given in evaluation"):
         td.nn.functional.batch_norm(x, None, None)
+
+
+@pytest.mark.parametrize("norm", ["rms_norm", "layer_norm"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_shapes_that_do_not_fit_are_refused_in_every_type(norm, dtype):
+    with pytest.raises(RuntimeError, match="does not end in normalized_shape"):
+        getattr(F, norm)(td.ones(2, 3, dtype=getattr(td, dtype)), [99])
