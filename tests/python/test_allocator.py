@@ -143,8 +143,11 @@ def steps(kind, counter, allocator):
 @pytest.mark.skipif(bool(SANITIZED) or not sys.platform.startswith("linux"), reason="the sanitizer counts by itself")
 @pytest.mark.parametrize("kind", ["mlp", "gpt", "compiled"])
 def test_a_steady_step_asks_the_system_for_no_memory(kind, counter):
-    asked, granted, system = steps(kind, counter, "cache")
-    assert asked <= 2 and system <= 2 and granted > 50 * 20      # a worker that takes part for the first time
+    for _ in range(3):      # a worker of a busy machine may take part for the first time while they are counted
+        asked, granted, system = steps(kind, counter, "cache")
+        if asked == system == 0:
+            break
+    assert asked == 0 and system == 0 and granted > 50 * 20
     asked, granted, system = steps(kind, counter, "plain")
     assert asked >= granted == system > 50 * 20
 
