@@ -20,7 +20,7 @@ struct td_op {
 
 /* operators: end of a signature that creates */
 #define OPTIONS \
-    "*, dtype? dtype=None, device? device=None) -> tensor"
+    "*, dtype? dtype=None, device? device=None"
 
 /* operators: number the rows of the registry */
 enum {
