@@ -81,14 +81,14 @@ static bool shake_hands(const char *operation, td_device_table *table)
 const td_device_table *td_load_cuda(const char *operation)
 {
     td_runtime *process = td_process();
-    const td_device_table *table = atomic_load(&process->cuda);
+    const td_device_table *table = process->cuda;
     if (table != NULL)
         return table;
     pthread_mutex_lock(&process->cuda_lock);
-    table = atomic_load(&process->cuda);
+    table = process->cuda;
     if (table == NULL && shake_hands(operation, &process->cuda_table)) {
         table = &process->cuda_table;
-        atomic_store(&process->cuda, table);
+        process->cuda = table;
     }
     pthread_mutex_unlock(&process->cuda_lock);
     return table;
@@ -155,7 +155,7 @@ td_memory_info td_device_memory_stats(td_device device)
 
 static void unpin(void *data)
 {
-    atomic_load(&td_process()->cuda)->unpin(data);
+    td_process()->cuda->unpin(data);
 }
 
 bool td_is_pinned(const td_tensor *x)

@@ -67,7 +67,7 @@ static void leave_thread(void *state)
     td_pocket_empty(self);
     memset((char *)self + kept, 0, sizeof *self - kept);
     td_thread_place = NULL;
-    atomic_store(&self->taken, false);
+    self->taken = false;
 }
 
 static void make_key(void)
@@ -86,7 +86,7 @@ static td_thread *new_state(void)
     }
     td_thread *self = memset(room, 0, sizeof *self);
     self->taken = true;
-    self->next = atomic_load(&process->all_threads);
+    self->next = process->all_threads;
     while (!atomic_compare_exchange_weak(&process->all_threads,
                                          &self->next, self))
         ;
@@ -97,7 +97,7 @@ static td_thread *new_state(void)
 td_thread *td_thread_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    td_thread *self = atomic_load(&td_process_state.all_threads);
+    td_thread *self = td_process_state.all_threads;
     pthread_once(&once, make_key);
     while (self != NULL && atomic_exchange(&self->taken, true))
         self = self->next;
@@ -174,7 +174,7 @@ static void start(void)
     const int64_t pages = sysconf(_SC_PHYS_PAGES);
     const int64_t half = pages > 0 ? pages / 2 * sysconf(_SC_PAGESIZE)
                                    : 1 << 30;
-    atomic_store(&process->limit, process->plain ? 0 : half);
+    process->limit = process->plain ? 0 : half;
     /* parallel: read the environment */
     process->threads = td_environment_int(
         getenv("TREADLE_THREADS") ? "TREADLE_THREADS"

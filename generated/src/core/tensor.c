@@ -32,8 +32,7 @@ static td_storage *storage_new(int64_t bytes, td_device device)
         s->data = s + 1;
         td_count_bytes(bytes);
         /* seeing: watch elements being taken */
-        if (atomic_load_explicit(&td_process_state.profile_memory,
-                                 memory_order_relaxed))
+        if (td_process_state.profile_memory)
             td_event_memory(s, bytes);
     } else if (!find_room(s)) {
         td_free(s, sizeof *s);
@@ -50,7 +49,7 @@ td_storage *td_storage_retain(td_storage *s)
 }
 void td_storage_release(td_storage *s)
 {
-    if (s == NULL || (atomic_load(&s->count) > 1
+    if (s == NULL || (s->count > 1
                       && atomic_fetch_sub(&s->count, 1) > 1))
         return;
     int64_t behind = 0;
@@ -58,8 +57,7 @@ void td_storage_release(td_storage *s)
         td_free_context(s->release, s->context);
     else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU) {
         /* seeing: watch elements being given back */
-        if (atomic_load_explicit(&td_process_state.profile_memory,
-                                 memory_order_relaxed))
+        if (td_process_state.profile_memory)
             td_event_memory(s, -s->bytes);
         td_count_bytes(-(behind = s->bytes));
     } else if (s->data != NULL)

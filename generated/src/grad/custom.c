@@ -45,7 +45,7 @@ static bool some_require_grad(int n_in, td_tensor *const *in)
 static bool may_change(const td_tensor *x)
 {
     return (x->node != NULL || !x->requires_grad)
-        && atomic_load(&x->storage->count) == 1;
+        && x->storage->count == 1;
 }
 
 static bool check_results(const char *name,

@@ -25,7 +25,7 @@ int64_t td_reference_count(const void *object)
 
 int64_t td_version(const td_tensor *x)
 {
-    return (int64_t)atomic_load(&x->storage->version);
+    return (int64_t)x->storage->version;
 }
 bool td_is_sole_owner(const td_tensor *x)
 {

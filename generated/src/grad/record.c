@@ -114,7 +114,7 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->grad = (td_tensor **)(node->attr + n_attr);
     node->grad_in = node->grad + n_out;
     /* inspection: note where a node was made */
-    if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+    if (td_process()->anomaly)
         td_note_node(node);
     return node;
 }
@@ -376,7 +376,7 @@ bool td_record_call(td_call *call)
         if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype)) {
             td_node_attach(call->out[k], node, k);
             /* inspection: look at a recorded result */
-            if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+            if (td_process()->anomaly)
                 td_look_at_result(call->out[k], node);
         }
     td_release(node);
