@@ -19,13 +19,12 @@ const td_device_table *td_load_cuda(const char *operation);
 /* plugins: functions that find a plug-in */
 static const char *plugin_name(void)
 {
-    static const char *const words[] = { "0", "1", "emulate", "check",
-                                         NULL };
     static const char *const names[] = {
         NULL, "libtreadle_cuda.so", "libtreadle_emulate.so",
         "libtreadle_emulate_checked.so"
     };
-    return names[td_environment_choice("TREADLE_CUDA", words, 1)];
+    return names[td_environment_choice("TREADLE_CUDA",
+                                       "0|1|emulate|check", 1)];
 }
 static void *open_plugin(const char *name)
 {
@@ -110,9 +109,7 @@ td_tensor *td_to_device(td_tensor *x, td_device device)
         && (here.index == device.index || here.kind == TD_DEVICE_CPU)
         && x->storage->data != NULL)
         return td_share(x);
-    const td_value attr = td_v_device(device);
-    return td_run1(&td_ops[TD_OP_to_device], 1,
-                   (td_value[]){ td_v_tensor(x) }, 1, &attr);
+    return TD_CALL(to_device, x, td_v_device(device));
 }
 
 td_tensor *td_to_host(td_tensor *x)

@@ -151,8 +151,7 @@ bool detach_kernel(td_call *call)
 
 td_tensor *td_detach(td_tensor *x)
 {
-    const td_value in = td_v_tensor(x);
-    return td_run1(&td_ops[TD_OP_detach], 1, &in, 0, NULL);
+    return TD_CALL(detach, x);
 }
 /* graph: functions that switch the grad mode */
 bool td_grad_enabled(void)
