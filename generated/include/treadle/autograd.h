@@ -85,13 +85,11 @@ TD_API bool td_grad_enabled(void);
    leaves have collected is valid but unspecified.  What a hook makes is
    its own. */
 typedef td_tensor *td_hook(void *context, td_tensor *grad);
-TD_API int64_t td_register_hook(td_tensor *x, td_hook *hook,
-                                void *context,
-                                void (*free_context)(void *context));
+typedef int64_t td_registers(td_tensor *x, td_hook *hook,
+                             void *context, td_frees *free_context);
+TD_API td_registers td_register_hook;
 /* The hook sees the leaf x itself, after x has got its gradient. */
-TD_API int64_t td_register_post_hook(td_tensor *x, td_hook *hook,
-                                     void *context,
-                                     void (*free_context)(void *));
+TD_API td_registers td_register_post_hook;
 TD_API bool td_remove_hook(td_tensor *x, int64_t id);
 TD_API bool td_has_hook(const td_tensor *x, int64_t id);
 TD_API bool td_retain_grad(td_tensor *x);
@@ -137,7 +135,7 @@ TD_API bool td_record_custom(const char *name,
                              int n_out, td_tensor *const *out,
                              td_custom_backward *backward,
                              void *context,
-                             void (*free_context)(void *context));
+                             td_frees *free_context);
 TD_API bool td_save_for_backward(td_tensor *output, int n,
                                  td_tensor *const *tensors);
 TD_API bool td_op_differentiable(const td_op *op);

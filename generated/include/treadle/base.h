@@ -62,8 +62,9 @@ TD_API void td_error_clear(void);
    the caller, who releases it.  NULL is no object, always allowed. */
 /* memory: prototypes of objects */
 typedef void *td_takes(void *object);
+typedef void td_frees(void *object);
 TD_API td_takes td_retain;
-TD_API void td_release(void *object);
+TD_API td_frees td_release;
 
 /* Retains an object that may be dying: NULL if its count was zero.
    The caller knows that its memory is still there. */

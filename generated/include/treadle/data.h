@@ -44,7 +44,7 @@ typedef bool td_dataset_batch(void *context, const int64_t *index,
 typedef struct td_dataset td_dataset;
 
 TD_API td_dataset *td_dataset_new(int64_t size, td_dataset_batch *batch,
-    void *context, void (*free_context)(void *context));
+    void *context, td_frees *free_context);
 TD_API int64_t td_dataset_size(const td_dataset *dataset);
 TD_API bool td_dataset_get(td_dataset *dataset, const int64_t *index,
     int64_t n, td_tensor **input, td_tensor **target);

@@ -14,7 +14,7 @@
 /* python: prototypes for foreign languages */
 TD_API void *td_companion(const td_tensor *x);
 TD_API void td_set_companion(td_tensor *x, void *companion);
-TD_API void td_lend_companion(td_tensor *x, void (*drop)(void *));
+TD_API void td_lend_companion(td_tensor *x, td_frees *drop);
 TD_API int64_t td_reference_count(const void *object);
 TD_API int64_t td_version(const td_tensor *x);
 TD_API bool td_set_data(td_tensor *x, td_tensor *source);

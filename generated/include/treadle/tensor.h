@@ -206,7 +206,7 @@ TD_API bool td_holds_truths(const void *data, int rank,
    at all if this fails. */
 TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
-                                 void (*release)(void *),
+                                 td_frees *release,
                                  void *context);
 
 /* printing: prototypes of views */

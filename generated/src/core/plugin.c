@@ -5,11 +5,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "core/rule.h"
 #include "core/device.h"
-#include "core/registry.h"
 #include "core/require.h"
 #include "core/space.h"
 #include <treadle/device.h>

@@ -95,16 +95,20 @@ void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides)
         td_dims_strides(shape, x->strides);
 }
 
-/* tensors: function with_storage */
-static td_tensor *with_storage(td_tensor *x, int64_t bytes,
-                               td_device device)
+/* tensors: function fresh */
+static td_tensor *fresh(const td_dims *shape, td_dtype dtype,
+                        int64_t bytes, td_device device)
 {
+    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    x->dtype = dtype;
+    td_lay(x, shape, NULL);
     x->storage = storage_new(bytes, device);
-    if (x->storage == NULL) {
-        td_discard(x);
-        x = NULL;
-    }
-    return x;
+    if (x->storage != NULL)
+        return x;
+    td_discard(x);
+    return NULL;
 }
 
 /* tensors: function is_dtype */
@@ -130,12 +134,7 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                 td_dtype_name(dtype));
         return NULL;
     }
-    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
-    if (x == NULL)
-        return NULL;
-    x->dtype = dtype;
-    td_lay(x, &shape, NULL);
-    return with_storage(x, bytes, device);
+    return fresh(&shape, dtype, bytes, device);
 }
 
 /* tensors: function td_tensor_alias */
@@ -152,13 +151,9 @@ td_tensor *td_tensor_alias(const td_tensor *x)
 td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype)
 {
     const td_dims shape = td_shape_of(x);
-    td_tensor *y = td_object_new(&tensor_class, sizeof *y);
-    if (y == NULL)
-        return NULL;
-    y->dtype = dtype;
-    td_lay(y, &shape, NULL);
-    return with_storage(y, td_numel(x) * (int64_t)td_dtype_size(dtype),
-                        x->storage->device);
+    return fresh(&shape, dtype,
+                 td_numel(x) * (int64_t)td_dtype_size(dtype),
+                 x->storage->device);
 }
 
 /* tensors: function memory_fits */
@@ -187,7 +182,7 @@ static bool memory_fits(const void *data, const td_dims *shape,
 /* tensors: function td_from_memory */
 td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
                           td_tensor_options options,
-                          void (*release)(void *), void *context)
+                          td_frees *release, void *context)
 {
     if (td_failed() || !memory_fits(data, &shape, &strides, options))
         return NULL;

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "backward": edit that, not this file. */
 #include "grad/autograd.h"
 #include <treadle/elementwise.h>
-#include <treadle/reductions.h>
 
 /* backward: function td_rule_call2 */
 td_tensor *td_rule_call2(int op, td_value a, td_value b)

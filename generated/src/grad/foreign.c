@@ -13,7 +13,7 @@ void td_set_companion(td_tensor *x, void *companion)
 {
     x->companion = companion;
 }
-void td_lend_companion(td_tensor *x, void (*drop)(void *))
+void td_lend_companion(td_tensor *x, td_frees *drop)
 {
     x->drop_companion = drop;
 }

@@ -297,24 +297,20 @@ bool td_may_change(const td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor, *base = td_base(x);
     const td_tensor *whole = base ? base : x;
-    const char *op = td_op_name(call->op);
-    if (x->requires_grad && x->node == NULL)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a leaf that requires a gradient cannot be changed in "
-            "place while gradients are recorded; use no_grad");
-    if (base != NULL && base->requires_grad && base->node == NULL)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a view of a leaf that requires a gradient cannot be "
-          "changed in place while gradients are recorded; use no_grad");
-    if (x->untracked)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a view that was made while gradients were not recorded "
-            "cannot be changed in place while they are; clone it");
-    if (whole->leaf_views > 0)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a tensor of which a leaf is a view cannot be changed in "
-            "place while gradients are recorded; clone that leaf");
-    return true;
+    const char *why = x->requires_grad && x->node == NULL
+        ? "a leaf that requires a gradient cannot be changed in "
+          "place while gradients are recorded; use no_grad"
+        : whole->requires_grad && whole->node == NULL
+        ? "a view of a leaf that requires a gradient cannot be "
+          "changed in place while gradients are recorded; use no_grad"
+        : x->untracked
+        ? "a view that was made while gradients were not recorded "
+          "cannot be changed in place while they are; clone it"
+        : whole->leaf_views > 0
+        ? "a tensor of which a leaf is a view cannot be changed in "
+          "place while gradients are recorded; clone that leaf" : NULL;
+    return why == NULL
+        || td_fail(TD_ERROR_RUNTIME, call->op->name, "%s", why);
 }
 
 /* in-place: rule of overwriting */

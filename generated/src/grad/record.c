@@ -4,7 +4,6 @@
 #include "grad/autograd.h"
 #include "core/runtime.h"
 #include <stdio.h>
-#include <string.h>
 
 /* graph: functions that take pointers from a handle */
 pthread_mutex_t *td_lock(const void *object)
