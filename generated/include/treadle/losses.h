@@ -19,8 +19,9 @@ typedef struct {
     double label_smoothing;
 } td_cross_entropy_options;
 
-TD_API td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
-                                   td_cross_entropy_options options);
+typedef td_tensor *td_loss_of_labels(td_tensor *input,
+    td_tensor *target, td_cross_entropy_options options);
+TD_API td_loss_of_labels td_cross_entropy;
 typedef td_tensor *td_loss_of_two(td_tensor *input, td_tensor *target,
                                   td_loss_reduction reduction);
 TD_API td_loss_of_two td_mse_loss, td_l1_loss, td_kl_div;
@@ -37,5 +38,4 @@ typedef td_tensor *td_loss_of_bits(td_tensor *input, td_tensor *target,
 /* Probabilities have no pos_weight. */
 TD_API td_loss_of_bits td_binary_cross_entropy,
                        td_binary_cross_entropy_with_logits;
-TD_API td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
-                              td_cross_entropy_options options);
+TD_API td_loss_of_labels td_nll_loss;
