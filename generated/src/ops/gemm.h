@@ -15,7 +15,9 @@
 /* matmul: struct td_product */
 /* c (m,n) = alpha a (m,k) b (k,n) + beta c.  Rows of c are contiguous,
    ldc apart; a and b have any strides, counted in elements, 0 included.
-   With beta 0, c is not read. */
+   With beta 0, c is not read.  With rows, row p of b begins at number
+   rows[p], and up to TD_SLIVER numbers behind its n are read too. */
+enum { TD_SLIVER = 32 };
 typedef struct {
     int64_t m, n, k;
     double alpha, beta;
@@ -25,6 +27,7 @@ typedef struct {
     int64_t rsb, csb;
     void *c;
     int64_t ldc;
+    const int64_t *rows;               /* instead of rsb, or NULL */
 } td_product;
 /* float32 and float64 */
 bool td_gemm(td_dtype dtype, const td_product *product);
