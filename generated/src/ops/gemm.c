@@ -29,7 +29,7 @@ typedef struct {
     int64_t p0, depth;    /* the stretch of p */
     double beta;          /* of.beta on the first stretch, then 1 */
     char *panel;          /* packed slivers of b */
-    const int64_t *at, *packed;     /* the stretch's rows of b and of a sliver */
+    const int64_t *at, *packed;     /* rows of b, and of a sliver */
 } gemm;
 /* matmul: count and find pieces */
 static inline int64_t least(int64_t a, int64_t b)
@@ -331,6 +331,10 @@ bool td_gemm(td_dtype dtype, const td_product *product)
         return false;
     g.panel = memory + block_bytes(&g);
     return multiply_bands(&g);
+}
+void td_dots(td_dtype dtype, const td_product *product)
+{
+    gemm_kernel(dtype)->dots(product);
 }
 /* products: rung 1 for whole numbers */
 #define INTEGERS(name, T, U)                                          \

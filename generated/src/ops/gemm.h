@@ -31,6 +31,9 @@ typedef struct {
 } td_product;
 /* float32 and float64 */
 bool td_gemm(td_dtype dtype, const td_product *product);
+/* c += a bT: rows of a are contiguous, rsa apart, those of b begin at
+   rows[], and k is a multiple of 16.  The rest does not matter. */
+void td_dots(td_dtype dtype, const td_product *product);
 /* One for each place of the space of c, a, b; also of int64, int32 and
    uint8.  The pointers of `first` are not looked at. */
 bool td_gemm_batch(const td_product *first, const td_space *batch);

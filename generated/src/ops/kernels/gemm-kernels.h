@@ -4,7 +4,7 @@
    each instruction set and type. */
 #pragma once
 #include "core/isa.h"
-#include <treadle/tensor.h>
+#include "ops/gemm.h"
 /* matmul: struct td_tile */
 typedef struct {
     int64_t rows;                      /* of the tile, at most ROWS */
@@ -31,6 +31,7 @@ typedef struct {
                   const void *y, int64_t y_stride);
     void (*sweep)(int64_t depth, const void *x, int64_t x_stride,
                   const void *b, int64_t rsb, double *to);
+    void (*dots)(const td_product *);
 } td_gemm_kernel;
 /* products: tables of the gemm kernels */
 typedef struct {
