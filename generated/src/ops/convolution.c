@@ -8,11 +8,13 @@
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/gemm.h"
+#include "ops/kernels/winograd-kernels.h"
 
 enum {
     WORK_GRAIN = 1024 * 1024,       /* multiplications of a chunk */
     STRIP_BYTES = 256 * 1024,       /* of X; must stay in the cache */
     TOGETHER = 1024,                /* places of small pictures */
+    TILES = 5184,                   /* tiles times channels, at once */
     LINE = 16                       /* rows of X begin at multiples */
 };
 
@@ -76,6 +78,11 @@ static bool measure(td_dims a, td_dims w, const td_value *attr,
 enum { FORWARD, LARGE_SIDE, WEIGHT };   /* what is computed */
 
 typedef struct {
+    int64_t channels, phase;    /* numbers from phase to phase */
+    const int64_t *size, *step, *margin;
+} side;
+
+typedef struct {
     const geometry *g;
     int role;
     bool direct;                /* the picture itself is X */
@@ -87,7 +94,9 @@ typedef struct {
     int64_t plane, pitch;       /* numbers to the next picture, line */
     int64_t phase, room;        /* to the next phase, in the buffer */
     int64_t *tap;               /* numbers into the buffer */
+    side of_x, of_y;
     const void *bias;           /* of the result's channels, or NULL */
+    const float *u;             /* transformed weights, or NULL */
     char *x, *w, *y;
 } plan;
 /* convolution: function lay_out */
@@ -109,10 +118,11 @@ static bool lay_out(plan *p)
         extent[0] + reach[0] + 1, extent[1] + reach[1] + LINE } };
     if (!td_dims_numel("convolution", &all, &p->room))
         return false;
+    static const int64_t one[] = { 1, 1 }, none[] = { 0, 0 };
     /* convolution: choose how many pictures share the buffer */
     p->pitch = extent[1];
     p->plane = extent[0] * extent[1];
-    p->many = TOGETHER / p->plane;
+    p->many = (p->u ? TILES / (g->c + g->o) : TOGETHER) / p->plane;
     if (p->many > (g->n + 7) / 8)
         p->many = (g->n + 7) / 8;
     if (p->many < 1 || p->role == LARGE_SIDE || p->direct)
@@ -120,6 +130,8 @@ static bool lay_out(plan *p)
     p->phase = p->many * p->plane + reach[0] * p->pitch + reach[1];
     p->phase = (p->phase + LINE - 1) / LINE * LINE;
     p->room = g->c * g->step[0] * g->step[1] * p->phase + TD_SLIVER;
+    p->of_x = (side){ g->c, p->phase, g->x, g->step, g->margin };
+    p->of_y = (side){ g->o, p->phase, g->y, one, none };
     p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
     /* convolution: find where each tap begins */
     for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
@@ -168,6 +180,33 @@ static bool turn(const geometry *g, geometry *turned)
             return false;
     }
     return !is_direct(g);
+}
+
+/* Can windows of three be computed from tiles of six by six? */
+static bool cut_in_tiles(const geometry *g, td_dtype dtype,
+                         geometry *tiles)
+{
+    bool can = dtype == TD_FLOAT32 && g->c >= 16 && g->o % 16 == 0;
+    *tiles = *g;
+    for (int i = 0; i < 2; i++) {
+        can = can && g->k[i] == 3 && g->step[i] == 1 && g->gap[i] == 1
+           && g->y[i] >= 7;
+        tiles->y[i] = (g->y[i] + 3) / 4;
+        tiles->k[i] = 6;
+        tiles->step[i] = 4;
+    }
+    return can;
+}
+
+static void transform_weights(const geometry *g, const void *w,
+                              float *u)
+{
+    const int64_t step = g->c * g->o;
+    const float *from = w;
+    for (int64_t i = 0; i < g->groups; i++, u += 36 * step)
+        for (int64_t c = 0; c < g->c; c++, from += 9 * g->o)
+            TD_ISA_PICK(td_winograd)->weights(g->o, from, u + c * g->o,
+                                              step);
 }
 /* convolution: function multiply */
 static bool multiply(const plan *p, char *w, char *columns, char *y,
@@ -225,8 +264,25 @@ static bool convolve(const plan *p, int64_t group, int64_t first,
     if (large && !stamp(p, buffer, other, w, y))
         return false;
     if (!large)
-        FOR_TYPE(carry, p, true, false, group, count, buffer, x);
-    if (p->role == FORWARD) {
+        FOR_TYPE(carry, p, &p->of_x, false, group, count, buffer, x);
+    if (p->u != NULL) {
+        /* convolution: multiply tiles */
+        const td_winograd_level *level = TD_ISA_PICK(td_winograd);
+        const int64_t n = (places + 31) / 32 * 32, c = g->c, o = g->o;
+        float *y_phases = (float *)other;
+        float *v = y_phases + 16 * o * p->of_y.phase, *m = v + 36 * c * n;
+        for (int64_t i = 0; i < c; i++)
+            level->before(n, (const float *)buffer, p->tap + 36 * i, v + i * n,
+                          c * n);
+        for (int64_t t = 0; t < 36; t++)
+            if (!td_gemm(p->dtype, &(td_product){ o, n, c, 1, 0,
+                    p->u + (36 * group + t) * c * o, 1, o,
+                    v + t * c * n, n, 1, m + t * o * n, n, NULL }))
+                return false;
+        for (int64_t i = 0; i < o; i++)
+            level->after(n, m + i * n, o * n,
+                         y_phases + 16 * i * p->of_y.phase, p->of_y.phase);
+    } else if (p->role == FORWARD) {
         /* convolution: multiply weights and taps */
         of.n = places;
         of.a = w, of.rsa = 1, of.csa = g->o;
@@ -237,14 +293,14 @@ static bool convolve(const plan *p, int64_t group, int64_t first,
         /* convolution: multiply lines of both sides */
         if (count < p->many)
             memset(other, 0, (size_t)(g->o * p->phase * p->size));
-        FOR_TYPE(carry, p, false, false, group, count, other, y);
+        FOR_TYPE(carry, p, &p->of_y, false, group, count, other, y);
         of.k = (places + LINE - 1) / LINE * LINE;
         of.a = other, of.rsa = p->phase;
         of.c = w, of.ldc = p->taps;
         td_dots(p->dtype, &of);
         return true;
     }
-    FOR_TYPE(carry, p, large, true, group, count,
+    FOR_TYPE(carry, p, large ? &p->of_x : &p->of_y, true, group, count,
              large ? buffer : other, large ? x : y);
     return true;
 }
@@ -254,7 +310,8 @@ static bool convolve_range(const plan *p, int64_t begin, int64_t end,
 {
     const geometry *g = p->g;
     const int64_t beside = p->role == LARGE_SIDE ? p->taps * p->ld
-                                                 : g->o * p->phase;
+        : p->u != NULL ? (52 * g->o + 36 * g->c) * p->of_y.phase
+        : g->o * p->phase;
     const size_t bytes = (size_t)((p->room + beside) * p->size);
     char *buffer = p->direct ? NULL : td_storage_alloc(bytes);
     bool ok = p->direct || buffer != NULL;
@@ -320,15 +377,31 @@ static void run(const geometry *g, int role, const td_tensor *bias,
                .large = g->x[0] * g->x[1], .small = g->y[0] * g->y[1],
                .bias = bias != NULL ? td_at(bias) : NULL,
                .x = td_at(x), .w = td_at(w), .y = td_at(y) };
+    geometry tiles;
+    const bool tiled = role == FORWARD
+                    && cut_in_tiles(g, x->dtype, &tiles);
+    const size_t bytes = tiled      /* four for each weight */
+        ? (size_t)(g->groups * p.taps * g->o) * 4 * sizeof *p.u : 0;
+    float *u = tiled ? td_storage_alloc(bytes) : NULL;
+    if (u != NULL) {
+        transform_weights(g, p.w, u);
+        p.g = &tiles, p.taps *= 4, p.u = u;
+    }
     /* convolution: choose how many lines a strip has */
     p.strip = STRIP_BYTES / (p.taps * g->y[1] * p.size + 1) + 1;
     if (p.strip > g->y[0] || p.direct)
         p.strip = g->y[0];
     p.ld = p.direct ? p.small
          : (p.strip * g->y[1] + LINE - 1) / LINE * LINE;
-    if (lay_out(&p))
+    if ((!tiled || u != NULL) && lay_out(&p)) {
+        static const int64_t four[] = { 4, 4 };
+        if (tiled)
+            p.of_y = (side){ g->o, (p.phase + 31) / 32 * 32, g->y, four,
+                             p.of_y.margin };
         convolve_batch(&p);
+    }
     td_free(p.tap, ((size_t)p.taps + 1) * sizeof *p.tap);
+    td_storage_free(u, bytes);
 }
 /* convolution: function by_columns */
 #define PAIR(v) td_v_ints(&(td_dims){ 2, { (v)[0], (v)[1] } })
