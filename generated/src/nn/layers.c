@@ -218,7 +218,7 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name)
 {
     const int n = find(name);
-    if (td_add_part(&l->parts, kind, x, "%s", name) && n >= 0)
+    if (td_add_part(&l->module, kind, x, "%s", name) && n >= 0)
         *(td_tensor **)(void *)((char *)&l->a + args[n].offset) = x;
 }
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
@@ -234,18 +234,17 @@ td_tensor *td_add_weight(layer *l, td_dims shape, double low,
 }
 td_module *td_child(td_module *m, const char *name)
 {
-    for (td_part *p = m && m->class->forward == layer_forward
-                    ? ((layer *)m)->parts : NULL; p; p = p->next)
-        if (p->row.kind == TD_FIELD_MODULE && name
+    for (td_part *p = m ? m->parts : NULL; p; p = p->next)
+        if (p->kind == TD_FIELD_MODULE && name
             && strcmp(p->name, name) == 0)
             return p->object;
     td_fail(TD_ERROR_INDEX, "child", "there is no %s",
             name ? name : "NULL");
     return NULL;
 }
-td_tensor *td_through(layer *l, const char *name, td_tensor *x)
+td_tensor *td_through(void *m, const char *name, td_tensor *x)
 {
-    return td_forward(td_child(&l->module, name), x);
+    return td_forward(td_child(m, name), x);
 }
 /* containers: function make_layer */
 static td_module *make_layer(const layer_row *row, td_args a)
@@ -322,19 +321,19 @@ td_module *td_parts(const td_named_part *parts, int count)
     if (count > 0 && !td_require(parts, "parts", "parts"))
         return NULL;
     td_scope_begin();
-    layer *l = (layer *)td_identity_module((td_args){ 0 });
-    for (int i = 0; i < count && l; i++) {
+    td_module *m = td_sequential(NULL, 0);
+    for (int i = 0; i < count && m; i++) {
         const td_named_part *p = &parts[i];
         char number[16];
         snprintf(number, sizeof number, "%d", i);
         if (!p->module == !p->parameter)
             td_fail(TD_ERROR_VALUE, "parts", "part %d must be a module "
                     "or a parameter", i);
-        td_add_part(&l->parts, p->module ? TD_FIELD_MODULE
+        td_add_part(m, p->module ? TD_FIELD_MODULE
             : TD_FIELD_PARAMETER, p->module ? (void *)p->module
             : p->parameter, "%s", p->name ? p->name : number);
     }
-    return td_scope_end_with(l);
+    return td_scope_end_with(m);
 }
 td_tensor *td_trunc_normal_(td_tensor *w, double mean, double deviation,
                             double low, double high)
@@ -524,7 +523,7 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
     if (td_rank(x) != 3 - cell)
         return refuse(l, "expected %d dimensions, not %d", 3 - cell,
                       td_rank(x)), NULL;
-    for (td_part *p = l->parts; p; p = p->next)
+    for (td_part *p = l->module.parts; p; p = p->next)
         all[a->params.count++] = p->object;
     a->params.at = all;
     a->w_ih = all[0], a->w_hh = all[1], a->b_ih = all[2],
@@ -548,7 +547,7 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
 static void add_linear(layer *l, const char *name, int64_t in,
                        int64_t out, bool no_bias)
 {
-    td_add_part(&l->parts, TD_FIELD_MODULE, td_linear_module(in, out,
+    td_add_part(&l->module, TD_FIELD_MODULE, td_linear_module(in, out,
         (td_linear_options){ no_bias, l->a.dtype, l->a.device }), "%s",
         name);
 }
@@ -607,7 +606,7 @@ static void make_text_layer(layer *l)
     if (strcmp(f, "relu") != 0 && strcmp(f, "gelu") != 0)
         refuse(l, "activation must be relu or gelu, not %s", f);
     for (int i = 0; i < parts - 1; i++)
-        td_add_part(&l->parts, TD_FIELD_MODULE,
+        td_add_part(&l->module, TD_FIELD_MODULE,
             td_multihead_attention_module((td_args){ .embed_dim = e,
                 .num_heads = a->nhead, .dropout = a->dropout,
                 .no_bias = a->no_bias, .batch_first = a->batch_first,
@@ -616,7 +615,7 @@ static void make_text_layer(layer *l)
     add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
     add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
     for (int i = 1; i <= parts; i++)
-        td_add_part(&l->parts, TD_FIELD_MODULE, td_layer_norm_module(
+        td_add_part(&l->module, TD_FIELD_MODULE, td_layer_norm_module(
             (td_args){ .normalized_shape = TD_DIMS(e),
                 .eps = td_or(a->layer_norm_eps, 1e-5),
                 .no_bias = a->no_bias, .dtype = a->dtype,
@@ -697,9 +696,6 @@ static td_tensor *run_swiglu(layer *l, td_tensor *x)
         td_silu(td_through(l, "gate", x)), td_through(l, "up", x)));
 }
 /* containers: table of the layers */
-static const td_field layer_fields[] = {
-    TD_PARTS(layer, parts), { NULL, TD_FIELD_PARAMETER, 0 } };
-
 enum {
 #define LAYER(name, c_name, ...) ROW_##c_name,
 #include <treadle/layer_rows.h>
@@ -707,7 +703,7 @@ enum {
 static const layer_row rows[] = {
 #define LAYER(title, c_name, op, make, run, dims, takes) \
     { { { .name = #title, .destroy = td_module_destroy }, \
-        layer_fields, layer_forward }, op, make, run, dims, takes },
+        NULL, layer_forward }, op, make, run, dims, takes },
 #include <treadle/layer_rows.h>
 };
 #define LAYER(title, c_name, ...) \

@@ -11,7 +11,6 @@
 typedef struct {
     td_module module;
     td_args a;
-    td_part *parts;
     int dims;                    /* the row's */
 } layer;
 typedef struct {
@@ -29,7 +28,7 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name);
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);
-td_tensor *td_through(layer *l, const char *name, td_tensor *x);
+td_tensor *td_through(void *module, const char *name, td_tensor *x);
 td_tensor *td_run_named(const td_op *op, td_tensor *x,
                         const td_args *a);
 td_tensor *td_run_layer(layer *l, td_tensor *x);
