@@ -5,7 +5,6 @@
 #include "grad/autograd.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -218,7 +217,7 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name)
 {
     const int n = find(name);
-    if (td_add_part(&l->module, kind, x, "%s", name) && n >= 0)
+    if (td_add_part(&l->module, kind, x, name) && n >= 0)
         *(td_tensor **)(void *)((char *)&l->a + args[n].offset) = x;
 }
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
@@ -245,6 +244,38 @@ td_module *td_child(td_module *m, const char *name)
 td_tensor *td_through(void *m, const char *name, td_tensor *x)
 {
     return td_forward(td_child(m, name), x);
+}
+void td_add_layer(layer *l, const char *name, td_new_layer *make,
+                  td_args a)
+{
+    a.dtype = l->a.dtype;
+    a.device = l->a.device;
+    td_add_part(&l->module, TD_FIELD_MODULE, make(a), name);
+}
+void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,
+                   bool no_bias)
+{
+    td_add_part(&l->module, TD_FIELD_MODULE, td_linear_module(in, out,
+        (td_linear_options){ no_bias, l->a.dtype, l->a.device }), name);
+}
+layer *td_add_stack(layer *l, const char *name)
+{
+    layer *s = td_module_new(&td_sequential_class, sizeof *s);
+    if (s)
+        s->a = l->a;
+    td_add_part(&l->module, TD_FIELD_MODULE, s, name);
+    return s ? s : l;            /* after a failure nothing is added */
+}
+void td_add_bend(layer *l, const char *name, const char *usual)
+{
+    const char *f = l->a.activation ? l->a.activation : usual;
+    const bool tangent = strcmp(f, "gelu_new") == 0;
+    const bool relu = strcmp(f, "relu") == 0;
+    if (!relu && !tangent && strcmp(f, "gelu") != 0)
+        refuse(l, "activation must be relu or gelu, not %s", f);
+    td_add_part(&l->module, TD_FIELD_MODULE, relu ? td_relu_module()
+        : td_gelu_module((td_args){
+            .approximate = tangent ? "tanh" : NULL }), name);
 }
 /* containers: function make_layer */
 static td_module *make_layer(const layer_row *row, td_args a)
@@ -324,14 +355,12 @@ td_module *td_parts(const td_named_part *parts, int count)
     td_module *m = td_sequential(NULL, 0);
     for (int i = 0; i < count && m; i++) {
         const td_named_part *p = &parts[i];
-        char number[16];
-        snprintf(number, sizeof number, "%d", i);
         if (!p->module == !p->parameter)
             td_fail(TD_ERROR_VALUE, "parts", "part %d must be a module "
                     "or a parameter", i);
         td_add_part(m, p->module ? TD_FIELD_MODULE
             : TD_FIELD_PARAMETER, p->module ? (void *)p->module
-            : p->parameter, "%s", p->name ? p->name : number);
+            : p->parameter, p->name);
     }
     return td_scope_end_with(m);
 }
@@ -544,14 +573,6 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
     return x;
 }
 /* attention: functions of layers */
-static void add_linear(layer *l, const char *name, int64_t in,
-                       int64_t out, bool no_bias)
-{
-    td_add_part(&l->module, TD_FIELD_MODULE, td_linear_module(in, out,
-        (td_linear_options){ no_bias, l->a.dtype, l->a.device }), "%s",
-        name);
-}
-
 static void make_attention(layer *l)
 {
     const td_args *a = &l->a;
@@ -565,7 +586,7 @@ static void make_attention(layer *l)
                   "in_proj_weight");
     if (!a->no_bias)
         td_add_weight(l, TD_DIMS(3 * e), 0, 0, "in_proj_bias");
-    add_linear(l, "out_proj", e, e, a->no_bias);
+    td_add_linear(l, "out_proj", e, e, a->no_bias);
 }
 static td_tensor *project(const td_args *a, td_tensor *x, int i)
 {
@@ -600,32 +621,25 @@ static void make_text_layer(layer *l)
     td_args *a = &l->a;
     const int parts = l->dims;
     const int64_t e = a->d_model;
-    const char *f = a->activation ? a->activation : "relu";
+    char norm[] = "norm1";
     a->dim_feedforward = a->dim_feedforward ? a->dim_feedforward : 2048;
     a->dropout = td_or(a->dropout, 0.1);
-    if (strcmp(f, "relu") != 0 && strcmp(f, "gelu") != 0)
-        refuse(l, "activation must be relu or gelu, not %s", f);
     for (int i = 0; i < parts - 1; i++)
-        td_add_part(&l->module, TD_FIELD_MODULE,
-            td_multihead_attention_module((td_args){ .embed_dim = e,
+        td_add_layer(l, i ? "multihead_attn" : "self_attn",
+            td_multihead_attention_module, (td_args){ .embed_dim = e,
                 .num_heads = a->nhead, .dropout = a->dropout,
-                .no_bias = a->no_bias, .batch_first = a->batch_first,
-                .dtype = a->dtype, .device = a->device }), "%s",
-            i ? "multihead_attn" : "self_attn");
-    add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
-    add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
-    for (int i = 1; i <= parts; i++)
-        td_add_part(&l->module, TD_FIELD_MODULE, td_layer_norm_module(
-            (td_args){ .normalized_shape = TD_DIMS(e),
-                .eps = td_or(a->layer_norm_eps, 1e-5),
-                .no_bias = a->no_bias, .dtype = a->dtype,
-                .device = a->device }), "norm%d", i);
+                .no_bias = a->no_bias, .batch_first = a->batch_first });
+    td_add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
+    td_add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
+    td_add_bend(l, "activation", "relu");
+    for (int i = 0; i < parts; i++, norm[4]++)
+        td_add_layer(l, norm, td_layer_norm_module, (td_args){
+            .normalized_shape = TD_DIMS(e), .no_bias = a->no_bias,
+            .eps = td_or(a->layer_norm_eps, 1e-5) });
 }
 static td_tensor *think(layer *l, td_tensor *x, td_args drop)
 {
-    x = td_through(l, "linear1", x);
-    x = l->a.activation && *l->a.activation == 'g'
-        ? td_gelu(x, (td_args){ 0 }) : td_relu(x);
+    x = td_through(l, "activation", td_through(l, "linear1", x));
     return td_through(l, "linear2", td_dropout(x, drop));
 }
 static td_tensor *run_text_layer(layer *l, td_tensor *x)
@@ -686,9 +700,9 @@ static td_tensor *run_positions(layer *l, td_tensor *x)
 static void make_swiglu(layer *l)
 {
     const int64_t n = l->a.in_features, m = l->a.hidden_features;
-    add_linear(l, "gate", n, m, !l->a.with_bias);
-    add_linear(l, "up", n, m, !l->a.with_bias);
-    add_linear(l, "down", m, n, !l->a.with_bias);
+    td_add_linear(l, "gate", n, m, !l->a.with_bias);
+    td_add_linear(l, "up", n, m, !l->a.with_bias);
+    td_add_linear(l, "down", m, n, !l->a.with_bias);
 }
 static td_tensor *run_swiglu(layer *l, td_tensor *x)
 {

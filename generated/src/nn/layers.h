@@ -29,6 +29,12 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);
 td_tensor *td_through(void *module, const char *name, td_tensor *x);
+void td_add_layer(layer *l, const char *name, td_new_layer *make,
+                  td_args a);
+void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,
+                   bool no_bias);
+layer *td_add_stack(layer *l, const char *name);
+void td_add_bend(layer *l, const char *name, const char *usual);
 td_tensor *td_run_named(const td_op *op, td_tensor *x,
                         const td_args *a);
 td_tensor *td_run_layer(layer *l, td_tensor *x);

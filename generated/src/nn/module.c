@@ -6,7 +6,6 @@
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 /* modules: function td_module_new */
@@ -34,25 +33,22 @@ void td_module_destroy(void *object)
 }
 /* modules: function td_add_part */
 bool td_add_part(td_module *m, td_field_kind kind, void *object,
-                 const char *name, ...)
+                 const char *name)
 {
     td_part *p = td_failed() ? NULL : td_alloc(sizeof *p);
     if (!p)
         return false;
     td_part **last = &m->parts;
-    va_list more;
-    va_start(more, name);
-    if (vsnprintf(p->name, sizeof p->name, name, more)
-        >= (int)sizeof p->name)
+    int number = 0;
+    for (; *last; last = &(*last)->next)
+        number++;
+    *last = p;
+    *p = (td_part){ .kind = kind, .object = td_retain(object) };
+    const size_t room = sizeof p->name;
+    if ((name ? snprintf(p->name, room, "%s", name)
+         : snprintf(p->name, room, "%d", number)) >= (int)room)
         td_fail(TD_ERROR_VALUE, "parts", "a name is too long: %s...",
                 p->name);
-    va_end(more);
-    p->next = NULL;
-    p->kind = kind;
-    p->object = td_retain(object);
-    while (*last)
-        last = &(*last)->next;
-    *last = p;
     return true;
 }
 /* modules: functions that walk a module */
@@ -237,7 +233,7 @@ static td_tensor *sequential_forward(td_module *self, td_tensor *x)
             x = td_forward(p->object, x);
     return td_scope_end_with(x);
 }
-static const td_module_class sequential_class = {
+const td_module_class td_sequential_class = {
     { .name = "Sequential", .destroy = td_module_destroy },
     NULL, sequential_forward };
 /* modules: function td_sequential */
@@ -251,9 +247,9 @@ td_module *td_sequential(td_module *const *children, int count)
         if (!td_require(children[i], "sequential", "a child"))
             return NULL;
     td_scope_begin();
-    td_module *s = td_module_new(&sequential_class, sizeof *s);
+    td_module *s = td_module_new(&td_sequential_class, sizeof *s);
     for (int i = 0; s && i < count; i++)
-        td_add_part(s, TD_FIELD_MODULE, children[i], "%d", i);
+        td_add_part(s, TD_FIELD_MODULE, children[i], NULL);
     return td_scope_end_with(s);
 }
 /* modules: initialisers */

@@ -46,7 +46,8 @@ struct td_module_class {
     const td_field *fields;
     td_tensor *(*forward)(td_module *self, td_tensor *x);
 };
+extern const td_module_class td_sequential_class;
 void *td_module_new(const td_module_class *class, size_t bytes);
 void td_module_destroy(void *object);
 bool td_add_part(td_module *m, td_field_kind kind, void *object,
-                 const char *name, ...) TD_PRINTF(4, 5);
+                 const char *name);
