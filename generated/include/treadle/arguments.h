@@ -105,6 +105,23 @@ TENSOR(attn_mask)
 TENSOR(positions)
 TENSOR(in_proj_weight)
 TENSOR(in_proj_bias)
+/* models: names of arguments */
+SIZES(channels)
+SIZE(hidden)
+SIZE(classes)
+SIZE(blocks)
+SIZE(width)
+SIZE(horizon)
+SIZE(vocab_size)
+SIZE(n_positions)
+SIZE(n_embd)
+SIZE(n_layer)
+SIZE(n_head)
+SIZE(n_inner)
+FLAG(projection)
+FLAG(rotary)
+FLAG(rms)
+FLAG(untied)
 #undef TENSOR
 #undef SIZE
 #undef NUMBER

@@ -177,12 +177,12 @@ static const char *mention(const char *words, const char *name)
 {
     const size_t n = strlen(name);
     while ((words = strstr(words, name)) != NULL
-           && (words[-1] != ' ' || !strchr(" !", words[n])))
+           && (words[-1] != ' ' || !strchr(" !=", words[n])))
         words += n;
     return words ? words + n : NULL;
 }
 
-static bool accepts(const layer_row *row, const td_args *a)
+static bool accepts(const layer_row *row, td_args *a)
 {
     const char *name = row->class.object.name;
     if (!row->make && (a->dtype || a->device.kind))
@@ -197,6 +197,9 @@ static bool accepts(const layer_row *row, const td_args *a)
         if (!given && said && *said == '!')
             return td_fail(TD_ERROR_VALUE, name, "%s is missing",
                            args[n].name);
+        if (!given && said && *said == '=')
+            *(int64_t *)(void *)((char *)a + args[n].offset)
+                = strtoll(said + 1, NULL, 10);
     }
     return true;
 }
@@ -231,19 +234,31 @@ td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                   name);
     return x;
 }
-td_module *td_child(td_module *m, const char *name)
+static td_module *child(const td_module *m, const char *name)
 {
     for (td_part *p = m ? m->parts : NULL; p; p = p->next)
         if (p->kind == TD_FIELD_MODULE && name
             && strcmp(p->name, name) == 0)
             return p->object;
-    td_fail(TD_ERROR_INDEX, "child", "there is no %s",
-            name ? name : "NULL");
     return NULL;
 }
-td_tensor *td_through(void *m, const char *name, td_tensor *x)
+td_module *td_child(td_module *m, const char *name)
 {
-    return td_forward(td_child(m, name), x);
+    td_module *found = child(m, name);
+    if (!found)
+        td_fail(TD_ERROR_INDEX, "child", "there is no %s",
+                name ? name : "NULL");
+    return found;
+}
+td_tensor *td_along(layer *l, const char *words, td_tensor *x)
+{
+    char word[TD_NAME_SIZE];
+    for (int n; sscanf(words, "%95s%n", word, &n) == 1; words += n) {
+        td_module *m = child(&l->module, word);
+        x = m ? td_forward(m, x)
+              : td_run_named(td_op_find(word), x, &l->a);
+    }
+    return x;
 }
 void td_add_layer(layer *l, const char *name, td_new_layer *make,
                   td_args a)
@@ -416,7 +431,7 @@ static void make_conv(layer *l)
     td_args *a = &l->a;
     const int dims = l->dims;
     const int64_t in = a->in_channels, out = a->out_channels;
-    const int64_t g = a->groups = a->groups ? a->groups : 1;
+    const int64_t g = a->groups;
     const td_dims *window = &a->kernel_size;
     if (g < 1 || in % g || out % g
         || (window->count != 1 && window->count != abs(dims))) {
@@ -575,8 +590,9 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
 /* attention: functions of layers */
 static void make_attention(layer *l)
 {
-    const td_args *a = &l->a;
+    td_args *a = &l->a;
     const int64_t e = a->embed_dim;
+    a->p = td_or(a->dropout, 0);
     const double bound = sqrt(6 / (4.0 * (double)e));
     if (e < 1 || a->num_heads < 1 || e % a->num_heads)
         refuse(l, "embed_dim %"
@@ -598,22 +614,27 @@ static td_tensor *project(const td_args *a, td_tensor *x, int i)
     return td_transpose(td_unflatten(x, (td_args){ .dim = td_some(-1),
         .sizes = TD_DIMS(a->num_heads, -1) }), 1, 2);
 }
+static td_tensor *attend(layer *l, layer *part, const char *mix,
+                         td_tensor *query)
+{
+    l->a.dropout_p = (td_opt_f64){ l->a.training, l->a.p.value };
+    query = td_along(l, "scaled_dot_product_attention", query);
+    return td_along(part, mix,
+                    td_flatten(td_transpose(query, 1, 2), 2, -1));
+}
 static td_tensor *run_attention(layer *l, td_tensor *x)
 {
-    const td_args *a = &l->a;
+    td_args *a = &l->a;
     td_tensor *const *more = a->more->at, *mask = more[2];
     td_tensor *key = more[0] ? more[0] : x;
     if (td_rank(x) != 3 || td_rank(key) != 3)
         return refuse(l, "expected 3 dimensions, not %d and %d",
                        td_rank(x), td_rank(key)), NULL;
-    if (mask && td_dtype_of(mask) == TD_BOOL)
-        mask = td_logical_not(mask);
-    x = td_scaled_dot_product_attention(project(a, x, 0), (td_args){
-        .key = project(a, key, 1), .attn_mask = mask,
-        .values = project(a, more[1] ? more[1] : key, 2),
-        .dropout_p = { a->training, td_or(a->dropout, 0).value } });
-    x = td_through(l, "out_proj", td_flatten(td_transpose(x, 1, 2), 2,
-                                             -1));
+    a->attn_mask = mask && td_dtype_of(mask) == TD_BOOL
+        ? td_logical_not(mask) : mask;
+    a->key = project(a, key, 1);
+    a->values = project(a, more[1] ? more[1] : key, 2);
+    x = attend(l, l, "out_proj", project(a, x, 0));
     return a->batch_first ? x : td_transpose(x, 0, 1);
 }
 static void make_text_layer(layer *l)
@@ -622,12 +643,11 @@ static void make_text_layer(layer *l)
     const int parts = l->dims;
     const int64_t e = a->d_model;
     char norm[] = "norm1";
-    a->dim_feedforward = a->dim_feedforward ? a->dim_feedforward : 2048;
-    a->dropout = td_or(a->dropout, 0.1);
+    a->p = td_or(a->dropout, 0.1);
     for (int i = 0; i < parts - 1; i++)
         td_add_layer(l, i ? "multihead_attn" : "self_attn",
             td_multihead_attention_module, (td_args){ .embed_dim = e,
-                .num_heads = a->nhead, .dropout = a->dropout,
+                .num_heads = a->nhead, .dropout = a->p,
                 .no_bias = a->no_bias, .batch_first = a->batch_first });
     td_add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
     td_add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
@@ -637,38 +657,33 @@ static void make_text_layer(layer *l)
             .normalized_shape = TD_DIMS(e), .no_bias = a->no_bias,
             .eps = td_or(a->layer_norm_eps, 1e-5) });
 }
-static td_tensor *think(layer *l, td_tensor *x, td_args drop)
-{
-    x = td_through(l, "activation", td_through(l, "linear1", x));
-    return td_through(l, "linear2", td_dropout(x, drop));
-}
 static td_tensor *run_text_layer(layer *l, td_tensor *x)
 {
     const td_args *a = &l->a;
     const int parts = l->dims;
-    const td_args drop = { .p = a->dropout, .training = a->training };
     td_tensor *const *more = a->more->at;
     for (int i = 0; i < parts; i++) {
         char norm[] = "norm1";
         norm[4] = (char)('1' + i);
-        td_tensor *y = a->norm_first ? td_through(l, norm, x) : x;
+        td_tensor *y = a->norm_first ? td_along(l, norm, x) : x;
         td_tensor *other = i ? more[0] : y;
-        y = i == parts - 1 ? think(l, y, drop)
+        y = i == parts - 1
+            ? td_along(l, "linear1 activation dropout linear2", y)
             : td_forward_with(td_child(&l->module,
                 i ? "multihead_attn" : "self_attn"), y, &(td_more){ {
                 other, other, more[i + parts - 2] } });
-        x = td_add(x, td_dropout(y, drop));
-        x = a->norm_first ? x : td_through(l, norm, x);
+        x = td_add(x, td_along(l, "dropout", y));
+        x = a->norm_first ? x : td_along(l, norm, x);
     }
     return x;
 }
 static void make_positions(layer *l)
 {
     td_args *a = &l->a;
-    const int64_t n = a->max_len ? a->max_len : 5000, d = a->d_model;
+    const int64_t n = a->max_len, d = a->d_model;
     const bool learned = l->dims;
     td_tensor *w = td_zeros(TD_DIMS(n, d), (td_tensor_options){ 0 });
-    a->max_len = n;
+    a->p = td_or(a->dropout, 0);
     if (learned)
         td_set_requires_grad(td_normal_(w, 0, 0.02), true);
     else if (d % 2)
@@ -693,9 +708,8 @@ static td_tensor *run_positions(layer *l, td_tensor *x)
                       PRId64, n, a->max_len), NULL;
     td_tensor *code = td_slice(a->weight, 0, (td_opt_i64)td_some(0),
                                (td_opt_i64)td_some(n), 1);
-    return td_dropout(td_add(x, turned ? td_unsqueeze(code, 1) : code),
-        (td_args){ .p = td_or(a->dropout, 0),
-                   .training = a->training });
+    return td_along(l, "dropout",
+        td_add(x, turned ? td_unsqueeze(code, 1) : code));
 }
 static void make_swiglu(layer *l)
 {
@@ -706,8 +720,259 @@ static void make_swiglu(layer *l)
 }
 static td_tensor *run_swiglu(layer *l, td_tensor *x)
 {
-    return td_through(l, "down", td_mul(
-        td_silu(td_through(l, "gate", x)), td_through(l, "up", x)));
+    return td_along(l, "down", td_mul(td_along(l, "gate silu", x),
+                                      td_along(l, "up", x)));
+}
+/* models: functions of layers */
+static void make_mlp(layer *l)
+{
+    const td_dims n = l->a.sizes;
+    if (n.count < 2)
+        refuse(l, "expected 2 sizes at least");
+    for (int i = 1; i < n.count; i++) {
+        if (i > 1)
+            td_add_bend(l, NULL, "relu");
+        td_add_linear(l, NULL, n.at[i - 1], n.at[i], false);
+    }
+}
+static td_tensor *run_in_turn(layer *l, td_tensor *x)
+{
+    return td_sequential_class.forward(&l->module, x);
+}
+static void add_conv(layer *l, const char *name, int64_t in,
+                     int64_t out, int64_t size, int64_t stride)
+{
+    td_add_layer(l, name, td_conv2d_module, (td_args){
+        .in_channels = in, .out_channels = out,
+        .kernel_size = TD_DIMS(size), .stride = TD_DIMS(stride),
+        .padding = TD_DIMS(size / 2), .no_bias = l->a.no_bias });
+}
+static void make_cnn(layer *l)
+{
+    td_args *a = &l->a;
+    const td_dims c = a->channels.count ? a->channels : TD_DIMS(32, 64);
+    if (c.count != 2)
+        refuse(l, "expected 2 channels, not %d", c.count);
+    a->kernel_size = TD_DIMS(2);
+    add_conv(l, "conv1", 1, c.at[0], 3, 1);
+    add_conv(l, "conv2", c.at[0], c.at[1], 3, 1);
+    td_add_linear(l, "fc1", 49 * c.at[1], a->hidden, false);
+    td_add_linear(l, "fc2", a->hidden, a->classes, false);
+}
+static td_tensor *run_cnn(layer *l, td_tensor *x)
+{
+    x = td_reshape(x, TD_DIMS(td_size(x, 0), 1, 28, 28));
+    return td_along(l, "conv1 relu max_pool2d conv2 relu max_pool2d "
+                    "flatten fc1 relu fc2", x);
+}
+static void draw_again(layer *l, double parts)
+{
+    const int n = td_parameters(&l->module, NULL, 0);
+    td_named_tensor *all = n > 0
+        ? td_alloc_array((size_t)n, sizeof *all) : NULL;
+    if (!all)
+        return;
+    td_named_parameters(&l->module, all, n);
+    td_no_grad_begin();
+    for (int i = 0; i < n; i++) {
+        td_tensor *w = all[i].tensor;
+        if (td_rank(w) == 4)
+            td_kaiming_normal_(w, (td_kaiming_options){
+                .fan_out = true });
+        else if (parts > 0 && td_rank(w) == 2)
+            td_normal_(w, 0, 0.02 / sqrt(
+                strstr(all[i].name, "c_proj")
+                || strstr(all[i].name, "down") ? parts : 1));
+        else if (parts > 0 && strstr(all[i].name, "bias"))
+            td_zero_(w);
+    }
+    td_no_grad_end();
+    td_free(all, (size_t)n * sizeof *all);
+}
+static void add_pair(layer *l, const char *conv, const char *norm,
+                     int64_t in, int64_t out, int64_t size,
+                     int64_t stride)
+{
+    add_conv(l, conv, in, out, size, stride);
+    td_add_layer(l, norm, td_batch_norm2d_module,
+                 (td_args){ .num_features = out });
+}
+static void make_resnet(layer *l)
+{
+    td_args *a = &l->a;
+    int64_t in = a->width, out = in;
+    char name[] = "layer1";
+    a->no_bias = true;
+    add_pair(l, "conv1", "bn1", 3, in, 3, 1);
+    for (; name[5] < '4'; name[5]++, out *= 2) {
+        layer *stage = td_add_stack(l, name);
+        for (int64_t j = 0; j < a->blocks; j++, in = out) {
+            layer *block = td_add_stack(stage, NULL);
+            const int64_t stride = in < out ? 2 : 1;
+            add_pair(block, "conv1", "bn1", in, out, 3, stride);
+            add_pair(block, "conv2", "bn2", out, out, 3, 1);
+            if (a->projection && in < out)
+                add_pair(td_add_stack(block, "downsample"), NULL, NULL,
+                         in, out, 1, stride);
+        }
+    }
+    td_add_linear(l, "fc", in, a->classes, false);
+    draw_again(l, 0);
+}
+static td_tensor *through_block(layer *l, td_tensor *x)
+{
+    const td_opt_i64 all = { 0 };
+    td_tensor *y = td_along(l, "conv1 bn1 relu conv2 bn2", x);
+    const int64_t more = td_size(y, 1) - td_size(x, 1);
+    if (more && l->a.projection)
+        x = td_along(l, "downsample", x);
+    else if (more)
+        x = td_pad(td_slice(td_slice(x, 2, all, all, 2), 3, all, all,
+                            2), TD_DIMS(0, 0, 0, 0, more / 2,
+                                        more - more / 2),
+                   "constant", 0);
+    return td_relu(td_add(x, y));
+}
+static td_tensor *run_resnet(layer *l, td_tensor *x)
+{
+    char name[] = "layer1";
+    x = td_along(l, "conv1 bn1 relu", x);
+    for (; name[5] < '4'; name[5]++)
+        for (td_part *p = td_child(&l->module, name)->parts; p;
+             p = p->next)
+            x = through_block(p->object, x);
+    return td_along(l, "fc", td_mean(x, (td_reduce_options){
+        .dims = TD_DIMS(2, 3) }));
+}
+static void make_forecaster(layer *l)
+{
+    const td_args *a = &l->a;
+    td_add_layer(l, "lstm", td_lstm_module, (td_args){
+        .input_size = a->input_size, .hidden_size = a->hidden_size,
+        .num_layers = a->num_layers, .dropout = a->dropout,
+        .batch_first = true });
+    td_add_linear(l, "fc", a->hidden_size, a->horizon, false);
+}
+static td_tensor *run_forecaster(layer *l, td_tensor *x)
+{
+    return td_along(l, "fc", td_select(td_along(l, "lstm", x), 1, -1));
+}
+static void add_scale(layer *l, const char *name)
+{
+    const td_args *a = &l->a;
+    td_add_layer(l, name,
+        a->rms ? td_rms_norm_module : td_layer_norm_module, (td_args){
+            .normalized_shape = TD_DIMS(a->n_embd),
+            .eps = td_or(a->eps, 1e-5),
+            .no_bias = a->no_bias && !a->rms });
+}
+static void add_block(layer *l)
+{
+    const td_args *a = &l->a;
+    const char *f = a->activation;
+    const bool gate = f && strcmp(f, "swiglu") == 0, no = a->no_bias;
+    const int64_t e = a->n_embd;
+    const int64_t m = a->n_inner ? a->n_inner : (gate ? 8 : 12) * e / 3;
+    add_scale(l, "ln_1");
+    add_scale(l, "ln_2");
+    layer *part = td_add_stack(l, "attn");
+    td_add_linear(part, "c_attn", e, 3 * e, no);
+    td_add_linear(part, "c_proj", e, e, no);
+    if (gate) {
+        td_add_layer(l, "mlp", td_swiglu_module, (td_args){
+            .in_features = e, .hidden_features = m, .with_bias = !no });
+        return;
+    }
+    part = td_add_stack(l, "mlp");
+    td_add_linear(part, "c_fc", e, m, no);
+    td_add_bend(part, NULL, "gelu_new");
+    td_add_linear(part, "c_proj", m, e, no);
+}
+static void make_gpt(layer *l)
+{
+    td_args *a = &l->a, table = { .num_embeddings = a->vocab_size,
+                                  .embedding_dim = a->n_embd };
+    a->p = td_or(a->dropout, 0);
+    a->sizes = TD_DIMS(3, a->n_head, -1);
+    if (a->n_head < 1 || a->n_embd % a->n_head
+        || a->n_layer > LAYERS_MOST) {
+        refuse(l, "n_embd %" PRId64 " must be divisible by n_head %"
+               PRId64 ", n_layer at most %d", a->n_embd, a->n_head,
+               LAYERS_MOST);
+        return;
+    }
+    td_add_layer(l, "wte", td_embedding_module, table);
+    table.num_embeddings = a->n_positions;
+    if (!a->rotary)
+        td_add_layer(l, "wpe", td_embedding_module, table);
+    layer *blocks = td_add_stack(l, "h");
+    for (int64_t i = 0; i < a->n_layer; i++)
+        add_block(td_add_stack(blocks, NULL));
+    add_scale(l, "ln_f");
+    if (a->untied)
+        td_add_linear(l, "lm_head", a->n_embd, a->vocab_size, true);
+    draw_again(l, 2 * (double)a->n_layer);
+}
+static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
+                            td_tensor **kept)
+{
+    const td_args *a = &l->a;
+    td_tensor *y[3], *all = td_along(l, "unflatten",
+                                     td_along(part, "c_attn", x));
+    /* models: look back from each place, in C */
+    for (int i = 0; i < 3; i++) {
+        y[i] = td_transpose(td_select(all, 2, i), 1, 2);
+        if (i < 2 && a->rotary)
+            y[i] = td_along(l, "rotary_embedding", y[i]);
+        if (i > 0 && kept[i - 1])
+            y[i] = td_cat((td_tensor *[]){ kept[i - 1], y[i] }, 2, 2);
+    }
+    l->a.key = kept[0] = y[1];
+    l->a.values = kept[1] = y[2];
+    return attend(l, part, "c_proj", y[0]);
+}
+static td_tensor *run_gpt(layer *l, td_tensor *x)
+{
+    td_args *a = &l->a;
+    td_tensor **more = a->more->at, *w, *kept[2 * LAYERS_MOST];
+    const bool old = more[0] && td_numel(more[0]);
+    const int64_t start = old ? td_size(more[0], 3) : 0;
+    const int64_t places = td_size(x, -1), end = start + places;
+    if (td_rank(x) != 2 || end > a->n_positions)
+        return refuse(l, "expected [N, T] with at most %" PRId64
+            " places, not %d dimensions and %" PRId64, a->n_positions,
+            td_rank(x), end), NULL;
+    const td_device device = td_device_of(x);
+    td_tensor *at = td_arange(td_int(start), td_int(end), td_int(1),
+        (td_tensor_options){ .dtype = TD_INT64, .device = device });
+    a->positions = td_to(at, TD_FLOAT64);
+    a->is_causal = !old;
+    if (old)
+        a->attn_mask = td_tril(td_ones(TD_DIMS(places, end),
+            (td_tensor_options){ .dtype = TD_BOOL, .device = device }),
+            start);
+    x = td_along(l, "wte", x);
+    x = a->rotary ? x : td_add(x, td_along(l, "wpe", at));
+    x = td_along(l, "dropout", x);
+    int n = 0;
+    /* models: pass the blocks of a GPT */
+    td_part *p = td_child(&l->module, "h")->parts;
+    for (; p; p = p->next, n += 2) {
+        layer *b = p->object, *part = (layer *)td_child(p->object, "attn");
+        for (int i = n; i < n + 2; i++)
+            kept[i] = old ? td_select(more[0], 0, i) : NULL;
+        w = look_back(l, part, td_along(b, "ln_1", x), kept + n);
+        x = td_add(x, td_along(l, "dropout", w));
+        w = td_along(b, "ln_2 mlp", x);
+        x = td_add(x, td_along(l, "dropout", w));
+    }
+    if (more[0])
+        more[0] = td_stack(kept, n, 0);
+    x = td_along(l, "ln_f", x);
+    if (a->untied)
+        return td_along(l, "lm_head", x);
+    td_parameters(td_child(&l->module, "wte"), &w, 1);
+    return td_linear(x, w, NULL);
 }
 /* containers: table of the layers */
 enum {

@@ -19,7 +19,7 @@ typedef struct {
     void (*make)(layer *l);      /* its parts; NULL: has none */
     td_tensor *(*run)(layer *l, td_tensor *x);
     int dims;
-    const char *takes;           /* " must! may", with the op's */
+    const char *takes;           /* " must! may=1", with the op's */
 } layer_row;
 
 /* containers: prototypes of rows */
@@ -28,7 +28,7 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name);
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);
-td_tensor *td_through(void *module, const char *name, td_tensor *x);
+td_tensor *td_along(layer *l, const char *words, td_tensor *x);
 void td_add_layer(layer *l, const char *name, td_new_layer *make,
                   td_args a);
 void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,
