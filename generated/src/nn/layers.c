@@ -335,11 +335,12 @@ static td_tensor *run_border(layer *l, td_tensor *x)
 {
     static const char *const modes[] = {
         "constant", "reflect", "replicate", "circular" };
-    td_args a = { .pad = l->a.padding, .value = l->a.value,
-                  .mode = modes[l->dims / 4] };
-    while (l->a.padding.count == 1 && a.pad.count < l->dims % 4 * 2)
-        a.pad.at[a.pad.count++] = a.pad.at[0];
-    return td_run_named(&td_ops[TD_OP_pad], x, &a);
+    td_dims *pad = &l->a.pad;
+    *pad = l->a.padding;
+    l->a.mode = modes[l->dims / 4];
+    while (l->a.padding.count == 1 && pad->count < l->dims % 4 * 2)
+        pad->at[pad->count++] = pad->at[0];
+    return td_along(l, "pad", x);
 }
 static td_tensor *run_identity(layer *l, td_tensor *x)
 {
@@ -360,7 +361,7 @@ static td_tensor *run_upsample(layer *l, td_tensor *x)
             : (int64_t)floor((double)td_size(x, i + 2) * f.value);
     }
     l->a.scale0 = l->a.scale1 = l->a.scale2 = f;
-    return td_run_named(&td_ops[TD_OP_interpolate], x, &l->a);
+    return td_along(l, "interpolate", x);
 }
 td_module *td_parts(const td_named_part *parts, int count)
 {
@@ -765,29 +766,24 @@ static td_tensor *run_cnn(layer *l, td_tensor *x)
     return td_along(l, "conv1 relu max_pool2d conv2 relu max_pool2d "
                     "flatten fc1 relu fc2", x);
 }
-static void draw_again(layer *l, double parts)
+static void draw_again(td_module *m, double spread, double last)
 {
-    const int n = td_parameters(&l->module, NULL, 0);
-    td_named_tensor *all = n > 0
-        ? td_alloc_array((size_t)n, sizeof *all) : NULL;
-    if (!all)
-        return;
-    td_named_parameters(&l->module, all, n);
-    td_no_grad_begin();
-    for (int i = 0; i < n; i++) {
-        td_tensor *w = all[i].tensor;
-        if (td_rank(w) == 4)
-            td_kaiming_normal_(w, (td_kaiming_options){
-                .fan_out = true });
-        else if (parts > 0 && td_rank(w) == 2)
-            td_normal_(w, 0, 0.02 / sqrt(
-                strstr(all[i].name, "c_proj")
-                || strstr(all[i].name, "down") ? parts : 1));
-        else if (parts > 0 && strstr(all[i].name, "bias"))
-            td_zero_(w);
+    td_tensor *w[2] = { NULL, NULL };
+    td_part *p = m->parts;
+    for (; p && p->kind == TD_FIELD_MODULE; p = p->next)
+        draw_again(p->object, strcmp(p->name, "c_proj")
+            && strcmp(p->name, "down") ? spread : last, last);
+    const int n = p || !m->parts ? td_parameters(m, w, 2) : 0;
+    if (n && td_rank(w[0]) == 4)
+        td_kaiming_normal_(w[0], (td_kaiming_options){
+            .fan_out = true });
+    else if (n && spread > 0 && td_rank(w[0]) == 2) {
+        td_no_grad_begin();
+        td_normal_(w[0], 0, spread);
+        if (w[1])
+            td_zero_(w[1]);
+        td_no_grad_end();
     }
-    td_no_grad_end();
-    td_free(all, (size_t)n * sizeof *all);
 }
 static void add_pair(layer *l, const char *conv, const char *norm,
                      int64_t in, int64_t out, int64_t size,
@@ -817,7 +813,7 @@ static void make_resnet(layer *l)
         }
     }
     td_add_linear(l, "fc", in, a->classes, false);
-    draw_again(l, 0);
+    draw_again(&l->module, 0, 0);
 }
 static td_tensor *through_block(layer *l, td_tensor *x)
 {
@@ -911,7 +907,7 @@ static void make_gpt(layer *l)
     add_scale(l, "ln_f");
     if (a->untied)
         td_add_linear(l, "lm_head", a->n_embd, a->vocab_size, true);
-    draw_again(l, 2 * (double)a->n_layer);
+    draw_again(&l->module, 0.02, 0.02 / sqrt(2.0 * (double)a->n_layer));
 }
 static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
                             td_tensor **kept)
@@ -935,22 +931,22 @@ static td_tensor *run_gpt(layer *l, td_tensor *x)
 {
     td_args *a = &l->a;
     td_tensor **more = a->more->at, *w, *kept[2 * LAYERS_MOST];
-    const bool old = more[0] && td_numel(more[0]);
-    const int64_t start = old ? td_size(more[0], 3) : 0;
+    const int64_t start = more[0] && td_numel(more[0])
+                        ? td_size(more[0], 3) : 0;
     const int64_t places = td_size(x, -1), end = start + places;
     if (td_rank(x) != 2 || end > a->n_positions)
         return refuse(l, "expected [N, T] with at most %" PRId64
             " places, not %d dimensions and %" PRId64, a->n_positions,
             td_rank(x), end), NULL;
-    const td_device device = td_device_of(x);
+    td_tensor_options on = { TD_INT64, td_device_of(x), false };
     td_tensor *at = td_arange(td_int(start), td_int(end), td_int(1),
-        (td_tensor_options){ .dtype = TD_INT64, .device = device });
+                              on);
     a->positions = td_to(at, TD_FLOAT64);
-    a->is_causal = !old;
-    if (old)
-        a->attn_mask = td_tril(td_ones(TD_DIMS(places, end),
-            (td_tensor_options){ .dtype = TD_BOOL, .device = device }),
-            start);
+    a->is_causal = !start;
+    on.dtype = TD_BOOL;
+    if (start)
+        a->attn_mask = td_tril(td_ones(TD_DIMS(places, end), on),
+                               start);
     x = td_along(l, "wte", x);
     x = a->rotary ? x : td_add(x, td_along(l, "wpe", at));
     x = td_along(l, "dropout", x);
@@ -958,10 +954,11 @@ static td_tensor *run_gpt(layer *l, td_tensor *x)
     /* models: pass the blocks of a GPT */
     td_part *p = td_child(&l->module, "h")->parts;
     for (; p; p = p->next, n += 2) {
-        layer *b = p->object, *part = (layer *)td_child(p->object, "attn");
+        layer *b = p->object;
         for (int i = n; i < n + 2; i++)
-            kept[i] = old ? td_select(more[0], 0, i) : NULL;
-        w = look_back(l, part, td_along(b, "ln_1", x), kept + n);
+            kept[i] = start ? td_select(more[0], 0, i) : NULL;
+        w = look_back(l, (layer *)td_child(&b->module, "attn"),
+                      td_along(b, "ln_1", x), kept + n);
         x = td_add(x, td_along(l, "dropout", w));
         w = td_along(b, "ln_2 mlp", x);
         x = td_add(x, td_along(l, "dropout", w));
