@@ -740,13 +740,17 @@ static td_tensor *run_in_turn(layer *l, td_tensor *x)
 {
     return td_sequential_class.forward(&l->module, x);
 }
-static void add_conv(layer *l, const char *name, int64_t in,
-                     int64_t out, int64_t size, int64_t stride)
+static void add_conv(layer *l, const char *name, const char *norm,
+                     int64_t in, int64_t out, int64_t size,
+                     int64_t stride)
 {
     td_add_layer(l, name, td_conv2d_module, (td_args){
         .in_channels = in, .out_channels = out,
         .kernel_size = TD_DIMS(size), .stride = TD_DIMS(stride),
-        .padding = TD_DIMS(size / 2), .no_bias = l->a.no_bias });
+        .padding = TD_DIMS(size / 2), .no_bias = norm });
+    if (norm)
+        td_add_layer(l, norm, td_batch_norm2d_module,
+                     (td_args){ .num_features = out });
 }
 static void make_cnn(layer *l)
 {
@@ -755,8 +759,8 @@ static void make_cnn(layer *l)
     if (c.count != 2)
         refuse(l, "expected 2 channels, not %d", c.count);
     a->kernel_size = TD_DIMS(2);
-    add_conv(l, "conv1", 1, c.at[0], 3, 1);
-    add_conv(l, "conv2", c.at[0], c.at[1], 3, 1);
+    add_conv(l, "conv1", NULL, 1, c.at[0], 3, 1);
+    add_conv(l, "conv2", NULL, c.at[0], c.at[1], 3, 1);
     td_add_linear(l, "fc1", 49 * c.at[1], a->hidden, false);
     td_add_linear(l, "fc2", a->hidden, a->classes, false);
 }
@@ -785,30 +789,21 @@ static void draw_again(td_module *m, double spread, double last)
         td_no_grad_end();
     }
 }
-static void add_pair(layer *l, const char *conv, const char *norm,
-                     int64_t in, int64_t out, int64_t size,
-                     int64_t stride)
-{
-    add_conv(l, conv, in, out, size, stride);
-    td_add_layer(l, norm, td_batch_norm2d_module,
-                 (td_args){ .num_features = out });
-}
 static void make_resnet(layer *l)
 {
-    td_args *a = &l->a;
+    const td_args *a = &l->a;
     int64_t in = a->width, out = in;
     char name[] = "layer1";
-    a->no_bias = true;
-    add_pair(l, "conv1", "bn1", 3, in, 3, 1);
+    add_conv(l, "conv1", "bn1", 3, in, 3, 1);
     for (; name[5] < '4'; name[5]++, out *= 2) {
         layer *stage = td_add_stack(l, name);
         for (int64_t j = 0; j < a->blocks; j++, in = out) {
             layer *block = td_add_stack(stage, NULL);
             const int64_t stride = in < out ? 2 : 1;
-            add_pair(block, "conv1", "bn1", in, out, 3, stride);
-            add_pair(block, "conv2", "bn2", out, out, 3, 1);
+            add_conv(block, "conv1", "bn1", in, out, 3, stride);
+            add_conv(block, "conv2", "bn2", out, out, 3, 1);
             if (a->projection && in < out)
-                add_pair(td_add_stack(block, "downsample"), NULL, NULL,
+                add_conv(td_add_stack(block, "downsample"), "0", "1",
                          in, out, 1, stride);
         }
     }
@@ -930,7 +925,7 @@ static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
 static td_tensor *run_gpt(layer *l, td_tensor *x)
 {
     td_args *a = &l->a;
-    td_tensor **more = a->more->at, *w, *kept[2 * LAYERS_MOST];
+    td_tensor **more = a->more->at, *kept[2 * LAYERS_MOST];
     const int64_t start = more[0] && td_numel(more[0])
                         ? td_size(more[0], 3) : 0;
     const int64_t places = td_size(x, -1), end = start + places;
@@ -957,19 +952,16 @@ static td_tensor *run_gpt(layer *l, td_tensor *x)
         layer *b = p->object;
         for (int i = n; i < n + 2; i++)
             kept[i] = start ? td_select(more[0], 0, i) : NULL;
-        w = look_back(l, (layer *)td_child(&b->module, "attn"),
-                      td_along(b, "ln_1", x), kept + n);
-        x = td_add(x, td_along(l, "dropout", w));
-        w = td_along(b, "ln_2 mlp", x);
-        x = td_add(x, td_along(l, "dropout", w));
+        td_tensor *y = look_back(l, (layer *)td_child(&b->module, "attn"),
+                                 td_along(b, "ln_1", x), kept + n);
+        x = td_add(x, td_along(l, "dropout", y));
+        y = td_along(b, "ln_2 mlp", x);
+        x = td_add(x, td_along(l, "dropout", y));
     }
     if (more[0])
         more[0] = td_stack(kept, n, 0);
-    x = td_along(l, "ln_f", x);
-    if (a->untied)
-        return td_along(l, "lm_head", x);
-    td_parameters(td_child(&l->module, "wte"), &w, 1);
-    return td_linear(x, w, NULL);
+    td_parameters(td_child(&l->module, "wte"), &a->weight, 1);
+    return td_along(l, a->untied ? "ln_f lm_head" : "ln_f linear", x);
 }
 /* containers: table of the layers */
 enum {
