@@ -403,24 +403,22 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
                        "least 2 dimensions, not %d", td_rank(w)), NULL;
     td_no_grad_begin();
     td_scope_begin();
-    td_tensor *q = td_randn(td_shape_of(w),
-                            (td_tensor_options){ .dtype = TD_FLOAT64 });
-    const int64_t rows = td_size(w, 0), all = td_numel(w);
-    const int64_t columns = rows ? all / rows : 0;
-    const int64_t few = rows < columns ? rows : columns;
-    const int64_t a = few == rows ? columns : 1;
-    const int64_t b = few == rows ? 1 : columns;
-    double *v = q ? td_data(q) : NULL;
-    for (int64_t i = 0; v && i < few; i++, v += a)
+    td_tensor *flat = td_flatten(w, 1, -1);
+    const bool tall = td_size(flat, 0) > td_size(flat, 1);
+    flat = tall ? td_t(flat) : flat;
+    td_tensor *q = td_zeros(td_shape_of(flat), (td_tensor_options){
+        .dtype = TD_FLOAT64 });
+    td_tensor *drawn = td_normal_(td_empty_like(q,
+        (td_tensor_options){ 0 }), 0, 1);
+    for (int64_t i = 0; i < td_size(q, 0) && !td_failed(); i++) {
         /* containers: make one vector orthogonal to those before */
-        for (int64_t k = -2 * i; k <= 0; k++) {
-            const double *u = v + (k < -i ? k + i : k) * a;
-            double along = 0;
-            for (int64_t j = 0; j < all / few * b; j += b)
-                along += u[j] * v[j];
-            for (int64_t j = 0; j < all / few * b; j += b)
-                v[j] = k ? v[j] - along * u[j] : v[j] / sqrt(along);
-        }
+        td_tensor *v = td_select(drawn, 0, i);
+        for (int twice = 0; twice < 2; twice++)
+            v = td_sub(v, td_matmul(td_matmul(q, v), q));
+        td_copy_(td_select(q, 0, i), td_div(v, td_norm(v, 2,
+                                            (td_reduce_options){ 0 })));
+    }
+    q = td_reshape(tall ? td_t(q) : q, td_shape_of(w));
     w = td_copy_(w, td_mul_scalar(q, td_float(gain)));
     w = td_scope_end_with(w);
     td_no_grad_end();
