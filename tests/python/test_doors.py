@@ -527,7 +527,7 @@ def test_a_gpt_of_c_remembers_what_it_has_read(name, tmp_path):
         start += n
         assert memory.shape == (6, 2, 2, start, 6)
     td.testing.assert_close(td.cat(scores, 1), wanted, rtol=1e-5, atol=1e-5)
-    with pytest.raises(RuntimeError, match="GPT: expected .* at most 9 places, not 2 dimensions and 10"):
+    with pytest.raises(RuntimeError, match="GPT: expected .* and 9 places at most, not 10"):
         run_c(tmp_path, c, [ids[:, :3], memory])
     C.td_release(c)
 

@@ -15,7 +15,7 @@
 #define TD_GIVEN_LAYER(name, op, ...) \
     BY_NAME(op) TD_WITH(name, op, __VA_ARGS__)
 #define TD_WITH(name, op, dims, make, takes) \
-    LAYER(name, op, TD_IS(op), make, td_run_layer, dims, " " takes)
+    LAYER(name, op, TD_IS(op), make, NULL, dims, " " takes)
 #define TD_THREE(row, name, op, ...) \
     row(name##1d, op##1d, 1, __VA_ARGS__) \
     row(name##2d, op##2d, 2, __VA_ARGS__) \
@@ -114,7 +114,7 @@ TD_THREE(TD_GIVEN_LAYER, AdaptiveAvgPool, adaptive_avg_pool, NULL,
 TD_THREE(TD_GIVEN_LAYER, AdaptiveMaxPool, adaptive_max_pool, NULL,
          "output_size!")
 #define TD_DROP(name, c_name, n, op) \
-    LAYER(name, c_name, TD_IS(op), NULL, td_run_layer, 0, " ")
+    LAYER(name, c_name, TD_IS(op), NULL, NULL, 0, " ")
 TD_THREE(TD_DROP, Dropout, dropout, feature_dropout)
 TD_CALLED_LAYER(Dropout, dropout)
 TD_CALLED_LAYER(AlphaDropout, alpha_dropout)

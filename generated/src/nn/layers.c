@@ -156,7 +156,8 @@ td_tensor *td_forward_with(td_module *m, td_tensor *x, td_more *more)
     now.a.training = m->training;
     now.a.more = more;
     td_scope_begin();
-    x = ((const layer_row *)m->class)->run(&now, x);
+    const layer_row *row = (const layer_row *)m->class;
+    x = row->run ? row->run(&now, x) : td_run_named(row->op, x, &now.a);
     for (int i = 0; i < 4; i++)
         td_keep(more->at[i]);
     return td_scope_end_with(x);
@@ -166,11 +167,6 @@ static td_tensor *layer_forward(td_module *m, td_tensor *x)
     td_scope_begin();
     return td_scope_end_with(td_forward_with(m, x,
                                              &(td_more){ { NULL } }));
-}
-td_tensor *td_run_layer(layer *l, td_tensor *x)
-{
-    return td_run_named(((const layer_row *)l->module.class)->op, x,
-                        &l->a);
 }
 /* containers: function accepts */
 static const char *mention(const char *words, const char *name)
@@ -190,8 +186,8 @@ static bool accepts(const layer_row *row, td_args *a)
     for (int n = 0; n < ARGS; n++) {
         const char *said = mention(row->takes, args[n].name);
         const bool given = value_of(n, a).kind != TD_NONE;
-        if (given && !said && ((row->run && args[n].kind == 't')
-            || !row->op || !asks(row->op, n)))
+        const bool own = row->class.forward && args[n].kind == 't';
+        if (given && !said && (own || !row->op || !asks(row->op, n)))
             return td_fail(TD_ERROR_VALUE, name, "there is no %s",
                            args[n].name);
         if (!given && said && *said == '!')
@@ -253,7 +249,8 @@ td_module *td_child(td_module *m, const char *name)
 td_tensor *td_along(layer *l, const char *words, td_tensor *x)
 {
     char word[TD_NAME_SIZE];
-    for (int n; sscanf(words, "%95s%n", word, &n) == 1; words += n) {
+    for (int n; !td_failed() && sscanf(words, "%95s%n", word, &n) == 1;
+         words += n) {
         td_module *m = child(&l->module, word);
         x = m ? td_forward(m, x)
               : td_run_named(td_op_find(word), x, &l->a);
@@ -518,7 +515,7 @@ static td_tensor *run_norm(layer *l, td_tensor *x)
         td_fill_(a->num_batches_tracked,
                  td_int(td_item_int(a->num_batches_tracked) + 1));
     a->training = a->training || !a->running_mean;
-    return td_run_layer(l, x);
+    return td_run_named(((const layer_row *)l->module.class)->op, x, a);
 }
 /* recurrence: functions of layers */
 static void make_rnn(layer *l)
@@ -903,7 +900,7 @@ static void make_gpt(layer *l)
     draw_again(&l->module, 0.02, 0.02 / sqrt(2.0 * (double)a->n_layer));
 }
 static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
-                            td_tensor **kept)
+                            td_tensor **kept, int n)
 {
     const td_args *a = &l->a;
     td_tensor *y[3], *all = td_along(l, "unflatten",
@@ -913,11 +910,12 @@ static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
         y[i] = td_transpose(td_select(all, 2, i), 1, 2);
         if (i < 2 && a->rotary)
             y[i] = td_along(l, "rotary_embedding", y[i]);
-        if (i > 0 && kept[i - 1])
-            y[i] = td_cat((td_tensor *[]){ kept[i - 1], y[i] }, 2, 2);
+        if (i > 0 && !a->is_causal)
+            y[i] = td_cat((td_tensor *[]){
+                td_select(a->more->at[0], 0, n + i - 1), y[i] }, 2, 2);
     }
-    l->a.key = kept[0] = y[1];
-    l->a.values = kept[1] = y[2];
+    l->a.key = kept[n] = y[1];
+    l->a.values = kept[n + 1] = y[2];
     return attend(l, part, "c_proj", y[0]);
 }
 static td_tensor *run_gpt(layer *l, td_tensor *x)
@@ -928,9 +926,9 @@ static td_tensor *run_gpt(layer *l, td_tensor *x)
                         ? td_size(more[0], 3) : 0;
     const int64_t places = td_size(x, -1), end = start + places;
     if (td_rank(x) != 2 || end > a->n_positions)
-        return refuse(l, "expected [N, T] with at most %" PRId64
-            " places, not %d dimensions and %" PRId64, a->n_positions,
-            td_rank(x), end), NULL;
+        return refuse(l, "expected [N, T], not %d dimensions, and %"
+            PRId64 " places at most, not %" PRId64, td_rank(x),
+            a->n_positions, end), NULL;
     td_tensor_options on = { TD_INT64, td_device_of(x), false };
     td_tensor *at = td_arange(td_int(start), td_int(end), td_int(1),
                               on);
@@ -948,10 +946,8 @@ static td_tensor *run_gpt(layer *l, td_tensor *x)
     td_part *p = td_child(&l->module, "h")->parts;
     for (; p; p = p->next, n += 2) {
         layer *b = p->object;
-        for (int i = n; i < n + 2; i++)
-            kept[i] = start ? td_select(more[0], 0, i) : NULL;
         td_tensor *y = look_back(l, (layer *)td_child(&b->module, "attn"),
-                                 td_along(b, "ln_1", x), kept + n);
+                                 td_along(b, "ln_1", x), kept, n);
         x = td_add(x, td_along(l, "dropout", y));
         y = td_along(b, "ln_2 mlp", x);
         x = td_add(x, td_along(l, "dropout", y));

@@ -17,7 +17,7 @@ typedef struct {
     td_module_class class;
     const td_op *op;             /* NULL: none in particular */
     void (*make)(layer *l);      /* its parts; NULL: has none */
-    td_tensor *(*run)(layer *l, td_tensor *x);
+    td_tensor *(*run)(layer *l, td_tensor *x);   /* NULL: op */
     int dims;
     const char *takes;           /* " must! may=1", with the op's */
 } layer_row;
@@ -37,4 +37,3 @@ layer *td_add_stack(layer *l, const char *name);
 void td_add_bend(layer *l, const char *name, const char *usual);
 td_tensor *td_run_named(const td_op *op, td_tensor *x,
                         const td_args *a);
-td_tensor *td_run_layer(layer *l, td_tensor *x);
