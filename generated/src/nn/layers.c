@@ -772,11 +772,12 @@ static void draw_again(td_module *m, double spread, double last)
     for (; p && p->kind == TD_FIELD_MODULE; p = p->next)
         draw_again(p->object, strcmp(p->name, "c_proj")
             && strcmp(p->name, "down") ? spread : last, last);
-    const int n = p || !m->parts ? td_parameters(m, w, 2) : 0;
-    if (n && td_rank(w[0]) == 4)
+    if (p || !m->parts)
+        td_parameters(m, w, 2);
+    if (td_rank(w[0]) == 4)
         td_kaiming_normal_(w[0], (td_kaiming_options){
             .fan_out = true });
-    else if (n && spread > 0 && td_rank(w[0]) == 2) {
+    else if (spread > 0 && td_rank(w[0]) == 2) {
         td_no_grad_begin();
         td_normal_(w[0], 0, spread);
         if (w[1])
@@ -784,49 +785,47 @@ static void draw_again(td_module *m, double spread, double last)
         td_no_grad_end();
     }
 }
+static td_tensor *block_forward(td_module *m, td_tensor *x)
+{
+    layer *l = (layer *)m;
+    td_tensor *y = td_along(l, "conv1 bn1 relu conv2 bn2", x);
+    if (td_size(x, 1) != td_size(y, 1))
+        x = td_along(l, l->a.projection ? "downsample"
+                                        : "max_pool2d pad", x);
+    return td_relu(td_add(x, y));
+}
+static const td_module_class block_class = {
+    { .name = "BasicBlock" }, NULL, block_forward };
 static void make_resnet(layer *l)
 {
-    const td_args *a = &l->a;
+    td_args *a = &l->a;
     int64_t in = a->width, out = in;
     char name[] = "layer1";
+    a->kernel_size = TD_DIMS(1);
+    a->stride = TD_DIMS(2);
     add_conv(l, "conv1", "bn1", 3, in, 3, 1);
     for (; name[5] < '4'; name[5]++, out *= 2) {
         layer *stage = td_add_stack(l, name);
         for (int64_t j = 0; j < a->blocks; j++, in = out) {
-            layer *block = td_add_stack(stage, NULL);
             const int64_t stride = in < out ? 2 : 1;
+            /* models: make a block of a ResNet */
+            layer *block = td_add_stack(stage, NULL);
             add_conv(block, "conv1", "bn1", in, out, 3, stride);
             add_conv(block, "conv2", "bn2", out, out, 3, 1);
             if (a->projection && in < out)
-                add_conv(td_add_stack(block, "downsample"), "0", "1",
-                         in, out, 1, stride);
+                add_conv(td_add_stack(block, "downsample"), "0", "1", in, out, 1,
+                         stride);
+            block->a.pad = TD_DIMS(0, 0, 0, 0, in / 2, in - in / 2);
+            if (!td_failed())
+                block->module.class = &block_class;
         }
     }
     td_add_linear(l, "fc", in, a->classes, false);
     draw_again(&l->module, 0, 0);
 }
-static td_tensor *through_block(layer *l, td_tensor *x)
-{
-    const td_opt_i64 all = { 0 };
-    td_tensor *y = td_along(l, "conv1 bn1 relu conv2 bn2", x);
-    const int64_t more = td_size(y, 1) - td_size(x, 1);
-    if (more && l->a.projection)
-        x = td_along(l, "downsample", x);
-    else if (more)
-        x = td_pad(td_slice(td_slice(x, 2, all, all, 2), 3, all, all,
-                            2), TD_DIMS(0, 0, 0, 0, more / 2,
-                                        more - more / 2),
-                   "constant", 0);
-    return td_relu(td_add(x, y));
-}
 static td_tensor *run_resnet(layer *l, td_tensor *x)
 {
-    char name[] = "layer1";
-    x = td_along(l, "conv1 bn1 relu", x);
-    for (; name[5] < '4'; name[5]++)
-        for (td_part *p = td_child(&l->module, name)->parts; p;
-             p = p->next)
-            x = through_block(p->object, x);
+    x = td_along(l, "conv1 bn1 relu layer1 layer2 layer3", x);
     return td_along(l, "fc", td_mean(x, (td_reduce_options){
         .dims = TD_DIMS(2, 3) }));
 }
