@@ -476,8 +476,9 @@ prove-exercises: lib $(PLANTED) $(PLUGGED) $(if $(wildcard exercises/$(or $(EX),
 # The book's measured parts --------------------------------------------------
 
 .PHONY: bench bench-compare figures transcripts
-bench: $(BUILD)/bench
-	@$(BUILD)/bench $(CASES)
+# PEERS=1: in Python, beside the newest PyTorch and NumPy; CSV=file keeps the table.
+bench: $(BUILD)/bench $(if $(PEERS),python)
+	@$(if $(PEERS),BUILD=$(BUILD) $(PEER) loom/bench-peers $(if $(CSV),--csv '$(CSV)'),$(BUILD)/bench) $(CASES)
 
 # OLD is another build's bench, or its folder.
 OLD ?=
