@@ -1120,7 +1120,7 @@ static void environment_numbers_are_checked(void **state)
 
 static void environment_words_are_checked(void **state)
 {
-    const char *const words[] = { "warp", "weft", NULL };
+    const char *const words = "warp|weft";
     unsetenv("TREADLE_TEST");
     assert_int_equal(td_environment_choice("TREADLE_TEST", words, 1), 1);
     setenv("TREADLE_TEST", "warp", 1);

@@ -17,8 +17,7 @@ TD_API td_tensor *td_movedim(td_tensor *x, td_dims source,
 TD_API td_tensor *td_diagonal(td_tensor *x, int64_t offset, int dim1,
                               int dim2);
 /* Copies */
-TD_API td_tensor *td_repeat(td_tensor *x, td_dims repeats);
-TD_API td_tensor *td_flip(td_tensor *x, td_dims dims);
+TD_API td_with_dims td_repeat, td_flip;
 TD_API td_tensor *td_tril(td_tensor *x, int64_t diagonal);
 /* mode: "constant", "reflect", "replicate", "circular" */
 TD_API td_tensor *td_pad(td_tensor *x, td_dims margins,

@@ -51,7 +51,7 @@ TD_API const char *td_arrow_name(const struct ArrowSchema *schema,
    copy, and not at all if this fails. */
 TD_API td_tensor *td_from_arrow(const struct ArrowArray *array,
     const struct ArrowSchema *schema, int64_t k, td_scalar fill,
-    void (*release)(void *), void *context);
+    td_frees *release, void *context);
 
 /* A table of n columns of equal length or, without names, *columns as
    an array; the caller releases both.  Bools and what is not

@@ -27,20 +27,19 @@
 #include <treadle/op.h>
 
 /* graph: prototypes of gradient properties */
-TD_API bool td_requires_grad(const td_tensor *x);
+TD_API td_asks td_requires_grad, td_is_leaf;
 TD_API td_tensor *td_set_requires_grad(td_tensor *x, bool on);
-TD_API bool td_is_leaf(const td_tensor *x);
 
 /* The gradient collected so far, or NULL: a new reference, which the
    scope or the caller owns. */
 TD_API td_tensor *td_grad_of(const td_tensor *x);
 TD_API bool td_set_grad(td_tensor *x, td_tensor *grad);
-TD_API td_tensor *td_detach(td_tensor *x);
+TD_API td_of_one td_detach;
 TD_API td_tensor *td_base(const td_tensor *x);      /* borrowed of x */
 
 /* Like td_detach, but changes of the result are not noticed by graphs
    that saved `x`: the caller answers for them. */
-TD_API td_tensor *td_data_of(td_tensor *x);
+TD_API td_of_one td_data_of;
 TD_API const char *td_grad_fn_name(const td_tensor *x);
 TD_API int td_output_nr(const td_tensor *x);
 
@@ -75,10 +74,8 @@ TD_API bool td_leads_beyond(td_tensor *const *outputs, int n_outputs,
                             td_tensor *const *inputs, int n_inputs);
 
 /* graph: prototypes of the grad mode */
-TD_API void td_no_grad_begin(void);
-TD_API void td_no_grad_end(void);
-TD_API void td_enable_grad_begin(void);
-TD_API void td_enable_grad_end(void);
+TD_API td_bracket td_no_grad_begin, td_no_grad_end,
+    td_enable_grad_begin, td_enable_grad_end;
 TD_API bool td_grad_enabled(void);
 
 /* graph: prototypes of hooks */
@@ -88,17 +85,15 @@ TD_API bool td_grad_enabled(void);
    leaves have collected is valid but unspecified.  What a hook makes is
    its own. */
 typedef td_tensor *td_hook(void *context, td_tensor *grad);
-TD_API int64_t td_register_hook(td_tensor *x, td_hook *hook,
-                                void *context,
-                                void (*free_context)(void *context));
+typedef int64_t td_registers(td_tensor *x, td_hook *hook,
+                             void *context, td_frees *free_context);
+TD_API td_registers td_register_hook;
 /* The hook sees the leaf x itself, after x has got its gradient. */
-TD_API int64_t td_register_post_hook(td_tensor *x, td_hook *hook,
-                                     void *context,
-                                     void (*free_context)(void *));
+TD_API td_registers td_register_post_hook;
 TD_API bool td_remove_hook(td_tensor *x, int64_t id);
 TD_API bool td_has_hook(const td_tensor *x, int64_t id);
 TD_API bool td_retain_grad(td_tensor *x);
-TD_API bool td_retains_grad(const td_tensor *x);
+TD_API td_asks td_retains_grad;
 
 /* graph: prototypes of nodes */
 typedef struct td_node td_node;
@@ -140,7 +135,7 @@ TD_API bool td_record_custom(const char *name,
                              int n_out, td_tensor *const *out,
                              td_custom_backward *backward,
                              void *context,
-                             void (*free_context)(void *context));
+                             td_frees *free_context);
 TD_API bool td_save_for_backward(td_tensor *output, int n,
                                  td_tensor *const *tensors);
 TD_API bool td_op_differentiable(const td_op *op);

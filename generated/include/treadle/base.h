@@ -61,26 +61,24 @@ TD_API void td_error_clear(void);
    object belongs to the innermost open scope, or, with none open, to
    the caller, who releases it.  NULL is no object, always allowed. */
 /* memory: prototypes of objects */
-TD_API void *td_retain(void *object);
-TD_API void td_release(void *object);
+typedef void *td_takes(void *object);
+typedef void td_frees(void *object);
+TD_API td_takes td_retain;
+TD_API td_frees td_release;
 
 /* Retains an object that may be dying: NULL if its count was zero.
    The caller knows that its memory is still there. */
-TD_API void *td_retain_alive(void *object);
+TD_API td_takes td_retain_alive;
 
 /* end_with hands its result to the next owner and ends the scope; keep
    saves one object of the innermost scope from its end; adopt gives it
    a reference the caller holds; share gives out an existing object as
    if it were new.  Above a barrier the caller owns again. */
 /* memory: prototypes of scopes */
-TD_API void td_scope_begin(void);
-TD_API void td_scope_end(void);
-TD_API void *td_scope_end_with(void *result);
-TD_API void *td_keep(void *object);
-TD_API void *td_adopt(void *object);
-TD_API void *td_share(void *object);
-TD_API void td_scope_barrier_begin(void);
-TD_API void td_scope_barrier_end(void);
+typedef void td_bracket(void);
+TD_API td_bracket td_scope_begin, td_scope_end;
+TD_API td_takes td_scope_end_with, td_keep, td_adopt, td_share;
+TD_API td_bracket td_scope_barrier_begin, td_scope_barrier_end;
 
 /* memory: prototypes of memory */
 TD_API td_memory_info td_memory_stats(void);

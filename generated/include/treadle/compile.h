@@ -56,9 +56,9 @@ TD_API td_program *td_program_parse(const char *text);
 
 /* Values defined once and before use, types as the operators say. */
 TD_API bool td_program_verify(const td_program *p);
-TD_API int td_program_inputs(const td_program *p);
-TD_API int td_program_outputs(const td_program *p);
-TD_API int td_program_steps(const td_program *p);
+typedef int td_program_count(const td_program *p);
+TD_API td_program_count td_program_inputs, td_program_outputs,
+    td_program_steps;
 
 /* Interprets the program; outputs are new tensors.  Captured tensors
    and gradients are written after the last step, or not at all. */

@@ -44,7 +44,7 @@ typedef bool td_dataset_batch(void *context, const int64_t *index,
 typedef struct td_dataset td_dataset;
 
 TD_API td_dataset *td_dataset_new(int64_t size, td_dataset_batch *batch,
-    void *context, void (*free_context)(void *context));
+    void *context, td_frees *free_context);
 TD_API int64_t td_dataset_size(const td_dataset *dataset);
 TD_API bool td_dataset_get(td_dataset *dataset, const int64_t *index,
     int64_t n, td_tensor **input, td_tensor **target);
@@ -54,8 +54,8 @@ TD_API bool td_dataset_get(td_dataset *dataset, const int64_t *index,
 TD_API td_dataset *td_image_dataset(td_tensor *images,
                                     td_tensor *labels);
 /* From root, $TREADLE_DATA/mnist (fashion-mnist), Debian's folder. */
-TD_API td_dataset *td_mnist(const char *root, bool train);
-TD_API td_dataset *td_fashion_mnist(const char *root, bool train);
+typedef td_dataset *td_known_dataset(const char *root, bool train);
+TD_API td_known_dataset td_mnist, td_fashion_mnist;
 /* What a dataset holds itself, borrowed; NULL if that is nothing. */
 TD_API td_tensor *td_dataset_images(const td_dataset *dataset);
 TD_API td_tensor *td_dataset_labels(const td_dataset *dataset);
@@ -104,7 +104,7 @@ TD_API td_dataset *td_tensor_dataset(td_tensor *inputs,
                                      td_tensor *targets);
 /* CIFAR-10: images [n,3,32,32].  From root or $TREADLE_DATA/
    cifar-10-batches-bin, those files that are there. */
-TD_API td_dataset *td_cifar10(const char *root, bool train);
+TD_API td_known_dataset td_cifar10;
 /* transforms: further prototypes of data */
 /* Batches [n,C,H,W].  For each image its own cut of height x width,
    with `padding` zeros on each side before; each mirrored with

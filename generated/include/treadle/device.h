@@ -18,12 +18,12 @@ TD_API int td_device_count(td_device_kind kind);
 TD_API td_tensor *td_to_device(td_tensor *x, td_device device);
 
 /* The same for the CPU; an error for a tensor that has no value. */
-TD_API td_tensor *td_to_host(td_tensor *x);
+TD_API td_of_one td_to_host;
 
 /* x itself if its memory is page-locked, else a copy that is: what a
    device fetches from there comes faster.  Errors as above. */
-TD_API td_tensor *td_pin_memory(td_tensor *x);
-TD_API bool td_is_pinned(const td_tensor *x);
+TD_API td_of_one td_pin_memory;
+TD_API td_asks td_is_pinned;
 
 /* Waits for what this thread asked of it; its faults are raised. */
 TD_API bool td_synchronise(td_device device);

@@ -12,59 +12,29 @@
 #include <treadle/tensor.h>
 
 /* arithmetic: prototypes of elementwise operators */
-TD_API td_tensor *td_add(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_add_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_sub(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_sub_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_rsub_scalar(td_tensor *x, td_scalar s); /* s - x */
-TD_API td_tensor *td_mul(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_mul_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_div(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_div_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_rdiv_scalar(td_tensor *x, td_scalar s); /* s / x */
-TD_API td_tensor *td_reciprocal(td_tensor *x);
-TD_API td_tensor *td_neg(td_tensor *x);
-TD_API td_tensor *td_abs(td_tensor *x);
-TD_API td_tensor *td_sign(td_tensor *x);
-TD_API td_tensor *td_square(td_tensor *x);
-TD_API td_tensor *td_add_(td_tensor *x, td_tensor *y);
-TD_API td_tensor *td_add_scalar_(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_sub_(td_tensor *x, td_tensor *y);
-TD_API td_tensor *td_sub_scalar_(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_mul_(td_tensor *x, td_tensor *y);
-TD_API td_tensor *td_mul_scalar_(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_div_(td_tensor *x, td_tensor *y);
-TD_API td_tensor *td_div_scalar_(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_exp(td_tensor *x);
-TD_API td_tensor *td_log(td_tensor *x);
-TD_API td_tensor *td_sqrt(td_tensor *x);
-TD_API td_tensor *td_rsqrt(td_tensor *x);
-TD_API td_tensor *td_pow(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_pow_scalar(td_tensor *x, td_scalar s);  /* x ^ s */
-TD_API td_tensor *td_rpow_scalar(td_tensor *x, td_scalar s); /* s ^ x */
-TD_API td_tensor *td_sin(td_tensor *x);
-TD_API td_tensor *td_cos(td_tensor *x);
-TD_API td_tensor *td_tanh(td_tensor *x);
-TD_API td_tensor *td_sigmoid(td_tensor *x);
-TD_API td_tensor *td_relu(td_tensor *x);
-TD_API td_tensor *td_maximum(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_maximum_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_minimum(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_minimum_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_eq(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_eq_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_ne(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_ne_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_lt(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_lt_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_le(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_le_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_gt(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_gt_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_ge(td_tensor *a, td_tensor *b);
-TD_API td_tensor *td_ge_scalar(td_tensor *x, td_scalar s);
-TD_API td_tensor *td_isnan(td_tensor *x);
-TD_API td_tensor *td_logical_not(td_tensor *x);
+TD_API td_of_two td_add, td_sub, td_mul;
+TD_API td_with_scalar td_add_scalar, td_sub_scalar, td_mul_scalar,
+    td_rsub_scalar;                     /* s - x */
+TD_API td_of_one td_reciprocal;
+TD_API td_of_two td_div;
+TD_API td_with_scalar td_div_scalar,
+    td_rdiv_scalar;                     /* s / x */
+TD_API td_of_one td_neg, td_abs, td_sign, td_square;
+TD_API td_of_two td_add_, td_sub_, td_mul_, td_div_;
+TD_API td_with_scalar td_add_scalar_, td_sub_scalar_, td_mul_scalar_,
+    td_div_scalar_;
+TD_API td_of_one td_exp, td_log, td_sqrt, td_rsqrt;
+TD_API td_of_two td_pow;
+TD_API td_with_scalar td_pow_scalar,    /* x ^ s */
+    td_rpow_scalar;                     /* s ^ x */
+TD_API td_of_one td_sin, td_cos;
+TD_API td_of_one td_tanh, td_sigmoid, td_relu;
+TD_API td_of_two td_maximum, td_minimum;
+TD_API td_with_scalar td_maximum_scalar, td_minimum_scalar;
+TD_API td_of_one td_isnan, td_logical_not;
+TD_API td_of_two td_eq, td_ne, td_lt, td_le, td_gt, td_ge;
+TD_API td_with_scalar td_eq_scalar, td_ne_scalar, td_lt_scalar,
+    td_le_scalar, td_gt_scalar, td_ge_scalar;
 TD_API td_tensor *td_where(td_tensor *condition, td_tensor *a,
                            td_tensor *b);
 TD_API td_tensor *td_where_scalar(td_tensor *condition, td_tensor *a,
@@ -73,10 +43,6 @@ typedef struct { td_opt_f64 min, max; } td_clamp_options;
 
 TD_API td_tensor *td_clamp(td_tensor *x, td_clamp_options options);
 /* activations: prototypes of elementwise operators */
-typedef td_tensor *td_of_one(td_tensor *x);
-typedef td_tensor *td_of_two(td_tensor *a, td_tensor *b);
-typedef td_tensor *td_with_scalar(td_tensor *x, td_scalar s);
-
 TD_API td_of_one td_expm1, td_log1p, td_log2, td_log10, td_exp2;
 TD_API td_of_two td_logaddexp, td_xlogy;
 TD_API td_with_scalar td_logaddexp_scalar, td_xlogy_scalar;

@@ -59,9 +59,9 @@ typedef struct td_saved_hooks {
     void *(*pack)(void *context, td_tensor *x);
     /* A reference to the tensor again; NULL after td_fail. */
     td_tensor *(*unpack)(void *context, void *packed);
-    void (*free_packed)(void *packed);
+    td_frees *free_packed;
     void *context;
-    void (*free_context)(void *context);
+    td_frees *free_context;
 } td_saved_hooks;
 
 /* For operators that this thread records until the end.  They nest;

@@ -21,8 +21,8 @@ TD_API td_tensor *td_put_points_(td_tensor *x, td_tensor *index,
                                  td_tensor *source, int dim, int covers,
                                  int how);
 /* index: integer vector, each in [0, size of dim). */
-TD_API td_tensor *td_index_select(td_tensor *x, int dim,
+typedef td_tensor *td_along_index(td_tensor *x, int dim,
                                   td_tensor *index);
-TD_API td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index);
-TD_API td_tensor *td_nonzero(td_tensor *x);
-TD_API td_tensor *td_embedding(td_tensor *input, td_tensor *weight);
+TD_API td_along_index td_index_select, td_gather;
+TD_API td_of_one td_nonzero;
+TD_API td_of_two td_embedding;          /* its rows are the second */

@@ -13,7 +13,7 @@
 #include <treadle/elementwise.h>
 TD_API td_of_one td_inv, td_det, td_cholesky;
 /* x with a x = b. */
-TD_API td_tensor *td_solve(td_tensor *a, td_tensor *b);
+TD_API td_of_two td_solve;
 /* Singular values up to rtol times the first count as zero; x of
    lstsq has the least |a x - b|. */
 TD_API td_tensor *td_pinv(td_tensor *a, double rtol);

@@ -18,11 +18,11 @@
 /* products: prototypes of the matmul operators */
 /* [..., m, k] times [..., k, n]; batch dimensions broadcast; [k] is a
    row on the left, a column on the right, and drops from the result. */
-TD_API td_tensor *td_matmul(td_tensor *input, td_tensor *other);
+TD_API td_of_two td_matmul;
 /* [n] and [n] to [] */
-TD_API td_tensor *td_dot(td_tensor *input, td_tensor *other);
+TD_API td_of_two td_dot;
 /* [b, m, k] times [b, k, n] to [b, m, n] */
-TD_API td_tensor *td_bmm(td_tensor *input, td_tensor *mat2);
+TD_API td_of_two td_bmm;
 /* [..., in], [out, in] and [out] (or NULL) to [..., out] */
 TD_API td_tensor *td_linear(td_tensor *input, td_tensor *weight,
                             td_tensor *bias);

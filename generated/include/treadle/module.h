@@ -46,10 +46,8 @@ typedef struct {
     bool fan_out;                /* keep the gradients steady */
 } td_kaiming_options;
 
-TD_API td_tensor *td_xavier_uniform_(td_tensor *w, double gain);
-TD_API td_tensor *td_xavier_normal_(td_tensor *w, double gain);
-TD_API td_tensor *td_kaiming_uniform_(td_tensor *w,
-                                      td_kaiming_options options);
-TD_API td_tensor *td_kaiming_normal_(td_tensor *w,
-                                     td_kaiming_options options);
+typedef td_tensor *td_xavier(td_tensor *w, double gain);
+typedef td_tensor *td_kaiming(td_tensor *w, td_kaiming_options options);
+TD_API td_xavier td_xavier_uniform_, td_xavier_normal_;
+TD_API td_kaiming td_kaiming_uniform_, td_kaiming_normal_;
 TD_API double td_gain(const char *function, double slope);

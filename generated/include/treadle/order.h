@@ -10,14 +10,12 @@
        td_tensor *best = td_topk(scores, 5, -1, true, &places);
 */
 #pragma once
-#include <treadle/tensor.h>
+#include <treadle/reductions.h>
 /* order: prototypes of order */
 TD_API td_tensor *td_sort(td_tensor *input, int dim, bool descending,
                           td_tensor **indices);
 TD_API td_tensor *td_topk(td_tensor *input, int64_t k, int dim,
                           bool largest, td_tensor **indices);
-TD_API td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
-                                td_tensor **indices);
+TD_API td_finds td_median_dim;
 /* whole numbers are added and multiplied as int64 */
-TD_API td_tensor *td_cumsum(td_tensor *input, int dim);
-TD_API td_tensor *td_cumprod(td_tensor *input, int dim);
+TD_API td_along td_cumsum, td_cumprod;

@@ -48,7 +48,7 @@ typedef struct {
     void (*trim)(int device);           /* frees what is kept */
     void (*memory)(int device, td_memory_info *info);
     bool (*pin)(size_t bytes, void **data);     /* host memory that */
-    void (*unpin)(void *data);                  /* no page leaves */
+    td_frees *unpin;                  /* no page leaves */
 } td_device_table;
 
 /* devices: struct td_host_api */

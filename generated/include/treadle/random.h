@@ -26,15 +26,12 @@ typedef struct td_generator td_generator;
 TD_API td_generator *td_generator_new(uint64_t seed);
 TD_API td_random_state td_generator_state(td_generator *generator,
                                           const td_random_state *state);
-TD_API td_tensor *td_rand(td_dims shape, td_tensor_options options);
-TD_API td_tensor *td_randn(td_dims shape, td_tensor_options options);
-TD_API td_tensor *td_rand_like(td_tensor *x, td_tensor_options options);
-TD_API td_tensor *td_randn_like(td_tensor *x,
-                                td_tensor_options options);
+TD_API td_of_size td_rand, td_randn;
+TD_API td_shaped_as td_rand_like, td_randn_like;
 TD_API td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
                              td_tensor_options options);
 TD_API td_tensor *td_randperm(int64_t n);
-TD_API td_tensor *td_bernoulli(td_tensor *probabilities);
+TD_API td_of_one td_bernoulli;
 
 TD_API td_tensor *td_uniform_(td_tensor *x, double low, double high);
 TD_API td_tensor *td_normal_(td_tensor *x, double mean,

@@ -30,28 +30,23 @@ typedef struct {
     bool keepdim;
 } td_arg_options;
 /* softmax: prototypes of the reductions */
-TD_API td_tensor *td_sum(td_tensor *input, td_reduce_options options);
-TD_API td_tensor *td_mean(td_tensor *input, td_reduce_options options);
-TD_API td_tensor *td_prod(td_tensor *input, td_arg_options options);
-/* Undo a broadcast from `size` to the input's shape. */
-TD_API td_tensor *td_sum_to_size(td_tensor *input, td_dims size);
+typedef td_tensor *td_reduces(td_tensor *x, td_reduce_options options);
+typedef td_tensor *td_reduces_one(td_tensor *x, td_arg_options options);
+typedef td_tensor *td_finds(td_tensor *x, int dim, bool keepdim,
+                            td_tensor **indices);
+
+TD_API td_reduces td_sum, td_mean;
+TD_API td_reduces_one td_prod;
+/* Undo a broadcast from `dims` to the shape of x. */
+TD_API td_with_dims td_sum_to_size;
 /* Maxima and minima keep the type; a NaN wins. */
-TD_API td_tensor *td_amax(td_tensor *input, td_reduce_options options);
-TD_API td_tensor *td_amin(td_tensor *input, td_reduce_options options);
-TD_API td_tensor *td_max(td_tensor *input);
-TD_API td_tensor *td_min(td_tensor *input);
+TD_API td_reduces td_amax, td_amin;
+TD_API td_of_one td_max, td_min;
 /* The first extreme along dim; its index, int64, if wanted. */
-TD_API td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
-                             td_tensor **indices);
-TD_API td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
-                             td_tensor **indices);
-TD_API td_tensor *td_argmax(td_tensor *input, td_arg_options options);
-TD_API td_tensor *td_argmin(td_tensor *input, td_arg_options options);
+TD_API td_finds td_max_dim, td_min_dim;
+TD_API td_reduces_one td_argmax, td_argmin;
 /* bool */
-TD_API td_tensor *td_any(td_tensor *input, td_reduce_options options);
-TD_API td_tensor *td_all(td_tensor *input, td_reduce_options options);
+TD_API td_reduces td_any, td_all;
 /* float32, float64 only */
-TD_API td_tensor *td_logsumexp(td_tensor *input,
-                               td_reduce_options options);
-TD_API td_tensor *td_softmax(td_tensor *input, int dim);
-TD_API td_tensor *td_log_softmax(td_tensor *input, int dim);
+TD_API td_reduces td_logsumexp;
+TD_API td_along td_softmax, td_log_softmax;

@@ -100,9 +100,9 @@ typedef struct {
 /* printing: prototypes of dtypes */
 TD_API const char *td_dtype_name(td_dtype dtype);  /* "float32" */
 TD_API size_t td_dtype_size(td_dtype dtype);       /* bytes */
-TD_API bool td_dtype_is_floating(td_dtype dtype);
-TD_API bool td_dtype_is_integer(td_dtype dtype);
-TD_API bool td_dtype_computes(td_dtype dtype);     /* or only stores */
+typedef bool td_asks_dtype(td_dtype dtype);
+TD_API td_asks_dtype td_dtype_is_floating, td_dtype_is_integer,
+    td_dtype_computes;                             /* or only stores */
 TD_API td_dtype td_dtype_wide(td_dtype dtype);  /* halves: float32 */
 
 /* The type of a result of two dimensioned operands, as in PyTorch. */
@@ -126,7 +126,8 @@ TD_API int64_t td_numel(const td_tensor *x);
 TD_API int64_t td_offset(const td_tensor *x);           /* elements */
 TD_API td_dtype td_dtype_of(const td_tensor *x);
 TD_API td_device td_device_of(const td_tensor *x);
-TD_API bool td_is_contiguous(const td_tensor *x);
+typedef bool td_asks(const td_tensor *x);
+TD_API td_asks td_is_contiguous;
 
 /* Address of element 0; borrowed, valid while the tensor lives. */
 TD_API void *td_data(const td_tensor *x);
@@ -146,7 +147,7 @@ TD_API int64_t td_item_int(const td_tensor *x);
 TD_API int64_t td_repr(const td_tensor *x, char *buffer,
                        int64_t capacity);
 /* The same, and a new line, to standard output. */
-TD_API bool td_print(const td_tensor *x);
+TD_API td_asks td_print;
 /* Choices for that text, of the process; -1 in SCI_MODE: as it fits. */
 typedef enum {
     TD_PRINT_PRECISION, TD_PRINT_THRESHOLD, TD_PRINT_EDGEITEMS,
@@ -170,11 +171,12 @@ TD_API bool td_broadcast_shapes(const char *operation,
                                 td_dims *out);
 
 /* printing: prototypes of creation */
+typedef td_tensor *td_of_size(td_dims size, td_tensor_options o);
+typedef td_tensor *td_shaped_as(td_tensor *x, td_tensor_options o);
+
 /* New row-major tensors of dtype o.dtype or, if that is 0, the default.
    Negative sizes and overflow are TD_ERROR_RUNTIME. */
-TD_API td_tensor *td_empty(td_dims size, td_tensor_options o);
-TD_API td_tensor *td_zeros(td_dims size, td_tensor_options o);
-TD_API td_tensor *td_ones(td_dims size, td_tensor_options o);
+TD_API td_of_size td_empty, td_zeros, td_ones;
 /* dtype 0: int64 for an int, bool for a bool, else the default. */
 TD_API td_tensor *td_full(td_dims size, td_scalar value,
                           td_tensor_options o);
@@ -186,9 +188,7 @@ TD_API td_tensor *td_linspace(double start, double end, int64_t steps,
 TD_API td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o);
 
 /* Like x in shape and, unless o.dtype is given, dtype. */
-TD_API td_tensor *td_empty_like(td_tensor *x, td_tensor_options o);
-TD_API td_tensor *td_zeros_like(td_tensor *x, td_tensor_options o);
-TD_API td_tensor *td_ones_like(td_tensor *x, td_tensor_options o);
+TD_API td_shaped_as td_empty_like, td_zeros_like, td_ones_like;
 TD_API td_tensor *td_full_like(td_tensor *x, td_scalar value,
                                td_tensor_options o);
 
@@ -206,38 +206,44 @@ TD_API bool td_holds_truths(const void *data, int rank,
    at all if this fails. */
 TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
-                                 void (*release)(void *),
+                                 td_frees *release,
                                  void *context);
 
 /* printing: prototypes of views */
+typedef td_tensor *td_of_one(td_tensor *x);
+typedef td_tensor *td_along(td_tensor *x, int dim);
+typedef td_tensor *td_along_two(td_tensor *x, int dim0, int dim1);
+typedef td_tensor *td_with_dims(td_tensor *x, td_dims dims);
+
 /* Views: O(1), the storage is shared.  Dimensions may be negative; one
    that does not exist is TD_ERROR_INDEX, a shape that does not fit
    TD_ERROR_RUNTIME. */
-TD_API td_tensor *td_transpose(td_tensor *x, int dim0, int dim1);
-TD_API td_tensor *td_t(td_tensor *x);              /* rank <= 2 */
-TD_API td_tensor *td_permute(td_tensor *x, td_dims dims);
-TD_API td_tensor *td_view(td_tensor *x, td_dims size);  /* one -1 */
-TD_API td_tensor *td_expand(td_tensor *x, td_dims size);
-TD_API td_tensor *td_squeeze(td_tensor *x, td_dims dims); /* {}: all */
-TD_API td_tensor *td_unsqueeze(td_tensor *x, int dim);
+TD_API td_along_two td_transpose;
+TD_API td_of_one td_t;                  /* rank <= 2 */
+TD_API td_with_dims td_permute, td_expand,
+    td_view,                            /* one size may be -1 */
+    td_squeeze;                         /* {}: all */
+TD_API td_along td_unsqueeze;
 TD_API td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
                            td_opt_i64 end, int64_t step); /* step > 0 */
 TD_API td_tensor *td_select(td_tensor *x, int dim, int64_t index);
 
 /* Views if strides allow, else copies. */
-TD_API td_tensor *td_reshape(td_tensor *x, td_dims shape);
-TD_API td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim);
+TD_API td_with_dims td_reshape;
+TD_API td_along_two td_flatten;         /* the first and the last */
 
 /* printing: prototypes of copies */
 /* x itself, with one more owner, if nothing is to be done. */
-TD_API td_tensor *td_contiguous(td_tensor *x);
+TD_API td_of_one td_contiguous;
 TD_API td_tensor *td_to(td_tensor *x, td_dtype dtype);
 
-TD_API td_tensor *td_clone(td_tensor *x);
-TD_API td_tensor *td_cat(td_tensor *const *tensors, int n, int dim);
-TD_API td_tensor *td_stack(td_tensor *const *tensors, int n, int dim);
+TD_API td_of_one td_clone;
+typedef td_tensor *td_of_list(td_tensor *const *x, int n, int dim);
+TD_API td_of_list td_cat, td_stack;
 
 /* In place; return x with one more owner. */
-TD_API td_tensor *td_copy_(td_tensor *x, td_tensor *src);
-TD_API td_tensor *td_fill_(td_tensor *x, td_scalar value);
-TD_API td_tensor *td_zero_(td_tensor *x);
+typedef td_tensor *td_of_two(td_tensor *x, td_tensor *y);
+typedef td_tensor *td_with_scalar(td_tensor *x, td_scalar s);
+TD_API td_of_two td_copy_;
+TD_API td_with_scalar td_fill_;
+TD_API td_of_one td_zero_;

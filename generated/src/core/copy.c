@@ -338,38 +338,31 @@ bool copy__kernel(td_call *call)
 }
 
 /* views: typed functions that copy */
-static td_tensor *call_on(int op, td_value in, const td_value *attr)
-{
-    return td_run1(&td_ops[op], 1, &in, attr != NULL, attr);
-}
 td_tensor *td_contiguous(td_tensor *x)
 {
     if (x != NULL && !td_failed() && td_is_contiguous(x))
         return td_share(x);
-    return call_on(TD_OP_contiguous, td_v_tensor(x), NULL);
+    return TD_CALL(contiguous, x);
 }
 
 td_tensor *td_to(td_tensor *x, td_dtype dtype)
 {
-    const td_value attr = { .kind = TD_DTYPE, .as.dtype = dtype };
     if (x != NULL && !td_failed() && x->dtype == dtype)
         return td_share(x);
-    return call_on(TD_OP_to, td_v_tensor(x), &attr);
+    return TD_CALL(to, x, { .kind = TD_DTYPE, .as.dtype = dtype });
 }
 td_tensor *td_clone(td_tensor *x)
 {
-    return call_on(TD_OP_clone, td_v_tensor(x), NULL);
+    return TD_CALL(clone, x);
 }
 td_tensor *td_cat(td_tensor *const *tensors, int n, int dim)
 {
-    const td_value attr = td_v_int(dim);
-    return call_on(TD_OP_cat, td_v_tensors(n, tensors), &attr);
+    return TD_RUN(cat, (td_v_tensors(n, tensors)), td_v_int(dim));
 }
 
 td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
 {
-    const td_value attr = td_v_int(dim);
-    return call_on(TD_OP_stack, td_v_tensors(n, tensors), &attr);
+    return TD_RUN(stack, (td_v_tensors(n, tensors)), td_v_int(dim));
 }
 td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 {
@@ -378,11 +371,10 @@ td_tensor *td_copy_(td_tensor *x, td_tensor *src)
 
 td_tensor *td_fill_(td_tensor *x, td_scalar value)
 {
-    const td_value attr = td_v_scalar(value);
-    return call_on(TD_OP_fill_, td_v_tensor(x), &attr);
+    return TD_CALL(fill_, x, td_v_scalar(value));
 }
 
 td_tensor *td_zero_(td_tensor *x)
 {
-    return call_on(TD_OP_zero_, td_v_tensor(x), NULL);
+    return TD_CALL(zero_, x);
 }

@@ -258,8 +258,8 @@ td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
 }
 
 /* operators: typed functions that create */
-static td_tensor *create(int op, td_value like, int n,
-                         const td_value *own, td_tensor_options o)
+static td_tensor *create(int op, td_value like, td_tensor_options o,
+                         int n, const td_value *own)
 {
     td_value attr[TD_MAX_PARAMETERS];
     for (int i = 0; i < n; i++)
@@ -273,46 +273,46 @@ static td_tensor *create(int op, td_value like, int n,
 #define PAIR(name)                                                    \
     td_tensor *td_##name(td_dims size, td_tensor_options o)           \
     {                                                                 \
-        return create(TD_OP_##name, td_v_none(), 1,                   \
-                      (td_value[]){ td_v_ints(&size) }, o);           \
+        return create(TD_OP_##name, td_v_none(), o,                   \
+                      TD_VALUES(td_v_ints(&size)));                   \
     }                                                                 \
     td_tensor *td_##name##_like(td_tensor *x, td_tensor_options o)    \
     {                                                                 \
-        return create(TD_OP_##name##_like, td_v_tensor(x), 0, NULL,   \
-                      o);                                             \
+        return create(TD_OP_##name##_like, td_v_tensor(x), o,         \
+                      0, NULL);                                       \
     }
 PAIR(empty)
 PAIR(zeros)
 PAIR(ones)
 td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
 {
-    return create(TD_OP_full, td_v_none(), 2, (td_value[]){
-        td_v_ints(&size), td_v_scalar(value) }, o);
+    return create(TD_OP_full, td_v_none(), o, TD_VALUES(
+        td_v_ints(&size), td_v_scalar(value)));
 }
 
 td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
                      td_tensor_options o)
 {
-    return create(TD_OP_arange, td_v_none(), 3, (td_value[]){
-        td_v_scalar(start), td_v_scalar(end), td_v_scalar(step) }, o);
+    return create(TD_OP_arange, td_v_none(), o, TD_VALUES(
+        td_v_scalar(start), td_v_scalar(end), td_v_scalar(step)));
 }
 
 td_tensor *td_linspace(double start, double end, int64_t steps,
                        td_tensor_options o)
 {
-    return create(TD_OP_linspace, td_v_none(), 3, (td_value[]){
-        td_v_float(start), td_v_float(end), td_v_int(steps) }, o);
+    return create(TD_OP_linspace, td_v_none(), o, TD_VALUES(
+        td_v_float(start), td_v_float(end), td_v_int(steps)));
 }
 td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
 {
-    return create(TD_OP_eye, td_v_none(), 2, (td_value[]){
-        td_v_int(n), td_v_int(m.given ? m.value : n) }, o);
+    return create(TD_OP_eye, td_v_none(), o, TD_VALUES(
+        td_v_int(n), td_v_int(m.given ? m.value : n)));
 }
 td_tensor *td_full_like(td_tensor *x, td_scalar value,
                         td_tensor_options o)
 {
-    return create(TD_OP_full_like, td_v_tensor(x), 1,
-                  (td_value[]){ td_v_scalar(value) }, o);
+    return create(TD_OP_full_like, td_v_tensor(x), o,
+                  TD_VALUES(td_v_scalar(value)));
 }
 td_tensor *td_from_data(const void *data, td_dims shape,
                         td_tensor_options o)

@@ -83,7 +83,7 @@ td_dtype td_promote(td_dtype a, td_dtype b)
 /* tensors: functions of the default dtype */
 td_dtype td_default_dtype(void)
 {
-    const int chosen = atomic_load(&td_process()->default_dtype);
+    const int chosen = td_process()->default_dtype;
     return chosen ? (td_dtype)chosen : TD_FLOAT32;
 }
 
@@ -93,7 +93,7 @@ bool td_set_default_dtype(td_dtype dtype)
         return td_fail(TD_ERROR_TYPE, "set_default_dtype",
                        "expected float32 or float64, got %s",
                        td_dtype_name(dtype));
-    atomic_store(&td_process()->default_dtype, (int)dtype);
+    td_process()->default_dtype = (int)dtype;
     return true;
 }
 

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TD_ISA_WORD(level, a, b) "|" #level
 #define TD_ISA_STRING(level, a, b) #level,
 static const char *const level_names[]
-    = { TD_ISA_LEVELS(TD_ISA_STRING, , ) NULL };
+    = { TD_ISA_LEVELS(TD_ISA_STRING, , ) };
 
 /* rows: function td_isa_best */
 int td_isa_best(void)
@@ -40,7 +41,8 @@ int td_isa_start(void)
     const int best = td_isa_best();
     const int asked = wish != NULL && number_of(wish) >= 0
         ? number_of(wish)
-        : td_environment_choice("TREADLE_ISA", level_names, best);
+        : td_environment_choice(
+              "TREADLE_ISA", &TD_ISA_LEVELS(TD_ISA_WORD, , )[1], best);
     return asked < best ? asked : best;
 }
 

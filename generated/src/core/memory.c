@@ -25,7 +25,7 @@ static void pay(int64_t change, int64_t most)
     td_runtime *process = td_process();
     most += atomic_fetch_add(&process->count[TD_COUNT_BYTES], change);
     /* memory: raise the peak to most */
-    int64_t peak = atomic_load(&process->peak_bytes);
+    int64_t peak = process->peak_bytes;
     while (most > peak
            && !atomic_compare_exchange_weak(&process->peak_bytes,
                                             &peak, most))
@@ -69,7 +69,7 @@ static void empty_shared(td_runtime *process)
     pthread_mutex_lock(&process->memory_lock);
     memcpy(spare, process->spare, sizeof spare);
     memset(process->spare, 0, sizeof spare);
-    atomic_store(&process->count[TD_COUNT_KEPT], 0);
+    process->count[TD_COUNT_KEPT] = 0;
     pthread_mutex_unlock(&process->memory_lock);
     for (int class = 0; class < TD_CLASSES; class++)
         while (spare[class] != NULL) {
@@ -85,11 +85,11 @@ static void give_shared(td_block *block, int class)
     td_runtime *process = td_process();
     _Atomic(int64_t) *kept = &process->count[TD_COUNT_KEPT];
     const int64_t size = (int64_t)size_of(class);
-    if (size > atomic_load(&process->limit)) {
+    if (size > process->limit) {
         free(block);
         return;
     }
-    if (atomic_load(kept) + size > atomic_load(&process->limit))
+    if (*kept + size > process->limit)
         empty_shared(process);
     pthread_mutex_lock(&process->memory_lock);
     block->next = process->spare[class];
@@ -138,7 +138,7 @@ void td_memory_trim(void)
     td_runtime *process = td_process();
     empty_all(process);
     /* plugins: trim the memory of devices */
-    const td_device_table *cuda = atomic_load(&process->cuda);
+    const td_device_table *cuda = process->cuda;
     for (int d = 0; cuda != NULL && d < cuda->count(); d++)
         cuda->trim(d);
 }
@@ -201,7 +201,7 @@ static bool refused(size_t bytes)
 void td_memory_fail_after(int64_t n)
 {
     const bool never = n < 0 || n == INT64_MAX;
-    atomic_store(&td_process()->fail_in, never ? 0 : n + 1);
+    td_process()->fail_in = never ? 0 : n + 1;
 }
 
 /* memory: function granted */
@@ -271,10 +271,10 @@ bool td_add_size(int64_t a, int64_t b, int64_t *out)
 static int64_t total(td_counter what)
 {
     td_runtime *process = td_process();
-    int64_t sum = atomic_load(&process->count[what]);
-    td_thread *t = atomic_load(&process->all_threads);
+    int64_t sum = process->count[what];
+    td_thread *t = process->all_threads;
     for (; t != NULL; t = t->next)
-        sum += atomic_load(&t->count[what]);
+        sum += t->count[what];
     return sum;
 }
 
@@ -286,7 +286,7 @@ td_memory_info td_memory_stats(void)
         .live_nodes = total(TD_COUNT_NODES),
         .live_objects = total(TD_COUNT_OTHERS),
         .bytes = total(TD_COUNT_BYTES),
-        .peak_bytes = atomic_load(&td_process()->peak_bytes),
+        .peak_bytes = td_process()->peak_bytes,
         .allocations = total(TD_COUNT_GRANTED),
         .system_allocations = total(TD_COUNT_ASKED),
         .cached_bytes = total(TD_COUNT_KEPT),
@@ -297,7 +297,7 @@ td_memory_info td_memory_stats(void)
 
 void td_memory_reset_peak(void)
 {
-    atomic_store(&td_process()->peak_bytes, td_memory_stats().bytes);
+    td_process()->peak_bytes = td_memory_stats().bytes;
 }
 
 int64_t td_live_node_count(void)
@@ -308,7 +308,7 @@ int64_t td_live_node_count(void)
 /* memory: functions that set the limit */
 int64_t td_memory_cache(void)
 {
-    return atomic_load(&td_process()->limit);
+    return td_process()->limit;
 }
 
 bool td_memory_set_cache(int64_t bytes)
@@ -320,7 +320,7 @@ bool td_memory_set_cache(int64_t bytes)
     if (process->plain && bytes > 0)
         return td_fail(TD_ERROR_UNSUPPORTED, "set_cache",
                        "TREADLE_ALLOC=plain keeps no blocks");
-    atomic_store(&process->limit, bytes);
+    process->limit = bytes;
     if (process->count[TD_COUNT_KEPT] > bytes)
         empty_shared(process);
     return true;

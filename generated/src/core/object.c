@@ -195,7 +195,7 @@ void td_scope_barrier_end(void)
 }
 
 /* memory: function td_free_context */
-void td_free_context(void (*release)(void *), void *context)
+void td_free_context(td_frees *release, void *context)
 {
     td_error_record pending;
     if (release == NULL)

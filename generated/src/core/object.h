@@ -17,7 +17,7 @@
 /* memory: struct td_class */
 typedef struct td_class {
     const char *name;
-    void (*destroy)(void *object);  /* releases what it holds */
+    td_frees *destroy;  /* releases what it holds */
     td_counter counted_as;
 } td_class;
 
@@ -42,4 +42,4 @@ void *td_object_new(const td_class *class, size_t bytes);
 void *td_object_new_unscoped(const td_class *class, size_t bytes);
 int64_t td_object_count(const void *object);
 void td_discard(void *object);  /* a result that nobody will get */
-void td_free_context(void (*release)(void *), void *context);
+void td_free_context(td_frees *release, void *context);

@@ -5,11 +5,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "core/rule.h"
 #include "core/device.h"
-#include "core/registry.h"
 #include "core/require.h"
 #include "core/space.h"
 #include <treadle/device.h>
@@ -19,13 +17,12 @@ const td_device_table *td_load_cuda(const char *operation);
 /* plugins: functions that find a plug-in */
 static const char *plugin_name(void)
 {
-    static const char *const words[] = { "0", "1", "emulate", "check",
-                                         NULL };
     static const char *const names[] = {
         NULL, "libtreadle_cuda.so", "libtreadle_emulate.so",
         "libtreadle_emulate_checked.so"
     };
-    return names[td_environment_choice("TREADLE_CUDA", words, 1)];
+    return names[td_environment_choice("TREADLE_CUDA",
+                                       "0|1|emulate|check", 1)];
 }
 static void *open_plugin(const char *name)
 {
@@ -81,14 +78,14 @@ static bool shake_hands(const char *operation, td_device_table *table)
 const td_device_table *td_load_cuda(const char *operation)
 {
     td_runtime *process = td_process();
-    const td_device_table *table = atomic_load(&process->cuda);
+    const td_device_table *table = process->cuda;
     if (table != NULL)
         return table;
     pthread_mutex_lock(&process->cuda_lock);
-    table = atomic_load(&process->cuda);
+    table = process->cuda;
     if (table == NULL && shake_hands(operation, &process->cuda_table)) {
         table = &process->cuda_table;
-        atomic_store(&process->cuda, table);
+        process->cuda = table;
     }
     pthread_mutex_unlock(&process->cuda_lock);
     return table;
@@ -110,9 +107,7 @@ td_tensor *td_to_device(td_tensor *x, td_device device)
         && (here.index == device.index || here.kind == TD_DEVICE_CPU)
         && x->storage->data != NULL)
         return td_share(x);
-    const td_value attr = td_v_device(device);
-    return td_run1(&td_ops[TD_OP_to_device], 1,
-                   (td_value[]){ td_v_tensor(x) }, 1, &attr);
+    return TD_CALL(to_device, x, td_v_device(device));
 }
 
 td_tensor *td_to_host(td_tensor *x)
@@ -155,7 +150,7 @@ td_memory_info td_device_memory_stats(td_device device)
 
 static void unpin(void *data)
 {
-    atomic_load(&td_process()->cuda)->unpin(data);
+    td_process()->cuda->unpin(data);
 }
 
 bool td_is_pinned(const td_tensor *x)

@@ -51,7 +51,7 @@ static const struct { int64_t usual, least, most; } range[] = {
 
 int64_t td_print_option(td_print_choice which)
 {
-    const int64_t chosen = atomic_load(&td_process()->print[which]);
+    const int64_t chosen = td_process()->print[which];
     return chosen ? chosen - 2 : range[which].usual;
 }
 
@@ -62,7 +62,7 @@ bool td_set_print_option(td_print_choice which, int64_t value)
             "must be in %lld ... %lld, not %lld", (int)which,
             (long long)range[which].least,
             (long long)range[which].most, (long long)value);
-    atomic_store(&td_process()->print[which], value + 2);
+    td_process()->print[which] = value + 2;
     return true;
 }
 

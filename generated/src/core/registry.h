@@ -20,7 +20,7 @@ struct td_op {
 
 /* operators: end of a signature that creates */
 #define OPTIONS \
-    "*, dtype? dtype=None, device? device=None) -> tensor"
+    "*, dtype? dtype=None, device? device=None"
 
 /* operators: number the rows of the registry */
 enum {
@@ -50,16 +50,12 @@ MAKER(device, td_device, TD_DEVICE, device, x)
 MAKER(int, int64_t, TD_SCALAR, scalar, td_int(x))
 MAKER(float, double, TD_SCALAR, scalar, td_float(x))
 MAKER(bool, bool, TD_SCALAR, scalar, td_boolean(x))
+MAKER(ints, const td_dims *, TD_INTS, ints, { x->count, x->at })
 #undef MAKER
 static inline td_value td_v_tensors(int count, td_tensor *const *at)
 {
     return (td_value){ .kind = TD_TENSORS,
                        .as.tensors = { count, at } };
-}
-static inline td_value td_v_ints(const td_dims *dims)
-{
-    return (td_value){ .kind = TD_INTS,
-                       .as.ints = { dims->count, dims->at } };
 }
 static inline td_value td_v_none(void)
 {

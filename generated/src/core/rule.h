@@ -11,7 +11,7 @@
            b->grad_in[0] = td_mul(b->grad[0], y);
        }
 
-   with the row RULE(exp, exp_rule, SAVES_OUTPUT(0)).  The engine opens
+   with the row RULE(exp, exp_rule, SAVES_RESULT).  The engine opens
    a scope around it, sums a gradient down to the operand's shape,
    converts it to the operand's dtype, and ignores those not needed. */
 #pragma once
@@ -50,6 +50,6 @@ td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
 /* graph: prototypes of all rules */
 #define RULE(name, function, ...) td_rule function;
-#define NO_RULE(name)
-#define COMPOSITE(name)
+#define NO_RULE(name, ...)
+#define COMPOSITE(name, ...)
 #include "grad/rules.inc"

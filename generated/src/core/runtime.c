@@ -28,22 +28,19 @@ int td_environment_int(const char *name, int low, int high,
 }
 
 /* runtime: function td_environment_choice */
-int td_environment_choice(const char *name, const char *const *words,
+int td_environment_choice(const char *name, const char *words,
                           int otherwise)
 {
-    const char *text = getenv(name);
+    const char *text = getenv(name), *word = words;
     if (text == NULL || *text == '\0')
         return otherwise;
-    for (int i = 0; words[i] != NULL; i++)
-        if (strcmp(text, words[i]) == 0)
+    for (int i = 0; *word != '\0'; i++) {
+        const size_t n = strcspn(word, "|");
+        if (n == strlen(text) && memcmp(text, word, n) == 0)
             return i;
-    /* runtime: refuse a word nobody knows */
-    char known[64] = "";
-    size_t used = 0;
-    for (int i = 0; words[i] != NULL && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used,
-                                 "%s%s", i > 0 ? "|" : "", words[i]);
-    td_fail(TD_ERROR_VALUE, name, "expected %s, got '%s'", known, text);
+        word += n + (word[n] == '|');
+    }
+    td_fail(TD_ERROR_VALUE, name, "expected %s, got '%s'", words, text);
     return otherwise;
 }
 
@@ -67,7 +64,7 @@ static void leave_thread(void *state)
     td_pocket_empty(self);
     memset((char *)self + kept, 0, sizeof *self - kept);
     td_thread_place = NULL;
-    atomic_store(&self->taken, false);
+    self->taken = false;
 }
 
 static void make_key(void)
@@ -86,7 +83,7 @@ static td_thread *new_state(void)
     }
     td_thread *self = memset(room, 0, sizeof *self);
     self->taken = true;
-    self->next = atomic_load(&process->all_threads);
+    self->next = process->all_threads;
     while (!atomic_compare_exchange_weak(&process->all_threads,
                                          &self->next, self))
         ;
@@ -97,7 +94,7 @@ static td_thread *new_state(void)
 td_thread *td_thread_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    td_thread *self = atomic_load(&td_process_state.all_threads);
+    td_thread *self = td_process_state.all_threads;
     pthread_once(&once, make_key);
     while (self != NULL && atomic_exchange(&self->taken, true))
         self = self->next;
@@ -168,33 +165,29 @@ static void start(void)
     #else
     const bool watched = false;
     #endif
-    static const char *const allocators[] = { "cache", "plain", NULL };
-    process->plain = td_environment_choice("TREADLE_ALLOC", allocators,
+    process->plain = td_environment_choice("TREADLE_ALLOC", "cache|plain",
                                            watched);
     const int64_t pages = sysconf(_SC_PHYS_PAGES);
     const int64_t half = pages > 0 ? pages / 2 * sysconf(_SC_PAGESIZE)
                                    : 1 << 30;
-    atomic_store(&process->limit, process->plain ? 0 : half);
+    process->limit = process->plain ? 0 : half;
     /* parallel: read the environment */
     process->threads = td_environment_int(
         getenv("TREADLE_THREADS") ? "TREADLE_THREADS"
                                   : "TREADLE_NUM_THREADS",
         1, TD_MAX_THREADS, td_processors());
-    static const char *const switches[] = { "0", "1", NULL };
-    process->deterministic = td_environment_choice("TREADLE_DETERMINISTIC",
-                                                   switches, 0) == 1;
-    static const char *const executors[]
-        = { "pool", "openmp", "serial", NULL };
+    process->deterministic
+        = td_environment_choice("TREADLE_DETERMINISTIC", "0|1", 0);
     process->executor = td_environment_choice("TREADLE_EXECUTOR",
-                                              executors, TD_EXECUTOR_POOL);
+        "pool|openmp|serial", TD_EXECUTOR_POOL);
     if (process->executor == TD_EXECUTOR_OPENMP && !td_openmp_is_built()) {
         process->executor = TD_EXECUTOR_POOL;
         td_fail(TD_ERROR_UNSUPPORTED, "TREADLE_EXECUTOR",
                 "this library was built without OpenMP");
     }
     /* seeing: read the environment */
-    process->print_profile = td_environment_choice("TREADLE_PROFILE",
-                                                   switches, 0) == 1;
+    process->print_profile
+        = td_environment_choice("TREADLE_PROFILE", "0|1", 0);
     if (process->print_profile) {
         process->profiles = 1;
         process->profiled = true;

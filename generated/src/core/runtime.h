@@ -154,5 +154,5 @@ void td_scope_unwind(td_thread *self);
 void td_runtime_stop(void);
 int td_environment_int(const char *name, int low, int high,
                        int otherwise);
-int td_environment_choice(const char *name, const char *const *words,
+int td_environment_choice(const char *name, const char *words,
                           int otherwise);

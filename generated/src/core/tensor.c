@@ -32,8 +32,7 @@ static td_storage *storage_new(int64_t bytes, td_device device)
         s->data = s + 1;
         td_count_bytes(bytes);
         /* seeing: watch elements being taken */
-        if (atomic_load_explicit(&td_process_state.profile_memory,
-                                 memory_order_relaxed))
+        if (td_process_state.profile_memory)
             td_event_memory(s, bytes);
     } else if (!find_room(s)) {
         td_free(s, sizeof *s);
@@ -50,7 +49,7 @@ td_storage *td_storage_retain(td_storage *s)
 }
 void td_storage_release(td_storage *s)
 {
-    if (s == NULL || (atomic_load(&s->count) > 1
+    if (s == NULL || (s->count > 1
                       && atomic_fetch_sub(&s->count, 1) > 1))
         return;
     int64_t behind = 0;
@@ -58,8 +57,7 @@ void td_storage_release(td_storage *s)
         td_free_context(s->release, s->context);
     else if (s->data != NULL && s->device.kind == TD_DEVICE_CPU) {
         /* seeing: watch elements being given back */
-        if (atomic_load_explicit(&td_process_state.profile_memory,
-                                 memory_order_relaxed))
+        if (td_process_state.profile_memory)
             td_event_memory(s, -s->bytes);
         td_count_bytes(-(behind = s->bytes));
     } else if (s->data != NULL)
@@ -97,16 +95,20 @@ void td_lay(td_tensor *x, const td_dims *shape, const int64_t *strides)
         td_dims_strides(shape, x->strides);
 }
 
-/* tensors: function with_storage */
-static td_tensor *with_storage(td_tensor *x, int64_t bytes,
-                               td_device device)
+/* tensors: function fresh */
+static td_tensor *fresh(const td_dims *shape, td_dtype dtype,
+                        int64_t bytes, td_device device)
 {
+    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
+    if (x == NULL)
+        return NULL;
+    x->dtype = dtype;
+    td_lay(x, shape, NULL);
     x->storage = storage_new(bytes, device);
-    if (x->storage == NULL) {
-        td_discard(x);
-        x = NULL;
-    }
-    return x;
+    if (x->storage != NULL)
+        return x;
+    td_discard(x);
+    return NULL;
 }
 
 /* tensors: function is_dtype */
@@ -132,12 +134,7 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                 td_dtype_name(dtype));
         return NULL;
     }
-    td_tensor *x = td_object_new(&tensor_class, sizeof *x);
-    if (x == NULL)
-        return NULL;
-    x->dtype = dtype;
-    td_lay(x, &shape, NULL);
-    return with_storage(x, bytes, device);
+    return fresh(&shape, dtype, bytes, device);
 }
 
 /* tensors: function td_tensor_alias */
@@ -154,13 +151,9 @@ td_tensor *td_tensor_alias(const td_tensor *x)
 td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype)
 {
     const td_dims shape = td_shape_of(x);
-    td_tensor *y = td_object_new(&tensor_class, sizeof *y);
-    if (y == NULL)
-        return NULL;
-    y->dtype = dtype;
-    td_lay(y, &shape, NULL);
-    return with_storage(y, td_numel(x) * (int64_t)td_dtype_size(dtype),
-                        x->storage->device);
+    return fresh(&shape, dtype,
+                 td_numel(x) * (int64_t)td_dtype_size(dtype),
+                 x->storage->device);
 }
 
 /* tensors: function memory_fits */
@@ -189,7 +182,7 @@ static bool memory_fits(const void *data, const td_dims *shape,
 /* tensors: function td_from_memory */
 td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
                           td_tensor_options options,
-                          void (*release)(void *), void *context)
+                          td_frees *release, void *context)
 {
     if (td_failed() || !memory_fits(data, &shape, &strides, options))
         return NULL;

@@ -19,7 +19,7 @@ typedef struct td_storage {
     td_device device;
     void *data;
     int64_t bytes;
-    void (*release)(void *context); /* of memory that is not ours */
+    td_frees *release; /* of memory that is not ours */
     void *context;
 } td_storage;
 
@@ -50,7 +50,7 @@ struct td_tensor {
     atomic_bool quiet;              /* its changes are not counted */
     /* python: td_tensor fields */
     void *companion;                 /* the wrapper of another language */
-    void (*drop_companion)(void *);  /* not null: this handle owns it */
+    td_frees *drop_companion;  /* not null: this handle owns it */
 };
 
 #define TD_SHAPE_TEXT 192

@@ -20,7 +20,7 @@ static const td_class note_class = { "note", NULL, TD_COUNT_OTHERS };
 
 void td_note_node(td_node *node)
 {
-    td_place *where = atomic_load(&td_process()->where);
+    td_place *where = td_process()->where;
     char text[4096] = "";
     if (where == NULL)
         return;
@@ -47,13 +47,13 @@ void td_forget_stop(void)
 void td_set_anomaly(td_anomaly mode, td_place *where)
 {
     td_forget_stop();
-    atomic_store(&td_process()->where, where);
-    atomic_store(&td_process()->anomaly, mode);
+    td_process()->where = where;
+    td_process()->anomaly = mode;
 }
 
 td_anomaly td_anomaly_mode(void)
 {
-    return (td_anomaly)atomic_load(&td_process()->anomaly);
+    return (td_anomaly)td_process()->anomaly;
 }
 
 const char *td_anomaly_where(void)

@@ -2,13 +2,11 @@
 /* Tangled from the chapter "backward": edit that, not this file. */
 #include "grad/autograd.h"
 #include <treadle/elementwise.h>
-#include <treadle/reductions.h>
 
 /* backward: function td_rule_call2 */
 td_tensor *td_rule_call2(int op, td_value a, td_value b)
 {
-    const td_value in[2] = { a, b };
-    return td_failed() ? NULL : td_run1(&td_ops[op], 2, in, 0, NULL);
+    return td_run1(&td_ops[op], TD_VALUES(a, b), 0, NULL);
 }
 /* backward: function td_restore_axes */
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,

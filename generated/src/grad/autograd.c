@@ -3,7 +3,6 @@
 /* What tensors and threads know about gradients. */
 #include "grad/autograd.h"
 #include "core/device.h"
-#include <ctype.h>
 #include <stdio.h>
 
 /* graph: function td_is_tensor */
@@ -25,7 +24,7 @@ typedef struct td_hook_entry {
     int slot;
     td_hook *call;
     void *context;
-    void (*free_context)(void *);
+    td_frees *free_context;
 } td_hook_entry;
 /* hooks: class of a hook */
 static void hook_destroy(void *object)
@@ -151,8 +150,7 @@ bool detach_kernel(td_call *call)
 
 td_tensor *td_detach(td_tensor *x)
 {
-    const td_value in = td_v_tensor(x);
-    return td_run1(&td_ops[TD_OP_detach], 1, &in, 0, NULL);
+    return TD_CALL(detach, x);
 }
 /* graph: functions that switch the grad mode */
 bool td_grad_enabled(void)
@@ -200,7 +198,7 @@ void td_enable_grad_begin(void) { td_grad_mode_push(false); }
 void td_enable_grad_end(void) { mode_end("enable_grad_end"); }
 /* hooks: function td_hang */
 int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
-                void *context, void (*free_context)(void *))
+                void *context, td_frees *free_context)
 {
     td_hook_entry *hook = td_failed() ? NULL
         : td_object_new_unscoped(&hook_class, sizeof *hook);
@@ -222,7 +220,7 @@ int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
 }
 /* hooks: functions td_register_hook and td_remove_hook */
 int64_t td_register_hook(td_tensor *x, td_hook *call, void *context,
-                         void (*free_context)(void *))
+                         td_frees *free_context)
 {
     int slot = 0;
     if (td_is_tensor("register_hook", x) && !x->requires_grad)
@@ -238,7 +236,7 @@ int64_t td_register_hook(td_tensor *x, td_hook *call, void *context,
 
 int64_t td_register_post_hook(td_tensor *x, td_hook *call,
                               void *context,
-                              void (*free_context)(void *))
+                              td_frees *free_context)
 {
     const char *who = "register_post_accumulate_grad_hook";
     if (td_is_tensor(who, x) && !x->requires_grad)

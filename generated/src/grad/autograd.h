@@ -62,7 +62,7 @@ typedef struct td_custom {
     td_object object;
     td_custom_backward *backward;
     void *context;
-    void (*free_context)(void *);
+    td_frees *free_context;
     int n_saved;
     td_saved *saved;            /* [n_saved] */
     td_tensor **shown;          /* [n_saved] to the rule that runs */
@@ -134,7 +134,7 @@ bool td_call_post_hooks(td_tensor *leaf);
 void td_drop_hooks(td_hook_list *list);
 void *td_note_of(td_hook_list *list);   /* a new reference, or NULL */
 int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
-                void *context, void (*free_context)(void *));
+                void *context, td_frees *free_context);
 void td_custom_apply(td_backward_pass *b);
 void td_custom_drop(void *custom);
 pthread_mutex_t *td_lock(const void *object);   /* its lock, locked */

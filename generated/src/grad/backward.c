@@ -98,14 +98,14 @@ static void unclaim(td_pass *pass, td_node *node)
         pass->claimed = node->next;
     if (node->next != NULL)
         node->next->previous = node->previous;
-    atomic_store(&node->pass, NULL);
+    node->pass = NULL;
     td_release(node);
 }
 /* backward: functions is_new and enter */
 static bool is_new(td_pass *pass, td_node *node)
 {
     return node != NULL
-        && (atomic_load(&node->pass) != pass || !node->visited);
+        && (node->pass != pass || !node->visited);
 }
 
 static bool enter(td_pass *pass, td_node *node)
@@ -228,7 +228,7 @@ static bool discover(td_pass *pass)
 static bool is_ours(const td_tensor *x, int shares)
 {
     return td_object_count(x) == shares
-        && atomic_load(&x->storage->count) == 1
+        && x->storage->count == 1
         && x->node == NULL && td_is_contiguous(x);
 }
 /* backward: function td_sum_so_far */
@@ -349,7 +349,7 @@ static bool apply_rule(td_pass *pass, td_node *node)
         else if (node->grad_in[i] != NULL)
             ok = fit(node, i);
     /* inspection: inspect what a rule returned */
-    if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+    if (td_process()->anomaly)
         ok = td_inspect(node, ok);
     td_scope_end();
     /* seeing: watch a rule end */

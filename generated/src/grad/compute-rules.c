@@ -20,9 +20,7 @@ static td_value zero(void)
 
 static td_tensor *choose(td_tensor *condition, td_value a, td_value b)
 {
-    const td_value in[3] = { td_v_tensor(condition), a, b };
-    return td_failed() ? NULL
-                       : td_run1(&td_ops[TD_OP_where], 3, in, 0, NULL);
+    return TD_RUN(where, (td_v_tensor(condition), a, b));
 }
 
 void where_rule(td_backward_pass *b)

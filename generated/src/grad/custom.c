@@ -45,7 +45,7 @@ static bool some_require_grad(int n_in, td_tensor *const *in)
 static bool may_change(const td_tensor *x)
 {
     return (x->node != NULL || !x->requires_grad)
-        && atomic_load(&x->storage->count) == 1;
+        && x->storage->count == 1;
 }
 
 static bool check_results(const char *name,
@@ -90,7 +90,7 @@ static bool attach_custom(td_custom *custom,
 bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
                       int n_out, td_tensor *const *out,
                       td_custom_backward *backward, void *context,
-                      void (*free_context)(void *))
+                      td_frees *free_context)
 {
     td_custom *custom = td_object_new_unscoped(&custom_class,
                                                sizeof *custom);

@@ -13,7 +13,7 @@ void td_set_companion(td_tensor *x, void *companion)
 {
     x->companion = companion;
 }
-void td_lend_companion(td_tensor *x, void (*drop)(void *))
+void td_lend_companion(td_tensor *x, td_frees *drop)
 {
     x->drop_companion = drop;
 }
@@ -25,7 +25,7 @@ int64_t td_reference_count(const void *object)
 
 int64_t td_version(const td_tensor *x)
 {
-    return (int64_t)atomic_load(&x->storage->version);
+    return (int64_t)x->storage->version;
 }
 bool td_is_sole_owner(const td_tensor *x)
 {

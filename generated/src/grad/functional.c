@@ -2,7 +2,6 @@
 /* Tangled from the chapter "functional": edit that, not this file. */
 /* Derivatives as functions: products, Jacobians, Hessians. */
 #include <treadle/functional.h>
-#include <treadle/treadle.h>
 #include "grad/autograd.h"
 #include "ops/composite.h"
 

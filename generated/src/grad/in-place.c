@@ -159,17 +159,16 @@ td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
         return NULL;
     td_tensor whole = td_look_as(g, &shape);
     whole.offset = 0;
-    const td_value looked = td_v_tensor(&whole), in = td_v_tensor(g);
+    const td_value looked = td_v_tensor(&whole);
     td_call look = { .op = op, .n_in = 1, .in = &looked, .n_attr = n,
                      .attr = at };
     td_scope_begin();
     if (op->kernel(&look)) {
         td_dims size = td_shape_of(look.out[0]), stride = size;
         memcpy(stride.at, look.out[0]->strides, sizeof stride.at);
-        const td_value attr[] = { td_v_ints(&shape), td_v_ints(&size),
-            td_v_ints(&stride), td_v_int(look.out[0]->offset) };
-        g = td_run1(&td_ops[TD_OP_strided_view_backward], 1, &in, 4,
-                    attr);
+        g = TD_CALL(strided_view_backward, g, td_v_ints(&shape),
+                    td_v_ints(&size), td_v_ints(&stride),
+                    td_v_int(look.out[0]->offset));
     }
     return td_scope_end_with(td_failed() ? NULL : g);
 }
@@ -187,10 +186,15 @@ void part_rule(td_backward_pass *b)
             td_input_dims(b, 0), node->n_attr, node->attr);
 }
 
+static td_tensor *part_of(td_tensor *g, const td_value *at)
+{
+    const td_value in = td_v_tensor(g);
+    return td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3, at);
+}
+
 void strided_view_backward_rule(td_backward_pass *b)
 {
-    const td_value in = td_v_tensor(td_contiguous(b->grad[0]));
-    b->grad_in[0] = td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3,
+    b->grad_in[0] = part_of(td_contiguous(b->grad[0]),
                             td_attribute(b, 1));
 }
 
@@ -293,33 +297,23 @@ bool td_may_change(const td_call *call)
 {
     const td_tensor *x = call->in[0].as.tensor, *base = td_base(x);
     const td_tensor *whole = base ? base : x;
-    const char *op = td_op_name(call->op);
-    if (x->requires_grad && x->node == NULL)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a leaf that requires a gradient cannot be changed in "
-            "place while gradients are recorded; use no_grad");
-    if (base != NULL && base->requires_grad && base->node == NULL)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a view of a leaf that requires a gradient cannot be "
-          "changed in place while gradients are recorded; use no_grad");
-    if (x->untracked)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a view that was made while gradients were not recorded "
-            "cannot be changed in place while they are; clone it");
-    if (whole->leaf_views > 0)
-        return td_fail(TD_ERROR_RUNTIME, op,
-            "a tensor of which a leaf is a view cannot be changed in "
-            "place while gradients are recorded; clone that leaf");
-    return true;
+    const char *why = x->requires_grad && x->node == NULL
+        ? "a leaf that requires a gradient cannot be changed in "
+          "place while gradients are recorded; use no_grad"
+        : whole->requires_grad && whole->node == NULL
+        ? "a view of a leaf that requires a gradient cannot be "
+          "changed in place while gradients are recorded; use no_grad"
+        : x->untracked
+        ? "a view that was made while gradients were not recorded "
+          "cannot be changed in place while they are; clone it"
+        : whole->leaf_views > 0
+        ? "a tensor of which a leaf is a view cannot be changed in "
+          "place while gradients are recorded; clone that leaf" : NULL;
+    return why == NULL
+        || td_fail(TD_ERROR_RUNTIME, call->op->name, "%s", why);
 }
 
 /* in-place: rule of overwriting */
-static td_tensor *part_of(td_tensor *g, const td_value *at)
-{
-    const td_value in = td_v_tensor(g);
-    return td_run1(&td_ops[TD_OP_strided_view], 1, &in, 3, at);
-}
-
 void overwrite_rule(td_backward_pass *b)
 {
     td_tensor *g = b->grad[0];
@@ -337,8 +331,8 @@ void overwrite_rule(td_backward_pass *b)
         .dtype = whole ? g->dtype : TD_BOOL, .device = td_device_of(g) });
     b->grad_in[0] = gone;
     if (!whole && td_fill_(part_of(gone, at), td_boolean(true)))
-        b->grad_in[0] = td_run1(&td_ops[TD_OP_where], 3, (td_value[]){
-            td_v_tensor(gone), td_v_float(0), td_v_tensor(g) }, 0, NULL);
+        b->grad_in[0] = TD_RUN(where, (td_v_tensor(gone), td_v_float(0),
+                                       td_v_tensor(g)));
 }
 
 /* in-place: functions that change by a copy */

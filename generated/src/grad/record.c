@@ -4,7 +4,6 @@
 #include "grad/autograd.h"
 #include "core/runtime.h"
 #include <stdio.h>
-#include <string.h>
 
 /* graph: functions that take pointers from a handle */
 pthread_mutex_t *td_lock(const void *object)
@@ -114,7 +113,7 @@ td_node *td_node_new(int n_in, int n_out, int n_attr, size_t room)
     node->grad = (td_tensor **)(node->attr + n_attr);
     node->grad_in = node->grad + n_out;
     /* inspection: note where a node was made */
-    if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+    if (td_process()->anomaly)
         td_note_node(node);
     return node;
 }
@@ -376,7 +375,7 @@ bool td_record_call(td_call *call)
         if (call->out[k] && td_dtype_is_floating(call->out[k]->dtype)) {
             td_node_attach(call->out[k], node, k);
             /* inspection: look at a recorded result */
-            if (atomic_load_explicit(&td_process()->anomaly, memory_order_relaxed))
+            if (td_process()->anomaly)
                 td_look_at_result(call->out[k], node);
         }
     td_release(node);

@@ -7,9 +7,11 @@
 
 const td_rule_entry td_rules[TD_OP_COUNT + 1] = {
 #define RULE(name, function, ...) \
-    [TD_OP_##name] = { TD_RULE_FUNCTION, function, { __VA_ARGS__ } },
-#define NO_RULE(name) [TD_OP_##name] = { .kind = TD_RULE_NONE },
-#define COMPOSITE(name) [TD_OP_##name] = { .kind = TD_RULE_COMPOSITE },
+    [TD_OP_##name] = { TD_RULE_FUNCTION, function, \
+                       { __VA_ARGS__ + 0 } },
+#define NO_RULE(name, ...) [TD_OP_##name] = { .kind = TD_RULE_NONE },
+#define COMPOSITE(name, ...) \
+    [TD_OP_##name] = { .kind = TD_RULE_COMPOSITE },
 #include "grad/rules.inc"
     /* rules: further rows of the table of rules */
     #define UNARY_RULE(name, gradient, saves) \

@@ -10,7 +10,9 @@ enum {
     SAVES_A = SAVES_INPUT(0),
     SAVES_B = SAVES_INPUT(1),
     SAVES_BOTH = SAVES_A | SAVES_B,
-    SAVES_RESULT = SAVES_OUTPUT(0)
+    SAVES_RESULT = SAVES_OUTPUT(0),
+    SAVES_SECOND = SAVES_OUTPUT(1),
+    SAVES_ENDS = SAVES_X | SAVES_RESULT
 };
 
 td_rule td_unary_rule, td_binary_rule;

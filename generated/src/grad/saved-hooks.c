@@ -51,7 +51,7 @@ void *td_pack(td_tensor *x)
     p->by = td_retain(by);
     td_edge_connect(&p->was, x);
     const int depth = td_self()->grad_depth;
-    const unsigned version = atomic_load(&x->storage->version);
+    const unsigned version = x->storage->version;
     td_scope_begin();
     td_no_grad_begin();
     td_tensor *plain = td_tensor_alias(x);
@@ -60,7 +60,7 @@ void *td_pack(td_tensor *x)
     td_scope_barrier_end();
     if (p->value == NULL)
         td_fail(TD_ERROR_CALLBACK, "pack", "the hook kept nothing");
-    if (version != atomic_load(&x->storage->version))
+    if (version != x->storage->version)
         td_fail(TD_ERROR_RUNTIME, "pack", "A saved tensor pack hook "
                 "is modifying its input in place.");
     td_scope_end();

@@ -22,7 +22,7 @@ struct td_dataset {
     int64_t size;
     td_dataset_batch *batch;
     void *context;
-    void (*free_context)(void *context);
+    td_frees *free_context;
     td_tensor *images, *labels;  /* NULL in a dataset of the user's */
     /* transforms: td_dataset fields */
     td_dataset *of;              /* behind a transform */
