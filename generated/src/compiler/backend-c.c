@@ -510,14 +510,14 @@ static bool run_call(frame *f, const td_ir_step *step)
     unsigned in_place = 0;
     int n = 0;
     td_scope_begin();
+    for (int k = 0; k < step->n_values; k++) {
+        const int v = step->value[k];
+        f->at[v] = l->value[v].root == v && f->tensor[v]
+            && is_as_planned(f->tensor[v], l->value[v].like)
+             ? f->tensor[v] : tensor_at(f, v);
+    }
     for (int i = 0; i < step->n_in; i++) {
         const td_ir_operand *o = &step->in[i];
-        for (int k = 0; k < o->count; k++) {
-            const int v = o->values[k];
-            f->at[v] = l->value[v].root == v && f->tensor[v]
-                && is_as_planned(f->tensor[v], l->value[v].like)
-                 ? f->tensor[v] : tensor_at(f, v);
-        }
         if (o->count > 0 && td_traits_of(step->op)->mutated >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
                                    == o->values[0]) << i;

@@ -299,14 +299,15 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
                   unsigned in_place)
 {
     td_value in[TD_MAX_PARAMETERS];
-    td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
+    td_tensor *changed[TD_MAX_RESULTS] = { NULL };
     const unsigned mutated = td_traits_of(s->op)->mutated;
-    size_t bytes = 0;
-    int listed = 0, n = 0;
-    /* programs: make room for lists of operands */
-    for (int i = 0; i < s->n_in; i++)
-        bytes += (size_t)s->in[i].count * sizeof *list;
-    if (bytes > 0 && (list = td_alloc(bytes)) == NULL)
+    int n = 0;
+    /* programs: list the tensors of the step */
+    const size_t bytes = (size_t)s->n_values * sizeof *at;
+    td_tensor **list = td_alloc(bytes);
+    for (int k = 0; list && k < s->n_values; k++)
+        list[k] = at[s->value[k]];
+    if (list == NULL)
         return false;
     for (int i = 0; i < s->n_in; i++) {
         /* programs: fetch one operand of the step */
@@ -319,11 +320,9 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
             if (mutated >> i & 1)
                 x = changed[n++] = in_place >> i & 1 ? x : td_clone(x);
             in[i].as.tensor = x;
-        } else if (o->kind == TD_TENSORS) {
-            in[i].as.tensors.at = list + listed;
+        } else {
+            in[i].as.tensors.at = list + (o->values - s->value);
             in[i].as.tensors.count = o->count;
-            for (int k = 0; k < o->count; k++)
-                list[listed++] = at[o->values[k]];
         }
     }
     td_call call = { .op = s->op, .n_in = s->n_in, .in = in,
@@ -545,12 +544,11 @@ static bool verify_gradient(const td_program *p,
 static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                                  int number)
 {
-    for (int i = 0; i < s->n_in; i++)
-        for (int k = 0; k < s->in[i].count; k++)
-            if (at[s->in[i].values[k]] == NULL)
-                return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                    "uses %%%d before it is defined", number + 1,
-                    s->op->name, s->in[i].values[k]);
+    for (int k = 0; k < s->n_values; k++)
+        if (at[s->value[k]] == NULL)
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
+                "uses %%%d before it is defined", number + 1,
+                s->op->name, s->value[k]);
     return true;
 }
 

@@ -48,9 +48,10 @@ typedef struct {
 
 typedef struct {
     const td_op *op;
-    int n_in, n_attr, n_out;
+    int n_in, n_attr, n_out, n_values;
     td_ir_operand *in;
     td_value *attr;
+    int *value;             /* of all operands, one after the other */
     int out[TD_MAX_RESULTS];
 } td_ir_step;
 

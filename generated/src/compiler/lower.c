@@ -44,7 +44,7 @@ static bool is_copy(const td_lowered *l, const td_ir_step *s)
 {
     if (s->op != &td_ops[TD_OP_clone])
         return false;
-    const td_placed *x = &l->value[s->in[0].values[0]];
+    const td_placed *x = &l->value[s->value[0]];
     const td_tensor *y = l->value[s->out[0]].like;
     return x->kind >= TD_FORMULA
         && memcmp(x->like->strides, y->strides,
@@ -59,7 +59,7 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
                        ? l->value[o->values[0]].step : -1;
         if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
             && l->program->step[made].op == &td_ops[TD_OP_clone])
-            o->values[0] = l->program->step[made].in[0].values[0];
+            o->values[0] = l->program->step[made].value[0];
     }
 }
 static void rename_value(const td_lowered *l, int *v)
@@ -74,14 +74,13 @@ static void rename_steps(td_lowered *l, td_text *t, twin *table,
     td_program *p = l->program;
     for (int s = 0; s < p->n_steps; s++) {
         td_ir_step *step = &p->step[s];
-        for (int i = 0; i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                rename_value(l, &step->in[i].values[k]);
+        for (int k = 0; k < step->n_values; k++)
+            rename_value(l, &step->value[k]);
         skip_copies(l, step);
         const int e = first_like(p, s, t, table, slots);
         for (int k = 0; k < step->n_out; k++)
             l->value[step->out[k]].root = is_copy(l, step)
-                ? step->in[0].values[0] : p->step[e].out[k];
+                ? step->value[0] : p->step[e].out[k];
     }
 }
 static void simplify(td_lowered *l)
@@ -174,9 +173,8 @@ static void count_uses(td_lowered *l)
         if (p->value[v].update >= 0)
             leaves(&l->value[p->value[v].update]);
     for (int s = p->n_steps - 1; s >= 0; s--)
-        for (int i = 0; i < p->step[s].n_in && is_live(l, s); i++)
-            for (int k = 0; k < p->step[s].in[i].count; k++)
-                l->value[p->step[s].in[i].values[k]].uses++;
+        for (int k = 0; k < p->step[s].n_values && is_live(l, s); k++)
+            l->value[p->step[s].value[k]].uses++;
 }
 
 static void decide(td_lowered *l)
@@ -189,9 +187,8 @@ static void decide(td_lowered *l)
         if (l->value[step->out[0]].kind >= TD_FOLD)
             for (int k = 0; k < step->n_out; k++)
                 store(l, step->out[k]);
-        for (int i = 0; i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                place_operand(l, s, step->in[i].values[k]);
+        for (int k = 0; k < step->n_values; k++)
+            place_operand(l, s, step->value[k]);
     }
 }
 static void call_plain_folds(td_lowered *l)
@@ -199,8 +196,8 @@ static void call_plain_folds(td_lowered *l)
     for (int s = 0; s < l->program->n_steps; s++) {
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
-        if (out->kind == TD_FOLD && l->value[l->value[
-                step->in[0].values[0]].root].stored)
+        if (out->kind == TD_FOLD
+            && l->value[l->value[step->value[0]].root].stored)
             out->kind = TD_CALL;
     }
 }
@@ -259,16 +256,14 @@ static void find_parts(td_lowered *l)
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
         if (out->kind == TD_VIEW) {
-            out->root = l->value[step->in[0].values[0]].root;
+            out->root = l->value[step->value[0]].root;
             l->value[out->root].stored |= out->stored;
         }
         if (out->kind != TD_FORMULA || out->uses == 0
-            || step->op != &td_ops[TD_OP_add]
-            || step->in[0].count + step->in[1].count < 2)
+            || step->op != &td_ops[TD_OP_add] || step->n_values < 2)
             continue;
         for (int i = 0; i < 2 && out->root == step->out[0]; i++) {
-            const int v = step->in[i].values[0];
-            const int sum = step->in[1 - i].values[0];
+            const int v = step->value[i], sum = step->value[1 - i];
             const td_ir_step *part = part_at(l, v);
             if (!part || !is_apart(part) || !may_grow(l, sum, out))
                 continue;
@@ -290,10 +285,8 @@ static td_dtype common_type(const td_lowered *l, const td_ir_step *s,
                             int from)
 {
     td_dtype type = TD_DTYPE_NONE;
-    for (int i = from; i < s->n_in; i++) {
-        if (s->in[i].kind != TD_TENSOR)
-            continue;
-        const td_dtype own = l->value[s->in[i].values[0]].like->dtype;
+    for (int k = from; k < s->n_values; k++) {
+        const td_dtype own = l->value[s->value[k]].like->dtype;
         if (type != TD_DTYPE_NONE && own != type)
             return TD_DTYPE_NONE;
         type = own;
@@ -330,7 +323,7 @@ static td_step_kind kind_of_step(const td_lowered *l,
 {
     const td_tensor *y = l->value[s->out[0]].like;
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
-        ? l->value[s->in[0].values[0]].like : NULL;
+        ? l->value[s->value[0]].like : NULL;
     const int op = (int)(s->op - td_ops);
     if (s->n_out > 1 || td_traits_of(s->op)->mutated
         || !is_plain(y))
@@ -469,7 +462,7 @@ static void add_product(td_lowered *l, td_stage *s,
 {
     static const map maps[] = { { { 0, 2 } }, { { 2, 1 } } };
     for (int i = 0; i < 2; i++) {
-        const int v = step->in[i].values[0];
+        const int v = step->value[i];
         s->load[i] = load_of(l, v, &maps[i]);
         add_piece(l, (td_piece){ .kind = TD_LEAF, .value = v,
                                  .type = s->type, .load = i });
@@ -520,12 +513,11 @@ static unsigned folded_dimensions(const td_ir_step *step, int rank)
 static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 {
     const td_ir_step *step = &l->program->step[s->step];
-    for (int i = 0; i < step->n_in; i++)
-        for (int k = 0; k < step->in[i].count; k++) {
-            const td_placed *x = &l->value[step->in[i].values[k]];
-            if (x->kind == TD_PART)
-                return &l->program->step[x->step];
-        }
+    for (int k = 0; k < step->n_values; k++) {
+        const td_placed *x = &l->value[step->value[k]];
+        if (x->kind == TD_PART)
+            return &l->program->step[x->step];
+    }
     return NULL;
 }
 
@@ -540,7 +532,7 @@ static void find_space(const td_lowered *l, td_stage *s,
         s->folded = folded_dimensions(step, space->rank);
     if (s->kind != TD_PRODUCT)
         return;
-    const td_tensor *a = l->value[step->in[0].values[0]].like;
+    const td_tensor *a = l->value[step->value[0]].like;
     s->fold = &td_ops[TD_OP_sum];
     s->folded = 1u << s->full_rank;
     s->full[s->full_rank++] = a->shape[1];
@@ -570,8 +562,8 @@ static void describe_loop(td_lowered *l, td_stage *s)
     static const map all = { { 0, 1, 2, 3, 4, 5, 6, 7 } };
     const td_ir_step *step = &l->program->step[s->step];
     const td_ir_step *part = part_of(l, s);
-    const int from = part ? part->in[0].values[0]
-        : s->kind == TD_FOLD ? step->in[0].values[0] : s->out;
+    const int from = part ? part->value[0]
+        : s->kind == TD_FOLD ? step->value[0] : s->out;
     find_space(l, s, l->value[from].like);
     const td_load result = result_of(l, s, part);
     s->first = l->n_pieces;
@@ -706,9 +698,8 @@ static void find_lives(td_lowered *l)
             l->value[step->out[k]].first = n, reads(l, n, step->out[k]);
         for (int k = 0; k < s->n_loads; k++)
             reads(l, n, s->load[k].value);
-        for (int i = 0; s->n_loads == 0 && i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                reads(l, n, step->in[i].values[k]);
+        for (int k = 0; s->n_loads == 0 && k < step->n_values; k++)
+            reads(l, n, step->value[k]);
     }
     /* arena: let what leaves live to the end */
     for (int k = 0; k < p->n_outputs; k++)
