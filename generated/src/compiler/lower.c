@@ -5,6 +5,7 @@
 #include <treadle/treadle.h>
 #include "compiler/lower.h"
 #include "core/space.h"
+#include "ops/reductions.h"
 
 /* fusion: function td_hash_text */
 uint64_t td_hash_text(uint64_t h, const char *text)
@@ -353,28 +354,15 @@ static td_step_kind kind_of_step(const td_lowered *l,
 }
 
 /* fusion: functions that find pieces */
-typedef struct {
-    int loop[TD_MAX_RANK];  /* dimension of the loop, or -1: repeats */
-} map;
-
-static map map_of_operand(const map *m, const td_tensor *out,
-                          const td_tensor *x)
-{
-    map of = { { 0 } };
-    const int more = out->rank - x->rank;
-    for (int d = 0; d < x->rank; d++)
-        of.loop[d] = x->shape[d] == 1 && out->shape[d + more] != 1
-            ? -1 : m->loop[d + more];
-    return of;
-}
-static td_load load_of(const td_lowered *l, int v, const map *m)
+static td_load load_of(const td_lowered *l, const td_stage *s, int v)
 {
     const td_tensor *x = l->value[v].like;
     td_load load = { .value = l->value[v].root, .offset = x->offset,
                      .type = x->dtype };
+    const int more = s->full_rank - x->rank;
     for (int d = 0; d < x->rank; d++)
-        if (m->loop[d] >= 0)
-            load.stride[m->loop[d]] += x->strides[d];
+        if (x->shape[d] != 1 || s->full[d + more] == 1)
+            load.stride[d + more] = x->strides[d];
     return load;
 }
 static int add_piece(td_lowered *l, td_piece p)
@@ -415,9 +403,9 @@ static int add_number(td_lowered *l, td_dtype type, td_scalar number)
                                     .number = number });
 }
 
-static int add_value(td_lowered *l, td_stage *s, int v, const map *m);
+static int add_value(td_lowered *l, td_stage *s, int v);
 
-static int add_formula(td_lowered *l, td_stage *s, int v, const map *m)
+static int add_formula(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
     const td_ir_step *step = &l->program->step[x->step];
@@ -427,17 +415,14 @@ static int add_formula(td_lowered *l, td_stage *s, int v, const map *m)
         p.of = common_type(l, step, 0);
     for (int i = 0; i < step->n_in && i < 3; i++) {
         const td_ir_operand *o = &step->in[i];
-        if (o->kind == TD_SCALAR) {
+        if (o->kind == TD_SCALAR)
             p.arg[p.n++] = add_number(l, p.of, o->scalar);
-        } else if (o->kind == TD_TENSOR) {
-            const map of = map_of_operand(m, x->like,
-                                    l->value[o->values[0]].like);
-            p.arg[p.n++] = add_value(l, s, o->values[0], &of);
-        }
+        else if (o->kind == TD_TENSOR)
+            p.arg[p.n++] = add_value(l, s, o->values[0]);
     }
     return add_piece(l, p);
 }
-static int add_value(td_lowered *l, td_stage *s, int v, const map *m)
+static int add_value(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
     const td_op *op = x->step < 0 ? NULL
@@ -447,8 +432,8 @@ static int add_value(td_lowered *l, td_stage *s, int v, const map *m)
             op == &td_ops[TD_OP_ones]
             || op == &td_ops[TD_OP_ones_like]));
     return x->kind == TD_COUNT || (v != s->out && is_load(l, v))
-         ? add_load(l, s, load_of(l, v, m), v)
-         : add_formula(l, s, v, m);
+         ? add_load(l, s, load_of(l, s, v), v)
+         : add_formula(l, s, v);
 }
 static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
                      int b)
@@ -460,10 +445,14 @@ static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
 static void add_product(td_lowered *l, td_stage *s,
                         const td_ir_step *step)
 {
-    static const map maps[] = { { { 0, 2 } }, { { 2, 1 } } };
     for (int i = 0; i < 2; i++) {
         const int v = step->value[i];
-        s->load[i] = load_of(l, v, &maps[i]);
+        const td_tensor *x = l->value[v].like;
+        td_load *load = &s->load[i];
+        *load = (td_load){ .value = l->value[v].root,
+                           .offset = x->offset, .type = s->type };
+        load->stride[2 * i] = x->strides[0];
+        load->stride[2 - i] = x->strides[1];
         add_piece(l, (td_piece){ .kind = TD_LEAF, .value = v,
                                  .type = s->type, .load = i });
     }
@@ -495,20 +484,6 @@ static void collapse_dims(td_stage *s, unsigned dims)
     }
 }
 
-/* fusion: function folded_dimensions */
-static unsigned folded_dimensions(const td_ir_step *step, int rank)
-{
-    const td_value *dim = &step->attr[0];
-    unsigned mask = 0;
-    if (dim->kind != TD_INTS || dim->as.ints.count == 0)
-        return (1u << rank) - 1;
-    for (int i = 0; i < dim->as.ints.count; i++) {
-        const int64_t d = dim->as.ints.at[i];
-        mask |= 1u << (d < 0 ? d + rank : d);
-    }
-    return mask;
-}
-
 /* fusion: function find_space */
 static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 {
@@ -529,7 +504,8 @@ static void find_space(const td_lowered *l, td_stage *s,
     memcpy(s->full, space->shape, sizeof s->full);
     s->fold = step->op;
     if (s->kind == TD_FOLD)
-        s->folded = folded_dimensions(step, space->rank);
+        td_axes_to_reduce(&(td_call){ .op = step->op }, space,
+                          step->attr, &s->folded);
     if (s->kind != TD_PRODUCT)
         return;
     const td_tensor *a = l->value[step->value[0]].like;
@@ -559,7 +535,6 @@ static td_load result_of(const td_lowered *l, const td_stage *s,
 /* fusion: function describe_loop */
 static void describe_loop(td_lowered *l, td_stage *s)
 {
-    static const map all = { { 0, 1, 2, 3, 4, 5, 6, 7 } };
     const td_ir_step *step = &l->program->step[s->step];
     const td_ir_step *part = part_of(l, s);
     const int from = part ? part->value[0]
@@ -571,9 +546,9 @@ static void describe_loop(td_lowered *l, td_stage *s)
         add_product(l, s, step);
     else if (part != NULL)
         add_pair(l, s, TD_OP_add, add_load(l, s, result, s->out),
-                 add_value(l, s, from, &all));
+                 add_value(l, s, from));
     else
-        add_value(l, s, from, &all);
+        add_value(l, s, from);
     s->last = l->n_pieces - 1;
     s->load[s->n_loads] = result;
     collapse_dims(s, ~s->folded);
