@@ -68,30 +68,21 @@ static void enter_values(const td_program *p, td_tensor **at)
 }
 static td_program *leave_values(const td_program *p, td_tensor **at)
 {
-    const size_t room = (size_t)p->n_outputs + 1;
-    td_tensor **out = td_alloc_array(room, sizeof *out);
-    for (int k = 0; out && k < p->n_outputs; k++)
+    td_tensor **out = at + p->n_values;
+    for (int k = 0; k < p->n_outputs; k++)
         out[k] = at[p->output[k]];
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
             td_trace_update(at[v], at[p->value[v].update]);
-    td_program *fresh = td_trace_end(out, p->n_outputs);
-    td_free(out, room * sizeof *out);
-    return fresh;
+    return td_trace_end(out, p->n_outputs);
 }
 
 /* fusion: function td_program_expand */
 td_program *td_program_expand(const td_program *p)
 {
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
-    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
+    td_tensor **at = td_ir_open(p), *y;
     td_program *fresh = NULL;
-    td_tensor *y;
-    if (at == NULL)
-        return NULL;
-    td_no_grad_begin();
-    td_scope_begin();
-    if (td_trace_begin(true)) {
+    if (at != NULL && td_trace_begin(true)) {
         enter_values(p, at);
         for (int s = 0; s < p->n_steps && !td_failed(); s++)
             if ((y = expand_step(&p->step[s], at)) != NULL)
@@ -100,8 +91,6 @@ td_program *td_program_expand(const td_program *p)
                 td_ir_replay(&p->step[s], at, 0);
         fresh = td_keep(leave_values(p, at));
     }
-    td_scope_end();
-    td_no_grad_end();
-    td_free(at, bytes);
+    td_ir_close(p, at);
     return fresh;
 }

@@ -131,6 +131,11 @@ bool td_ir_imagine(const td_program *p, td_ir_sight *see,
 /* The open trace's program leaves `now` in the place of `old`. */
 void td_trace_update(td_tensor *old, td_tensor *now);
 
+/* A table with a tensor a value and an output, in a scope without
+   gradients that lasts until it is closed; NULL: error pending. */
+td_tensor **td_ir_open(const td_program *p);
+void td_ir_close(const td_program *p, td_tensor **at);
+
 /* Runs one step on the tensors of its values, at[value].  What the
    operator changes is copied before, but for the inputs `in_place`. */
 bool td_ir_replay(const td_ir_step *s, td_tensor **at,
