@@ -294,19 +294,40 @@ int64_t td_program_print(const td_program *p, char *buffer,
     return td_text_copy(&t, buffer, capacity);
 }
 
+/* programs: functions that open and close a table */
+static size_t table_bytes(const td_program *p)
+{
+    return (size_t)(p->n_values + p->n_outputs + 1) * sizeof(void *);
+}
+
+td_tensor **td_ir_open(const td_program *p)
+{
+    td_no_grad_begin();
+    td_scope_begin();
+    return td_failed() ? NULL : td_alloc(table_bytes(p));
+}
+
+void td_ir_close(const td_program *p, td_tensor **at)
+{
+    td_free(at, table_bytes(p));
+    td_scope_end();
+    td_no_grad_end();
+}
+
 /* programs: function td_ir_replay */
 bool td_ir_replay(const td_ir_step *s, td_tensor **at,
                   unsigned in_place)
 {
     td_value in[TD_MAX_PARAMETERS];
-    td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
+    td_tensor *changed[TD_MAX_RESULTS] = { NULL };
     const unsigned mutated = td_traits_of(s->op)->mutated;
-    size_t bytes = 0;
-    int listed = 0, n = 0;
-    /* programs: make room for lists of operands */
-    for (int i = 0; i < s->n_in; i++)
-        bytes += (size_t)s->in[i].count * sizeof *list;
-    if (bytes > 0 && (list = td_alloc(bytes)) == NULL)
+    int n = 0;
+    /* programs: list the tensors of the step */
+    const size_t bytes = (size_t)s->n_values * sizeof *at;
+    td_tensor **list = td_alloc(bytes);
+    for (int k = 0; list && k < s->n_values; k++)
+        list[k] = at[s->value[k]];
+    if (list == NULL)
         return false;
     for (int i = 0; i < s->n_in; i++) {
         /* programs: fetch one operand of the step */
@@ -319,11 +340,9 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
             if (mutated >> i & 1)
                 x = changed[n++] = in_place >> i & 1 ? x : td_clone(x);
             in[i].as.tensor = x;
-        } else if (o->kind == TD_TENSORS) {
-            in[i].as.tensors.at = list + listed;
+        } else {
+            in[i].as.tensors.at = list + (o->values - s->value);
             in[i].as.tensors.count = o->count;
-            for (int k = 0; k < o->count; k++)
-                list[listed++] = at[o->values[k]];
         }
     }
     td_call call = { .op = s->op, .n_in = s->n_in, .in = in,
@@ -351,8 +370,8 @@ static void hand_over_results(td_program *p, td_tensor **at,
 {
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
         td_tensor *x = at[p->output[k]];
-        outputs[k] = td_keep(is_written(p, at, x) ? td_clone(x)
-                                                  : td_tensor_alias(x));
+        outputs[k] = is_written(p, at, x) ? td_clone(x)
+                                          : td_tensor_alias(x);
     }
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
@@ -364,13 +383,9 @@ bool td_interpret(void *code, td_program *p, td_tensor **at,
                   td_tensor **outputs)
 {
     (void)code;
-    td_no_grad_begin();
-    td_scope_begin();
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
         td_ir_replay(&p->step[s], at, 0);
     hand_over_results(p, at, outputs);
-    td_scope_end();
-    td_no_grad_end();
     return !td_failed();
 }
 
@@ -464,14 +479,10 @@ static bool overlaps(const td_program *p, td_tensor **at)
 bool td_program_overlaps(const td_program *p, td_tensor *const *inputs,
                          int n)
 {
-    const size_t bytes = (size_t)(p->n_values + 1)
-                         * sizeof(td_tensor *);
-    td_tensor **at = td_alloc(bytes);
-    td_scope_begin();
+    td_tensor **at = td_ir_open(p);
     const bool found = at != NULL && enter_leaves(p, inputs, n, at)
                     && overlaps(p, at);
-    td_scope_end();
-    td_free(at, bytes);
+    td_ir_close(p, at);
     return found;
 }
 
@@ -505,14 +516,9 @@ bool td_ir_run(td_run_program *run, void *code, td_program *p,
 {
     if (p == NULL)
         return td_fail(TD_ERROR_VALUE, "run", "the program is NULL");
-    const size_t bytes = (size_t)(p->n_values + p->n_outputs + 1)
-                         * sizeof(td_tensor *);
-    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
-    if (at == NULL)
-        return false;
-    td_tensor **made = at + p->n_values;
-    td_scope_begin();
-    bool ok = enter_leaves(p, inputs, n, at);
+    td_tensor **at = td_ir_open(p);
+    td_tensor **made = at != NULL ? at + p->n_values : NULL;
+    bool ok = at != NULL && enter_leaves(p, inputs, n, at);
     if (ok && !td_program_holds(p))
         ok = td_fail(TD_ERROR_RUNTIME, "run", "a tensor that the "
             "program captured, or its gradient, is not as it was when "
@@ -520,8 +526,7 @@ bool td_ir_run(td_run_program *run, void *code, td_program *p,
     ok = ok && run(code, p, at, made) && leave_gradients(p, at, made);
     for (int k = 0; ok && k < p->n_returned; k++)
         outputs[k] = td_keep(made[k]);
-    td_scope_end();
-    td_free(at, bytes);
+    td_ir_close(p, at);
     return ok;
 }
 
@@ -545,12 +550,11 @@ static bool verify_gradient(const td_program *p,
 static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
                                  int number)
 {
-    for (int i = 0; i < s->n_in; i++)
-        for (int k = 0; k < s->in[i].count; k++)
-            if (at[s->in[i].values[k]] == NULL)
-                return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                    "uses %%%d before it is defined", number + 1,
-                    s->op->name, s->in[i].values[k]);
+    for (int k = 0; k < s->n_values; k++)
+        if (at[s->value[k]] == NULL)
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
+                "uses %%%d before it is defined", number + 1,
+                s->op->name, s->value[k]);
     return true;
 }
 
@@ -615,21 +619,15 @@ static void verify_values(const td_program *p, td_tensor **at)
 /* programs: function td_ir_imagine */
 bool td_ir_imagine(const td_program *p, td_ir_sight *see, void *context)
 {
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
-    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
-    if (at == NULL)
-        return false;
+    td_tensor **at = td_ir_open(p);
     const td_suspended outer = td_trace_suspend();
     td_self()->symbolic = true;
-    td_no_grad_begin();
-    td_scope_begin();
-    verify_values(p, at);
+    if (at != NULL)
+        verify_values(p, at);
     if (see != NULL && !td_failed())
         see(context, at);
-    td_scope_end();
-    td_no_grad_end();
+    td_ir_close(p, at);
     td_trace_resume(outer);
-    td_free(at, bytes);
     return !td_failed();
 }
 

@@ -5,6 +5,7 @@
 #include <treadle/treadle.h>
 #include "compiler/lower.h"
 #include "core/space.h"
+#include "ops/reductions.h"
 
 /* fusion: function td_hash_text */
 uint64_t td_hash_text(uint64_t h, const char *text)
@@ -44,7 +45,7 @@ static bool is_copy(const td_lowered *l, const td_ir_step *s)
 {
     if (s->op != &td_ops[TD_OP_clone])
         return false;
-    const td_placed *x = &l->value[s->in[0].values[0]];
+    const td_placed *x = &l->value[s->value[0]];
     const td_tensor *y = l->value[s->out[0]].like;
     return x->kind >= TD_FORMULA
         && memcmp(x->like->strides, y->strides,
@@ -59,7 +60,7 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
                        ? l->value[o->values[0]].step : -1;
         if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
             && l->program->step[made].op == &td_ops[TD_OP_clone])
-            o->values[0] = l->program->step[made].in[0].values[0];
+            o->values[0] = l->program->step[made].value[0];
     }
 }
 static void rename_value(const td_lowered *l, int *v)
@@ -74,14 +75,13 @@ static void rename_steps(td_lowered *l, td_text *t, twin *table,
     td_program *p = l->program;
     for (int s = 0; s < p->n_steps; s++) {
         td_ir_step *step = &p->step[s];
-        for (int i = 0; i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                rename_value(l, &step->in[i].values[k]);
+        for (int k = 0; k < step->n_values; k++)
+            rename_value(l, &step->value[k]);
         skip_copies(l, step);
         const int e = first_like(p, s, t, table, slots);
         for (int k = 0; k < step->n_out; k++)
             l->value[step->out[k]].root = is_copy(l, step)
-                ? step->in[0].values[0] : p->step[e].out[k];
+                ? step->value[0] : p->step[e].out[k];
     }
 }
 static void simplify(td_lowered *l)
@@ -174,9 +174,8 @@ static void count_uses(td_lowered *l)
         if (p->value[v].update >= 0)
             leaves(&l->value[p->value[v].update]);
     for (int s = p->n_steps - 1; s >= 0; s--)
-        for (int i = 0; i < p->step[s].n_in && is_live(l, s); i++)
-            for (int k = 0; k < p->step[s].in[i].count; k++)
-                l->value[p->step[s].in[i].values[k]].uses++;
+        for (int k = 0; k < p->step[s].n_values && is_live(l, s); k++)
+            l->value[p->step[s].value[k]].uses++;
 }
 
 static void decide(td_lowered *l)
@@ -189,9 +188,8 @@ static void decide(td_lowered *l)
         if (l->value[step->out[0]].kind >= TD_FOLD)
             for (int k = 0; k < step->n_out; k++)
                 store(l, step->out[k]);
-        for (int i = 0; i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                place_operand(l, s, step->in[i].values[k]);
+        for (int k = 0; k < step->n_values; k++)
+            place_operand(l, s, step->value[k]);
     }
 }
 static void call_plain_folds(td_lowered *l)
@@ -199,8 +197,8 @@ static void call_plain_folds(td_lowered *l)
     for (int s = 0; s < l->program->n_steps; s++) {
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
-        if (out->kind == TD_FOLD && l->value[l->value[
-                step->in[0].values[0]].root].stored)
+        if (out->kind == TD_FOLD
+            && l->value[l->value[step->value[0]].root].stored)
             out->kind = TD_CALL;
     }
 }
@@ -259,16 +257,14 @@ static void find_parts(td_lowered *l)
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
         if (out->kind == TD_VIEW) {
-            out->root = l->value[step->in[0].values[0]].root;
+            out->root = l->value[step->value[0]].root;
             l->value[out->root].stored |= out->stored;
         }
         if (out->kind != TD_FORMULA || out->uses == 0
-            || step->op != &td_ops[TD_OP_add]
-            || step->in[0].count + step->in[1].count < 2)
+            || step->op != &td_ops[TD_OP_add] || step->n_values < 2)
             continue;
         for (int i = 0; i < 2 && out->root == step->out[0]; i++) {
-            const int v = step->in[i].values[0];
-            const int sum = step->in[1 - i].values[0];
+            const int v = step->value[i], sum = step->value[1 - i];
             const td_ir_step *part = part_at(l, v);
             if (!part || !is_apart(part) || !may_grow(l, sum, out))
                 continue;
@@ -290,10 +286,8 @@ static td_dtype common_type(const td_lowered *l, const td_ir_step *s,
                             int from)
 {
     td_dtype type = TD_DTYPE_NONE;
-    for (int i = from; i < s->n_in; i++) {
-        if (s->in[i].kind != TD_TENSOR)
-            continue;
-        const td_dtype own = l->value[s->in[i].values[0]].like->dtype;
+    for (int k = from; k < s->n_values; k++) {
+        const td_dtype own = l->value[s->value[k]].like->dtype;
         if (type != TD_DTYPE_NONE && own != type)
             return TD_DTYPE_NONE;
         type = own;
@@ -330,7 +324,7 @@ static td_step_kind kind_of_step(const td_lowered *l,
 {
     const td_tensor *y = l->value[s->out[0]].like;
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
-        ? l->value[s->in[0].values[0]].like : NULL;
+        ? l->value[s->value[0]].like : NULL;
     const int op = (int)(s->op - td_ops);
     if (s->n_out > 1 || td_traits_of(s->op)->mutated
         || !is_plain(y))
@@ -360,28 +354,15 @@ static td_step_kind kind_of_step(const td_lowered *l,
 }
 
 /* fusion: functions that find pieces */
-typedef struct {
-    int loop[TD_MAX_RANK];  /* dimension of the loop, or -1: repeats */
-} map;
-
-static map map_of_operand(const map *m, const td_tensor *out,
-                          const td_tensor *x)
-{
-    map of = { { 0 } };
-    const int more = out->rank - x->rank;
-    for (int d = 0; d < x->rank; d++)
-        of.loop[d] = x->shape[d] == 1 && out->shape[d + more] != 1
-            ? -1 : m->loop[d + more];
-    return of;
-}
-static td_load load_of(const td_lowered *l, int v, const map *m)
+static td_load load_of(const td_lowered *l, const td_stage *s, int v)
 {
     const td_tensor *x = l->value[v].like;
     td_load load = { .value = l->value[v].root, .offset = x->offset,
                      .type = x->dtype };
+    const int more = s->full_rank - x->rank;
     for (int d = 0; d < x->rank; d++)
-        if (m->loop[d] >= 0)
-            load.stride[m->loop[d]] += x->strides[d];
+        if (x->shape[d] != 1 || s->full[d + more] == 1)
+            load.stride[d + more] = x->strides[d];
     return load;
 }
 static int add_piece(td_lowered *l, td_piece p)
@@ -422,9 +403,9 @@ static int add_number(td_lowered *l, td_dtype type, td_scalar number)
                                     .number = number });
 }
 
-static int add_value(td_lowered *l, td_stage *s, int v, const map *m);
+static int add_value(td_lowered *l, td_stage *s, int v);
 
-static int add_formula(td_lowered *l, td_stage *s, int v, const map *m)
+static int add_formula(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
     const td_ir_step *step = &l->program->step[x->step];
@@ -434,17 +415,14 @@ static int add_formula(td_lowered *l, td_stage *s, int v, const map *m)
         p.of = common_type(l, step, 0);
     for (int i = 0; i < step->n_in && i < 3; i++) {
         const td_ir_operand *o = &step->in[i];
-        if (o->kind == TD_SCALAR) {
+        if (o->kind == TD_SCALAR)
             p.arg[p.n++] = add_number(l, p.of, o->scalar);
-        } else if (o->kind == TD_TENSOR) {
-            const map of = map_of_operand(m, x->like,
-                                    l->value[o->values[0]].like);
-            p.arg[p.n++] = add_value(l, s, o->values[0], &of);
-        }
+        else if (o->kind == TD_TENSOR)
+            p.arg[p.n++] = add_value(l, s, o->values[0]);
     }
     return add_piece(l, p);
 }
-static int add_value(td_lowered *l, td_stage *s, int v, const map *m)
+static int add_value(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
     const td_op *op = x->step < 0 ? NULL
@@ -454,8 +432,8 @@ static int add_value(td_lowered *l, td_stage *s, int v, const map *m)
             op == &td_ops[TD_OP_ones]
             || op == &td_ops[TD_OP_ones_like]));
     return x->kind == TD_COUNT || (v != s->out && is_load(l, v))
-         ? add_load(l, s, load_of(l, v, m), v)
-         : add_formula(l, s, v, m);
+         ? add_load(l, s, load_of(l, s, v), v)
+         : add_formula(l, s, v);
 }
 static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
                      int b)
@@ -467,10 +445,14 @@ static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
 static void add_product(td_lowered *l, td_stage *s,
                         const td_ir_step *step)
 {
-    static const map maps[] = { { { 0, 2 } }, { { 2, 1 } } };
     for (int i = 0; i < 2; i++) {
-        const int v = step->in[i].values[0];
-        s->load[i] = load_of(l, v, &maps[i]);
+        const int v = step->value[i];
+        const td_tensor *x = l->value[v].like;
+        td_load *load = &s->load[i];
+        *load = (td_load){ .value = l->value[v].root,
+                           .offset = x->offset, .type = s->type };
+        load->stride[2 * i] = x->strides[0];
+        load->stride[2 - i] = x->strides[1];
         add_piece(l, (td_piece){ .kind = TD_LEAF, .value = v,
                                  .type = s->type, .load = i });
     }
@@ -502,30 +484,15 @@ static void collapse_dims(td_stage *s, unsigned dims)
     }
 }
 
-/* fusion: function folded_dimensions */
-static unsigned folded_dimensions(const td_ir_step *step, int rank)
-{
-    const td_value *dim = &step->attr[0];
-    unsigned mask = 0;
-    if (dim->kind != TD_INTS || dim->as.ints.count == 0)
-        return (1u << rank) - 1;
-    for (int i = 0; i < dim->as.ints.count; i++) {
-        const int64_t d = dim->as.ints.at[i];
-        mask |= 1u << (d < 0 ? d + rank : d);
-    }
-    return mask;
-}
-
 /* fusion: function find_space */
 static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 {
     const td_ir_step *step = &l->program->step[s->step];
-    for (int i = 0; i < step->n_in; i++)
-        for (int k = 0; k < step->in[i].count; k++) {
-            const td_placed *x = &l->value[step->in[i].values[k]];
-            if (x->kind == TD_PART)
-                return &l->program->step[x->step];
-        }
+    for (int k = 0; k < step->n_values; k++) {
+        const td_placed *x = &l->value[step->value[k]];
+        if (x->kind == TD_PART)
+            return &l->program->step[x->step];
+    }
     return NULL;
 }
 
@@ -537,10 +504,11 @@ static void find_space(const td_lowered *l, td_stage *s,
     memcpy(s->full, space->shape, sizeof s->full);
     s->fold = step->op;
     if (s->kind == TD_FOLD)
-        s->folded = folded_dimensions(step, space->rank);
+        td_axes_to_reduce(&(td_call){ .op = step->op }, space,
+                          step->attr, &s->folded);
     if (s->kind != TD_PRODUCT)
         return;
-    const td_tensor *a = l->value[step->in[0].values[0]].like;
+    const td_tensor *a = l->value[step->value[0]].like;
     s->fold = &td_ops[TD_OP_sum];
     s->folded = 1u << s->full_rank;
     s->full[s->full_rank++] = a->shape[1];
@@ -567,11 +535,10 @@ static td_load result_of(const td_lowered *l, const td_stage *s,
 /* fusion: function describe_loop */
 static void describe_loop(td_lowered *l, td_stage *s)
 {
-    static const map all = { { 0, 1, 2, 3, 4, 5, 6, 7 } };
     const td_ir_step *step = &l->program->step[s->step];
     const td_ir_step *part = part_of(l, s);
-    const int from = part ? part->in[0].values[0]
-        : s->kind == TD_FOLD ? step->in[0].values[0] : s->out;
+    const int from = part ? part->value[0]
+        : s->kind == TD_FOLD ? step->value[0] : s->out;
     find_space(l, s, l->value[from].like);
     const td_load result = result_of(l, s, part);
     s->first = l->n_pieces;
@@ -579,9 +546,9 @@ static void describe_loop(td_lowered *l, td_stage *s)
         add_product(l, s, step);
     else if (part != NULL)
         add_pair(l, s, TD_OP_add, add_load(l, s, result, s->out),
-                 add_value(l, s, from, &all));
+                 add_value(l, s, from));
     else
-        add_value(l, s, from, &all);
+        add_value(l, s, from);
     s->last = l->n_pieces - 1;
     s->load[s->n_loads] = result;
     collapse_dims(s, ~s->folded);
@@ -706,9 +673,8 @@ static void find_lives(td_lowered *l)
             l->value[step->out[k]].first = n, reads(l, n, step->out[k]);
         for (int k = 0; k < s->n_loads; k++)
             reads(l, n, s->load[k].value);
-        for (int i = 0; s->n_loads == 0 && i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                reads(l, n, step->in[i].values[k]);
+        for (int k = 0; s->n_loads == 0 && k < step->n_values; k++)
+            reads(l, n, step->value[k]);
     }
     /* arena: let what leaves live to the end */
     for (int k = 0; k < p->n_outputs; k++)

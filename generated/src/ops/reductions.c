@@ -183,11 +183,11 @@ static bool fold_all(const reduction *r, int kind, void *out)
     return true;
 }
 /* softmax: what every reduction begins with */
-/* reductions: function axes_to_reduce */
+/* reductions: function td_axes_to_reduce */
 /* The dimensions named by an attribute, as bits; all if it is absent or
    empty.  A scalar tensor has none, whatever is named. */
-static bool axes_to_reduce(const td_call *call, const td_tensor *x,
-                           const td_value *dim, unsigned *mask)
+bool td_axes_to_reduce(const td_call *call, const td_tensor *x,
+                       const td_value *dim, unsigned *mask)
 {
     td_dims named;
     td_v_dims(call, dim, &named);
@@ -309,7 +309,7 @@ static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, false)
-        || !axes_to_reduce(call, x, attr, &mask))
+        || !td_axes_to_reduce(call, x, attr, &mask))
         return NULL;
     reduction r = normalise(x, NULL, folding_type(dtype), mask, false);
     r.truth = dtype == TD_BOOL;
@@ -459,7 +459,7 @@ static bool locate(td_call *call, int kind, bool with_values)
     td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        || !td_axes_to_reduce(call, x, call->attr, &mask))
         return false;
     const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
                                   true);
@@ -601,7 +601,7 @@ static bool take_exponentials(td_call *call, int what)
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, true)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        || !td_axes_to_reduce(call, x, call->attr, &mask))
         return false;
     const unsigned lost = number ? mask : 0;
     td_tensor *out = td_tensor_new(
