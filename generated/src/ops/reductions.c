@@ -453,9 +453,12 @@ static bool search_some(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
-/* softmax: function locate */
-static bool locate(td_call *call, int kind, bool with_values)
+/* softmax: kernel search */
+bool search_kernel(td_call *call)
 {
+    const int op = (int)(call->op - td_ops);
+    const bool least = op == TD_OP_argmin || op == TD_OP_min_dim;
+    const bool with_values = op == TD_OP_max_dim || op == TD_OP_min_dim;
     td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
@@ -475,32 +478,13 @@ static bool locate(td_call *call, int kind, bool with_values)
     td_tensor *indices = *out = td_tensor_new(shape, TD_INT64, device);
     if (td_failed())
         return false;
-    search s = { &r, kind, td_at(indices),
-                 with_values ? td_at(call->out[0]) : NULL, x->dtype };
+    search s = { &r, least ? TD_FOLD_MIN : TD_FOLD_MAX,
+                 td_at(indices), with_values
+                 ? td_at(call->out[0]) : NULL, x->dtype };
     const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
     return td_on_host(indices)
         ? td_parallel_for(r.kept.total, grain, search_some, &s)
         : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
-}
-/* softmax: kernel argmax */
-bool argmax_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MAX, false);
-}
-
-bool argmin_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MIN, false);
-}
-
-bool max_dim_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MAX, true);
-}
-
-bool min_dim_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MIN, true);
 }
 /* softmax: operators that take exponentials */
 /* softmax: function fold_number */
