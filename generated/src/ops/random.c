@@ -416,32 +416,25 @@ bool bernoulli_kernel(td_call *call)
 }
 /* random: typed functions of random numbers */
 /* random: function td_rand */
-static td_tensor *run_shaped(const td_op *op, td_dims shape,
-                             td_tensor_options options)
-{
-    return td_with_options(td_run1(op, 0, NULL, TD_VALUES(
-        td_v_ints(&shape), td_v_none(), td_v_dtype(options.dtype),
-        td_v_device(options.device))), options);
-}
-td_tensor *td_rand(td_dims shape, td_tensor_options options)
-{
-    return run_shaped(&td_ops[TD_OP_rand], shape, options);
-}
-td_tensor *td_randn(td_dims shape, td_tensor_options options)
-{
-    return run_shaped(&td_ops[TD_OP_randn], shape, options);
-}
+#define SHAPED(name)                                                   \
+    td_tensor *td_##name(td_dims shape, td_tensor_options options)     \
+    {                                                                  \
+        return td_with_options(td_run1(&td_ops[TD_OP_##name], 0, NULL, \
+            TD_VALUES(td_v_ints(&shape), td_v_none(),                  \
+                      td_v_dtype(options.dtype),                       \
+                      td_v_device(options.device))), options);         \
+    }
+SHAPED(rand)
+SHAPED(randn)
 /* random: function td_rand_like */
-td_tensor *td_rand_like(td_tensor *x, td_tensor_options options)
-{
-    return td_with_options(TD_CALL(rand_like, x, td_v_none(),
-        td_v_dtype(options.dtype), td_v_none()), options);
-}
-td_tensor *td_randn_like(td_tensor *x, td_tensor_options options)
-{
-    return td_with_options(TD_CALL(randn_like, x, td_v_none(),
-        td_v_dtype(options.dtype), td_v_none()), options);
-}
+#define ALIKE(name)                                                    \
+    td_tensor *td_##name(td_tensor *x, td_tensor_options options)      \
+    {                                                                  \
+        return td_with_options(TD_CALL(name, x, td_v_none(),           \
+            td_v_dtype(options.dtype), td_v_none()), options);         \
+    }
+ALIKE(rand_like)
+ALIKE(randn_like)
 /* random: function td_randint */
 td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
                       td_tensor_options options)

@@ -397,8 +397,6 @@ bool sum_to_size_kernel(td_call *call)
 /* reductions: kernel amax */
 FOLD(amax, TD_FOLD_MAX, own_type(call), REFUSED)
 FOLD(amin, TD_FOLD_MIN, own_type(call), REFUSED)
-FOLD(max, TD_FOLD_MAX, own_type(call), REFUSED)
-FOLD(min, TD_FOLD_MIN, own_type(call), REFUSED)
 /* reductions: kernel any */
 FOLD(any, TD_FOLD_MAX, TD_BOOL, 0)
 FOLD(all, TD_FOLD_MIN, TD_BOOL, 1)
@@ -671,17 +669,14 @@ td_tensor *td_min(td_tensor *input)
     return TD_CALL(min, input);
 }
 /* softmax: typed functions that search and scale */
-td_tensor *td_argmax(td_tensor *input, td_arg_options options)
-{
-    return TD_CALL(argmax, input, td_v_opt_int(options.dim),
-                   td_v_bool(options.keepdim));
-}
-
-td_tensor *td_argmin(td_tensor *input, td_arg_options options)
-{
-    return TD_CALL(argmin, input, td_v_opt_int(options.dim),
-                   td_v_bool(options.keepdim));
-}
+#define ARGUMENT_OF(name)                                              \
+    td_tensor *td_##name(td_tensor *input, td_arg_options options)     \
+    {                                                                  \
+        return TD_CALL(name, input, td_v_opt_int(options.dim),         \
+                       td_v_bool(options.keepdim));                    \
+    }
+ARGUMENT_OF(argmax)
+ARGUMENT_OF(argmin)
 td_tensor *td_run_pair(int op, td_tensor *input, int n,
                        const td_value *attr, td_tensor **second)
 {
@@ -696,19 +691,15 @@ td_tensor *td_run_pair(int op, td_tensor *input, int n,
     return done ? call.out[0] : NULL;
 }
 
-td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
-                      td_tensor **indices)
-{
-    return td_run_pair(TD_OP_max_dim, input, TD_VALUES(
-        td_v_int(dim), td_v_bool(keepdim)), indices);
-}
-
-td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
-                      td_tensor **indices)
-{
-    return td_run_pair(TD_OP_min_dim, input, TD_VALUES(
-        td_v_int(dim), td_v_bool(keepdim)), indices);
-}
+#define EXTREME_OF(name)                                               \
+    td_tensor *td_##name(td_tensor *input, int dim, bool keepdim,      \
+                         td_tensor **indices)                          \
+    {                                                                  \
+        return td_run_pair(TD_OP_##name, input, TD_VALUES(             \
+            td_v_int(dim), td_v_bool(keepdim)), indices);              \
+    }
+EXTREME_OF(max_dim)
+EXTREME_OF(min_dim)
 td_tensor *td_softmax(td_tensor *input, int dim)
 {
     return TD_CALL(softmax, input, td_v_int(dim), td_v_none());
