@@ -196,11 +196,7 @@ static bool launch(const td_task *task, const product<T> &p, int rung)
     const dim3 grid((unsigned)rows, (unsigned)columns,
                     (unsigned)std::min<int64_t>(p.batch.total, 65535));
     const dim3 block = rung < 3 ? dim3(SIDE, SIDE) : dim3(THREADS);
-    kernel_of *kernel = kernels[rung];
-    if (kernel == NULL)
-        return unsupported(task);
-    TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), p);
-    return true;
+    return start(task, kernels[rung], grid, block, p);
 }
 template <typename T>
 static matrix<T> matrix_of(const td_array *a)

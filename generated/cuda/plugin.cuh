@@ -39,6 +39,17 @@ inline double number(const td_value *v)
          ? (double)v->as.scalar.as.i : v->as.scalar.as.b;
 }
 
+template <typename K, typename... A>
+bool start(const td_task *task, K *kernel, dim3 grid, dim3 block,
+           A... operands)
+{
+    if (kernel == NULL)
+        return unsupported(task);
+    TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device),
+              operands...);
+    return true;
+}
+
 /* kernels: struct scratch */
 struct scratch {
     int device;

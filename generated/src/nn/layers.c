@@ -246,7 +246,7 @@ td_module *td_child(td_module *m, const char *name)
                 name ? name : "NULL");
     return found;
 }
-td_tensor *td_along(layer *l, const char *words, td_tensor *x)
+td_tensor *td_through(layer *l, const char *words, td_tensor *x)
 {
     char word[TD_NAME_SIZE];
     for (int n; !td_failed() && sscanf(words, "%95s%n", word, &n) == 1;
@@ -337,7 +337,7 @@ static td_tensor *run_border(layer *l, td_tensor *x)
     l->a.mode = modes[l->dims / 4];
     while (l->a.padding.count == 1 && pad->count < l->dims % 4 * 2)
         pad->at[pad->count++] = pad->at[0];
-    return td_along(l, "pad", x);
+    return td_through(l, "pad", x);
 }
 static td_tensor *run_identity(layer *l, td_tensor *x)
 {
@@ -358,7 +358,7 @@ static td_tensor *run_upsample(layer *l, td_tensor *x)
             : (int64_t)floor((double)td_size(x, i + 2) * f.value);
     }
     l->a.scale0 = l->a.scale1 = l->a.scale2 = f;
-    return td_along(l, "interpolate", x);
+    return td_through(l, "interpolate", x);
 }
 td_module *td_parts(const td_named_part *parts, int count)
 {
@@ -614,8 +614,8 @@ static td_tensor *attend(layer *l, layer *part, const char *mix,
                          td_tensor *query)
 {
     l->a.dropout_p = (td_opt_f64){ l->a.training, l->a.p.value };
-    query = td_along(l, "scaled_dot_product_attention", query);
-    return td_along(part, mix,
+    query = td_through(l, "scaled_dot_product_attention", query);
+    return td_through(part, mix,
                     td_flatten(td_transpose(query, 1, 2), 2, -1));
 }
 static td_tensor *run_attention(layer *l, td_tensor *x)
@@ -661,15 +661,15 @@ static td_tensor *run_text_layer(layer *l, td_tensor *x)
     for (int i = 0; i < parts; i++) {
         char norm[] = "norm1";
         norm[4] = (char)('1' + i);
-        td_tensor *y = a->norm_first ? td_along(l, norm, x) : x;
+        td_tensor *y = a->norm_first ? td_through(l, norm, x) : x;
         td_tensor *other = i ? more[0] : y;
         y = i == parts - 1
-            ? td_along(l, "linear1 activation dropout linear2", y)
+            ? td_through(l, "linear1 activation dropout linear2", y)
             : td_forward_with(td_child(&l->module,
                 i ? "multihead_attn" : "self_attn"), y, &(td_more){ {
                 other, other, more[i + parts - 2] } });
-        x = td_add(x, td_along(l, "dropout", y));
-        x = a->norm_first ? x : td_along(l, norm, x);
+        x = td_add(x, td_through(l, "dropout", y));
+        x = a->norm_first ? x : td_through(l, norm, x);
     }
     return x;
 }
@@ -704,7 +704,7 @@ static td_tensor *run_positions(layer *l, td_tensor *x)
                       PRId64, n, a->max_len), NULL;
     td_tensor *code = td_slice(a->weight, 0, (td_opt_i64)td_some(0),
                                (td_opt_i64)td_some(n), 1);
-    return td_along(l, "dropout",
+    return td_through(l, "dropout",
         td_add(x, turned ? td_unsqueeze(code, 1) : code));
 }
 static void make_swiglu(layer *l)
@@ -716,8 +716,8 @@ static void make_swiglu(layer *l)
 }
 static td_tensor *run_swiglu(layer *l, td_tensor *x)
 {
-    return td_along(l, "down", td_mul(td_along(l, "gate silu", x),
-                                      td_along(l, "up", x)));
+    return td_through(l, "down", td_mul(td_through(l, "gate silu", x),
+                                      td_through(l, "up", x)));
 }
 /* models: functions of layers */
 static void make_mlp(layer *l)
@@ -762,7 +762,7 @@ static void make_cnn(layer *l)
 static td_tensor *run_cnn(layer *l, td_tensor *x)
 {
     x = td_reshape(x, TD_DIMS(td_size(x, 0), 1, 28, 28));
-    return td_along(l, "conv1 relu max_pool2d conv2 relu max_pool2d "
+    return td_through(l, "conv1 relu max_pool2d conv2 relu max_pool2d "
                     "flatten fc1 relu fc2", x);
 }
 static void draw_again(td_module *m, double spread, double last)
@@ -788,9 +788,9 @@ static void draw_again(td_module *m, double spread, double last)
 static td_tensor *block_forward(td_module *m, td_tensor *x)
 {
     layer *l = (layer *)m;
-    td_tensor *y = td_along(l, "conv1 bn1 relu conv2 bn2", x);
+    td_tensor *y = td_through(l, "conv1 bn1 relu conv2 bn2", x);
     if (td_size(x, 1) != td_size(y, 1))
-        x = td_along(l, l->a.projection ? "downsample"
+        x = td_through(l, l->a.projection ? "downsample"
                                         : "max_pool2d pad", x);
     return td_relu(td_add(x, y));
 }
@@ -825,8 +825,8 @@ static void make_resnet(layer *l)
 }
 static td_tensor *run_resnet(layer *l, td_tensor *x)
 {
-    x = td_along(l, "conv1 bn1 relu layer1 layer2 layer3", x);
-    return td_along(l, "fc", td_mean(x, (td_reduce_options){
+    x = td_through(l, "conv1 bn1 relu layer1 layer2 layer3", x);
+    return td_through(l, "fc", td_mean(x, (td_reduce_options){
         .dims = TD_DIMS(2, 3) }));
 }
 static void make_forecaster(layer *l)
@@ -840,7 +840,8 @@ static void make_forecaster(layer *l)
 }
 static td_tensor *run_forecaster(layer *l, td_tensor *x)
 {
-    return td_along(l, "fc", td_select(td_along(l, "lstm", x), 1, -1));
+    x = td_select(td_through(l, "lstm", x), 1, -1);
+    return td_through(l, "fc", x);
 }
 static void add_scale(layer *l, const char *name)
 {
@@ -902,13 +903,13 @@ static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
                             td_tensor **kept, int n)
 {
     const td_args *a = &l->a;
-    td_tensor *y[3], *all = td_along(l, "unflatten",
-                                     td_along(part, "c_attn", x));
+    td_tensor *y[3], *all = td_through(l, "unflatten",
+                                     td_through(part, "c_attn", x));
     /* models: look back from each place, in C */
     for (int i = 0; i < 3; i++) {
         y[i] = td_transpose(td_select(all, 2, i), 1, 2);
         if (i < 2 && a->rotary)
-            y[i] = td_along(l, "rotary_embedding", y[i]);
+            y[i] = td_through(l, "rotary_embedding", y[i]);
         if (i > 0 && !a->is_causal)
             y[i] = td_cat((td_tensor *[]){
                 td_select(a->more->at[0], 0, n + i - 1), y[i] }, 2, 2);
@@ -937,24 +938,24 @@ static td_tensor *run_gpt(layer *l, td_tensor *x)
     if (start)
         a->attn_mask = td_tril(td_ones(TD_DIMS(places, end), on),
                                start);
-    x = td_along(l, "wte", x);
-    x = a->rotary ? x : td_add(x, td_along(l, "wpe", at));
-    x = td_along(l, "dropout", x);
+    x = td_through(l, "wte", x);
+    x = a->rotary ? x : td_add(x, td_through(l, "wpe", at));
+    x = td_through(l, "dropout", x);
     int n = 0;
     /* models: pass the blocks of a GPT */
     td_part *p = td_child(&l->module, "h")->parts;
     for (; p; p = p->next, n += 2) {
         layer *b = p->object;
         td_tensor *y = look_back(l, (layer *)td_child(&b->module, "attn"),
-                                 td_along(b, "ln_1", x), kept, n);
-        x = td_add(x, td_along(l, "dropout", y));
-        y = td_along(b, "ln_2 mlp", x);
-        x = td_add(x, td_along(l, "dropout", y));
+                                 td_through(b, "ln_1", x), kept, n);
+        x = td_add(x, td_through(l, "dropout", y));
+        y = td_through(b, "ln_2 mlp", x);
+        x = td_add(x, td_through(l, "dropout", y));
     }
     if (more[0])
         more[0] = td_stack(kept, n, 0);
     td_parameters(td_child(&l->module, "wte"), &a->weight, 1);
-    return td_along(l, a->untied ? "ln_f lm_head" : "ln_f linear", x);
+    return td_through(l, a->untied ? "ln_f lm_head" : "ln_f linear", x);
 }
 /* containers: table of the layers */
 enum {

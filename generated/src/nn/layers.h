@@ -28,7 +28,7 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name);
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);
-td_tensor *td_along(layer *l, const char *words, td_tensor *x);
+td_tensor *td_through(layer *l, const char *words, td_tensor *x);
 void td_add_layer(layer *l, const char *name, td_new_layer *make,
                   td_args a);
 void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include "ops/composite.h"
 
-#define COMPOSED(name, signature, sentence)             \
+#define COMPOSED_AS(name, signature, sentence)          \
     bool name##_kernel(td_call *call)                   \
     {                                                   \
         return td_return(call, name##_formula(call));   \

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/rule.h"
 
-#define COMPOSED(name, signature, sentence) \
+#define COMPOSED_AS(name, signature, sentence) \
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 
