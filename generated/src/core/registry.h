@@ -143,3 +143,14 @@ bool td_expect(const td_call *call, const char *name,
 #define TD_CALL3(op, x, y, z, ...) \
     TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
            __VA_ARGS__)
+/* views: makers of values */
+/* Attribute k as a list of numbers; one number is a list of one. */
+td_dims td_numbers(const td_call *call, int k);
+/* The dimension of operand 0 that attribute 0 names. */
+int td_dim_of(const td_call *call);
+#define TD_TYPED(op, attributes, ...) \
+    td_tensor *td_##op(td_tensor *x, __VA_ARGS__) \
+    { \
+        return td_run1(&td_ops[TD_OP_##op], \
+            TD_VALUES(td_v_tensor(x)), TD_VALUES attributes); \
+    }

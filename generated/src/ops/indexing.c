@@ -268,17 +268,15 @@ static bool shape_of_slices(const td_call *call, const td_tensor *x,
     if (names < 0 || (covers > 1 && index->shape[names] != covers))
         return td_fail(TD_ERROR_INDEX, "index", "the last dimension of "
             "the index must hold %lld coordinates", (long long)covers);
-    if (x->rank - covers + names > TD_MAX_RANK)
+    const int more = names - (int)covers;
+    *shape = (td_dims){ x->rank + more, { 0 } };
+    if (shape->count > TD_MAX_RANK)
         return td_refuse(call, "the result would have %d dimensions, "
-            "at most %d are possible", x->rank - (int)covers + names,
-            TD_MAX_RANK);
-    *shape = TD_RANK_0;
-    for (int d = 0; d < dim; d++)
-        shape->at[shape->count++] = x->shape[d];
-    for (int d = 0; d < names; d++)
-        shape->at[shape->count++] = index->shape[d];
-    for (int d = dim + (int)covers; d < x->rank; d++)
-        shape->at[shape->count++] = x->shape[d];
+            "at most %d are possible", shape->count, TD_MAX_RANK);
+    for (int d = 0; d < shape->count; d++)
+        shape->at[d] = d < dim ? x->shape[d]
+            : d < dim + names ? index->shape[d - dim]
+            : x->shape[d - more];
     return true;
 }
 
@@ -625,12 +623,10 @@ bool index_copy_kernel(td_call *call)
 static td_tensor *each_once(const td_call *call, td_tensor *index)
 {
     const td_tensor x = as_line(td_input(call, 0));
-    const td_tensor_options mask = td_beside(index, TD_BOOL);
-    const td_value at[] = { td_v_int(0), td_v_int(1),
-                            td_v_bool(false) };
-    td_tensor *named = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
-                                mask);
-    put_into(named, index, td_ones(TD_RANK_0, mask), at, SET, true);
+    td_tensor *none = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
+                               td_beside(index, TD_BOOL));
+    td_tensor *named = TD_RUN(index_fill, (td_v_tensor(none),
+        td_v_tensor(index), td_v_bool(true)), td_v_int(0));
     return td_reshape(td_nonzero(named), TD_DIMS(-1));
 }
 
@@ -785,9 +781,11 @@ bool one_hot_kernel(td_call *call)
                          td_dtype_name(input->dtype));
     td_scope_begin();
     const int64_t n = count_classes(call, td_number(call, 0, -1));
-    td_tensor *all = n < 0 && !td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
-        "num_classes must be given in a trace") ? NULL
-        : td_arange(td_int(0), td_int(n), td_int(1), td_like(input));
+    if (n < 0)
+        td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
+                "num_classes must be given in a trace");
+    td_tensor *all = td_arange(td_int(0), td_int(n), td_int(1),
+                               td_like(input));
     td_tensor *y = td_to(td_eq(td_unsqueeze(input, -1), all), TD_INT64);
     return td_return(call, td_scope_end_with(y));
 }
