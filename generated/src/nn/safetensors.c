@@ -481,8 +481,7 @@ static bool can_be_read(const td_safetensors *f,
 static td_tensor *copy_saved(const td_safetensors *f,
                              const td_saved_tensor *t)
 {
-    td_tensor *x = td_tensor_new(t->shape, t->dtype,
-                                 (td_device){ TD_DEVICE_CPU, 0 });
+    td_tensor *x = td_tensor_new(t->shape, t->dtype, (td_device){ 0 });
     const size_t size = td_dtype_size(t->dtype), narrow = width(t);
     const size_t all = (size_t)(t->end - t->begin);
     const size_t run = narrow == size ? all : narrow;
@@ -598,8 +597,7 @@ static int64_t print_header(FILE *out, const sink *s)
 static bool put_elements(sink *s, const item *t)
 {
     td_scope_begin();
-    td_tensor *x = td_brought(t->tensor,
-                              (td_device){ TD_DEVICE_CPU, 0 });
+    td_tensor *x = td_brought(t->tensor, (td_device){ 0 });
     if (x && !td_is_contiguous(x))
         x = td_copied(x, x->dtype);
     const size_t n = (size_t)t->bytes;
