@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <limits.h>
 /* files: includes of further formats */
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -372,16 +371,13 @@ static int64_t read_column(const td_csv *t, int64_t column, int64_t row,
                            td_dtype dtype, td_opt_f64 missing,
                            double *out)
 {
-    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    const locale_t before = uselocale(plain);
     const char *text;
     double unused;
+    void *before = td_locale_begin();
     while ((text = td_csv_text(t, row, column)) != NULL
            && read_cell(text, dtype, missing, out ? out++ : &unused))
         row++;
-    uselocale(before);
-    if (plain)
-        freelocale(plain);
+    td_locale_end(before);
     return row;
 }
 /* files: function td_csv_column */

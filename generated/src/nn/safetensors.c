@@ -597,9 +597,8 @@ static int64_t print_header(FILE *out, const sink *s)
 static bool put_elements(sink *s, const item *t)
 {
     td_scope_begin();
-    td_tensor *x = td_brought(t->tensor, (td_device){ 0 });
-    if (x && !td_is_contiguous(x))
-        x = td_copied(x, x->dtype);
+    td_tensor *x = td_contiguous(td_brought(t->tensor,
+                                            (td_device){ 0 }));
     const size_t n = (size_t)t->bytes;
     const void *bytes = x ? td_fetch(x, 0, n, NULL) : NULL;
     if (bytes)
