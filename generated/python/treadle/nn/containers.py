@@ -7,7 +7,7 @@ from operator import index
 from .. import _C
 from .._grad_mode import no_grad
 from . import functional as F, init
-from .activation import layers
+from .activation import calls, layers
 from .module import Module, Parameter
 
 
@@ -159,14 +159,13 @@ def _unflatten(input, dim, unflattened_size):
     return input.unflatten(dim, unflattened_size)
 
 
+_flatten = _C.flatten
 __all__ = [
     "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
-    "Sequential", "Embedding", "Bilinear",
-    *layers(globals(), {
-        "Flatten": (_C.flatten, {"start_dim": 1, "end_dim": -1}),
-        "Unflatten": _unflatten}),
-    *layers(globals(), "CosineSimilarity=cosine_similarity "
-            "PairwiseDistance=pairwise_distance", tensors=2)]
+    "Sequential", "Embedding", "Bilinear"]
+layers(globals(), "_flatten", options={"start_dim": 1, "end_dim": -1})
+layers(globals(), "_unflatten")
+layers(globals(), "cosine_similarity pairwise_distance", tensors=2)
 
 
 class Embedding(Module):
@@ -175,23 +174,19 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None,
                  max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
                  sparse=False, _weight=None, device=None, dtype=None):
-        super().__init__()
-        if padding_idx is not None and not \
-                -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"Embedding: padding_idx {padding_idx} is "
-                             f"not one of {num_embeddings} rows")
-        self.num_embeddings, self.embedding_dim = \
-            num_embeddings, embedding_dim
-        self.padding_idx = None if padding_idx is None \
-            else padding_idx % num_embeddings
-        self.max_norm, self.norm_type = max_norm, norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        self.weight = Parameter(_C.empty(
-            (num_embeddings, embedding_dim), dtype=dtype,
-            device=device) if _weight is None else _weight)
+        self._begin(locals())
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"Embedding: padding_idx {padding_idx} is not one "
+                    f"of {num_embeddings} rows")
+            self.padding_idx %= num_embeddings
         if _weight is None:
+            self._empty_parameters(device, dtype, weight=(
+                num_embeddings, embedding_dim))
             self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight)
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, **options):
@@ -205,15 +200,11 @@ class Embedding(Module):
         if self.padding_idx is not None:
             init.zeros_(self.weight.data[self.padding_idx])
 
-    def forward(self, input):
-        return F.embedding(input, self.weight, self.padding_idx,
-                           self.max_norm, self.norm_type,
-                           self.scale_grad_by_freq, self.sparse)
+    forward = calls(F.embedding)
 
     def extra_repr(self):
-        more = f", padding_idx={self.padding_idx}" \
-            if self.padding_idx is not None else ""
-        return f"{self.num_embeddings}, {self.embedding_dim}{more}"
+        return self._show("num_embeddings", "embedding_dim", *[
+            "padding_idx="] * (self.padding_idx is not None))
 
 
 class Bilinear(Module):
@@ -222,10 +213,7 @@ class Bilinear(Module):
 
     def __init__(self, in1_features, in2_features, out_features,
                  bias=True, device=None, dtype=None):
-        super().__init__()
-        self.in1_features = in1_features
-        self.in2_features = in2_features
-        self.out_features = out_features
+        self._begin(locals())
         self._empty_parameters(
             device, dtype,
             weight=(out_features, in1_features, in2_features),
