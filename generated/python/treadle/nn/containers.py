@@ -12,23 +12,22 @@ from .module import Module, Parameter
 
 
 class _Container(Module):
-    _home = "_modules"
+    _kept = property(lambda self: self._modules)
+    _keep = Module.add_module
 
     def __len__(self):
-        return len(self._kept())
+        return len(self._kept)
 
-    def _kept(self):
-        return getattr(self, self._home)
+
+class _OfParameters:
+    _kept = property(lambda self: self._parameters)
 
     def _keep(self, name, value):
-        if self._home == "_modules":
-            self.add_module(name, value)
-        else:
-            self.register_parameter(name, value if isinstance(
-                value, (Parameter, type(None))) else Parameter(value))
+        self.register_parameter(name, value if isinstance(
+            value, (Parameter, type(None))) else Parameter(value))
 
     def extra_repr(self):
-        return "" if self._home == "_modules" else "\n  ".join(
+        return "\n  ".join(
             f"({name}): Parameter of shape {tuple(p.shape)}"
             for name, p in self._parameters.items())
 
@@ -39,10 +38,10 @@ class _List(_Container):
         self.extend(values or ())
 
     def _name(self, i):
-        return list(self._kept())[index(i)]
+        return list(self._kept)[index(i)]
 
     def _again(self, values):
-        self._kept().clear()
+        self._kept.clear()
         for i, value in enumerate(values):
             self._keep(str(i), value)
 
@@ -50,12 +49,12 @@ class _List(_Container):
         return type(self)([value for _, value in items])
 
     def __iter__(self):
-        return iter(self._kept().values())
+        return iter(self._kept.values())
 
     def __getitem__(self, i):
         if isinstance(i, slice):
-            return self._made(list(self._kept().items())[i])
-        return self._kept()[self._name(i)]
+            return self._made(list(self._kept.items())[i])
+        return self._kept[self._name(i)]
     # containers: ways to change a list
 
     def __setitem__(self, i, value):
@@ -94,7 +93,7 @@ class _List(_Container):
         return value
 
     def __add__(self, other):
-        return self._made([*self._kept().items()]).extend(other)
+        return self._made(self._kept.items()).extend(other)
 
 
 class _Dict(_Container, MutableMapping):
@@ -105,16 +104,16 @@ class _Dict(_Container, MutableMapping):
         self.update(values or {})
 
     def __iter__(self):
-        return iter(self._kept())
+        return iter(self._kept)
 
     def __getitem__(self, name):
-        return self._kept()[name]
+        return self._kept[name]
 
     def __setitem__(self, name, value):
         self._keep(name, value)
 
     def __delitem__(self, name):
-        del self._kept()[name]
+        del self._kept[name]
 
 
 class ModuleList(_List):
@@ -125,14 +124,12 @@ class ModuleDict(_Dict):
     """Modules by names."""
 
 
-class ParameterList(_List):
+class ParameterList(_OfParameters, _List):
     """A list of parameters; plain tensors become parameters."""
-    _home = "_parameters"
 
 
-class ParameterDict(_Dict):
+class ParameterDict(_OfParameters, _Dict):
     """Parameters by names; plain tensors become parameters."""
-    _home = "_parameters"
 
 
 class Sequential(_List):

@@ -45,12 +45,10 @@ class Module:
     """Base class: assign parameters and modules, define forward."""
 
     def __init__(self):
-        for name in ("_parameters", "_buffers", "_modules",
-                     "_forward_pre_hooks", "_forward_hooks",
-                     "_backward_hooks"):
-            object.__setattr__(self, name, OrderedDict())
-        object.__setattr__(self, "_transient", set())
-        object.__setattr__(self, "training", True)
+        self.__dict__.update({name: OrderedDict() for name in (
+            "_parameters", "_buffers", "_modules",
+            "_forward_pre_hooks", "_forward_hooks", "_backward_hooks"
+        )}, _transient=set(), training=True)
 
     def _begin(self, given):
         Module.__init__(self)
@@ -213,12 +211,11 @@ class Module:
         state = OrderedDict() if destination is None else destination
         for path, module in self.named_modules(remove_duplicate=False):
             path = prefix + path + "." if path else prefix
-            for kind in (module._parameters, module._buffers):
-                for name, value in kind.items():
-                    if value is not None and \
-                            name not in module._transient:
-                        state[path + name] = value if keep_vars \
-                            else value.detach()
+            for name, value in (*module._parameters.items(),
+                                *module._buffers.items()):
+                if value is not None and name not in module._transient:
+                    state[path + name] = value if keep_vars \
+                        else value.detach()
         return state
 
     def load_state_dict(self, state, strict=True, assign=False):
@@ -279,12 +276,11 @@ class Module:
         function(self)
         return self
     def _apply(self, change):
-        for kind in (self.parameters(), self.buffers()):
-            for tensor in kind:
-                tensor.data = change(tensor.data)
-                grad = tensor.grad
-                if grad is not None:
-                    grad.data = change(grad.data)
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.data = change(tensor.data)
+            grad = tensor.grad
+            if grad is not None:
+                grad.data = change(grad.data)
         return self
 
     def to(self, *what, dtype=None, device=None, non_blocking=False,
@@ -319,10 +315,10 @@ class Module:
         extra = self.extra_repr()
         children = [f"({name}): " + repr(child).replace("\n", "\n  ")
                     for name, child in self._modules.items()]
-        if not children:
-            return f"{type(self).__name__}({extra})"
-        lines = ([extra] if extra else []) + children
-        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+        if children:
+            lines = [extra] * bool(extra) + children
+            extra = "\n  ".join(["", *lines]) + "\n"
+        return f"{type(self).__name__}({extra})"
     # strangers: further methods of Module
     def register_forward_pre_hook(self, hook, *, prepend=False,
                                   with_kwargs=False):
