@@ -216,14 +216,16 @@ PyObject *py_random_state(PyObject *module, PyObject *args)
     return Py_BuildValue("KK", (unsigned long long)old.seed,
                          (unsigned long long)old.stream);
 }
+/* _set_grad_enabled(mode) -> the mode before */
 PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 {
+    const bool before = td_grad_enabled();
     const int on = PyObject_IsTrue(mode);
     if (on < 0)
         return NULL;
     td_error_clear();
     td_set_grad_enabled(on);
-    return done(true);
+    return td_failed() ? fail() : PyBool_FromLong(before);
 }
 
 PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
