@@ -260,14 +260,6 @@ class _Methods:
     def mT(self):
         """The last two dimensions exchanged."""
         return self.transpose(-2, -1)
-
-    def view_as(self, other):
-        """This tensor viewed in the shape of another."""
-        return self.view(other.shape)
-
-    def expand_as(self, other):
-        """This tensor expanded to the shape of another."""
-        return self.expand(other.shape)
     # package: methods about types
     @property
     def device(self):
