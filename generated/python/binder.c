@@ -128,13 +128,8 @@ bool to_scalar(PyObject *given, td_value *out)
         out->as.scalar = td_boolean(given == Py_True);
         return true;
     }
-    if (PyFloat_Check(given)) {
-        out->as.scalar = td_float(PyFloat_AS_DOUBLE(given));
-        return true;
-    }
-    if (PyLong_Check(given))
-        return to_int(given, out);
-    if (tensor_cast(given) || PyObject_CheckBuffer(given) == 0)
+    if (!PyFloat_Check(given) && !PyLong_Check(given)
+        && (tensor_cast(given) || PyObject_CheckBuffer(given) == 0))
         return false;
     return PyIndex_Check(given) ? to_int(given, out)
                                 : to_float(given, out);
@@ -168,15 +163,11 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
                          td_value *out)
 {
     int64_t *into = c->ints[c->n_ints++];
-    PyObject *const *from = &given;
-    Py_ssize_t n = 1;
-    if (c->rest && at == c->operator->spread) {
-        from = c->rest;
-        n = c->n_rest;
-    } else if (PyList_Check(given) || PyTuple_Check(given)) {
-        from = PySequence_Fast_ITEMS(given);
-        n = PySequence_Fast_GET_SIZE(given);
-    }
+    const bool spelt = c->rest && at == c->operator->spread;
+    const bool many = !spelt
+        && (PyList_Check(given) || PyTuple_Check(given));
+    const Py_ssize_t n = spelt ? c->n_rest
+        : many ? PySequence_Fast_GET_SIZE(given) : 1;
     if (n > TD_MAX_RANK)
         return complain(c->operator, "argument '%U' has %zd integers, "
                         "at most 8 are possible",
@@ -184,13 +175,13 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
     /* binder: convert the integers of a list one by one */
     for (Py_ssize_t i = 0; i < n; i++) {
         td_value value;
-        if (PyList_Check(given) && i >= PyList_GET_SIZE(given))
+        if (many && i >= PySequence_Fast_GET_SIZE(given))
             return complain(c->operator, "a list changed under the call");
-        if (PyList_Check(given))
-            from = PySequence_Fast_ITEMS(given);
-        if (!to_int(from[i], &value))
+        PyObject *item = spelt ? c->rest[i]
+            : many ? PySequence_Fast_GET_ITEM(given, i) : given;
+        if (!to_int(item, &value))
             return complain_type(c->operator, at,
-                "an integer or a sequence of integers", from[i]);
+                "an integer or a sequence of integers", item);
         into[i] = value.as.scalar.as.i;
     }
     out->kind = TD_INTS;

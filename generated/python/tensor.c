@@ -341,8 +341,6 @@ static const PyType_Slot own_slots[] = {
     { Py_tp_dealloc, tensor_dealloc },
     { Py_tp_traverse, tensor_traverse },
     { Py_tp_clear, tensor_clear },
-    { Py_tp_hash, tensor_hash },
-    { Py_tp_richcompare, tensor_compare },
     { Py_tp_iter, tensor_iter },
     { Py_tp_methods, tensor_methods },
     { Py_tp_members, tensor_members },
