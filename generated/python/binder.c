@@ -442,9 +442,8 @@ static PyObject *operator_vectorcall(PyObject *self,
         drop_handles(&c.list[i]);
     if (result && o->results)
         Py_SETREF(result, PyObject_CallOneArg(o->results, result));
-    if (result && c.requires_grad)
-        td_set_requires_grad(((tensor_object *)result)->handle, true);
-    if (result && td_failed()) {
+    if (result && c.requires_grad
+        && !td_set_requires_grad(handle_of(result), true)) {
         Py_CLEAR(result);
         fail();
     }

@@ -150,13 +150,13 @@ _Median = namedtuple("nanmedian", "values indices")
 def nanmedian(input, dim=None, keepdim=False):
     """The median of what is not NaN: of all, or (values, indices)."""
     x, d = (input.flatten(), 0) if dim is None else (input, dim)
-    values, places = x.sort(d)
-    left = (values == values).sum(d, True)
+    line = x.sort(d)
+    left = (line[0] == line[0]).sum(d, True)
     middle = floor_divide((left - 1).clamp(min=0), 2)
-    found = _Median(values.gather(d, middle), places.gather(d, middle))
+    found = [f.gather(d, middle) for f in line]
     if dim is None:
-        return found.values.reshape(())
-    return found if keepdim else _Median(*(f.squeeze(d) for f in found))
+        return found[0].reshape(())
+    return _Median(*(f if keepdim else f.squeeze(d) for f in found))
 
 
 def searchsorted(sorted_sequence, values, *, sorter=None, **options):
@@ -200,9 +200,9 @@ def _quantiles(name, skip, sentence):
         y = y.movedim(-1, 0) if q.ndim else y.squeeze(-1)
         if not keepdim or not input.ndim:
             return y
-        d = dim if dim is None else dim % input.ndim
-        return y.reshape([*q.shape, *(1 if d in (None, k) else n
-                                      for k, n in enumerate(input.shape))])
+        if dim is None:
+            return y.reshape([*q.shape] + [1] * input.ndim)
+        return y.unsqueeze(dim + q.ndim * (dim >= 0))
     quantile.__name__, quantile.__doc__ = name, sentence
     return quantile
 

@@ -273,8 +273,6 @@ class _Methods:
 
     def cuda(self, device=None, non_blocking=False):
         """On a CUDA device, the first unless another is named."""
-        if isinstance(device, int):
-            device = f"cuda:{device}"
         return self.to(device or "cuda")
 
     def cpu(self):
@@ -342,8 +340,8 @@ class _Methods:
     # package: methods about printing
     def __repr__(self):
         text, *notes = _re.split(", (?=[a-z]+=)", self._text()[:-1])
-        if self._grad_fn_name is not None:
-            notes.append(f"grad_fn=<{self._grad_fn_name}>")
+        if self.grad_fn is not None:
+            notes.append(f"grad_fn={self.grad_fn}")
         elif self.requires_grad:
             notes.append("requires_grad=True")
         length = len(text) - text.rfind("\n") + 1
