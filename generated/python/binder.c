@@ -53,25 +53,19 @@ static bool complain(const operator_object *o, const char *format, ...)
 static bool complain_type(const operator_object *o, int at,
                           const char *expected, PyObject *got)
 {
-    if (PyErr_Occurred()
-        && PyErr_ExceptionMatches(PyExc_OverflowError)) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "%s(): argument '%U' does "
-                     "not fit into 64 bits", td_op_name(o->op),
-                     o->name[at]);
-    }
-    return complain(o, "argument '%U' must be %s, not %.100s",
-                    o->name[at], expected, Py_TYPE(got)->tp_name);
-}
-
-static bool complain_device(const operator_object *o, int at)
-{
+    const bool too_long = PyErr_Occurred()
+        && PyErr_ExceptionMatches(PyExc_OverflowError);
+    if (!too_long && o->signature.at[at].kind != TD_P_DEVICE)
+        return complain(o, "argument '%U' must be %s, not %.100s",
+                        o->name[at], expected, Py_TYPE(got)->tp_name);
     PyObject *type, *said, *trace;
     PyErr_Fetch(&type, &said, &trace);
     if (PyErr_GivenExceptionMatches(type, PyExc_UnicodeError))
         Py_SETREF(type, Py_NewRef(PyExc_ValueError));
-    PyErr_Format(type, "%s(): argument '%U': %S", td_op_name(o->op),
-                 o->name[at], said);
+    PyErr_Format(type, too_long
+        ? "%s(): argument '%U' does not fit into 64 bits"
+        : "%s(): argument '%U': %S", td_op_name(o->op), o->name[at],
+        said);
     Py_XDECREF(type);
     Py_XDECREF(said);
     Py_XDECREF(trace);
@@ -284,8 +278,8 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
         break;
     case TD_P_DEVICE:
         out->kind = TD_DEVICE;
-        return parse_device(given, &out->as.device)
-            || complain_device(c->operator, at);
+        good = parse_device(given, &out->as.device);
+        break;
     case TD_P_GENERATOR:
         out->kind = TD_GENERATOR;
         out->as.generator = generator_of(given);
