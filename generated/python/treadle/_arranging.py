@@ -6,6 +6,7 @@ from itertools import accumulate as _accumulate
 from math import prod as _prod
 from . import _C
 from ._C import Tensor
+from ._elementwise import _second_names
 
 
 def _at(op, input, dim):
@@ -213,20 +214,20 @@ def _repeat(self, *repeats):
     return _C.repeat(self, _many(repeats))
 
 
-moveaxis, swapaxes, swapdims = _C.movedim, _C.transpose, _C.transpose
-ger, pixel_shuffle = _C.outer, _C.pixel_shuffle
+def _as(op):
+    def method(self, other):
+        return getattr(self, op)(other.shape)
+    method.__name__ = op + "_as"
+    method.__doc__ = f"{op} to the shape of another tensor."
+    return method
+
+
+_second_names("moveaxis movedim, swapaxes transpose,"
+              "swapdims transpose, ger outer", globals())
+pixel_shuffle = _C.pixel_shuffle
 __all__ = [name for name in globals() if name[0] not in "_T"]
 for _name in ("split", "chunk", "tensor_split", "unbind",
               "repeat_interleave"):
     setattr(Tensor, _name, globals()[_name])
-Tensor.moveaxis = Tensor.movedim
-Tensor.swapaxes = Tensor.swapdims = Tensor.transpose
-Tensor.ger = Tensor.outer
-
-
-def reshape_as(self, other):
-    """reshape to the shape of another tensor."""
-    return self.reshape(other.shape)
-
-
-Tensor.reshape_as = reshape_as
+for _name in "view", "expand", "reshape":
+    setattr(Tensor, _name + "_as", _as(_name))
