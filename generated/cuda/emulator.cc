@@ -693,16 +693,7 @@ static void touch_byte(shadow *s, const touch *t, bool write,
     s->filled = s->filled || found || write;
 }
 
-struct ask {
-    const void *site;
-    int warp;
-    unsigned visit;
-    bool operator<(const ask &o) const
-    {
-        return std::tie(site, warp, visit)
-             < std::tie(o.site, o.warp, o.visit);
-    }
-};
+typedef std::tuple<const void *, int, unsigned> ask;
 static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
 static std::map<std::pair<const void *, int>, unsigned> visits;
 static const bool counting = getenv("TREADLE_CUDA_REPORT") != NULL;
@@ -712,8 +703,8 @@ static void count(std::map<ask, std::set<uintptr_t>> *in,
 {
     if (!counting || t->atomic)
         return;
-    const ask key = { t->site, t->thread / 32,
-                      visits[{ t->site, t->thread }]++ };
+    const ask key(t->site, t->thread / 32,
+                  visits[{ t->site, t->thread }]++);
     for (uintptr_t at = (uintptr_t)p / unit;
          at <= ((uintptr_t)p + n - 1) / unit; at++)
         (*in)[key].insert(at);
@@ -829,14 +820,9 @@ static void watch(const volatile void *address, size_t n, bool write,
     const char *stack = c->fibers[m->fiber].stack;
     if (p >= stack && p < stack + STACK)
         return;
-    touch t = touch();
-    t.launch = launches;
-    t.block = block_now;
-    t.barriers = c->barriers;
-    t.meetings = m->meetings & 0xfffff;
-    t.thread = (unsigned)c->running & 0x7ff;
-    t.atomic = atomic;
-    t.site = site;
+    const touch t = { launches, block_now, c->barriers,
+                      m->meetings & 0xfffff,
+                      (unsigned)c->running & 0x7ff, atomic, site };
     if (p >= c->arena && p < c->arena + ARENA)
         watch_shared(c, p, n, &t, write);
     else
@@ -904,11 +890,8 @@ static void seat(crew *c, const launch *l, int64_t number)
     for (unsigned z = 0; z < l->block.z; z++)
         for (unsigned y = 0; y < l->block.y; y++)
             for (unsigned x = 0; x < l->block.x; x++, m++) {
-                c->members[m].place = { dim3(x, y, z), block, l->block,
-                                        l->grid };
-                c->members[m].at = READY;
-                c->members[m].meetings = 0;
-                c->members[m].site = NULL;
+                c->members[m] = { { dim3(x, y, z), block, l->block,
+                                    l->grid }, READY, 0, NULL, 0 };
                 c->order[m] = m;
             }
     c->count = m;

@@ -157,7 +157,7 @@ enum { BLOCKS = 512, LEAST = 16 };      /* enough; elements a thread */
 
 static int64_t parts_for(int64_t blocks, int64_t n, int64_t lanes)
 {
-    const int64_t wanted = (BLOCKS + blocks - 1) / blocks;
+    const int64_t wanted = cut(BLOCKS, blocks);
     const int64_t most = n / (lanes * LEAST);
     return most < 2 || blocks >= BLOCKS ? 1 : wanted < most ? wanted
                                                             : most;
@@ -168,10 +168,10 @@ static bool fold_all(const td_task *task, const T *x, T *out,
 {
     const dim3 block = block_for(s);
     const int64_t results = s.kept.total, n = s.reduced.total;
-    const int64_t blocks = (results + block.x - 1) / block.x;
+    const int64_t blocks = cut(results, block.x);
     const int64_t wanted = parts_for(blocks, n, block.y);
-    const int64_t part = (n + wanted - 1) / wanted;
-    const int64_t parts = (n + part - 1) / part;
+    const int64_t part = cut(n, wanted);
+    const int64_t parts = cut(n, part);
     const dim3 grid((unsigned)blocks, (unsigned)parts);
     scratch room;
     if (parts > 1 && !room.take(task->device,

@@ -74,7 +74,7 @@ TD_API bool td_leads_beyond(td_tensor *const *outputs, int n_outputs,
                             td_tensor *const *inputs, int n_inputs);
 
 /* graph: prototypes of the grad mode */
-TD_API td_bracket td_no_grad_begin, td_no_grad_end,
+TD_API td_acts td_no_grad_begin, td_no_grad_end,
     td_enable_grad_begin, td_enable_grad_end;
 TD_API bool td_grad_enabled(void);
 

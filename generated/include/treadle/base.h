@@ -48,13 +48,14 @@ typedef struct {
 } td_memory_info;
 
 /* memory: prototypes of errors */
+typedef void td_acts(void);
 TD_API bool td_fail(td_error_code code, const char *operation,
                     const char *format, ...) TD_PRINTF(3, 4);
 TD_API bool td_failed(void);
 TD_API td_error_code td_error(void);
 TD_API const char *td_error_message(void);
 TD_API const char *td_error_operation(void);
-TD_API void td_error_clear(void);
+TD_API td_acts td_error_clear;
 
 /* memory: contracts of objects and scopes */
 /* Objects (tensors, modules, optimisers, loaders) are counted.  A new
@@ -75,16 +76,15 @@ TD_API td_takes td_retain_alive;
    a reference the caller holds; share gives out an existing object as
    if it were new.  Above a barrier the caller owns again. */
 /* memory: prototypes of scopes */
-typedef void td_bracket(void);
-TD_API td_bracket td_scope_begin, td_scope_end;
+TD_API td_acts td_scope_begin, td_scope_end;
 TD_API td_takes td_scope_end_with, td_keep, td_adopt, td_share;
-TD_API td_bracket td_scope_barrier_begin, td_scope_barrier_end;
+TD_API td_acts td_scope_barrier_begin, td_scope_barrier_end;
 
 /* memory: prototypes of memory */
 TD_API td_memory_info td_memory_stats(void);
-TD_API void td_memory_reset_peak(void);
+TD_API td_acts td_memory_reset_peak;
 TD_API int64_t td_live_node_count(void);
 TD_API void td_memory_fail_after(int64_t n);
-TD_API void td_memory_trim(void);   /* gives back all that is kept */
+TD_API td_acts td_memory_trim;      /* gives back all that is kept */
 TD_API bool td_memory_set_cache(int64_t bytes);     /* keep so much */
 TD_API int64_t td_memory_cache(void);

@@ -111,7 +111,7 @@ TD_API td_known_dataset td_cifar10;
    probability p. */
 TD_API td_tensor *td_random_crop(td_tensor *x, int64_t height,
                                  int64_t width, int64_t padding);
-TD_API td_tensor *td_random_horizontal_flip(td_tensor *x, double p);
+TD_API td_with_real td_random_horizontal_flip;
 
 /* A dataset whose inputs go through a function.  A scope is open around
    it, which has what it makes on the way; it may return its input. */

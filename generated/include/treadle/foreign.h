@@ -16,11 +16,11 @@ TD_API void *td_companion(const td_tensor *x);
 TD_API void td_set_companion(td_tensor *x, void *companion);
 TD_API void td_lend_companion(td_tensor *x, td_frees *drop);
 TD_API int64_t td_reference_count(const void *object);
-TD_API int64_t td_version(const td_tensor *x);
+TD_API td_counts td_version;
 TD_API bool td_set_data(td_tensor *x, td_tensor *source);
 TD_API td_tensor *td_rescue(td_tensor *dying);
 TD_API void td_set_grad_enabled(bool on);
-TD_API bool td_is_sole_owner(const td_tensor *x);
+TD_API td_asks td_is_sole_owner;
 TD_API void *td_sole_context(const td_tensor *x,
                              td_custom_backward *backward);
 TD_API void *td_sole_grad_companion(const td_tensor *x);

@@ -24,12 +24,12 @@ TD_API td_tensor *td_vjp(td_check_function *f, void *context, int n_in,
 TD_API td_tensor *td_jvp(td_check_function *f, void *context, int n_in,
                          td_tensor *const *in, td_tensor *const *t,
                          td_tensor **pushed);
-/* blocks[n_in]: the shape of f(in), then that of the input. */
-TD_API bool td_jacobian(td_check_function *f, void *context, int n_in,
+typedef bool td_derives(td_check_function *f, void *context, int n_in,
                         td_tensor *const *in, td_tensor **blocks);
+/* blocks[n_in]: the shape of f(in), then that of the input. */
+TD_API td_derives td_jacobian;
 /* blocks[n_in * n_in], for a result of one element. */
-TD_API bool td_hessian(td_check_function *f, void *context, int n_in,
-                       td_tensor *const *in, td_tensor **blocks);
+TD_API td_derives td_hessian;
 
 /* inspection: prototypes of anomaly mode */
 typedef enum {
@@ -67,4 +67,4 @@ typedef struct td_saved_hooks {
 /* For operators that this thread records until the end.  They nest;
    the innermost pair packs. */
 TD_API bool td_saved_hooks_begin(td_saved_hooks hooks);
-TD_API void td_saved_hooks_end(void);
+TD_API td_acts td_saved_hooks_end;

@@ -27,9 +27,7 @@ typedef struct td_gradcheck_options {
 } td_gradcheck_options;
 
 /* gradcheck: prototypes of the gradient checks */
-TD_API bool td_gradcheck(td_check_function *f, void *context, int n_in,
-                         td_tensor *const *in,
-                         td_gradcheck_options options);
-TD_API bool td_gradgradcheck(td_check_function *f, void *context,
-                             int n_in, td_tensor *const *in,
-                             td_gradcheck_options options);
+typedef bool td_checks(td_check_function *f, void *context, int n_in,
+                       td_tensor *const *in,
+                       td_gradcheck_options options);
+TD_API td_checks td_gradcheck, td_gradgradcheck;

@@ -46,7 +46,7 @@ TD_API td_module *td_child(td_module *parts, const char *name);
 TD_API td_tensor *td_trunc_normal_(td_tensor *w, double mean,
                                    double deviation, double low,
                                    double high);
-TD_API td_tensor *td_orthogonal_(td_tensor *w, double gain);
+TD_API td_with_real td_orthogonal_;     /* gain */
 /* With further inputs, NULL for one that is absent; they are replaced
    by further results. */
 TD_API td_tensor *td_forward_with(td_module *module, td_tensor *x,

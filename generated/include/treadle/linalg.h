@@ -16,7 +16,7 @@ TD_API td_of_one td_inv, td_det, td_cholesky;
 TD_API td_of_two td_solve;
 /* Singular values up to rtol times the first count as zero; x of
    lstsq has the least |a x - b|. */
-TD_API td_tensor *td_pinv(td_tensor *a, double rtol);
+TD_API td_with_real td_pinv;
 TD_API td_tensor *td_lstsq(td_tensor *a, td_tensor *b, double rtol);
 /* The sign and log |det|; Q and R; eigenvalues and vectors. */
 typedef td_tensor *td_of_pair(td_tensor *x, td_tensor **second);

@@ -35,19 +35,18 @@ TD_API bool td_is_training(const td_module *module);
 /* Each parameter once; the order is that of the field tables. */
 TD_API int td_parameters(td_module *module, td_tensor **out,
                          int capacity);
-TD_API int td_named_parameters(td_module *module, td_named_tensor *out,
-                               int capacity);
+typedef int td_names(td_module *module, td_named_tensor *out,
+                     int capacity);
+TD_API td_names td_named_parameters;
 /* Parameters and buffers; a shared one under each of its names. */
-TD_API int td_named_state(td_module *module, td_named_tensor *out,
-                          int capacity);
+TD_API td_names td_named_state;
 /* modules: prototypes of initialisers */
 typedef struct {
     double negative_slope;       /* of a leaky ReLU; 0 for ReLU */
     bool fan_out;                /* keep the gradients steady */
 } td_kaiming_options;
 
-typedef td_tensor *td_xavier(td_tensor *w, double gain);
 typedef td_tensor *td_kaiming(td_tensor *w, td_kaiming_options options);
-TD_API td_xavier td_xavier_uniform_, td_xavier_normal_;
+TD_API td_with_real td_xavier_uniform_, td_xavier_normal_;  /* gain */
 TD_API td_kaiming td_kaiming_uniform_, td_kaiming_normal_;
 TD_API double td_gain(const char *function, double slope);

@@ -49,4 +49,4 @@ TD_API bool td_profile_print(FILE *out);
 /* An event of one's own, TD_EVENT_USER, inside the innermost that
    this thread has begun and not ended; false: nothing is recorded. */
 TD_API bool td_event_begin(const char *name, td_event_kind kind);
-TD_API void td_event_end(void);
+TD_API td_acts td_event_end;

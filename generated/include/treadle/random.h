@@ -33,7 +33,7 @@ TD_API td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
 TD_API td_tensor *td_randperm(int64_t n);
 TD_API td_of_one td_bernoulli;
 
-TD_API td_tensor *td_uniform_(td_tensor *x, double low, double high);
-TD_API td_tensor *td_normal_(td_tensor *x, double mean,
-                             double deviation);
-TD_API td_tensor *td_bernoulli_(td_tensor *x, double p);
+/* low and high; mean and deviation; the probability of a one */
+typedef td_tensor *td_with_two_reals(td_tensor *x, double, double);
+TD_API td_with_two_reals td_uniform_, td_normal_;
+TD_API td_with_real td_bernoulli_;

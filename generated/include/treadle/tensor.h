@@ -122,8 +122,8 @@ TD_API int td_rank(const td_tensor *x);
 TD_API const int64_t *td_shape(const td_tensor *x);     /* rank sizes */
 TD_API const int64_t *td_strides(const td_tensor *x);   /* elements */
 TD_API td_dims td_shape_of(const td_tensor *x);
-TD_API int64_t td_numel(const td_tensor *x);
-TD_API int64_t td_offset(const td_tensor *x);           /* elements */
+typedef int64_t td_counts(const td_tensor *x);
+TD_API td_counts td_numel, td_offset;                   /* elements */
 TD_API td_dtype td_dtype_of(const td_tensor *x);
 TD_API td_device td_device_of(const td_tensor *x);
 typedef bool td_asks(const td_tensor *x);
@@ -139,7 +139,7 @@ TD_API int64_t td_size(const td_tensor *x, int dim);
 /* The element of a tensor with one; else TD_ERROR_RUNTIME. */
 TD_API td_scalar td_item(const td_tensor *x);
 TD_API double td_item_double(const td_tensor *x);
-TD_API int64_t td_item_int(const td_tensor *x);
+TD_API td_counts td_item_int;
 
 /* Text as PyTorch prints it.  Writes at most capacity bytes with the
    final zero, returns the length of the whole text; buffer may be
@@ -244,6 +244,7 @@ TD_API td_of_list td_cat, td_stack;
 /* In place; return x with one more owner. */
 typedef td_tensor *td_of_two(td_tensor *x, td_tensor *y);
 typedef td_tensor *td_with_scalar(td_tensor *x, td_scalar s);
+typedef td_tensor *td_with_real(td_tensor *x, double value);
 TD_API td_of_two td_copy_;
 TD_API td_with_scalar td_fill_;
 TD_API td_of_one td_zero_;

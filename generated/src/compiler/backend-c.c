@@ -303,18 +303,18 @@ const char *td_instruction_set(void)
     return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
 }
 
-bool td_build_c(const char *folder, const char *text)
+bool td_build_c(const char *folder, const char *text,
+                const char *object)
 {
-    char source[PATH_MAX], library[PATH_MAX], object[PATH_MAX];
+    char source[PATH_MAX], library[PATH_MAX];
     snprintf(source, sizeof source, "%s/code.c", folder);
     snprintf(library, sizeof library, "%s/code.so", folder);
-    snprintf(object, sizeof object, "%s/code.o", folder);
     char *const arguments[] = {
         TD_SHELL(folder), (char *)compiler(), "-O3",
         (char *)td_instruction_set(), "-fno-math-errno",
         "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
         "-w", "-std=gnu11", "-o", library, source,
-        access(object, R_OK) == 0 ? object : "-lm", "-lm", NULL
+        (char *)(object ? object : "-lm"), "-lm", NULL
     };
     return td_write_source(source, text) && td_run_command(arguments);
 }
@@ -337,7 +337,7 @@ static bool make_library(const char *cache, const char *path,
     if (mkdtemp(folder) == NULL)
         return cannot("write to", cache);
     snprintf(made, sizeof made, "%s/code.so", folder);
-    if (build(folder, text) && seal(made, key)
+    if (build(folder, text, NULL) && seal(made, key)
         && rename(made, path) != 0)
         cannot("write", path);
     if (td_setting("TREADLE_MLIR_KEEP") == NULL)
@@ -530,7 +530,7 @@ static bool run_stage(frame *f, const td_code *c, int n)
 {
     const td_stage *s = &f->l->stage[n];
     if (s->kind == TD_CALL)
-        return run_call(f, &f->l->program->step[s->step]);
+        return run_call(f, s->step);
     if (s->kind == TD_PRODUCT && !c->by->products)
         return run_product(f, s);
     if (c->by->whole)

@@ -9,8 +9,10 @@
 typedef bool td_stage_body(void *context, int64_t begin, int64_t end,
                            int worker);
 
-/* Makes `folder`/code.so, a shared library, of a text. */
-typedef bool td_build(const char *folder, const char *text);
+/* Makes `folder`/code.so, a shared library, of a text; of an object
+   as well, unless it is NULL. */
+typedef bool td_build(const char *folder, const char *text,
+                      const char *object);
 
 typedef struct {
     td_backend head;
@@ -45,7 +47,6 @@ char *td_emit_c(const td_lowered *l, bool products);
 extern const char td_supervisor[];
 bool td_run_command(char *const *arguments);
 
-/* A library of a text and, if there is one, of `folder`/code.o. */
 td_build td_build_c;
 const char *td_instruction_set(void);
 bool td_write_source(const char *path, const char *text);

@@ -73,14 +73,17 @@ static bool run_tool(const command *c, const char *folder)
     arguments[n] = to;
     return td_run_command(arguments);
 }
-static bool build_mlir(const char *folder, const char *text)
+static bool build_mlir(const char *folder, const char *text,
+                       const char *unused)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/code.mlir", folder);
     bool ok = td_write_source(path, text);
     for (int i = 0; ok && i < N_COMMANDS; i++)
         ok = run_tool(&commands[i], folder);
-    return ok && td_build_c(folder, text + strlen(text) + 1);
+    (void)unused;
+    snprintf(path, sizeof path, "%s/code.o", folder);
+    return ok && td_build_c(folder, text + strlen(text) + 1, path);
 }
 
 /* tools: functions of the MLIR back end */

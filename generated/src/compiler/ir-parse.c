@@ -23,13 +23,7 @@ static bool complain(const text_reader *r, const char *what)
 /* programs: functions that read a program */
 static bool accept(text_reader *r, const char *expected)
 {
-    const size_t n = strlen(expected);
-    while (*r->at == ' ')
-        r->at++;
-    if (strncmp(r->at, expected, n) != 0)
-        return false;
-    r->at += n;
-    return true;
+    return td_token(&r->at, expected);
 }
 
 static bool expect(text_reader *r, const char *expected)
@@ -37,15 +31,6 @@ static bool expect(text_reader *r, const char *expected)
     char text[48];
     snprintf(text, sizeof text, "expected '%s'", expected);
     return accept(r, expected) || complain(r, text);
-}
-static void read_word(text_reader *r, char *word, size_t size)
-{
-    size_t n = 0;
-    accept(r, "");
-    while ((isalnum((unsigned char)*r->at) || *r->at == '_')
-           && n + 1 < size)
-        word[n++] = *r->at++;
-    word[n] = '\0';
 }
 static int64_t read_integer(text_reader *r, int64_t most,
                             const char *what)
@@ -104,8 +89,8 @@ static td_value read_list(text_reader *r)
 }
 static td_dtype read_dtype(text_reader *r)
 {
-    char word[32];
-    read_word(r, word, sizeof word);
+    char word[32] = "";
+    td_word(&r->at, word, sizeof word);
     for (int d = TD_FLOAT32; d < TD_DTYPE_COUNT; d++)
         if (strcmp(td_dtype_name((td_dtype)d), word) == 0)
             return (td_dtype)d;
@@ -256,14 +241,14 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
 /* programs: function read_step */
 static bool read_step(text_reader *r)
 {
-    char name[32];
+    char name[32] = "";
     td_signature s;
     td_ir_step *step = td_ir_step_new(r->p);
     if (step != NULL)
         step->n_out = read_values(r, step->out, TD_MAX_RESULTS);
     if (td_failed() || !expect(r, "="))
         return false;
-    read_word(r, name, sizeof name);
+    td_word(&r->at, name, sizeof name);
     step->op = td_op_find(name);
     if (step->op == NULL)
         return complain(r, "there is no such operator");

@@ -22,51 +22,50 @@ void *td_ir_keep(td_program *p, size_t bytes)
     return block + 1;
 }
 
-/* tracing: function td_ir_grow */
-bool td_ir_grow(void *array, int count, int *room, size_t size)
+/* tracing: function td_ir_more */
+void *td_ir_more(void *array, int *count, int *room, size_t size)
 {
-    void *old, *larger;
-    if (count < *room)
-        return true;
-    const int more = *room > 0 ? 2 * *room : 32;
-    memcpy(&old, array, sizeof old);
-    if ((larger = td_alloc_array((size_t)more, size)) == NULL)
-        return false;
-    if (count > 0)
-        memcpy(larger, old, (size_t)count * size);
-    td_free(old, (size_t)*room * size);
-    memcpy(array, &larger, sizeof larger);
-    *room = more;
-    return true;
+    char *at;
+    memcpy(&at, array, sizeof at);
+    if (*count == *room) {
+        const int more = *room > 0 ? 2 * *room : 32;
+        char *larger = td_alloc_array((size_t)more, size);
+        if (larger == NULL)
+            return NULL;
+        if (at != NULL)
+            memcpy(larger, at, (size_t)*count * size);
+        td_free(at, (size_t)*room * size);
+        memcpy(array, &larger, sizeof larger);
+        at = larger;
+        *room = more;
+    }
+    return memset(at + (size_t)(*count)++ * size, 0, size);
 }
 
 /* tracing: functions that build a program */
 int td_ir_value_new(td_program *p, td_ir_value value)
 {
-    if (!td_ir_grow(&p->value, p->n_values, &p->value_room,
-                    sizeof *p->value))
+    td_ir_value *v = td_ir_more(&p->value, &p->n_values, &p->value_room,
+                                sizeof *v);
+    if (v == NULL)
         return -1;
-    value.update = -1;
-    p->value[p->n_values] = value;
-    return p->n_values++;
+    *v = value;
+    v->update = -1;
+    return p->n_values - 1;
 }
 
 td_ir_step *td_ir_step_new(td_program *p)
 {
-    if (!td_ir_grow(&p->step, p->n_steps, &p->step_room,
-                    sizeof *p->step))
-        return NULL;
-    td_ir_step *step = &p->step[p->n_steps++];
-    memset(step, 0, sizeof *step);
-    return step;
+    return td_ir_more(&p->step, &p->n_steps, &p->step_room,
+                      sizeof *p->step);
 }
 td_ir_gradient *td_ir_gradient_new(td_program *p, int of)
 {
-    if (of < 0 || !td_ir_grow(&p->gradient, p->n_gradients,
-                              &p->gradient_room, sizeof *p->gradient))
-        return NULL;
-    td_ir_gradient *g = &p->gradient[p->n_gradients++];
-    *g = (td_ir_gradient){ .of = of, .from = -1, .to = TD_IR_KEPT };
+    td_ir_gradient *g = of < 0 ? NULL
+        : td_ir_more(&p->gradient, &p->n_gradients, &p->gradient_room,
+                     sizeof *g);
+    if (g != NULL)
+        *g = (td_ir_gradient){ .of = of, .from = -1, .to = TD_IR_KEPT };
     return g;
 }
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin)
@@ -263,34 +262,33 @@ int64_t td_program_print(const td_program *p, char *buffer,
     td_text t;
     if (!td_text_begin(&t))
         return 0;
+    FILE *f = t.file;
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].origin != TD_IR_RESULT) {
-            fprintf(t.file, "%s%%%d",
-                    td_ir_words[p->value[v].origin], v);
+            fprintf(f, "%s%%%d", td_ir_words[p->value[v].origin], v);
             for (int k = 0; k < p->n_gradients; k++)
                 if (p->gradient[k].from == v)
-                    fprintf(t.file, " of %%%d", p->gradient[k].of);
-            fputs(" : ", t.file);
-            put_type(t.file, &p->value[v]);
-            fprintf(t.file, "\n");
+                    fprintf(f, " of %%%d", p->gradient[k].of);
+            fputs(" : ", f);
+            put_type(f, &p->value[v]);
+            fputc('\n', f);
         }
     for (int s = 0; s < p->n_steps; s++)
-        put_step(t.file, p, &p->step[s]);
+        put_step(f, p, &p->step[s]);
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
-            fprintf(t.file, "update %%%d = %%%d\n", v,
-                    p->value[v].update);
-    for (int k = 0; k < p->n_gradients; k++)
-        if (p->gradient[k].to >= 0)
-            fprintf(t.file, "gradient %%%d = %%%d\n",
-                    p->gradient[k].of, p->gradient[k].to);
-        else if (p->gradient[k].to == TD_IR_CLEARED)
-            fprintf(t.file, "gradient %%%d = None\n",
-                    p->gradient[k].of);
-    fprintf(t.file, "return");
+            fprintf(f, "update %%%d = %%%d\n", v, p->value[v].update);
+    for (int k = 0; k < p->n_gradients; k++) {
+        const td_ir_gradient *g = &p->gradient[k];
+        if (g->to >= 0)
+            fprintf(f, "gradient %%%d = %%%d\n", g->of, g->to);
+        else if (g->to == TD_IR_CLEARED)
+            fprintf(f, "gradient %%%d = None\n", g->of);
+    }
+    fprintf(f, "return");
     for (int k = 0; k < p->n_returned; k++)
-        fprintf(t.file, "%s%%%d", k ? ", " : " ", p->output[k]);
-    fputc('\n', t.file);
+        fprintf(f, "%s%%%d", k ? ", " : " ", p->output[k]);
+    fputc('\n', f);
     return td_text_copy(&t, buffer, capacity);
 }
 
@@ -547,41 +545,31 @@ static bool verify_gradient(const td_program *p,
     return good || td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot have "
                            "this gradient", g->of);
 }
-static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
-                                 int number)
+static bool verify_step(const td_program *p, int n, td_tensor **at)
 {
+    const td_ir_step *s = &p->step[n++];
+    /* programs: verify what the step reads and makes */
     for (int k = 0; k < s->n_values; k++)
         if (at[s->value[k]] == NULL)
-            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                "uses %%%d before it is defined", number + 1,
-                s->op->name, s->value[k]);
-    return true;
-}
-
-static bool results_are_new(const td_ir_step *s, td_tensor **at,
-                            int number)
-{
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) uses "
+                           "%%%d before it is defined", n, s->op->name,
+                           s->value[k]);
     for (int k = 0; k < s->n_out; k++)
         if (at[s->out[k]] != NULL)
-            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                           "defines %%%d a second time", number + 1,
-                           s->op->name, s->out[k]);
-    return true;
-}
-
-static bool verify_types(const td_program *p, const td_ir_step *s,
-                         td_tensor **at, int number)
-{
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) defines "
+                           "%%%d a second time", n, s->op->name, s->out[k]);
+    if (!td_ir_replay(s, at, 0))
+        return false;
+    /* programs: verify the types of its results */
     for (int k = 0; k < s->n_out; k++) {
         const td_ir_value *v = &p->value[s->out[k]];
         const td_tensor *x = at[s->out[k]];
         char is[TD_SHAPE_TEXT], said[TD_SHAPE_TEXT];
         if (x == NULL || !is_of_type(x, v))
-            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                "makes %s%s, the program says %s%s", number + 1,
-                s->op->name, td_dtype_name(td_dtype_of(x)),
-                td_shape_text(x, is), td_dtype_name(v->dtype),
-                td_dims_text(&v->shape, said));
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) makes "
+                "%s%s, the program says %s%s", n, s->op->name,
+                td_dtype_name(td_dtype_of(x)), td_shape_text(x, is),
+                td_dtype_name(v->dtype), td_dims_text(&v->shape, said));
     }
     return true;
 }
@@ -594,10 +582,7 @@ static void verify_values(const td_program *p, td_tensor **at)
             at[v] = td_tensor_new(p->value[v].shape, p->value[v].dtype,
                                   p->value[v].device);
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
-        if (operands_are_defined(&p->step[s], at, s)
-            && results_are_new(&p->step[s], at, s)
-            && td_ir_replay(&p->step[s], at, 0))
-            verify_types(p, &p->step[s], at, s);
+        verify_step(p, s, at);
     for (int k = 0; k < p->n_outputs && !td_failed(); k++)
         if (at[p->output[k]] == NULL)
             td_fail(TD_ERROR_VALUE, "verify", "the program returns "

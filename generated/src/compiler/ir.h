@@ -104,7 +104,8 @@ td_value td_ir_attribute(td_program *p, const td_value *value);
 /* programs: memory and text of programs */
 /* Zeroed memory that lives as long as the program. */
 void *td_ir_keep(td_program *p, size_t bytes);
-bool td_ir_grow(void *array, int count, int *room, size_t size);
+/* The address of one element more, zero; NULL: error pending. */
+void *td_ir_more(void *array, int *count, int *room, size_t size);
 
 /* Text that grows while it is written, the same in every country;
    free() what it was, or have as much copied as there is room for. */

@@ -56,11 +56,11 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
 {
     for (int i = 0; i < step->n_in; i++) {
         td_ir_operand *o = &step->in[i];
-        const int made = o->kind == TD_TENSOR
-                       ? l->value[o->values[0]].step : -1;
-        if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
-            && l->program->step[made].op == &td_ops[TD_OP_clone])
-            o->values[0] = l->program->step[made].value[0];
+        const td_ir_step *made = o->kind == TD_TENSOR
+            ? l->value[o->values[0]].step : NULL;
+        if (td_traits_of(step->op)->mutated >> i & 1 && made != NULL
+            && made->op == &td_ops[TD_OP_clone])
+            o->values[0] = made->value[0];
     }
 }
 static void rename_value(const td_lowered *l, int *v)
@@ -192,16 +192,6 @@ static void decide(td_lowered *l)
             place_operand(l, s, step->value[k]);
     }
 }
-static void call_plain_folds(td_lowered *l)
-{
-    for (int s = 0; s < l->program->n_steps; s++) {
-        const td_ir_step *step = &l->program->step[s];
-        td_placed *out = &l->value[step->out[0]];
-        if (out->kind == TD_FOLD
-            && l->value[l->value[step->value[0]].root].stored)
-            out->kind = TD_CALL;
-    }
-}
 static void limit_formulas(td_lowered *l)
 {
     for (int s = 0; s < l->program->n_steps; s++) {
@@ -212,12 +202,16 @@ static void limit_formulas(td_lowered *l)
         out->size = 1 + step->n_in;
         for (int i = 0; i < step->n_in; i++)
             out->size += inlined_size(l, &step->in[i]) - 1;
-        if (out->size <= TD_FORMULA_SIZE)
-            continue;
-        for (int i = 0; i < step->n_in; i++)
-            if (inlined_size(l, &step->in[i]) > 1)
-                l->value[step->in[i].values[0]].stored = true;
-        out->size = 1 + step->n_in;
+        if (out->size > TD_FORMULA_SIZE) {
+            for (int i = 0; i < step->n_in; i++)
+                if (inlined_size(l, &step->in[i]) > 1)
+                    l->value[step->in[i].values[0]].stored = true;
+            out->size = 1 + step->n_in;
+        }
+        /* fusion: call a fold of what is stored */
+        if (out->kind == TD_FOLD
+            && l->value[l->value[step->value[0]].root].stored)
+            out->kind = TD_CALL;
     }
 }
 
@@ -225,10 +219,9 @@ static void limit_formulas(td_lowered *l)
 static const td_ir_step *part_at(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
-    const td_ir_step *step = x->step < 0 || x->uses != 1 ? NULL
-                           : &l->program->step[x->step];
-    return step && step->op == &td_ops[TD_OP_strided_view_backward]
-         ? step : NULL;
+    return x->step != NULL && x->uses == 1
+        && x->step->op == &td_ops[TD_OP_strided_view_backward]
+         ? x->step : NULL;
 }
 
 static bool is_apart(const td_ir_step *part)
@@ -297,13 +290,11 @@ static td_dtype common_type(const td_lowered *l, const td_ir_step *s,
 
 static bool fits_scalar(td_scalar s, td_dtype type)
 {
+    const bool byte = type == TD_UINT8 || type == TD_BOOL;
     if (td_dtype_is_floating(type) || s.kind == TD_SCALAR_BOOL)
         return true;
-    if (s.kind == TD_SCALAR_FLOAT)
-        return false;
-    return type == TD_INT64
-        || (type == TD_INT32 && s.as.i == (int32_t)s.as.i)
-        || (s.as.i == (uint8_t)s.as.i && type != TD_INT32);
+    return s.kind == TD_SCALAR_INT && (byte
+        ? s.as.i == (uint8_t)s.as.i : td_scalar_fits(s, type));
 }
 
 static bool fits_row(const td_lowered *l, const td_ir_step *s)
@@ -367,11 +358,12 @@ static td_load load_of(const td_lowered *l, const td_stage *s, int v)
 }
 static int add_piece(td_lowered *l, td_piece p)
 {
-    if (!td_ir_grow(&l->piece, l->n_pieces, &l->piece_room,
-                    sizeof *l->piece))
+    td_piece *piece = td_ir_more(&l->piece, &l->n_pieces,
+                                 &l->piece_room, sizeof p);
+    if (piece == NULL)
         return 0;
-    l->piece[l->n_pieces] = p;
-    return l->n_pieces++;
+    *piece = p;
+    return l->n_pieces - 1;
 }
 
 static int add_load(td_lowered *l, td_stage *s, td_load load, int v)
@@ -388,7 +380,7 @@ static int add_load(td_lowered *l, td_stage *s, td_load load, int v)
     s->load[s->n_loads] = load;
     return add_piece(l, (td_piece){ .value = v, .type = load.type,
         .kind = counts ? TD_COUNT : TD_LEAF, .load = s->n_loads++,
-        .attr = counts ? l->program->step[root->step].attr : NULL });
+        .attr = counts ? root->step->attr : NULL });
 }
 static bool is_load(const td_lowered *l, int v)
 {
@@ -408,7 +400,7 @@ static int add_value(td_lowered *l, td_stage *s, int v);
 static int add_formula(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
-    const td_ir_step *step = &l->program->step[x->step];
+    const td_ir_step *step = x->step;
     td_piece p = { .kind = TD_FORMULA, .type = x->like->dtype,
                    .of = x->like->dtype, .op = step->op };
     if (td_row_of(step->op) != NULL)
@@ -425,12 +417,10 @@ static int add_formula(td_lowered *l, td_stage *s, int v)
 static int add_value(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
-    const td_op *op = x->step < 0 ? NULL
-                    : l->program->step[x->step].op;
     if (x->kind == TD_NUMBER)
         return add_number(l, x->like->dtype, td_int(
-            op == &td_ops[TD_OP_ones]
-            || op == &td_ops[TD_OP_ones_like]));
+            x->step->op == &td_ops[TD_OP_ones]
+            || x->step->op == &td_ops[TD_OP_ones_like]));
     return x->kind == TD_COUNT || (v != s->out && is_load(l, v))
          ? add_load(l, s, load_of(l, s, v), v)
          : add_formula(l, s, v);
@@ -442,11 +432,10 @@ static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
         .of = s->type, .op = &td_ops[op], .n = 2, .arg = { a, b } });
 }
 
-static void add_product(td_lowered *l, td_stage *s,
-                        const td_ir_step *step)
+static void add_product(td_lowered *l, td_stage *s)
 {
     for (int i = 0; i < 2; i++) {
-        const int v = step->value[i];
+        const int v = s->step->value[i];
         const td_tensor *x = l->value[v].like;
         td_load *load = &s->load[i];
         *load = (td_load){ .value = l->value[v].root,
@@ -487,11 +476,10 @@ static void collapse_dims(td_stage *s, unsigned dims)
 /* fusion: function find_space */
 static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 {
-    const td_ir_step *step = &l->program->step[s->step];
-    for (int k = 0; k < step->n_values; k++) {
-        const td_placed *x = &l->value[step->value[k]];
+    for (int k = 0; k < s->step->n_values; k++) {
+        const td_placed *x = &l->value[s->step->value[k]];
         if (x->kind == TD_PART)
-            return &l->program->step[x->step];
+            return x->step;
     }
     return NULL;
 }
@@ -499,7 +487,7 @@ static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 static void find_space(const td_lowered *l, td_stage *s,
                        const td_tensor *space)
 {
-    const td_ir_step *step = &l->program->step[s->step];
+    const td_ir_step *step = s->step;
     s->full_rank = space->rank;
     memcpy(s->full, space->shape, sizeof s->full);
     s->fold = step->op;
@@ -535,15 +523,14 @@ static td_load result_of(const td_lowered *l, const td_stage *s,
 /* fusion: function describe_loop */
 static void describe_loop(td_lowered *l, td_stage *s)
 {
-    const td_ir_step *step = &l->program->step[s->step];
     const td_ir_step *part = part_of(l, s);
     const int from = part ? part->value[0]
-        : s->kind == TD_FOLD ? step->value[0] : s->out;
+        : s->kind == TD_FOLD ? s->step->value[0] : s->out;
     find_space(l, s, l->value[from].like);
     const td_load result = result_of(l, s, part);
     s->first = l->n_pieces;
     if (s->kind == TD_PRODUCT)
-        add_product(l, s, step);
+        add_product(l, s);
     else if (part != NULL)
         add_pair(l, s, TD_OP_add, add_load(l, s, result, s->out),
                  add_value(l, s, from));
@@ -557,11 +544,11 @@ static void describe_loop(td_lowered *l, td_stage *s)
 }
 
 /* arena: functions that find lifetimes */
-static bool needs_place(const td_lowered *l, int v)
+static bool has_memory(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
     return x->stored && x->root == v && x->kind != TD_LEAF
-        && x->kind != TD_CALL && x->buffer < 0;
+        && x->buffer < 0;
 }
 
 static bool loads_elsewhere(const td_stage *s, int old)
@@ -604,8 +591,8 @@ static bool may_overwrite(const td_lowered *l, int old, int fresh,
         || a->like->dtype != b->like->dtype)
         return false;
     return s->kind == TD_CALL
-        && is_training(l->program->step[s->step].op)
-        && changed_into(l, &l->program->step[s->step], old) == fresh;
+        && is_training(s->step->op)
+        && changed_into(l, s->step, old) == fresh;
 }
 static bool lend(td_lowered *l, int n, int old, int fresh)
 {
@@ -642,13 +629,11 @@ static void write_in_place(td_lowered *l, int n)
 }
 static void change_in_place(td_lowered *l, int n)
 {
-    const td_ir_step *step = &l->program->step[l->stage[n].step];
-    if (l->stage[n].kind != TD_CALL
-        || td_traits_of(step->op)->mutated == 0)
+    const td_ir_step *step = l->stage[n].step;
+    if (l->stage[n].kind != TD_CALL)
         return;
-    for (int i = 0; i < step->n_in; i++) {
-        const int x = step->in[i].count ? step->in[i].values[0] : 0;
-        const int fresh = changed_into(l, step, x);
+    for (int k = 0; k < step->n_values; k++) {
+        const int x = step->value[k], fresh = changed_into(l, step, x);
         if (fresh >= 0 && l->value[fresh].buffer < 0)
             lend(l, n, x, fresh);
     }
@@ -666,7 +651,7 @@ static void find_lives(td_lowered *l)
     int fails = -1;
     for (int n = 0; n < l->n_stages; n++) {
         const td_stage *s = &l->stage[n];
-        const td_ir_step *step = &p->step[s->step];
+        const td_ir_step *step = s->step;
         if (s->kind == TD_CALL && !is_training(step->op))
             fails = n;
         for (int k = 0; k < step->n_out; k++)
@@ -686,11 +671,9 @@ static void find_lives(td_lowered *l)
         else if (u >= 0)
             reads(l, l->n_stages, u);
     }
-    for (int k = 0; k < p->n_outputs; k++) {
-        td_placed *x = &l->value[p->output[k]];
-        if (x->root == p->output[k] && x->kind != TD_LEAF && x->buffer < 0)
-            x->buffer = p->output[k];
-    }
+    for (int k = 0; k < p->n_outputs; k++)
+        if (has_memory(l, p->output[k]))
+            l->value[p->output[k]].buffer = p->output[k];
     for (int n = 0; n < l->n_stages; n++) {
         change_in_place(l, n);
         write_in_place(l, n);
@@ -700,8 +683,7 @@ static void announce(td_lowered *l)
 {
     for (int v = 0; v < l->program->n_values; v++) {
         td_placed *x = &l->value[v];
-        if (x->stored && x->kind != TD_LEAF && x->buffer < 0
-            && x->root == v && x->last < l->n_stages) {
+        if (has_memory(l, v) && x->last < l->n_stages) {
             td_stage *s = &l->stage[x->last];
             x->next_dying = s->dying;
             s->dying = v;
@@ -737,13 +719,13 @@ static void give(place *taken, int *n, int64_t from)
 static void plan_memory(td_lowered *l)
 {
     const size_t room = (size_t)l->program->n_values + 1;
-    place *taken = td_alloc_array(room, sizeof *taken);
+    place *taken = td_ir_keep(l->program, room * sizeof *taken);
     int n = 0;
     for (int s = 0; taken && s < l->n_stages; s++) {
         const int v = l->stage[s].out;
         td_placed *x = &l->value[v];
         const int64_t bytes = (x->like->storage->bytes + 63) / 64 * 64;
-        if (needs_place(l, v)) {
+        if (x->kind != TD_CALL && has_memory(l, v)) {
             x->place = take(taken, &n, bytes);
             l->bytes_unplanned += bytes;
             if (x->place + bytes > l->bytes)
@@ -754,7 +736,6 @@ static void plan_memory(td_lowered *l)
             if (l->value[d].place >= 0)
                 give(taken, &n, l->value[d].place);
     }
-    td_free(taken, room * sizeof *taken);
 }
 
 /* arena: function classify */
@@ -762,16 +743,20 @@ static void classify(void *lowered, td_tensor **at)
 {
     td_lowered *l = lowered;
     const td_program *p = l->program;
-    for (int v = 0; v < p->n_values; v++)
-        l->value[v] = (td_placed){ .step = -1, .root = v, .buffer = -1,
+    for (int v = 0; v < p->n_values; v++) {
+        l->value[v] = (td_placed){ .root = v, .buffer = -1,
             .place = -1, .like = td_retain(at[v]), .last = -1,
             .next_dying = -1 };
+        if (p->value[v].device.kind != TD_DEVICE_CPU)
+            td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value is not "
+                    "on the cpu");
+    }
     for (int s = 0; s < p->n_steps; s++) {
         const td_ir_step *step = &p->step[s];
         const td_step_kind kind = kind_of_step(l, step);
         for (int k = 0; k < step->n_out; k++) {
             td_placed *v = &l->value[step->out[k]];
-            v->step = s;
+            v->step = step;
             v->kind = kind;
         }
     }
@@ -780,31 +765,19 @@ static void classify(void *lowered, td_tensor **at)
             l->value[v].stored = true;
 }
 
-/* arena: function is_on_host */
-static bool is_on_host(const td_lowered *l)
-{
-    for (int v = 0; v < l->program->n_values; v++)
-        if (l->program->value[v].device.kind != TD_DEVICE_CPU)
-            return td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value "
-                           "is not on the cpu");
-    return true;
-}
-
 /* arena: function make_stages */
 static void make_stages(td_lowered *l)
 {
     const td_program *p = l->program;
     for (int n = 0; n < p->n_steps; n++) {
         const int v = p->step[n].out[0];
-        const td_step_kind kind = l->value[v].kind;
-        if (!is_live(l, n) || kind == TD_VIEW || !l->value[v].stored)
+        const td_placed *x = &l->value[v];
+        if (!is_live(l, n) || x->kind == TD_VIEW || !x->stored)
             continue;
         td_stage *s = &l->stage[l->n_stages++];
-        *s = (td_stage){ .kind = kind, .step = n, .out = v,
-                         .type = l->value[v].like->dtype,
-                         .dying = -1 };
-        if (is_small(&l->value[v]))
-            s->kind = TD_FORMULA;
+        *s = (td_stage){ .step = x->step, .out = v, .dying = -1,
+                         .kind = is_small(x) ? TD_FORMULA : x->kind,
+                         .type = x->like->dtype };
         if (s->kind != TD_CALL)
             describe_loop(l, s);
     }
@@ -836,15 +809,13 @@ td_lowered *td_lower(td_program *traced)
     td_program *p = l->program;
     l->value = td_ir_keep(p, (size_t)p->n_values * sizeof *l->value);
     l->stage = td_ir_keep(p, (size_t)p->n_steps * sizeof *l->stage);
-    if (l->value && l->stage && is_on_host(l)
-        && td_ir_imagine(p, classify, l)) {
+    if (l->value && l->stage && td_ir_imagine(p, classify, l)) {
         /* arena: place values and their memory */
         simplify(l);
         count_uses(l);
         find_parts(l);
         decide(l);
         limit_formulas(l);
-        call_plain_folds(l);
         make_stages(l);
         find_lives(l);
         announce(l);

@@ -65,16 +65,16 @@ static bool same_view(const td_seen *a, const td_seen *b)
 }
 static bool remember(td_trace *t, const td_tensor *x, int value)
 {
-    if (value < 0 || !td_ir_grow(&t->seen, t->n_seen, &t->seen_room,
-                                 sizeof *t->seen))
+    td_seen *s = value < 0 ? NULL
+        : td_ir_more(&t->seen, &t->n_seen, &t->seen_room, sizeof *s);
+    if (s == NULL)
         return false;
     const int b = bucket_of(x->storage);
-    td_seen *s = &t->seen[t->n_seen];
     *s = see(x);
     s->value = value;
     s->next = t->bucket[b] - 1;
     td_storage_retain(s->storage);
-    t->bucket[b] = ++t->n_seen;
+    t->bucket[b] = t->n_seen;
     return true;
 }
 static const td_seen *find_seen(const td_trace *t, td_seen view)
@@ -112,10 +112,10 @@ static td_trace_leaf *leaf_of(td_trace *t, td_tensor *x)
     for (int i = 0; i < t->n_leaves; i++)
         if (t->leaf[i].tensor == x)
             return &t->leaf[i];
-    if (!td_ir_grow(&t->leaf, t->n_leaves, &t->leaf_room,
-                    sizeof *t->leaf))
+    td_trace_leaf *leaf = td_ir_more(&t->leaf, &t->n_leaves,
+                                     &t->leaf_room, sizeof *leaf);
+    if (leaf == NULL)
         return NULL;
-    td_trace_leaf *leaf = &t->leaf[t->n_leaves++];
     pthread_mutex_t *lock = td_lock(x);
     *leaf = (td_trace_leaf){ .tensor = td_retain(x),
                              .before = td_retain(x->grad),

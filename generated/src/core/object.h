@@ -41,5 +41,5 @@ struct td_object {
 void *td_object_new(const td_class *class, size_t bytes);
 void *td_object_new_unscoped(const td_class *class, size_t bytes);
 int64_t td_object_count(const void *object);
-void td_discard(void *object);  /* a result that nobody will get */
+td_frees td_discard;    /* a result that nobody will get */
 void td_free_context(td_frees *release, void *context);

@@ -54,4 +54,4 @@ bool td_openmp_is_built(void);
 int td_processors(void);
 int td_worker_count(void);
 void *td_scratch(size_t bytes);
-void td_scratch_leave(void);
+td_acts td_scratch_leave;

@@ -110,6 +110,10 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 {
     return v->kind == TD_DTYPE ? v->as.dtype : otherwise;
 }
+/* Takes the text off *at, or letters, digits and underscores, after
+   blanks; or leaves it there. */
+bool td_token(const char **at, const char *expected);
+bool td_word(const char **at, char *out, size_t size);
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 int td_dimension(const td_call *call, int64_t dim, int rank);
 /* The same, of several: an error if its bit is in *seen already. */

@@ -32,13 +32,13 @@ typedef struct td_backward_pass {
 typedef void td_rule(td_backward_pass *b);
 /* hooks: prototypes for rules */
 bool td_needs(const td_backward_pass *b, int i);
-td_tensor *td_saved_input(const td_backward_pass *b, int i);
-td_tensor *td_saved_output(const td_backward_pass *b, int k);
+typedef td_tensor *td_of_pass(const td_backward_pass *b, int i);
+td_of_pass td_saved_input, td_saved_output;
 td_value td_operand(const td_backward_pass *b, int i);
 const td_value *td_attribute(const td_backward_pass *b, int i);
 /* What arrived for operand i so far, if a rule may add to it in place;
    such a rule leaves grad_in[i] NULL. */
-td_tensor *td_sum_so_far(const td_backward_pass *b, int i);
+td_of_pass td_sum_so_far;
 /* Zeros of a shape with g where the view `op` shows a part of it. */
 td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
                        int n, const td_value *at);

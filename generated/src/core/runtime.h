@@ -134,7 +134,7 @@ extern TD_HIDDEN _Thread_local td_thread *td_thread_place
 extern TD_HIDDEN td_runtime td_process_state;
 td_thread *td_thread_begin(void);
 void td_pocket_empty(td_thread *self);
-void td_process_start(void);
+td_acts td_process_start;
 
 static inline td_thread *td_self(void)
 {
@@ -151,7 +151,7 @@ static inline td_runtime *td_process(void)
 }
 void td_scope_unwind(td_thread *self);
 /* runtime: prototypes of starting and stopping */
-void td_runtime_stop(void);
+td_acts td_runtime_stop;
 int td_environment_int(const char *name, int low, int high,
                        int otherwise);
 int td_environment_choice(const char *name, const char *words,

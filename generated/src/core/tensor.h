@@ -84,7 +84,7 @@ static inline td_tensor td_look(const td_tensor *x)
 /* printing: prototypes inside of tensors */
 /* Between the two, numbers of this thread have a decimal point. */
 void *td_locale_begin(void);
-void td_locale_end(void *before);
+td_frees td_locale_end;
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
@@ -127,4 +127,4 @@ bool td_fill_all(td_tensor *x, td_scalar value);
 bool td_check_fits(td_scalar value, td_dtype dtype);
 
 /* Whether no two elements of `x` have one place; fails if two have. */
-bool td_writes_alone(const td_tensor *x);
+td_asks td_writes_alone;

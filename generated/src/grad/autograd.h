@@ -93,13 +93,12 @@ td_node *td_node_for(const td_call *call);  /* the caller's, or NULL */
 /* Bytes that a value keeps elsewhere; a copy with those in `room`. */
 size_t td_bytes_behind(const td_value *value);
 td_value td_value_copy(const td_value *value, void *room);
-bool td_record_call(td_call *call);
+td_kernel td_record_call, td_change_by_copy;
 void td_follow_base(td_tensor *x);
 void td_count_leaf_view(td_tensor *x, bool on);
 bool td_any_requires_grad(const td_value *value);
 bool td_wants_record(const td_call *call);
 bool td_may_change(const td_call *call);
-bool td_change_by_copy(td_call *call);
 
 /* x; a view whose base was changed in place learns of it first */
 static inline td_tensor *td_follow(td_tensor *x)
@@ -135,8 +134,8 @@ void td_drop_hooks(td_hook_list *list);
 void *td_note_of(td_hook_list *list);   /* a new reference, or NULL */
 int64_t td_hang(td_hook_list *end, int slot, td_hook *call,
                 void *context, td_frees *free_context);
-void td_custom_apply(td_backward_pass *b);
-void td_custom_drop(void *custom);
+td_rule td_custom_apply;
+td_frees td_custom_drop;
 pthread_mutex_t *td_lock(const void *object);   /* its lock, locked */
 pthread_mutex_t *td_lock_leaves(void);          /* leaf_lock, locked */
 td_node *td_hold_node(const td_tensor *x, int *slot);
@@ -154,7 +153,7 @@ bool td_pull_back(td_tensor *y, td_tensor *v, int n,
 /* inspection: further prototypes of the graph */
 void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
-void td_forget_stop(void);
+td_acts td_forget_stop;
 void td_look_at_result(td_tensor *x, td_node *node);
 void *td_pack(td_tensor *x);
 bool td_is_packed(const void *saved);

@@ -921,17 +921,19 @@ static bool read_result(const char *at, const int *counts, int dots,
 
 static bool sizes_agree(const term *t, int n)
 {
+    const term *first[128] = { NULL };
     for (int i = 0; i < n; i++)
-        for (const char *c = t[i].letter; *c != '\0'; c++)
-            for (int k = 0; k < i; k++) {
-                const int64_t a = size_of(&t[i], NULL, *c);
-                const int64_t b = size_of(&t[k], NULL, *c);
-                if (a != b && a != 1 && b != 1)
-                    return td_fail(TD_ERROR_RUNTIME, "einsum",
-                        "subscript %c has size %lld in operand %d and "
-                        "%lld in operand %d", is_letter(*c) ? *c : '.',
-                        (long long)b, k, (long long)a, i);
-            }
+        for (const char *c = t[i].letter; *c != '\0'; c++) {
+            const term **k = &first[(int)*c];
+            const int64_t a = size_of(&t[i], NULL, *c);
+            *k = *k == NULL && a != 1 ? &t[i] : *k;
+            if (a != 1 && size_of(*k, NULL, *c) != a)
+                return td_fail(TD_ERROR_RUNTIME, "einsum", "subscript "
+                    "%c has size %lld in operand %d and %lld in "
+                    "operand %d", is_letter(*c) ? *c : '.',
+                    (long long)size_of(*k, NULL, *c), (int)(*k - t),
+                    (long long)a, i);
+        }
     return true;
 }
 
