@@ -246,9 +246,8 @@ static bool shape_of_each(const td_call *call, const td_tensor *x,
     p->shape = td_shape_of(index);
     char text[TD_SHAPE_TEXT];
     return fits || td_numel(index) == 0
-        || td_refuse(call, "index of shape %s does not fit "
-                     "along dimension %d", td_shape_text(index, text),
-                     p->dim);
+        || td_refuse(call, "index of shape %s does not fit along "
+            "dimension %d", td_shape_text(index, text), p->dim);
 }
 
 static bool shape_of_slices(const td_call *call, const td_tensor *x,
