@@ -74,8 +74,6 @@ static bool find_points(const points *p, int64_t at, const side *s,
                         int64_t n, int64_t *offset)
 {
     uint64_t outside = 0;
-    for (int64_t i = 0; i < n; i++)
-        offset[i] = i * s->x;
     for (int k = 0; k < p->covers; k++) {
         const int64_t *index = p->index + at + k * p->next;
         const int64_t size = p->size.at[k], step = p->step.at[k];
@@ -84,7 +82,7 @@ static bool find_points(const points *p, int64_t at, const side *s,
             int64_t c = index[i * s->at];
             c += c < 0 ? wrap : 0;
             outside |= (uint64_t)c >= (uint64_t)size;
-            offset[i] += c * step;
+            offset[i] = (k > 0 ? offset[i] : i * s->x) + c * step;
         }
         if (outside)
             return out_of_bounds(p, k, index, s->at, n);
