@@ -167,12 +167,15 @@ EACH_SOURCE(CONVERSIONS_FROM)
 
 /* tensors: function fill */
 enum { FILL_PIECE = 4096 };         /* bytes */
+typedef uint32_t __attribute__((may_alias)) word;
 
 static void fill(char *to, const void *number, int64_t size, int64_t n)
 {
+    const int64_t few = size == 4 ? n < 16 ? n : 16 : 1, all = n * size;
     memmove(to, number, (size_t)size);
-    for (int64_t have = size, all = n * size, more; have < all;
-         have += more) {
+    for (int64_t i = 1; i < few; i++)
+        ((word *)to)[i] = *(word *)to;
+    for (int64_t have = few * size, more; have < all; have += more) {
         more = have < FILL_PIECE ? have : FILL_PIECE;
         more = more < all - have ? more : all - have;
         memcpy(to + have, to, (size_t)more);
