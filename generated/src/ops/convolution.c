@@ -123,8 +123,9 @@ static bool lay_out(plan *p)
     p->pitch = extent[1];
     p->plane = extent[0] * extent[1];
     p->many = (p->u ? TILES / (g->c + g->o) : TOGETHER) / p->plane;
-    if (p->many > (g->n + 7) / 8)
-        p->many = (g->n + 7) / 8;
+    const int64_t parts = g->n * p->plane < 8 * TOGETHER ? 4 : 8;
+    if (p->many > (g->n + parts - 1) / parts)
+        p->many = (g->n + parts - 1) / parts;
     if (p->many < 1 || p->role == LARGE_SIDE || p->direct)
         p->many = 1;
     p->phase = p->many * p->plane + reach[0] * p->pitch + reach[1];
