@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "recurrence": edit that, not this file. */
 /* Recurrent networks: cells, and their loops over time. */
+#include <treadle/arranging.h>
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
+#include "core/device.h"
 #include "ops/composite.h"
+#include "ops/gemm.h"
 #include "ops/reductions.h"
+#include "ops/kernels/recurrence-kernels.h"
 
 /* recurrence: struct cell */
 typedef enum { RNN_TANH, RNN_RELU, LSTM, GRU } cell_kind;
@@ -106,13 +110,14 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
     call->out[1] = state[1];
     return state[0];
 }
-/* recurrence: function over_time */
-/* [T, N, n] to [T, N, h]; state becomes that after the last step. */
-static td_tensor *over_time(const cell *c, td_tensor *x, bool backward,
-                            td_tensor *state[2])
+/* recurrence: function step_by_step */
+/* What the input adds, [T, N, blocks h], to [T, N, h]; state becomes
+   that after the last step. */
+static td_tensor *step_by_step(const cell *c, td_tensor *added,
+                               bool backward, td_tensor *state[2])
 {
-    const int64_t n = td_failed() ? 0 : x->shape[0];
-    td_tensor *added = from_input(c, x), *all = NULL;
+    const int64_t n = td_failed() ? 0 : added->shape[0];
+    td_tensor *all = NULL;
     td_tensor **h = td_failed() ? NULL
                   : td_alloc_array((size_t)n, sizeof *h);
     for (int64_t i = 0; h != NULL && i < n; i++) {
@@ -128,6 +133,31 @@ static td_tensor *over_time(const cell *c, td_tensor *x, bool backward,
         all = td_stack(h, (int)n, 0);
     td_free(h, (size_t)n * sizeof *h);
     return all;
+}
+/* recurrence: function over_time */
+/* As step_by_step, at once if all lies here and is of one type. */
+static td_tensor *over_time(const cell *c, td_tensor *added,
+                            bool backward, td_tensor *state[2])
+{
+    td_tensor *all[] = { added, c->w_hh, c->b_hh, state[0], state[1] };
+    td_value in[5], reverse = td_v_bool(backward);
+    bool fits = !td_failed() && c->kind >= LSTM;
+    if (fits && c->kind == LSTM)
+        all[2] = NULL;          /* added already */
+    for (int i = 0; fits && i < 5; i++) {
+        in[i] = td_v_optional(all[i]);
+        fits = all[i] == NULL || (all[i]->dtype == added->dtype
+            && td_device_of(all[i]).kind == TD_DEVICE_CPU);
+    }
+    if (!fits || td_dtype_wide(added->dtype) != added->dtype)
+        return step_by_step(c, added, backward, state);
+    td_call call = { .op = &td_ops[TD_OP_gated], .n_in = 5,
+                     .in = in, .n_attr = 1, .attr = &reverse };
+    if (!td_run(&call))
+        return NULL;
+    state[0] = td_select(call.out[0], 0, backward ? 0 : -1);
+    state[1] = call.out[1];
+    return call.out[0];
 }
 /* recurrence: struct stack */
 typedef struct {
@@ -157,7 +187,7 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
             return NULL;
         td_tensor *state[2] = { td_select(s->first[0], 0, k),
             s->kind == LSTM ? td_select(s->first[1], 0, k) : NULL };
-        h[side] = over_time(&c, x, side == 1, state);
+        h[side] = over_time(&c, from_input(&c, x), side == 1, state);
         last[0][k] = state[0];
         last[1][k] = state[1];
         if (side + 1 < s->sides)
@@ -224,3 +254,235 @@ RECURRENT(rnn_tanh, RNN_TANH)
 RECURRENT(rnn_relu, RNN_RELU)
 RECURRENT(lstm, LSTM)
 RECURRENT(gru, GRU)
+/* recurrence: struct recurrence */
+enum { UNIT = 8, WORK_GRAIN = 1 << 20 };    /* sequences of a share */
+
+typedef struct {
+    bool gru, reverse, back;
+    td_dtype dtype;
+    int64_t size, t, n, m, rows;    /* bytes of a number; blocks h */
+    int64_t *at;                    /* rows of w */
+    char *x, *b, *g, *w, *h0, *c0, *c, *h, *kept;
+    char *dh, *dc, *dx, *du;
+} recurrence;
+
+static char *number(const recurrence *l, char *base, int64_t i)
+{
+    return base == NULL ? NULL : base + i * l->size;
+}
+/* recurrence: function over_rows */
+static bool over_rows(void *context, int64_t begin, int64_t end,
+                      int worker)
+{
+    const recurrence *l = context;
+    const int64_t m = l->m, rows = l->rows, wide = rows + m;
+    const int64_t r0 = begin * UNIT, some = (end + 1) * UNIT > l->n
+                                          ? l->n - r0 : end * UNIT - r0;
+    const td_recurrence_level *level = TD_ISA_PICK(td_recurrence);
+    void (*row)(const td_step *)
+        = (l->back ? level->back : level->step)[l->gru]
+                                        [l->dtype == TD_FLOAT64];
+    bool ok = true;
+    (void)worker;
+    for (int64_t k = 0; ok && k < l->t; k++) {
+        const int64_t i = l->back ? l->t - 1 - k : k;
+        const int64_t t = l->reverse ? l->t - 1 - i : i;
+        const int64_t now = t * l->n + r0;
+        const int64_t before = now + (l->reverse ? l->n : -l->n);
+        char *h0 = i == 0 ? number(l, l->h0, r0 * m)
+                          : number(l, l->h, before * m);
+        char *kept = number(l, l->kept, now * wide);
+        /* recurrence: take the rows of one step */
+        td_product u = { .m = some, .n = rows, .k = m, .alpha = 1, .a = h0,
+            .rsa = m, .csa = 1, .b = l->w, .csb = 1, .c = kept, .ldc = wide,
+            .rows = l->at };
+        ok = l->back || td_gemm(l->dtype, &u);
+        for (int64_t r = 0; ok && r < some; r++)
+            row(&(td_step){ .m = m, .b = l->b,
+                .x = number(l, l->x, (now + r) * rows),
+                .g = number(l, l->g, (now + r) * m),
+                .h0 = number(l, h0, r * m),
+                .c0 = i == 0 ? number(l, l->c0, (r0 + r) * m)
+                             : number(l, l->kept, (before + r) * wide + rows),
+                .h = number(l, l->h, (now + r) * m),
+                .kept = number(l, kept, r * wide),
+                .dh = number(l, l->dh, (r0 + r) * m),
+                .dc = number(l, l->dc, (r0 + r) * m),
+                .dx = number(l, l->dx, (now + r) * rows),
+                .du = number(l, l->du, (now + r) * rows) });
+        for (int64_t r = 0; l->c && i == l->t - 1 && r < some; r++)
+            memcpy(number(l, l->c, (r0 + r) * m),
+                   number(l, kept, r * wide + rows), (size_t)(m * l->size));
+        if (l->back) {
+            u.n = m, u.k = rows, u.beta = l->gru, u.rsa = rows, u.ldc = m;
+            u.a = number(l, l->gru ? l->du : l->dx, now * rows);
+            u.c = number(l, l->dh, r0 * m);
+            ok = td_gemm(l->dtype, &u);
+        }
+    }
+    return ok;
+}
+/* recurrence: function walk over the batch */
+static bool walk(td_call *call, td_tensor **in, bool back, recurrence l)
+{
+    td_tensor *const *out = call->out;
+    bool ok = true;
+    if (l.n * l.m == 0)
+        return true;
+    td_self()->muted++;
+    td_scope_begin();
+    const td_tensor_options like = td_like(in[0]);
+    /* recurrence: copy the matrix with gaps */
+    td_tensor *u = back ? in[1] : td_transpose(in[1], 0, 1);
+    const int64_t k = back ? l.rows : l.m, j = back ? l.m : l.rows;
+    td_tensor *w = td_empty(TD_DIMS(k, j + TD_SLIVER), like);
+    l.at = td_alloc_array((size_t)k, sizeof *l.at);
+    ok = l.at && u && w && td_copy_elements(td_part(w, 1, 0, j), u);
+    for (int64_t i = 0; ok && i < k; i++)
+        l.at[i] = i * (j + TD_SLIVER);
+    if (l.gru && !back && !in[2])
+        in[2] = td_zeros(TD_DIMS(l.rows), like);
+    if (back)
+        ok = td_fill_all(out[1], td_int(0)) && (l.gru
+            || (in[2] ? td_copy_elements(out[2], in[2])
+                      : td_fill_all(out[2], td_int(0))));
+    char *p[7] = { NULL };
+    for (int i = 0; ok && i < call->n_in; i++) {
+        in[i] = in[i] ? td_contiguous(in[i]) : NULL;
+        p[i] = in[i] ? td_at(in[i]) : NULL;
+    }
+    /* recurrence: name what the steps read and write */
+    char *q[] = { td_at(out[0]), td_at(out[1]), td_at(out[2]) };
+    l.size = (int64_t)td_dtype_size(l.dtype);
+    l.reverse = td_flag(call, 0);
+    l.w = ok ? td_at(w) : NULL;
+    l.h0 = p[3], l.c0 = p[4];
+    if (back) {
+        l.g = p[0], l.h = p[5], l.kept = p[6];
+        l.dx = q[0], l.dh = q[1];
+        *(l.gru ? &l.du : &l.dc) = q[2];
+    } else {
+        l.x = p[0], l.b = p[2];
+        l.h = q[0], l.c = l.gru ? NULL : q[1], l.kept = q[2];
+    }
+    const int64_t shares = l.n < 2 * UNIT ? 1 : l.n / UNIT;
+    const int64_t work = UNIT * l.t * l.m * l.rows;
+    ok = ok && !td_failed() && td_parallel_for(shares,
+        WORK_GRAIN / work + 1, over_rows, &l);
+    td_free(l.at, (size_t)k * sizeof *l.at);
+    td_scope_end();
+    td_self()->muted--;
+    return ok && !td_failed();
+}
+/* recurrence: kernel of all steps */
+bool gated_kernel(td_call *call)
+{
+    static const char *const names[] = {
+        "input", "w_hh", "b_hh", "h", "c", "all", "gates" };
+    const bool back = call->n_in > 5;
+    td_tensor *in[7] = { NULL };
+    for (int i = 0; i < call->n_in; i++)
+        in[i] = td_input(call, i);
+    const td_tensor *x = in[0], *w = in[1];
+    const bool gru = in[4] == NULL, deep = x->rank == 3;
+    const int64_t m = w->rank == 2 ? w->shape[1] : 0;
+    const int64_t rows = m * (gru ? 3 : 4), t = deep ? x->shape[0] : 0;
+    const int64_t n = deep ? x->shape[1] : 0;
+    const td_dims each = TD_DIMS(n, m), all = TD_DIMS(t, n, m);
+    const td_dims kept = TD_DIMS(t, n, rows + m);
+    const td_dims gates = TD_DIMS(t, n, rows);
+    const td_dims shapes[] = { back ? all : gates, TD_DIMS(rows, m),
+        back ? each : TD_DIMS(rows), each, each, all, kept };
+    const td_dtype bits = x->dtype == TD_FLOAT64 ? TD_INT64 : TD_INT32;
+    /* recurrence: refuse steps that do not fit */
+    if (!td_check_computes(call, x->dtype, true))
+        return false;
+    for (int i = 0; i < call->n_in; i++)
+        if (in[i] && in[i]->dtype != (i < 6 ? x->dtype : bits))
+            return td_refuse(call, "%s must be of another type", names[i]);
+        else if (in[i] && !td_expect(call, names[i], in[i], shapes[i]))
+            return false;
+    if (t < 1)
+        return td_refuse(call, "expected a sequence of at least one step");
+    /* recurrence: make the results of all steps */
+    const td_dims out[2][3] = {
+        { all, gru ? TD_DIMS(0) : each, kept },
+        { gates, each, gru ? gates : each } };
+    for (int k = 0; k < 3; k++) {
+        call->out[k] = td_tensor_new(out[back][k], k == 2 && !back ? bits
+                                     : x->dtype, td_device_of(x));
+        if (call->out[k] == NULL)
+            return false;
+    }
+    if (!td_on_host(x))
+        return td_compute_elsewhere(call, NULL, x->dtype, false);
+    return walk(call, in, back, (recurrence){ .gru = gru, .t = t,
+        .back = back, .n = n, .m = m, .rows = rows, .dtype = x->dtype });
+}
+/* recurrence: function differentiate_steps */
+static void differentiate_steps(td_backward_pass *b)
+{
+    td_tensor *in[5] = { NULL }, *asked[5], *got[5], *y[2], *g[2];
+    int n = 0, made = 0;
+    for (int i = 0; i < 5; i++) {
+        if (td_input_dims(b, i).count > 0)
+            in[i] = td_reshape(td_saved_input(b, i),
+                               td_input_dims(b, i));
+        if (td_needs(b, i))
+            asked[n++] = in[i];
+    }
+    const cell c = { in[4] ? LSTM : GRU, NULL, in[1], NULL, in[2] };
+    td_tensor *state[2] = { in[3], in[4] };
+    td_tensor *all = step_by_step(&c, in[0],
+        td_v_get_bool(td_attribute(b, 0)), state);
+    td_tensor *out[] = { all, state[1] };
+    for (int k = 0; k < 2; k++)
+        if (b->grad[k] && out[k])
+            y[made] = out[k], g[made++] = b->grad[k];
+    if (td_failed() || !td_grad(y, made, asked, n, got,
+            (td_grad_options){ .grad_outputs = g, .retain_graph = true,
+                .create_graph = true, .allow_unused = true }))
+        return;
+    for (int i = 5; i-- > 0;)
+        b->grad_in[i] = td_needs(b, i) ? got[--n] : NULL;
+}
+/* recurrence: rule of all steps */
+void gated_rule(td_backward_pass *b)
+{
+    if (b->create_graph) {
+        differentiate_steps(b);
+        return;
+    }
+    td_tensor *h = td_saved_output(b, 0), *h0 = td_saved_input(b, 3);
+    const bool gru = td_input_dims(b, 4).count == 0;
+    const bool reverse = td_v_get_bool(td_attribute(b, 0));
+    td_tensor *g = b->grad[0] || !h ? b->grad[0]
+                 : td_zeros_like(h, (td_tensor_options)TD_DEFAULTS);
+    const td_value in[] = { td_v_tensor(g),
+        td_v_tensor(td_saved_input(b, 1)),
+        td_v_optional(gru ? NULL : b->grad[1]), td_v_tensor(h0),
+        td_v_optional(gru ? NULL : td_saved_input(b, 4)),
+        td_v_tensor(h), td_v_tensor(td_saved_output(b, 2)) };
+    td_call call = { .op = &td_ops[TD_OP_gated_backward],
+        .n_in = 7, .in = in, .n_attr = 1, .attr = td_attribute(b, 0) };
+    if (td_failed() || !td_run(&call))
+        return;
+    b->grad_in[0] = call.out[0];
+    b->grad_in[3] = call.out[1];
+    if (!gru)
+        b->grad_in[4] = call.out[2];
+    /* recurrence: give the weights their gradients */
+    td_tensor *du = td_flatten(call.out[gru ? 2 : 0], 0, 1);
+    const int64_t t = h->shape[0];
+    if (td_needs(b, 1)) {
+        td_tensor *before[] = { td_unsqueeze(h0, 0), reverse
+            ? td_part(h, 0, 1, t) : td_part(h, 0, 0, t - 1) };
+        if (reverse)
+            before[0] = before[1], before[1] = td_unsqueeze(h0, 0);
+        b->grad_in[1] = td_matmul(td_transpose(du, 0, 1),
+                                  td_flatten(td_cat(before, 2, 0), 0, 1));
+    }
+    if (td_needs(b, 2))
+        b->grad_in[2] = td_sum(du, (td_reduce_options){
+                                   .dims = TD_DIMS(0) });
+}
