@@ -276,8 +276,8 @@ static bool over_rows(void *context, int64_t begin, int64_t end,
 {
     const recurrence *l = context;
     const int64_t m = l->m, rows = l->rows, wide = rows + m;
-    const int64_t r0 = begin * UNIT, some = (end + 1) * UNIT > l->n
-                                          ? l->n - r0 : end * UNIT - r0;
+    const int64_t r0 = begin * UNIT;
+    const int64_t some = (end * UNIT < l->n ? end * UNIT : l->n) - r0;
     const td_recurrence_level *level = TD_ISA_PICK(td_recurrence);
     void (*row)(const td_step *)
         = (l->back ? level->back : level->step)[l->gru]
@@ -365,9 +365,8 @@ static bool walk(td_call *call, td_tensor **in, bool back, recurrence l)
         l.x = p[0], l.b = p[2];
         l.h = q[0], l.c = l.gru ? NULL : q[1], l.kept = q[2];
     }
-    const int64_t shares = l.n < 2 * UNIT ? 1 : l.n / UNIT;
     const int64_t work = UNIT * l.t * l.m * l.rows;
-    ok = ok && !td_failed() && td_parallel_for(shares,
+    ok = ok && !td_failed() && td_parallel_for((l.n + UNIT - 1) / UNIT,
         WORK_GRAIN / work + 1, over_rows, &l);
     td_free(l.at, (size_t)k * sizeof *l.at);
     td_scope_end();
@@ -428,7 +427,7 @@ static void differentiate_steps(td_backward_pass *b)
         if (td_input_dims(b, i).count > 0)
             in[i] = td_reshape(td_saved_input(b, i),
                                td_input_dims(b, i));
-        if (td_needs(b, i))
+        if (in[i] && td_requires_grad(in[i]))
             asked[n++] = in[i];
     }
     const cell c = { in[4] ? LSTM : GRU, NULL, in[1], NULL, in[2] };
@@ -441,10 +440,12 @@ static void differentiate_steps(td_backward_pass *b)
             y[made] = out[k], g[made++] = b->grad[k];
     if (td_failed() || !td_grad(y, made, asked, n, got,
             (td_grad_options){ .grad_outputs = g, .retain_graph = true,
-                .create_graph = true, .allow_unused = true }))
+                .create_graph = true, .allow_unused = true,
+                .inputs_end = true }))
         return;
     for (int i = 5; i-- > 0;)
-        b->grad_in[i] = td_needs(b, i) ? got[--n] : NULL;
+        if (in[i] && td_requires_grad(in[i]))
+            b->grad_in[i] = got[--n];
 }
 /* recurrence: rule of all steps */
 void gated_rule(td_backward_pass *b)
