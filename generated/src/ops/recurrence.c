@@ -139,11 +139,10 @@ static td_tensor *step_by_step(const cell *c, td_tensor *added,
 static td_tensor *over_time(const cell *c, td_tensor *added,
                             bool backward, td_tensor *state[2])
 {
-    td_tensor *all[] = { added, c->w_hh, c->b_hh, state[0], state[1] };
+    td_tensor *all[] = { added, c->w_hh, c->kind == GRU ? c->b_hh
+                                       : NULL, state[0], state[1] };
     td_value in[5], reverse = td_v_bool(backward);
     bool fits = !td_failed() && c->kind >= LSTM;
-    if (fits && c->kind == LSTM)
-        all[2] = NULL;          /* added already */
     for (int i = 0; fits && i < 5; i++) {
         in[i] = td_v_optional(all[i]);
         fits = all[i] == NULL || (all[i]->dtype == added->dtype
@@ -156,7 +155,7 @@ static td_tensor *over_time(const cell *c, td_tensor *added,
     if (!td_run(&call))
         return NULL;
     state[0] = td_select(call.out[0], 0, backward ? 0 : -1);
-    state[1] = call.out[1];
+    state[1] = call.out[2];
     return call.out[0];
 }
 /* recurrence: struct stack */
@@ -259,211 +258,165 @@ enum { UNIT = 8, WORK_GRAIN = 1 << 20 };    /* sequences of a share */
 
 typedef struct {
     bool gru, reverse, back;
-    td_dtype dtype;
-    int64_t size, t, n, m, rows;    /* bytes of a number; blocks h */
-    int64_t *at;                    /* rows of w */
-    char *x, *b, *g, *w, *h0, *c0, *c, *h, *kept;
-    char *dh, *dc, *dx, *du;
+    int64_t t, n, m, rows;      /* steps, sequences, h, blocks h */
+    int64_t *at;                /* rows of w */
+    td_tensor *x[10];           /* operands, then results */
 } recurrence;
 
-static char *number(const recurrence *l, char *base, int64_t i)
+static char *row_of(const recurrence *l, int k, int64_t i, int64_t r)
 {
-    return base == NULL ? NULL : base + i * l->size;
+    const td_tensor *x = l->x[k];
+    const int64_t t = l->reverse ? l->t - 1 - i : i;
+    return x == NULL ? NULL : (char *)td_at(x)
+        + x->shape[x->rank - 1] * (int64_t)td_dtype_size(x->dtype)
+        * (x->rank == 3 ? t * l->n + r : x->rank == 2 ? r : 0);
+}
+
+static void place(const recurrence *l, int64_t i, int64_t r, void **at)
+{
+    for (int k = 0; k < 10; k++)
+        at[k] = row_of(l, k, i, r);
+    if (i > 0) {                /* the state before is a result */
+        at[3] = row_of(l, 5, i - 1, r);
+        at[4] = row_of(l, 6, i - 1, r)
+              + l->rows * (int64_t)td_dtype_size(l->x[0]->dtype);
+    }
 }
 /* recurrence: function over_rows */
 static bool over_rows(void *context, int64_t begin, int64_t end,
                       int worker)
 {
     const recurrence *l = context;
-    const int64_t m = l->m, rows = l->rows, wide = rows + m;
-    const int64_t r0 = begin * UNIT;
-    const int64_t some = (end * UNIT < l->n ? end * UNIT : l->n) - r0;
-    const td_recurrence_level *level = TD_ISA_PICK(td_recurrence);
-    void (*row)(const td_step *)
-        = (l->back ? level->back : level->step)[l->gru]
-                                        [l->dtype == TD_FLOAT64];
+    const td_dtype dtype = l->x[0]->dtype;
+    td_gated_row *row = TD_ISA_PICK(td_gated)
+        ->row[l->back][l->gru][dtype == TD_FLOAT64];
+    const int64_t m = l->m, rows = l->rows, r0 = begin * UNIT;
+    const int64_t r1 = end * UNIT < l->n ? end * UNIT : l->n;
     bool ok = true;
+    void *at[10];
+    td_product u = { .m = r1 - r0, .n = rows, .k = m, .rsa = m,
+        .csa = 1, .b = td_at(l->x[1]), .csb = 1, .rows = l->at,
+        .alpha = 1, .ldc = rows + m };
+    if (l->back)
+        u.n = u.ldc = m, u.k = u.rsa = rows, u.beta = l->gru;
     (void)worker;
     for (int64_t k = 0; ok && k < l->t; k++) {
         const int64_t i = l->back ? l->t - 1 - k : k;
-        const int64_t t = l->reverse ? l->t - 1 - i : i;
-        const int64_t now = t * l->n + r0;
-        const int64_t before = now + (l->reverse ? l->n : -l->n);
-        char *h0 = i == 0 ? number(l, l->h0, r0 * m)
-                          : number(l, l->h, before * m);
-        char *kept = number(l, l->kept, now * wide);
         /* recurrence: take the rows of one step */
-        td_product u = { .m = some, .n = rows, .k = m, .alpha = 1, .a = h0,
-            .rsa = m, .csa = 1, .b = l->w, .csb = 1, .c = kept, .ldc = wide,
-            .rows = l->at };
-        ok = l->back || td_gemm(l->dtype, &u);
-        for (int64_t r = 0; ok && r < some; r++)
-            row(&(td_step){ .m = m, .b = l->b,
-                .x = number(l, l->x, (now + r) * rows),
-                .g = number(l, l->g, (now + r) * m),
-                .h0 = number(l, h0, r * m),
-                .c0 = i == 0 ? number(l, l->c0, (r0 + r) * m)
-                             : number(l, l->kept, (before + r) * wide + rows),
-                .h = number(l, l->h, (now + r) * m),
-                .kept = number(l, kept, r * wide),
-                .dh = number(l, l->dh, (r0 + r) * m),
-                .dc = number(l, l->dc, (r0 + r) * m),
-                .dx = number(l, l->dx, (now + r) * rows),
-                .du = number(l, l->du, (now + r) * rows) });
-        for (int64_t r = 0; l->c && i == l->t - 1 && r < some; r++)
-            memcpy(number(l, l->c, (r0 + r) * m),
-                   number(l, kept, r * wide + rows), (size_t)(m * l->size));
-        if (l->back) {
-            u.n = m, u.k = rows, u.beta = l->gru, u.rsa = rows, u.ldc = m;
-            u.a = number(l, l->gru ? l->du : l->dx, now * rows);
-            u.c = number(l, l->dh, r0 * m);
-            ok = td_gemm(l->dtype, &u);
+        place(l, i, r0, at);
+        u.a = at[3], u.c = at[6];
+        ok = l->back || td_gemm(dtype, &u);
+        for (int64_t r = r0; ok && r < r1; r++) {
+            place(l, i, r, at);
+            row(m, at);
         }
+        place(l, i, r0, at);
+        u.a = at[l->gru ? 9 : 7], u.c = at[8];
+        ok = ok && (!l->back || td_gemm(dtype, &u));
     }
     return ok;
 }
 /* recurrence: function walk over the batch */
-static bool walk(td_call *call, td_tensor **in, bool back, recurrence l)
+static bool walk(recurrence *l)
 {
-    td_tensor *const *out = call->out;
-    bool ok = true;
-    if (l.n * l.m == 0)
+    td_tensor **x = l->x;
+    if (l->n * l->m == 0)
         return true;
     td_self()->muted++;
     td_scope_begin();
-    const td_tensor_options like = td_like(in[0]);
     /* recurrence: copy the matrix with gaps */
-    td_tensor *u = back ? in[1] : td_transpose(in[1], 0, 1);
-    const int64_t k = back ? l.rows : l.m, j = back ? l.m : l.rows;
-    td_tensor *w = td_empty(TD_DIMS(k, j + TD_SLIVER), like);
-    l.at = td_alloc_array((size_t)k, sizeof *l.at);
-    ok = l.at && u && w && td_copy_elements(td_part(w, 1, 0, j), u);
+    td_tensor *u = l->back ? x[1] : td_transpose(x[1], 0, 1);
+    const int64_t k = l->back ? l->rows : l->m, j = l->m + l->rows - k;
+    x[1] = td_empty(TD_DIMS(k, j + TD_SLIVER), td_like(x[0]));
+    l->at = td_alloc_array((size_t)k, sizeof *l->at);
+    bool ok = l->at && u && x[1]
+           && td_copy_elements(td_part(x[1], 1, 0, j), u);
     for (int64_t i = 0; ok && i < k; i++)
-        l.at[i] = i * (j + TD_SLIVER);
-    if (l.gru && !back && !in[2])
-        in[2] = td_zeros(TD_DIMS(l.rows), like);
-    if (back)
-        ok = td_fill_all(out[1], td_int(0)) && (l.gru
-            || (in[2] ? td_copy_elements(out[2], in[2])
-                      : td_fill_all(out[2], td_int(0))));
-    char *p[7] = { NULL };
-    for (int i = 0; ok && i < call->n_in; i++) {
-        in[i] = in[i] ? td_contiguous(in[i]) : NULL;
-        p[i] = in[i] ? td_at(in[i]) : NULL;
-    }
-    /* recurrence: name what the steps read and write */
-    char *q[] = { td_at(out[0]), td_at(out[1]), td_at(out[2]) };
-    l.size = (int64_t)td_dtype_size(l.dtype);
-    l.reverse = td_flag(call, 0);
-    l.w = ok ? td_at(w) : NULL;
-    l.h0 = p[3], l.c0 = p[4];
-    if (back) {
-        l.g = p[0], l.h = p[5], l.kept = p[6];
-        l.dx = q[0], l.dh = q[1];
-        *(l.gru ? &l.du : &l.dc) = q[2];
-    } else {
-        l.x = p[0], l.b = p[2];
-        l.h = q[0], l.c = l.gru ? NULL : q[1], l.kept = q[2];
-    }
-    const int64_t work = UNIT * l.t * l.m * l.rows;
-    ok = ok && !td_failed() && td_parallel_for((l.n + UNIT - 1) / UNIT,
-        WORK_GRAIN / work + 1, over_rows, &l);
-    td_free(l.at, (size_t)k * sizeof *l.at);
+        l->at[i] = i * (j + TD_SLIVER);
+    for (int i = 0; i < 7; i++)
+        x[i] = x[i] ? td_contiguous(x[i]) : NULL;
+    if (l->gru && !l->back && !x[2])
+        x[2] = td_zeros(TD_DIMS(l->rows), td_like(x[0]));
+    if (l->back)
+        ok = ok && td_fill_all(x[8], td_int(0))
+            && (l->gru || (x[2] ? td_copy_elements(x[9], x[2])
+                                : td_fill_all(x[9], td_int(0))));
+    const int64_t work = UNIT * l->t * l->m * l->rows;
+    const int64_t shares = (l->n + UNIT - 1) / UNIT;
+    ok = ok && !td_failed() && td_parallel_for(shares,
+        WORK_GRAIN / work + 1, over_rows, l);
+    td_free(l->at, (size_t)k * sizeof *l->at);
     td_scope_end();
     td_self()->muted--;
-    return ok && !td_failed();
+    return ok;
 }
 /* recurrence: kernel of all steps */
 bool gated_kernel(td_call *call)
 {
-    static const char *const names[] = {
-        "input", "w_hh", "b_hh", "h", "c", "all", "gates" };
     const bool back = call->n_in > 5;
-    td_tensor *in[7] = { NULL };
+    recurrence l = { .back = back, .reverse = td_flag(call, 0) };
     for (int i = 0; i < call->n_in; i++)
-        in[i] = td_input(call, i);
-    const td_tensor *x = in[0], *w = in[1];
-    const bool gru = in[4] == NULL, deep = x->rank == 3;
-    const int64_t m = w->rank == 2 ? w->shape[1] : 0;
-    const int64_t rows = m * (gru ? 3 : 4), t = deep ? x->shape[0] : 0;
-    const int64_t n = deep ? x->shape[1] : 0;
-    const td_dims each = TD_DIMS(n, m), all = TD_DIMS(t, n, m);
-    const td_dims kept = TD_DIMS(t, n, rows + m);
-    const td_dims gates = TD_DIMS(t, n, rows);
-    const td_dims shapes[] = { back ? all : gates, TD_DIMS(rows, m),
-        back ? each : TD_DIMS(rows), each, each, all, kept };
-    const td_dtype bits = x->dtype == TD_FLOAT64 ? TD_INT64 : TD_INT32;
-    /* recurrence: refuse steps that do not fit */
+        l.x[i] = td_input(call, i);
+    const td_tensor *x = l.x[0], *w = l.x[1];
     if (!td_check_computes(call, x->dtype, true))
         return false;
-    for (int i = 0; i < call->n_in; i++)
-        if (in[i] && in[i]->dtype != (i < 6 ? x->dtype : bits))
-            return td_refuse(call, "%s must be of another type", names[i]);
-        else if (in[i] && !td_expect(call, names[i], in[i], shapes[i]))
-            return false;
-    if (t < 1)
-        return td_refuse(call, "expected a sequence of at least one step");
-    /* recurrence: make the results of all steps */
-    const td_dims out[2][3] = {
-        { all, gru ? TD_DIMS(0) : each, kept },
-        { gates, each, gru ? gates : each } };
-    for (int k = 0; k < 3; k++) {
-        call->out[k] = td_tensor_new(out[back][k], k == 2 && !back ? bits
-                                     : x->dtype, td_device_of(x));
-        if (call->out[k] == NULL)
+    if (x->rank != 3 || w->rank != 2 || x->shape[0] == 0)
+        return td_refuse(call, "expected [T, N, blocks h], a matrix "
+                         "and at least one step");
+    l.gru = l.x[4] == NULL;
+    l.t = x->shape[0], l.n = x->shape[1], l.m = w->shape[1];
+    l.rows = l.m * (l.gru ? 3 : 4);
+    const td_dtype bits = x->dtype == TD_FLOAT64 ? TD_INT64 : TD_INT32;
+    /* recurrence: compare with the shapes of all steps */
+    const td_dims each = TD_DIMS(l.n, l.m), all = TD_DIMS(l.t, l.n, l.m);
+    const td_dims kept = TD_DIMS(l.t, l.n, l.rows + l.m);
+    const td_dims gates = TD_DIMS(l.t, l.n, l.rows);
+    const td_dims shapes[] = { back ? all : gates, TD_DIMS(l.rows, l.m),
+        back ? each : TD_DIMS(l.rows), each, each, all, kept,
+        back ? gates : l.gru ? TD_DIMS(0) : each, each,
+        l.gru ? gates : each };
+    for (int i = 0; i < call->n_in + 3; i++) {
+        const td_dtype dtype = i == 6 ? bits : x->dtype;
+        if (i >= call->n_in)
+            call->out[i - call->n_in] = l.x[i]
+                = td_tensor_new(shapes[i], dtype, td_device_of(x));
+        else if (l.x[i] && l.x[i]->dtype != dtype)
+            return td_refuse(call, "operand %d is of another type", i);
+        else if (l.x[i])
+            td_expect(call, "operand", l.x[i], shapes[i]);
+        if (td_failed())
             return false;
     }
-    if (!td_on_host(x))
-        return td_compute_elsewhere(call, NULL, x->dtype, false);
-    return walk(call, in, back, (recurrence){ .gru = gru, .t = t,
-        .back = back, .n = n, .m = m, .rows = rows, .dtype = x->dtype });
+    return td_on_host(x) ? walk(&l)
+         : td_compute_elsewhere(call, NULL, x->dtype, false);
 }
-/* recurrence: function differentiate_steps */
-static void differentiate_steps(td_backward_pass *b)
+/* recurrence: function steps_again */
+static bool steps_again(td_call *call)
 {
-    td_tensor *in[5] = { NULL }, *asked[5], *got[5], *y[2], *g[2];
-    int n = 0, made = 0;
-    for (int i = 0; i < 5; i++) {
-        if (td_input_dims(b, i).count > 0)
-            in[i] = td_reshape(td_saved_input(b, i),
-                               td_input_dims(b, i));
-        if (in[i] && td_requires_grad(in[i]))
-            asked[n++] = in[i];
-    }
-    const cell c = { in[4] ? LSTM : GRU, NULL, in[1], NULL, in[2] };
-    td_tensor *state[2] = { in[3], in[4] };
-    td_tensor *all = step_by_step(&c, in[0],
-        td_v_get_bool(td_attribute(b, 0)), state);
-    td_tensor *out[] = { all, state[1] };
-    for (int k = 0; k < 2; k++)
-        if (b->grad[k] && out[k])
-            y[made] = out[k], g[made++] = b->grad[k];
-    if (td_failed() || !td_grad(y, made, asked, n, got,
-            (td_grad_options){ .grad_outputs = g, .retain_graph = true,
-                .create_graph = true, .allow_unused = true,
-                .inputs_end = true }))
-        return;
-    for (int i = 5; i-- > 0;)
-        if (in[i] && td_requires_grad(in[i]))
-            b->grad_in[i] = got[--n];
+    td_tensor *state[2] = { td_input(call, 3), td_input(call, 4) };
+    const cell c = { state[1] ? LSTM : GRU, NULL, td_input(call, 1),
+                     NULL, td_input(call, 2) };
+    call->out[0] = step_by_step(&c, td_input(call, 0),
+                                td_flag(call, 0), state);
+    call->out[2] = state[1];
+    return !td_failed();
 }
 /* recurrence: rule of all steps */
 void gated_rule(td_backward_pass *b)
 {
     if (b->create_graph) {
-        differentiate_steps(b);
+        td_differentiate(b, steps_again);
         return;
     }
     td_tensor *h = td_saved_output(b, 0), *h0 = td_saved_input(b, 3);
     const bool gru = td_input_dims(b, 4).count == 0;
-    const bool reverse = td_v_get_bool(td_attribute(b, 0));
     td_tensor *g = b->grad[0] || !h ? b->grad[0]
                  : td_zeros_like(h, (td_tensor_options)TD_DEFAULTS);
     const td_value in[] = { td_v_tensor(g),
         td_v_tensor(td_saved_input(b, 1)),
-        td_v_optional(gru ? NULL : b->grad[1]), td_v_tensor(h0),
+        td_v_optional(gru ? NULL : b->grad[2]), td_v_tensor(h0),
         td_v_optional(gru ? NULL : td_saved_input(b, 4)),
-        td_v_tensor(h), td_v_tensor(td_saved_output(b, 2)) };
+        td_v_tensor(h), td_v_tensor(td_saved_output(b, 1)) };
     td_call call = { .op = &td_ops[TD_OP_gated_backward],
         .n_in = 7, .in = in, .n_attr = 1, .attr = td_attribute(b, 0) };
     if (td_failed() || !td_run(&call))
@@ -474,15 +427,13 @@ void gated_rule(td_backward_pass *b)
         b->grad_in[4] = call.out[2];
     /* recurrence: give the weights their gradients */
     td_tensor *du = td_flatten(call.out[gru ? 2 : 0], 0, 1);
-    const int64_t t = h->shape[0];
-    if (td_needs(b, 1)) {
-        td_tensor *before[] = { td_unsqueeze(h0, 0), reverse
-            ? td_part(h, 0, 1, t) : td_part(h, 0, 0, t - 1) };
-        if (reverse)
-            before[0] = before[1], before[1] = td_unsqueeze(h0, 0);
+    const bool reverse = td_v_get_bool(td_attribute(b, 0));
+    td_tensor *before[3] = { td_unsqueeze(h0, 0) };
+    before[1] = td_part(h, 0, reverse, h->shape[0] - !reverse);
+    before[2] = before[0];
+    if (td_needs(b, 1))
         b->grad_in[1] = td_matmul(td_transpose(du, 0, 1),
-                                  td_flatten(td_cat(before, 2, 0), 0, 1));
-    }
+            td_flatten(td_cat(before + reverse, 2, 0), 0, 1));
     if (td_needs(b, 2))
         b->grad_in[2] = td_sum(du, (td_reduce_options){
                                    .dims = TD_DIMS(0) });
