@@ -329,8 +329,8 @@ static bool walk(recurrence *l)
     const int64_t k = l->back ? l->rows : l->m, j = l->m + l->rows - k;
     x[1] = td_empty(TD_DIMS(k, j + TD_SLIVER), td_like(x[0]));
     l->at = td_alloc_array((size_t)k, sizeof *l->at);
-    bool ok = l->at && u && x[1]
-           && td_copy_elements(td_part(x[1], 1, 0, j), u);
+    td_tensor *part = td_part(x[1], 1, 0, j);
+    bool ok = l->at && !td_failed() && td_copy_elements(part, u);
     for (int64_t i = 0; ok && i < k; i++)
         l->at[i] = i * (j + TD_SLIVER);
     for (int i = 0; i < 7; i++)
