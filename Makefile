@@ -298,6 +298,8 @@ PLAIN_LONG := mlir
 PYTHON_LONG := properties bad_input matrix threads jit
 OPTIMISED := compile
 LEVELS    := elementwise reductions matmul activations optimisers losses random
+# Of what takes long, THIRD=0, 1 or 2 does a third: .ci/run takes turns.
+third      = $(if $(THIRD),$(shell printf '%s\n' $(1) | awk 'NR % 3 == $(THIRD)'),$(1))
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
 needed     = $(if $(1),$(shell $(PYTHON) loom/needs $(if $(UPTO),--upto $(UPTO)) $(CHAPTERS) -- $(1) 2>/dev/null))
 
@@ -380,12 +382,12 @@ test: test-programs python asan-programs tsan-programs $(if $(TESTS),row) $(EMUL
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
 test-long: test-programs python row $(PLANTED)
-	@$(asan) TESTS='$(ASAN_LONG)' test-programs
-	@$(tsan) TESTS='$(RACES_LONG)' test-programs
-	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(LEVELS)' test-programs
-	@TREADLE_LONG=1 $(run_tests) --plain $(call programs,$(BUILD),$(LATER) $(call selected,$(OPTIMISED),$(C_TESTS))) --pytest $(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS)) \
-	  --valgrind $(call programs,$(BUILD),$(call selected,$(MEMCHECK_LONG),$(C_TESTS))) \
-	  --sanitized $(call programs,$(BUILD)/asan,$(LONG)) $(call programs,$(BUILD)/tsan,$(call selected,$(RACES_LONG),$(filter tests/%,$(C_TESTS)))) $(call programs,$(BUILD)/levels,$(call selected,$(LEVELS),$(C_TESTS)))
+	@$(asan) TESTS='$(call third,$(ASAN_LONG))' test-programs
+	@$(tsan) TESTS='$(call third,$(RACES_LONG))' test-programs
+	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(call third,$(LEVELS))' test-programs
+	@TREADLE_LONG=1 $(run_tests) --plain $(call programs,$(BUILD),$(call third,$(LATER) $(call selected,$(OPTIMISED),$(C_TESTS)))) --pytest $(call third,$(GRADER) $(MADE_UP) $(call selected,$(PYTHON_LONG),$(PY_TESTS))) \
+	  --valgrind $(call programs,$(BUILD),$(call selected,$(call third,$(MEMCHECK_LONG)),$(C_TESTS))) \
+	  --sanitized $(call programs,$(BUILD)/asan,$(call selected,$(call third,$(ASAN_LONG)),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(call selected,$(call third,$(RACES_LONG)),$(filter tests/%,$(C_TESTS)))) $(call programs,$(BUILD)/levels,$(call selected,$(call third,$(LEVELS)),$(C_TESTS)))
 
 # The kernels on each plug-in there is, and on the device if there is one.
 test-cuda: test-programs python $(PLUGINS)
@@ -469,13 +471,14 @@ PLUGGED := $(if $(shell grep -l 'TD_DEVICE_CUDA' $(wildcard exercises/$(or $(EX)
 check watch: lib $(PLANTED) $(PLUGGED) $(if $(wildcard exercises/$(EX)/check.py),python)
 	@$(PYTHON) loom/exercises $@ $(EX)
 prove-exercises: lib $(PLANTED) $(PLUGGED) $(if $(wildcard exercises/$(or $(EX),*)/check.py),python)
-	@$(PYTHON) loom/exercises prove $(EX)
+	@THIRD=$(THIRD) $(PYTHON) loom/exercises prove $(EX)
 
 # The book's measured parts --------------------------------------------------
 
 .PHONY: bench bench-compare figures transcripts
-bench: $(BUILD)/bench
-	@$(BUILD)/bench $(CASES)
+# PEERS=1: in Python, beside the newest PyTorch and NumPy; CSV=file keeps the table.
+bench: $(BUILD)/bench $(if $(PEERS),python)
+	@$(if $(PEERS),BUILD=$(BUILD) $(PEER) loom/bench-peers $(if $(CSV),--csv '$(CSV)'),$(BUILD)/bench) $(CASES)
 
 # OLD is another build's bench, or its folder.
 OLD ?=
@@ -491,7 +494,7 @@ figures: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle_%.s
 	@printf '%s\n' $(sort $(wildcard figures/data/*.sh)) | $(again_or_compare) loom/figure $(if $(COMPARE),--compare)
 
 transcripts: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
-	@printf '%s\n' $(sort $(wildcard figures/transcripts/*.sh figures/transcripts/*.py)) | $(again_or_compare) loom/transcript $(if $(COMPARE),--compare)
+	@printf '%s\n' $(call third,$(sort $(wildcard figures/transcripts/*.sh figures/transcripts/*.py))) | $(again_or_compare) loom/transcript $(if $(COMPARE),--compare)
 
 .PHONY: lint size data
 lint: tangle

@@ -1,7 +1,7 @@
 # numbers: any
 @export TREADLE_CACHE="$(mktemp -d)"
 @export COMPILER="gcc -I${BUILD:-build}/obj"
-@figures/transcripts/mutant holes src/compiler/lower.c one-step 'x->shape[d] == 1 && out->shape[d + more] != 1' 'x->shape[d] == 0'
+@figures/transcripts/mutant holes src/compiler/lower.c one-step 'x->shape[d] != 1 || s->full[d + more] == 1' 'x->shape[d] != 0'
 @cd "${BUILD:-build}/mutants/holes"
 @cat > program <<'END'
 @input %0 : float32[3, 2]

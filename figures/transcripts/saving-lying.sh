@@ -1,4 +1,4 @@
 # numbers: any
-@figures/transcripts/mutant lying src/nn/safetensors.c test_saving 'if (x && !td_is_contiguous(x))' 'if (!x)'
+@figures/transcripts/mutant lying src/nn/safetensors.c test_saving 'td_contiguous(td_brought(t->tensor,' '(td_brought(t->tensor,'
 @cd "${BUILD:-build}/mutants/lying"
 ./test_saving | head -n 2

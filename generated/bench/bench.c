@@ -187,11 +187,21 @@ static bool is_selected(const char *name, int count, char **wanted)
             return true;
     return count == 0;
 }
+/* loom: function print_ceilings */
+static int print_ceilings(int threads, double bytes)
+{
+    if (!td_set_threads(threads))
+        return 1;
+    printf("%g %g\n", bench_peak(), bench_bandwidth(bytes));
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
     int bad = 0;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (argc == 4 && strcmp(argv[1], "--ceilings") == 0)
+        return print_ceilings(atoi(argv[2]), atof(argv[3]));
     printf("%-28s %7s %12s %12s %11s\n", "case", "threads", "us",
            "floor us", "floor/time");
     for (int threads = 1; threads <= (cores < 2 ? 1 : 2); threads++) {

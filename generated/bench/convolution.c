@@ -4,7 +4,7 @@
 #include <treadle/treadle.h>
 #include "bench.h"
 
-static td_tensor *in_strips(td_tensor *x, td_tensor *w)
+static td_tensor *in_runs(td_tensor *x, td_tensor *w)
 {
     return td_convolution(x, w, NULL, (td_convolution_options){
                               .padding = TD_DIMS(1) });
@@ -45,7 +45,7 @@ static void repeat(bench *b, bool backward,
     }
 }
 
-void bench_conv(bench *b) { repeat(b, false, in_strips); }
+void bench_conv(bench *b) { repeat(b, false, in_runs); }
 void bench_conv_columns(bench *b) { repeat(b, false, in_columns); }
-void bench_grad_conv(bench *b) { repeat(b, true, in_strips); }
+void bench_grad_conv(bench *b) { repeat(b, true, in_runs); }
 void bench_grad_columns(bench *b) { repeat(b, true, in_columns); }

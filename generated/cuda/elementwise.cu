@@ -204,11 +204,8 @@ static row_job job_of(const td_array *out, int n, const td_array *in,
 static bool launch_row(const td_task *task, row_kernel *kernel,
                        const row_job &j)
 {
-    if (kernel == NULL)
-        return unsupported(task);
-    TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS), 0,
-              stream_of(task->device), j);
-    return true;
+    return start(task, kernel, blocks_for(j.at.total, TILE), THREADS,
+                 j);
 }
 
 /* kernels: kernel convert_each */
@@ -232,12 +229,10 @@ bool convert(const td_task *task, const td_array *out,
              const td_array *in)
 {
     const row_job j = job_of(out, 1, in, in->dtype);
-    auto *kernel = host->is_floating(in->dtype) ? convert_each<double>
-                                          : convert_each<int64_t>;
-    TD_LAUNCH(kernel, blocks_for(j.at.total, TILE), dim3(THREADS), 0,
-              stream_of(task->device), j, out->dtype,
-              (int)host->size_of(out->dtype), in->dtype);
-    return true;
+    return start(task, host->is_floating(in->dtype)
+                       ? convert_each<double> : convert_each<int64_t>,
+                 blocks_for(j.at.total, TILE), THREADS, j, out->dtype,
+                 (int)host->size_of(out->dtype), in->dtype);
 }
 
 /* kernels: functions that convert an operand */

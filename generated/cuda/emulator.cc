@@ -302,24 +302,22 @@ static bool check_barrier(crew *c, int waiting)
         "have returned", waiting, c->count), false);
 }
 
-static void resume(crew *c, int m)
+static void resume(crew *c, int m, int in)
 {
-    c->running = m;
-    emulated = &c->members[m].place;
-    hand_over(&c->home, &c->fibers[c->members[m].fiber]);
+    begin_member(c, m, in);
+    hand_over(&c->home, &c->fibers[in]);
 }
 
 static void let_all_run(crew *c)
 {
     for (int k = 0; k < c->next; k++)
         if (c->members[c->order[k]].at == READY)
-            resume(c, c->order[k]);
+            resume(c, c->order[k], c->members[c->order[k]].fiber);
     while (c->next < c->count) {
         const int in = c->idle[--c->n_idle];
         if (c->fibers[in].stack == NULL)
             prepare(&c->fibers[in], work);
-        begin_member(c, c->order[c->next++], in);
-        hand_over(&c->home, &c->fibers[in]);
+        resume(c, c->order[c->next++], in);
     }
 }
 
@@ -491,6 +489,7 @@ struct shadow {
 struct block {
     char *data;
     size_t bytes;
+    bool locked;                    /* the host's, not the device's */
     std::vector<shadow> shadows;    /* made when first touched */
 };
 static std::map<char *, block> blocks;      /* by address */
@@ -503,17 +502,36 @@ static size_t bytes_there()
     return text ? strtoull(text, NULL, 10) : (size_t)2 << 30;
 }
 
-cudaError_t cudaMalloc(void **out, size_t bytes)
+static cudaError_t give_out(void **out, size_t bytes, bool locked)
 {
     std::lock_guard<std::mutex> lock(blocks_lock);
-    char *room = bytes_taken + bytes > bytes_there() ? NULL
+    const size_t counted = locked ? 0 : bytes;
+    char *room = bytes_taken + counted > bytes_there() ? NULL
         : static_cast<char *>(aligned_alloc(256,
               (bytes + 2 * GUARD + 255) / 256 * 256));
     if (room == NULL)
         return cudaErrorMemoryAllocation;
-    bytes_taken += bytes;
+    bytes_taken += counted;
     *out = room + GUARD;
-    blocks[room + GUARD] = block{ room + GUARD, bytes, {} };
+    blocks[room + GUARD] = block{ room + GUARD, bytes, locked, {} };
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    return give_out(out, bytes, false);
+}
+
+static cudaError_t take_back(void *data)
+{
+    auto it = blocks.find(static_cast<char *>(data));
+    if (data == NULL)
+        return cudaSuccess;
+    if (it == blocks.end())
+        return cudaErrorInvalidValue;
+    bytes_taken -= it->second.locked ? 0 : it->second.bytes;
+    free(it->second.data - GUARD);
+    blocks.erase(it);
     return cudaSuccess;
 }
 
@@ -524,15 +542,7 @@ cudaError_t cudaFree(void *data)
         while (!streams[i]->jobs.empty())
             run_next(streams[i]);
     std::lock_guard<std::mutex> lock(blocks_lock);
-    auto it = blocks.find(static_cast<char *>(data));
-    if (data == NULL)
-        return cudaSuccess;
-    if (it == blocks.end())
-        return cudaErrorInvalidValue;
-    bytes_taken -= it->second.bytes;
-    free(it->second.data - GUARD);
-    blocks.erase(it);
-    return cudaSuccess;
+    return take_back(data);
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
@@ -551,37 +561,22 @@ static block *block_near(char *p)
     return p < b->data + b->bytes + GUARD ? b : NULL;
 }
 
-static std::map<const char *, size_t> locked;   /* by address */
-
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
-    const std::lock_guard<std::mutex> lock(blocks_lock);
-    *out = malloc(bytes);
-    locked[(char *)*out] = bytes;
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+    return give_out(out, bytes, true);
 }
 
 cudaError_t cudaFreeHost(void *data)
 {
     const std::lock_guard<std::mutex> lock(blocks_lock);
-    locked.erase((char *)data);
-    free(data);
-    return cudaSuccess;
+    return take_back(data);
 }
 
-static bool is_locked(const void *data)
-{
-    const std::lock_guard<std::mutex> lock(blocks_lock);
-    const auto next = locked.upper_bound((const char *)data);
-    return next != locked.begin()
-        && std::prev(next)->first + std::prev(next)->second > data;
-}
-
-static bool is_ours(const void *data, size_t bytes)
+static bool is_in(const void *data, size_t bytes, bool locked)
 {
     const std::lock_guard<std::mutex> lock(blocks_lock);
     const block *b = block_near((char *)data);
-    return b != NULL && b->data <= data
+    return b != NULL && b->locked == locked && b->data <= data
         && (char *)data + bytes <= b->data + b->bytes;
 }
 
@@ -595,10 +590,11 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream)
 {
-    if ((kind != cudaMemcpyDeviceToHost && !is_ours(to, bytes))
-        || (kind != cudaMemcpyHostToDevice && !is_ours(from, bytes)))
+    if ((kind != cudaMemcpyDeviceToHost && !is_in(to, bytes, false))
+        || (kind != cudaMemcpyHostToDevice
+            && !is_in(from, bytes, false)))
         return cudaErrorInvalidValue;
-    if (kind == cudaMemcpyHostToDevice && !is_locked(from))
+    if (kind == cudaMemcpyHostToDevice && !is_in(from, bytes, true))
         enqueue(stream, [to, staged = std::string((const char *)from,
                                                   bytes)] {
             memcpy(to, staged.data(), staged.size());
@@ -609,6 +605,28 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
          ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 
+struct mean {
+    double sum, n;
+    void add(double x) { sum += x, n++; }
+    double value() const { return sum / std::max(1e-9, n); }
+};
+struct tally {
+    mean sectors, rounds;       /* of a request */
+    double longest;             /* accesses of the busiest thread */
+    mean share;                 /* of a thread in all of them */
+};
+static std::map<std::string, tally> tallies;
+
+#define ANSWER(name, ...)                                              \
+    double emulator_##name(const char *kernel)                         \
+    {                                                                  \
+        const tally &sum = tallies[kernel];                            \
+        return __VA_ARGS__;                                            \
+    }
+ANSWER(sectors, sum.sectors.value())
+ANSWER(rounds, sum.rounds.value())
+ANSWER(idleness, sum.longest / std::max(1e-9, sum.share.value()))
+ANSWER(requests, sum.sectors.n)
 #ifdef TD_CHECKED
 enum { WATCHING = true };
 static unsigned launches;
@@ -675,28 +693,9 @@ static void touch_byte(shadow *s, const touch *t, bool write,
     s->filled = s->filled || found || write;
 }
 
-struct ask {
-    const void *site;
-    int warp;
-    unsigned visit;
-    bool operator<(const ask &o) const
-    {
-        return std::tie(site, warp, visit)
-             < std::tie(o.site, o.warp, o.visit);
-    }
-};
-struct mean {
-    double sum, n;
-    double value() const { return sum / std::max(1e-9, n); }
-};
-struct tally {
-    mean sectors, rounds;       /* of a request */
-    double longest;             /* accesses of the busiest thread */
-    mean share;                 /* of a thread in all of them */
-};
+typedef std::tuple<const void *, int, unsigned> ask;
 static std::map<ask, std::set<uintptr_t>> asked, asked_shared;
 static std::map<std::pair<const void *, int>, unsigned> visits;
-static std::map<std::string, tally> tallies;
 static const bool counting = getenv("TREADLE_CUDA_REPORT") != NULL;
 
 static void count(std::map<ask, std::set<uintptr_t>> *in,
@@ -704,8 +703,8 @@ static void count(std::map<ask, std::set<uintptr_t>> *in,
 {
     if (!counting || t->atomic)
         return;
-    const ask key = { t->site, t->thread / 32,
-                      visits[{ t->site, t->thread }]++ };
+    const ask key(t->site, t->thread / 32,
+                  visits[{ t->site, t->thread }]++);
     for (uintptr_t at = (uintptr_t)p / unit;
          at <= ((uintptr_t)p + n - 1) / unit; at++)
         (*in)[key].insert(at);
@@ -714,16 +713,13 @@ static void count(std::map<ask, std::set<uintptr_t>> *in,
 static void add_up(const char *kernel)
 {
     tally *sum = &tallies[kernel];
-    for (auto &request : asked) {
-        sum->sectors.n++;
-        sum->sectors.sum += (double)request.second.size();
-    }
+    for (auto &request : asked)
+        sum->sectors.add((double)request.second.size());
     for (auto &request : asked_shared) {
         int bank[32] = { 0 }, most = 0;
         for (uintptr_t word : request.second)
             most = std::max(most, ++bank[word % 32]);
-        sum->rounds.n++;
-        sum->rounds.sum += most;
+        sum->rounds.add(most);
     }
     std::map<int, double> work;
     sum->share.n += now->count;
@@ -737,27 +733,6 @@ static void add_up(const char *kernel)
     asked_shared.clear();
     visits.clear();
 }
-double emulator_sectors(const char *kernel)
-{
-    return tallies[kernel].sectors.value();
-}
-
-double emulator_rounds(const char *kernel)
-{
-    return tallies[kernel].rounds.value();
-}
-
-double emulator_idleness(const char *kernel)
-{
-    const tally *sum = &tallies[kernel];
-    return sum->longest / std::max(1e-9, sum->share.value());
-}
-
-double emulator_requests(const char *kernel)
-{
-    return tallies[kernel].sectors.n;
-}
-
 struct printer {
     ~printer()
     {
@@ -845,14 +820,9 @@ static void watch(const volatile void *address, size_t n, bool write,
     const char *stack = c->fibers[m->fiber].stack;
     if (p >= stack && p < stack + STACK)
         return;
-    touch t = touch();
-    t.launch = launches;
-    t.block = block_now;
-    t.barriers = c->barriers;
-    t.meetings = m->meetings & 0xfffff;
-    t.thread = (unsigned)c->running & 0x7ff;
-    t.atomic = atomic;
-    t.site = site;
+    const touch t = { launches, block_now, c->barriers,
+                      m->meetings & 0xfffff,
+                      (unsigned)c->running & 0x7ff, atomic, site };
     if (p >= c->arena && p < c->arena + ARENA)
         watch_shared(c, p, n, &t, write);
     else
@@ -860,13 +830,11 @@ static void watch(const volatile void *address, size_t n, bool write,
 }
 
 #define SITE __builtin_return_address(0)
-#define WATCH(n)                                                       \
-    void __tsan_read##n(void *p) { watch(p, n, false, SITE); }         \
-    void __tsan_write##n(void *p) { watch(p, n, true, SITE); }         \
-    void __tsan_unaligned_read##n(void *p)                             \
-    { watch(p, n, false, SITE); }                                      \
-    void __tsan_unaligned_write##n(void *p)                            \
-    { watch(p, n, true, SITE); }
+#define WATCH(kind, write, n)                                          \
+    void __tsan_##kind##n(void *p) { watch(p, n, write, SITE); }
+#define WATCH_SIZE(n)                                                  \
+    WATCH(read, false, n) WATCH(write, true, n)                        \
+    WATCH(unaligned_read, false, n) WATCH(unaligned_write, true, n)
 #define WATCH_ATOMIC(bits, T)                                          \
     T __tsan_atomic##bits##_load(const volatile T *p, int)             \
     { watch(p, sizeof(T), false, SITE, true);                          \
@@ -896,7 +864,7 @@ void __tsan_vptr_read(void **) {}
 void __tsan_vptr_update(void **, void *) {}
 void __tsan_read_range(void *p, size_t n) { watch(p, n, false, SITE); }
 void __tsan_write_range(void *p, size_t n) { watch(p, n, true, SITE); }
-WATCH(1) WATCH(2) WATCH(4) WATCH(8) WATCH(16)
+WATCH_SIZE(1) WATCH_SIZE(2) WATCH_SIZE(4) WATCH_SIZE(8) WATCH_SIZE(16)
 WATCH_ATOMIC(8, uint8_t) WATCH_ATOMIC(16, uint16_t)
 WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
 }
@@ -904,10 +872,6 @@ WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
 enum { WATCHING = false };
 static void watch_block(int64_t) {}
 static void watched_block(crew *) {}
-double emulator_sectors(const char *) { return 0; }
-double emulator_rounds(const char *) { return 0; }
-double emulator_idleness(const char *) { return 0; }
-double emulator_requests(const char *) { return 0; }
 #endif
 
 struct launch {
@@ -926,11 +890,8 @@ static void seat(crew *c, const launch *l, int64_t number)
     for (unsigned z = 0; z < l->block.z; z++)
         for (unsigned y = 0; y < l->block.y; y++)
             for (unsigned x = 0; x < l->block.x; x++, m++) {
-                c->members[m].place = { dim3(x, y, z), block, l->block,
-                                        l->grid };
-                c->members[m].at = READY;
-                c->members[m].meetings = 0;
-                c->members[m].site = NULL;
+                c->members[m] = { { dim3(x, y, z), block, l->block,
+                                    l->grid }, READY, 0, NULL, 0 };
                 c->order[m] = m;
             }
     c->count = m;
@@ -954,9 +915,14 @@ static bool run_blocks(void *context, int64_t begin, int64_t end, int)
     return true;
 }
 
+static int64_t volume(dim3 of)
+{
+    return (int64_t)of.x * of.y * of.z;
+}
+
 static void run_launch(launch *l)
 {
-    const int64_t blocks = (int64_t)l->grid.x * l->grid.y * l->grid.z;
+    const int64_t blocks = volume(l->grid);
     if (WATCHING || parallel_for == NULL
         || !parallel_for(blocks, 1, run_blocks, l))
         run_blocks(l, 0, blocks, 0);
@@ -966,9 +932,8 @@ void emulate(const char *kernel, dim3 grid, dim3 block,
              cudaStream_t stream, std::function<void()> call)
 {
     launch l = { kernel, grid, block, std::move(call) };
-    const int64_t blocks = (int64_t)grid.x * grid.y * grid.z;
-    const int64_t threads = (int64_t)block.x * block.y * block.z;
-    if (blocks == 0 || threads == 0 || threads > MOST
+    const int64_t threads = volume(block);
+    if (volume(grid) == 0 || threads == 0 || threads > MOST
         || grid.y > 65535 || grid.z > 65535)
         last_error = cudaErrorInvalidConfiguration;
     else

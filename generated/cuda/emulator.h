@@ -17,8 +17,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static
-#define __forceinline__ inline
 #define __launch_bounds__(...)
 
 /* cuda: indices of emulated threads */
@@ -27,13 +25,6 @@ struct dim3 {
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1)
         : x(x), y(y), z(z) {}
 };
-struct float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-
-inline float4 make_float4(float x, float y, float z, float w)
-{
-    return float4{ x, y, z, w };
-}
 
 struct emulated_place {
     dim3 thread, block, block_size, grid_size;
@@ -44,9 +35,6 @@ extern thread_local emulated_place *emulated;
 #define blockIdx (emulated->block)
 #define blockDim (emulated->block_size)
 #define gridDim (emulated->grid_size)
-enum { warpSize = 32 };
-using std::max;
-using std::min;
 
 /* cuda: launching on the emulator */
 typedef struct emulated_stream *cudaStream_t;
@@ -54,17 +42,9 @@ typedef struct emulated_stream *cudaStream_t;
 void emulate(const char *kernel, dim3 grid, dim3 block,
              cudaStream_t stream, std::function<void()> call);
 
-template <class F, class... A>
-void emulate_with(const char *kernel, dim3 grid, dim3 block,
-                  cudaStream_t stream, F call, A... a)
-{
-    emulate(kernel, grid, block, stream, [=] { call(a...); });
-}
-
 #define TD_LAUNCH(kernel, grid, block, shared, stream, ...)            \
-    ((void)(shared),                                                   \
-     emulate_with(#kernel, grid, block, stream,                        \
-                  [=](auto... a) { kernel(a...); }, __VA_ARGS__))
+    ((void)(shared), emulate(#kernel, grid, block, stream,             \
+                             std::bind(kernel, __VA_ARGS__)))
 void *emulated_shared(const void *key, const char *name, size_t bytes);
 
 #define TD_SHARED(type, name, dims)                                    \
@@ -132,12 +112,6 @@ T atomicAdd(T *at, typename emulated_same<T>::type x)
 {
     return emulated_update<T>(
         at, [](T a, T b) { return (T)(a + b); }, x);
-}
-template <class T> EMULATED_INLINE
-T atomicMax(T *at, typename emulated_same<T>::type x)
-{
-    return emulated_update<T>(
-        at, [](T a, T b) { return a > b ? a : b; }, x);
 }
 template <class T> EMULATED_INLINE
 T atomicExch(T *at, typename emulated_same<T>::type x)

@@ -171,8 +171,7 @@ template <typename T>
 static int rung_for(const product<T> &p)
 {
     for (int side = 128, rung = 4; side >= 64; side /= 2, rung--) {
-        const int64_t tiles = (p.m + side - 1) / side
-                            * ((p.n + side - 1) / side)
+        const int64_t tiles = cut(p.m, side) * cut(p.n, side)
                             * p.batch.total;
         if (std::is_floating_point<T>::value && tiles >= ENOUGH
             && 2 * p.m > side && 2 * p.n > side)
@@ -191,16 +190,11 @@ static bool launch(const td_task *task, const product<T> &p, int rung)
         kernels[4] = gemm_registers<T, 8>;
     }
     static const int sides[RUNGS] = { 16, 16, 16, 64, 128 };
-    const int64_t rows = (p.m + sides[rung] - 1) / sides[rung];
-    const int64_t columns = (p.n + sides[rung] - 1) / sides[rung];
-    const dim3 grid((unsigned)rows, (unsigned)columns,
+    const dim3 grid((unsigned)cut(p.m, sides[rung]),
+                    (unsigned)cut(p.n, sides[rung]),
                     (unsigned)std::min<int64_t>(p.batch.total, 65535));
     const dim3 block = rung < 3 ? dim3(SIDE, SIDE) : dim3(THREADS);
-    kernel_of *kernel = kernels[rung];
-    if (kernel == NULL)
-        return unsupported(task);
-    TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), p);
-    return true;
+    return start(task, kernels[rung], grid, block, p);
 }
 template <typename T>
 static matrix<T> matrix_of(const td_array *a)

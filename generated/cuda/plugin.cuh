@@ -20,10 +20,14 @@ cudaStream_t stream_of(int device);     /* the thread's current one */
 int *fault_of(int device);
 bool checked(const char *what, cudaError_t error);
 bool unsupported(const td_task *task);
-/* Blocks that take `each` of n things. */
+/* Pieces of which each takes `each` of n things; as many blocks. */
+inline int64_t cut(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
 inline dim3 blocks_for(int64_t n, int64_t each)
 {
-    return dim3((unsigned)((n + each - 1) / each));
+    return dim3((unsigned)cut(n, each));
 }
 
 /* The number of this thread among those of a line of blocks. */
@@ -37,6 +41,17 @@ inline double number(const td_value *v)
     return v->as.scalar.kind == TD_SCALAR_FLOAT ? v->as.scalar.as.f
          : v->as.scalar.kind == TD_SCALAR_INT
          ? (double)v->as.scalar.as.i : v->as.scalar.as.b;
+}
+
+template <typename K, typename... A>
+bool start(const td_task *task, K *kernel, dim3 grid, dim3 block,
+           A... operands)
+{
+    if (kernel == NULL)
+        return unsupported(task);
+    TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device),
+              operands...);
+    return true;
 }
 
 /* kernels: struct scratch */

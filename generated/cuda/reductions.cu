@@ -157,7 +157,7 @@ enum { BLOCKS = 512, LEAST = 16 };      /* enough; elements a thread */
 
 static int64_t parts_for(int64_t blocks, int64_t n, int64_t lanes)
 {
-    const int64_t wanted = (BLOCKS + blocks - 1) / blocks;
+    const int64_t wanted = cut(BLOCKS, blocks);
     const int64_t most = n / (lanes * LEAST);
     return most < 2 || blocks >= BLOCKS ? 1 : wanted < most ? wanted
                                                             : most;
@@ -168,22 +168,20 @@ static bool fold_all(const td_task *task, const T *x, T *out,
 {
     const dim3 block = block_for(s);
     const int64_t results = s.kept.total, n = s.reduced.total;
-    const int64_t blocks = (results + block.x - 1) / block.x;
+    const int64_t blocks = cut(results, block.x);
     const int64_t wanted = parts_for(blocks, n, block.y);
-    const int64_t part = (n + wanted - 1) / wanted;
-    const int64_t parts = (n + part - 1) / part;
+    const int64_t part = cut(n, wanted);
+    const int64_t parts = cut(n, part);
     const dim3 grid((unsigned)blocks, (unsigned)parts);
-    auto *kernel = fold<Fold, T>;
     scratch room;
     if (parts > 1 && !room.take(task->device,
                                 (size_t)(parts * results) * sizeof(T)))
         return false;
     T *to = parts > 1 ? (T *)room.at : out;
-    TD_LAUNCH(kernel, grid, block, 0, stream_of(task->device), x, to, s,
-              part);
-    return parts == 1
-        || fold_all<Fold>(task, to, out, { line_of(results, 1),
-                                           line_of(parts, results) });
+    return start(task, fold<Fold, T>, grid, block, x, to, s, part)
+        && (parts == 1
+            || fold_all<Fold>(task, to, out, {
+                   line_of(results, 1), line_of(parts, results) }));
 }
 
 /* folds: functions that run a fold */
@@ -212,12 +210,11 @@ template <bool LARGEST> static bool run_find(const td_task *task)
     const bool both = task->n_out == 2;
     return with_type(task, in->dtype, [&](auto zero) {
         typedef decltype(zero) T;
-        auto *kernel = find<LARGEST, T>;
-        TD_LAUNCH(kernel, blocks_for(s.kept.total, block.x), block, 0,
-                  stream_of(task->device), (const T *)in->data,
-                  (T *)(both ? out[0].data : NULL),
-                  (int64_t *)out[both].data, s);
-        return true;
+        return start(task, find<LARGEST, T>,
+                     blocks_for(s.kept.total, block.x), block,
+                     (const T *)in->data,
+                     (T *)(both ? out[0].data : NULL),
+                     (int64_t *)out[both].data, s);
     });
 }
 
@@ -265,11 +262,9 @@ template <int WHAT> static bool run_exponentials(const td_task *task)
     const dim3 block = block_for(s);
     return with_float(task, task->dtype, [&](auto zero) {
         typedef decltype(zero) T;
-        auto *kernel = exponentials<T, WHAT>;
-        TD_LAUNCH(kernel, blocks_for(s.kept.total, block.x), block, 0,
-                  stream_of(task->device), (const T *)in.data,
-                  (T *)out->data, s);
-        return true;
+        return start(task, exponentials<T, WHAT>,
+                     blocks_for(s.kept.total, block.x), block,
+                     (const T *)in.data, (T *)out->data, s);
     });
 }
 

@@ -11,8 +11,6 @@
 const td_host_api *host;
 static bool forked;             /* in a child of who used the device */
 
-bool checked(const char *what, cudaError_t error);
-
 /* kernels: streams and memory of a device */
 enum { STREAMS = 32, DEVICES = 16 };
 

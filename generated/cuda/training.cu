@@ -47,10 +47,8 @@ static bool run_sgd(const td_task *task)
             (T)(number(&at[6]) != 0 ? 1 : 1 - number(&at[2])),
             (T)number(&at[3]), (T)(number(&at[5]) != 0 ? -1 : 1),
             number(&at[4]) != 0 };
-        auto *kernel = sgd_each<T>;
-        TD_LAUNCH(kernel, blocks_for(s.at.total, THREADS),
-                  dim3(THREADS), 0, stream_of(task->device), s);
-        return true;
+        return start(task, sgd_each<T>,
+                     blocks_for(s.at.total, THREADS), THREADS, s);
     });
 }
 
@@ -152,11 +150,10 @@ static bool run_read(const td_task *task)
     const layout<3> at = sides(x, y, &task->in[1], true, true);
     return with_size(y->dtype, [&](auto zero) {
         typedef decltype(zero) T;
-        auto *kernel = read_points<T>;
-        TD_LAUNCH(kernel, blocks_for(at.total, THREADS), dim3(THREADS),
-                  0, stream_of(task->device), (const T *)x->data,
-                  (T *)y->data, at, read_spots(task));
-        return true;
+        return start(task, read_points<T>,
+                     blocks_for(at.total, THREADS), THREADS,
+                     (const T *)x->data, (T *)y->data, at,
+                     read_spots(task));
     });
 }
 
@@ -173,12 +170,10 @@ static bool run_write(const td_task *task)
         bits++;
     const auto run = [&](auto zero) {
         typedef decltype(zero) T;
-        auto *kernel = write_points<T>;
-        TD_LAUNCH(kernel, blocks_for(n << bits, THREADS),
-                  dim3(THREADS), 0, stream_of(task->device),
-                  (T *)x->data, (const T *)y->data, columns, points,
-                  read_spots(task), bits, how, x->dtype == TD_BOOL);
-        return true;
+        return start(task, write_points<T>,
+                     blocks_for(n << bits, THREADS), THREADS,
+                     (T *)x->data, (const T *)y->data, columns, points,
+                     read_spots(task), bits, how, x->dtype == TD_BOOL);
     };
     return how == 1 ? with_size(x->dtype, run)
                     : with_type(task, x->dtype, run);

@@ -53,25 +53,19 @@ static bool complain(const operator_object *o, const char *format, ...)
 static bool complain_type(const operator_object *o, int at,
                           const char *expected, PyObject *got)
 {
-    if (PyErr_Occurred()
-        && PyErr_ExceptionMatches(PyExc_OverflowError)) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "%s(): argument '%U' does "
-                     "not fit into 64 bits", td_op_name(o->op),
-                     o->name[at]);
-    }
-    return complain(o, "argument '%U' must be %s, not %.100s",
-                    o->name[at], expected, Py_TYPE(got)->tp_name);
-}
-
-static bool complain_device(const operator_object *o, int at)
-{
+    const bool too_long = PyErr_Occurred()
+        && PyErr_ExceptionMatches(PyExc_OverflowError);
+    if (!too_long && o->signature.at[at].kind != TD_P_DEVICE)
+        return complain(o, "argument '%U' must be %s, not %.100s",
+                        o->name[at], expected, Py_TYPE(got)->tp_name);
     PyObject *type, *said, *trace;
     PyErr_Fetch(&type, &said, &trace);
     if (PyErr_GivenExceptionMatches(type, PyExc_UnicodeError))
         Py_SETREF(type, Py_NewRef(PyExc_ValueError));
-    PyErr_Format(type, "%s(): argument '%U': %S", td_op_name(o->op),
-                 o->name[at], said);
+    PyErr_Format(type, too_long
+        ? "%s(): argument '%U' does not fit into 64 bits"
+        : "%s(): argument '%U': %S", td_op_name(o->op), o->name[at],
+        said);
     Py_XDECREF(type);
     Py_XDECREF(said);
     Py_XDECREF(trace);
@@ -128,13 +122,8 @@ bool to_scalar(PyObject *given, td_value *out)
         out->as.scalar = td_boolean(given == Py_True);
         return true;
     }
-    if (PyFloat_Check(given)) {
-        out->as.scalar = td_float(PyFloat_AS_DOUBLE(given));
-        return true;
-    }
-    if (PyLong_Check(given))
-        return to_int(given, out);
-    if (tensor_cast(given) || PyObject_CheckBuffer(given) == 0)
+    if (!PyFloat_Check(given) && !PyLong_Check(given)
+        && (tensor_cast(given) || PyObject_CheckBuffer(given) == 0))
         return false;
     return PyIndex_Check(given) ? to_int(given, out)
                                 : to_float(given, out);
@@ -168,15 +157,11 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
                          td_value *out)
 {
     int64_t *into = c->ints[c->n_ints++];
-    PyObject *const *from = &given;
-    Py_ssize_t n = 1;
-    if (c->rest && at == c->operator->spread) {
-        from = c->rest;
-        n = c->n_rest;
-    } else if (PyList_Check(given) || PyTuple_Check(given)) {
-        from = PySequence_Fast_ITEMS(given);
-        n = PySequence_Fast_GET_SIZE(given);
-    }
+    const bool spelt = c->rest && at == c->operator->spread;
+    const bool many = !spelt
+        && (PyList_Check(given) || PyTuple_Check(given));
+    const Py_ssize_t n = spelt ? c->n_rest
+        : many ? PySequence_Fast_GET_SIZE(given) : 1;
     if (n > TD_MAX_RANK)
         return complain(c->operator, "argument '%U' has %zd integers, "
                         "at most 8 are possible",
@@ -184,13 +169,13 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
     /* binder: convert the integers of a list one by one */
     for (Py_ssize_t i = 0; i < n; i++) {
         td_value value;
-        if (PyList_Check(given) && i >= PyList_GET_SIZE(given))
+        if (many && i >= PySequence_Fast_GET_SIZE(given))
             return complain(c->operator, "a list changed under the call");
-        if (PyList_Check(given))
-            from = PySequence_Fast_ITEMS(given);
-        if (!to_int(from[i], &value))
+        PyObject *item = spelt ? c->rest[i]
+            : many ? PySequence_Fast_GET_ITEM(given, i) : given;
+        if (!to_int(item, &value))
             return complain_type(c->operator, at,
-                "an integer or a sequence of integers", from[i]);
+                "an integer or a sequence of integers", item);
         into[i] = value.as.scalar.as.i;
     }
     out->kind = TD_INTS;
@@ -293,8 +278,8 @@ static bool convert_argument(call_state *c, int at, PyObject *given,
         break;
     case TD_P_DEVICE:
         out->kind = TD_DEVICE;
-        return parse_device(given, &out->as.device)
-            || complain_device(c->operator, at);
+        good = parse_device(given, &out->as.device);
+        break;
     case TD_P_GENERATOR:
         out->kind = TD_GENERATOR;
         out->as.generator = generator_of(given);
@@ -451,9 +436,8 @@ static PyObject *operator_vectorcall(PyObject *self,
         drop_handles(&c.list[i]);
     if (result && o->results)
         Py_SETREF(result, PyObject_CallOneArg(o->results, result));
-    if (result && c.requires_grad)
-        td_set_requires_grad(((tensor_object *)result)->handle, true);
-    if (result && td_failed()) {
+    if (result && c.requires_grad
+        && !td_set_requires_grad(handle_of(result), true)) {
         Py_CLEAR(result);
         fail();
     }

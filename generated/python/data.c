@@ -130,22 +130,20 @@ static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
     return NULL;
 }
 /* values: function dtype_of_format */
-static const char *const letter[TD_DTYPE_COUNT] = {
-    [TD_FLOAT32] = "f", [TD_FLOAT64] = "d", [TD_INT64] = "q",
-    [TD_INT32] = "i", [TD_UINT8] = "B", [TD_BOOL] = "?",
-    [TD_FLOAT16] = "e", [TD_INT8] = "b", [TD_INT16] = "h",
-};
+/* By td_dtype: none, float32 and 64, int64 and 32, uint8, bool,
+   float16, bfloat16 (which has none), int8 and 16. */
+static const char letter[][2] = { "", "f", "d", "q", "i", "B", "?", "e",
+                                  "", "b", "h" };
 
 static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
 {
     if (format == NULL)
         return TD_UINT8;
-    if (strchr("@=<", *format) && *format)
-        format++;
+    format += *format && strchr("@=<", *format);
     if (strcmp(format, "l") == 0)
         format = size == 8 ? letter[TD_INT64] : letter[TD_INT32];
     for (int t = 1; t < TD_DTYPE_COUNT; t++)
-        if (letter[t] && strcmp(letter[t], format) == 0)
+        if (*format && strcmp(letter[t], format) == 0)
             return (td_dtype)t;
     return TD_DTYPE_NONE;
 }
@@ -398,9 +396,9 @@ int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     view->obj = NULL;
     const bool here = td_device_of(x).kind == TD_DEVICE_CPU
                    && td_data(x) != NULL;
-    if (td_requires_grad(x) || format == NULL || !here) {
+    if (td_requires_grad(x) || !*format || !here) {
         PyErr_SetString(PyExc_BufferError, !here
-            ? "the elements are not on the CPU; use x.cpu()" : format
+            ? "the elements are not on the CPU; use x.cpu()" : *format
             ? "a tensor that requires grad exports no buffer; "
               "use x.detach()" : "bfloat16 has no buffer format");
         return -1;

@@ -12,15 +12,6 @@ static void drop_capsule(PyObject *capsule)
         if (PyCapsule_IsValid(capsule, fresh[v]))
             td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
 }
-static td_tensor *a_tensor(PyObject *x, const char *operation)
-{
-    td_error_clear();
-    if (tensor_cast(x))
-        return handle_of(x);
-    PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, not %s",
-                 operation, Py_TYPE(x)->tp_name);
-    return NULL;
-}
 /* _to_dlpack(tensor, versioned, copied) -> capsule */
 PyObject *py_to_dlpack(PyObject *module, PyObject *args)
 {

@@ -30,10 +30,10 @@ static PyObject *show_node(td_node *node)
 
 PyObject *py_node_of(PyObject *module, PyObject *tensor)
 {
-    const tensor_object *w = tensor_cast(tensor);
-    if (w == NULL)
-        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
-    td_node *node = td_grad_fn(w->handle);
+    const td_tensor *x = a_tensor(tensor, "grad_fn");
+    if (x == NULL)
+        return NULL;
+    td_node *node = td_grad_fn(x);
     return node ? show_node(node) : Py_NewRef(Py_None);
 }
 

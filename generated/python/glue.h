@@ -80,6 +80,7 @@ PyObject *fail(void);
 PyObject *done(bool good);
 PyObject *box(void *object, const char *name);
 bool callback_failed(const char *operation);
+td_tensor *a_tensor(PyObject *x, const char *operation);
 /* binder.c */
 bool is_integer(PyObject *object);
 bool to_scalar(PyObject *given, td_value *out);
@@ -96,8 +97,6 @@ PyObject *new_size(glue *g, const int64_t *sizes, int n);
 bool add_small_objects(glue *g, PyObject *module);
 /* number.c */
 extern const PyType_Slot number_slots[];
-PyObject *tensor_compare(PyObject *a, PyObject *b, int how);
-Py_hash_t tensor_hash(PyObject *self);
 PyObject *tensor_item(PyObject *self, PyObject *unused);
 /* subscript.c */
 PyObject *tensor_subscript(PyObject *self, PyObject *key);

@@ -155,13 +155,12 @@ PyObject *py_remove_hook(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!:remove_hook", &x, &PyLong_Type,
                           &number))
         return NULL;
-    tensor_object *w = tensor_cast(x);
-    if (w == NULL)
-        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
+    if (a_tensor(x, "remove_hook") == NULL)
+        return NULL;
+    tensor_object *w = (tensor_object *)x;
     const long long n = PyLong_AsLongLong(number);
     if (n == -1 && PyErr_Occurred())
         return NULL;
-    td_error_clear();
     const bool there = td_remove_hook(w->handle, n);
     if (w->hooks && PyDict_DelItem(w->hooks, number) < 0)
         PyErr_Clear();

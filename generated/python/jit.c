@@ -15,14 +15,10 @@ PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
 
 PyObject *py_trace_input(PyObject *module, PyObject *like)
 {
-    const tensor_object *w = tensor_cast(like);
-    if (w == NULL)
-        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
-    td_error_clear();
-    return wrap(PyModule_GetState(module),
-                td_trace_input(td_shape_of(w->handle),
-                               td_dtype_of(w->handle),
-                               td_device_of(w->handle)));
+    const td_tensor *x = a_tensor(like, "jit");
+    return x == NULL ? NULL : wrap(PyModule_GetState(module),
+        td_trace_input(td_shape_of(x), td_dtype_of(x),
+                       td_device_of(x)));
 }
 PyObject *py_program_fits(PyObject *module, PyObject *args)
 {

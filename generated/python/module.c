@@ -149,6 +149,17 @@ static QUESTION(live_node_count,
 static QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
 static QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
 QUESTION(device_count, PyLong_FromLong(td_device_count(TD_DEVICE_CUDA)))
+/* extension: function a_tensor */
+/* The handle of a tensor, with no error left; NULL raises. */
+td_tensor *a_tensor(PyObject *x, const char *operation)
+{
+    td_error_clear();
+    if (tensor_cast(x))
+        return handle_of(x);
+    PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, not %s",
+                 operation, Py_TYPE(x)->tp_name);
+    return NULL;
+}
 /* extension: functions that set the library */
 PyObject *done(bool good)
 {
@@ -157,29 +168,29 @@ PyObject *done(bool good)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_set_num_threads(PyObject *module, PyObject *number)
-{
-    const long n = PyLong_AsLong(number);
-    if (n == -1 && PyErr_Occurred())
-        return NULL;
-    td_error_clear();
-    return done(td_set_threads(n < INT_MAX ? (int)n : INT_MAX));
-}
-
 static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
 {
     td_memory_trim();
     Py_RETURN_NONE;
 }
-
-static PyObject *py_set_cache_limit(PyObject *module, PyObject *bytes)
-{
-    const long long n = PyLong_AsLongLong(bytes);
-    if (n == -1 && PyErr_Occurred())
-        return NULL;
-    td_error_clear();
-    return done(td_memory_set_cache(n));
-}
+#define SETTING(name, type, value_of, act) \
+    PyObject *py_##name(PyObject *module, PyObject *given) \
+    { \
+        const type n = value_of(given); \
+        if (PyErr_Occurred()) \
+            return NULL; \
+        td_error_clear(); \
+        act; \
+        return done(true); \
+    }
+static SETTING(set_num_threads, long, PyLong_AsLong,
+               td_set_threads(n < INT_MAX ? (int)n : INT_MAX))
+static SETTING(set_cache_limit, long long, PyLong_AsLongLong,
+               td_memory_set_cache(n))
+static SETTING(manual_seed, uint64_t, PyLong_AsUnsignedLongLongMask,
+               td_manual_seed(n))
+SETTING(memory_fail_after, long long, PyLong_AsLongLong,
+        td_memory_fail_after(n))
 
 PyObject *py_synchronise(PyObject *module, PyObject *given)
 {
@@ -188,15 +199,6 @@ PyObject *py_synchronise(PyObject *module, PyObject *given)
         return NULL;
     td_error_clear();
     return done(td_synchronise(device));
-}
-
-static PyObject *py_manual_seed(PyObject *module, PyObject *seed)
-{
-    const uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
-    if (PyErr_Occurred())
-        return NULL;
-    td_manual_seed(value);
-    Py_RETURN_NONE;
 }
 /* _random_state(generator or None[, seed, stream]) -> the old ones */
 PyObject *py_random_state(PyObject *module, PyObject *args)
@@ -216,29 +218,22 @@ PyObject *py_random_state(PyObject *module, PyObject *args)
     return Py_BuildValue("KK", (unsigned long long)old.seed,
                          (unsigned long long)old.stream);
 }
+/* _set_grad_enabled(mode) -> the mode before */
 PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
 {
+    const bool before = td_grad_enabled();
     const int on = PyObject_IsTrue(mode);
     if (on < 0)
         return NULL;
     td_error_clear();
     td_set_grad_enabled(on);
-    return done(true);
+    return td_failed() ? fail() : PyBool_FromLong(before);
 }
 
 PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
 {
-    tensor_object *w = tensor_cast(tensor);
-    if (w == NULL)
-        return PyErr_Format(PyExc_TypeError, "expected a Tensor");
-    td_error_clear();
-    return done(td_retain_grad(w->handle));
-}
-PyObject *py_memory_fail_after(PyObject *module, PyObject *number)
-{
-    td_memory_fail_after(PyLong_AsLongLong(number));
-    PyErr_Clear();
-    Py_RETURN_NONE;
+    td_tensor *x = a_tensor(tensor, "retain_grad");
+    return x ? done(td_retain_grad(x)) : NULL;
 }
 /* extension: function box */
 static void empty_box(PyObject *capsule)

@@ -80,12 +80,12 @@ UNARY_SLOTS(UNARY_SLOT)
 POWER_SLOT(pow)
 POWER_SLOT(pow_)
 
-PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
+static PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
 {
     return run_slot(SLOT_lt + how, a, b, 2);
 }
 
-Py_hash_t tensor_hash(PyObject *self)
+static Py_hash_t tensor_hash(PyObject *self)
 {
     return _Py_HashPointer(self);
 }
@@ -153,5 +153,6 @@ const PyType_Slot number_slots[] = {
     { Py_nb_positive, PyObject_SelfIter }, { Py_nb_bool, slot_bool },
     { Py_nb_float, slot_float }, { Py_nb_int, slot_int },
     { Py_nb_index, slot_index },
+    { Py_tp_hash, tensor_hash }, { Py_tp_richcompare, tensor_compare },
     { 0, NULL },
 };

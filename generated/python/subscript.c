@@ -4,6 +4,7 @@
 /* subscripts: struct subscript */
 typedef struct {
     enum { AT, RANGE, NEW_AXIS, REST, PICK } kind;
+    int spans;                      /* dimensions of x */
     Py_ssize_t start, stop, step;   /* AT: start; RANGE: all three */
     td_tensor *pick;                /* PICK: indices or mask, owned */
 } subscript;
@@ -11,7 +12,7 @@ typedef struct {
 #define MAX_SUBSCRIPTS (2 * TD_MAX_RANK + 1)
 
 typedef struct {
-    int count, consumed;            /* dimensions of x they stand for */
+    int count;
     subscript at[MAX_SUBSCRIPTS];
 } subscript_list;
 /* subscripts: struct view_walk */
@@ -22,8 +23,7 @@ typedef struct {
     int at[TD_MAX_RANK];        /* the dimension each one picks from */
 } view_walk;
 /* subscripts: function read_pick */
-static bool read_pick(glue *g, PyObject *key, subscript *s,
-                      subscript_list *list)
+static bool read_pick(glue *g, PyObject *key, subscript *s)
 {
     tensor_object *w = tensor_cast(key);
     const bool words = PyUnicode_Check(key) || PyBytes_Check(key);
@@ -39,7 +39,7 @@ static bool read_pick(glue *g, PyObject *key, subscript *s,
     s->kind = PICK;
     const td_dtype type = td_dtype_of(s->pick);
     if (type == TD_BOOL || type == TD_UINT8)
-        list->consumed += td_rank(s->pick) - 1;
+        s->spans = td_rank(s->pick);
     else if (!td_dtype_is_integer(type) && td_numel(s->pick) > 0)
         return PyErr_Format(PyExc_IndexError, "a tensor used as an "
                             "index must hold integers or bools, not %s",
@@ -59,7 +59,7 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
     if (key == Py_None)
         return true;
     s->kind = RANGE;
-    list->consumed++;
+    s->spans = 1;
     if (PySlice_Check(key))
         return PySlice_Unpack(key, &s->start, &s->stop, &s->step) == 0;
     s->kind = AT;
@@ -70,13 +70,13 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
         s->start = PyNumber_AsSsize_t(key, PyExc_IndexError);
         return s->start != -1 || !PyErr_Occurred();
     }
-    return read_pick(g, key, s, list);
+    return read_pick(g, key, s);
 }
 /* subscripts: function read_subscripts */
 static bool read_subscripts(glue *g, PyObject *key,
                             subscript_list *list)
 {
-    list->count = list->consumed = 0;
+    list->count = 0;
     if (!PyTuple_Check(key))
         return read_subscript(g, key, list);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
@@ -134,80 +134,68 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
             return false;
     return true;
 }
-/* subscripts: function apply_range */
-static td_tensor *apply_range(td_tensor *x, int dim, const subscript *s)
-{
-    Py_ssize_t start = s->start, stop = s->stop;
-    PySlice_AdjustIndices((Py_ssize_t)td_size(x, dim), &start, &stop,
-                          s->step);
-    if (stop < start)
-        stop = start;
-    return td_slice(x, dim, (td_opt_i64)td_some(start),
-                    (td_opt_i64)td_some(stop), s->step);
-}
 /* subscripts: function apply_subscript */
-static bool apply_subscript(view_walk *w, const subscript *s, int rest)
+static bool apply_subscript(view_walk *w, const subscript *s)
 {
-    switch (s->kind) {
-    case AT:
-        break;
-    case RANGE:
-        w->view = apply_range(w->view, w->dim++, s);
-        break;
-    case NEW_AXIS:
-        w->view = td_unsqueeze(w->view, w->dim++);
-        break;
-    case REST:
-        w->dim += rest;
-        break;
-    case PICK:
+    if (s->kind == PICK)
         return apply_pick(w, s->pick);
+    if (s->kind == REST)
+        w->dim += s->spans;
+    if (s->kind == NEW_AXIS)
+        w->view = td_unsqueeze(w->view, w->dim++);
+    if (s->kind == RANGE) {
+        /* subscripts: cut the range out of the view */
+        Py_ssize_t start = s->start, stop = s->stop;
+        PySlice_AdjustIndices((Py_ssize_t)td_size(w->view, w->dim), &start,
+                              &stop, s->step);
+        stop = stop < start ? start : stop;
+        w->view = td_slice(w->view, w->dim++, (td_opt_i64)td_some(start),
+                           (td_opt_i64)td_some(stop), s->step);
     }
     return w->view != NULL;
 }
 /* subscripts: function walk_view */
 static bool walk_view(view_walk *w, td_tensor *x,
-                      const subscript_list *list)
+                      subscript_list *list)
 {
-    const int rest = td_rank(x) - list->consumed;
+    int rest = td_rank(x), dots = 0;
     *w = (view_walk){ .view = x };
+    for (int i = 0; i < list->count; i++) {
+        rest -= list->at[i].spans;
+        dots += list->at[i].kind == REST;
+    }
     if (rest < 0)
         return td_fail(TD_ERROR_INDEX, "index", "too many indices: "
-                       "%d for a tensor of rank %d", list->consumed,
+                       "%d for a tensor of rank %d", td_rank(x) - rest,
                        td_rank(x));
-    int dots = 0;
-    for (int i = 0; i < list->count; i++)
-        dots += list->at[i].kind == REST;
     if (dots > 1)
         return td_fail(TD_ERROR_INDEX, "index",
                        "an index can have only one ellipsis");
     /* subscripts: take the integers first */
     for (int i = 0, dim = 0; i < list->count; i++) {
-        const subscript *s = &list->at[i];
-        const td_dtype type = s->kind == PICK ? td_dtype_of(s->pick)
-                                              : TD_DTYPE_NONE;
+        subscript *s = &list->at[i];
+        if (s->kind == REST)
+            s->spans = rest;
         if (s->kind == AT)
             w->view = td_select(w->view, dim, s->start);
         else
-            dim += s->kind == REST ? rest
-                 : type == TD_BOOL || type == TD_UINT8 ? td_rank(s->pick)
-                 : s->kind != NEW_AXIS;
+            dim += s->spans;
     }
     for (int i = 0; i < list->count; i++)
-        if (!apply_subscript(w, &list->at[i], rest))
+        if (!apply_subscript(w, &list->at[i]))
             return false;
-    return w->view != NULL;
+    return true;
 }
 /* subscripts: function gather_picks */
 /* The coordinates picked; the view becomes such that they cover the
    dimensions from w->at[0] on. */
 static td_tensor *gather_picks(view_walk *w)
 {
-    td_dims order = { .count = 0 };
-    bool apart = false, mixed = false, picked[TD_MAX_RANK] = { false };
+    td_dims from = { w->n, { 0 } }, to = from;
+    bool apart = false, mixed = false;
     for (int i = 0; i < w->n; i++) {
-        order.at[order.count++] = w->at[i];
-        picked[w->at[i]] = true;
+        from.at[i] = w->at[i];
+        to.at[i] = i;
         apart = apart || w->at[i] != w->at[0] + i;
         mixed = mixed || !td_rank(w->pick[i]) != !td_rank(w->pick[0]);
     }
@@ -215,11 +203,8 @@ static td_tensor *gather_picks(view_walk *w)
         td_fail(TD_ERROR_UNSUPPORTED, "index", "an integer that is "
                 "known only to the program stands apart from a list; "
                 "index twice, first by the integer");
-    for (int d = 0; apart && d < td_rank(w->view); d++)
-        if (!picked[d])
-            order.at[order.count++] = d;
     if (apart) {
-        w->view = td_permute(w->view, order);
+        w->view = td_movedim(w->view, from, to);
         w->at[0] = 0;
     }
     return w->view ? td_coordinates(w->n, w->pick) : NULL;

@@ -27,10 +27,10 @@ void wake(tensor_object *w)
 static void wrapper_dropped(void *companion)
 {
     tensor_object *w = companion;
-    if (!python_lives() && !w->owner)
-        w->handle = NULL;
-    if (!python_lives())
+    if (!python_lives()) {
+        w->handle = w->owner ? w->handle : NULL;
         return;
+    }
     const errand e = begin_errand();
     td_tensor *dying = w->owner ? NULL : w->handle;
     if (dying != NULL)
@@ -188,8 +188,7 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
       : Py_NewRef(Py_None), "What it is a view of, or None.") \
     A(_version, PyLong_FromLongLong(td_version(x)), \
       "Counts changes in place.") \
-    A(_strides, new_tuple(td_strides(x), td_rank(x)), NULL) \
-    A(_grad_fn_name, Py_BuildValue("z", td_grad_fn_name(x)), NULL)
+    A(_strides, new_tuple(td_strides(x), td_rank(x)), NULL)
 #define GETTER(name, answer, help) \
     ANSWER(get_##name, void *closure, answer)
 ATTRIBUTES(GETTER)
@@ -341,8 +340,6 @@ static const PyType_Slot own_slots[] = {
     { Py_tp_dealloc, tensor_dealloc },
     { Py_tp_traverse, tensor_traverse },
     { Py_tp_clear, tensor_clear },
-    { Py_tp_hash, tensor_hash },
-    { Py_tp_richcompare, tensor_compare },
     { Py_tp_iter, tensor_iter },
     { Py_tp_methods, tensor_methods },
     { Py_tp_members, tensor_members },

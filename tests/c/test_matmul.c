@@ -36,7 +36,7 @@ static void check_product(td_dtype dtype, int64_t m, int64_t n, int64_t k,
     td_convert(dtype, b, 1, TD_FLOAT64, db, 1, k * n);
     td_convert(dtype, c, 1, TD_FLOAT64, dc, 1, m * ldc);
     assert_true(td_gemm(dtype, &(td_product){
-        m, n, k, alpha, beta, a, rsa, csa, b, rsb, csb, c, ldc }));
+        m, n, k, alpha, beta, a, rsa, csa, b, rsb, csb, c, ldc, NULL }));
     td_convert(TD_FLOAT64, got, 1, dtype, c, 1, m * ldc);
     comparison entries = { 0 };
     for (int64_t i = 0; i < m; i++)
@@ -87,6 +87,10 @@ static void large_products_agree_with_the_formula(void **state)
     for (int turn = 0; turn < 4; turn++) {
         check_product(TD_FLOAT32, 151, 137, 811, turn, 1, 0);
         check_product(TD_FLOAT32, 353, 101, 97, turn, 0.5, 1);
+        for (int m = 2; m < 6; m++) {           /* rows packed, fewer than four of them too */
+            check_product(TD_FLOAT32, m, 640, 900, turn, 1, 1);
+            check_product(TD_FLOAT64, 14 + m, 230, 500, turn, 1, 0);
+        }
         check_product(TD_FLOAT32, 29, 2087, 41, turn, 1, 0.25);
         check_product(TD_FLOAT64, 131, 173, 401, turn, 1, 1);
         check_product(TD_FLOAT32, 1, 1031, 5003, turn, 1, 0);

@@ -299,6 +299,38 @@ def test_layers_pad_in_four_modes(mode, numpy):
                                    loops(padded, w, b, (1, 1), (0, 0), (1, 1), 1), 1e-12)
 
 
+TILED = [(1, 16, 16, 8, 8, 1, (1, 1)), (2, 16, 16, 7, 9, 1, (1, 1)), (5, 32, 16, 32, 31, 1, (0, 1)), (33, 64, 64, 8, 8, 1, (1, 1)),
+         (9, 17, 48, 13, 17, 1, (2, 2)), (6, 16, 32, 16, 10, 2, (1, 0)), (3, 16, 16, 8, 8, 1, (3, 0))]
+
+
+@pytest.mark.parametrize("n, c, o, h, v, groups, padding", TILED)
+def test_tiles_are_as_exact_as_they_say(n, c, o, h, v, groups, padding):
+    """Winograd's: float32, forward and to the picture, beside the same in float64, which goes another way."""
+    td.manual_seed(n)
+    x, w, b = td.randn(n, groups * c, h, v, dtype=td.float64), td.randn(groups * o, c, 3, 3, dtype=td.float64), td.randn(groups * o, dtype=td.float64)
+    results = []
+    for dtype in (td.float64, td.float32):
+        a = x.to(dtype).detach().requires_grad_(True)
+        y = F.conv2d(a, w.to(dtype), b.to(dtype), padding=padding, groups=groups)
+        results.append([y.detach().double().numpy(), grad(y, a, y.detach() / y.detach().std())[0].double().numpy()])
+    np.testing.assert_allclose(results[0][0][:1, :2], loops(x[:1].numpy(), w.numpy(), b.numpy(), (1, 1), padding, (1, 1), groups)[:, :2], atol=1e-10)
+    for exact, tiled in zip(*results):
+        wrong = (tiled - exact) / exact.std()
+        assert np.sqrt((wrong ** 2).mean()) < 2e-6 and abs(wrong).max() < 2e-5
+
+
+def test_tiles_have_the_same_bits_on_all_threads_and_in_parts():
+    x, w = td.randn(12, 16, 16, 16), td.randn(32, 16, 3, 3)
+    before, y = td.get_num_threads(), []
+    for threads in (1, 2, 3):
+        td.set_num_threads(threads)
+        y.append(F.conv2d(x, w, padding=1).numpy())
+    td.set_num_threads(before)
+    for other in y[1:]:
+        np.testing.assert_array_equal(other, y[0])
+    np.testing.assert_array_equal(F.conv2d(x[3:5], w, padding=1).numpy(), y[0][3:5])
+
+
 def test_a_transposed_layer_is_asked_for_a_size():
     layer, x = nn.ConvTranspose2d(2, 3, 3, stride=2), td.randn(1, 2, 3, 3)
     assert layer(x).shape == (1, 3, 7, 7)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import treadle as td
-from treadle import nn, optim
+from treadle import models, nn, optim
 from treadle.nn import init
 from treadle.optim import lr_scheduler
 from treadle.safetensors import load_file, save_file
@@ -415,6 +415,10 @@ def test_initialisers_fill_as_they_say(tmp_path):
     C.td_orthogonal_(weight[0], 1.0)
     td.testing.assert_close(now() @ now().T, td.eye(6), rtol=0, atol=1e-5)
     C.td_scope_end()
+    C.td_manual_seed(ctypes.c_uint64(5))
+    C.td_orthogonal_(weight[0], 1.0)
+    td.manual_seed(5)
+    assert (now() == init.orthogonal_(td.zeros(6, 50))).all()
     C.td_release(module)
 
 
@@ -429,49 +433,126 @@ def test_a_tensor_prints_itself(capfd):
     C.td_scope_end()
 
 
-# ---- a program of C ---------------------------------------------------------------------
+# ---- models -----------------------------------------------------------------------------
 
-@pytest.fixture(scope="module")
-def shakespeare(tmp_path_factory):
-    import shutil
-    import subprocess
-    compiler = os.environ.get("TREADLE_CC") or shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        pytest.skip("no compiler")
-    program = tmp_path_factory.mktemp("program") / "shakespeare"
-    subprocess.run([compiler, "-O1", "-std=gnu11", "-I", HEADERS.parent, "-o", program, HEADERS.parents[1] / "examples/shakespeare.c",
-                    HERE / "libtreadle.so", "-lm", f"-Wl,-rpath,{HERE}"], check=True)
-
-    def run(*given, status=0):
-        done = subprocess.run([program, *map(str, given)], capture_output=True, text=True, errors="replace")
-        assert done.returncode == status, done.stderr
-        return done.stdout + done.stderr
-    return run
+def gpt(**given):
+    sizes = dict(vocab_size=13, n_positions=9, n_embd=12, n_layer=3, n_head=2)
+    flags = {("positions", "rotary"): "rotary", ("norm", "rms"): "rms", ("bias", False): "no_bias", ("tied", False): "untied"}
+    settings = {flags.get(item, item[0]): True if item in flags else item[1] for item in given.items()}
+    return models.GPT(models.GPTConfig(**sizes, **given)), "gpt", {**sizes, **settings}, [td.randint(0, 13, (2, 7))]
 
 
-def test_a_program_of_c_goes_on_to_the_same_bits(shakespeare, tmp_path):
-    text = tmp_path / "text"
-    text.write_text("".join(chr(97 + i * i % 23) for i in range(5000)))
-    assert "step 6 of 6" in shakespeare(text, tmp_path / "whole", 6)
-    shakespeare(text, tmp_path / "killed", 6, 2)
-    assert load_file(tmp_path / "killed")["place"][0] == 2
-    assert "nats a letter" in shakespeare(text, tmp_path / "killed", 6)
-    whole, killed = (load_file(tmp_path / name) for name in ("whole", "killed"))
-    assert whole.keys() == killed.keys() and sum(name.startswith("adam") for name in whole) > 100
-    for name, value in whole.items():
-        assert (value == killed[name]).all(), name
-    assert "nowhere" in shakespeare(tmp_path / "nowhere", tmp_path / "x", 6, status=1)
+MODELS = {   # name: model of Python, constructor of C, its settings, inputs
+    "MLP": lambda: (models.MLP(7, 5, 6, 3), "mlp", dict(sizes=(7, 5, 6, 3)), [x(2, 4, 7)]),
+    "MLP with gelu": lambda: (models.MLP(7, 5, 3, activation=nn.GELU), "mlp", dict(sizes=(7, 5, 3), activation="gelu"), [x(4, 7)]),
+    "CNN": lambda: (models.CNN(), "cnn", {}, [x(3, 784)]),
+    "CNN, smaller": lambda: (models.CNN(4, (3, 5), 6), "cnn", dict(classes=4, channels=(3, 5), hidden=6), [x(2, 1, 28, 28)]),
+    "ResNet-20": lambda: (models.resnet20(), "resnet", {}, [x(2, 3, 32, 32)]),
+    "ResNet with projections": lambda: (models.ResNet(2, 7, 5, True), "resnet",
+                                        dict(blocks=2, classes=7, width=5, projection=True), [x(3, 3, 13, 9)]),
+    "ResNet without": lambda: (models.ResNet(1, 2, 3), "resnet", dict(blocks=1, classes=2, width=3), [x(3, 3, 11, 10)]),
+    "Forecaster": lambda: (models.Forecaster(), "forecaster", {}, [x(3, 6, 1)]),
+    "Forecaster, deeper": lambda: (models.Forecaster(3, 5, 2, 4), "forecaster",
+                                   dict(input_size=3, hidden_size=5, num_layers=2, horizon=4), [x(3, 6, 3)]),
+    "GPT": lambda: gpt(),
+    "GPT of today": lambda: gpt(positions="rotary", norm="rms", activation="swiglu", bias=False, base=50.0),
+    "GPT with the rest": lambda: gpt(activation="gelu", tied=False, n_inner=20, eps=0.1, positions="rotary"),
+}
 
 
-def test_a_gpt_of_c_has_the_scores_of_pythons(shakespeare, tmp_path):
-    from treadle import models
-    td.manual_seed(5)
-    net = models.GPT(models.GPTConfig(vocab_size=31, n_positions=64, n_embd=96, n_layer=3, n_head=4)).eval()
-    for p in net.parameters():
-        p.data.add_(td.randn_like(p) * 0.05)
-    letters = td.randint(0, 31, (2, 17))
-    save_file(net.state_dict(), tmp_path / "net")
-    save_file({"letters": letters}, tmp_path / "in")
-    shakespeare("--scores", tmp_path / "net", tmp_path / "in", tmp_path / "out")
+def changed(module):
+    for p in module.parameters():
+        p.data.add_(td.randn_like(p) * 0.1)
+    return module
+
+
+def taken_over(module, c, folder):
+    save_file(module.state_dict(), folder / "w.safetensors")
+    assert C.td_load_module(c, str(folder / "w.safetensors").encode()) or right()
+
+
+def given_back(module, c, folder):
+    """What C saves Python loads, under the same names."""
+    assert C.td_save_module(c, str(folder / "back.safetensors").encode()) or right()
+    back = load_file(folder / "back.safetensors")
+    assert list(back) == list(load_file(folder / "w.safetensors")) and back.keys() == module.state_dict().keys()
+    module.load_state_dict(back)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("training", [False, True])
+def test_models_exchange_weights(name, training, tmp_path):
+    td.manual_seed(3)
+    module, kind, settings, inputs = MODELS[name]()
+    changed(module).train(training)
+    c = made(kind, args(**settings))
+    taken_over(module, c, tmp_path)
     with td.no_grad():
-        td.testing.assert_close(load_file(tmp_path / "out")["scores"], net(letters), rtol=1e-4, atol=1e-4)
+        wanted = module(*inputs)
+    found, = run_c(tmp_path, c, inputs, training)
+    td.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    # weights that were C's, which running means of a training are now, answer the same in Python
+    other = changed(MODELS[name]()[0]).eval()
+    given_back(other, c, tmp_path)
+    with td.no_grad():
+        td.testing.assert_close(other(*inputs), run_c(tmp_path, c, inputs)[0], rtol=1e-5, atol=1e-5)
+    C.td_release(c)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_begin_with_the_same_weights(name, tmp_path):
+    td.manual_seed(5)
+    module, kind, settings, _ = MODELS[name]()
+    C.td_manual_seed(ctypes.c_uint64(5))
+    c = made(kind, args(**settings))
+    assert C.td_save_module(c, str(tmp_path / "w").encode()) or right()
+    found = load_file(tmp_path / "w")
+    for key, value in module.state_dict().items():
+        assert (found[key] == value).all(), key
+    C.td_release(c)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("GPT")])
+def test_a_gpt_of_c_remembers_what_it_has_read(name, tmp_path):
+    td.manual_seed(3)
+    module, kind, settings, (ids,) = MODELS[name]()
+    c = made(kind, args(**settings))
+    taken_over(changed(module), c, tmp_path)
+    with td.no_grad():
+        wanted = module(ids)
+    memory, start, scores = td.zeros(0), 0, []
+    for n in 3, 1, 2, 1:
+        y, memory = run_c(tmp_path, c, [ids[:, start:start + n], memory], results=1)
+        scores.append(y)
+        start += n
+        assert memory.shape == (6, 2, 2, start, 6)
+    td.testing.assert_close(td.cat(scores, 1), wanted, rtol=1e-5, atol=1e-5)
+    with pytest.raises(RuntimeError, match="GPT: expected .* and 9 places at most, not 10"):
+        run_c(tmp_path, c, [ids[:, :3], memory])
+    C.td_release(c)
+
+
+@pytest.mark.parametrize("name, settings, inputs, message", [
+    ("mlp", dict(sizes=7), None, "MLP: expected 2 sizes at least"),
+    ("mlp", dict(sizes=(7, 2, 3), activation="tanh"), None, "activation must be relu or gelu, not tanh"),
+    ("mlp", {}, None, "MLP: sizes is missing"),
+    ("cnn", dict(channels=(3, 4, 5)), None, "CNN: expected 2 channels, not 3"),
+    ("cnn", dict(num_layers=2), None, "CNN: there is no num_layers"),
+    ("cnn", {}, (3, 783), "783"),
+    ("resnet", {}, (3, 784), "expected 4 dimensions"),
+    ("resnet", dict(width=-1), None, "-1"),
+    ("forecaster", dict(hidden_size=-1), None, "hidden_size -1"),
+    ("forecaster", {}, (3, 5), "LSTM: expected 3 dimensions, not 2"),
+    ("gpt", dict(vocab_size=5, n_positions=5, n_embd=5, n_layer=1, n_head=2), None, "n_embd 5 must be divisible by n_head 2"),
+    ("gpt", dict(vocab_size=5, n_positions=5, n_embd=4, n_layer=101, n_head=2), None, "n_layer at most 100"),
+    ("gpt", dict(vocab_size=5, n_positions=5, n_embd=4, n_layer=1), None, "n_head is missing"),
+    ("gpt", dict(vocab_size=5, n_positions=5, n_embd=4, n_layer=1, n_head=2, activation="tanh"), None, "not tanh"),
+    ("gpt", dict(vocab_size=5, n_positions=5, n_embd=4, n_layer=1, n_head=2), (5,), "GPT: expected .*, not 1 dimensions"),
+])
+def test_settings_of_models_are_refused_by_name(name, settings, inputs, message, tmp_path):
+    live = td.memory_stats()["live_tensors"]
+    with pytest.raises(RuntimeError, match=message):
+        module = made(name, args(**settings))
+        run_c(tmp_path, module, [x(*inputs)])
+    if inputs is None:
+        assert td.memory_stats()["live_tensors"] == live

@@ -242,29 +242,93 @@ def test_models_that_write(data, tmp_path, monkeypatch):
     assert len([float(v) for v in series.stdout.split()]) == 70
 
 
-def test_a_program_in_c_that_is_killed_goes_on_to_the_same_bits(data, tmp_path):
-    program = Path(os.environ.get("TREADLE_BUILD", "build")) / "examples" / "fashion"
-    if not program.exists():
-        pytest.skip("examples/fashion is not built")
+C_FILES = "checkpoint.safetensors", "model.safetensors", "log.csv", "curves.svg"
 
-    def run(*words, returncode=0):
-        done = subprocess.run([program, *map(str, words)], env=environment(TREADLE_DATA=str(data)), capture_output=True, text=True)
+
+@pytest.fixture
+def in_c(data):
+    """Runs a program of examples/ on the small data sets; its status is asserted."""
+    def run(name, *words, returncode=0, TREADLE_DATA=str(data)):
+        program = Path(os.environ.get("TREADLE_BUILD", "build")) / "examples" / name
+        if not program.exists():
+            pytest.skip(f"examples/{name} is not built")
+        done = subprocess.run([program, *map(str, words)], env=environment(TREADLE_DATA=TREADLE_DATA), capture_output=True, text=True)
         assert done.returncode == returncode, done
         return done
-    run(150, tmp_path / "whole")                                     # two steps an epoch
-    run(150, tmp_path / "cut", 110, returncode=9)
-    run(150, tmp_path / "cut", 233, returncode=9)
-    run(150, tmp_path / "cut")
-    assert (tmp_path / "cut").read_bytes() == (tmp_path / "whole").read_bytes()
-    whole = td.load_file(tmp_path / "whole")
-    assert len(whole) == 17 and whole["place"][-1] == 300
-    for name, broken in ("momentum.8.bias", td.ones(3)), ("1.weight", td.ones(2)), ("place", td.ones(2)):
-        td.save_file({**whole, name: broken}, tmp_path / "broken")
-        assert run(151, tmp_path / "broken", returncode=1).stderr.count("\n") == 1
-        del whole[name]
-        td.save_file(whole, tmp_path / "broken")
-        assert name in run(151, tmp_path / "broken", returncode=1).stderr
-        whole = td.load_file(tmp_path / "whole")
+    return run
+
+
+@pytest.mark.parametrize("name, epochs, cuts", [("fashion", 4, (3, 5)), ("resnet", 3, (1, 2)), ("forecast airline", 40, (101, 233)),
+                                                ("forecast temperatures", 60, (101, 102)), ("shakespeare", 2, (14, 20))])
+def test_a_program_in_c_that_is_killed_goes_on_to_the_same_bits(in_c, tmp_path, name, epochs, cuts):
+    words = *name.split(), epochs
+    whole = in_c(*words, tmp_path / "whole").stdout.splitlines()
+    assert [line.split(":")[0] for line in whole[:epochs]] == [f"epoch {i + 1}" for i in range(epochs)]
+    seen = []
+    for cut in cuts:
+        seen += in_c(*words, tmp_path / "cut", cut, returncode=9).stdout.splitlines()
+    end = in_c(*words, tmp_path / "cut").stdout.splitlines()
+    assert sorted({*seen, *end[:end.index(whole[epochs - 1]) + 1]}) == sorted(whole[:epochs])
+    assert end[end.index(whole[epochs - 1]):] == whole[epochs - 1:]        # and what it tells at the end
+    for file in C_FILES:
+        assert (tmp_path / "cut" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+    state = td.load_file(tmp_path / "whole" / "checkpoint.safetensors")
+    model = td.load_file(tmp_path / "whole" / "model.safetensors")
+    assert state["place"][-2] == epochs and all((state[name] == x).all() for name, x in model.items())
+    table = list(csv.reader(open(tmp_path / "whole" / "log.csv")))
+    assert len(table) == epochs + 1 and table[0][:3] == ["epoch", "train", "loss"]
+    assert f"train {float(table[-1][1]):.4g}, loss {float(table[-1][2]):.4g}" in whole[epochs - 1]
+    assert (tmp_path / "whole" / "curves.svg").read_text().count("<polyline") == 2
+
+
+def test_a_program_in_c_believes_no_checkpoint(in_c, tmp_path):
+    words, folder = ("forecast", "airline", 4), tmp_path / "run"
+    in_c(*words, folder, 13, returncode=9)
+    checkpoint = folder / "checkpoint.safetensors"
+    whole = td.load_file(checkpoint)
+    assert whole["place"][-1] == 12 and len(whole) == 6 + 6 * 3 + 2 and whole["history"].shape == (3, 4)
+    for name, broken in ("optimiser.4.1", td.ones(3)), ("fc.bias", td.ones(2)), ("place", td.ones(2)), ("history", td.ones(3, 4)):
+        td.save_file({**whole, name: broken}, checkpoint)
+        assert in_c(*words, folder, returncode=1).stderr.count("\n") == 1
+        td.save_file({n: x for n, x in whole.items() if n != name}, checkpoint)
+        assert name in in_c(*words, folder, returncode=1).stderr
+    td.save_file(whole, checkpoint)
+    assert "has epochs 4, not 5" in in_c("forecast", "airline", 5, folder, returncode=1).stderr
+    in_c(*words, folder)
+    assert "usage" in in_c("forecast", "weather", returncode=2).stderr
+
+
+@pytest.mark.parametrize("name, file", [("resnet", "cifar10-subset"), ("forecast airline", "airline-passengers"),
+                                        ("shakespeare", "tinyshakespeare")])
+def test_a_program_in_c_without_data_says_so_in_a_line(in_c, tmp_path, name, file):
+    done = in_c(*name.split(), returncode=1, TREADLE_DATA=str(tmp_path))
+    assert done.stderr.count("\n") == 1 and file in done.stderr, done.stderr
+
+
+def test_a_program_in_c_that_is_asked_to_stop_saves_and_tells(data, tmp_path):
+    program = Path(os.environ.get("TREADLE_BUILD", "build")) / "examples" / "forecast"
+    if not program.exists():
+        pytest.skip("examples/forecast is not built")
+    run = subprocess.Popen([program, "airline", "4000", tmp_path / "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           env=environment(TREADLE_DATA=str(data)))
+    for _ in range(2):
+        assert run.stdout.readline().startswith("epoch ")
+    run.send_signal(signal.SIGTERM)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGTERM and err == ""
+    step = int(re.search(r"stopped at step (\d+); the same command goes on\n$", out).group(1))
+    assert td.load_file(tmp_path / "run" / "checkpoint.safetensors")["place"][-1] == step >= 12
+
+
+def test_the_model_of_a_program_in_c_is_a_model_of_python(in_c, data, tmp_path):
+    """Its weights answer in Python as they did in C: the losses of the test are those of its last line."""
+    for name, task in ("fashion", "fashion"), ("resnet", "resnet"), ("forecast airline", "airline"), ("shakespeare", "shakespeare"):
+        in_c(*name.split(), 1, tmp_path / task)
+        loop = Loop(task, data)
+        loop.model.load_state_dict(td.load_file(tmp_path / task / "model.safetensors"))
+        row = list(csv.DictReader(open(tmp_path / task / "log.csv")))[-1]
+        for measure, value in loop.evaluate().items():
+            assert float(row[measure]) == pytest.approx(value, rel=2e-4), (name, measure)
 
 
 # -- the line of progress --

@@ -56,6 +56,7 @@ typedef struct td_grad_options {
     td_tensor *const *grad_outputs;     /* one an output; or NULL */
     bool retain_graph, create_graph;
     bool allow_unused;      /* NULL, not an error, where none arrives */
+    bool inputs_end;        /* the graph goes on behind none of them */
 } td_grad_options;
 
 TD_API bool td_backward(td_tensor *root, td_backward_options options);

@@ -15,7 +15,7 @@
 #define TD_GIVEN_LAYER(name, op, ...) \
     BY_NAME(op) TD_WITH(name, op, __VA_ARGS__)
 #define TD_WITH(name, op, dims, make, takes) \
-    LAYER(name, op, TD_IS(op), make, td_run_layer, dims, " " takes)
+    LAYER(name, op, TD_IS(op), make, NULL, dims, " " takes)
 #define TD_THREE(row, name, op, ...) \
     row(name##1d, op##1d, 1, __VA_ARGS__) \
     row(name##2d, op##2d, 2, __VA_ARGS__) \
@@ -84,7 +84,7 @@ TD_THREE(TD_BORDER, ReplicationPad, replication_pad, 2, "")
 TD_THREE(TD_BORDER, CircularPad, circular_pad, 3, "")
 /* convolution: rows of layers */
 #define TD_CONV " in_channels! out_channels! kernel_size! stride" \
-                " padding dilation groups no_bias"
+                " padding dilation groups=1 no_bias"
 #define TD_CONV_T TD_CONV " output_padding"
 LAYER(Conv1d, conv1d, NULL, make_conv, run_conv, 1, TD_CONV)
 LAYER(Conv2d, conv2d, NULL, make_conv, run_conv, 2, TD_CONV)
@@ -114,7 +114,7 @@ TD_THREE(TD_GIVEN_LAYER, AdaptiveAvgPool, adaptive_avg_pool, NULL,
 TD_THREE(TD_GIVEN_LAYER, AdaptiveMaxPool, adaptive_max_pool, NULL,
          "output_size!")
 #define TD_DROP(name, c_name, n, op) \
-    LAYER(name, c_name, TD_IS(op), NULL, td_run_layer, 0, " ")
+    LAYER(name, c_name, TD_IS(op), NULL, NULL, 0, " ")
 TD_THREE(TD_DROP, Dropout, dropout, feature_dropout)
 TD_CALLED_LAYER(Dropout, dropout)
 TD_CALLED_LAYER(AlphaDropout, alpha_dropout)
@@ -133,18 +133,29 @@ TD_RNN(GRUCell, gru_cell, gru_cell, -3, "")
 LAYER(MultiheadAttention, multihead_attention, NULL, make_attention,
       run_attention, 0,
       " embed_dim! num_heads! dropout no_bias batch_first")
-#define TD_TEXTS " d_model! nhead! dim_feedforward dropout activation" \
-              " layer_norm_eps batch_first norm_first no_bias"
+#define TD_TEXTS " d_model! nhead! dim_feedforward=2048 dropout" \
+    " activation layer_norm_eps batch_first norm_first no_bias"
 LAYER(TransformerEncoderLayer, transformer_encoder_layer, NULL,
       make_text_layer, run_text_layer, 2, TD_TEXTS)
 LAYER(TransformerDecoderLayer, transformer_decoder_layer, NULL,
       make_text_layer, run_text_layer, 3, TD_TEXTS)
 LAYER(PositionalEncoding, positional_encoding, NULL, make_positions,
-      run_positions, 0, " d_model! max_len dropout batch_first")
+      run_positions, 0, " d_model! max_len=5000 dropout batch_first")
 LAYER(LearnedPositionalEncoding, learned_positional_encoding, NULL,
       make_positions, run_positions, 1,
-      " d_model! max_len dropout batch_first")
+      " d_model! max_len=5000 dropout batch_first")
 LAYER(SwiGLU, swiglu, NULL, make_swiglu, run_swiglu, 0,
       " in_features! hidden_features! with_bias")
+/* models: rows of layers */
+LAYER(MLP, mlp, NULL, make_mlp, run_in_turn, 0, " sizes! activation")
+LAYER(CNN, cnn, NULL, make_cnn, run_cnn, 0,
+      " classes=10 channels hidden=128")
+LAYER(ResNet, resnet, NULL, make_resnet, run_resnet, 0,
+      " blocks=3 classes=10 width=16 projection")
+LAYER(Forecaster, forecaster, NULL, make_forecaster, run_forecaster, 0,
+      " input_size=1 hidden_size=64 num_layers horizon=1 dropout")
+LAYER(GPT, gpt, NULL, make_gpt, run_gpt, 0, " vocab_size! n_positions!"
+      " n_embd! n_layer! n_head! n_inner rotary rms activation no_bias"
+      " untied dropout eps base")
 #undef LAYER
 #undef BY_NAME

@@ -39,8 +39,7 @@ typedef struct {
     td_module *module;           /* one of these two */
     td_tensor *parameter;
 } td_named_part;
-/* A module that only keeps them; a list called in turn is
-   td_sequential. */
+/* A sequence with names; who needs another order calls them by name. */
 TD_API td_module *td_parts(const td_named_part *parts, int count);
 /* Borrowed; NULL with an error if there is none of that name. */
 TD_API td_module *td_child(td_module *parts, const char *name);

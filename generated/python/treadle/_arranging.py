@@ -6,6 +6,7 @@ from itertools import accumulate as _accumulate
 from math import prod as _prod
 from . import _C
 from ._C import Tensor
+from ._elementwise import _second_names
 
 
 def _at(op, input, dim):
@@ -31,9 +32,8 @@ def split(tensor, split_size_or_sections=None, dim=0, *,
         if sizes < 0 or sizes == 0 and n:
             raise RuntimeError("split: split_size must be positive, "
                                f"got {sizes} for a size of {n}")
-        count = max(1, -(-n // sizes)) if sizes else 1
-        return _cuts(tensor, [min(i * sizes, n)
-                              for i in range(count + 1)], dim)
+        return _cuts(tensor, [*range(0, n, sizes), n] if n else [0, 0],
+                     dim)
     if min(sizes, default=0) < 0 or sum(sizes) != n:
         raise RuntimeError(f"split: the sizes {list(sizes)} do not add "
                            f"up to the size {n} of dimension {dim}")
@@ -124,27 +124,23 @@ def meshgrid(*tensors, indexing="ij"):
         tuple(x.transpose(0, 1) for x in grids)
 
 
-def _at_least(rank, name):
+def _at_least(rank):
     def function(*tensors):
         many = _many(tensors)
         wide = tuple(_deep(x, rank) for x in many)
         return wide[0] if len(wide) == 1 and many is tensors else wide
-    function.__name__ = name
+    function.__name__ = f"atleast_{rank}d"
     function.__doc__ = f"The tensors with at least {rank} dimensions."
     return function
 
 
 def _deep(x, rank):
-    if rank == 3 and x.ndim < 3:
-        return _C.unsqueeze(_deep(x, 2), -1)
     while x.ndim < rank:
-        x = _C.unsqueeze(x, 0)
+        x = _C.unsqueeze(x, -1 if x.ndim == 2 else 0)
     return x
 
 
-atleast_1d = _at_least(1, "atleast_1d")
-atleast_2d = _at_least(2, "atleast_2d")
-atleast_3d = _at_least(3, "atleast_3d")
+atleast_1d, atleast_2d, atleast_3d = map(_at_least, (1, 2, 3))
 
 
 def cartesian_prod(*tensors):
@@ -226,12 +222,12 @@ def _as(op):
     return method
 
 
-moveaxis, swapaxes, swapdims = _C.movedim, _C.transpose, _C.transpose
-ger, pixel_shuffle = _C.outer, _C.pixel_shuffle
+_second_names("moveaxis movedim, swapaxes transpose,"
+              "swapdims transpose, ger outer", globals())
+pixel_shuffle = _C.pixel_shuffle
 __all__ = [name for name in globals() if name[0] not in "_T"]
 for _name in ("split", "chunk", "tensor_split", "unbind",
               "repeat_interleave"):
     setattr(Tensor, _name, globals()[_name])
-Tensor.moveaxis = Tensor.movedim
-Tensor.swapaxes = Tensor.swapdims = Tensor.transpose
-Tensor.ger, Tensor.reshape_as = Tensor.outer, _as("reshape")
+for _name in "view", "expand", "reshape":
+    setattr(Tensor, _name + "_as", _as(_name))

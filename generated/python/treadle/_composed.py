@@ -46,7 +46,7 @@ def _view(self, *size):
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariances of the rows, each column an observation."""
     if input.ndim > 2:
-        raise RuntimeError("cov: expected at most 2 dimensions, got "
+        raise RuntimeError("expected at most 2 dimensions, got "
                            f"shape {list(input.shape)}")
     x = input if input.ndim > 1 else input.reshape(1, -1)
     a = ones(x.shape[1], dtype=x.dtype, device=x.device) \
@@ -73,7 +73,7 @@ def cross(input, other, dim=None):
     if dim is None and 3 in a.shape:
         dim = list(a.shape).index(3)
     if dim is None or a.shape[dim] != 3:
-        raise RuntimeError("cross: expected a dimension of size 3, got "
+        raise RuntimeError("expected a dimension of size 3, got "
                            f"shape {list(a.shape)} and dim={dim}")
     return roll(a, -1, dim) * roll(b, -2, dim) \
         - roll(a, -2, dim) * roll(b, -1, dim)
@@ -84,11 +84,11 @@ def _written(src, copy, view):
     return copy
 
 
-def _cut(name, input, at, dim, least):
+def _cut(input, at, dim, least):
     if input.ndim < least or isinstance(at, int) and (
             at < 1 or input.shape[dim] % at):
-        raise RuntimeError(f"{name}: cannot cut shape "
-                           f"{list(input.shape)} into {at}")
+        raise RuntimeError(f"cannot cut shape {list(input.shape)} into "
+                           f"{at}")
     return tensor_split(input, at, dim)
 
 
@@ -96,7 +96,7 @@ def vander(x, N=None, increasing=False):
     """Powers of the elements of a vector, a row for each."""
     n = len(x) if N is None else N
     if x.ndim != 1 or n < 0:
-        raise RuntimeError("vander: expected a vector and N not below "
+        raise RuntimeError("expected a vector and N not below "
                            f"0, got shape {list(x.shape)} and N={n}")
     powers = arange(0, n, device=x.device)
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
@@ -108,7 +108,7 @@ def block_diag(*tensors):
               for x in _many(tensors)]
     for b in blocks:
         if b.ndim > 2:
-            raise RuntimeError("block_diag: expected at most 2 "
+            raise RuntimeError("expected at most 2 "
                                f"dimensions, got shape {list(b.shape)}")
     ends = list(accumulate(b.shape[1] for b in blocks))
     return cat([pad(b, (end - b.shape[1], ends[-1] - end))
@@ -150,13 +150,13 @@ _Median = namedtuple("nanmedian", "values indices")
 def nanmedian(input, dim=None, keepdim=False):
     """The median of what is not NaN: of all, or (values, indices)."""
     x, d = (input.flatten(), 0) if dim is None else (input, dim)
-    values, places = x.sort(d)
-    left = (values == values).sum(d, True)
+    line = x.sort(d)
+    left = (line[0] == line[0]).sum(d, True)
     middle = floor_divide((left - 1).clamp(min=0), 2)
-    found = _Median(values.gather(d, middle), places.gather(d, middle))
+    found = [f.gather(d, middle) for f in line]
     if dim is None:
-        return found.values.reshape(())
-    return found if keepdim else _Median(*(f.squeeze(d) for f in found))
+        return found[0].reshape(())
+    return _Median(*(f if keepdim else f.squeeze(d) for f in found))
 
 
 def searchsorted(sorted_sequence, values, *, sorter=None, **options):
@@ -164,56 +164,53 @@ def searchsorted(sorted_sequence, values, *, sorter=None, **options):
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
             raise RuntimeError(
-                "searchsorted: expected a sorter of shape "
+                "expected a sorter of shape "
                 f"{list(sorted_sequence.shape)}, got "
                 f"{list(sorter.shape)}")
         sorted_sequence = sorted_sequence.gather(-1, sorter)
     return _C.searchsorted(sorted_sequence, values, **options)
 
 
-def _quantile(name, input, q, dim, keepdim, interpolation, skip):
-    ways = {"linear": lambda at: at, "lower": floor, "higher": ceil,
-            "nearest": round, "midpoint": lambda at: floor(at) / 2
-            + ceil(at) / 2}
-    q = as_tensor(q, dtype=input.dtype, device=input.device)
-    if not input.is_floating_point() or not input.numel():
-        raise RuntimeError(f"{name}: argument 'input' must be floats, "
-                           f"got {input.dtype} {list(input.shape)}")
-    if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
-        raise RuntimeError(f"{name}: argument 'q' must be one number or"
-                           " a vector of numbers, from 0 to 1")
-    if interpolation not in ways:
-        raise RuntimeError(f"{name}: argument 'interpolation' is not "
-                           f"in {list(ways)}: {interpolation!r}")
-    x = input.flatten() if dim is None else input.movedim(dim, -1)
-    x = x.reshape(1) if x.ndim == 0 else x.sort(-1)[0]
-    known = (x == x).sum(-1, True)
-    last = (known if skip else full_like(known, x.shape[-1])) - 1
-    at = ways[interpolation](q.reshape(-1) * last.clamp(min=0))
-    low, high = (x.gather(-1, f(at).long()) for f in (floor, ceil))
-    y = low.lerp(high, at - floor(at))
-    if not skip:
-        y = where(known < x.shape[-1], x[..., -1:], y)
-    y = y.movedim(-1, 0) if q.ndim else y.squeeze(-1)
-    if not keepdim or not input.ndim:
-        return y
-    d = dim if dim is None else dim % input.ndim
-    return y.reshape([*q.shape, *(1 if d in (None, k) else n
-                                  for k, n in enumerate(input.shape))])
+def _quantiles(name, skip, sentence):
+    def quantile(input, q, dim=None, keepdim=False, *,
+                 interpolation="linear"):
+        # vocabulary: look the quantiles up
+        ways = {"linear": lambda at: at, "lower": floor, "higher": ceil,
+                "nearest": round, "midpoint": lambda at: floor(at) / 2
+                + ceil(at) / 2}
+        q = as_tensor(q, dtype=input.dtype, device=input.device)
+        if not input.is_floating_point() or not input.numel():
+            raise RuntimeError(f"argument 'input' must be floats, "
+                               f"got {input.dtype} {list(input.shape)}")
+        if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
+            raise RuntimeError("argument 'q' must be one number or a vector "
+                               "of numbers, from 0 to 1")
+        if interpolation not in ways:
+            raise RuntimeError(f"argument 'interpolation' is not "
+                               f"in {list(ways)}: {interpolation!r}")
+        x = input.flatten() if dim is None else input.movedim(dim, -1)
+        x = x.reshape(1) if x.ndim == 0 else x.sort(-1)[0]
+        known = (x == x).sum(-1, True)
+        last = (known if skip else full_like(known, x.shape[-1])) - 1
+        at = ways[interpolation](q.reshape(-1) * last.clamp(min=0))
+        low, high = (x.gather(-1, f(at).long()) for f in (floor, ceil))
+        y = low.lerp(high, at - floor(at))
+        if not skip:
+            y = where(known < x.shape[-1], x[..., -1:], y)
+        y = y.movedim(-1, 0) if q.ndim else y.squeeze(-1)
+        if not keepdim or not input.ndim:
+            return y
+        if dim is None:
+            return y.reshape([*q.shape] + [1] * input.ndim)
+        return y.unsqueeze(dim + q.ndim * (dim >= 0))
+    quantile.__name__, quantile.__doc__ = name, sentence
+    return quantile
 
 
-def quantile(input, q, dim=None, keepdim=False, *,
-             interpolation="linear"):
-    """The q-quantiles of all elements or along dim; NaN if any is."""
-    return _quantile("quantile", input, q, dim, keepdim, interpolation,
-                     False)
-
-
-def nanquantile(input, q, dim=None, keepdim=False, *,
-                interpolation="linear"):
-    """As quantile, of what is not NaN."""
-    return _quantile("nanquantile", input, q, dim, keepdim,
-                     interpolation, True)
+quantile = _quantiles("quantile", False,
+    """The q-quantiles of all elements or along dim; NaN if any is.""")
+nanquantile = _quantiles("nanquantile", True,
+    """As quantile, of what is not NaN.""")
 
 
 def _multiplied(x, dim, index, src):
@@ -254,7 +251,7 @@ def scatter_reduce(input, dim, index, src, reduce, *,
         new = (src == y.gather(dim, index)) | (src != src)
         x, src = where(old, input, 0), where(new, src, 0)
     elif reduce not in ("sum", "mean"):
-        raise RuntimeError("scatter_reduce: reduce must be sum, prod, "
+        raise RuntimeError("reduce must be sum, prod, "
                            f"mean, amax or amin, not {reduce!r}")
     # vocabulary: add up, and divide for a mean
     total = x.scatter_add(dim, index, src)
@@ -287,7 +284,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 def _fill_diagonal_(self, fill_value, wrap=False):
     """Set the elements whose indices are all equal."""
     if self.ndim < 2 or self.ndim > 2 and len(set(self.shape)) > 1:
-        raise RuntimeError("fill_diagonal_: expected equal dimensions, "
+        raise RuntimeError("expected equal dimensions, "
                            f"got shape {list(self.shape)}")
     (self.diagonal() if self.ndim == 2 and not wrap else
      self.view(-1)[::builtins.sum(self.stride())]).fill_(fill_value)
@@ -339,11 +336,11 @@ unravel_index(indices, shape) = tuple(
     floor_divide(indices, math.prod(shape[d + 1:])) % shape[d]
     for d in range(len(shape)))
 hsplit(input, indices_or_sections) = _cut(
-    "hsplit", input, indices_or_sections, int(input.ndim > 1), 1)
+    input, indices_or_sections, int(input.ndim > 1), 1)
 vsplit(input, indices_or_sections) =
-    _cut("vsplit", input, indices_or_sections, 0, 2)
+    _cut(input, indices_or_sections, 0, 2)
 dsplit(input, indices_or_sections) =
-    _cut("dsplit", input, indices_or_sections, 2, 3)
+    _cut(input, indices_or_sections, 2, 3)
 logit(input, eps=None) = (lambda p: (p / (1.0 - p)).log())(
     input if eps is None else input.clamp(eps, 1 - eps))
 equal(input, other) = (
@@ -382,7 +379,7 @@ resolve_conj(input) = input
 resolve_neg(input) = input
 """)
 # vocabulary: make methods of functions
-trapz, sgn, split_with_sizes = trapezoid, sign, split
+trapz, split_with_sizes = trapezoid, split
 pairwise_distance = _F.pairwise_distance
 __all__ = [name for name in set(globals()) - _before if name[0] != "_"]
 __all__.append("searchsorted")
@@ -392,28 +389,26 @@ def _updating(name):
     def update(self, *args, **named):
         y = getattr(self.clone(), name)(*args, **named)
         if y.is_floating_point() and not self.is_floating_point():
-            raise RuntimeError(f"{name}_: the result is {y.dtype} and "
+            raise RuntimeError(f"the result is {y.dtype} and "
                                f"cannot be stored in {self.dtype}")
         return self.copy_(y)
     return update
 
 
 _give_methods(type("_Methods", (), dict(
-    cov=cov, cross=cross, diff=diff, nanmedian=nanmedian,
-    quantile=quantile, nanquantile=nanquantile,
-    sgn=Tensor.sign, sgn_=Tensor.sign_, view=_view,
-    scatter_reduce=scatter_reduce, index_reduce=index_reduce,
-    split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
+    view=_view, split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
     polygamma=lambda self, n: polygamma(n, self),
-    swapaxes_=Tensor.transpose_, swapdims_=Tensor.transpose_,
     clamp_min_=lambda self, min: self.clamp_(min),
     clamp_max_=lambda self, max: self.clamp_(None, max))))
 for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
         put scatter_reduce""".split():
     setattr(Tensor, _name + "_", _updating(_name))
-for _name in ("bilinear", "channel_shuffle", "gumbel_softmax", "pdist",
-              "softmin"):
-    setattr(_F, _name, globals()[_name])
+for _home, _names in (
+        (Tensor, "cov cross diff index_reduce nanmedian nanquantile "
+         "quantile scatter_reduce"),
+        (_F, "bilinear channel_shuffle gumbel_softmax pdist softmin")):
+    for _name in _names.split():
+        setattr(_home, _name, globals()[_name])
 vars(linalg).update(
     matmul=matmul, matrix_power=matrix_power, diagonal=lambda A, *,
     offset=0, dim1=-2, dim2=-1: diagonal(A, offset, dim1, dim2),

@@ -53,16 +53,24 @@ def clamp(input, min=None, max=None):
 for _name, _op in list(globals().items()):
     if _name[0] not in "_T":
         setattr(Tensor, _name, _op)
-for _names in """absolute abs, arccos acos, arccosh acosh, arcsin asin,
-        arcsinh asinh, arctan atan, arctanh atanh, arctan2 atan2,
-        clip clamp, divide div, fix trunc, greater gt, greater_equal ge,
-        less lt, less_equal le, multiply mul, negative neg,
-        not_equal ne, subtract sub, true_divide div""".split(","):
-    _second, _first = _names.split()
-    for _end in ("", "_"):
-        _name = _first + _end
-        if hasattr(Tensor, _name):
-            setattr(Tensor, _second + _end, getattr(Tensor, _name))
-            globals()[_second + _end] = globals().get(
-                _name, getattr(_C, _name))
+
+
+def _second_names(pairs, names):
+    for pair in pairs.split(","):
+        second, first = pair.split()
+        for end in ("", "_"):
+            method = getattr(Tensor, first + end, None)
+            made = names.get(first + end,
+                             getattr(_C, first + end, None))
+            if method is not None:
+                setattr(Tensor, second + end, method)
+            if made is not None:
+                names[second + end] = made
+
+
+_second_names("""absolute abs, arccos acos, arccosh acosh, arcsin asin,
+    arcsinh asinh, arctan atan, arctanh atanh, arctan2 atan2,
+    clip clamp, divide div, fix trunc, greater gt, greater_equal ge,
+    less lt, less_equal le, multiply mul, negative neg, not_equal ne,
+    sgn sign, subtract sub, true_divide div""", globals())
 __all__ = [name for name in globals() if name[0] not in "_T"]

@@ -9,15 +9,15 @@ from ._C import _set_grad_enabled, is_grad_enabled
 
 
 class _Mode:
-    """Sets the mode of recording for a block or a function."""
+    """Sets a mode, that of recording, for a block or a function."""
+    swap = _set_grad_enabled
 
     def __enter__(self):
-        self.before = is_grad_enabled()
-        _set_grad_enabled(self.mode)
+        self.before = self.swap(self.mode)
         return self
 
     def __exit__(self, *exception):
-        _set_grad_enabled(self.before)
+        self.swap(self.before)
 
     def __call__(self, function):
         if inspect.isgeneratorfunction(function):
@@ -74,14 +74,14 @@ class set_grad_enabled(_Mode):
     """Sets the mode at once; as a context, until its end."""
 
     def __init__(self, mode):
-        self.mode, self.before = bool(mode), is_grad_enabled()
-        _set_grad_enabled(self.mode)
+        self.mode = bool(mode)
+        super().__enter__()
 
     def __enter__(self):
         return self
 
     def __call__(self, function):
-        _set_grad_enabled(self.before)
+        self.__exit__()
         return super().__call__(function)
 
     def copy(self):

@@ -260,14 +260,6 @@ class _Methods:
     def mT(self):
         """The last two dimensions exchanged."""
         return self.transpose(-2, -1)
-
-    def view_as(self, other):
-        """This tensor viewed in the shape of another."""
-        return self.view(other.shape)
-
-    def expand_as(self, other):
-        """This tensor expanded to the shape of another."""
-        return self.expand(other.shape)
     # package: methods about types
     @property
     def device(self):
@@ -281,8 +273,6 @@ class _Methods:
 
     def cuda(self, device=None, non_blocking=False):
         """On a CUDA device, the first unless another is named."""
-        if isinstance(device, int):
-            device = f"cuda:{device}"
         return self.to(device or "cuda")
 
     def cpu(self):
@@ -350,8 +340,8 @@ class _Methods:
     # package: methods about printing
     def __repr__(self):
         text, *notes = _re.split(", (?=[a-z]+=)", self._text()[:-1])
-        if self._grad_fn_name is not None:
-            notes.append(f"grad_fn=<{self._grad_fn_name}>")
+        if self.grad_fn is not None:
+            notes.append(f"grad_fn={self.grad_fn}")
         elif self.requires_grad:
             notes.append("requires_grad=True")
         length = len(text) - text.rfind("\n") + 1

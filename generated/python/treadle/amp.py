@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "precision": edit that, not this file.
 """Mixed precision: sixteen bits where they pay, more where not."""
-import math as _math
 import warnings as _warnings
 from copy import copy as _copy
 from . import _C, cuda as _cuda
@@ -27,6 +26,7 @@ class autocast(_Mode):
     backward pass uses the types of the forward pass.  Weights are
     converted at each use, whatever cache_enabled says.
     """
+    swap, copy = _C._autocast, _copy
 
     def __init__(self, device_type, dtype=None, enabled=True,
                  cache_enabled=None):
@@ -46,15 +46,6 @@ class autocast(_Mode):
             enabled = False
         if not (enabled and _available(device_type, "autocast")):
             self.mode = None
-
-    def __enter__(self):
-        self.before = _C._autocast(self.mode)
-        return self
-
-    def __exit__(self, *exception):
-        _C._autocast(self.before)
-
-    copy = _copy
 # precision: class GradScaler
 
 

@@ -34,8 +34,9 @@ def _map(function, tree):
     return function(tree)
 
 
-def _rebuild(tree, leaves):
-    return _map(lambda leaf: next(leaves), tree)
+def _rebuild(tree, made):
+    made = iter(_filled(made, _leaves(tree)))
+    return _map(lambda leaf: next(made), tree)
 # functional: function begin of a level
 
 
@@ -85,10 +86,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
                 + (f"tensor with {out.ndim} dims. Maybe you wanted to "
                    "use the vjp or jacrev APIs instead?"
                    if isinstance(out, Tensor) else str(type(out))))
-        ins = _leaves(chosen)
-        got = pull([out], ins, [_C.ones_like(out)], beyond)
-        got = _rebuild(chosen, iter(_filled(got, ins)))
-        return got, results if has_aux else results[0]
+        got = pull([out], _leaves(chosen), [_C.ones_like(out)], beyond)
+        return (_rebuild(chosen, got),
+                results if has_aux else results[0])
     return wrapper
 
 
@@ -116,8 +116,7 @@ def vjp(func, *primals, has_aux=False):
                                f"for each output, got {len(seeds)}")
         record = is_grad_enabled() and (
             beyond or any(s.requires_grad for s in seeds))
-        got = iter(_filled(pull(outs, ins, seeds, record), ins))
-        got = tuple(_rebuild(chosen, got))
+        got = _rebuild(chosen, pull(outs, ins, seeds, record))
         return got[0] if len(got) == 1 else got
 
     return results[0], pull_back, *results[1:]
@@ -141,8 +140,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     if strict and any(g is None for g in got):
         raise RuntimeError("jvp: an output does not depend on any "
                            "input")
-    return (results[0], _rebuild(out, iter(_filled(got, outs))),
-            *results[1:])
+    return results[0], _rebuild(out, got), *results[1:]
 
 
 def _jacobian(blocks, func, argnums, has_aux):
@@ -151,16 +149,14 @@ def _jacobian(blocks, func, argnums, has_aux):
         chosen, out, beyond, results = _begin(
             func, args, argnums, has_aux, named)
         made = blocks(_leaves(out), _leaves(chosen), beyond)
-        made = _rebuild(out, (_rebuild(chosen, iter(row))
-                              for row in made))
+        made = _rebuild(out, [_rebuild(chosen, row) for row in made])
         return (made, results[1]) if has_aux else made
     return wrapper
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     """A function that gives the Jacobian of func, by rows."""
-    return _jacobian(lambda outs, ins, create: [
-        rows(o, ins, create) for o in outs], func, argnums, has_aux)
+    return _jacobian(rows, func, argnums, has_aux)
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
@@ -198,10 +194,8 @@ def functional_call(module, parameter_and_buffer_dicts, args=None,
     kept = []
     try:
         for name, x in given.items():
-            *path, last = name.split(".")
-            owner = module
-            for step in path:
-                owner = owner._modules[step]
+            path, _, last = name.rpartition(".")
+            owner = module.get_submodule(path)
             home = owner._parameters if last in owner._parameters \
                 else owner._buffers
             kept.append((home, last, home[last]))

@@ -289,88 +289,66 @@ _SAFE = {**_OURS, "_codecs encode": _bytes, "builtins bytes": _bytes,
          "builtins frozenset": _made(frozenset)}
 
 
-def _named(name):
-    found = _SAFE.get(name.replace("__builtin__", "builtins"))
-    if found is None:
-        _refuse("weights_only is set, and the file asks for "
-                f"{name.replace(' ', '.')}, which is neither a tensor "
-                "nor a container; weights_only=False would run it")
-    return found
-
-
 # checkpoints: instructions of a pickle of weights
-_MADE = {"EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict,
-         "EMPTY_SET": set, "NEWFALSE": bool, "NEWTRUE": lambda: True}
-_PUSHED = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT",
-           "BINUNICODE", "SHORT_BINSTRING", "NONE"}
-_TAKES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1,
-          "SETITEM": 2, "REDUCE": 1, "NEWOBJ": 1, "BUILD": 1,
-          "BINPERSID": 1, "TUPLE": 0, "APPENDS": 0, "SETITEMS": 0}
-
-
-# checkpoints: function _run
-def _run(program, storage):
-    """The object that a pickle of weights makes."""
-    stack, marked, memo = [], [], {}
-    for code, value, _ in pickletools.genops(program):
-        name = code.name
-        if name == "STOP":
-            return stack.pop()
-        if name in _PUSHED:
-            stack.append(value)
-        elif name in _MADE:
-            stack.append(_MADE[name]())
-        elif name == "GLOBAL":
-            stack.append(_named(value))
-        elif name.endswith("BINPUT"):
-            memo[value] = stack[-1]
-        elif name.endswith("BINGET"):
-            stack.append(memo[value])
-        elif name == "MARK":
-            marked.append(stack)
-            stack = []
-        elif name in _TAKES:
-            first = len(stack) - (_TAKES[name] or len(stack))
-            if first < 0:
-                _refuse(f"{name} finds too little on the stack")
-            items = stack[first:]
-            del stack[first:]
-            if _TAKES[name] == 0:
-                stack = marked.pop()
-            _build(stack, name, items, storage)
-        elif name != "PROTO":
-            _refuse(f"weights_only is set, and the file uses {name}")
-
-
-# checkpoints: function _build
-def _build(stack, name, items, storage):
-    what = name.rstrip("123S")
-    if what == "TUPLE":
-        stack.append(tuple(items))
-    elif what == "BINPERSID":
-        stack.append(storage(*items))
-    elif what in ("REDUCE", "NEWOBJ") and type(items[0]) is tuple:
-        stack.append(stack.pop()(*items[0]))
-    elif what == "APPEND" and type(stack[-1]) is list:
-        stack[-1].extend(items)
-    elif what == "SETITEM" and isinstance(stack[-1], dict):
+_AS_EVER = """PROTO STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1
+    BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINSTRING EMPTY_LIST
+    EMPTY_TUPLE EMPTY_DICT EMPTY_SET GLOBAL BINPUT LONG_BINPUT BINGET
+    LONG_BINGET TUPLE TUPLE1 TUPLE2 TUPLE3 BINPERSID""".split()
+_CHANGES = {"APPEND": 1, "SETITEM": 2, "REDUCE": 1, "NEWOBJ": 1,
+            "BUILD": 1, "APPENDS": 0, "SETITEMS": 0}
+def _change(machine, name):
+    items = [machine.stack.pop() for _ in range(_CHANGES[name])]
+    items = items[::-1] or machine.pop_mark()
+    below, what = machine.stack[-1], name.rstrip("S")
+    if what in ("REDUCE", "NEWOBJ") and type(items[0]) is tuple:
+        machine.stack[-1] = below(*items[0])
+    elif what == "APPEND" and type(below) is list:
+        below.extend(items)
+    elif what == "SETITEM" and isinstance(below, dict):
         for key, value in zip(_keys(items[::2]), items[1::2]):
-            stack[-1][key] = value
-    elif what != "BUILD" \
-            or type(stack[-1]) is not collections.OrderedDict:
+            below[key] = value
+    elif what != "BUILD" or type(below) is not collections.OrderedDict:
         _refuse(f"weights_only is set, and {name} does not fit "
                 f"{type(items[0]).__name__}")
+class _Instructions(dict):
+    def __init__(self):
+        for name in (*_AS_EVER, *_CHANGES):
+            code = getattr(pickle, name)[0]
+            self[code] = _step(name, pickle._Unpickler.dispatch[code])
+
+    def __missing__(self, code):
+        _refuse("weights_only is set, and the file uses "
+                + pickletools.code2op[chr(code)].name)
+
+
+def _step(name, plain):
+    def step(machine):
+        try:
+            _change(machine, name) if name in _CHANGES \
+                else plain(machine)
+        except IndexError:
+            _refuse(f"{name} finds too little on the stack")
+    return step
+
+
+# checkpoints: class _Weights
+class _Weights(pickle._Unpickler):
+    """A machine for weights, which runs nothing else."""
+    dispatch = _Instructions()
+
+    def find_class(self, module, name):
+        name = f"{module} {name}"
+        found = _SAFE.get(name.replace("__builtin__", "builtins"))
+        if found is None:
+            _refuse("weights_only is set, and the file asks for "
+                    f"{name.replace(' ', '.')}, which is neither a "
+                    "tensor nor a container; weights_only=False would "
+                    "run it")
+        return found
 
 
 # checkpoints: function load
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, program, storage, **options):
-        super().__init__(io.BytesIO(program), **options)
-        self.storage = storage
-
-    def persistent_load(self, pid):
-        return self.storage(pid)
-
     def find_class(self, module, name):
         found = _OURS.get(f"{module} {name}")
         return super().find_class(module, name) if found is None \
@@ -400,11 +378,11 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True,
         # checkpoints: read the archive, and say which file is wrong
         try:
             archive = _Archive(file, map_location, mmap)
-            program = archive.zip.read(archive.entry("data.pkl"))
-            if weights_only:
-                return _run(program, archive.storage)
-            return _Unpickler(program, archive.storage,
-                              **pickle_load_args).load()
+            program = io.BytesIO(archive.zip.read(archive.entry("data.pkl")))
+            machine = _Weights(program, encoding="latin1") if weights_only \
+                else _Unpickler(program, **pickle_load_args)
+            machine.persistent_load = archive.storage
+            return machine.load()
         except (OSError, MemoryError):
             raise
         except Exception as error:

@@ -23,7 +23,7 @@
 enum { STAGE_GRAIN = 32 * 1024 };
 
 /* codegen: functions that run the compiler */
-static const char supervisor[] =
+const char td_supervisor[] =
     "(read x; kill -9 0) <&3 >/dev/null 2>&1 & "
     "TMPDIR=$1 LC_ALL=C; export TMPDIR LC_ALL; shift; "
     "\"$@\" 3<&- </dev/null; status=$?; "
@@ -84,16 +84,6 @@ static int spawn(pid_t *child, char *const *arguments, const line *l)
     posix_spawn_file_actions_destroy(&files);
     return error;
 }
-static int start(pid_t *child, char *const *command, const char *folder,
-                 const line *l)
-{
-    enum { MOST = 32 };
-    char *arguments[MOST] = { "/bin/sh", "-c", (char *)supervisor,
-                              "sh", (char *)folder };
-    for (int i = 0; command[i] != NULL && i + 6 < MOST; i++)
-        arguments[i + 5] = command[i];
-    return spawn(child, arguments, l);
-}
 typedef struct {
     char said[240];
     int length, status;         /* -1: the shell has not told */
@@ -151,8 +141,9 @@ static bool judge(const char *command, const report *r)
                    r->said);
 }
 
-bool td_run_command(char *const *command, const char *folder)
+bool td_run_command(char *const *arguments)
 {
+    const char *command = arguments[5];
     const int limit = td_environment_int("TREADLE_CC_SECONDS", 1, 3600,
                                          60);
     report r = { .status = -1 };
@@ -160,7 +151,7 @@ bool td_run_command(char *const *command, const char *folder)
     line l;
     if (!open_line(&l))
         return false;
-    const int error = start(&child, command, folder, &l);
+    const int error = spawn(&child, arguments, &l);
     hang_up(&l, 1);
     const bool ended = error == 0 && listen_to(l.words[0], limit, &r);
     if (error == 0 && !ended)
@@ -171,9 +162,9 @@ bool td_run_command(char *const *command, const char *folder)
     if (error != 0)
         return td_fail(TD_ERROR_UNSUPPORTED, "compile", "cannot run "
                        "/bin/sh: %s", strerror(error));
-    return ended ? judge(command[0], &r)
+    return ended ? judge(command, &r)
         : td_fail(TD_ERROR_RUNTIME, "compile", "%.160s did not finish "
-                  "in %d seconds", command[0], limit);
+                  "in %d seconds", command, limit);
 }
 
 /* codegen: functions of the cache */
@@ -210,14 +201,18 @@ static bool is_private(const struct stat *s)
     return s->st_uid == geteuid() && (s->st_mode & 022) == 0;
 }
 
+static bool cannot(const char *what, const char *path)
+{
+    return td_fail(TD_ERROR_IO, "compile", "cannot %s %.200s: %s; set "
+                   "TREADLE_CACHE", what, path, strerror(errno));
+}
+
 static bool cache_directory(char *real)
 {
     char path[PATH_MAX];
     struct stat s;
     if (!name_cache(path) || lstat(path, &s) != 0)
-        return td_fail(TD_ERROR_IO, "compile", "cannot use the cache "
-                       "%.200s: %s; set TREADLE_CACHE", path,
-                       strerror(errno));
+        return cannot("use the cache", path);
     const bool planted = S_ISLNK(s.st_mode) && s.st_uid != geteuid();
     if (realpath(path, real) == NULL || lstat(real, &s) != 0
         || !S_ISDIR(s.st_mode) || planted || !is_private(&s))
@@ -245,18 +240,21 @@ static bool seal_of(FILE *file, int64_t bytes, const char *key,
     return bytes == 0;
 }
 
+static bool written(const char *path, FILE *file, bool ok)
+{
+    if (file != NULL)
+        ok = fclose(file) == 0 && ok;
+    return ok || cannot("write", path);
+}
+
 static bool seal(const char *path, const char *key)
 {
     char text[SEAL + 1];
     FILE *file = fopen(path, "r+");
-    bool ok = file != NULL && fseek(file, 0, SEEK_END) == 0
-           && seal_of(file, ftell(file), key, text)
-           && fseek(file, 0, SEEK_END) == 0 && fputs(text, file) >= 0
-           && fchmod(fileno(file), 0700) == 0;
-    if (file != NULL)
-        ok = fclose(file) == 0 && ok;
-    return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
-                         path, strerror(errno));
+    return written(path, file, file && fseek(file, 0, SEEK_END) == 0
+        && seal_of(file, ftell(file), key, text)
+        && fseek(file, 0, SEEK_END) == 0 && fputs(text, file) >= 0
+        && fchmod(fileno(file), 0700) == 0);
 }
 static bool is_sealed(const char *path, const char *key)
 {
@@ -288,11 +286,7 @@ static void *open_cached(const char *path, const char *key)
 bool td_write_source(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
-    bool ok = file != NULL && fputs(text, file) >= 0;
-    if (file != NULL)
-        ok = fclose(file) == 0 && ok;
-    return ok || td_fail(TD_ERROR_IO, "compile", "cannot write %s: %s",
-                         path, strerror(errno));
+    return written(path, file, file && fputs(text, file) >= 0);
 }
 
 static const char *compiler(void)
@@ -300,36 +294,32 @@ static const char *compiler(void)
     const char *asked = td_setting("TREADLE_CC");
     return asked != NULL ? asked : "cc";
 }
-bool td_build_c(const char *folder, const char *march, const char *text,
-                const char *object)
-{
-    char source[PATH_MAX], library[PATH_MAX];
-    snprintf(source, sizeof source, "%s/code.c", folder);
-    snprintf(library, sizeof library, "%s/code.so", folder);
-    char *const arguments[] = {
-        (char *)compiler(), "-O3", (char *)march, "-fno-math-errno",
-        "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
-        "-w", "-std=gnu11", "-o", library, source,
-        (char *)(object ? object : "-lm"), "-lm", NULL
-    };
-    return td_write_source(source, text)
-        && td_run_command(arguments, folder);
-}
-
-static bool build_c(const char *folder, const char *march,
-                    const char *text)
-{
-    return td_build_c(folder, march, text, NULL);
-}
-
-/* codegen: function load_code */
-static const char *instruction_set(void)
+/* codegen: function td_instruction_set */
+const char *td_instruction_set(void)
 {
     static const char *const levels[] = {
         "-march=x86-64-v2", "-march=x86-64-v3", "-march=x86-64-v4"
     };
     return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
 }
+
+bool td_build_c(const char *folder, const char *text,
+                const char *object)
+{
+    char source[PATH_MAX], library[PATH_MAX];
+    snprintf(source, sizeof source, "%s/code.c", folder);
+    snprintf(library, sizeof library, "%s/code.so", folder);
+    char *const arguments[] = {
+        TD_SHELL(folder), (char *)compiler(), "-O3",
+        (char *)td_instruction_set(), "-fno-math-errno",
+        "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
+        "-w", "-std=gnu11", "-o", library, source,
+        (char *)(object ? object : "-lm"), "-lm", NULL
+    };
+    return td_write_source(source, text) && td_run_command(arguments);
+}
+
+/* codegen: function load_code */
 static int remove_one(const char *path, const struct stat *s, int kind,
                       struct FTW *walk)
 {
@@ -345,14 +335,11 @@ static bool make_library(const char *cache, const char *path,
     snprintf(folder, sizeof folder, "%.*s/build-XXXXXX", CACHE_ROOM,
              cache);
     if (mkdtemp(folder) == NULL)
-        return td_fail(TD_ERROR_IO, "compile", "cannot write to %.200s:"
-                       " %s; set TREADLE_CACHE", cache,
-                       strerror(errno));
+        return cannot("write to", cache);
     snprintf(made, sizeof made, "%s/code.so", folder);
-    if (build(folder, instruction_set(), text) && seal(made, key)
+    if (build(folder, text, NULL) && seal(made, key)
         && rename(made, path) != 0)
-        td_fail(TD_ERROR_IO, "compile", "cannot write %.200s: %s", path,
-                strerror(errno));
+        cannot("write", path);
     if (td_setting("TREADLE_MLIR_KEEP") == NULL)
         nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return !td_failed();
@@ -362,7 +349,7 @@ static void *load_code(const char *text, const char *tools,
 {
     char cache[PATH_MAX], path[PATH_MAX], key[40];
     uint64_t a = td_hash_text(td_hash_text(0, tools),
-                              instruction_set());
+                              td_instruction_set());
     a = td_hash_text(a, text);
     snprintf(key, sizeof key, "%016llx%016llx", (unsigned long long)a,
              (unsigned long long)td_hash_text(a, text));
@@ -433,9 +420,7 @@ static bool find_memory(frame *f, const td_program *given,
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const td_placed *x = &f->l->value[v];
         if (x->buffer == v && x->kind != TD_CALL)
-            f->tensor[v] = td_tensor_new(td_shape_of(x->like),
-                                         x->like->dtype,
-                                         x->like->storage->device);
+            f->tensor[v] = td_tensor_like(x->like, x->like->dtype);
         if (f->tensor[v] != NULL)
             f->memory[v] = td_at(f->tensor[v]);
         else if (x->place >= 0)
@@ -510,14 +495,14 @@ static bool run_call(frame *f, const td_ir_step *step)
     unsigned in_place = 0;
     int n = 0;
     td_scope_begin();
+    for (int k = 0; k < step->n_values; k++) {
+        const int v = step->value[k];
+        f->at[v] = l->value[v].root == v && f->tensor[v]
+            && is_as_planned(f->tensor[v], l->value[v].like)
+             ? f->tensor[v] : tensor_at(f, v);
+    }
     for (int i = 0; i < step->n_in; i++) {
         const td_ir_operand *o = &step->in[i];
-        for (int k = 0; k < o->count; k++) {
-            const int v = o->values[k];
-            f->at[v] = l->value[v].root == v && f->tensor[v]
-                && is_as_planned(f->tensor[v], l->value[v].like)
-                 ? f->tensor[v] : tensor_at(f, v);
-        }
         if (o->count > 0 && td_traits_of(step->op)->mutated >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
                                    == o->values[0]) << i;
@@ -545,7 +530,7 @@ static bool run_stage(frame *f, const td_code *c, int n)
 {
     const td_stage *s = &f->l->stage[n];
     if (s->kind == TD_CALL)
-        return run_call(f, &f->l->program->step[s->step]);
+        return run_call(f, s->step);
     if (s->kind == TD_PRODUCT && !c->by->products)
         return run_product(f, s);
     if (c->by->whole)
@@ -580,7 +565,7 @@ static bool leave(frame *f, td_tensor **outputs)
             f->tensor[v] = NULL;
         if (own && f->l->value[v].kind == TD_CALL)
             td_adopt(y);
-        outputs[k] = td_keep(own ? y : td_clone(tensor_at(f, v)));
+        outputs[k] = own ? y : td_clone(tensor_at(f, v));
     }
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int u = p->value[v].update;
@@ -604,24 +589,20 @@ bool td_run_code(void *compiled, td_program *p, td_tensor **at,
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
     const size_t arena = (size_t)l->bytes + 1;
-    frame f = { .l = l };
-    td_no_grad_begin();
-    td_scope_begin();
-    f.tensor = td_alloc_array(5 * values, sizeof *f.tensor);
-    f.arena = td_storage_alloc(arena);
-    f.leaf = f.tensor ? f.tensor + values : NULL;
-    f.at = f.tensor ? f.leaf + values : NULL;
-    f.memory = f.tensor ? (void **)(f.at + values) : NULL;
-    f.owner = f.tensor ? (int *)(f.memory + values) : NULL;
-    if (f.tensor && f.arena && find_memory(&f, p, at)
-        && run_stages(&f, c))
+    void **table = td_alloc_array(5 * values, sizeof *table);
+    if (table == NULL)
+        return false;
+    frame f = { .l = l, .arena = td_storage_alloc(arena),
+        .memory = table, .tensor = (td_tensor **)table + values,
+        .leaf = (td_tensor **)table + 2 * values,
+        .at = (td_tensor **)table + 3 * values,
+        .owner = (int *)(table + 4 * values) };
+    if (f.arena && find_memory(&f, p, at) && run_stages(&f, c))
         leave(&f, outputs);
-    for (int v = 0; f.tensor && v < l->program->n_values; v++)
+    for (int v = 0; v < l->program->n_values; v++)
         bury(&f, v);
     td_storage_free(f.arena, arena);
-    td_free(f.tensor, 5 * values * sizeof *f.tensor);
-    td_scope_end();
-    td_no_grad_end();
+    td_free(table, 5 * values * sizeof *table);
     return !td_failed();
 }
 
@@ -671,5 +652,5 @@ static bool find_compiler(char *tools, size_t room)
 const td_code_backend td_c_backend = {
     { "c", td_compile_code, td_run_code, td_release_code,
       td_print_code },
-    td_emit_c, find_compiler, build_c, false, false
+    td_emit_c, find_compiler, td_build_c, false, false
 };

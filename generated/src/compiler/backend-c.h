@@ -9,9 +9,10 @@
 typedef bool td_stage_body(void *context, int64_t begin, int64_t end,
                            int worker);
 
-/* Makes `folder`/code.so, a shared library, of a text. */
-typedef bool td_build(const char *folder, const char *march,
-                      const char *text);
+/* Makes `folder`/code.so, a shared library, of a text; of an object
+   as well, unless it is NULL. */
+typedef bool td_build(const char *folder, const char *text,
+                      const char *object);
 
 typedef struct {
     td_backend head;
@@ -39,12 +40,14 @@ void td_release_code(void *compiled);
 /* The stages as C; NULL: error pending. */
 char *td_emit_c(const td_lowered *l, bool products);
 
-/* Runs a program and waits; its temporary files lie in `folder`, and
-   its words are in the error. */
-bool td_run_command(char *const *command, const char *folder);
+/* Runs TD_SHELL(folder), a program, its arguments and NULL, and waits;
+   temporary files lie in the folder, and its words are in the error. */
+#define TD_SHELL(folder) \
+    "/bin/sh", "-c", (char *)td_supervisor, "sh", (char *)folder
+extern const char td_supervisor[];
+bool td_run_command(char *const *arguments);
 
-/* A library of a text and, if there is one, an object. */
-bool td_build_c(const char *folder, const char *march, const char *text,
-                const char *object);
+td_build td_build_c;
+const char *td_instruction_set(void);
 bool td_write_source(const char *path, const char *text);
 const char *td_setting(const char *name);   /* NULL: unset or empty */

@@ -53,12 +53,12 @@ static bool find_tool(const char *tool, char *path, size_t size)
         "llvm-15 or set TREADLE_MLIR_BIN", tool,
         asked ? asked : "the PATH");
 }
-static bool run_tool(const command *c, const char *folder,
-                     const char *march)
+static bool run_tool(const command *c, const char *folder)
 {
+    const char *march = td_instruction_set();
     char tool[PATH_MAX], from[PATH_MAX], to[PATH_MAX], cpu[40];
-    char *arguments[18] = { tool, from };
-    int n = 2;
+    char *arguments[24] = { TD_SHELL(folder), tool, from };
+    int n = 7;
     if (!find_tool(c->tool, tool, sizeof tool))
         return false;
     const bool named = strncmp(march, "-march=", 7) == 0;
@@ -71,19 +71,19 @@ static bool run_tool(const command *c, const char *folder,
                        : (char *)c->flags[i];
     arguments[n++] = "-o";
     arguments[n] = to;
-    return td_run_command(arguments, folder);
+    return td_run_command(arguments);
 }
-static bool build_mlir(const char *folder, const char *march,
-                       const char *text)
+static bool build_mlir(const char *folder, const char *text,
+                       const char *unused)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/code.mlir", folder);
     bool ok = td_write_source(path, text);
     for (int i = 0; ok && i < N_COMMANDS; i++)
-        ok = run_tool(&commands[i], folder, march);
+        ok = run_tool(&commands[i], folder);
+    (void)unused;
     snprintf(path, sizeof path, "%s/code.o", folder);
-    return ok && td_build_c(folder, march, text + strlen(text) + 1,
-                            path);
+    return ok && td_build_c(folder, text + strlen(text) + 1, path);
 }
 
 /* tools: functions of the MLIR back end */

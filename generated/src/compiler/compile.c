@@ -78,10 +78,9 @@ bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
     /* seeing: watch a program begin */
     const bool watched = td_process_state.profiled
                       && td_event_begin(e->name, TD_EVENT_FORWARD);
-    const bool ok = td_self()->trace != NULL
-         ? td_program_run(e->program, inputs, n, outputs)
-         : td_ir_run(e->backend->run, e->code, e->program, inputs, n,
-                     outputs);
+    const bool ok = td_ir_run(td_self()->trace != NULL ? td_interpret
+                              : e->backend->run, e->code, e->program,
+                              inputs, n, outputs);
     /* seeing: watch a program end */
     if (watched)
         td_event_end();

@@ -5,36 +5,33 @@
 #include "compiler/lower.h"
 
 /* fusion: functions that expand */
-static bool expand_linear(const td_ir_step *s, td_tensor **at)
+static td_tensor *expand_linear(const td_ir_step *s, td_tensor **at)
 {
-    td_tensor *x = at[s->in[0].values[0]];
-    td_tensor *w = at[s->in[1].values[0]];
+    td_tensor *x = at[s->value[0]], *w = at[s->value[1]];
     td_dims shape = td_shape_of(x);
     td_tensor *rows = x->rank > 2 ? td_flatten(x, 0, -2) : x;
     if (x->rank < 2 || rows == NULL || rows->storage != x->storage)
-        return false;
+        return NULL;
     td_tensor *y = td_matmul(rows, td_t(w));
-    if (s->in[2].kind == TD_TENSOR)
-        y = td_add(y, at[s->in[2].values[0]]);
+    if (s->n_values > 2)
+        y = td_add(y, at[s->value[2]]);
     shape.at[x->rank - 1] = w->shape[0];
-    y = x->rank > 2 ? td_reshape(y, shape) : y;
-    return (at[s->out[0]] = y) != NULL;
+    return x->rank > 2 ? td_reshape(y, shape) : y;
 }
-static bool expand_mean(const td_ir_step *s, td_tensor **at)
+static td_tensor *expand_mean(const td_ir_step *s, td_tensor **at)
 {
-    td_tensor *x = at[s->in[0].values[0]];
+    td_tensor *x = at[s->value[0]];
     const td_value in = td_v_tensor(x);
     td_tensor *sum = td_run1(&td_ops[TD_OP_sum], 1, &in, 3, s->attr);
     const int64_t left = td_numel(sum);
-    if (sum == NULL || left == 0)
-        return false;
-    return (at[s->out[0]] = td_div_scalar(sum,
-                td_float((double)(td_numel(x) / left)))) != NULL;
+    return sum == NULL || left == 0 ? NULL
+        : td_div_scalar(sum, td_float((double)(td_numel(x) / left)));
 }
 
-static bool expand_sum_to_size(const td_ir_step *s, td_tensor **at)
+static td_tensor *expand_sum_to_size(const td_ir_step *s,
+                                     td_tensor **at)
 {
-    td_tensor *x = at[s->in[0].values[0]];
+    td_tensor *x = at[s->value[0]];
     td_dims size = { s->attr[0].as.ints.count, { 0 } };
     td_reduce_options over = { .keepdim = true };
     for (int d = 0; d < size.count; d++)
@@ -43,18 +40,17 @@ static bool expand_sum_to_size(const td_ir_step *s, td_tensor **at)
     for (int d = 0; d < x->rank; d++)
         if (d < more || (size.at[d - more] == 1 && x->shape[d] != 1))
             over.dims.at[over.dims.count++] = d;
-    return (at[s->out[0]] = td_reshape(
-                over.dims.count ? td_sum(x, over) : x, size)) != NULL;
+    return td_reshape(over.dims.count ? td_sum(x, over) : x, size);
 }
 
 /* fusion: function expand_step */
-static bool expand_step(const td_ir_step *s, td_tensor **at)
+static td_tensor *expand_step(const td_ir_step *s, td_tensor **at)
 {
     switch (s->op - td_ops) {
     case TD_OP_linear: return expand_linear(s, at);
     case TD_OP_mean: return expand_mean(s, at);
     case TD_OP_sum_to_size: return expand_sum_to_size(s, at);
-    default: return false;
+    default: return NULL;
     }
 }
 
@@ -72,37 +68,29 @@ static void enter_values(const td_program *p, td_tensor **at)
 }
 static td_program *leave_values(const td_program *p, td_tensor **at)
 {
-    const size_t room = (size_t)p->n_outputs + 1;
-    td_tensor **out = td_alloc_array(room, sizeof *out);
-    for (int k = 0; out && k < p->n_outputs; k++)
+    td_tensor **out = at + p->n_values;
+    for (int k = 0; k < p->n_outputs; k++)
         out[k] = at[p->output[k]];
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
             td_trace_update(at[v], at[p->value[v].update]);
-    td_program *fresh = td_trace_end(out, p->n_outputs);
-    td_free(out, room * sizeof *out);
-    return fresh;
+    return td_trace_end(out, p->n_outputs);
 }
 
 /* fusion: function td_program_expand */
 td_program *td_program_expand(const td_program *p)
 {
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
-    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
+    td_tensor **at = td_ir_open(p), *y;
     td_program *fresh = NULL;
-    if (at == NULL)
-        return NULL;
-    td_no_grad_begin();
-    td_scope_begin();
-    if (td_trace_begin(true)) {
+    if (at != NULL && td_trace_begin(true)) {
         enter_values(p, at);
         for (int s = 0; s < p->n_steps && !td_failed(); s++)
-            if (!expand_step(&p->step[s], at) && !td_failed())
+            if ((y = expand_step(&p->step[s], at)) != NULL)
+                at[p->step[s].out[0]] = y;
+            else if (!td_failed())
                 td_ir_replay(&p->step[s], at, 0);
         fresh = td_keep(leave_values(p, at));
     }
-    td_scope_end();
-    td_no_grad_end();
-    td_free(at, bytes);
+    td_ir_close(p, at);
     return fresh;
 }

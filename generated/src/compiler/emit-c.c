@@ -2,7 +2,6 @@
 /* Tangled from the chapter "codegen": edit that, not this file. */
 /* Stages, written as C. */
 #include <math.h>
-#include <stdarg.h>
 #include "compiler/backend-c.h"
 
 static const char td_primitives_text[] =
@@ -42,14 +41,7 @@ typedef struct {
     const td_stage *s;
 } emitter;
 
-__attribute__((format(printf, 2, 3)))
-static void put(const emitter *e, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vfprintf(e->f, format, args);
-    va_end(args);
-}
+#define put(e, ...) fprintf((e)->f, __VA_ARGS__)
 
 /* codegen: functions that write names and numbers */
 static const char *c_type(td_dtype dtype)
@@ -322,18 +314,15 @@ static void put_kernels(emitter *e, const td_text *t, int *of,
 
 char *td_emit_c(const td_lowered *l, bool products)
 {
-    const size_t room = 2 * (size_t)l->n_stages + 2;
-    int *of = td_alloc_array(room, sizeof *of);
+    const size_t room = (size_t)l->n_stages + 1;
+    int *of = td_ir_keep(l->program, 2 * room * sizeof *of);
     td_text t;
     (void)products;
-    if (of == NULL || !td_text_begin(&t)) {
-        td_free(of, room * sizeof *of);
+    if (of == NULL || !td_text_begin(&t))
         return NULL;
-    }
     emitter e = { .f = t.file, .l = l };
     put(&e, "%s%s", td_primitives_text, folds_text);
     put_rows(&e);
-    put_kernels(&e, &t, of, of + room / 2);
-    td_free(of, room * sizeof *of);
+    put_kernels(&e, &t, of, of + room);
     return td_text_end(&t);
 }

@@ -19,6 +19,7 @@ typedef struct {
     int64_t from, upto;     /* of that dimension */
     const td_op *row;       /* whose formula is being written */
     bool products;          /* are written, and not called */
+    bool *used;             /* by a part: a mark a value */
 } writer;
 
 /* mlir: functions that name values */
@@ -66,9 +67,10 @@ static word type_of(const writer *w, td_dtype type)
 {
     return type_word(element(type, false), w->lanes);
 }
-static int two(writer *w, const char *what, int x, int y, word t)
+static int two(writer *w, const char *what, int x, int y, td_dtype type)
 {
-    return name(w, "%s %%%d, %%%d : %s", what, x, y, t.text);
+    return name(w, "%s %%%d, %%%d : %s", what, x, y,
+                type_of(w, type).text);
 }
 static int constant(writer *w, td_dtype type, td_scalar s)
 {
@@ -99,13 +101,12 @@ static int convert(writer *w, int x, td_dtype from, td_dtype to)
 {
     const bool real = td_dtype_is_floating(from);
     const bool unsign = from == TD_BOOL || from == TD_UINT8;
-    const word a = type_of(w, from), b = type_of(w, to);
     const char *how = unsign ? "extui" : "extsi";
     if (from == to)
         return x;
     if (to == TD_BOOL)
         return two(w, real ? "arith.cmpf une," : "arith.cmpi ne,", x,
-                   constant(w, from, td_int(0)), a);
+                   constant(w, from, td_int(0)), from);
     if (real)
         how = to == TD_FLOAT64 ? "extf" : to == TD_FLOAT32 ? "truncf"
             : "fptosi";
@@ -113,7 +114,8 @@ static int convert(writer *w, int x, td_dtype from, td_dtype to)
         how = unsign ? "uitofp" : "sitofp";
     else if (td_dtype_size(to) < td_dtype_size(from))
         how = "trunci";
-    return name(w, "arith.%s %%%d : %s to %s", how, x, a.text, b.text);
+    return name(w, "arith.%s %%%d : %s to %s", how, x,
+                type_of(w, from).text, type_of(w, to).text);
 }
 
 /* mlir: table of the dialects' words */
@@ -176,8 +178,8 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
     const bool truths = a.type == TD_BOOL && b.type == TD_BOOL;
     if (truths && (t->op == TD_OP_add || t->op == TD_OP_mul))
         return (typed){ two(w, t->op == TD_OP_add ? "arith.ori"
-                            : "arith.andi", a.name, b.name,
-                            type_of(w, TD_BOOL)), TD_BOOL };
+                            : "arith.andi", a.name, b.name, TD_BOOL),
+                        TD_BOOL };
     const int y = convert(w, b.name, b.type, type);
     if (t->op == TD_OP_where) {
         const typed c = at[t->arg[2]];
@@ -186,23 +188,20 @@ static typed write_term(writer *w, const td_term *t, td_dtype type,
     }
     const int x = convert(w, a.name, a.type, type);
     /* mlir: write the comparison or the operation */
-    const word of = type_of(w, type);
     if (comparison(t->op, type, &how))
-        return (typed){ two(w, how.text, x, y, of), TD_BOOL };
+        return (typed){ two(w, how.text, x, y, type), TD_BOOL };
     const td_op *op = &td_ops[t->op];
     const int both[] = { x, y };
     const bool named = word_of(op, &how);
     if (!named && op != w->row && td_row_of(op) != NULL)
         return (typed){ write_row(w, op, type, both, type), type };
-    if (!named || !td_dtype_is_floating(type))
-        td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end has no "
-                "word for '%s'", op->name);
-    else if (t->n == 1)
-        return (typed){ name(w, "%s %%%d : %s", how.text, x, of.text),
-                        type };
-    else
-        return (typed){ two(w, how.text, x, y, of), type };
-    return at[t->arg[0]];
+    if (named && td_dtype_is_floating(type))
+        return (typed){ t->n > 1 ? two(w, how.text, x, y, type)
+            : name(w, "%s %%%d : %s", how.text, x, type_of(w, type).text),
+            type };
+    td_fail(TD_ERROR_UNSUPPORTED, "compile", "the mlir back end has no "
+            "word for '%s'", op->name);
+    return a;
 }
 static int write_row(writer *w, const td_op *op, td_dtype type,
                      const int *operand, td_dtype result)
@@ -293,13 +292,13 @@ static int write_load(writer *w, const td_load *load)
 static int write_count(writer *w, const td_piece *count)
 {
     const index_text at = index_of(w, &w->s->load[count->load], "d");
-    const word t = type_of(w, TD_INT64);
     int x = name(w, "affine.apply affine_map<(d0, d1, d2, d3, d4, d5, "
         "d6, d7) -> (%s)>(%s)", at.text, counters(w).text);
     x = name(w, "arith.index_cast %%%d : index to i64", x);
     const int by = constant(w, TD_INT64, count->attr[2].as.scalar);
     const int first = constant(w, TD_INT64, count->attr[0].as.scalar);
-    x = two(w, "arith.addi", two(w, "arith.muli", x, by, t), first, t);
+    x = two(w, "arith.addi", two(w, "arith.muli", x, by, TD_INT64),
+            first, TD_INT64);
     return convert(w, x, TD_INT64, count->type);
 }
 
@@ -378,14 +377,13 @@ static void take_piece(writer *w, int64_t n, int lanes, int tail)
 static int combine(writer *w, int so_far, int x)
 {
     const td_dtype type = w->s->type;
-    const word t = type_of(w, type);
     if (w->s->fold == &td_ops[TD_OP_sum])
-        return two(w, "arith.addf", so_far, x, t);
-    const int nan = two(w, "arith.cmpf une,", x, x, t);
+        return two(w, "arith.addf", so_far, x, type);
+    const int nan = two(w, "arith.cmpf une,", x, x, type);
     const int more = two(w, w->s->fold == &td_ops[TD_OP_amax]
-        ? "arith.cmpf ogt," : "arith.cmpf olt,", x, so_far, t);
-    return choose(w, two(w, "arith.ori", nan, more,
-                         type_of(w, TD_BOOL)), x, so_far, type);
+        ? "arith.cmpf ogt," : "arith.cmpf olt,", x, so_far, type);
+    return choose(w, two(w, "arith.ori", nan, more, TD_BOOL), x, so_far,
+                  type);
 }
 
 static int nothing(writer *w)
@@ -509,29 +507,22 @@ static int part_end(const writer *w, int first)
         n++;
     return n;
 }
-
-static void mark_touched(const td_lowered *l, const td_stage *s,
-                         bool *used)
-{
-    for (int k = 0; k <= s->n_loads; k++)
-        if (l->value[s->load[k].value].stored)
-            used[s->load[k].value] = true;
-}
 static void write_list(const writer *w, int first, int end, bool types)
 {
-    const int values = w->l->program->n_values;
-    bool *used = td_alloc_array((size_t)values + 1, sizeof *used);
     const char *between = "";
-    for (int k = first; used && k < end; k++)
-        mark_touched(w->l, &w->l->stage[k], used);
-    for (int v = 0; used && v < values; v++) {
-        if (!used[v])
+    for (const td_stage *s = &w->l->stage[first]; s < &w->l->stage[end];
+         s++)
+        for (int k = 0; k <= s->n_loads; k++)
+            w->used[s->load[k].value]
+                = w->l->value[s->load[k].value].stored;
+    for (int v = 0; v < w->l->program->n_values; v++) {
+        if (!w->used[v])
             continue;
         fprintf(w->f, types ? "%s%%m%d: %s" : "%sm[%d]", between, v,
                 memory_type(w, v).text);
         between = ", ";
+        w->used[v] = false;
     }
-    td_free(used, ((size_t)values + 1) * sizeof *used);
 }
 typedef enum { AS_MLIR, AS_C, AS_ROW, FORMS } part_form;
 
@@ -571,9 +562,11 @@ char *td_emit_mlir(const td_lowered *l, bool products)
         ("_Bool (*const treadle_stages[])(void *, int64_t, "
          "int64_t, int) = {\n") };
     td_text t;
-    if (!td_text_begin(&t))
+    bool *used = td_ir_keep(l->program, (size_t)l->program->n_values);
+    if (used == NULL || !td_text_begin(&t))
         return NULL;
-    writer w = { .f = t.file, .l = l, .products = products };
+    writer w = { .f = t.file, .l = l, .products = products,
+                 .used = used };
     for (part_form form = AS_MLIR; form < FORMS; form++) {
         fprintf(t.file, titles[form], 0);
         for (int n = 0, end; n < l->n_stages; n = end + 1) {

@@ -23,13 +23,7 @@ static bool complain(const text_reader *r, const char *what)
 /* programs: functions that read a program */
 static bool accept(text_reader *r, const char *expected)
 {
-    const size_t n = strlen(expected);
-    while (*r->at == ' ')
-        r->at++;
-    if (strncmp(r->at, expected, n) != 0)
-        return false;
-    r->at += n;
-    return true;
+    return td_token(&r->at, expected);
 }
 
 static bool expect(text_reader *r, const char *expected)
@@ -37,15 +31,6 @@ static bool expect(text_reader *r, const char *expected)
     char text[48];
     snprintf(text, sizeof text, "expected '%s'", expected);
     return accept(r, expected) || complain(r, text);
-}
-static void read_word(text_reader *r, char *word, size_t size)
-{
-    size_t n = 0;
-    accept(r, "");
-    while ((isalnum((unsigned char)*r->at) || *r->at == '_')
-           && n + 1 < size)
-        word[n++] = *r->at++;
-    word[n] = '\0';
 }
 static int64_t read_integer(text_reader *r, int64_t most,
                             const char *what)
@@ -72,18 +57,31 @@ static int read_value(text_reader *r)
             return -1;
     return (int)n;
 }
-static td_value read_list(text_reader *r, bool values)
+static int room_for(const text_reader *r, char sign, const char *end)
 {
-    int n = 0, room = 1;
-    const size_t length = strcspn(r->at, "]\n");
-    for (size_t i = 0; i < length; i++)
-        room += r->at[i] == ',';
+    int n = 1;
+    for (const char *at = r->at; strchr(end, *at) == NULL; at++)
+        n += *at == sign;
+    return n;
+}
+
+static int read_values(text_reader *r, int *to, int most)
+{
+    int n = 0;
+    do
+        to[n++] = read_value(r);
+    while (n < most && !td_failed() && accept(r, ","));
+    return n;
+}
+static td_value read_list(text_reader *r)
+{
+    int n = 0;
+    const int room = room_for(r, ',', "]\n");
     int64_t *list = td_ir_keep(r->p, (size_t)room * sizeof *list);
     while (n < room && !td_failed() && !accept(r, "]")) {
         if (n > 0 && !expect(r, ","))
             break;
-        list[n++] = values ? read_value(r)
-                  : read_integer(r, INT64_MAX, "expected an integer");
+        list[n++] = read_integer(r, INT64_MAX, "expected an integer");
         if (n == room)
             expect(r, "]");
     }
@@ -91,8 +89,8 @@ static td_value read_list(text_reader *r, bool values)
 }
 static td_dtype read_dtype(text_reader *r)
 {
-    char word[32];
-    read_word(r, word, sizeof word);
+    char word[32] = "";
+    td_word(&r->at, word, sizeof word);
     for (int d = TD_FLOAT32; d < TD_DTYPE_COUNT; d++)
         if (strcmp(td_dtype_name((td_dtype)d), word) == 0)
             return (td_dtype)d;
@@ -121,7 +119,7 @@ static bool read_type(text_reader *r, int v, td_ir_origin origin)
     value.dtype = read_dtype(r);
     if (td_failed() || !expect(r, "["))
         return false;
-    const td_value shape = read_list(r, false);
+    const td_value shape = read_list(r);
     if (td_failed() || shape.as.ints.count > TD_MAX_RANK)
         return complain(r, "the list is too long");
     value.shape.count = shape.as.ints.count;
@@ -162,35 +160,32 @@ static const char *read_string(text_reader *r)
     expect(r, "'");
     return word;
 }
-static td_ir_operand read_operand(text_reader *r)
+static td_ir_operand read_operand(text_reader *r, td_ir_step *step)
 {
-    td_ir_operand o = { .kind = TD_NONE };
+    td_ir_operand o = { .values = step->value + step->n_values };
     if (accept(r, "None"))
         return o;
     if (accept(r, "[")) {
-        const td_value list = read_list(r, true);
         o.kind = TD_TENSORS;
-        o.count = list.as.ints.count;
-        o.values = td_ir_keep(r->p, (size_t)o.count * sizeof(int));
-        for (int i = 0; o.values != NULL && i < o.count; i++)
-            o.values[i] = (int)list.as.ints.at[i];
+        if (!accept(r, "]")) {
+            o.count = read_values(r, o.values, INT_MAX);
+            expect(r, "]");
+        }
     } else if (*r->at == '%') {
         o.kind = TD_TENSOR;
-        o.values = td_ir_keep(r->p, sizeof(int));
-        o.count = o.values != NULL;
-        for (int i = 0; i < o.count; i++)
-            o.values[i] = read_value(r);
+        o.count = read_values(r, o.values, 1);
     } else {
         o.kind = TD_SCALAR;
         o.scalar = read_scalar(r);
     }
+    step->n_values += o.count;
     return o;
 }
 static td_value read_attribute(text_reader *r, const td_parameter *p)
 {
     td_value v = { .kind = TD_SCALAR };
     if (p->list && expect(r, "[")) {
-        v = read_list(r, false);
+        v = read_list(r);
     } else if (p->kind == TD_P_STRING && expect(r, "'")) {
         v.kind = TD_STRING;
         v.as.string = read_string(r);
@@ -216,10 +211,12 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
     step->in = td_ir_keep(r->p, (size_t)step->n_in * sizeof *step->in);
     step->attr = td_ir_keep(r->p, (size_t)step->n_attr
                                   * sizeof *step->attr);
+    step->value = td_ir_keep(r->p, (size_t)room_for(r, '%', "\n")
+                                   * sizeof *step->value);
     for (int i = 0; i < step->n_in && !td_failed(); i++) {
         if (!first && !expect(r, ","))
             return false;
-        step->in[i] = read_operand(r);
+        step->in[i] = read_operand(r, step);
         first = false;
     }
     /* programs: read the attributes that are given */
@@ -244,17 +241,14 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
 /* programs: function read_step */
 static bool read_step(text_reader *r)
 {
-    char name[32];
+    char name[32] = "";
     td_signature s;
     td_ir_step *step = td_ir_step_new(r->p);
-    while (step && step->n_out < TD_MAX_RESULTS && !td_failed()) {
-        step->out[step->n_out++] = read_value(r);
-        if (!accept(r, ","))
-            break;
-    }
+    if (step != NULL)
+        step->n_out = read_values(r, step->out, TD_MAX_RESULTS);
     if (td_failed() || !expect(r, "="))
         return false;
-    read_word(r, name, sizeof name);
+    td_word(&r->at, name, sizeof name);
     step->op = td_op_find(name);
     if (step->op == NULL)
         return complain(r, "there is no such operator");
@@ -273,21 +267,14 @@ static bool read_step(text_reader *r)
 static bool read_return(text_reader *r)
 {
     td_program *p = r->p;
-    int n = 0, left = 0;
     if (p->output != NULL)
         return complain(r, "a program returns once");
-    const size_t length = strcspn(r->at, "#\n");
-    for (size_t i = 0; i < length; i++)
-        n += r->at[i] == '%';
-    for (int k = 0; k < p->n_gradients; k++)
-        left += p->gradient[k].to >= 0;
-    p->output = td_ir_keep(p, (size_t)(n + left) * sizeof *p->output);
-    while (p->output && p->n_outputs < n && !td_failed()) {
-        if (p->n_outputs > 0 && !expect(r, ","))
-            return false;
-        p->output[p->n_outputs++] = read_value(r);
-    }
-    p->n_returned = n;
+    const int room = room_for(r, '%', "#\n");
+    p->output = td_ir_keep(p, (size_t)(room + p->n_gradients)
+                              * sizeof *p->output);
+    if (p->output != NULL && room > 1)
+        p->n_returned = read_values(r, p->output, room);
+    p->n_outputs = p->n_returned;
     for (int k = 0; k < p->n_gradients && !td_failed(); k++)
         if (p->gradient[k].to >= 0)
             p->output[p->n_outputs++] = p->gradient[k].to;

@@ -22,51 +22,50 @@ void *td_ir_keep(td_program *p, size_t bytes)
     return block + 1;
 }
 
-/* tracing: function td_ir_grow */
-bool td_ir_grow(void *array, int count, int *room, size_t size)
+/* tracing: function td_ir_more */
+void *td_ir_more(void *array, int *count, int *room, size_t size)
 {
-    void *old, *larger;
-    if (count < *room)
-        return true;
-    const int more = *room > 0 ? 2 * *room : 32;
-    memcpy(&old, array, sizeof old);
-    if ((larger = td_alloc_array((size_t)more, size)) == NULL)
-        return false;
-    if (count > 0)
-        memcpy(larger, old, (size_t)count * size);
-    td_free(old, (size_t)*room * size);
-    memcpy(array, &larger, sizeof larger);
-    *room = more;
-    return true;
+    char *at;
+    memcpy(&at, array, sizeof at);
+    if (*count == *room) {
+        const int more = *room > 0 ? 2 * *room : 32;
+        char *larger = td_alloc_array((size_t)more, size);
+        if (larger == NULL)
+            return NULL;
+        if (at != NULL)
+            memcpy(larger, at, (size_t)*count * size);
+        td_free(at, (size_t)*room * size);
+        memcpy(array, &larger, sizeof larger);
+        at = larger;
+        *room = more;
+    }
+    return memset(at + (size_t)(*count)++ * size, 0, size);
 }
 
 /* tracing: functions that build a program */
 int td_ir_value_new(td_program *p, td_ir_value value)
 {
-    if (!td_ir_grow(&p->value, p->n_values, &p->value_room,
-                    sizeof *p->value))
+    td_ir_value *v = td_ir_more(&p->value, &p->n_values, &p->value_room,
+                                sizeof *v);
+    if (v == NULL)
         return -1;
-    value.update = -1;
-    p->value[p->n_values] = value;
-    return p->n_values++;
+    *v = value;
+    v->update = -1;
+    return p->n_values - 1;
 }
 
 td_ir_step *td_ir_step_new(td_program *p)
 {
-    if (!td_ir_grow(&p->step, p->n_steps, &p->step_room,
-                    sizeof *p->step))
-        return NULL;
-    td_ir_step *step = &p->step[p->n_steps++];
-    memset(step, 0, sizeof *step);
-    return step;
+    return td_ir_more(&p->step, &p->n_steps, &p->step_room,
+                      sizeof *p->step);
 }
 td_ir_gradient *td_ir_gradient_new(td_program *p, int of)
 {
-    if (of < 0 || !td_ir_grow(&p->gradient, p->n_gradients,
-                              &p->gradient_room, sizeof *p->gradient))
-        return NULL;
-    td_ir_gradient *g = &p->gradient[p->n_gradients++];
-    *g = (td_ir_gradient){ .of = of, .from = -1, .to = TD_IR_KEPT };
+    td_ir_gradient *g = of < 0 ? NULL
+        : td_ir_more(&p->gradient, &p->n_gradients, &p->gradient_room,
+                     sizeof *g);
+    if (g != NULL)
+        *g = (td_ir_gradient){ .of = of, .from = -1, .to = TD_IR_KEPT };
     return g;
 }
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin)
@@ -263,35 +262,54 @@ int64_t td_program_print(const td_program *p, char *buffer,
     td_text t;
     if (!td_text_begin(&t))
         return 0;
+    FILE *f = t.file;
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].origin != TD_IR_RESULT) {
-            fprintf(t.file, "%s%%%d",
-                    td_ir_words[p->value[v].origin], v);
+            fprintf(f, "%s%%%d", td_ir_words[p->value[v].origin], v);
             for (int k = 0; k < p->n_gradients; k++)
                 if (p->gradient[k].from == v)
-                    fprintf(t.file, " of %%%d", p->gradient[k].of);
-            fputs(" : ", t.file);
-            put_type(t.file, &p->value[v]);
-            fprintf(t.file, "\n");
+                    fprintf(f, " of %%%d", p->gradient[k].of);
+            fputs(" : ", f);
+            put_type(f, &p->value[v]);
+            fputc('\n', f);
         }
     for (int s = 0; s < p->n_steps; s++)
-        put_step(t.file, p, &p->step[s]);
+        put_step(f, p, &p->step[s]);
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0)
-            fprintf(t.file, "update %%%d = %%%d\n", v,
-                    p->value[v].update);
-    for (int k = 0; k < p->n_gradients; k++)
-        if (p->gradient[k].to >= 0)
-            fprintf(t.file, "gradient %%%d = %%%d\n",
-                    p->gradient[k].of, p->gradient[k].to);
-        else if (p->gradient[k].to == TD_IR_CLEARED)
-            fprintf(t.file, "gradient %%%d = None\n",
-                    p->gradient[k].of);
-    fprintf(t.file, "return");
+            fprintf(f, "update %%%d = %%%d\n", v, p->value[v].update);
+    for (int k = 0; k < p->n_gradients; k++) {
+        const td_ir_gradient *g = &p->gradient[k];
+        if (g->to >= 0)
+            fprintf(f, "gradient %%%d = %%%d\n", g->of, g->to);
+        else if (g->to == TD_IR_CLEARED)
+            fprintf(f, "gradient %%%d = None\n", g->of);
+    }
+    fprintf(f, "return");
     for (int k = 0; k < p->n_returned; k++)
-        fprintf(t.file, "%s%%%d", k ? ", " : " ", p->output[k]);
-    fputc('\n', t.file);
+        fprintf(f, "%s%%%d", k ? ", " : " ", p->output[k]);
+    fputc('\n', f);
     return td_text_copy(&t, buffer, capacity);
+}
+
+/* programs: functions that open and close a table */
+static size_t table_bytes(const td_program *p)
+{
+    return (size_t)(p->n_values + p->n_outputs + 1) * sizeof(void *);
+}
+
+td_tensor **td_ir_open(const td_program *p)
+{
+    td_no_grad_begin();
+    td_scope_begin();
+    return td_failed() ? NULL : td_alloc(table_bytes(p));
+}
+
+void td_ir_close(const td_program *p, td_tensor **at)
+{
+    td_free(at, table_bytes(p));
+    td_scope_end();
+    td_no_grad_end();
 }
 
 /* programs: function td_ir_replay */
@@ -299,14 +317,15 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
                   unsigned in_place)
 {
     td_value in[TD_MAX_PARAMETERS];
-    td_tensor **list = NULL, *changed[TD_MAX_RESULTS] = { NULL };
+    td_tensor *changed[TD_MAX_RESULTS] = { NULL };
     const unsigned mutated = td_traits_of(s->op)->mutated;
-    size_t bytes = 0;
-    int listed = 0, n = 0;
-    /* programs: make room for lists of operands */
-    for (int i = 0; i < s->n_in; i++)
-        bytes += (size_t)s->in[i].count * sizeof *list;
-    if (bytes > 0 && (list = td_alloc(bytes)) == NULL)
+    int n = 0;
+    /* programs: list the tensors of the step */
+    const size_t bytes = (size_t)s->n_values * sizeof *at;
+    td_tensor **list = td_alloc(bytes);
+    for (int k = 0; list && k < s->n_values; k++)
+        list[k] = at[s->value[k]];
+    if (list == NULL)
         return false;
     for (int i = 0; i < s->n_in; i++) {
         /* programs: fetch one operand of the step */
@@ -319,11 +338,9 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
             if (mutated >> i & 1)
                 x = changed[n++] = in_place >> i & 1 ? x : td_clone(x);
             in[i].as.tensor = x;
-        } else if (o->kind == TD_TENSORS) {
-            in[i].as.tensors.at = list + listed;
+        } else {
+            in[i].as.tensors.at = list + (o->values - s->value);
             in[i].as.tensors.count = o->count;
-            for (int k = 0; k < o->count; k++)
-                list[listed++] = at[o->values[k]];
         }
     }
     td_call call = { .op = s->op, .n_in = s->n_in, .in = in,
@@ -351,8 +368,8 @@ static void hand_over_results(td_program *p, td_tensor **at,
 {
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
         td_tensor *x = at[p->output[k]];
-        outputs[k] = td_keep(is_written(p, at, x) ? td_clone(x)
-                                                  : td_tensor_alias(x));
+        outputs[k] = is_written(p, at, x) ? td_clone(x)
+                                          : td_tensor_alias(x);
     }
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
@@ -364,13 +381,9 @@ bool td_interpret(void *code, td_program *p, td_tensor **at,
                   td_tensor **outputs)
 {
     (void)code;
-    td_no_grad_begin();
-    td_scope_begin();
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
         td_ir_replay(&p->step[s], at, 0);
     hand_over_results(p, at, outputs);
-    td_scope_end();
-    td_no_grad_end();
     return !td_failed();
 }
 
@@ -464,14 +477,10 @@ static bool overlaps(const td_program *p, td_tensor **at)
 bool td_program_overlaps(const td_program *p, td_tensor *const *inputs,
                          int n)
 {
-    const size_t bytes = (size_t)(p->n_values + 1)
-                         * sizeof(td_tensor *);
-    td_tensor **at = td_alloc(bytes);
-    td_scope_begin();
+    td_tensor **at = td_ir_open(p);
     const bool found = at != NULL && enter_leaves(p, inputs, n, at)
                     && overlaps(p, at);
-    td_scope_end();
-    td_free(at, bytes);
+    td_ir_close(p, at);
     return found;
 }
 
@@ -505,14 +514,9 @@ bool td_ir_run(td_run_program *run, void *code, td_program *p,
 {
     if (p == NULL)
         return td_fail(TD_ERROR_VALUE, "run", "the program is NULL");
-    const size_t bytes = (size_t)(p->n_values + p->n_outputs + 1)
-                         * sizeof(td_tensor *);
-    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
-    if (at == NULL)
-        return false;
-    td_tensor **made = at + p->n_values;
-    td_scope_begin();
-    bool ok = enter_leaves(p, inputs, n, at);
+    td_tensor **at = td_ir_open(p);
+    td_tensor **made = at != NULL ? at + p->n_values : NULL;
+    bool ok = at != NULL && enter_leaves(p, inputs, n, at);
     if (ok && !td_program_holds(p))
         ok = td_fail(TD_ERROR_RUNTIME, "run", "a tensor that the "
             "program captured, or its gradient, is not as it was when "
@@ -520,8 +524,7 @@ bool td_ir_run(td_run_program *run, void *code, td_program *p,
     ok = ok && run(code, p, at, made) && leave_gradients(p, at, made);
     for (int k = 0; ok && k < p->n_returned; k++)
         outputs[k] = td_keep(made[k]);
-    td_scope_end();
-    td_free(at, bytes);
+    td_ir_close(p, at);
     return ok;
 }
 
@@ -542,42 +545,31 @@ static bool verify_gradient(const td_program *p,
     return good || td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot have "
                            "this gradient", g->of);
 }
-static bool operands_are_defined(const td_ir_step *s, td_tensor **at,
-                                 int number)
+static bool verify_step(const td_program *p, int n, td_tensor **at)
 {
-    for (int i = 0; i < s->n_in; i++)
-        for (int k = 0; k < s->in[i].count; k++)
-            if (at[s->in[i].values[k]] == NULL)
-                return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                    "uses %%%d before it is defined", number + 1,
-                    s->op->name, s->in[i].values[k]);
-    return true;
-}
-
-static bool results_are_new(const td_ir_step *s, td_tensor **at,
-                            int number)
-{
+    const td_ir_step *s = &p->step[n++];
+    /* programs: verify what the step reads and makes */
+    for (int k = 0; k < s->n_values; k++)
+        if (at[s->value[k]] == NULL)
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) uses "
+                           "%%%d before it is defined", n, s->op->name,
+                           s->value[k]);
     for (int k = 0; k < s->n_out; k++)
         if (at[s->out[k]] != NULL)
-            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                           "defines %%%d a second time", number + 1,
-                           s->op->name, s->out[k]);
-    return true;
-}
-
-static bool verify_types(const td_program *p, const td_ir_step *s,
-                         td_tensor **at, int number)
-{
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) defines "
+                           "%%%d a second time", n, s->op->name, s->out[k]);
+    if (!td_ir_replay(s, at, 0))
+        return false;
+    /* programs: verify the types of its results */
     for (int k = 0; k < s->n_out; k++) {
         const td_ir_value *v = &p->value[s->out[k]];
         const td_tensor *x = at[s->out[k]];
         char is[TD_SHAPE_TEXT], said[TD_SHAPE_TEXT];
         if (x == NULL || !is_of_type(x, v))
-            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) "
-                "makes %s%s, the program says %s%s", number + 1,
-                s->op->name, td_dtype_name(td_dtype_of(x)),
-                td_shape_text(x, is), td_dtype_name(v->dtype),
-                td_dims_text(&v->shape, said));
+            return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) makes "
+                "%s%s, the program says %s%s", n, s->op->name,
+                td_dtype_name(td_dtype_of(x)), td_shape_text(x, is),
+                td_dtype_name(v->dtype), td_dims_text(&v->shape, said));
     }
     return true;
 }
@@ -590,10 +582,7 @@ static void verify_values(const td_program *p, td_tensor **at)
             at[v] = td_tensor_new(p->value[v].shape, p->value[v].dtype,
                                   p->value[v].device);
     for (int s = 0; s < p->n_steps && !td_failed(); s++)
-        if (operands_are_defined(&p->step[s], at, s)
-            && results_are_new(&p->step[s], at, s)
-            && td_ir_replay(&p->step[s], at, 0))
-            verify_types(p, &p->step[s], at, s);
+        verify_step(p, s, at);
     for (int k = 0; k < p->n_outputs && !td_failed(); k++)
         if (at[p->output[k]] == NULL)
             td_fail(TD_ERROR_VALUE, "verify", "the program returns "
@@ -615,21 +604,15 @@ static void verify_values(const td_program *p, td_tensor **at)
 /* programs: function td_ir_imagine */
 bool td_ir_imagine(const td_program *p, td_ir_sight *see, void *context)
 {
-    const size_t bytes = ((size_t)p->n_values + 1) * sizeof(void *);
-    td_tensor **at = td_failed() ? NULL : td_alloc(bytes);
-    if (at == NULL)
-        return false;
+    td_tensor **at = td_ir_open(p);
     const td_suspended outer = td_trace_suspend();
     td_self()->symbolic = true;
-    td_no_grad_begin();
-    td_scope_begin();
-    verify_values(p, at);
+    if (at != NULL)
+        verify_values(p, at);
     if (see != NULL && !td_failed())
         see(context, at);
-    td_scope_end();
-    td_no_grad_end();
+    td_ir_close(p, at);
     td_trace_resume(outer);
-    td_free(at, bytes);
     return !td_failed();
 }
 

@@ -48,9 +48,10 @@ typedef struct {
 
 typedef struct {
     const td_op *op;
-    int n_in, n_attr, n_out;
+    int n_in, n_attr, n_out, n_values;
     td_ir_operand *in;
     td_value *attr;
+    int *value;             /* of all operands, one after the other */
     int out[TD_MAX_RESULTS];
 } td_ir_step;
 
@@ -103,7 +104,8 @@ td_value td_ir_attribute(td_program *p, const td_value *value);
 /* programs: memory and text of programs */
 /* Zeroed memory that lives as long as the program. */
 void *td_ir_keep(td_program *p, size_t bytes);
-bool td_ir_grow(void *array, int count, int *room, size_t size);
+/* The address of one element more, zero; NULL: error pending. */
+void *td_ir_more(void *array, int *count, int *room, size_t size);
 
 /* Text that grows while it is written, the same in every country;
    free() what it was, or have as much copied as there is room for. */
@@ -129,6 +131,11 @@ bool td_ir_imagine(const td_program *p, td_ir_sight *see,
 
 /* The open trace's program leaves `now` in the place of `old`. */
 void td_trace_update(td_tensor *old, td_tensor *now);
+
+/* A table with a tensor a value and an output, in a scope without
+   gradients that lasts until it is closed; NULL: error pending. */
+td_tensor **td_ir_open(const td_program *p);
+void td_ir_close(const td_program *p, td_tensor **at);
 
 /* Runs one step on the tensors of its values, at[value].  What the
    operator changes is copied before, but for the inputs `in_place`. */

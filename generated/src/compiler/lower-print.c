@@ -37,7 +37,7 @@ static void print_stage(FILE *f, const td_lowered *l, int n)
     if (s->kind == TD_FOLD)
         fprintf(f, "%s of ", s->fold->name);
     if (s->kind > TD_FOLD)
-        td_ir_print_call(f, &l->program->step[s->step]);
+        td_ir_print_call(f, s->step);
     else
         print_piece(f, l, s->last);
     if (out->buffer >= 0 && out->buffer != s->out)

@@ -5,6 +5,7 @@
 #include <treadle/treadle.h>
 #include "compiler/lower.h"
 #include "core/space.h"
+#include "ops/reductions.h"
 
 /* fusion: function td_hash_text */
 uint64_t td_hash_text(uint64_t h, const char *text)
@@ -44,7 +45,7 @@ static bool is_copy(const td_lowered *l, const td_ir_step *s)
 {
     if (s->op != &td_ops[TD_OP_clone])
         return false;
-    const td_placed *x = &l->value[s->in[0].values[0]];
+    const td_placed *x = &l->value[s->value[0]];
     const td_tensor *y = l->value[s->out[0]].like;
     return x->kind >= TD_FORMULA
         && memcmp(x->like->strides, y->strides,
@@ -55,11 +56,11 @@ static void skip_copies(const td_lowered *l, td_ir_step *step)
 {
     for (int i = 0; i < step->n_in; i++) {
         td_ir_operand *o = &step->in[i];
-        const int made = o->kind == TD_TENSOR
-                       ? l->value[o->values[0]].step : -1;
-        if (td_traits_of(step->op)->mutated >> i & 1 && made >= 0
-            && l->program->step[made].op == &td_ops[TD_OP_clone])
-            o->values[0] = l->program->step[made].in[0].values[0];
+        const td_ir_step *made = o->kind == TD_TENSOR
+            ? l->value[o->values[0]].step : NULL;
+        if (td_traits_of(step->op)->mutated >> i & 1 && made != NULL
+            && made->op == &td_ops[TD_OP_clone])
+            o->values[0] = made->value[0];
     }
 }
 static void rename_value(const td_lowered *l, int *v)
@@ -74,14 +75,13 @@ static void rename_steps(td_lowered *l, td_text *t, twin *table,
     td_program *p = l->program;
     for (int s = 0; s < p->n_steps; s++) {
         td_ir_step *step = &p->step[s];
-        for (int i = 0; i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                rename_value(l, &step->in[i].values[k]);
+        for (int k = 0; k < step->n_values; k++)
+            rename_value(l, &step->value[k]);
         skip_copies(l, step);
         const int e = first_like(p, s, t, table, slots);
         for (int k = 0; k < step->n_out; k++)
             l->value[step->out[k]].root = is_copy(l, step)
-                ? step->in[0].values[0] : p->step[e].out[k];
+                ? step->value[0] : p->step[e].out[k];
     }
 }
 static void simplify(td_lowered *l)
@@ -174,9 +174,8 @@ static void count_uses(td_lowered *l)
         if (p->value[v].update >= 0)
             leaves(&l->value[p->value[v].update]);
     for (int s = p->n_steps - 1; s >= 0; s--)
-        for (int i = 0; i < p->step[s].n_in && is_live(l, s); i++)
-            for (int k = 0; k < p->step[s].in[i].count; k++)
-                l->value[p->step[s].in[i].values[k]].uses++;
+        for (int k = 0; k < p->step[s].n_values && is_live(l, s); k++)
+            l->value[p->step[s].value[k]].uses++;
 }
 
 static void decide(td_lowered *l)
@@ -189,19 +188,8 @@ static void decide(td_lowered *l)
         if (l->value[step->out[0]].kind >= TD_FOLD)
             for (int k = 0; k < step->n_out; k++)
                 store(l, step->out[k]);
-        for (int i = 0; i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                place_operand(l, s, step->in[i].values[k]);
-    }
-}
-static void call_plain_folds(td_lowered *l)
-{
-    for (int s = 0; s < l->program->n_steps; s++) {
-        const td_ir_step *step = &l->program->step[s];
-        td_placed *out = &l->value[step->out[0]];
-        if (out->kind == TD_FOLD && l->value[l->value[
-                step->in[0].values[0]].root].stored)
-            out->kind = TD_CALL;
+        for (int k = 0; k < step->n_values; k++)
+            place_operand(l, s, step->value[k]);
     }
 }
 static void limit_formulas(td_lowered *l)
@@ -214,12 +202,16 @@ static void limit_formulas(td_lowered *l)
         out->size = 1 + step->n_in;
         for (int i = 0; i < step->n_in; i++)
             out->size += inlined_size(l, &step->in[i]) - 1;
-        if (out->size <= TD_FORMULA_SIZE)
-            continue;
-        for (int i = 0; i < step->n_in; i++)
-            if (inlined_size(l, &step->in[i]) > 1)
-                l->value[step->in[i].values[0]].stored = true;
-        out->size = 1 + step->n_in;
+        if (out->size > TD_FORMULA_SIZE) {
+            for (int i = 0; i < step->n_in; i++)
+                if (inlined_size(l, &step->in[i]) > 1)
+                    l->value[step->in[i].values[0]].stored = true;
+            out->size = 1 + step->n_in;
+        }
+        /* fusion: call a fold of what is stored */
+        if (out->kind == TD_FOLD
+            && l->value[l->value[step->value[0]].root].stored)
+            out->kind = TD_CALL;
     }
 }
 
@@ -227,10 +219,9 @@ static void limit_formulas(td_lowered *l)
 static const td_ir_step *part_at(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
-    const td_ir_step *step = x->step < 0 || x->uses != 1 ? NULL
-                           : &l->program->step[x->step];
-    return step && step->op == &td_ops[TD_OP_strided_view_backward]
-         ? step : NULL;
+    return x->step != NULL && x->uses == 1
+        && x->step->op == &td_ops[TD_OP_strided_view_backward]
+         ? x->step : NULL;
 }
 
 static bool is_apart(const td_ir_step *part)
@@ -259,16 +250,14 @@ static void find_parts(td_lowered *l)
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
         if (out->kind == TD_VIEW) {
-            out->root = l->value[step->in[0].values[0]].root;
+            out->root = l->value[step->value[0]].root;
             l->value[out->root].stored |= out->stored;
         }
         if (out->kind != TD_FORMULA || out->uses == 0
-            || step->op != &td_ops[TD_OP_add]
-            || step->in[0].count + step->in[1].count < 2)
+            || step->op != &td_ops[TD_OP_add] || step->n_values < 2)
             continue;
         for (int i = 0; i < 2 && out->root == step->out[0]; i++) {
-            const int v = step->in[i].values[0];
-            const int sum = step->in[1 - i].values[0];
+            const int v = step->value[i], sum = step->value[1 - i];
             const td_ir_step *part = part_at(l, v);
             if (!part || !is_apart(part) || !may_grow(l, sum, out))
                 continue;
@@ -290,10 +279,8 @@ static td_dtype common_type(const td_lowered *l, const td_ir_step *s,
                             int from)
 {
     td_dtype type = TD_DTYPE_NONE;
-    for (int i = from; i < s->n_in; i++) {
-        if (s->in[i].kind != TD_TENSOR)
-            continue;
-        const td_dtype own = l->value[s->in[i].values[0]].like->dtype;
+    for (int k = from; k < s->n_values; k++) {
+        const td_dtype own = l->value[s->value[k]].like->dtype;
         if (type != TD_DTYPE_NONE && own != type)
             return TD_DTYPE_NONE;
         type = own;
@@ -303,13 +290,11 @@ static td_dtype common_type(const td_lowered *l, const td_ir_step *s,
 
 static bool fits_scalar(td_scalar s, td_dtype type)
 {
+    const bool byte = type == TD_UINT8 || type == TD_BOOL;
     if (td_dtype_is_floating(type) || s.kind == TD_SCALAR_BOOL)
         return true;
-    if (s.kind == TD_SCALAR_FLOAT)
-        return false;
-    return type == TD_INT64
-        || (type == TD_INT32 && s.as.i == (int32_t)s.as.i)
-        || (s.as.i == (uint8_t)s.as.i && type != TD_INT32);
+    return s.kind == TD_SCALAR_INT && (byte
+        ? s.as.i == (uint8_t)s.as.i : td_scalar_fits(s, type));
 }
 
 static bool fits_row(const td_lowered *l, const td_ir_step *s)
@@ -330,7 +315,7 @@ static td_step_kind kind_of_step(const td_lowered *l,
 {
     const td_tensor *y = l->value[s->out[0]].like;
     const td_tensor *x = s->n_in > 0 && s->in[0].kind == TD_TENSOR
-        ? l->value[s->in[0].values[0]].like : NULL;
+        ? l->value[s->value[0]].like : NULL;
     const int op = (int)(s->op - td_ops);
     if (s->n_out > 1 || td_traits_of(s->op)->mutated
         || !is_plain(y))
@@ -360,37 +345,25 @@ static td_step_kind kind_of_step(const td_lowered *l,
 }
 
 /* fusion: functions that find pieces */
-typedef struct {
-    int loop[TD_MAX_RANK];  /* dimension of the loop, or -1: repeats */
-} map;
-
-static map map_of_operand(const map *m, const td_tensor *out,
-                          const td_tensor *x)
-{
-    map of = { { 0 } };
-    const int more = out->rank - x->rank;
-    for (int d = 0; d < x->rank; d++)
-        of.loop[d] = x->shape[d] == 1 && out->shape[d + more] != 1
-            ? -1 : m->loop[d + more];
-    return of;
-}
-static td_load load_of(const td_lowered *l, int v, const map *m)
+static td_load load_of(const td_lowered *l, const td_stage *s, int v)
 {
     const td_tensor *x = l->value[v].like;
     td_load load = { .value = l->value[v].root, .offset = x->offset,
                      .type = x->dtype };
+    const int more = s->full_rank - x->rank;
     for (int d = 0; d < x->rank; d++)
-        if (m->loop[d] >= 0)
-            load.stride[m->loop[d]] += x->strides[d];
+        if (x->shape[d] != 1 || s->full[d + more] == 1)
+            load.stride[d + more] = x->strides[d];
     return load;
 }
 static int add_piece(td_lowered *l, td_piece p)
 {
-    if (!td_ir_grow(&l->piece, l->n_pieces, &l->piece_room,
-                    sizeof *l->piece))
+    td_piece *piece = td_ir_more(&l->piece, &l->n_pieces,
+                                 &l->piece_room, sizeof p);
+    if (piece == NULL)
         return 0;
-    l->piece[l->n_pieces] = p;
-    return l->n_pieces++;
+    *piece = p;
+    return l->n_pieces - 1;
 }
 
 static int add_load(td_lowered *l, td_stage *s, td_load load, int v)
@@ -407,7 +380,7 @@ static int add_load(td_lowered *l, td_stage *s, td_load load, int v)
     s->load[s->n_loads] = load;
     return add_piece(l, (td_piece){ .value = v, .type = load.type,
         .kind = counts ? TD_COUNT : TD_LEAF, .load = s->n_loads++,
-        .attr = counts ? l->program->step[root->step].attr : NULL });
+        .attr = counts ? root->step->attr : NULL });
 }
 static bool is_load(const td_lowered *l, int v)
 {
@@ -422,40 +395,35 @@ static int add_number(td_lowered *l, td_dtype type, td_scalar number)
                                     .number = number });
 }
 
-static int add_value(td_lowered *l, td_stage *s, int v, const map *m);
+static int add_value(td_lowered *l, td_stage *s, int v);
 
-static int add_formula(td_lowered *l, td_stage *s, int v, const map *m)
+static int add_formula(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
-    const td_ir_step *step = &l->program->step[x->step];
+    const td_ir_step *step = x->step;
     td_piece p = { .kind = TD_FORMULA, .type = x->like->dtype,
                    .of = x->like->dtype, .op = step->op };
     if (td_row_of(step->op) != NULL)
         p.of = common_type(l, step, 0);
     for (int i = 0; i < step->n_in && i < 3; i++) {
         const td_ir_operand *o = &step->in[i];
-        if (o->kind == TD_SCALAR) {
+        if (o->kind == TD_SCALAR)
             p.arg[p.n++] = add_number(l, p.of, o->scalar);
-        } else if (o->kind == TD_TENSOR) {
-            const map of = map_of_operand(m, x->like,
-                                    l->value[o->values[0]].like);
-            p.arg[p.n++] = add_value(l, s, o->values[0], &of);
-        }
+        else if (o->kind == TD_TENSOR)
+            p.arg[p.n++] = add_value(l, s, o->values[0]);
     }
     return add_piece(l, p);
 }
-static int add_value(td_lowered *l, td_stage *s, int v, const map *m)
+static int add_value(td_lowered *l, td_stage *s, int v)
 {
     const td_placed *x = &l->value[v];
-    const td_op *op = x->step < 0 ? NULL
-                    : l->program->step[x->step].op;
     if (x->kind == TD_NUMBER)
         return add_number(l, x->like->dtype, td_int(
-            op == &td_ops[TD_OP_ones]
-            || op == &td_ops[TD_OP_ones_like]));
+            x->step->op == &td_ops[TD_OP_ones]
+            || x->step->op == &td_ops[TD_OP_ones_like]));
     return x->kind == TD_COUNT || (v != s->out && is_load(l, v))
-         ? add_load(l, s, load_of(l, v, m), v)
-         : add_formula(l, s, v, m);
+         ? add_load(l, s, load_of(l, s, v), v)
+         : add_formula(l, s, v);
 }
 static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
                      int b)
@@ -464,13 +432,16 @@ static void add_pair(td_lowered *l, const td_stage *s, int op, int a,
         .of = s->type, .op = &td_ops[op], .n = 2, .arg = { a, b } });
 }
 
-static void add_product(td_lowered *l, td_stage *s,
-                        const td_ir_step *step)
+static void add_product(td_lowered *l, td_stage *s)
 {
-    static const map maps[] = { { { 0, 2 } }, { { 2, 1 } } };
     for (int i = 0; i < 2; i++) {
-        const int v = step->in[i].values[0];
-        s->load[i] = load_of(l, v, &maps[i]);
+        const int v = s->step->value[i];
+        const td_tensor *x = l->value[v].like;
+        td_load *load = &s->load[i];
+        *load = (td_load){ .value = l->value[v].root,
+                           .offset = x->offset, .type = s->type };
+        load->stride[2 * i] = x->strides[0];
+        load->stride[2 - i] = x->strides[1];
         add_piece(l, (td_piece){ .kind = TD_LEAF, .value = v,
                                  .type = s->type, .load = i });
     }
@@ -502,45 +473,30 @@ static void collapse_dims(td_stage *s, unsigned dims)
     }
 }
 
-/* fusion: function folded_dimensions */
-static unsigned folded_dimensions(const td_ir_step *step, int rank)
-{
-    const td_value *dim = &step->attr[0];
-    unsigned mask = 0;
-    if (dim->kind != TD_INTS || dim->as.ints.count == 0)
-        return (1u << rank) - 1;
-    for (int i = 0; i < dim->as.ints.count; i++) {
-        const int64_t d = dim->as.ints.at[i];
-        mask |= 1u << (d < 0 ? d + rank : d);
-    }
-    return mask;
-}
-
 /* fusion: function find_space */
 static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 {
-    const td_ir_step *step = &l->program->step[s->step];
-    for (int i = 0; i < step->n_in; i++)
-        for (int k = 0; k < step->in[i].count; k++) {
-            const td_placed *x = &l->value[step->in[i].values[k]];
-            if (x->kind == TD_PART)
-                return &l->program->step[x->step];
-        }
+    for (int k = 0; k < s->step->n_values; k++) {
+        const td_placed *x = &l->value[s->step->value[k]];
+        if (x->kind == TD_PART)
+            return x->step;
+    }
     return NULL;
 }
 
 static void find_space(const td_lowered *l, td_stage *s,
                        const td_tensor *space)
 {
-    const td_ir_step *step = &l->program->step[s->step];
+    const td_ir_step *step = s->step;
     s->full_rank = space->rank;
     memcpy(s->full, space->shape, sizeof s->full);
     s->fold = step->op;
     if (s->kind == TD_FOLD)
-        s->folded = folded_dimensions(step, space->rank);
+        td_axes_to_reduce(&(td_call){ .op = step->op }, space,
+                          step->attr, &s->folded);
     if (s->kind != TD_PRODUCT)
         return;
-    const td_tensor *a = l->value[step->in[0].values[0]].like;
+    const td_tensor *a = l->value[step->value[0]].like;
     s->fold = &td_ops[TD_OP_sum];
     s->folded = 1u << s->full_rank;
     s->full[s->full_rank++] = a->shape[1];
@@ -567,21 +523,19 @@ static td_load result_of(const td_lowered *l, const td_stage *s,
 /* fusion: function describe_loop */
 static void describe_loop(td_lowered *l, td_stage *s)
 {
-    static const map all = { { 0, 1, 2, 3, 4, 5, 6, 7 } };
-    const td_ir_step *step = &l->program->step[s->step];
     const td_ir_step *part = part_of(l, s);
-    const int from = part ? part->in[0].values[0]
-        : s->kind == TD_FOLD ? step->in[0].values[0] : s->out;
+    const int from = part ? part->value[0]
+        : s->kind == TD_FOLD ? s->step->value[0] : s->out;
     find_space(l, s, l->value[from].like);
     const td_load result = result_of(l, s, part);
     s->first = l->n_pieces;
     if (s->kind == TD_PRODUCT)
-        add_product(l, s, step);
+        add_product(l, s);
     else if (part != NULL)
         add_pair(l, s, TD_OP_add, add_load(l, s, result, s->out),
-                 add_value(l, s, from, &all));
+                 add_value(l, s, from));
     else
-        add_value(l, s, from, &all);
+        add_value(l, s, from);
     s->last = l->n_pieces - 1;
     s->load[s->n_loads] = result;
     collapse_dims(s, ~s->folded);
@@ -590,11 +544,11 @@ static void describe_loop(td_lowered *l, td_stage *s)
 }
 
 /* arena: functions that find lifetimes */
-static bool needs_place(const td_lowered *l, int v)
+static bool has_memory(const td_lowered *l, int v)
 {
     const td_placed *x = &l->value[v];
     return x->stored && x->root == v && x->kind != TD_LEAF
-        && x->kind != TD_CALL && x->buffer < 0;
+        && x->buffer < 0;
 }
 
 static bool loads_elsewhere(const td_stage *s, int old)
@@ -637,8 +591,8 @@ static bool may_overwrite(const td_lowered *l, int old, int fresh,
         || a->like->dtype != b->like->dtype)
         return false;
     return s->kind == TD_CALL
-        && is_training(l->program->step[s->step].op)
-        && changed_into(l, &l->program->step[s->step], old) == fresh;
+        && is_training(s->step->op)
+        && changed_into(l, s->step, old) == fresh;
 }
 static bool lend(td_lowered *l, int n, int old, int fresh)
 {
@@ -675,13 +629,11 @@ static void write_in_place(td_lowered *l, int n)
 }
 static void change_in_place(td_lowered *l, int n)
 {
-    const td_ir_step *step = &l->program->step[l->stage[n].step];
-    if (l->stage[n].kind != TD_CALL
-        || td_traits_of(step->op)->mutated == 0)
+    const td_ir_step *step = l->stage[n].step;
+    if (l->stage[n].kind != TD_CALL)
         return;
-    for (int i = 0; i < step->n_in; i++) {
-        const int x = step->in[i].count ? step->in[i].values[0] : 0;
-        const int fresh = changed_into(l, step, x);
+    for (int k = 0; k < step->n_values; k++) {
+        const int x = step->value[k], fresh = changed_into(l, step, x);
         if (fresh >= 0 && l->value[fresh].buffer < 0)
             lend(l, n, x, fresh);
     }
@@ -699,16 +651,15 @@ static void find_lives(td_lowered *l)
     int fails = -1;
     for (int n = 0; n < l->n_stages; n++) {
         const td_stage *s = &l->stage[n];
-        const td_ir_step *step = &p->step[s->step];
+        const td_ir_step *step = s->step;
         if (s->kind == TD_CALL && !is_training(step->op))
             fails = n;
         for (int k = 0; k < step->n_out; k++)
             l->value[step->out[k]].first = n, reads(l, n, step->out[k]);
         for (int k = 0; k < s->n_loads; k++)
             reads(l, n, s->load[k].value);
-        for (int i = 0; s->n_loads == 0 && i < step->n_in; i++)
-            for (int k = 0; k < step->in[i].count; k++)
-                reads(l, n, step->in[i].values[k]);
+        for (int k = 0; s->n_loads == 0 && k < step->n_values; k++)
+            reads(l, n, step->value[k]);
     }
     /* arena: let what leaves live to the end */
     for (int k = 0; k < p->n_outputs; k++)
@@ -720,11 +671,9 @@ static void find_lives(td_lowered *l)
         else if (u >= 0)
             reads(l, l->n_stages, u);
     }
-    for (int k = 0; k < p->n_outputs; k++) {
-        td_placed *x = &l->value[p->output[k]];
-        if (x->root == p->output[k] && x->kind != TD_LEAF && x->buffer < 0)
-            x->buffer = p->output[k];
-    }
+    for (int k = 0; k < p->n_outputs; k++)
+        if (has_memory(l, p->output[k]))
+            l->value[p->output[k]].buffer = p->output[k];
     for (int n = 0; n < l->n_stages; n++) {
         change_in_place(l, n);
         write_in_place(l, n);
@@ -734,8 +683,7 @@ static void announce(td_lowered *l)
 {
     for (int v = 0; v < l->program->n_values; v++) {
         td_placed *x = &l->value[v];
-        if (x->stored && x->kind != TD_LEAF && x->buffer < 0
-            && x->root == v && x->last < l->n_stages) {
+        if (has_memory(l, v) && x->last < l->n_stages) {
             td_stage *s = &l->stage[x->last];
             x->next_dying = s->dying;
             s->dying = v;
@@ -771,13 +719,13 @@ static void give(place *taken, int *n, int64_t from)
 static void plan_memory(td_lowered *l)
 {
     const size_t room = (size_t)l->program->n_values + 1;
-    place *taken = td_alloc_array(room, sizeof *taken);
+    place *taken = td_ir_keep(l->program, room * sizeof *taken);
     int n = 0;
     for (int s = 0; taken && s < l->n_stages; s++) {
         const int v = l->stage[s].out;
         td_placed *x = &l->value[v];
         const int64_t bytes = (x->like->storage->bytes + 63) / 64 * 64;
-        if (needs_place(l, v)) {
+        if (x->kind != TD_CALL && has_memory(l, v)) {
             x->place = take(taken, &n, bytes);
             l->bytes_unplanned += bytes;
             if (x->place + bytes > l->bytes)
@@ -788,7 +736,6 @@ static void plan_memory(td_lowered *l)
             if (l->value[d].place >= 0)
                 give(taken, &n, l->value[d].place);
     }
-    td_free(taken, room * sizeof *taken);
 }
 
 /* arena: function classify */
@@ -796,16 +743,20 @@ static void classify(void *lowered, td_tensor **at)
 {
     td_lowered *l = lowered;
     const td_program *p = l->program;
-    for (int v = 0; v < p->n_values; v++)
-        l->value[v] = (td_placed){ .step = -1, .root = v, .buffer = -1,
+    for (int v = 0; v < p->n_values; v++) {
+        l->value[v] = (td_placed){ .root = v, .buffer = -1,
             .place = -1, .like = td_retain(at[v]), .last = -1,
             .next_dying = -1 };
+        if (p->value[v].device.kind != TD_DEVICE_CPU)
+            td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value is not "
+                    "on the cpu");
+    }
     for (int s = 0; s < p->n_steps; s++) {
         const td_ir_step *step = &p->step[s];
         const td_step_kind kind = kind_of_step(l, step);
         for (int k = 0; k < step->n_out; k++) {
             td_placed *v = &l->value[step->out[k]];
-            v->step = s;
+            v->step = step;
             v->kind = kind;
         }
     }
@@ -814,31 +765,19 @@ static void classify(void *lowered, td_tensor **at)
             l->value[v].stored = true;
 }
 
-/* arena: function is_on_host */
-static bool is_on_host(const td_lowered *l)
-{
-    for (int v = 0; v < l->program->n_values; v++)
-        if (l->program->value[v].device.kind != TD_DEVICE_CPU)
-            return td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value "
-                           "is not on the cpu");
-    return true;
-}
-
 /* arena: function make_stages */
 static void make_stages(td_lowered *l)
 {
     const td_program *p = l->program;
     for (int n = 0; n < p->n_steps; n++) {
         const int v = p->step[n].out[0];
-        const td_step_kind kind = l->value[v].kind;
-        if (!is_live(l, n) || kind == TD_VIEW || !l->value[v].stored)
+        const td_placed *x = &l->value[v];
+        if (!is_live(l, n) || x->kind == TD_VIEW || !x->stored)
             continue;
         td_stage *s = &l->stage[l->n_stages++];
-        *s = (td_stage){ .kind = kind, .step = n, .out = v,
-                         .type = l->value[v].like->dtype,
-                         .dying = -1 };
-        if (is_small(&l->value[v]))
-            s->kind = TD_FORMULA;
+        *s = (td_stage){ .step = x->step, .out = v, .dying = -1,
+                         .kind = is_small(x) ? TD_FORMULA : x->kind,
+                         .type = x->like->dtype };
         if (s->kind != TD_CALL)
             describe_loop(l, s);
     }
@@ -870,15 +809,13 @@ td_lowered *td_lower(td_program *traced)
     td_program *p = l->program;
     l->value = td_ir_keep(p, (size_t)p->n_values * sizeof *l->value);
     l->stage = td_ir_keep(p, (size_t)p->n_steps * sizeof *l->stage);
-    if (l->value && l->stage && is_on_host(l)
-        && td_ir_imagine(p, classify, l)) {
+    if (l->value && l->stage && td_ir_imagine(p, classify, l)) {
         /* arena: place values and their memory */
         simplify(l);
         count_uses(l);
         find_parts(l);
         decide(l);
         limit_formulas(l);
-        call_plain_folds(l);
         make_stages(l);
         find_lives(l);
         announce(l);

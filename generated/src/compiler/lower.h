@@ -22,7 +22,8 @@ typedef enum {
 } td_step_kind;
 typedef struct {
     td_step_kind kind;
-    int step, root;         /* its step, or -1; who owns its memory */
+    const td_ir_step *step; /* that makes it, or NULL */
+    int root;               /* who owns its memory */
     int uses;               /* readers, counting what leaves */
     int size;               /* of its formula: loads and operators */
     bool stored;
@@ -55,7 +56,8 @@ typedef struct {
 } td_piece;
 typedef struct {
     td_step_kind kind;      /* _FORMULA, _FOLD, _PRODUCT or _CALL */
-    int step, out;          /* value that it stores */
+    const td_ir_step *step;
+    int out;                /* value that it stores */
     td_dtype type;
     const td_op *fold;      /* sum, amax or amin */
     int first, last;        /* its pieces; the last is the result */

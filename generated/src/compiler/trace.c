@@ -65,16 +65,16 @@ static bool same_view(const td_seen *a, const td_seen *b)
 }
 static bool remember(td_trace *t, const td_tensor *x, int value)
 {
-    if (value < 0 || !td_ir_grow(&t->seen, t->n_seen, &t->seen_room,
-                                 sizeof *t->seen))
+    td_seen *s = value < 0 ? NULL
+        : td_ir_more(&t->seen, &t->n_seen, &t->seen_room, sizeof *s);
+    if (s == NULL)
         return false;
     const int b = bucket_of(x->storage);
-    td_seen *s = &t->seen[t->n_seen];
     *s = see(x);
     s->value = value;
     s->next = t->bucket[b] - 1;
     td_storage_retain(s->storage);
-    t->bucket[b] = ++t->n_seen;
+    t->bucket[b] = t->n_seen;
     return true;
 }
 static const td_seen *find_seen(const td_trace *t, td_seen view)
@@ -112,10 +112,10 @@ static td_trace_leaf *leaf_of(td_trace *t, td_tensor *x)
     for (int i = 0; i < t->n_leaves; i++)
         if (t->leaf[i].tensor == x)
             return &t->leaf[i];
-    if (!td_ir_grow(&t->leaf, t->n_leaves, &t->leaf_room,
-                    sizeof *t->leaf))
+    td_trace_leaf *leaf = td_ir_more(&t->leaf, &t->n_leaves,
+                                     &t->leaf_room, sizeof *leaf);
+    if (leaf == NULL)
         return NULL;
-    td_trace_leaf *leaf = &t->leaf[t->n_leaves++];
     pthread_mutex_t *lock = td_lock(x);
     *leaf = (td_trace_leaf){ .tensor = td_retain(x),
                              .before = td_retain(x->grad),
@@ -156,7 +156,7 @@ static void begin_step(td_trace *t, const td_call *call)
     td_program *p = t->program;
     td_ir_step *step = td_ir_step_new(p);
     td_tensor *const *at;
-    int tensors = 0, *values;
+    int tensors = 0;
     t->open = step != NULL;
     if (step == NULL)
         return;
@@ -167,19 +167,20 @@ static void begin_step(td_trace *t, const td_call *call)
     for (int i = 0; i < call->n_in; i++)
         tensors += tensors_of(&call->in[i], &at);
     step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in
-                             + (size_t)tensors * sizeof *values);
+                             + (size_t)tensors * sizeof *step->value);
     step->attr = td_ir_keep(p, (size_t)call->n_attr
                                * sizeof *step->attr);
-    values = (int *)(step->in + call->n_in);
+    step->value = (int *)(step->in + call->n_in);
     for (int i = 0; i < call->n_in && !td_failed(); i++) {
         /* tracing: write down one operand of the call */
         const int n = tensors_of(&call->in[i], &at);
         step->in[i] = (td_ir_operand){ .kind = call->in[i].kind,
-                                       .count = n, .values = values };
+                                       .values = step->value + step->n_values,
+                                       .count = n };
         if (call->in[i].kind == TD_SCALAR)
             step->in[i].scalar = call->in[i].as.scalar;
         for (int k = 0; k < n; k++)
-            *values++ = value_of(t, call->op, at[k]);
+            step->value[step->n_values++] = value_of(t, call->op, at[k]);
     }
     for (int i = 0; i < call->n_attr && !td_failed(); i++)
         step->attr[i] = td_ir_attribute(p, &call->attr[i]);
@@ -210,18 +211,6 @@ static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
         ? v >= 0 : remember(t, x, v);
 }
 
-/* tracing: function end_update */
-static bool end_update(td_trace *t, td_ir_step *step,
-                       const td_call *call)
-{
-    const unsigned mutated = td_traits_of(call->op)->mutated;
-    bool ok = true;
-    for (int i = 0; ok && i < call->n_in; i++)
-        if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR)
-            ok = new_result(t, step, call->in[i].as.tensor);
-    return ok;
-}
-
 /* tracing: function td_trace_leave */
 bool td_trace_leave(td_call *call, bool ok)
 {
@@ -230,13 +219,16 @@ bool td_trace_leave(td_call *call, bool ok)
         return ok;
     t->open = false;
     td_ir_step *step = &t->program->step[t->program->n_steps - 1];
+    const unsigned mutated = td_traits_of(call->op)->mutated;
     if (!ok)
         t->program->n_steps--;
-    else if (td_traits_of(call->op)->mutated != 0)
-        ok = end_update(t, step, call);
-    else
-        for (int k = 0; k < TD_MAX_RESULTS && call->out[k]; k++)
-            ok = ok && new_result(t, step, call->out[k]);
+    /* tracing: write down what an update changes */
+    for (int i = 0; ok && i < call->n_in; i++)
+        if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR)
+            ok = new_result(t, step, call->in[i].as.tensor);
+    for (int k = 0; ok && !mutated && k < TD_MAX_RESULTS
+                    && call->out[k]; k++)
+        ok = new_result(t, step, call->out[k]);
     return ok;
 }
 

@@ -165,6 +165,22 @@ static void from##_to_##to(TO *restrict d, int64_t ds, \
     EACH_DESTINATION(CONVERSION, from, FROM, READ)
 EACH_SOURCE(CONVERSIONS_FROM)
 
+/* tensors: function fill */
+enum { FILL_PIECE = 4096 };         /* bytes */
+typedef uint32_t __attribute__((may_alias)) word;
+
+static void fill(char *to, const void *number, int64_t size, int64_t n)
+{
+    const int64_t few = size == 4 ? n < 16 ? n : 16 : 1, all = n * size;
+    memmove(to, number, (size_t)size);
+    for (int64_t i = 1; i < few; i++)
+        ((word *)to)[i] = *(word *)to;
+    for (int64_t have = few * size, more; have < all; have += more) {
+        more = have < FILL_PIECE ? have : FILL_PIECE;
+        more = more < all - have ? more : all - have;
+        memcpy(to + have, to, (size_t)more);
+    }
+}
 /* tensors: function td_convert */
 #define CASE_TO(to, TO, from, FROM, READ) \
     case TD_##to: from##_to_##to(dst, ds, src, ss, n); return;
@@ -178,8 +194,13 @@ EACH_SOURCE(CONVERSIONS_FROM)
 void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
                 const void *src, int64_t ss, int64_t n)
 {
+    const int64_t size = (int64_t)td_dtype_size(to);
     if (to == from && (n == 1 || (ds == 1 && ss == 1))) {
-        memmove(dst, src, (size_t)n * td_dtype_size(to));
+        memmove(dst, src, (size_t)(n * size));
+        return;
+    }
+    if (to == from && ds == 1 && ss == 0 && n > 0) {
+        fill(dst, src, size, n);
         return;
     }
     switch (from) {

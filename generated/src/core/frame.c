@@ -65,6 +65,16 @@ static void run_tail(td_loop *loop, int count, char *const *data,
 {
     _Alignas(64) char room[TD_SPACE_OPERANDS][TD_LANES * 8];
     char *padded[TD_SPACE_OPERANDS] = { room[0] };
+    bool again = from > 0;
+    for (int k = 1; k < count; k++)
+        again = again && data[k] != data[0];
+    for (int k = 0; again && k < count; k++)
+        padded[k] = data[k] + (from + n - TD_LANES)
+                                  * (int64_t)td_dtype_size(as[k]);
+    if (again) {
+        loop(TD_LANES, padded);
+        return;
+    }
     for (int k = 1; k < count; k++) {
         const int64_t size = (int64_t)td_dtype_size(as[k]);
         padded[k] = memset(room[k], 0, sizeof room[k]);

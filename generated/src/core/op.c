@@ -38,7 +38,7 @@ const char *td_op_documentation(const td_op *op)
 }
 
 /* operators: functions that read signatures */
-static bool token(const char **at, const char *expected)
+bool td_token(const char **at, const char *expected)
 {
     const size_t n = strlen(expected);
     *at += strspn(*at, " ");
@@ -56,7 +56,7 @@ static bool take(const char **at, size_t n, char *out, size_t size)
     *at += n;
     return true;
 }
-static bool word(const char **at, char *out, size_t size)
+bool td_word(const char **at, char *out, size_t size)
 {
     *at += strspn(*at, " ");
     const size_t n = strspn(*at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -97,17 +97,17 @@ static bool parameter(const char **at, td_signature *s,
 {
     char kind[32];
     if (s->n_parameters == TD_MAX_PARAMETERS
-        || !word(at, kind, sizeof kind))
+        || !td_word(at, kind, sizeof kind))
         return false;
     td_parameter *p = &s->at[s->n_parameters++];
     /* operators: read the marks of the parameter */
     p->keyword_only = keyword_only;
-    p->list = token(at, "[]");
-    p->optional = token(at, "?");
-    p->mutated = token(at, "!");
-    if (!kind_of(kind, p) || !word(at, p->name, sizeof p->name))
+    p->list = td_token(at, "[]");
+    p->optional = td_token(at, "?");
+    p->mutated = td_token(at, "!");
+    if (!kind_of(kind, p) || !td_word(at, p->name, sizeof p->name))
         return false;
-    p->has_default = token(at, "=");
+    p->has_default = td_token(at, "=");
     return !p->has_default || take(at, strcspn(*at, ",)"),
         p->default_text, sizeof p->default_text);
 }
@@ -118,20 +118,21 @@ bool td_signature_parse(const char *text, td_signature *out)
     const char *at = text;
     bool keyword_only = false;
     memset(out, 0, sizeof *out);
-    bool ok = word(&at, out->name, sizeof out->name) && token(&at, "(");
-    while (ok && !token(&at, ")")) {
-        if (token(&at, "*"))
+    bool ok = td_word(&at, out->name, sizeof out->name)
+           && td_token(&at, "(");
+    while (ok && !td_token(&at, ")")) {
+        if (td_token(&at, "*"))
             keyword_only = true;
         else
             ok = parameter(&at, out, keyword_only);
-        token(&at, ",");
+        td_token(&at, ",");
     }
     /* operators: count the results after the arrow */
-    ok = ok && token(&at, "->");
-    while (ok && token(&at, "tensor")) {
-        word(&at, out->result[out->n_results++], sizeof out->result[0]);
+    ok = ok && td_token(&at, "->");
+    while (ok && td_token(&at, "tensor")) {
+        td_word(&at, out->result[out->n_results++], sizeof out->result[0]);
         ok = out->n_results < TD_MAX_RESULTS;
-        token(&at, ",");
+        td_token(&at, ",");
     }
     return ok && *at == '\0';
 }

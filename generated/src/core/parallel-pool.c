@@ -8,7 +8,7 @@
 #include <signal.h>
 
 /* parallel: function relax */
-enum { SPINS = 2000 };
+enum { SPINS = 20000 };
 
 static inline void relax(void)
 {

@@ -110,6 +110,10 @@ static inline td_dtype td_v_get_dtype(const td_value *v,
 {
     return v->kind == TD_DTYPE ? v->as.dtype : otherwise;
 }
+/* Takes the text off *at, or letters, digits and underscores, after
+   blanks; or leaves it there. */
+bool td_token(const char **at, const char *expected);
+bool td_word(const char **at, char *out, size_t size);
 bool td_v_dims(const td_call *call, const td_value *v, td_dims *out);
 int td_dimension(const td_call *call, int64_t dim, int rank);
 /* The same, of several: an error if its bit is in *seen already. */
@@ -143,3 +147,14 @@ bool td_expect(const td_call *call, const char *name,
 #define TD_CALL3(op, x, y, z, ...) \
     TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
            __VA_ARGS__)
+/* views: makers of values */
+/* Attribute k as a list of numbers; one number is a list of one. */
+td_dims td_numbers(const td_call *call, int k);
+/* The dimension of operand 0 that attribute 0 names. */
+int td_dim_of(const td_call *call);
+#define TD_TYPED(op, attributes, ...) \
+    td_tensor *td_##op(td_tensor *x, __VA_ARGS__) \
+    { \
+        return td_run1(&td_ops[TD_OP_##op], \
+            TD_VALUES(td_v_tensor(x)), TD_VALUES attributes); \
+    }

@@ -48,6 +48,10 @@ td_device td_input_device(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
 td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
                            const td_value *axes);
+/* recurrence: prototypes for rules */
+/* For a pass that is recorded: the gradients of what `again` computes,
+   the same by operators that have rules. */
+void td_differentiate(td_backward_pass *b, bool (*again)(td_call *));
 /* graph: prototypes of all rules */
 #define RULE(name, function, ...) td_rule function;
 #define NO_RULE(name, ...)

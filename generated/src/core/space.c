@@ -100,14 +100,12 @@ static void advance(const td_dims *shape, int64_t *index, int64_t n)
 }
 
 /* views: function gather_row */
-static void gather_row(td_dtype as, int64_t size, char *to,
-                       td_dtype from, const char *row, int64_t stride,
-                       int64_t n)
+static void gather_row(td_dtype as, char *to, td_dtype from,
+                       const char *row, int64_t stride, int64_t n)
 {
     td_convert(as, to, 1, from, row, stride, stride ? n : 1);
-    for (int64_t have = 1; stride == 0 && have < n; have *= 2)
-        memcpy(to + have * size, to,
-               (size_t)(td_least(have, n - have) * size));
+    if (stride == 0)
+        td_convert(as, to, 1, as, to, 0, n);
 }
 
 /* views: function move_rows */
@@ -130,7 +128,7 @@ static void move_rows(const td_space *s, int k, char *data,
         if (back)
             td_convert(s->dtype[k], at, stride, as, block, 1, run);
         else
-            gather_row(as, size, block, s->dtype[k], at, stride, run);
+            gather_row(as, block, s->dtype[k], at, stride, run);
         block += run * size;
         advance(&s->shape, index, run);
     }

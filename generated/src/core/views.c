@@ -17,13 +17,18 @@
     static bool look_##op(td_call *call, const td_tensor *x,          \
                           td_tensor *y)
 
-/* views: function dim_of */
-static bool dim_of(const td_call *call, int k, int64_t otherwise,
-                   int rank, int *dim)
+/* views: functions that read a call for views */
+td_dims td_numbers(const td_call *call, int k)
 {
-    return td_wrap_dim(call->op->name,
-                       td_number(call, k, otherwise), rank,
-                       dim);
+    td_dims dims;
+    td_v_dims(call, &call->attr[k], &dims);
+    return dims;
+}
+
+int td_dim_of(const td_call *call)
+{
+    return td_dimension(call, td_number(call, 0, 0),
+                        td_input(call, 0)->rank);
 }
 
 /* views: function exchange */
@@ -37,9 +42,9 @@ static bool exchange(const td_tensor *x, int a, int b, td_tensor *y)
 /* views: view transpose */
 VIEW(transpose)
 {
-    int a, b;
-    return dim_of(call, 0, 0, x->rank, &a)
-        && dim_of(call, 1, 1, x->rank, &b) && exchange(x, a, b, y);
+    const int a = td_dim_of(call);
+    return exchange(x, a, td_dimension(call, td_number(call, 1, 1),
+                                       x->rank), y);
 }
 
 /* views: view t */
@@ -53,10 +58,8 @@ VIEW(t)
 /* views: view permute */
 VIEW(permute)
 {
-    td_dims dims;
+    const td_dims dims = td_numbers(call, 0);
     unsigned seen = 0;
-    if (!td_v_dims(call, &call->attr[0], &dims))
-        return false;
     if (dims.count != x->rank)
         return td_refuse(call, "%d dimensions were given, expected all",
                          dims.count);
@@ -66,7 +69,7 @@ VIEW(permute)
         y->shape[d] = x->shape[from];
         y->strides[d] = x->strides[from];
     }
-    return !td_failed();
+    return true;
 }
 
 /* views: function fold_strides */
@@ -151,14 +154,11 @@ bool td_infer_size(const td_tensor *x, td_dims *shape)
 VIEW(view)
 {
     char to[TD_SHAPE_TEXT];
-    td_dims shape;
-    if (!td_v_dims(call, &call->attr[0], &shape)
-        || !td_infer_size(x, &shape))
-        return false;
-    return fold(y, &shape)
+    td_dims shape = td_numbers(call, 0);
+    return td_infer_size(x, &shape) && (fold(y, &shape)
         || td_refuse(call, "size %s is not compatible with the strides "
                      "of the input; use reshape, which copies",
-                     td_dims_text(&shape, to));
+                     td_dims_text(&shape, to)));
 }
 
 /* views: function fold_or_copy */
@@ -180,20 +180,17 @@ static bool fold_or_copy(td_call *call, const td_tensor *x,
 bool reshape_kernel(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
-    td_dims shape;
-    return td_v_dims(call, &call->attr[0], &shape)
-        && td_infer_size(x, &shape)
-        && fold_or_copy(call, x, &shape);
+    td_dims shape = td_numbers(call, 0);
+    return td_infer_size(x, &shape) && fold_or_copy(call, x, &shape);
 }
 
 /* views: function flatten_kernel */
 bool flatten_kernel(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
-    int first, last;
-    if (!dim_of(call, 0, 0, x->rank, &first)
-        || !dim_of(call, 1, -1, x->rank, &last))
-        return false;
+    const int first = td_dim_of(call);
+    const int last = td_dimension(call, td_number(call, 1, -1),
+                                  x->rank);
     if (first > last)
         return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d "
                        "comes after end_dim %d", first, last);
@@ -210,12 +207,11 @@ bool flatten_kernel(td_call *call)
 /* views: view unsqueeze */
 VIEW(unsqueeze)
 {
-    int at;
     if (x->rank == TD_MAX_RANK)
         return td_fail(TD_ERROR_RUNTIME, "unsqueeze", "a tensor has at "
                        "most %d dimensions", TD_MAX_RANK);
-    if (!dim_of(call, 0, 0, x->rank + 1, &at))
-        return false;
+    const int at = td_dimension(call, td_number(call, 0, 0),
+                                x->rank + 1);
     td_dims shape = { x->rank + 1, { 0 } };
     for (int d = 0; d < shape.count; d++)
         shape.at[d] = d == at ? 1 : x->shape[d - (d > at)];
@@ -236,15 +232,10 @@ void td_drop_dim(td_tensor *y, int dim)
 VIEW(squeeze)
 {
     const bool all = call->attr[0].kind != TD_INTS;
-    td_dims dims;
+    const td_dims dims = td_numbers(call, 0);
     unsigned named = 0;
-    if (!td_v_dims(call, &call->attr[0], &dims))
-        return false;
-    for (int i = 0, d; i < dims.count; i++) {
-        if (!td_wrap_dim("squeeze", dims.at[i], x->rank, &d))
-            return false;
-        named |= 1u << d;
-    }
+    for (int i = 0; i < dims.count; i++)
+        named |= 1u << td_dimension(call, dims.at[i], x->rank);
     for (int d = x->rank - 1; d >= 0; d--)
         if (x->shape[d] == 1 && (all || named >> d & 1))
             td_drop_dim(y, d);
@@ -254,9 +245,7 @@ VIEW(squeeze)
 /* views: view expand */
 VIEW(expand)
 {
-    td_dims size;
-    if (!td_v_dims(call, &call->attr[0], &size))
-        return false;
+    const td_dims size = td_numbers(call, 0);
     const int more = size.count - x->rank;
     if (more < 0)
         return td_refuse(call, "%d sizes are too few", size.count);
@@ -286,12 +275,10 @@ static int64_t clip(int64_t at, int64_t size)
 VIEW(slice)
 {
     const int64_t step = td_number(call, 3, 1);
-    int d;
     if (x->rank == 0)
         return td_fail(TD_ERROR_INDEX, "slice", "a tensor of rank 0 "
                        "cannot be sliced");
-    if (!dim_of(call, 0, 0, x->rank, &d))
-        return false;
+    const int d = td_dim_of(call);
     if (step <= 0)
         return td_fail(TD_ERROR_VALUE, "slice", "step must be greater "
                        "than zero, got %lld", (long long)step);
@@ -309,12 +296,10 @@ VIEW(slice)
 VIEW(select)
 {
     const int64_t index = td_number(call, 1, 0);
-    int d;
     if (x->rank == 0)
         return td_fail(TD_ERROR_INDEX, "select", "a tensor of rank 0 "
                        "cannot be indexed; use item()");
-    if (!dim_of(call, 0, 0, x->rank, &d))
-        return false;
+    const int d = td_dim_of(call);
     const int64_t size = x->shape[d];
     if (index < -size || index >= size)
         return td_fail(TD_ERROR_INDEX, "select", "index %lld is out of "
@@ -331,53 +316,19 @@ td_tensor *td_t(td_tensor *x)
     return TD_CALL(t, x);
 }
 
-td_tensor *td_transpose(td_tensor *x, int dim0, int dim1)
-{
-    return TD_CALL(transpose, x, td_v_int(dim0), td_v_int(dim1));
-}
-
-td_tensor *td_permute(td_tensor *x, td_dims dims)
-{
-    return TD_CALL(permute, x, td_v_ints(&dims));
-}
-td_tensor *td_view(td_tensor *x, td_dims size)
-{
-    return TD_CALL(view, x, td_v_ints(&size));
-}
-
-td_tensor *td_reshape(td_tensor *x, td_dims shape)
-{
-    return TD_CALL(reshape, x, td_v_ints(&shape));
-}
-
-td_tensor *td_flatten(td_tensor *x, int start_dim, int end_dim)
-{
-    return TD_CALL(flatten, x, td_v_int(start_dim), td_v_int(end_dim));
-}
-
-td_tensor *td_unsqueeze(td_tensor *x, int dim)
-{
-    return TD_CALL(unsqueeze, x, td_v_int(dim));
-}
-
-td_tensor *td_squeeze(td_tensor *x, td_dims dims)
-{
-    return TD_CALL(squeeze, x,
-                   dims.count ? td_v_ints(&dims) : td_v_none());
-}
-td_tensor *td_expand(td_tensor *x, td_dims size)
-{
-    return TD_CALL(expand, x, td_v_ints(&size));
-}
-
-td_tensor *td_select(td_tensor *x, int dim, int64_t index)
-{
-    return TD_CALL(select, x, td_v_int(dim), td_v_int(index));
-}
-
-td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
-                    td_opt_i64 end, int64_t step)
-{
-    return TD_CALL(slice, x, td_v_int(dim), td_v_opt_int(start),
-                   td_v_opt_int(end), td_v_int(step));
-}
+TD_TYPED(transpose, (td_v_int(dim0), td_v_int(dim1)),
+         int dim0, int dim1)
+TD_TYPED(permute, (td_v_ints(&dims)), td_dims dims)
+TD_TYPED(view, (td_v_ints(&size)), td_dims size)
+TD_TYPED(reshape, (td_v_ints(&shape)), td_dims shape)
+TD_TYPED(flatten, (td_v_int(start_dim), td_v_int(end_dim)),
+         int start_dim, int end_dim)
+TD_TYPED(unsqueeze, (td_v_int(dim)), int dim)
+TD_TYPED(squeeze, (dims.count ? td_v_ints(&dims) : td_v_none()),
+         td_dims dims)
+TD_TYPED(expand, (td_v_ints(&size)), td_dims size)
+TD_TYPED(select, (td_v_int(dim), td_v_int(index)),
+         int dim, int64_t index)
+TD_TYPED(slice, (td_v_int(dim), td_v_opt_int(start), td_v_opt_int(end),
+                 td_v_int(step)),
+         int dim, td_opt_i64 start, td_opt_i64 end, int64_t step)

@@ -81,7 +81,7 @@ typedef enum {
 #define SAVES_OTHER SAVES_INPUT(1), SAVES_INPUT(0)
 #define MUTATES (UINT32_C(1) << 31)
 
-enum { TD_MASKS = 4 };
+enum { TD_MASKS = 5 };
 
 typedef struct td_rule_entry {
     td_rule_kind kind;

@@ -31,6 +31,7 @@ typedef struct td_pass {
     int n_roots, n_captures;
     bool retain, create;
     bool pour;                  /* captured gradients go to .grad */
+    bool inputs_end;            /* nothing behind a captured node */
     bool beyond;                /* it met a leaf not asked for */
 } td_pass;
 /* backward: functions on ports */
@@ -120,6 +121,8 @@ static bool enter(td_pass *pass, td_node *node)
                    "its saved tensors were freed by the first pass; give that one "
                    "retain_graph", td_node_name(node));
     node->visited = true;
+    if (pass->inputs_end && node->captured)
+        node->cursor = node->n_in;
     node->below = pass->path;
     pass->path = node;
     return true;
@@ -566,6 +569,7 @@ bool td_grad(td_tensor *const *outputs, int n_outputs,
     td_pass pass = {
         .retain = options.retain_graph || options.create_graph,
         .create = options.create_graph,
+        .inputs_end = options.inputs_end,
     };
     bool ok = ask(&pass, "grad", inputs, n_inputs)
         && run_pass(&pass, "grad", n_outputs, outputs,

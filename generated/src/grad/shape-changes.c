@@ -48,24 +48,20 @@ bool view_dtype_kernel(td_call *call)
     const int64_t old = (int64_t)td_dtype_size(x->dtype);
     const int64_t new = (int64_t)td_dtype_size(y.dtype);
     const int last = x->rank - 1;
-    bool fits = y.dtype != TD_BOOL || x->dtype == TD_BOOL;
-    if (old != new) {
-        fits = fits && last >= 0 && (x->strides[last] == 1
-            || x->shape[last] < 2) && x->shape[last] * old % new == 0
-            && x->offset * old % new == 0;
-        for (int d = 0; fits && d < last; d++) {
-            fits = x->shape[d] < 2 || x->strides[d] * old % new == 0;
-            y.strides[d] = x->strides[d] * old / new;
-        }
+    bool fits = (y.dtype != TD_BOOL || x->dtype == TD_BOOL)
+        && x->offset * old % new == 0 && (old == new || (last >= 0
+            && (x->strides[last] == 1 || x->shape[last] < 2)));
+    y.offset = x->offset * old / new;
+    for (int d = 0; fits && d <= last; d++) {
+        int64_t *n = d == last ? &y.shape[d] : &y.strides[d];
+        fits = *n * old % new == 0 || (d < last && x->shape[d] < 2);
+        *n = *n * old / new;
     }
     if (!fits)
         return td_refuse(call, "%s of strides that do not suit cannot "
                          "be viewed as %s", td_dtype_name(x->dtype),
                          td_dtype_name(y.dtype));
-    if (old != new) {
-        y.shape[last] = x->shape[last] * old / new;
+    if (old != new)
         y.strides[last] = 1;
-        y.offset = x->offset * old / new;
-    }
     return td_return(call, td_tensor_alias(&y));
 }

@@ -153,7 +153,7 @@ td_tensor *td_from_arrow(const struct ArrowArray *a,
     }
     column c = { .name = k < 0 ? "" : td_arrow_name(s, k), .a = a,
                  .count = a ? a->length : 0 };
-    c.shape = (td_dims){ 1, { c.count } };
+    c.shape = TD_DIMS(c.count);
     const struct ArrowSchema *own = k < 0 ? s : c.name
         ? s->children[k] : NULL;
     bool good = read_type(&c, own)

@@ -6,8 +6,8 @@
 #include <treadle/data.h>
 #include <inttypes.h>
 /* files: includes of further datasets */
+#include "ops/composite.h"
 #include <treadle/indexing.h>
-#include <string.h>
 /* workers: includes of further datasets */
 #include "core/error.h"
 #include <pthread.h>
@@ -139,12 +139,11 @@ static bool image_batch(void *context, const int64_t *index, int64_t n,
 {
     const td_dataset *d = context;
     const int64_t pixels = d->size ? td_numel(d->images) / d->size : 0;
-    const td_device cpu = { TD_DEVICE_CPU, 0 };
-    td_dims shape = { 2, { n, pixels } };
+    td_dims shape = TD_DIMS(n, pixels);
     if (td_rank(d->images) > 3)
         (shape = td_shape_of(d->images)).at[0] = n;
-    *input = td_tensor_new(shape, TD_FLOAT32, cpu);
-    *target = td_tensor_new((td_dims){ 1, { n } }, TD_INT64, cpu);
+    *input = td_tensor_new(shape, TD_FLOAT32, (td_device){ 0 });
+    *target = td_tensor_new(TD_DIMS(n), TD_INT64, (td_device){ 0 });
     if (td_failed())
         return false;
     /* data: copy each image and its label to its row */
@@ -280,10 +279,8 @@ static bool pair_batch(void *context, const int64_t *index, int64_t n,
                        td_tensor **input, td_tensor **target)
 {
     const td_dataset *d = context;
-    td_tensor *at = td_tensor_new((td_dims){ 1, { n } }, TD_INT64,
-                                  (td_device){ TD_DEVICE_CPU, 0 });
-    if (at)
-        memcpy(td_at(at), index, (size_t)n * sizeof *index);
+    td_tensor *at = td_from_data(index, TD_DIMS(n),
+        (td_tensor_options){ .dtype = TD_INT64 });
     *input = td_index_select(d->images, 0, at);
     *target = td_index_select(d->labels, 0, at);
     td_release(at);
@@ -333,9 +330,8 @@ td_dataset *td_cifar10(const char *root, bool train)
                                               : n == 0 && i == end - 1)
             part[n++] = read_records(path);
     td_tensor *all = td_cat(part, n, 0);
-    td_tensor *images = td_reshape(td_slice(all, 1,
-        (td_opt_i64)td_some(1), (td_opt_i64){ 0 }, 1),
-        TD_DIMS(-1, 3, 32, 32));
+    td_tensor *images = td_reshape(td_part(all, 1, 1, INT64_MAX),
+                                   TD_DIMS(-1, 3, 32, 32));
     return td_scope_end_with(td_image_dataset(td_contiguous(images),
         td_contiguous(td_select(all, 1, 0))));
 }

@@ -30,19 +30,16 @@ enum { DL_CPU = 1, DL_READ_ONLY = 1, DL_COPIED = 2 };
 /* exchange: table of DLPack's types */
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_BOOL = 6 };
 
-static const struct { uint8_t code, bits; } dl_type[TD_DTYPE_COUNT] = {
-    [TD_FLOAT32] = { DL_FLOAT, 32 }, [TD_FLOAT64] = { DL_FLOAT, 64 },
-    [TD_INT64] = { DL_INT, 64 },     [TD_INT32] = { DL_INT, 32 },
-    [TD_INT16] = { DL_INT, 16 },     [TD_INT8] = { DL_INT, 8 },
-    [TD_UINT8] = { DL_UINT, 8 },     [TD_BOOL] = { DL_BOOL, 8 },
-    [TD_FLOAT16] = { DL_FLOAT, 16 }, [TD_BFLOAT16] = { DL_BFLOAT, 16 },
-};
+/* By td_dtype: none, float32 and 64, int64 and 32, uint8, bool,
+   float16, bfloat16, int8 and 16. */
+static const uint8_t dl_code[] = { 0, DL_FLOAT, DL_FLOAT, DL_INT,
+    DL_INT, DL_UINT, DL_BOOL, DL_FLOAT, DL_BFLOAT, DL_INT, DL_INT };
 
 static td_dtype dtype_of_dl(const dl_tensor *t)
 {
     for (int i = 1; i < TD_DTYPE_COUNT; i++)
-        if (dl_type[i].code == t->type.code && t->type.lanes == 1
-            && dl_type[i].bits == t->type.bits)
+        if (dl_code[i] == t->type.code && t->type.lanes == 1
+            && 8 * td_dtype_size((td_dtype)i) == t->type.bits)
             return (td_dtype)i;
     td_fail(TD_ERROR_TYPE, "from_dlpack", "elements of code %d with %d "
             "bits and %d lanes are not supported", t->type.code,
@@ -66,7 +63,8 @@ static dl_tensor describe_loan(td_tensor *x)
 {
     return (dl_tensor){ .data = td_numel(x) > 0 ? td_at(x) : NULL,
         .device = { DL_CPU, 0 }, .rank = x->rank,
-        .type = { dl_type[x->dtype].code, dl_type[x->dtype].bits, 1 },
+        .type = { dl_code[x->dtype],
+                  (uint8_t)(8 * td_dtype_size(x->dtype)), 1 },
         .shape = x->shape, .strides = x->strides };
 }
 /* exchange: function td_to_dlpack */

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <limits.h>
 /* files: includes of further formats */
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -182,8 +181,7 @@ static td_tensor *read_file(const char *op, const char *path,
     td_scope_begin();
     if (open_source(&s, path) && ask(&s, &shape)) {
         shape.at[0] += line;
-        x = td_tensor_new(shape, TD_UINT8,
-                          (td_device){ TD_DEVICE_CPU, 0 });
+        x = td_tensor_new(shape, TD_UINT8, (td_device){ 0 });
     }
     if (x && read_exactly(&s, td_at(x), td_numel(x) - line)
         && read_end(&s) && line)
@@ -204,7 +202,7 @@ static bool count_bytes(source *s, td_dims *shape)
     int64_t got = s->gzip, n = s->gzip ? 0 : s->bytes;
     while (got > 0 && (got = take_bytes(s, part, sizeof part)) > 0)
         n += got;
-    *shape = (td_dims){ 1, { n } };
+    *shape = TD_DIMS(n);
     rewind(s->file);
     s->z.avail_in = 0, s->ended = false;
     return got == 0 && (!s->gzip || inflateReset(&s->z) == Z_OK);
@@ -373,16 +371,13 @@ static int64_t read_column(const td_csv *t, int64_t column, int64_t row,
                            td_dtype dtype, td_opt_f64 missing,
                            double *out)
 {
-    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    const locale_t before = uselocale(plain);
     const char *text;
     double unused;
+    void *before = td_locale_begin();
     while ((text = td_csv_text(t, row, column)) != NULL
            && read_cell(text, dtype, missing, out ? out++ : &unused))
         row++;
-    uselocale(before);
-    if (plain)
-        freelocale(plain);
+    td_locale_end(before);
     return row;
 }
 /* files: function td_csv_column */
@@ -407,9 +402,9 @@ td_tensor *td_csv_column(const td_csv *t, int64_t column, int64_t from,
             "%" PRId64 " from row %" PRId64 " on", t->path, column,
             from), NULL;
     td_scope_begin();
-    td_tensor *x = td_tensor_new((td_dims){ 1, { t->rows - from } },
+    td_tensor *x = td_tensor_new(TD_DIMS(t->rows - from),
         td_dtype_is_floating(dtype) ? TD_FLOAT64 : TD_INT64,
-        (td_device){ TD_DEVICE_CPU, 0 });
+        (td_device){ 0 });
     const int64_t bad = !x ? t->rows
         : read_column(t, column, from, dtype, missing, td_at(x));
     if (bad < t->rows)

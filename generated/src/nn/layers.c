@@ -5,7 +5,6 @@
 #include "grad/autograd.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -157,7 +156,8 @@ td_tensor *td_forward_with(td_module *m, td_tensor *x, td_more *more)
     now.a.training = m->training;
     now.a.more = more;
     td_scope_begin();
-    x = ((const layer_row *)m->class)->run(&now, x);
+    const layer_row *row = (const layer_row *)m->class;
+    x = row->run ? row->run(&now, x) : td_run_named(row->op, x, &now.a);
     for (int i = 0; i < 4; i++)
         td_keep(more->at[i]);
     return td_scope_end_with(x);
@@ -168,22 +168,17 @@ static td_tensor *layer_forward(td_module *m, td_tensor *x)
     return td_scope_end_with(td_forward_with(m, x,
                                              &(td_more){ { NULL } }));
 }
-td_tensor *td_run_layer(layer *l, td_tensor *x)
-{
-    return td_run_named(((const layer_row *)l->module.class)->op, x,
-                        &l->a);
-}
 /* containers: function accepts */
 static const char *mention(const char *words, const char *name)
 {
     const size_t n = strlen(name);
     while ((words = strstr(words, name)) != NULL
-           && (words[-1] != ' ' || !strchr(" !", words[n])))
+           && (words[-1] != ' ' || !strchr(" !=", words[n])))
         words += n;
     return words ? words + n : NULL;
 }
 
-static bool accepts(const layer_row *row, const td_args *a)
+static bool accepts(const layer_row *row, td_args *a)
 {
     const char *name = row->class.object.name;
     if (!row->make && (a->dtype || a->device.kind))
@@ -191,13 +186,16 @@ static bool accepts(const layer_row *row, const td_args *a)
     for (int n = 0; n < ARGS; n++) {
         const char *said = mention(row->takes, args[n].name);
         const bool given = value_of(n, a).kind != TD_NONE;
-        if (given && !said && ((row->run && args[n].kind == 't')
-            || !row->op || !asks(row->op, n)))
+        const bool own = row->class.forward && args[n].kind == 't';
+        if (given && !said && (own || !row->op || !asks(row->op, n)))
             return td_fail(TD_ERROR_VALUE, name, "there is no %s",
                            args[n].name);
         if (!given && said && *said == '!')
             return td_fail(TD_ERROR_VALUE, name, "%s is missing",
                            args[n].name);
+        if (!given && said && *said == '=')
+            *(int64_t *)(void *)((char *)a + args[n].offset)
+                = strtoll(said + 1, NULL, 10);
     }
     return true;
 }
@@ -218,7 +216,7 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name)
 {
     const int n = find(name);
-    if (td_add_part(&l->parts, kind, x, "%s", name) && n >= 0)
+    if (td_add_part(&l->module, kind, x, name) && n >= 0)
         *(td_tensor **)(void *)((char *)&l->a + args[n].offset) = x;
 }
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
@@ -232,20 +230,64 @@ td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                   name);
     return x;
 }
-td_module *td_child(td_module *m, const char *name)
+static td_module *child(const td_module *m, const char *name)
 {
-    for (td_part *p = m && m->class->forward == layer_forward
-                    ? ((layer *)m)->parts : NULL; p; p = p->next)
-        if (p->row.kind == TD_FIELD_MODULE && name
+    for (td_part *p = m ? m->parts : NULL; p; p = p->next)
+        if (p->kind == TD_FIELD_MODULE && name
             && strcmp(p->name, name) == 0)
             return p->object;
-    td_fail(TD_ERROR_INDEX, "child", "there is no %s",
-            name ? name : "NULL");
     return NULL;
 }
-td_tensor *td_through(layer *l, const char *name, td_tensor *x)
+td_module *td_child(td_module *m, const char *name)
 {
-    return td_forward(td_child(&l->module, name), x);
+    td_module *found = child(m, name);
+    if (!found)
+        td_fail(TD_ERROR_INDEX, "child", "there is no %s",
+                name ? name : "NULL");
+    return found;
+}
+td_tensor *td_through(layer *l, const char *words, td_tensor *x)
+{
+    char word[TD_NAME_SIZE];
+    for (int n; !td_failed() && sscanf(words, "%95s%n", word, &n) == 1;
+         words += n) {
+        td_module *m = child(&l->module, word);
+        x = m ? td_forward(m, x)
+              : td_run_named(td_op_find(word), x, &l->a);
+    }
+    return x;
+}
+void td_add_layer(layer *l, const char *name, td_new_layer *make,
+                  td_args a)
+{
+    a.dtype = l->a.dtype;
+    a.device = l->a.device;
+    td_add_part(&l->module, TD_FIELD_MODULE, make(a), name);
+}
+void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,
+                   bool no_bias)
+{
+    td_add_part(&l->module, TD_FIELD_MODULE, td_linear_module(in, out,
+        (td_linear_options){ no_bias, l->a.dtype, l->a.device }), name);
+}
+layer *td_add_stack(layer *l, const char *name)
+{
+    layer *s = td_module_new(&td_sequential_class, sizeof *s);
+    if (s)
+        s->a = l->a;
+    td_add_part(&l->module, TD_FIELD_MODULE, s, name);
+    return s ? s : l;            /* after a failure nothing is added */
+}
+void td_add_bend(layer *l, const char *name, const char *usual)
+{
+    const char *f = l->a.activation ? l->a.activation : usual;
+    const bool tangent = strcmp(f, "gelu_new") == 0;
+    const bool relu = strcmp(f, "relu") == 0;
+    if (!relu && !tangent && strcmp(f, "gelu") != 0)
+        refuse(l, "activation must be relu or gelu, not %s", f);
+    td_add_part(&l->module, TD_FIELD_MODULE, relu ? td_relu_module()
+        : td_gelu_module((td_args){
+            .approximate = tangent ? "tanh" : NULL }), name);
 }
 /* containers: function make_layer */
 static td_module *make_layer(const layer_row *row, td_args a)
@@ -290,11 +332,12 @@ static td_tensor *run_border(layer *l, td_tensor *x)
 {
     static const char *const modes[] = {
         "constant", "reflect", "replicate", "circular" };
-    td_args a = { .pad = l->a.padding, .value = l->a.value,
-                  .mode = modes[l->dims / 4] };
-    while (l->a.padding.count == 1 && a.pad.count < l->dims % 4 * 2)
-        a.pad.at[a.pad.count++] = a.pad.at[0];
-    return td_run_named(&td_ops[TD_OP_pad], x, &a);
+    td_dims *pad = &l->a.pad;
+    *pad = l->a.padding;
+    l->a.mode = modes[l->dims / 4];
+    while (l->a.padding.count == 1 && pad->count < l->dims % 4 * 2)
+        pad->at[pad->count++] = pad->at[0];
+    return td_through(l, "pad", x);
 }
 static td_tensor *run_identity(layer *l, td_tensor *x)
 {
@@ -315,26 +358,24 @@ static td_tensor *run_upsample(layer *l, td_tensor *x)
             : (int64_t)floor((double)td_size(x, i + 2) * f.value);
     }
     l->a.scale0 = l->a.scale1 = l->a.scale2 = f;
-    return td_run_named(&td_ops[TD_OP_interpolate], x, &l->a);
+    return td_through(l, "interpolate", x);
 }
 td_module *td_parts(const td_named_part *parts, int count)
 {
     if (count > 0 && !td_require(parts, "parts", "parts"))
         return NULL;
     td_scope_begin();
-    layer *l = (layer *)td_identity_module((td_args){ 0 });
-    for (int i = 0; i < count && l; i++) {
+    td_module *m = td_sequential(NULL, 0);
+    for (int i = 0; i < count && m; i++) {
         const td_named_part *p = &parts[i];
-        char number[16];
-        snprintf(number, sizeof number, "%d", i);
         if (!p->module == !p->parameter)
             td_fail(TD_ERROR_VALUE, "parts", "part %d must be a module "
                     "or a parameter", i);
-        td_add_part(&l->parts, p->module ? TD_FIELD_MODULE
+        td_add_part(m, p->module ? TD_FIELD_MODULE
             : TD_FIELD_PARAMETER, p->module ? (void *)p->module
-            : p->parameter, "%s", p->name ? p->name : number);
+            : p->parameter, p->name);
     }
-    return td_scope_end_with(l);
+    return td_scope_end_with(m);
 }
 td_tensor *td_trunc_normal_(td_tensor *w, double mean, double deviation,
                             double low, double high)
@@ -359,24 +400,22 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
                        "least 2 dimensions, not %d", td_rank(w)), NULL;
     td_no_grad_begin();
     td_scope_begin();
-    td_tensor *q = td_randn(td_shape_of(w),
-                            (td_tensor_options){ .dtype = TD_FLOAT64 });
-    const int64_t rows = td_size(w, 0), all = td_numel(w);
-    const int64_t columns = rows ? all / rows : 0;
-    const int64_t few = rows < columns ? rows : columns;
-    const int64_t a = few == rows ? columns : 1;
-    const int64_t b = few == rows ? 1 : columns;
-    double *v = q ? td_data(q) : NULL;
-    for (int64_t i = 0; v && i < few; i++, v += a)
+    td_tensor *flat = td_flatten(w, 1, -1);
+    const bool tall = td_size(flat, 0) > td_size(flat, 1);
+    flat = tall ? td_t(flat) : flat;
+    td_tensor *q = td_zeros(td_shape_of(flat), (td_tensor_options){
+        .dtype = TD_FLOAT64 });
+    td_tensor *drawn = td_normal_(td_empty_like(q,
+        (td_tensor_options){ 0 }), 0, 1);
+    for (int64_t i = 0; i < td_size(q, 0) && !td_failed(); i++) {
         /* containers: make one vector orthogonal to those before */
-        for (int64_t k = -2 * i; k <= 0; k++) {
-            const double *u = v + (k < -i ? k + i : k) * a;
-            double along = 0;
-            for (int64_t j = 0; j < all / few * b; j += b)
-                along += u[j] * v[j];
-            for (int64_t j = 0; j < all / few * b; j += b)
-                v[j] = k ? v[j] - along * u[j] : v[j] / sqrt(along);
-        }
+        td_tensor *v = td_select(drawn, 0, i);
+        for (int twice = 0; twice < 2; twice++)
+            v = td_sub(v, td_matmul(td_matmul(q, v), q));
+        td_copy_(td_select(q, 0, i), td_div(v, td_norm(v, 2,
+                                            (td_reduce_options){ 0 })));
+    }
+    q = td_reshape(tall ? td_t(q) : q, td_shape_of(w));
     w = td_copy_(w, td_mul_scalar(q, td_float(gain)));
     w = td_scope_end_with(w);
     td_no_grad_end();
@@ -388,7 +427,7 @@ static void make_conv(layer *l)
     td_args *a = &l->a;
     const int dims = l->dims;
     const int64_t in = a->in_channels, out = a->out_channels;
-    const int64_t g = a->groups = a->groups ? a->groups : 1;
+    const int64_t g = a->groups;
     const td_dims *window = &a->kernel_size;
     if (g < 1 || in % g || out % g
         || (window->count != 1 && window->count != abs(dims))) {
@@ -476,7 +515,7 @@ static td_tensor *run_norm(layer *l, td_tensor *x)
         td_fill_(a->num_batches_tracked,
                  td_int(td_item_int(a->num_batches_tracked) + 1));
     a->training = a->training || !a->running_mean;
-    return td_run_layer(l, x);
+    return td_run_named(((const layer_row *)l->module.class)->op, x, a);
 }
 /* recurrence: functions of layers */
 static void make_rnn(layer *l)
@@ -524,7 +563,7 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
     if (td_rank(x) != 3 - cell)
         return refuse(l, "expected %d dimensions, not %d", 3 - cell,
                       td_rank(x)), NULL;
-    for (td_part *p = l->parts; p; p = p->next)
+    for (td_part *p = l->module.parts; p; p = p->next)
         all[a->params.count++] = p->object;
     a->params.at = all;
     a->w_ih = all[0], a->w_hh = all[1], a->b_ih = all[2],
@@ -545,18 +584,11 @@ static td_tensor *run_rnn(layer *l, td_tensor *x)
     return x;
 }
 /* attention: functions of layers */
-static void add_linear(layer *l, const char *name, int64_t in,
-                       int64_t out, bool no_bias)
-{
-    td_add_part(&l->parts, TD_FIELD_MODULE, td_linear_module(in, out,
-        (td_linear_options){ no_bias, l->a.dtype, l->a.device }), "%s",
-        name);
-}
-
 static void make_attention(layer *l)
 {
-    const td_args *a = &l->a;
+    td_args *a = &l->a;
     const int64_t e = a->embed_dim;
+    a->p = td_or(a->dropout, 0);
     const double bound = sqrt(6 / (4.0 * (double)e));
     if (e < 1 || a->num_heads < 1 || e % a->num_heads)
         refuse(l, "embed_dim %"
@@ -566,7 +598,7 @@ static void make_attention(layer *l)
                   "in_proj_weight");
     if (!a->no_bias)
         td_add_weight(l, TD_DIMS(3 * e), 0, 0, "in_proj_bias");
-    add_linear(l, "out_proj", e, e, a->no_bias);
+    td_add_linear(l, "out_proj", e, e, a->no_bias);
 }
 static td_tensor *project(const td_args *a, td_tensor *x, int i)
 {
@@ -578,22 +610,27 @@ static td_tensor *project(const td_args *a, td_tensor *x, int i)
     return td_transpose(td_unflatten(x, (td_args){ .dim = td_some(-1),
         .sizes = TD_DIMS(a->num_heads, -1) }), 1, 2);
 }
+static td_tensor *attend(layer *l, layer *part, const char *mix,
+                         td_tensor *query)
+{
+    l->a.dropout_p = (td_opt_f64){ l->a.training, l->a.p.value };
+    query = td_through(l, "scaled_dot_product_attention", query);
+    return td_through(part, mix,
+                    td_flatten(td_transpose(query, 1, 2), 2, -1));
+}
 static td_tensor *run_attention(layer *l, td_tensor *x)
 {
-    const td_args *a = &l->a;
+    td_args *a = &l->a;
     td_tensor *const *more = a->more->at, *mask = more[2];
     td_tensor *key = more[0] ? more[0] : x;
     if (td_rank(x) != 3 || td_rank(key) != 3)
         return refuse(l, "expected 3 dimensions, not %d and %d",
                        td_rank(x), td_rank(key)), NULL;
-    if (mask && td_dtype_of(mask) == TD_BOOL)
-        mask = td_logical_not(mask);
-    x = td_scaled_dot_product_attention(project(a, x, 0), (td_args){
-        .key = project(a, key, 1), .attn_mask = mask,
-        .values = project(a, more[1] ? more[1] : key, 2),
-        .dropout_p = { a->training, td_or(a->dropout, 0).value } });
-    x = td_through(l, "out_proj", td_flatten(td_transpose(x, 1, 2), 2,
-                                             -1));
+    a->attn_mask = mask && td_dtype_of(mask) == TD_BOOL
+        ? td_logical_not(mask) : mask;
+    a->key = project(a, key, 1);
+    a->values = project(a, more[1] ? more[1] : key, 2);
+    x = attend(l, l, "out_proj", project(a, x, 0));
     return a->batch_first ? x : td_transpose(x, 0, 1);
 }
 static void make_text_layer(layer *l)
@@ -601,50 +638,37 @@ static void make_text_layer(layer *l)
     td_args *a = &l->a;
     const int parts = l->dims;
     const int64_t e = a->d_model;
-    const char *f = a->activation ? a->activation : "relu";
-    a->dim_feedforward = a->dim_feedforward ? a->dim_feedforward : 2048;
-    a->dropout = td_or(a->dropout, 0.1);
-    if (strcmp(f, "relu") != 0 && strcmp(f, "gelu") != 0)
-        refuse(l, "activation must be relu or gelu, not %s", f);
+    char norm[] = "norm1";
+    a->p = td_or(a->dropout, 0.1);
     for (int i = 0; i < parts - 1; i++)
-        td_add_part(&l->parts, TD_FIELD_MODULE,
-            td_multihead_attention_module((td_args){ .embed_dim = e,
-                .num_heads = a->nhead, .dropout = a->dropout,
-                .no_bias = a->no_bias, .batch_first = a->batch_first,
-                .dtype = a->dtype, .device = a->device }), "%s",
-            i ? "multihead_attn" : "self_attn");
-    add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
-    add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
-    for (int i = 1; i <= parts; i++)
-        td_add_part(&l->parts, TD_FIELD_MODULE, td_layer_norm_module(
-            (td_args){ .normalized_shape = TD_DIMS(e),
-                .eps = td_or(a->layer_norm_eps, 1e-5),
-                .no_bias = a->no_bias, .dtype = a->dtype,
-                .device = a->device }), "norm%d", i);
-}
-static td_tensor *think(layer *l, td_tensor *x, td_args drop)
-{
-    x = td_through(l, "linear1", x);
-    x = l->a.activation && *l->a.activation == 'g'
-        ? td_gelu(x, (td_args){ 0 }) : td_relu(x);
-    return td_through(l, "linear2", td_dropout(x, drop));
+        td_add_layer(l, i ? "multihead_attn" : "self_attn",
+            td_multihead_attention_module, (td_args){ .embed_dim = e,
+                .num_heads = a->nhead, .dropout = a->p,
+                .no_bias = a->no_bias, .batch_first = a->batch_first });
+    td_add_linear(l, "linear1", e, a->dim_feedforward, a->no_bias);
+    td_add_linear(l, "linear2", a->dim_feedforward, e, a->no_bias);
+    td_add_bend(l, "activation", "relu");
+    for (int i = 0; i < parts; i++, norm[4]++)
+        td_add_layer(l, norm, td_layer_norm_module, (td_args){
+            .normalized_shape = TD_DIMS(e), .no_bias = a->no_bias,
+            .eps = td_or(a->layer_norm_eps, 1e-5) });
 }
 static td_tensor *run_text_layer(layer *l, td_tensor *x)
 {
     const td_args *a = &l->a;
     const int parts = l->dims;
-    const td_args drop = { .p = a->dropout, .training = a->training };
     td_tensor *const *more = a->more->at;
     for (int i = 0; i < parts; i++) {
         char norm[] = "norm1";
         norm[4] = (char)('1' + i);
         td_tensor *y = a->norm_first ? td_through(l, norm, x) : x;
         td_tensor *other = i ? more[0] : y;
-        y = i == parts - 1 ? think(l, y, drop)
+        y = i == parts - 1
+            ? td_through(l, "linear1 activation dropout linear2", y)
             : td_forward_with(td_child(&l->module,
                 i ? "multihead_attn" : "self_attn"), y, &(td_more){ {
                 other, other, more[i + parts - 2] } });
-        x = td_add(x, td_dropout(y, drop));
+        x = td_add(x, td_through(l, "dropout", y));
         x = a->norm_first ? x : td_through(l, norm, x);
     }
     return x;
@@ -652,10 +676,10 @@ static td_tensor *run_text_layer(layer *l, td_tensor *x)
 static void make_positions(layer *l)
 {
     td_args *a = &l->a;
-    const int64_t n = a->max_len ? a->max_len : 5000, d = a->d_model;
+    const int64_t n = a->max_len, d = a->d_model;
     const bool learned = l->dims;
     td_tensor *w = td_zeros(TD_DIMS(n, d), (td_tensor_options){ 0 });
-    a->max_len = n;
+    a->p = td_or(a->dropout, 0);
     if (learned)
         td_set_requires_grad(td_normal_(w, 0, 0.02), true);
     else if (d % 2)
@@ -680,26 +704,260 @@ static td_tensor *run_positions(layer *l, td_tensor *x)
                       PRId64, n, a->max_len), NULL;
     td_tensor *code = td_slice(a->weight, 0, (td_opt_i64)td_some(0),
                                (td_opt_i64)td_some(n), 1);
-    return td_dropout(td_add(x, turned ? td_unsqueeze(code, 1) : code),
-        (td_args){ .p = td_or(a->dropout, 0),
-                   .training = a->training });
+    return td_through(l, "dropout",
+        td_add(x, turned ? td_unsqueeze(code, 1) : code));
 }
 static void make_swiglu(layer *l)
 {
     const int64_t n = l->a.in_features, m = l->a.hidden_features;
-    add_linear(l, "gate", n, m, !l->a.with_bias);
-    add_linear(l, "up", n, m, !l->a.with_bias);
-    add_linear(l, "down", m, n, !l->a.with_bias);
+    td_add_linear(l, "gate", n, m, !l->a.with_bias);
+    td_add_linear(l, "up", n, m, !l->a.with_bias);
+    td_add_linear(l, "down", m, n, !l->a.with_bias);
 }
 static td_tensor *run_swiglu(layer *l, td_tensor *x)
 {
-    return td_through(l, "down", td_mul(
-        td_silu(td_through(l, "gate", x)), td_through(l, "up", x)));
+    return td_through(l, "down", td_mul(td_through(l, "gate silu", x),
+                                      td_through(l, "up", x)));
+}
+/* models: functions of layers */
+static void make_mlp(layer *l)
+{
+    const td_dims n = l->a.sizes;
+    if (n.count < 2)
+        refuse(l, "expected 2 sizes at least");
+    for (int i = 1; i < n.count; i++) {
+        if (i > 1)
+            td_add_bend(l, NULL, "relu");
+        td_add_linear(l, NULL, n.at[i - 1], n.at[i], false);
+    }
+}
+static td_tensor *run_in_turn(layer *l, td_tensor *x)
+{
+    return td_sequential_class.forward(&l->module, x);
+}
+static void add_conv(layer *l, const char *name, const char *norm,
+                     int64_t in, int64_t out, int64_t size,
+                     int64_t stride)
+{
+    td_add_layer(l, name, td_conv2d_module, (td_args){
+        .in_channels = in, .out_channels = out,
+        .kernel_size = TD_DIMS(size), .stride = TD_DIMS(stride),
+        .padding = TD_DIMS(size / 2), .no_bias = norm });
+    if (norm)
+        td_add_layer(l, norm, td_batch_norm2d_module,
+                     (td_args){ .num_features = out });
+}
+static void make_cnn(layer *l)
+{
+    td_args *a = &l->a;
+    const td_dims c = a->channels.count ? a->channels : TD_DIMS(32, 64);
+    if (c.count != 2)
+        refuse(l, "expected 2 channels, not %d", c.count);
+    a->kernel_size = TD_DIMS(2);
+    add_conv(l, "conv1", NULL, 1, c.at[0], 3, 1);
+    add_conv(l, "conv2", NULL, c.at[0], c.at[1], 3, 1);
+    td_add_linear(l, "fc1", 49 * c.at[1], a->hidden, false);
+    td_add_linear(l, "fc2", a->hidden, a->classes, false);
+}
+static td_tensor *run_cnn(layer *l, td_tensor *x)
+{
+    x = td_reshape(x, TD_DIMS(td_size(x, 0), 1, 28, 28));
+    return td_through(l, "conv1 relu max_pool2d conv2 relu max_pool2d "
+                    "flatten fc1 relu fc2", x);
+}
+static void draw_again(td_module *m, double spread, double last)
+{
+    td_tensor *w[2] = { NULL, NULL };
+    td_part *p = m->parts;
+    for (; p && p->kind == TD_FIELD_MODULE; p = p->next)
+        draw_again(p->object, strcmp(p->name, "c_proj")
+            && strcmp(p->name, "down") ? spread : last, last);
+    if (p || !m->parts)
+        td_parameters(m, w, 2);
+    if (td_rank(w[0]) == 4)
+        td_kaiming_normal_(w[0], (td_kaiming_options){
+            .fan_out = true });
+    else if (spread > 0 && td_rank(w[0]) == 2) {
+        td_no_grad_begin();
+        td_normal_(w[0], 0, spread);
+        if (w[1])
+            td_zero_(w[1]);
+        td_no_grad_end();
+    }
+}
+static td_tensor *block_forward(td_module *m, td_tensor *x)
+{
+    layer *l = (layer *)m;
+    td_tensor *y = td_through(l, "conv1 bn1 relu conv2 bn2", x);
+    if (td_size(x, 1) != td_size(y, 1))
+        x = td_through(l, l->a.projection ? "downsample"
+                                        : "max_pool2d pad", x);
+    return td_relu(td_add(x, y));
+}
+static const td_module_class block_class = {
+    { .name = "BasicBlock" }, NULL, block_forward };
+static void make_resnet(layer *l)
+{
+    td_args *a = &l->a;
+    int64_t in = a->width, out = in;
+    char name[] = "layer1";
+    a->kernel_size = TD_DIMS(1);
+    a->stride = TD_DIMS(2);
+    add_conv(l, "conv1", "bn1", 3, in, 3, 1);
+    for (; name[5] < '4'; name[5]++, out *= 2) {
+        layer *stage = td_add_stack(l, name);
+        for (int64_t j = 0; j < a->blocks; j++, in = out) {
+            const int64_t stride = in < out ? 2 : 1;
+            /* models: make a block of a ResNet */
+            layer *block = td_add_stack(stage, NULL);
+            add_conv(block, "conv1", "bn1", in, out, 3, stride);
+            add_conv(block, "conv2", "bn2", out, out, 3, 1);
+            if (a->projection && in < out)
+                add_conv(td_add_stack(block, "downsample"), "0", "1", in, out, 1,
+                         stride);
+            block->a.pad = TD_DIMS(0, 0, 0, 0, in / 2, in - in / 2);
+            if (!td_failed())
+                block->module.class = &block_class;
+        }
+    }
+    td_add_linear(l, "fc", in, a->classes, false);
+    draw_again(&l->module, 0, 0);
+}
+static td_tensor *run_resnet(layer *l, td_tensor *x)
+{
+    x = td_through(l, "conv1 bn1 relu layer1 layer2 layer3", x);
+    return td_through(l, "fc", td_mean(x, (td_reduce_options){
+        .dims = TD_DIMS(2, 3) }));
+}
+static void make_forecaster(layer *l)
+{
+    const td_args *a = &l->a;
+    td_add_layer(l, "lstm", td_lstm_module, (td_args){
+        .input_size = a->input_size, .hidden_size = a->hidden_size,
+        .num_layers = a->num_layers, .dropout = a->dropout,
+        .batch_first = true });
+    td_add_linear(l, "fc", a->hidden_size, a->horizon, false);
+}
+static td_tensor *run_forecaster(layer *l, td_tensor *x)
+{
+    x = td_select(td_through(l, "lstm", x), 1, -1);
+    return td_through(l, "fc", x);
+}
+static void add_scale(layer *l, const char *name)
+{
+    const td_args *a = &l->a;
+    td_add_layer(l, name,
+        a->rms ? td_rms_norm_module : td_layer_norm_module, (td_args){
+            .normalized_shape = TD_DIMS(a->n_embd),
+            .eps = td_or(a->eps, 1e-5),
+            .no_bias = a->no_bias && !a->rms });
+}
+static void add_block(layer *l)
+{
+    const td_args *a = &l->a;
+    const char *f = a->activation;
+    const bool gate = f && strcmp(f, "swiglu") == 0, no = a->no_bias;
+    const int64_t e = a->n_embd;
+    const int64_t m = a->n_inner ? a->n_inner : (gate ? 8 : 12) * e / 3;
+    add_scale(l, "ln_1");
+    add_scale(l, "ln_2");
+    layer *part = td_add_stack(l, "attn");
+    td_add_linear(part, "c_attn", e, 3 * e, no);
+    td_add_linear(part, "c_proj", e, e, no);
+    if (gate) {
+        td_add_layer(l, "mlp", td_swiglu_module, (td_args){
+            .in_features = e, .hidden_features = m, .with_bias = !no });
+        return;
+    }
+    part = td_add_stack(l, "mlp");
+    td_add_linear(part, "c_fc", e, m, no);
+    td_add_bend(part, NULL, "gelu_new");
+    td_add_linear(part, "c_proj", m, e, no);
+}
+static void make_gpt(layer *l)
+{
+    td_args *a = &l->a, table = { .num_embeddings = a->vocab_size,
+                                  .embedding_dim = a->n_embd };
+    a->p = td_or(a->dropout, 0);
+    a->sizes = TD_DIMS(3, a->n_head, -1);
+    if (a->n_head < 1 || a->n_embd % a->n_head
+        || a->n_layer > LAYERS_MOST) {
+        refuse(l, "n_embd %" PRId64 " must be divisible by n_head %"
+               PRId64 ", n_layer at most %d", a->n_embd, a->n_head,
+               LAYERS_MOST);
+        return;
+    }
+    td_add_layer(l, "wte", td_embedding_module, table);
+    table.num_embeddings = a->n_positions;
+    if (!a->rotary)
+        td_add_layer(l, "wpe", td_embedding_module, table);
+    layer *blocks = td_add_stack(l, "h");
+    for (int64_t i = 0; i < a->n_layer; i++)
+        add_block(td_add_stack(blocks, NULL));
+    add_scale(l, "ln_f");
+    if (a->untied)
+        td_add_linear(l, "lm_head", a->n_embd, a->vocab_size, true);
+    draw_again(&l->module, 0.02, 0.02 / sqrt(2.0 * (double)a->n_layer));
+}
+static td_tensor *look_back(layer *l, layer *part, td_tensor *x,
+                            td_tensor **kept, int n)
+{
+    const td_args *a = &l->a;
+    td_tensor *y[3], *all = td_through(l, "unflatten",
+                                     td_through(part, "c_attn", x));
+    /* models: look back from each place, in C */
+    for (int i = 0; i < 3; i++) {
+        y[i] = td_transpose(td_select(all, 2, i), 1, 2);
+        if (i < 2 && a->rotary)
+            y[i] = td_through(l, "rotary_embedding", y[i]);
+        if (i > 0 && !a->is_causal)
+            y[i] = td_cat((td_tensor *[]){
+                td_select(a->more->at[0], 0, n + i - 1), y[i] }, 2, 2);
+    }
+    l->a.key = kept[n] = y[1];
+    l->a.values = kept[n + 1] = y[2];
+    return attend(l, part, "c_proj", y[0]);
+}
+static td_tensor *run_gpt(layer *l, td_tensor *x)
+{
+    td_args *a = &l->a;
+    td_tensor **more = a->more->at, *kept[2 * LAYERS_MOST];
+    const int64_t start = more[0] && td_numel(more[0])
+                        ? td_size(more[0], 3) : 0;
+    const int64_t places = td_size(x, -1), end = start + places;
+    if (td_rank(x) != 2 || end > a->n_positions)
+        return refuse(l, "expected [N, T], not %d dimensions, and %"
+            PRId64 " places at most, not %" PRId64, td_rank(x),
+            a->n_positions, end), NULL;
+    td_tensor_options on = { TD_INT64, td_device_of(x), false };
+    td_tensor *at = td_arange(td_int(start), td_int(end), td_int(1),
+                              on);
+    a->positions = td_to(at, TD_FLOAT64);
+    a->is_causal = !start;
+    on.dtype = TD_BOOL;
+    if (start)
+        a->attn_mask = td_tril(td_ones(TD_DIMS(places, end), on),
+                               start);
+    x = td_through(l, "wte", x);
+    x = a->rotary ? x : td_add(x, td_through(l, "wpe", at));
+    x = td_through(l, "dropout", x);
+    int n = 0;
+    /* models: pass the blocks of a GPT */
+    td_part *p = td_child(&l->module, "h")->parts;
+    for (; p; p = p->next, n += 2) {
+        layer *b = p->object;
+        td_tensor *y = look_back(l, (layer *)td_child(&b->module, "attn"),
+                                 td_through(b, "ln_1", x), kept, n);
+        x = td_add(x, td_through(l, "dropout", y));
+        y = td_through(b, "ln_2 mlp", x);
+        x = td_add(x, td_through(l, "dropout", y));
+    }
+    if (more[0])
+        more[0] = td_stack(kept, n, 0);
+    td_parameters(td_child(&l->module, "wte"), &a->weight, 1);
+    return td_through(l, a->untied ? "ln_f lm_head" : "ln_f linear", x);
 }
 /* containers: table of the layers */
-static const td_field layer_fields[] = {
-    TD_PARTS(layer, parts), { NULL, TD_FIELD_PARAMETER, 0 } };
-
 enum {
 #define LAYER(name, c_name, ...) ROW_##c_name,
 #include <treadle/layer_rows.h>
@@ -707,7 +965,7 @@ enum {
 static const layer_row rows[] = {
 #define LAYER(title, c_name, op, make, run, dims, takes) \
     { { { .name = #title, .destroy = td_module_destroy }, \
-        layer_fields, layer_forward }, op, make, run, dims, takes },
+        NULL, layer_forward }, op, make, run, dims, takes },
 #include <treadle/layer_rows.h>
 };
 #define LAYER(title, c_name, ...) \

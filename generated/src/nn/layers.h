@@ -11,16 +11,15 @@
 typedef struct {
     td_module module;
     td_args a;
-    td_part *parts;
     int dims;                    /* the row's */
 } layer;
 typedef struct {
     td_module_class class;
     const td_op *op;             /* NULL: none in particular */
     void (*make)(layer *l);      /* its parts; NULL: has none */
-    td_tensor *(*run)(layer *l, td_tensor *x);
+    td_tensor *(*run)(layer *l, td_tensor *x);   /* NULL: op */
     int dims;
-    const char *takes;           /* " must! may", with the op's */
+    const char *takes;           /* " must! may=1", with the op's */
 } layer_row;
 
 /* containers: prototypes of rows */
@@ -29,7 +28,12 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
                    const char *name);
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);
-td_tensor *td_through(layer *l, const char *name, td_tensor *x);
+td_tensor *td_through(layer *l, const char *words, td_tensor *x);
+void td_add_layer(layer *l, const char *name, td_new_layer *make,
+                  td_args a);
+void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,
+                   bool no_bias);
+layer *td_add_stack(layer *l, const char *name);
+void td_add_bend(layer *l, const char *name, const char *usual);
 td_tensor *td_run_named(const td_op *op, td_tensor *x,
                         const td_args *a);
-td_tensor *td_run_layer(layer *l, td_tensor *x);

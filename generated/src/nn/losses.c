@@ -51,12 +51,6 @@ static bool check_target(entropy *e)
     return same || td_refuse(e->call, "input has its classes in "
         "dimension %d, target does not fit it", e->dim);
 }
-/* losses: function check_weight */
-static bool check_weight(const entropy *e)
-{
-    return !e->weight || td_expect(e->call, "weight", e->weight,
-                                   TD_DIMS(e->classes));
-}
 /* losses: function read_reduction */
 static const char *const reductions[] = { "mean", "sum", "none" };
 
@@ -89,7 +83,9 @@ static bool prepare(entropy *e, const td_call *call)
 {
     *e = (entropy){ .call = call, .x = td_input(call, 0),
         .target = td_input(call, 1), .weight = td_input(call, 2) };
-    return check_scores(e) && check_target(e) && check_weight(e)
+    return check_scores(e) && check_target(e)
+        && (!e->weight || td_expect(call, "weight", e->weight,
+                                    TD_DIMS(e->classes)))
         && read_attributes(e, call);
 }
 /* losses: kernel check_labels_kernel */
@@ -292,7 +288,6 @@ td_tensor *kl_div_formula(td_call *call)
         return check(call) ? pointwise(call, text) : NULL;      \
     }
 #include "nn/losses.inc"
-/* losses: typed functions of losses */
 /* losses: function reduction_value */
 static td_value reduction_value(td_loss_reduction r)
 {
@@ -300,63 +295,31 @@ static td_value reduction_value(td_loss_reduction r)
     v.as.string = (unsigned)r < 3 ? reductions[r] : "unknown";
     return v;
 }
-/* losses: function td_cross_entropy */
-td_tensor *td_cross_entropy(td_tensor *input, td_tensor *target,
-                            td_cross_entropy_options options)
-{
-    return TD_RUN(cross_entropy, (td_v_tensor(input),
-            td_v_tensor(target), td_v_optional(options.weight)),
-        td_v_opt_int(options.ignore_index),
-        reduction_value(options.reduction),
-        td_v_float(options.label_smoothing));
-}
-/* losses: functions of two tensors */
-#define PLAIN(name)                                                  \
-    td_tensor *td_##name(td_tensor *input, td_tensor *target,        \
-                         td_loss_reduction reduction)                \
-    {                                                                \
-        return TD_CALL2(name, input, target,                         \
-                        reduction_value(reduction));                 \
+/* losses: typed functions of losses */
+#define PACK(name, operands, attributes, ...)                         \
+    td_tensor *td_##name(td_tensor *input, td_tensor *target,         \
+                         __VA_ARGS__)                                 \
+    {                                                                 \
+        return td_run1(&td_ops[TD_OP_##name], TD_VALUES operands,     \
+                       TD_VALUES attributes);                         \
     }
-PLAIN(mse_loss)
-PLAIN(l1_loss)
-td_tensor *td_kl_div(td_tensor *input, td_tensor *target,
-                     td_loss_reduction reduction)
-{
-    return TD_CALL2(kl_div, input, target, reduction_value(reduction),
-                    td_v_none());
-}
-td_tensor *td_smooth_l1_loss(td_tensor *input, td_tensor *target,
-                             double bend, td_loss_reduction reduction)
-{
-    return TD_CALL2(smooth_l1_loss, input, target,
-                    reduction_value(reduction), td_v_float(bend));
-}
-td_tensor *td_huber_loss(td_tensor *input, td_tensor *target,
-                         double bend, td_loss_reduction reduction)
-{
-    return TD_CALL2(huber_loss, input, target,
-                    reduction_value(reduction), td_v_float(bend));
-}
-td_tensor *td_binary_cross_entropy(td_tensor *input, td_tensor *target,
-                                   td_bit_options o)
-{
-    return TD_RUN(binary_cross_entropy, (td_v_tensor(input),
-            td_v_tensor(target), td_v_optional(o.weight)),
-        reduction_value(o.reduction));
-}
-td_tensor *td_binary_cross_entropy_with_logits(td_tensor *input,
-    td_tensor *target, td_bit_options o)
-{
-    return TD_RUN(binary_cross_entropy_with_logits,
-        (td_v_tensor(input), td_v_tensor(target),
-         td_v_optional(o.weight), td_v_optional(o.pos_weight)),
-        reduction_value(o.reduction));
-}
-td_tensor *td_nll_loss(td_tensor *input, td_tensor *target,
-                       td_cross_entropy_options o)
-{
-    return TD_RUN(nll_loss, (td_v_tensor(input), td_v_tensor(target),
-            td_v_optional(o.weight)),
-        td_v_opt_int(o.ignore_index), reduction_value(o.reduction));
-}
+#define BOTH td_v_tensor(input), td_v_tensor(target)
+PACK(cross_entropy, (BOTH, td_v_optional(o.weight)),
+     (td_v_opt_int(o.ignore_index), reduction_value(o.reduction),
+      td_v_float(o.label_smoothing)), td_cross_entropy_options o)
+PACK(mse_loss, (BOTH), (reduction_value(r)), td_loss_reduction r)
+PACK(l1_loss, (BOTH), (reduction_value(r)), td_loss_reduction r)
+PACK(kl_div, (BOTH), (reduction_value(r), td_v_none()),
+     td_loss_reduction r)
+PACK(smooth_l1_loss, (BOTH), (reduction_value(r), td_v_float(bend)),
+     double bend, td_loss_reduction r)
+PACK(huber_loss, (BOTH), (reduction_value(r), td_v_float(bend)),
+     double bend, td_loss_reduction r)
+PACK(binary_cross_entropy, (BOTH, td_v_optional(o.weight)),
+     (reduction_value(o.reduction)), td_bit_options o)
+PACK(binary_cross_entropy_with_logits,
+     (BOTH, td_v_optional(o.weight), td_v_optional(o.pos_weight)),
+     (reduction_value(o.reduction)), td_bit_options o)
+PACK(nll_loss, (BOTH, td_v_optional(o.weight)),
+     (td_v_opt_int(o.ignore_index), reduction_value(o.reduction)),
+     td_cross_entropy_options o)

@@ -24,7 +24,7 @@ td_tensor *td_confusion_matrix(td_tensor *predicted, td_tensor *target,
 {
     static const char op[] = "confusion_matrix";
     td_scope_begin();
-    const td_device host = { TD_DEVICE_CPU, 0 };
+    const td_device host = { 0 };
     td_tensor *x[] = { td_contiguous(td_brought(predicted, host)),
                        td_contiguous(td_brought(target, host)) };
     const int64_t *class[2] = { NULL };

@@ -6,11 +6,8 @@
 #include <treadle/treadle.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-/* modules: table of no fields */
-static const td_field no_fields[] = { { NULL, TD_FIELD_PARAMETER, 0 } };
 /* modules: function td_module_new */
 void *td_module_new(const td_module_class *class, size_t bytes)
 {
@@ -25,40 +22,33 @@ void *td_module_new(const td_module_class *class, size_t bytes)
 void td_module_destroy(void *object)
 {
     td_module *m = object;
-    for (const td_field *f = m->class ? m->class->fields : no_fields;
-         f->name; f++) {
-        void *place = (char *)m + f->offset;
-        if (f->kind != TD_FIELD_PARTS) {
-            td_release(*(void **)place);
-            continue;
-        }
-        for (td_part *p = *(td_part **)place, *next; p; p = next) {
-            next = p->next;
-            td_release(p->object);
-            td_free(p, sizeof *p);
-        }
+    for (const td_field *f = m->class ? m->class->fields : NULL;
+         f && f->name; f++)
+        td_release(*(void **)(void *)((char *)m + f->offset));
+    for (td_part *p = m->parts, *next; p; p = next) {
+        next = p->next;
+        td_release(p->object);
+        td_free(p, sizeof *p);
     }
 }
 /* modules: function td_add_part */
-bool td_add_part(td_part **list, td_field_kind kind, void *object,
-                 const char *name, ...)
+bool td_add_part(td_module *m, td_field_kind kind, void *object,
+                 const char *name)
 {
     td_part *p = td_failed() ? NULL : td_alloc(sizeof *p);
     if (!p)
         return false;
-    va_list more;
-    va_start(more, name);
-    if (vsnprintf(p->name, sizeof p->name, name, more)
-        >= (int)sizeof p->name)
+    td_part **last = &m->parts;
+    int number = 0;
+    for (; *last; last = &(*last)->next)
+        number++;
+    *last = p;
+    *p = (td_part){ .kind = kind, .object = td_retain(object) };
+    const size_t room = sizeof p->name;
+    if ((name ? snprintf(p->name, room, "%s", name)
+         : snprintf(p->name, room, "%d", number)) >= (int)room)
         td_fail(TD_ERROR_VALUE, "parts", "a name is too long: %s...",
                 p->name);
-    va_end(more);
-    p->next = NULL;
-    p->row = (td_field){ p->name, kind, 0 };
-    p->object = td_retain(object);
-    while (*list)
-        list = &(*list)->next;
-    *list = p;
     return true;
 }
 /* modules: functions that walk a module */
@@ -93,27 +83,28 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
                 "%d characters: %s...", TD_NAME_SIZE - 1, n->name);
 }
 /* modules: function walk_module */
-static void walk_field(walk *w, const td_field *f, void *place)
+static void walk_field(walk *w, td_field_kind kind, const char *name,
+                       void *x)
 {
-    if (f->kind == TD_FIELD_PARTS)
-        for (td_part *p = *(td_part **)place; p; p = p->next)
-            walk_field(w, &p->row, &p->object);
-    else if (f->kind == TD_FIELD_MODULE && *(td_module **)place) {
+    if (kind == TD_FIELD_MODULE && x) {
         /* modules: go down to the child and come back */
         const size_t before = strlen(w->path);
-        snprintf(w->path + before, TD_NAME_SIZE - before, "%s.", f->name);
-        walk_module(w, *(td_module **)place);
+        snprintf(w->path + before, TD_NAME_SIZE - before, "%s.", name);
+        walk_module(w, x);
         w->path[before] = '\0';
-    } else if (f->kind == TD_FIELD_PARAMETER
-             || (f->kind == TD_FIELD_BUFFER && w->state))
-        note_tensor(w, f->name, *(td_tensor **)place);
+    } else if (kind == TD_FIELD_PARAMETER
+               || (kind == TD_FIELD_BUFFER && w->state))
+        note_tensor(w, name, x);
 }
 static void walk_module(walk *w, td_module *m)
 {
     if (w->training)
         m->training = *w->training;
-    for (const td_field *f = m->class->fields; f->name; f++)
-        walk_field(w, f, (char *)m + f->offset);
+    for (const td_field *f = m->class->fields; f && f->name; f++)
+        walk_field(w, f->kind, f->name,
+                   *(void **)(void *)((char *)m + f->offset));
+    for (td_part *p = m->parts; p; p = p->next)
+        walk_field(w, p->kind, p->name, p->object);
 }
 /* modules: function collect */
 /* Lists parameters or the state, in `plain` without names if that is
@@ -227,31 +218,24 @@ static td_tensor *relu_forward(td_module *self, td_tensor *x)
 }
 static const td_module_class relu_class = {
     { .name = "ReLU", .destroy = td_module_destroy },
-    no_fields, relu_forward };
+    NULL, relu_forward };
 
 td_module *td_relu_module(void)
 {
     return td_module_new(&relu_class, sizeof(td_module));
 }
-/* modules: struct sequential */
-typedef struct {
-    td_module module;
-    td_part *children;
-} sequential;
-
-static const td_field sequential_fields[] = {
-    TD_PARTS(sequential, children), { NULL, TD_FIELD_PARAMETER, 0 } };
 /* modules: function sequential_forward */
 static td_tensor *sequential_forward(td_module *self, td_tensor *x)
 {
     td_scope_begin();
-    for (td_part *p = ((sequential *)self)->children; p; p = p->next)
-        x = td_forward(p->object, x);
+    for (td_part *p = self->parts; p; p = p->next)
+        if (p->kind == TD_FIELD_MODULE)
+            x = td_forward(p->object, x);
     return td_scope_end_with(x);
 }
-static const td_module_class sequential_class = {
+const td_module_class td_sequential_class = {
     { .name = "Sequential", .destroy = td_module_destroy },
-    sequential_fields, sequential_forward };
+    NULL, sequential_forward };
 /* modules: function td_sequential */
 td_module *td_sequential(td_module *const *children, int count)
 {
@@ -263,10 +247,9 @@ td_module *td_sequential(td_module *const *children, int count)
         if (!td_require(children[i], "sequential", "a child"))
             return NULL;
     td_scope_begin();
-    sequential *s = td_module_new(&sequential_class, sizeof *s);
+    td_module *s = td_module_new(&td_sequential_class, sizeof *s);
     for (int i = 0; s && i < count; i++)
-        td_add_part(&s->children, TD_FIELD_MODULE, children[i],
-                    "%d", i);
+        td_add_part(s, TD_FIELD_MODULE, children[i], NULL);
     return td_scope_end_with(s);
 }
 /* modules: initialisers */

@@ -9,6 +9,7 @@ typedef struct td_module_class td_module_class;
 struct td_module {
     td_object object;
     const td_module_class *class;
+    struct td_part *parts;       /* beside the fields of the class */
     bool training;
 };
 /* modules: struct td_field */
@@ -16,7 +17,6 @@ typedef enum {
     TD_FIELD_PARAMETER,          /* td_tensor * */
     TD_FIELD_BUFFER,             /* td_tensor * */
     TD_FIELD_MODULE,             /* td_module * */
-    TD_FIELD_PARTS,              /* td_part *, the first of many */
     TD_FIELD_KEPT                /* any object, of nobody's state */
 } td_field_kind;
 
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct td_part td_part;
 struct td_part {
     td_part *next;
-    td_field row;                /* its name is the one below */
+    td_field_kind kind;
     void *object;
     char name[32];
 };
@@ -40,15 +40,14 @@ struct td_part {
     { #field, TD_FIELD_BUFFER, offsetof(type, field) }
 #define TD_MODULE(type, field) \
     { #field, TD_FIELD_MODULE, offsetof(type, field) }
-#define TD_PARTS(type, field) \
-    { #field, TD_FIELD_PARTS, offsetof(type, field) }
 /* modules: struct td_module_class */
 struct td_module_class {
     td_class object;
     const td_field *fields;
     td_tensor *(*forward)(td_module *self, td_tensor *x);
 };
+extern const td_module_class td_sequential_class;
 void *td_module_new(const td_module_class *class, size_t bytes);
 void td_module_destroy(void *object);
-bool td_add_part(td_part **list, td_field_kind kind, void *object,
-                 const char *name, ...) TD_PRINTF(4, 5);
+bool td_add_part(td_module *m, td_field_kind kind, void *object,
+                 const char *name);

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "optimisers": edit that, not this file. */
 #include "grad/autograd.h"
 #include "core/device.h"
-#include "nn/optimisers.h"
 #include "ops/kernels/optimisers-kernels.h"
 #include "core/require.h"
 #include <math.h>
@@ -75,64 +74,53 @@ static td_tensor *blend(double a, td_tensor *x, double b, td_tensor *y)
     return td_add(td_mul_scalar(x, td_float(a)),
                   b == 1 ? y : td_mul_scalar(y, td_float(b)));
 }
-
-bool td_step_parts(const td_op *op, const td_value *in, int n_in,
-                   const td_value *at, td_tensor *out[6])
+/* optimisers: function step_elsewhere */
+static bool step_elsewhere(const td_call *call, td_tensor *p,
+                           td_tensor *d)
 {
-    const step s = settings_of(op, at);
-    td_tensor *p = in[0].as.tensor, *d = in[1].as.tensor;
-    td_tensor *extra = n_in > 5 && in[5].kind == TD_TENSOR
-                     ? in[5].as.tensor : NULL;
-    out[2] = td_add_scalar(in[2].as.tensor, td_float(1));
-    td_tensor *t = td_to(out[2], p->dtype);
+    td_tensor *in[6] = { p, d }, *out[6] = { NULL };
+    for (int i = 2; i < call->n_in; i++)
+        in[i] = td_input(call, i);
+    if (call->op == &td_ops[TD_OP_sgd_step_])
+        return td_compute_elsewhere(&(td_call){ .n_in = 3,
+            .in = (td_value[]){ td_v_tensor(p), td_v_tensor(d),
+                                call->in[2] },
+            .n_attr = call->n_attr, .attr = call->attr,
+            .out = { p, in[2] } }, "sgd_step_", p->dtype, false);
+    /* optimisers: take a step that adapts in parts */
+    const step s = settings_of(call->op, call->attr);
+    td_tensor *t = td_to(td_add_scalar(in[2], td_float(1)), p->dtype);
     d = s.sign < 0 ? td_neg(d) : d;
     if (s.decay != 0)
         d = blend(s.decay, p, 1, d);
-    td_tensor *below = out[3] = blend(s.keep, in[3].as.tensor, s.take,
-                                      td_square(d));
-    if (n_in > 4 && in[4].kind == TD_TENSOR) {
-        out[4] = blend(s.follow, in[4].as.tensor, 1 - s.follow, d);
+    td_tensor *below = out[3] = blend(s.keep, in[3], s.take, td_square(d));
+    if (in[4]) {
+        out[4] = blend(s.follow, in[4], 1 - s.follow, d);
         if (s.leads)
             d = out[4];
         else
             below = td_sub(below, td_square(out[4]));
     }
-    if (extra && s.leads)
-        below = out[5] = td_maximum(extra, below);
+    if (in[5] && s.leads)
+        below = out[5] = td_maximum(in[5], below);
     td_tensor *root = td_sqrt(below);
     if (s.leads)
         root = td_div(root, td_sqrt(correction(t, s.keep)));
     /* optimisers: shorten the step and take it */
     d = td_div(d, td_add_scalar(root, td_float(s.eps)));
-    if (extra && !s.leads)
-        d = out[5] = blend(s.mu, extra, 1, d);
+    if (in[5] && !s.leads)
+        d = out[5] = blend(s.mu, in[5], 1, d);
     if (s.leads)
         d = td_div(d, correction(t, s.follow));
     if (s.later != 0)
         d = td_div(d, td_add_scalar(td_mul_scalar(td_add_scalar(t,
             td_float(-1)), td_float(s.later)), td_float(1)));
     out[0] = blend(s.shrink, p, -s.rate, d);
-    return !td_failed();
-}
-/* optimisers: function step_elsewhere */
-static bool step_elsewhere(const td_call *call, td_tensor *p,
-                           td_tensor *slope)
-{
-    td_value in[6] = { td_v_tensor(p), td_v_tensor(slope) };
-    for (int i = 2; i < call->n_in; i++)
-        in[i] = call->in[i];
-    if (call->op == &td_ops[TD_OP_sgd_step_])
-        return td_compute_elsewhere(
-            &(td_call){ .n_in = 3, .in = in, .n_attr = call->n_attr,
-                .attr = call->attr, .out = { p, td_input(call, 2) } },
-            "sgd_step_", p->dtype, false);
     /* optimisers: copy the new values over the old */
-    td_tensor *out[6] = { NULL };
-    bool ok = td_step_parts(call->op, in, call->n_in, call->attr, out);
-    for (int i = 0; ok && i < 6; i++)
-        if (i != 2 && out[i])
-            ok = td_copy_(in[i].as.tensor, out[i]) != NULL;
-    return ok;
+    for (int i = 0; i < 6 && !td_failed(); i++)
+        if (out[i])
+            td_copy_(in[i], out[i]);
+    return !td_failed();
 }
 /* optimisers: function run_step */
 /* The states are the inputs from number `first` on. */

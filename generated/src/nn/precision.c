@@ -94,20 +94,17 @@ bool td_widened(td_call *call)
 
 /* precision: table of casts */
 const uint8_t td_casts[TD_OP_COUNT] = {
-#define ROW(name, cast) [TD_OP_##name] = TD_##cast,
-    ROW(matmul, LOW) ROW(linear, LOW) ROW(bmm, LOW) ROW(addmm, LOW)
-    ROW(baddbmm, LOW) ROW(convolution, LOW) ROW(prelu, LOW)
-    ROW(scaled_dot_product_attention, LOW)
-    ROW(prod, WIDE) ROW(trace, WIDE) ROW(cross_entropy, WIDE)
-    ROW(nll_loss, WIDE) ROW(mse_loss, WIDE) ROW(l1_loss, WIDE)
-    ROW(smooth_l1_loss, WIDE) ROW(huber_loss, WIDE) ROW(kl_div, WIDE)
-    ROW(binary_cross_entropy, WIDE) ROW(soft_margin_loss, WIDE)
-    ROW(binary_cross_entropy_with_logits, WIDE)
-    ROW(margin_ranking_loss, WIDE) ROW(hinge_embedding_loss, WIDE)
-    ROW(avg_pool3d, WIDE) ROW(max_pool3d, WIDE)
-    ROW(adaptive_avg_pool3d, WIDE)
-    ROW(standardise, MIXED) ROW(standardise_backward, MIXED)
-    ROW(adam_step_, MIXED)
+#define LOW(name) [TD_OP_##name] = TD_LOW,
+#define WIDE(name, ...) [TD_OP_##name] = TD_WIDE,
+#define MIXED(name) [TD_OP_##name] = TD_MIXED,
+#define LOSS WIDE
+#include "nn/losses.inc"
+    LOW(matmul) LOW(linear) LOW(bmm) LOW(addmm) LOW(baddbmm)
+    LOW(convolution) LOW(prelu) LOW(scaled_dot_product_attention)
+    WIDE(prod) WIDE(trace) WIDE(cross_entropy) WIDE(nll_loss)
+    WIDE(kl_div) WIDE(binary_cross_entropy_with_logits)
+    WIDE(avg_pool3d) WIDE(max_pool3d) WIDE(adaptive_avg_pool3d)
+    MIXED(standardise) MIXED(standardise_backward) MIXED(adam_step_)
 };
 
 /* precision: function td_run_cast */

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -482,8 +481,7 @@ static bool can_be_read(const td_safetensors *f,
 static td_tensor *copy_saved(const td_safetensors *f,
                              const td_saved_tensor *t)
 {
-    td_tensor *x = td_tensor_new(t->shape, t->dtype,
-                                 (td_device){ TD_DEVICE_CPU, 0 });
+    td_tensor *x = td_tensor_new(t->shape, t->dtype, (td_device){ 0 });
     const size_t size = td_dtype_size(t->dtype), narrow = width(t);
     const size_t all = (size_t)(t->end - t->begin);
     const size_t run = narrow == size ? all : narrow;
@@ -543,99 +541,87 @@ typedef struct {
     item *item;
     int count;
     const char *const *notes;   /* name, value, ..., NULL; or NULL */
+    char *header;
+    size_t length;              /* of the header */
     FILE *file;                 /* or, if NULL: */
-    char *memory;               /* or, if NULL: nothing is kept */
-    int64_t at;                 /* bytes so far */
+    char *memory;
 } sink;
 
-static void put(sink *s, const void *bytes, int64_t n)
+static void put(sink *s, const void *bytes, size_t n)
 {
     if (s->file)                /* what fails is asked at the end */
-        fwrite(bytes, 1, (size_t)n, s->file);
-    else if (s->memory)
-        memcpy(s->memory + s->at, bytes, (size_t)n);
-    s->at += n;
+        fwrite(bytes, 1, n, s->file);
+    else
+        s->memory = (char *)memcpy(s->memory, bytes, n) + n;
 }
-/* saving: functions that put text */
-static void put_text(sink *s, const char *format, ...)
-{
-    char text[96];
-    va_list rest;
-    va_start(rest, format);
-    put(s, text, vsnprintf(text, sizeof text, format, rest));
-    va_end(rest);
-}
-static void put_string(sink *s, const char *before, const char *name)
+/* saving: function put_string */
+static void put_string(FILE *out, const char *before, const char *name)
 {
     if (!is_utf8(name, (int64_t)strlen(name)))
         td_fail(TD_ERROR_VALUE, "safetensors", "a name is not UTF-8");
-    put_text(s, "%s\"", before);
+    fprintf(out, "%s\"", before);
     for (; *name; name++) {
         const char *which = strchr(plain + 1, *name);
         if (which)
-            put_text(s, "\\%c", letters[which - plain]);
+            fprintf(out, "\\%c", letters[which - plain]);
         else if ((unsigned char)*name < 0x20)
-            put_text(s, "\\u%04x", *name);
+            fprintf(out, "\\u%04x", *name);
         else
-            put(s, name, 1);
+            fputc(*name, out);
     }
-    put(s, "\"", 1);
+    fputc('"', out);
 }
-static void put_notes(sink *s)
-{
-    if (!s->notes)
-        return;
-    put_text(s, "\"__metadata__\":{");
-    for (int i = 0; s->notes[i]; i += 2) {
-        put_string(s, i ? "," : "", s->notes[i]);
-        put_string(s, ":", s->notes[i + 1]);
-    }
-    put_text(s, "}");
-}
-/* saving: function put_header */
-static void put_header(sink *s)
+/* saving: function print_header */
+/* The number of bytes that follow the header. */
+static int64_t print_header(FILE *out, const sink *s)
 {
     int64_t at = 0;
-    put_text(s, "{");
-    put_notes(s);
+    fputs(s->notes ? "{\"__metadata__\":{" : "{", out);
+    for (int i = 0; s->notes && s->notes[i]; i++)
+        put_string(out, i % 2 ? ":" : &","[i == 0], s->notes[i]);
+    fputs(s->notes ? "}" : "", out);
     for (int i = 0; i < s->count; i++) {
         const item *t = &s->item[i];
-        put_string(s, i || s->notes ? "," : "", t->name);
-        put_text(s, ":{\"dtype\":\"%s\",\"shape\":[", t->type->name);
+        put_string(out, i || s->notes ? "," : "", t->name);
+        fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", t->type->name);
         for (int d = 0; d < td_rank(t->tensor); d++)
-            put_text(s, &",%" PRId64[d == 0], td_shape(t->tensor)[d]);
-        put_text(s, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
-                 at + t->bytes);
+            fprintf(out, &",%" PRId64[d == 0], td_shape(t->tensor)[d]);
+        fprintf(out, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}",
+                at, at + t->bytes);
         at += t->bytes;
     }
-    put_text(s, "}");
+    fprintf(out, "}%*s", (int)(7 - ftell(out) % 8), "");
+    return at;
 }
 /* saving: function put_elements */
 static bool put_elements(sink *s, const item *t)
 {
-    if (!s->file && !s->memory)
-        return s->at += t->bytes, true;
     td_scope_begin();
-    td_tensor *x = td_brought(t->tensor,
-                              (td_device){ TD_DEVICE_CPU, 0 });
-    if (x && !td_is_contiguous(x))
-        x = td_copied(x, x->dtype);
-    const void *bytes = x ? td_fetch(x, 0, t->bytes, NULL) : NULL;
+    td_tensor *x = td_contiguous(td_brought(t->tensor,
+                                            (td_device){ 0 }));
+    const size_t n = (size_t)t->bytes;
+    const void *bytes = x ? td_fetch(x, 0, n, NULL) : NULL;
     if (bytes)
-        put(s, bytes, t->bytes);
+        put(s, bytes, n);
     td_scope_end();
     return bytes;
 }
 /* saving: function put_all */
+/* The number of bytes of all; 0 is an error. */
+static int64_t make_header(sink *s)
+{
+    FILE *out = open_memstream(&s->header, &s->length);
+    const int64_t bytes = out ? print_header(out, s) : 0;
+    const bool whole = out && !ferror(out);
+    if ((out && fclose(out) != 0) || !whole)
+        td_fail(TD_ERROR_MEMORY, "safetensors", "no room for a header");
+    return td_failed() ? 0 : 8 + (int64_t)s->length + bytes;
+}
 static bool put_all(sink *s)
 {
-    sink count = { .item = s->item, .count = s->count,
-                   .notes = s->notes };
-    put_header(&count);
-    const int64_t length = (count.at + 7) / 8 * 8;
+    const int64_t length = (int64_t)s->length;
     put(s, &length, 8);
-    put_header(s);
-    put(s, "        ", length - count.at);
+    put(s, s->header, s->length);
     for (int i = 0; i < s->count && !td_failed(); i++)
         put_elements(s, &s->item[i]);
     return !td_failed();
@@ -737,16 +723,18 @@ static int64_t save(const char *path, void *memory, int64_t room,
                     const td_to_save *given, int n,
                     const char *const *notes)
 {
-    sink s = { .count = n, .notes = notes };
+    sink s = { .count = n, .notes = notes, .memory = memory };
     const size_t bytes = (size_t)(n + 1) * sizeof *s.item;
+    int64_t size = 0;
     s.item = td_failed() ? NULL : td_alloc(bytes);
-    if (s.item && describe_all(&s, given) && put_all(&s)) {
-        s.memory = s.at <= room ? memory : NULL;
-        s.at = 0;                   /* that was to count */
-        path ? write_file(path, &s) : put_all(&s);
+    if (s.item && describe_all(&s, given)
+        && (size = make_header(&s)) > 0) {
+        if (path || (memory && size <= room))
+            path ? write_file(path, &s) : put_all(&s);
     }
+    free(s.header);
     td_free(s.item, bytes);
-    return td_failed() ? -1 : s.at;
+    return td_failed() ? -1 : size;
 }
 bool td_safetensors_save(const char *path, const td_to_save *tensors,
                          int n, const char *const *notes)

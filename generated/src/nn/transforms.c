@@ -3,6 +3,7 @@
 /* Cutting and mirroring batches of images. */
 #include "core/device.h"
 #include "core/require.h"
+#include "ops/composite.h"
 #include <treadle/arranging.h>
 #include <treadle/data.h>
 #include <treadle/elementwise.h>
@@ -43,8 +44,7 @@ td_tensor *td_random_crop(td_tensor *x, int64_t height, int64_t width,
         td_tensor *image = td_select(x, 0, b);
         for (int i = 0; i < 2; i++) {
             const int64_t at = ((int64_t *)td_at(corner[i]))[b];
-            image = td_slice(image, 1 + i, (td_opt_i64)td_some(at),
-                             (td_opt_i64)td_some(at + cut[i]), 1);
+            image = td_part(image, 1 + i, at, at + cut[i]);
         }
         td_copy_(td_select(out, 0, b), image);
         td_scope_end();

@@ -11,7 +11,7 @@
 
 /* activations: functions that run a formula */
 enum {
-#define FORMULA(name, parameters, text, doc) FORMULA_##name,
+#define FORMULA(name, more, text, doc) FORMULA_##name,
 #define PREPARED FORMULA
 #include "ops/formulas.inc"
     FORMULA_COUNT
@@ -21,7 +21,7 @@ static td_formula formulas[FORMULA_COUNT];
 
 static void read_formulas(void)
 {
-#define FORMULA(name, parameters, text, doc) \
+#define FORMULA(name, more, text, doc) \
     td_formula_parse(text, &formulas[FORMULA_##name]);
 #define PREPARED FORMULA
 #include "ops/formulas.inc"
@@ -41,12 +41,12 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
         && td_return(call, result.as.tensor);
 }
 
-#define FORMULA(name, parameters, text, sentence)                     \
+#define FORMULA(name, more, text, sentence)                           \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
         return run_formula(call, FORMULA_##name, call->attr);         \
     }
-#define PREPARED(name, parameters, text, sentence)
+#define PREPARED(name, more, text, sentence)
 #include "ops/formulas.inc"
 
 /* activations: kernels of several operators */

@@ -55,8 +55,7 @@ bool flip_kernel(td_call *call)
         from.strides[d] = -x->strides[d];
     }
     return !td_failed()
-        && td_return(call, td_tensor_new(td_shape_of(x), x->dtype,
-                                         td_device_of(x)))
+        && td_return(call, td_tensor_like(x, x->dtype))
         && td_copy_elements(call->out[0], &from);
 }
 
@@ -439,99 +438,84 @@ td_tensor *pad_formula(td_call *call)
     return x;
 }
 
-typedef struct {
-    td_dims size, dilation, margin, step;   /* two each */
-} window;
+typedef struct { td_dims whole, size, stride, border; } film;
 
-static window read_window(const td_call *call, int first)
+/* Of pictures [N, C, H, W]; of columns C is the number of rows. */
+static bool read_film(const td_call *call, bool columns, td_dims whole,
+                      film *f)
 {
-    td_dims list[4];
-    for (int i = 0; i < 4; i++) {
-        list[i] = td_numbers(call, first + i);
-        bool good = list[i].count == 2;
-        for (int k = 0; good && k < 2; k++)
-            good = list[i].at[k] >= (i != 2)
-                && list[i].at[k] <= INT32_MAX;
-        if (!good) {
-            td_refuse(call, "expected two sizes, dilations and strides "
-                   "above 0 and two paddings from 0 on");
-            list[i] = TD_DIMS(1, 1);
+    enum { SIZE, GAP, MARGIN, STEP, PAIRS };
+    int64_t v[PAIRS], along = 1;
+    *f = (film){ whole, whole, { 6, { 0 } }, { 4, { 0 } } };
+    f->size.count = 6;
+    for (int k = 1; k >= 0; k--) {
+        for (int i = 0; i < PAIRS; i++) {
+            const td_dims pair = td_numbers(call, columns + i);
+            v[i] = pair.at[k];
+            if (pair.count != 2 || v[i] < (i != MARGIN)
+                || v[i] > INT32_MAX)
+                return td_refuse(call, "expected two sizes, dilations "
+                    "and strides above 0 and two paddings from 0 on");
         }
+        /* pictures: lay windows along one side of the pictures */
+        const int64_t n = f->whole.at[2 + k] += 2 * v[MARGIN];
+        const int64_t left = n - v[GAP] * (v[SIZE] - 1) - 1;
+        f->size.at[2 + k] = v[SIZE];
+        f->size.at[4 + k] = left < 0 ? 0 : left / v[STEP] + 1;
+        f->stride.at[2 + k] = v[GAP] * along;
+        f->stride.at[4 + k] = v[STEP] * along;
+        f->border.at[2 - 2 * k] = columns ? -v[MARGIN] : v[MARGIN];
+        f->border.at[3 - 2 * k] = f->border.at[2 - 2 * k];
+        along *= n;
     }
-    return (window){ list[0], list[1], list[2], list[3] };
-}
-
-static int64_t places(const window *w, int k, int64_t n)
-{
-    const int64_t left = n + 2 * w->margin.at[k]
-                       - w->dilation.at[k] * (w->size.at[k] - 1) - 1;
-    return left < 0 ? 0 : left / w->step.at[k] + 1;
-}
-
-typedef struct { td_dims whole, size, stride; } film;
-
-static film all_windows(const window *w, int64_t n, int64_t c,
-                        int64_t h, int64_t v)
-{
-    const int64_t height = h + 2 * w->margin.at[0];
-    const int64_t width = v + 2 * w->margin.at[1];
-    return (film){ TD_DIMS(n, c, height, width),
-        TD_DIMS(n, c, w->size.at[0], w->size.at[1], places(w, 0, h),
-                places(w, 1, v)),
-        TD_DIMS(c * height * width, height * width,
-                w->dilation.at[0] * width, w->dilation.at[1],
-                w->step.at[0] * width, w->step.at[1]) };
-}
-
-static td_tensor *border(td_tensor *x, const window *w, int sign)
-{
-    const int64_t v = sign * w->margin.at[0];
-    const int64_t h = sign * w->margin.at[1];
-    return td_pad(x, TD_DIMS(h, h, v, v), "constant", 0);
+    f->size.at[1] /= columns ? f->size.at[2] * f->size.at[3] : 1;
+    f->whole.at[1] = f->size.at[1];
+    f->stride.at[0] = along * f->size.at[1];
+    f->stride.at[1] = along;
+    return true;
 }
 
 td_tensor *im2col_formula(td_call *call)
 {
-    td_tensor *x = td_input(call, 0), *y;
-    const window w = read_window(call, 0);
-    const int r = x->rank;
-    if ((r != 3 && r != 4) || x->shape[r - 3] == 0
-        || places(&w, 0, x->shape[r - 2]) == 0
-        || places(&w, 1, x->shape[r - 1]) == 0)
+    film f;
+    td_tensor *x = td_input(call, 0);
+    td_tensor *y = x->rank == 3 ? td_unsqueeze(x, 0) : x;
+    if (!y || !read_film(call, false, td_shape_of(y), &f))
+        return NULL;
+    if (y->rank != 4 || y->shape[1] == 0 || f.size.at[4] == 0
+        || f.size.at[5] == 0)
         return td_refuse(call, "expected [N, C, H, W] or [C, H, W] "
                          "with room for at least one window");
-    const film f = all_windows(&w, r == 3 ? 1 : x->shape[0],
-        x->shape[r - 3], x->shape[r - 2], x->shape[r - 1]);
-    y = border(r == 3 ? td_unsqueeze(x, 0) : x, &w, 1);
+    y = td_pad(y, f.border, "constant", 0);
     y = TD_CALL(strided_view, td_contiguous(y), td_v_ints(&f.size),
                 td_v_ints(&f.stride), td_v_int(0));
     y = td_flatten(td_flatten(y, 4, 5), 1, 3);
-    return r == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
+    return x->rank == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
 td_tensor *col2im_formula(td_call *call)
 {
+    film f;
     td_tensor *x = td_input(call, 0), *y;
     const td_dims out = td_numbers(call, 0);
-    const window w = read_window(call, 1);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
     if (out.count != 2 || x->rank < 2 || x->rank > 3)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");
-    const int64_t inside = w.size.at[0] * w.size.at[1];
     const int64_t rows = td_size(x, -2);
-    const film f = all_windows(&w, x->rank == 3 ? x->shape[0] : 1,
-        rows / inside, out.at[0], out.at[1]);
+    if (!read_film(call, true, TD_DIMS(x->rank == 3 ? x->shape[0] : 1,
+                   rows, out.at[0], out.at[1]), &f))
+        return NULL;
     const int64_t many = f.size.at[4] * f.size.at[5];
-    if (rows == 0 || rows % inside || many == 0
+    if (rows == 0 || rows % (f.size.at[2] * f.size.at[3]) || many == 0
         || td_size(x, -1) != many)
         return td_refuse(call, "the columns do not go with the "
                          "windows");
     y = TD_CALL(strided_view_backward, td_reshape(x, f.size),
                 td_v_ints(&f.whole), td_v_ints(&f.size),
                 td_v_ints(&f.stride), td_v_int(0));
-    y = border(y, &w, -1);
+    y = td_pad(y, f.border, "constant", 0);
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
@@ -596,30 +580,27 @@ static int64_t tap(const sampling *s, int k, int64_t j, double *weight)
     return at < 0 ? 0 : at < s->n ? at : s->n - 1;
 }
 
-static td_tensor *tapped(td_tensor *x, int d, const sampling *s, int k)
-{
-    td_dims line = td_dims_of_ones(x->rank);
-    int64_t *at = room_for(s->m);
-    double *weight = (double *)room_for(s->m);
-    for (int64_t j = 0; at && weight && j < s->m; j++)
-        at[j] = tap(s, k, j, &weight[j]);
-    line.at[d] = s->m;
-    td_tensor *w = weight && s->filter > EXACT
-        ? td_to(td_from_data(weight, line, td_beside(x, TD_FLOAT64)),
-                x->dtype) : NULL;
-    td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
-    td_tensor *y = pick(x, d, s->m, at);
-    return w != NULL ? td_mul(y, w) : y;
-}
-
 static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
 {
     const int taps = s->filter <= EXACT ? 1
                    : s->filter < BICUBIC ? 2 : 4;
-    td_tensor *y = tapped(x, d, s, 0);
-    for (int k = 1; k < taps && y != NULL; k++)
-        y = td_add(y, tapped(x, d, s, k));
-    return y;
+    td_dims line = td_dims_of_ones(x->rank);
+    td_tensor *sum = NULL;
+    line.at[d] = s->m;
+    for (int k = 0; k < taps && !td_failed(); k++) {
+        double *weight = (double *)room_for(s->m);
+        int64_t *at = room_for(s->m);
+        for (int64_t j = 0; at && weight && j < s->m; j++)
+            at[j] = tap(s, k, j, &weight[j]);
+        td_tensor *w = !weight || taps == 1 ? NULL
+            : td_to(td_from_data(weight, line, td_beside(x,
+                                 TD_FLOAT64)), x->dtype);
+        td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
+        td_tensor *y = pick(x, d, s->m, at);
+        y = w ? td_mul(y, w) : y;
+        sum = k > 0 ? td_add(sum, y) : y;
+    }
+    return sum;
 }
 
 td_tensor *interpolate_formula(td_call *call)
@@ -750,22 +731,18 @@ td_tensor *matrix_power_formula(td_call *call)
 
 td_tensor *kron_formula(td_call *call)
 {
-    td_tensor *x[] = { td_input(call, 0), td_input(call, 1) };
-    const int rank = x[0]->rank > x[1]->rank ? x[0]->rank : x[1]->rank;
-    td_dims shape = td_dims_of_ones(rank);
+    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    const int rank = a->rank > b->rank ? a->rank : b->rank;
     if (2 * rank > TD_MAX_RANK)
         return td_refuse(call, "expected at most 4 dimensions");
-    for (int i = 0; i < 2; i++) {
-        td_dims apart = td_dims_of_ones(2 * rank);
-        for (int d = rank - x[i]->rank; d < rank; d++) {
-            apart.at[2 * d + i] = x[i]->shape[d - rank + x[i]->rank];
-            shape.at[d] *= apart.at[2 * d + i];
-        }
-        x[i] = td_reshape(x[i], apart);
-        if (td_failed())
-            return NULL;
-    }
-    return td_reshape(td_mul(x[0], x[1]), shape);
+    for (int d = a->rank; d > 0; d--)
+        a = td_unsqueeze(a, d);
+    for (int d = b->rank - 1; d >= 0; d--)
+        b = td_unsqueeze(b, d);
+    td_tensor *y = td_mul(a, b);
+    for (int d = 0; d < rank; d++)
+        y = td_flatten(y, d, d + 1);
+    return y;
 }
 
 typedef struct {
@@ -923,24 +900,16 @@ static bool take_diagonals(term *t)
 static bool read_result(const char *at, const int *counts, int dots,
                         term *out)
 {
-    if (at[0] == '-' && at[1] == '>') {
-        at += 2;
-        if (!read_subscript(&at, letters_in(at)
-                + (strstr(at, "...") ? dots : 0), out))
-            return false;
-    } else {
-        int n = 0;
-        for (int i = dots; i > 0; i--)
-            out->letter[n++] = (char)i;
-        for (int c = 'A'; c <= 'z'; c++) {
-            if (counts[c] != 1)
-                continue;
-            if (n == TD_MAX_RANK)
-                return too_many(n + 1);
-            out->letter[n++] = (char)c;
-        }
-        out->letter[n] = '\0';
-    }
+    const bool arrow = at[0] == '-' && at[1] == '>';
+    char implied[64] = "...", *end = implied + 3;
+    for (int c = 'A'; c <= 'z'; c++)
+        if (counts[c] == 1)
+            *end++ = (char)c;
+    const char *text = arrow ? at + 2 : implied;
+    if (!read_subscript(&text, letters_in(text)
+            + (strstr(text, "...") ? dots : 0), out))
+        return false;
+    at = arrow ? text : at;
     for (const char *c = out->letter; *c != '\0'; c++)
         if (counts[(int)*c] == 0 || strchr(c + 1, *c))
             return td_fail(TD_ERROR_RUNTIME, "einsum", "the result's "
@@ -952,17 +921,19 @@ static bool read_result(const char *at, const int *counts, int dots,
 
 static bool sizes_agree(const term *t, int n)
 {
+    const term *first[128] = { NULL };
     for (int i = 0; i < n; i++)
-        for (const char *c = t[i].letter; *c != '\0'; c++)
-            for (int k = 0; k < i; k++) {
-                const int64_t a = size_of(&t[i], NULL, *c);
-                const int64_t b = size_of(&t[k], NULL, *c);
-                if (a != b && a != 1 && b != 1)
-                    return td_fail(TD_ERROR_RUNTIME, "einsum",
-                        "subscript %c has size %lld in operand %d and "
-                        "%lld in operand %d", is_letter(*c) ? *c : '.',
-                        (long long)b, k, (long long)a, i);
-            }
+        for (const char *c = t[i].letter; *c != '\0'; c++) {
+            const term **k = &first[(int)*c];
+            const int64_t a = size_of(&t[i], NULL, *c);
+            *k = *k == NULL && a != 1 ? &t[i] : *k;
+            if (a != 1 && size_of(*k, NULL, *c) != a)
+                return td_fail(TD_ERROR_RUNTIME, "einsum", "subscript "
+                    "%c has size %lld in operand %d and %lld in "
+                    "operand %d", is_letter(*c) ? *c : '.',
+                    (long long)size_of(*k, NULL, *c), (int)(*k - t),
+                    (long long)a, i);
+        }
     return true;
 }
 
@@ -1071,40 +1042,16 @@ void constant_pad_nd_rule(td_backward_pass *b)
                          td_v_ints(&back), td_v_int(0));
 }
 /* arranging: typed functions that arrange */
-td_tensor *td_movedim(td_tensor *x, td_dims source, td_dims destination)
-{
-    return TD_CALL(movedim, x, td_v_ints(&source),
-                td_v_ints(&destination));
-}
-
-td_tensor *td_diagonal(td_tensor *x, int64_t offset, int dim1, int dim2)
-{
-    return TD_CALL(diagonal, x, td_v_int(offset), td_v_int(dim1),
-                td_v_int(dim2));
-}
-
-td_tensor *td_repeat(td_tensor *x, td_dims repeats)
-{
-    return TD_CALL(repeat, x, td_v_ints(&repeats));
-}
-
-td_tensor *td_flip(td_tensor *x, td_dims dims)
-{
-    return TD_CALL(flip, x, td_v_ints(&dims));
-}
-
-td_tensor *td_tril(td_tensor *x, int64_t diagonal)
-{
-    return TD_CALL(tril, x, td_v_int(diagonal));
-}
-
-td_tensor *td_pad(td_tensor *x, td_dims margins, const char *mode,
-                  double value)
-{
-    return TD_CALL(pad, x, td_v_ints(&margins),
-                td_v_string(mode),
-                td_v_float(value));
-}
+TD_TYPED(movedim, (td_v_ints(&source), td_v_ints(&destination)),
+         td_dims source, td_dims destination)
+TD_TYPED(diagonal, (td_v_int(offset), td_v_int(dim1), td_v_int(dim2)),
+         int64_t offset, int dim1, int dim2)
+TD_TYPED(repeat, (td_v_ints(&repeats)), td_dims repeats)
+TD_TYPED(flip, (td_v_ints(&dims)), td_dims dims)
+TD_TYPED(tril, (td_v_int(diagonal)), int64_t diagonal)
+TD_TYPED(pad, (td_v_ints(&margins), td_v_string(mode),
+               td_v_float(value)),
+         td_dims margins, const char *mode, double value)
 
 td_tensor *td_einsum(const char *equation, td_tensor *const *operands,
                      int n)

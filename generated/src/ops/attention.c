@@ -40,13 +40,13 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
                              td_transpose(k, -2, -1));
     /* attention: let a text look back only */
     if (td_flag(call, 1))
-        mask = td_tril(td_ones(
-            TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
-            td_beside(q, TD_BOOL)), 0);
+        x = td_where_scalar(td_tril(td_ones(
+                TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
+                td_beside(q, TD_BOOL)), 0), x, td_float(-INFINITY));
     if (mask != NULL)
         x = masked(x, mask, &alive);
     x = td_softmax(x, -1);
-    if (mask != NULL)
+    if (alive != NULL)
         x = td_where_scalar(alive, x, td_float(0));
     return TD_CALL(dropout, x, call->attr[0], td_v_bool(true));
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include "ops/composite.h"
 
-#define COMPOSED(name, signature, sentence)             \
+#define COMPOSED_AS(name, signature, sentence)          \
     bool name##_kernel(td_call *call)                   \
     {                                                   \
         return td_return(call, name##_formula(call));   \
@@ -13,13 +13,6 @@
 #include "ops/composites.inc"
 
 /* graph: functions that read a call */
-td_dims td_numbers(const td_call *call, int k)
-{
-    td_dims dims = { 0, { 0 } };
-    td_v_dims(call, &call->attr[k], &dims);
-    return dims;
-}
-
 td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise)
 {
     return call->attr[k].kind == TD_SCALAR ? call->attr[k].as.scalar
@@ -50,12 +43,6 @@ td_reduce_options td_over(const td_call *call, int dim, int keepdim)
 td_dims td_dims_of_ones(int rank)
 {
     return (td_dims){ rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
-}
-
-int td_dim_of(const td_call *call)
-{
-    return td_dimension(call, td_number(call, 0, 0),
-                        td_input(call, 0)->rank);
 }
 
 td_tensor_options td_beside(const td_tensor *x, td_dtype dtype)

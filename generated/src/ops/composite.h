@@ -9,12 +9,10 @@
 #include "core/error.h"
 #include "core/rule.h"
 
-#define COMPOSED(name, signature, sentence) \
+#define COMPOSED_AS(name, signature, sentence) \
     td_tensor *name##_formula(td_call *call);
 #include "ops/composites.inc"
 
-/* Attribute k as a list of numbers; one number is a list of one. */
-td_dims td_numbers(const td_call *call, int k);
 /* Attribute k as a number that keeps its type. */
 td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise);
 /* Which of n words attribute k is, the first if absent; n and an error
@@ -28,8 +26,6 @@ td_reduce_options td_over(const td_call *call, int dim, int keepdim);
 /* graph: prototypes of what formulas make */
 /* A shape that broadcasts with any of that rank. */
 td_dims td_dims_of_ones(int rank);
-/* The dimension of operand 0 that attribute 0 names. */
-int td_dim_of(const td_call *call);
 /* Options for tensors of that type, or x's, that lie where x does. */
 td_tensor_options td_beside(const td_tensor *x, td_dtype dtype);
 td_tensor_options td_like(const td_tensor *x);

@@ -2,15 +2,19 @@
 /* Tangled from the chapter "convolution": edit that, not this file. */
 /* Convolution, its adjoint, and the gradient of its weight. */
 #include <treadle/convolution.h>
+#include <treadle/arranging.h>
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/gemm.h"
+#include "ops/kernels/winograd-kernels.h"
 
 enum {
     WORK_GRAIN = 1024 * 1024,       /* multiplications of a chunk */
     STRIP_BYTES = 256 * 1024,       /* of X; must stay in the cache */
+    TOGETHER = 1024,                /* places of small pictures */
+    TILES = 5184,                   /* tiles times channels, at once */
     LINE = 16                       /* rows of X begin at multiples */
 };
 
@@ -74,6 +78,11 @@ static bool measure(td_dims a, td_dims w, const td_value *attr,
 enum { FORWARD, LARGE_SIDE, WEIGHT };   /* what is computed */
 
 typedef struct {
+    int64_t channels, phase;    /* numbers from phase to phase */
+    const int64_t *size, *step, *margin;
+} side;
+
+typedef struct {
     const geometry *g;
     int role;
     bool direct;                /* the picture itself is X */
@@ -81,9 +90,13 @@ typedef struct {
     int64_t size;               /* bytes of a number */
     int64_t taps, strip, ld;    /* rows of X; lines; row to row */
     int64_t large, small;       /* numbers of a channel */
-    int64_t height, phase, pitch, room;     /* of the buffer, bytes */
-    int64_t *tap;               /* bytes into the buffer */
+    int64_t many;               /* pictures in the buffer */
+    int64_t plane, pitch;       /* numbers to the next picture, line */
+    int64_t phase, room;        /* to the next phase, in the buffer */
+    int64_t *tap;               /* numbers into the buffer */
+    side of_x, of_y;
     const void *bias;           /* of the result's channels, or NULL */
+    const float *u;             /* transformed weights, or NULL */
     char *x, *w, *y;
 } plan;
 /* convolution: function lay_out */
@@ -91,63 +104,45 @@ static bool lay_out(plan *p)
 {
     const geometry *g = p->g;
     /* convolution: measure the buffer */
-    const int64_t s = g->step[1], wide = g->x[1] + 2 * g->margin[1];
-    p->height = g->x[0] + 2 * g->margin[0];
-    p->phase = (wide + s - 1) / s * p->size;
-    p->pitch = p->phase * s;
-    const td_dims all = { 3, { g->c, p->height, p->pitch } };
+    int64_t extent[2], reach[2];
+    for (int i = 0; i < 2; i++) {
+        const int64_t s = g->step[i], m = g->margin[i];
+        reach[i] = g->gap[i] * (g->k[i] - 1) / s;
+        extent[i] = (g->x[i] + m + s - 1) / s;
+        if (extent[i] < g->y[i] + reach[i] - m / s)
+            extent[i] = g->y[i] + reach[i] - m / s;
+        if (extent[i] < g->y[i])
+            extent[i] = g->y[i];
+    }
+    const td_dims all = { 5, { g->c + g->o, g->step[0], g->step[1],
+        extent[0] + reach[0] + 1, extent[1] + reach[1] + LINE } };
     if (!td_dims_numel("convolution", &all, &p->room))
         return false;
-    p->room += TD_ALIGNMENT - p->room % TD_ALIGNMENT;
+    static const int64_t one[] = { 1, 1 }, none[] = { 0, 0 };
+    /* convolution: choose how many pictures share the buffer */
+    p->pitch = extent[1];
+    p->plane = extent[0] * extent[1];
+    p->many = (p->u ? TILES / (g->c + g->o) : TOGETHER) / p->plane;
+    const int64_t parts = g->n * p->plane < 8 * TOGETHER ? 4 : 8;
+    if (p->many > (g->n + parts - 1) / parts)
+        p->many = (g->n + parts - 1) / parts;
+    if (p->many < 1 || p->role == LARGE_SIDE || p->direct)
+        p->many = 1;
+    p->phase = p->many * p->plane + reach[0] * p->pitch + reach[1];
+    p->phase = (p->phase + LINE - 1) / LINE * LINE;
+    p->room = g->c * g->step[0] * g->step[1] * p->phase + TD_SLIVER;
+    p->of_x = (side){ g->c, p->phase, g->x, g->step, g->margin };
+    p->of_y = (side){ g->o, p->phase, g->y, one, none };
     p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
     /* convolution: find where each tap begins */
     for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
-        const int64_t k = t % g->k[1] * g->gap[1], j = t / g->k[1];
-        const int64_t row = j / g->k[0] * p->height
-                          + j % g->k[0] * g->gap[0];
-        p->tap[t] = row * p->pitch + k % s * p->phase + k / s * p->size;
+        const int64_t j = t / g->k[1], h = j % g->k[0] * g->gap[0];
+        const int64_t k = t % g->k[1] * g->gap[1], v = g->step[0];
+        const int64_t s = g->step[1], c = j / g->k[0];
+        p->tap[t] = ((c * v + h % v) * s + k % s) * p->phase
+                  + h / v * p->pitch + k / s;
     }
     return p->tap != NULL;
-}
-/* convolution: function carry */
-/* The picture at x into the buffer, or back. */
-static void carry(const plan *p, char *buffer, char *x, bool back)
-{
-    const geometry *g = p->g;
-    const int64_t s = g->step[1], m = g->margin[1], wide = g->x[1];
-    for (int64_t r = 0; r < g->c * g->x[0]; r++, x += wide * p->size) {
-        const int64_t row = r / g->x[0] * p->height + r % g->x[0];
-        char *to = buffer + (row + g->margin[0]) * p->pitch;
-        for (int64_t f = 0; f < s; f++) {
-            /* convolution: carry one phase of a line */
-            const int64_t first = ((f - m) % s + s) % s;
-            const int64_t n = (wide - first + s - 1) / s;
-            char *here = to + f * p->phase + (first + m) / s * p->size;
-            char *there = x + first * p->size;
-            if (n > 0 && back)
-                td_convert(p->dtype, there, s, p->dtype, here, 1, n);
-            else if (n > 0)
-                td_convert(p->dtype, here, 1, p->dtype, there, s, n);
-        }
-    }
-}
-/* convolution: function gather_columns */
-enum { MOUTHFUL = 32 };
-
-/* Lines [from, to) of all windows: row t of X is what tap t meets. */
-static void gather(const plan *p, const char *buffer, int64_t from,
-                   int64_t to, char *columns)
-{
-    const int64_t bytes = p->g->y[1] * p->size;
-    const int64_t down = p->g->step[0] * p->pitch;
-    for (int64_t t = 0; t < p->taps; t++) {
-        char *out = columns + t * p->ld * p->size;
-        const char *at = buffer + p->tap[t] + from * down;
-        for (int64_t l = from; l < to; l++, out += bytes, at += down)
-            /* convolution: copy a line in mouthfuls */
-            for (int64_t b = 0; b < bytes; b += MOUTHFUL)
-                memcpy(out + b, at + b, MOUTHFUL);
-    }
 }
 /* convolution: choose loops by type */
 #define T float
@@ -163,6 +158,57 @@ static void gather(const plan *p, const char *buffer, int64_t from,
 #define FOR_TYPE(name, ...)                                     \
     (p->dtype == TD_FLOAT32 ? name##_float(__VA_ARGS__)         \
                             : name##_double(__VA_ARGS__))
+/* convolution: functions that turn a geometry */
+static bool is_direct(const geometry *g)
+{
+    bool direct = true;
+    for (int i = 0; i < 2; i++)
+        direct = direct && g->k[i] == 1 && g->step[i] == 1
+              && g->margin[i] == 0;
+    return direct;
+}
+
+static bool turn(const geometry *g, geometry *turned)
+{
+    *turned = (geometry){ .n = g->n, .groups = g->groups, .c = g->o,
+                          .o = g->c };
+    for (int i = 0; i < 2; i++) {
+        turned->x[i] = g->y[i], turned->y[i] = g->x[i];
+        turned->k[i] = g->k[i], turned->step[i] = 1;
+        turned->gap[i] = g->gap[i];
+        turned->margin[i] = g->gap[i] * (g->k[i] - 1) - g->margin[i];
+        if (g->step[i] != 1 || turned->margin[i] < 0)
+            return false;
+    }
+    return !is_direct(g);
+}
+
+/* Can windows of three be computed from tiles of six by six? */
+static bool cut_in_tiles(const geometry *g, td_dtype dtype,
+                         geometry *tiles)
+{
+    bool can = dtype == TD_FLOAT32 && g->c >= 16 && g->o % 16 == 0;
+    *tiles = *g;
+    for (int i = 0; i < 2; i++) {
+        can = can && g->k[i] == 3 && g->step[i] == 1 && g->gap[i] == 1
+           && g->y[i] >= 7;
+        tiles->y[i] = (g->y[i] + 3) / 4;
+        tiles->k[i] = 6;
+        tiles->step[i] = 4;
+    }
+    return can;
+}
+
+static void transform_weights(const geometry *g, const void *w,
+                              float *u)
+{
+    const int64_t step = g->c * g->o;
+    const float *from = w;
+    for (int64_t i = 0; i < g->groups; i++, u += 36 * step)
+        for (int64_t c = 0; c < g->c; c++, from += 9 * g->o)
+            TD_ISA_PICK(td_winograd)->weights(g->o, from, u + c * g->o,
+                                              step);
+}
 /* convolution: function multiply */
 static bool multiply(const plan *p, char *w, char *columns, char *y,
                      int64_t wide)
@@ -178,61 +224,105 @@ static bool multiply(const plan *p, char *w, char *columns, char *y,
     return td_gemm(p->dtype, &roles[p->role]);
 }
 /* convolution: function convolve */
-static bool convolve_strips(const plan *p, char *buffer, char *x,
-                            char *w, char *y)
+static bool stamp(const plan *p, char *buffer, char *columns, char *w,
+                  char *y)
 {
     const geometry *g = p->g;
+    memset(buffer, 0, (size_t)(p->room * p->size));
     for (int64_t l = 0; l < g->y[0]; l += p->strip) {
         const int64_t to = l + p->strip < g->y[0] ? l + p->strip
                                                   : g->y[0];
-        char *columns = p->direct ? x : buffer + p->room;
-        /* convolution: compute one strip */
-        if (!p->direct && p->role != LARGE_SIDE)
-            gather(p, buffer, l, to, columns);
         if (!multiply(p, w, columns, y + l * g->y[1] * p->size,
                       (to - l) * g->y[1]))
             return false;
-        if (!p->direct && p->role == LARGE_SIDE)
-            FOR_TYPE(scatter, p, buffer, l, to, columns);
+        FOR_TYPE(scatter, p, (void *)buffer, l, to, columns);
     }
     return true;
 }
 
-static bool convolve(const plan *p, int64_t unit, char *buffer, char *w)
+static bool convolve(const plan *p, int64_t group, int64_t first,
+                     int64_t count, char *buffer, char *w)
 {
     const geometry *g = p->g;
-    const int64_t group = unit % g->groups;
-    char *x = p->x + unit * g->c * p->large * p->size;
-    char *y = p->y + unit * g->o * p->small * p->size;
-    bool ok = true;
+    const int64_t at = first * g->groups + group;
+    const bool large = p->role == LARGE_SIDE;
+    char *x = p->x + at * g->c * p->large * p->size;
+    char *y = p->y + at * g->o * p->small * p->size;
+    char *other = buffer + p->room * p->size;
+    const int64_t places = (count - 1) * p->plane
+                         + (g->y[0] - 1) * p->pitch + g->y[1];
+    td_product of = { .m = g->o, .n = p->taps, .k = p->taps, .alpha = 1,
+                      .b = buffer, .csb = 1, .rows = p->tap };
     w += group * g->o * p->taps * p->size;
-    /* convolution: begin the result with its bias */
-    if (p->role == FORWARD)
-        FOR_TYPE(begin, p, group, g->o, p->small, y);
-    else if (p->role == LARGE_SIDE)
-        FOR_TYPE(begin, p, group, g->c, p->large, x);
-    if (!p->direct)
-        carry(p, buffer, x, false);
-    if (g->o == 1 && !p->direct)
-        FOR_TYPE(slide, p, buffer, w, y);
-    else
-        ok = convolve_strips(p, buffer, x, w, y);
-    if (!p->direct && p->role == LARGE_SIDE)
-        carry(p, buffer, x, true);
-    return ok;
+    if (p->direct) {
+        /* convolution: begin the result with its bias */
+        if (p->role == FORWARD)
+            FOR_TYPE(begin, p, group, g->o, p->small, y);
+        else if (large)
+            FOR_TYPE(begin, p, group, g->c, p->large, x);
+        return multiply(p, w, x, y, p->small);
+    }
+    if (large && !stamp(p, buffer, other, w, y))
+        return false;
+    if (!large)
+        FOR_TYPE(carry, p, &p->of_x, false, group, count, buffer, x);
+    if (p->u != NULL) {
+        /* convolution: multiply tiles */
+        const td_winograd_level *level = TD_ISA_PICK(td_winograd);
+        const int64_t n = (places + 31) / 32 * 32, c = g->c, o = g->o;
+        float *y_phases = (float *)other;
+        float *v = y_phases + 16 * o * p->of_y.phase, *m = v + 36 * c * n;
+        for (int64_t i = 0; i < c; i++)
+            level->before(n, (const float *)buffer, p->tap + 36 * i, v + i * n,
+                          c * n);
+        for (int64_t t = 0; t < 36; t++)
+            if (!td_gemm(p->dtype, &(td_product){ o, n, c, 1, 0,
+                    p->u + (36 * group + t) * c * o, 1, o,
+                    v + t * c * n, n, 1, m + t * o * n, n, NULL }))
+                return false;
+        for (int64_t i = 0; i < o; i++)
+            level->after(n, m + i * n, o * n,
+                         y_phases + 16 * i * p->of_y.phase, p->of_y.phase);
+    } else if (p->role == FORWARD) {
+        /* convolution: multiply weights and taps */
+        of.n = places;
+        of.a = w, of.rsa = 1, of.csa = g->o;
+        of.c = other, of.ldc = p->phase;
+        if (!td_gemm(p->dtype, &of))
+            return false;
+    } else if (p->role == WEIGHT) {
+        /* convolution: multiply lines of both sides */
+        if (count < p->many)
+            memset(other, 0, (size_t)(g->o * p->phase * p->size));
+        FOR_TYPE(carry, p, &p->of_y, false, group, count, other, y);
+        of.k = (places + LINE - 1) / LINE * LINE;
+        of.a = other, of.rsa = p->phase;
+        of.c = w, of.ldc = p->taps;
+        td_dots(p->dtype, &of);
+        return true;
+    }
+    FOR_TYPE(carry, p, large ? &p->of_x : &p->of_y, true, group, count,
+             large ? buffer : other, large ? x : y);
+    return true;
 }
 /* convolution: functions that convolve a batch */
 static bool convolve_range(const plan *p, int64_t begin, int64_t end,
                            char *w)
 {
-    const size_t bytes = (size_t)(p->room + p->taps * p->ld * p->size)
-                       + 2 * MOUTHFUL;
+    const geometry *g = p->g;
+    const int64_t beside = p->role == LARGE_SIDE ? p->taps * p->ld
+        : p->u != NULL ? (52 * g->o + 36 * g->c) * p->of_y.phase
+        : g->o * p->phase;
+    const size_t bytes = (size_t)((p->room + beside) * p->size);
     char *buffer = p->direct ? NULL : td_storage_alloc(bytes);
     bool ok = p->direct || buffer != NULL;
     if (buffer != NULL)
-        memset(buffer, 0, (size_t)p->room);
-    for (int64_t u = begin; ok && u < end; u++)
-        ok = convolve(p, u, buffer, w);
+        memset(buffer, 0, bytes);
+    for (int64_t u = begin; ok && u < end; u++) {
+        const int64_t first = u / g->groups * p->many;
+        ok = convolve(p, u % g->groups, first, first + p->many < g->n
+                      ? p->many : g->n - first, buffer, w);
+    }
     td_storage_free(buffer, bytes);
     return ok;
 }
@@ -263,15 +353,17 @@ static void add_weights(void *context, void *into, const void *from)
 static bool convolve_batch(plan *p)
 {
     const geometry *g = p->g;
-    const int64_t units = g->n * g->groups, weights = g->o * p->taps;
+    const int64_t blocks = (g->n + p->many - 1) / p->many;
+    const int64_t units = blocks * g->groups, weights = g->o * p->taps;
     if (p->role == WEIGHT)
-        return td_parallel_reduce(g->n, (g->n + 7) / 8,
+        return td_parallel_reduce(blocks, (blocks + 7) / 8,
             (size_t)(g->groups * weights * p->size), p->w,
             convolve_pictures, add_weights, p, p->w);
     if (units == 1)
         return convolve_some(p, 0, 1, 0);
-    return td_parallel_for(units, WORK_GRAIN / (weights * p->small + 1)
-                           + 1, convolve_some, p);
+    return td_parallel_for(units, WORK_GRAIN
+                           / (weights * p->small * p->many + 1) + 1,
+                           convolve_some, p);
 }
 
 static void run(const geometry *g, int role, const td_tensor *bias,
@@ -281,22 +373,36 @@ static void run(const geometry *g, int role, const td_tensor *bias,
         return;
     plan p = { .g = g, .role = role, .dtype = x->dtype,
                .size = (int64_t)td_dtype_size(x->dtype),
-               .taps = g->c * g->k[0] * g->k[1], .direct = true,
+               .taps = g->c * g->k[0] * g->k[1],
+               .direct = is_direct(g),
                .large = g->x[0] * g->x[1], .small = g->y[0] * g->y[1],
                .bias = bias != NULL ? td_at(bias) : NULL,
                .x = td_at(x), .w = td_at(w), .y = td_at(y) };
-    for (int i = 0; i < 2; i++)
-        p.direct = p.direct && g->k[i] == 1 && g->step[i] == 1
-                && g->margin[i] == 0;
+    geometry tiles;
+    const bool tiled = role == FORWARD
+                    && cut_in_tiles(g, x->dtype, &tiles);
+    const size_t bytes = tiled      /* four for each weight */
+        ? (size_t)(g->groups * p.taps * g->o) * 4 * sizeof *p.u : 0;
+    float *u = tiled ? td_storage_alloc(bytes) : NULL;
+    if (u != NULL) {
+        transform_weights(g, p.w, u);
+        p.g = &tiles, p.taps *= 4, p.u = u;
+    }
     /* convolution: choose how many lines a strip has */
     p.strip = STRIP_BYTES / (p.taps * g->y[1] * p.size + 1) + 1;
     if (p.strip > g->y[0] || p.direct)
         p.strip = g->y[0];
     p.ld = p.direct ? p.small
          : (p.strip * g->y[1] + LINE - 1) / LINE * LINE;
-    if (lay_out(&p))
+    if ((!tiled || u != NULL) && lay_out(&p)) {
+        static const int64_t four[] = { 4, 4 };
+        if (tiled)
+            p.of_y = (side){ g->o, (p.phase + 31) / 32 * 32, g->y, four,
+                             p.of_y.margin };
         convolve_batch(&p);
+    }
     td_free(p.tap, ((size_t)p.taps + 1) * sizeof *p.tap);
+    td_storage_free(u, bytes);
 }
 /* convolution: function by_columns */
 #define PAIR(v) td_v_ints(&(td_dims){ 2, { (v)[0], (v)[1] } })
@@ -339,6 +445,18 @@ static td_tensor *computed(const geometry *g, int role, td_dims shape,
     if (role == WEIGHT || !td_on_host(out))
         td_fill_all(out, td_int(0));
     a = td_contiguous(a);
+    /* convolution: turn or transpose the weight */
+    geometry turned;
+    const int64_t window = g->k[0] * g->k[1];
+    if (role == LARGE_SIDE && turn(g, &turned)) {
+        b = td_reshape(b, TD_DIMS(g->groups, g->o, g->c, window));
+        b = td_flip(td_permute(b, TD_DIMS(0, 1, 3, 2)), TD_DIMS(2));
+        g = &turned;
+        role = FORWARD;
+    } else if (role == FORWARD && !is_direct(g)) {
+        b = td_reshape(b, TD_DIMS(g->groups, g->o, g->c * window));
+        b = td_permute(b, TD_DIMS(0, 2, 1));
+    }
     b = td_contiguous(b);
     if (td_on_host(out))
         run(g, role, bias != NULL ? td_contiguous(bias) : NULL,

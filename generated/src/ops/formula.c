@@ -47,35 +47,21 @@ static int add_call(reader *r, int op, int n, const int *arg)
                                       .constant = -first->constant });
     return add_term(r, call);
 }
-/* rules: functions that read words */
-static bool takes(reader *r, const char *word)
-{
-    while (*r->at == ' ')
-        r->at++;
-    const size_t length = strlen(word);
-    if (strncmp(r->at, word, length) != 0)
-        return false;
-    r->at += length;
-    return true;
-}
 /* rules: function read_name */
 static int read_name(reader *r)
 {
-    char name[24];
-    int n = 0;
-    while ((isalnum((unsigned char)*r->at) || *r->at == '_') && n < 23)
-        name[n++] = *r->at++;
-    name[n] = '\0';
-    if (!takes(r, "(")) {
-        r->bad = r->bad || n != 1 || !strchr("gxaby", name[0]);
+    char name[24] = "";
+    r->bad = !td_word(&r->at, name, sizeof name) || r->bad;
+    if (!td_token(&r->at, "(")) {
+        r->bad = r->bad || name[1] || !strchr("gxaby", name[0]);
         return add_term(r, (td_term){ .kind = TD_TERM_NAME,
                                       .name = name[0] });
     }
     int arg[3] = { 0 }, count = 0;
     do
         arg[count++] = read_formula(r);
-    while (count < 3 && takes(r, ","));
-    r->bad = r->bad || !takes(r, ")");
+    while (count < 3 && td_token(&r->at, ","));
+    r->bad = r->bad || !td_token(&r->at, ")");
     if (strcmp(name, "K") == 0)
         return arg[0];
     const td_op *op = strcmp(name, "select") == 0 ? &td_ops[TD_OP_where]
@@ -86,9 +72,9 @@ static int read_name(reader *r)
 /* rules: function read_primary */
 static int read_primary(reader *r)
 {
-    if (takes(r, "(")) {
+    if (td_token(&r->at, "(")) {
         const int inner = read_formula(r);
-        r->bad = r->bad || !takes(r, ")");
+        r->bad = r->bad || !td_token(&r->at, ")");
         return inner;
     }
     if (isdigit((unsigned char)*r->at)) {
@@ -103,7 +89,7 @@ static int read_primary(reader *r)
 /* rules: function read_factor */
 static int read_factor(reader *r)
 {
-    if (!takes(r, "-"))
+    if (!td_token(&r->at, "-"))
         return read_primary(r);
     const int inner = read_factor(r);
     return add_call(r, TD_OP_neg, 1, &inner);
@@ -127,7 +113,8 @@ static int read_chain(reader *r, int binds)
         return read_factor(r);
     int arg[2] = { read_chain(r, binds + 1) };
     for (int i = 0; i < SIGNS && !r->bad; i++)
-        if (signs[i].binds == binds && takes(r, signs[i].sign)) {
+        if (signs[i].binds == binds
+            && td_token(&r->at, signs[i].sign)) {
             arg[1] = read_chain(r, binds + 1);
             arg[0] = add_call(r, signs[i].op, 2, arg);
             i = -1;
@@ -147,7 +134,7 @@ bool td_formula_parse(const char *text, td_formula *out)
     void *locale = td_locale_begin();
     const int result = read_formula(&r);
     td_locale_end(locale);
-    takes(&r, "");
+    td_token(&r.at, "");
     if (r.bad || *r.at != '\0' || result != out->count - 1)
         out->count = 0;
     return out->count > 0;

@@ -9,6 +9,7 @@ enum {
     VECTOR_GRAIN = 128 * 1024,     /* numbers read once */
     TILE_BYTES = 14 * 2 * 64,      /* the largest tile */
     LARGEST_SPAN = 8 * 16,         /* columns of a sweep */
+    DEEPEST = 384,                 /* steps of p in a stretch */
     STRETCH = 4096                 /* steps summed in one precision */
 };
 /* products: choose the gemm kernels */
@@ -21,12 +22,14 @@ static const td_gemm_kernel *gemm_kernel(td_dtype dtype)
 typedef struct {
     const td_gemm_kernel *kernel;
     td_product of;
-    bool a_in_place;      /* read full panels of a where they stand */
+    bool a_in_place;      /* read a where it stands */
     bool b_in_place;      /* and full slivers of b */
+    int64_t tiles;        /* that the rows of a are cut into */
     int64_t j0, columns;  /* the band of b: first column and width */
     int64_t p0, depth;    /* the stretch of p */
     double beta;          /* of.beta on the first stretch, then 1 */
     char *panel;          /* packed slivers of b */
+    const int64_t *at, *packed;     /* rows of b, and of a sliver */
 } gemm;
 /* matmul: count and find pieces */
 static inline int64_t least(int64_t a, int64_t b)
@@ -43,14 +46,14 @@ static inline const char *element(const gemm *g, const void *base,
     return (const char *)base + index * (int64_t)g->kernel->size;
 }
 /* matmul: decide what stays in place */
-static inline bool panel_in_place(const gemm *g, int64_t r)
+static inline int64_t row_of(const gemm *g, int64_t tile)
 {
-    return g->a_in_place && (r + 1) * g->kernel->rows <= g->of.m;
+    return tile * g->of.m / g->tiles;
 }
 static inline bool sliver_in_place(const gemm *g, int64_t s)
 {
-    return g->b_in_place
-        && g->j0 + (s + 1) * g->kernel->columns <= g->of.n;
+    return g->of.rows != NULL || (g->b_in_place
+        && g->j0 + (s + 1) * g->kernel->columns <= g->of.n);
 }
 /* matmul: function block_bytes */
 static size_t block_bytes(const gemm *g)
@@ -94,21 +97,20 @@ static bool pack_panel(gemm *g)
     return td_parallel_for(slivers, grain, pack_slivers, g);
 }
 /* matmul: function pack_rows_of_a */
-static void pack_rows_of_a(const gemm *g, int64_t r, int64_t slot,
+static void pack_rows_of_a(const gemm *g, int64_t r, int64_t first,
                            char *block)
 {
-    const td_gemm_kernel *kernel = g->kernel;
-    const int64_t i = r * kernel->rows;
-    const int64_t width = least(kernel->rows, g->of.m - i);
-    kernel->pack(g->depth, kernel->rows, width,
-                 element(g, g->of.a, i * g->of.rsa + g->p0 * g->of.csa),
-                 g->of.rsa, g->of.csa,
-                 block + (size_t)(slot * kernel->rows * g->depth)
-                             * kernel->size);
+    const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
+    g->kernel->pack(g->depth, rows, rows,
+                    element(g, g->of.a,
+                            i * g->of.rsa + g->p0 * g->of.csa),
+                    g->of.rsa, g->of.csa,
+                    block + (size_t)((i - first) * g->depth)
+                                * g->kernel->size);
 }
 /* matmul: function multiply_corner */
 static void multiply_corner(const gemm *g, td_tile *tile,
-                            int64_t rows, int64_t columns)
+                            int64_t columns)
 {
     _Alignas(64) char corner[TILE_BYTES];
     const int64_t size = (int64_t)g->kernel->size;
@@ -118,50 +120,48 @@ static void multiply_corner(const gemm *g, td_tile *tile,
     char *c = tile->c;
     if (tile->beta != 0)
         memset(corner, 0, sizeof corner);
-    for (int64_t i = 0; tile->beta != 0 && i < rows; i++)
+    for (int64_t i = 0; tile->beta != 0 && i < tile->rows; i++)
         memcpy(corner + i * row, c + i * line, used);
     tile->c = corner;
     tile->ldc = g->kernel->columns;
     g->kernel->tile(tile);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < tile->rows; i++)
         memcpy(c + i * line, corner + i * row, used);
 }
 /* matmul: function multiply_tile */
-static void multiply_tile(const gemm *g, int64_t r, int64_t slot,
+static void multiply_tile(const gemm *g, int64_t r, int64_t first,
                           int64_t s, const char *block)
 {
     const td_gemm_kernel *kernel = g->kernel;
-    const int64_t i = r * kernel->rows;
+    const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
     const int64_t j = g->j0 + s * kernel->columns;
-    const int64_t rows = least(kernel->rows, g->of.m - i);
     const int64_t columns = least(kernel->columns, g->of.n - j);
     td_tile tile = {
         .rows = rows, .depth = g->depth,
         .alpha = g->of.alpha, .beta = g->beta,
-        .a = element(g, block, slot * kernel->rows * g->depth),
-        .rsa = 1, .csa = kernel->rows,
+        .a = element(g, block, (i - first) * g->depth),
+        .rsa = 1, .csa = rows,
         .b = element(g, g->panel, s * kernel->columns * g->depth),
-        .rsb = kernel->columns,
+        .at = g->packed,
         .c = (char *)g->of.c
            + (i * g->of.ldc + j) * (int64_t)kernel->size,
         .ldc = g->of.ldc,
     };
     /* matmul: read small operands in place */
-    if (panel_in_place(g, r)) {
+    if (g->a_in_place) {
         tile.a = element(g, g->of.a, i * g->of.rsa + g->p0 * g->of.csa);
         tile.rsa = g->of.rsa;
         tile.csa = g->of.csa;
     }
     if (sliver_in_place(g, s)) {
-        tile.b = element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb);
-        tile.rsb = g->of.rsb;
+        tile.b = element(g, g->of.b, j * g->of.csb);
+        tile.at = g->at;
     }
     /* matmul: store the tile or its corner */
-    if ((rows == kernel->rows || rows == kernel->few)
-        && columns == kernel->columns)
+    if (columns == kernel->columns)
         kernel->tile(&tile);
     else
-        multiply_corner(g, &tile, rows, columns);
+        multiply_corner(g, &tile, columns);
 }
 /* matmul: function multiply_part */
 /* Tiles in rows [r0, r1) and slivers [s0, s1) of the panel. */
@@ -175,11 +175,11 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
     for (int64_t first = r0; first < r1; first += step) {
         const int64_t last = least(first + step, r1);
         for (int64_t r = first; r < last; r++)
-            if (!panel_in_place(g, r))
-                pack_rows_of_a(g, r, r - first, block);
+            if (!g->a_in_place)
+                pack_rows_of_a(g, r, row_of(g, first), block);
         for (int64_t s = s0; s < s1; s++)
             for (int64_t r = first; r < last; r++)
-                multiply_tile(g, r, r - first, s, block);
+                multiply_tile(g, r, row_of(g, first), s, block);
     }
     return true;
 }
@@ -198,33 +198,39 @@ static bool multiply_columns(void *context, int64_t begin, int64_t end,
 {
     const gemm *g = context;
     (void)worker;
-    return multiply_part(g, 0, pieces(g->of.m, g->kernel->rows),
-                         begin, end);
+    return multiply_part(g, 0, g->tiles, begin, end);
 }
 static bool multiply_panel(gemm *g)
 {
     const td_gemm_kernel *kernel = g->kernel;
-    const int64_t panels = pieces(g->of.m, kernel->rows);
     const int64_t slivers = pieces(g->columns, kernel->columns);
     const int64_t tile = kernel->rows * kernel->columns
                        * (g->depth + 1);
-    if (panels >= slivers)
-        return td_parallel_for(panels,
+    if (g->tiles >= slivers)
+        return td_parallel_for(g->tiles,
                                WORK_GRAIN / (tile * slivers) + 1,
                                multiply_rows, g);
-    return td_parallel_for(slivers, WORK_GRAIN / (tile * panels) + 1,
+    return td_parallel_for(slivers, WORK_GRAIN / (tile * g->tiles) + 1,
                            multiply_columns, g);
 }
 /* matmul: function multiply_bands */
 static bool multiply_bands(gemm *g)
 {
     const td_gemm_kernel *kernel = g->kernel;
+    int64_t at[DEEPEST], packed[DEEPEST];
+    g->at = at, g->packed = packed;
     for (g->j0 = 0; g->j0 < g->of.n; g->j0 += kernel->panel) {
         g->columns = least(kernel->panel, g->of.n - g->j0);
         g->beta = g->of.beta;
         g->p0 = 0;
         do {
             g->depth = least(kernel->depth, g->of.k - g->p0);
+            /* matmul: find where rows of $B$ begin */
+            for (int64_t p = 0; p < g->depth; p++) {
+                at[p] = g->of.rows != NULL ? g->of.rows[g->p0 + p]
+                                           : (g->p0 + p) * g->of.rsb;
+                packed[p] = p * kernel->columns;
+            }
             if (!pack_panel(g) || !multiply_panel(g))
                 return false;
             g->p0 += kernel->depth;
@@ -309,9 +315,11 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     const td_product *of = &g.of;
     if (of->m == 0 || of->n == 0)
         return true;
-    if (of->m == 1 || of->n == 1)
+    if ((of->m == 1 || of->n == 1) && of->rows == NULL)
         return multiply_vector(&g);
-    g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6;
+    g.tiles = pieces(of->m, g.kernel->rows);
+    g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6
+        || (of->csa == 1 && of->rsa <= 256);
     g.b_in_place = of->csb == 1
         && (g.a_in_place || of->m <= 2 * g.kernel->rows);
     /* matmul: find room for a block and a panel */
@@ -324,6 +332,10 @@ bool td_gemm(td_dtype dtype, const td_product *product)
         return false;
     g.panel = memory + block_bytes(&g);
     return multiply_bands(&g);
+}
+void td_dots(td_dtype dtype, const td_product *product)
+{
+    gemm_kernel(dtype)->dots(product);
 }
 /* products: rung 1 for whole numbers */
 #define INTEGERS(name, T, U)                                          \

@@ -15,7 +15,9 @@
 /* matmul: struct td_product */
 /* c (m,n) = alpha a (m,k) b (k,n) + beta c.  Rows of c are contiguous,
    ldc apart; a and b have any strides, counted in elements, 0 included.
-   With beta 0, c is not read. */
+   With beta 0, c is not read.  With rows, row p of b begins at number
+   rows[p], and up to TD_SLIVER numbers behind its n are read too. */
+enum { TD_SLIVER = 32 };
 typedef struct {
     int64_t m, n, k;
     double alpha, beta;
@@ -25,9 +27,13 @@ typedef struct {
     int64_t rsb, csb;
     void *c;
     int64_t ldc;
+    const int64_t *rows;               /* instead of rsb, or NULL */
 } td_product;
 /* float32 and float64 */
 bool td_gemm(td_dtype dtype, const td_product *product);
+/* c += a bT: rows of a are contiguous, rsa apart, those of b begin at
+   rows[], and k is a multiple of 16.  The rest does not matter. */
+void td_dots(td_dtype dtype, const td_product *product);
 /* One for each place of the space of c, a, b; also of int64, int32 and
    uint8.  The pointers of `first` are not looked at. */
 bool td_gemm_batch(const td_product *first, const td_space *batch);

@@ -21,6 +21,8 @@ typedef struct {
     const int64_t *index;
     int64_t next;                   /* to the next coordinate */
     td_dims size, step;             /* covered dimensions and strides */
+    td_dims shape;                  /* of y, then without seams */
+    td_steps stride[3];             /* in x, y and index */
     side by[TD_MAX_RANK];           /* the dimensions of y */
 } points;
 
@@ -30,8 +32,6 @@ static void plan_points(points *p, const td_tensor *x,
 {
     const bool each = p->covers == 0;
     const int names = index->rank - (p->covers > 1);
-    td_dims shape = td_shape_of(y);
-    td_steps stride[3];                 /* in x, y and index */
     p->size.count = p->step.count = p->covers += each;
     p->next = index->strides[index->rank > 0 ? index->rank - 1 : 0];
     for (int k = 0; k < p->covers; k++) {
@@ -43,16 +43,16 @@ static void plan_points(points *p, const td_tensor *x,
         const int to = i < names || each ? d : d - names + p->covers;
         const bool named = each || (i >= 0 && i < names);
         const bool own = each ? d != p->dim : !named;
-        stride[0][d] = own ? x->strides[to] : 0;
-        stride[1][d] = y->strides[d];
-        stride[2][d] = named ? index->strides[i] : 0;
+        p->stride[0][d] = own ? x->strides[to] : 0;
+        p->stride[1][d] = y->strides[d];
+        p->stride[2][d] = named ? index->strides[i] : 0;
     }
     /* indexing: join the sides that follow each other */
-    td_collapse(&shape, 3, stride);
-    p->rank = shape.count;
+    td_collapse(&p->shape, 3, p->stride);
+    p->rank = p->shape.count;
     for (int d = 0; d < p->rank; d++)
-        p->by[d] = (side){ shape.at[d], stride[0][d], stride[1][d],
-                           stride[2][d] };
+        p->by[d] = (side){ p->shape.at[d], p->stride[0][d],
+                           p->stride[1][d], p->stride[2][d] };
 }
 
 /* indexing: function out_of_bounds */
@@ -74,8 +74,6 @@ static bool find_points(const points *p, int64_t at, const side *s,
                         int64_t n, int64_t *offset)
 {
     uint64_t outside = 0;
-    for (int64_t i = 0; i < n; i++)
-        offset[i] = i * s->x;
     for (int k = 0; k < p->covers; k++) {
         const int64_t *index = p->index + at + k * p->next;
         const int64_t size = p->size.at[k], step = p->step.at[k];
@@ -84,7 +82,7 @@ static bool find_points(const points *p, int64_t at, const side *s,
             int64_t c = index[i * s->at];
             c += c < 0 ? wrap : 0;
             outside |= (uint64_t)c >= (uint64_t)size;
-            offset[i] += c * step;
+            offset[i] = (k > 0 ? offset[i] : i * s->x) + c * step;
         }
         if (outside)
             return out_of_bounds(p, k, index, s->at, n);
@@ -213,14 +211,8 @@ static bool move_elsewhere(const points *p, const td_tensor *x,
                            const td_tensor *y, const td_tensor *index)
 {
     td_tensor look[] = { td_look(x), td_look(y), td_look(index) };
-    for (int k = 0; k < 3; k++) {
-        look[k].rank = p->rank;
-        for (int d = 0; d < p->rank; d++) {
-            const side *s = &p->by[d];
-            look[k].shape[d] = s->size;
-            look[k].strides[d] = k == 0 ? s->x : k == 1 ? s->y : s->at;
-        }
-    }
+    for (int k = 0; k < 3; k++)
+        td_lay(&look[k], &p->shape, p->stride[k]);
     const bool reads = p->how == READ;
     const td_value in[] = { td_v_tensor(&look[!reads]),
                             td_v_tensor(&look[2]) };
@@ -243,23 +235,24 @@ static td_tensor as_line(const td_tensor *x)
 }
 
 static bool shape_of_each(const td_call *call, const td_tensor *x,
-                          int dim, td_dims *shape)
+                          points *p)
 {
     td_tensor *index = td_input(call, 1), line = as_line(index);
     bool fits = line.rank == x->rank;
     for (int d = 0; fits && d < x->rank; d++)
-        fits = d == dim || line.shape[d] <= x->shape[d];
-    *shape = td_shape_of(index);
+        fits = d == p->dim || line.shape[d] <= x->shape[d];
+    p->shape = td_shape_of(index);
     char text[TD_SHAPE_TEXT];
     return fits || td_numel(index) == 0
         || td_refuse(call, "index of shape %s does not fit along "
-                     "dimension %d", td_shape_text(index, text), dim);
+            "dimension %d", td_shape_text(index, text), p->dim);
 }
 
 static bool shape_of_slices(const td_call *call, const td_tensor *x,
-                            int dim, int64_t covers, td_dims *shape)
+                            int64_t covers, points *p)
 {
     const td_tensor *index = td_input(call, 1);
+    const int dim = p->dim;
     const int names = index->rank - (covers > 1);
     if (covers < 1 || covers > x->rank - dim)
         return td_fail(TD_ERROR_INDEX, "index", "%lld dimensions from "
@@ -268,22 +261,20 @@ static bool shape_of_slices(const td_call *call, const td_tensor *x,
     if (names < 0 || (covers > 1 && index->shape[names] != covers))
         return td_fail(TD_ERROR_INDEX, "index", "the last dimension of "
             "the index must hold %lld coordinates", (long long)covers);
-    if (x->rank - covers + names > TD_MAX_RANK)
+    const int more = names - (int)covers;
+    p->shape.count = x->rank + more;
+    if (p->shape.count > TD_MAX_RANK)
         return td_refuse(call, "the result would have %d dimensions, "
-            "at most %d are possible", x->rank - (int)covers + names,
-            TD_MAX_RANK);
-    *shape = TD_RANK_0;
-    for (int d = 0; d < dim; d++)
-        shape->at[shape->count++] = x->shape[d];
-    for (int d = 0; d < names; d++)
-        shape->at[shape->count++] = index->shape[d];
-    for (int d = dim + (int)covers; d < x->rank; d++)
-        shape->at[shape->count++] = x->shape[d];
+            "at most %d are possible", p->shape.count, TD_MAX_RANK);
+    for (int d = 0; d < p->shape.count; d++)
+        p->shape.at[d] = d < dim ? x->shape[d]
+            : d < dim + names ? index->shape[d - dim]
+            : x->shape[d - more];
     return true;
 }
 
 static bool shape_of_points(const td_call *call, const td_tensor *x,
-                            points *p, td_dims *shape)
+                            points *p)
 {
     const int64_t covers = td_number(call, 1, 1);
     const td_tensor line = as_line(x), *index = td_input(call, 1);
@@ -294,8 +285,8 @@ static bool shape_of_points(const td_call *call, const td_tensor *x,
         td_fail(TD_ERROR_INDEX, "index", "an index must hold "
                 "integers, not %s", td_dtype_name(index->dtype));
     return !td_failed()
-        && (covers == 0 ? shape_of_each(call, &line, p->dim, shape)
-            : shape_of_slices(call, &line, p->dim, covers, shape));
+        && (covers == 0 ? shape_of_each(call, &line, p)
+            : shape_of_slices(call, &line, covers, p));
 }
 
 /* indexing: kernel index_points */
@@ -320,12 +311,11 @@ static bool move(points *p, td_tensor *x, td_tensor *index,
 bool index_points_kernel(td_call *call)
 {
     points p;
-    td_dims shape;
     td_tensor *x = td_input(call, 0);
-    if (!shape_of_points(call, x, &p, &shape))
+    if (!shape_of_points(call, x, &p))
         return false;
     td_scope_begin();
-    td_tensor *y = td_tensor_new(shape, x->dtype, td_device_of(x));
+    td_tensor *y = td_tensor_new(p.shape, x->dtype, td_device_of(x));
     if (y != NULL)
         move(&p, x, td_input(call, 1), y, READ);
     return td_return(call, td_scope_end_with(y));
@@ -335,10 +325,9 @@ bool index_points_kernel(td_call *call)
 static bool put(const td_call *call, td_tensor *x)
 {
     points p;
-    td_dims shape;
     td_tensor *index = td_input(call, 1), *source = td_input(call, 2);
     const int64_t how = td_number(call, 3, 0);
-    if (!shape_of_points(call, x, &p, &shape))
+    if (!shape_of_points(call, x, &p))
         return false;
     /* indexing: refuse what cannot be put */
     if (source->dtype != x->dtype)
@@ -350,7 +339,7 @@ static bool put(const td_call *call, td_tensor *x)
                        "got %lld", (long long)how);
     if (how > 0 && !td_check_computes(call, x->dtype, false))
         return false;
-    source = td_expand(td_brought(source, td_device_of(x)), shape);
+    source = td_expand(td_brought(source, td_device_of(x)), p.shape);
     if (source && source->storage == x->storage)
         source = td_clone(source);
     points check = p;
@@ -625,12 +614,10 @@ bool index_copy_kernel(td_call *call)
 static td_tensor *each_once(const td_call *call, td_tensor *index)
 {
     const td_tensor x = as_line(td_input(call, 0));
-    const td_tensor_options mask = td_beside(index, TD_BOOL);
-    const td_value at[] = { td_v_int(0), td_v_int(1),
-                            td_v_bool(false) };
-    td_tensor *named = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
-                                mask);
-    put_into(named, index, td_ones(TD_RANK_0, mask), at, SET, true);
+    td_tensor *none = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
+                               td_beside(index, TD_BOOL));
+    td_tensor *named = TD_RUN(index_fill, (td_v_tensor(none),
+        td_v_tensor(index), td_v_bool(true)), td_v_int(0));
     return td_reshape(td_nonzero(named), TD_DIMS(-1));
 }
 
@@ -785,9 +772,11 @@ bool one_hot_kernel(td_call *call)
                          td_dtype_name(input->dtype));
     td_scope_begin();
     const int64_t n = count_classes(call, td_number(call, 0, -1));
-    td_tensor *all = n < 0 && !td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
-        "num_classes must be given in a trace") ? NULL
-        : td_arange(td_int(0), td_int(n), td_int(1), td_like(input));
+    if (n < 0)
+        td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
+                "num_classes must be given in a trace");
+    td_tensor *all = td_arange(td_int(0), td_int(n), td_int(1),
+                               td_like(input));
     td_tensor *y = td_to(td_eq(td_unsqueeze(input, -1), all), TD_INT64);
     return td_return(call, td_scope_end_with(y));
 }

@@ -15,7 +15,7 @@ typedef union { double real; int64_t whole; uint64_t bits; } number;
 typedef struct { uint64_t key; int64_t place; } item;
 
 typedef struct lines lines;
-typedef bool line_body(const lines *w, int64_t i, number *line);
+typedef number *line_body(const lines *w, number *line);
 
 struct lines {
     line_body *body;
@@ -28,19 +28,6 @@ struct lines {
     bool real, turned, flag;        /* turned: largest first, or back */
     int64_t nth;                    /* the rank wanted, from 0 */
 };
-/* order: functions that load and store lines */
-static void load_line(const lines *w, int k, int64_t i, number *line)
-{
-    td_lines_load(&w->all, k, i, w->real ? TD_FLOAT64 : TD_INT64, line);
-}
-
-static void store_line(const lines *w, int k, int64_t i, bool real,
-                       const void *from)
-{
-    if (k > 0)
-        td_lines_store(&w->all, k, i, real ? TD_FLOAT64 : TD_INT64,
-                       from);
-}
 /* order: function lines_along */
 static bool lines_along(td_call *call, lines *w, td_tensor *x,
                         int64_t dim)
@@ -53,20 +40,46 @@ static bool lines_along(td_call *call, lines *w, td_tensor *x,
     w->k = w->n = w->all.size[0];
     return true;
 }
-/* order: function line_results */
-/* Results of lines of w->k: of type `dtype`, unless it is none, and
-   indices if wanted. */
-static bool line_results(td_call *call, lines *w, td_dtype dtype,
-                         bool indices, bool dropped)
+/* order: function run_lines */
+static bool some_lines(void *context, int64_t begin, int64_t end,
+                       int worker)
 {
-    const td_dtype types[] = { dtype, indices ? TD_INT64
-                                              : TD_DTYPE_NONE };
+    const lines *w = context;
+    const td_dtype form = w->real ? TD_FLOAT64 : TD_INT64;
+    number *line = td_storage_alloc(w->room);
+    const bool good = line != NULL;
+    (void)worker;
+    for (int64_t i = begin; good && i < end; i++) {
+        /* order: load a line, work on it and store it */
+        td_lines_load(&w->all, 0, i, form, line);
+        if (w->other > 0)
+            td_lines_load(&w->all, w->other, i, form, line + w->n);
+        const number *values = w->body(w, line);
+        if (w->values > 0)
+            td_lines_store(&w->all, w->values, i, form, values);
+        if (w->indices > 0)
+            td_lines_store(&w->all, w->indices, i, TD_INT64, values + w->k);
+    }
+    td_storage_free(line, w->room);
+    return good;
+}
+
+/* Results have w->k elements a line: of type `dtype`, unless it is
+   none, and indices if wanted. */
+static bool run_lines(td_call *call, lines *w, line_body *body,
+                      size_t per_element, td_dtype dtype, bool indices,
+                      bool dropped)
+{
+    w->body = body;
+    w->room = (size_t)(w->n + 1) * per_element;
+    /* order: make the results of all lines */
+    const td_dtype types[] = { dtype, indices ? TD_INT64 : TD_DTYPE_NONE };
     int *const results[] = { &w->values, &w->indices };
     td_tensor **next = call->out;
     td_dims shape = td_shape_of(w->x);
     if (shape.count > 0)
         shape.at[w->dim] = w->k;
-    for (int i = 0; i < 2 && !td_failed(); i++)
+    for (int i = 0; i < 2; i++)
         if (types[i] != TD_DTYPE_NONE) {
             /* order: make a result and describe its lines */
             td_tensor *out = td_tensor_new(shape, types[i], td_device_of(w->x));
@@ -75,27 +88,8 @@ static bool line_results(td_call *call, lines *w, td_dtype dtype,
                 td_drop_dim(out, w->dim);
             *next++ = out;
         }
-    return !td_failed();
-}
-/* order: function run_lines */
-static bool some_lines(void *context, int64_t begin, int64_t end,
-                       int worker)
-{
-    const lines *w = context;
-    number *line = td_storage_alloc(w->room);
-    bool good = line != NULL;
-    (void)worker;
-    for (int64_t i = begin; good && i < end; i++)
-        good = w->body(w, i, line);
-    td_storage_free(line, w->room);
-    return good;
-}
-
-static bool run_lines(td_call *call, lines *w, line_body *body,
-                      size_t per_element)
-{
-    w->body = body;
-    w->room = (size_t)(w->n + 1) * per_element;
+    if (td_failed())
+        return false;
     if (!td_on_host(call->out[0]))
         return td_compute_elsewhere(call, NULL, w->x->dtype, false);
     td_space *s = &w->all.space;
@@ -161,22 +155,6 @@ static item *sort_items(item *a, item *b, int64_t n)
     }
     return a;
 }
-/* order: function write_items */
-/* Writes the first w->k items, which lie in one of the two halves. */
-static bool write_items(const lines *w, int64_t i, number *line,
-                        const item *items)
-{
-    item *room = (item *)(line + w->n);
-    number *values = (number *)(items == room ? room + w->n : room);
-    int64_t *places = (int64_t *)(values + w->k);
-    for (int64_t j = 0; j < w->k; j++) {
-        places[j] = items[j].place;
-        values[j] = line[places[j]];
-    }
-    store_line(w, w->values, i, w->real, values);
-    store_line(w, w->indices, i, false, places);
-    return true;
-}
 /* order: function nth_key */
 /* The key that stands at `nth` (from 0) of n items in order; *ties is
    how many items with this key come before that place, and itself.
@@ -217,22 +195,20 @@ static item *smallest_items(item *a, int64_t n, int64_t k)
             a[found++] = a[j];
     return sort_items(a, a + n, k);
 }
-
-static bool few_line(const lines *w, int64_t i, number *line)
+/* order: function few_line */
+/* The first w->k items in order. */
+static number *few_line(const lines *w, number *line)
 {
-    load_line(w, 0, i, line);
-    item *items = make_items(w, line);
-    return write_items(w, i, line, smallest_items(items, w->n, w->k));
+    item *room = make_items(w, line);
+    const item *items = smallest_items(room, w->n, w->k);
+    number *values = (number *)(items == room ? room + w->n : room);
+    for (int64_t j = 0; j < w->k; j++) {
+        values[w->k + j].whole = items[j].place;
+        values[j] = line[items[j].place];
+    }
+    return values;
 }
 /* order: function choose_place */
-static int64_t first_nan(const item *items, int64_t n)
-{
-    int64_t j = 0;
-    while (j < n && items[j].key != UINT64_MAX)
-        j++;
-    return j;
-}
-
 /* The place of the element that stands at `nth` in order. */
 static int64_t place_of_nth(item *items, int64_t n, int64_t nth)
 {
@@ -261,21 +237,22 @@ static int64_t place_of_mode(item *items, int64_t n)
 /* order: function choose_line */
 enum { MEDIAN = -1, MODE = -2 };
 
-static bool choose_line(const lines *w, int64_t i, number *line)
+static number *choose_line(const lines *w, number *line)
 {
-    load_line(w, 0, i, line);
+    const int64_t n = w->n;
     item *items = make_items(w, line);
-    int64_t place = w->n;
+    int64_t place = n;
     if (w->nth == MODE)
-        place = place_of_mode(items, w->n);
+        place = place_of_mode(items, n);
     else if (w->nth == MEDIAN && w->real)
-        place = first_nan(items, w->n);
-    if (place == w->n)
-        place = place_of_nth(items, w->n, w->nth == MEDIAN
-                             ? (w->n - 1) / 2 : w->nth);
-    store_line(w, w->values, i, w->real, &line[place]);
-    store_line(w, w->indices, i, false, &place);
-    return true;
+        for (place = 0; place < n && items[place].key != UINT64_MAX;)
+            place++;
+    if (place == n)
+        place = place_of_nth(items, n, w->nth == MEDIAN ? (n - 1) / 2
+                                                        : w->nth);
+    line[0] = line[place];
+    line[1].whole = place;
+    return line;
 }
 /* order: function there_are */
 static bool there_are(const td_call *call, const lines *w, int64_t k,
@@ -302,9 +279,8 @@ bool sort_kernel(td_call *call)
         return false;
     w.k = x->rank > 0 ? k : 1;
     w.turned = td_flag(call, at + 1);
-    return line_results(call, &w, places ? TD_DTYPE_NONE : x->dtype,
-                        true, false)
-        && run_lines(call, &w, few_line, 40);
+    return run_lines(call, &w, few_line, 40,
+                     places ? TD_DTYPE_NONE : x->dtype, true, false);
 }
 
 /* dim and keepdim are the attributes from `at` on; kthvalue has one
@@ -325,9 +301,8 @@ bool choose_kernel(td_call *call)
     w.nth = at > 0 ? k - 1
           : call->op == &td_ops[TD_OP_mode] ? MODE : MEDIAN;
     w.k = 1;
-    return line_results(call, &w, x->dtype, true,
-                        !td_flag(call, at + 1))
-        && run_lines(call, &w, choose_line, 40);
+    return run_lines(call, &w, choose_line, 40, x->dtype, true,
+                     !td_flag(call, at + 1));
 }
 
 bool median_kernel(td_call *call)
@@ -342,17 +317,21 @@ bool median_kernel(td_call *call)
     return td_return(call, td_scope_end_with(y));
 }
 /* order: bodies of running operators */
-static bool total_line(const lines *w, int64_t i, number *line)
+#define TOTAL(member, op)                                             \
+    for (int64_t j = 1; j < w->n; j++)                                \
+        line[j].member = line[j - 1].member op line[j].member
+
+static number *total_line(const lines *w, number *line)
 {
-    load_line(w, 0, i, line);
-    for (int64_t j = 1; w->real && j < w->n; j++)
-        line[j].real = w->flag ? line[j - 1].real * line[j].real
-                               : line[j - 1].real + line[j].real;
-    for (int64_t j = 1; !w->real && j < w->n; j++)
-        line[j].whole = w->flag ? line[j - 1].whole * line[j].whole
-                                : line[j - 1].whole + line[j].whole;
-    store_line(w, w->values, i, w->real, line);
-    return true;
+    if (w->real && w->flag)
+        TOTAL(real, *);
+    else if (w->real)
+        TOTAL(real, +);
+    else if (w->flag)
+        TOTAL(whole, *);
+    else
+        TOTAL(whole, +);
+    return line;
 }
 
 static double log_add(double a, double b)
@@ -364,20 +343,17 @@ static double log_add(double a, double b)
          : high + log1p(exp(low - high));
 }
 
-static bool log_line(const lines *w, int64_t i, number *line)
+static number *log_line(const lines *w, number *line)
 {
-    load_line(w, 0, i, line);
     for (int64_t j = 1; j < w->n; j++)
         line[j].real = log_add(line[j - 1].real, line[j].real);
-    store_line(w, w->values, i, true, line);
-    return true;
+    return line;
 }
 
-static bool extreme_line(const lines *w, int64_t i, number *line)
+static number *extreme_line(const lines *w, number *line)
 {
-    int64_t *places = (int64_t *)(line + w->n), at = 0;
+    int64_t at = 0;
     uint64_t best = 0;
-    load_line(w, 0, i, line);
     for (int64_t j = 0; j < w->n; j++) {
         uint64_t key = key_of(w->real, line[j]);
         if (w->turned && !(w->real && key == UINT64_MAX))
@@ -385,26 +361,21 @@ static bool extreme_line(const lines *w, int64_t i, number *line)
         at = key >= best ? j : at;
         best = key >= best ? key : best;
         line[j] = line[at];
-        places[j] = at;
+        line[w->n + j].whole = at;
     }
-    store_line(w, w->values, i, w->real, line);
-    store_line(w, w->indices, i, false, places);
-    return true;
+    return line;
 }
 
 /* y[j] = link * y[neighbour] + x[j], from one end to the other. */
-static bool recur_line(const lines *w, int64_t i, number *line)
+static number *recur_line(const lines *w, number *line)
 {
     const int64_t n = w->n;
-    number *link = line + n;
-    load_line(w, 0, i, line);
-    load_line(w, w->other, i, link);
+    const number *link = line + n;
     for (int64_t j = 1; !w->turned && j < n; j++)
         line[j].real += link[j - 1].real * line[j - 1].real;
     for (int64_t j = n - 2; w->turned && j >= 0; j--)
         line[j].real += link[j].real * line[j + 1].real;
-    store_line(w, w->values, i, true, line);
-    return true;
+    return line;
 }
 /* order: kernels of running operators */
 bool running_kernel(td_call *call)
@@ -423,9 +394,9 @@ bool running_kernel(td_call *call)
     w.real = td_dtype_is_floating(dtype);
     w.flag = call->op == &td_ops[TD_OP_cumprod];
     w.turned = call->op == &td_ops[TD_OP_cummin];
-    return line_results(call, &w, dtype, !totals && !logs, false)
-        && run_lines(call, &w, totals ? total_line
-                     : logs ? log_line : extreme_line, 16);
+    return run_lines(call, &w, totals ? total_line
+                     : logs ? log_line : extreme_line, 16, dtype,
+                     !totals && !logs, false);
 }
 
 bool recurrence_kernel(td_call *call)
@@ -444,8 +415,7 @@ bool recurrence_kernel(td_call *call)
                          td_dims_text(&wanted, text));
     w.other = td_lines_add(&w.all, links, w.dim);
     w.turned = td_flag(call, 1);
-    return line_results(call, &w, x->dtype, false, false)
-        && run_lines(call, &w, recur_line, 16);
+    return run_lines(call, &w, recur_line, 16, x->dtype, false, false);
 }
 /* order: bodies of searching */
 /* How many of n sorted numbers come before v; with `right` those equal
@@ -465,27 +435,22 @@ static int64_t rank_among(bool real, const number *sorted, int64_t n,
     return low;
 }
 
-static bool search_line(const lines *w, int64_t i, number *line)
+static number *search_line(const lines *w, number *line)
 {
     const int64_t m = w->all.size[w->other];
-    number *sorted = line + w->n;
-    load_line(w, 0, i, line);
-    load_line(w, w->other, i, sorted);
     for (int64_t j = 0; j < w->n; j++)
-        line[j].whole = rank_among(w->real, sorted, m, line[j], w->flag
-            || (w->real && line[j].real != line[j].real));
-    store_line(w, w->values, i, false, line);
-    return true;
+        line[j].whole = rank_among(w->real, line + w->n, m, line[j],
+            w->flag || (w->real && line[j].real != line[j].real));
+    return line;
 }
 /* order: kernels of searching */
 static bool read_side(const td_call *call, bool *right)
 {
+    const bool asked = td_flag(call, 1);
     const char *side = call->attr[2].kind == TD_STRING
-                     ? call->attr[2].as.string : NULL;
-    *right = td_flag(call, 1);
-    if (side != NULL && strcmp(side, "right") == 0)
-        return *right = true;
-    return side == NULL || (strcmp(side, "left") == 0 && !*right)
+        ? call->attr[2].as.string : asked ? "right" : "left";
+    *right = strcmp(side, "right") == 0;
+    return *right || (strcmp(side, "left") == 0 && !asked)
         || td_refuse(call, "side '%s' is not 'left' or 'right', or "
                      "contradicts right", side);
 }
@@ -526,11 +491,13 @@ bool searchsorted_kernel(td_call *call)
         w.real = w.real || td_dtype_is_floating(sorted->dtype);
         const td_dims shape = td_shape_of(w.x);
         const td_tensor y = td_look_as(call->out[0], &shape);
-        w.values = td_lines_add(&w.all, &y, w.dim);
+        w.indices = td_lines_add(&w.all, &y, w.dim);
         w.other = td_lines_add(&w.all, sorted, w.dim);
         w.flag = right;
+        w.k = 0;
         good = run_lines(call, &w, search_line, 8 * (size_t)(2
-            + td_size(sorted, -1) / (w.n + 1)));
+            + td_size(sorted, -1) / (w.n + 1)), TD_DTYPE_NONE, false,
+            false);
     }
     td_scope_end();
     return good && !td_failed();
@@ -566,12 +533,6 @@ td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
         TD_VALUES(td_v_int(dim), td_v_bool(keepdim)), indices);
 }
 
-td_tensor *td_cumsum(td_tensor *input, int dim)
-{
-    return TD_CALL(cumsum, input, td_v_int(dim), td_v_none());
-}
+TD_TYPED(cumsum, (td_v_int(dim), td_v_none()), int dim)
 
-td_tensor *td_cumprod(td_tensor *input, int dim)
-{
-    return TD_CALL(cumprod, input, td_v_int(dim), td_v_none());
-}
+TD_TYPED(cumprod, (td_v_int(dim), td_v_none()), int dim)

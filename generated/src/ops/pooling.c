@@ -7,6 +7,7 @@
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/reductions.h"
+#include "ops/kernels/pooling-kernels.h"
 
 /* pooling: struct pooling */
 typedef struct {
@@ -42,6 +43,16 @@ static inline span span_of(const axis *a, int64_t i)
     if (from < 0)
         from += (a->dilation - 1 - from) / a->dilation * a->dilation;
     return (span){ from, to < a->n ? to : a->n, width };
+}
+
+/* The windows that no border cuts, if they have no gaps. */
+static inline span full_windows(const axis *a)
+{
+    if (a->size == 0 || a->dilation != 1 || a->n < a->size)
+        return (span){ 0 };
+    const int64_t from = (a->margin + a->step - 1) / a->step;
+    const int64_t to = (a->n + a->margin - a->size) / a->step + 1;
+    return (span){ from, to < a->m ? to : a->m, 0 };
 }
 
 /* pooling: walks of both types */

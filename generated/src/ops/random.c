@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "random": edit that, not this file. */
+#include "ops/kernels/random-kernels.h"
 #include "ops/random.h"
 #include "core/device.h"
 #include "core/registry.h"
@@ -160,9 +161,20 @@ static double normal_at(const fill *f, int64_t i, int64_t begin,
 static void normals(const fill *f, int64_t begin, int64_t end,
                     void *out)
 {
+    double *at = out;
     pair p;
-    for (int64_t i = begin; i < end; i++)
-        ((double *)out)[i - begin] = normal_at(f, i, begin, &p);
+    /* random: draw pairs for single precision */
+    const int64_t first = begin + (begin & 1), pairs = (end - first) / 2;
+    if (f->x->dtype == TD_FLOAT32 && pairs > 0) {
+        if (begin < first)
+            *at++ = normal_at(f, begin, begin, &p);
+        TD_ISA_PICK(td_random)->normals(pairs, f->stream, (uint64_t)first,
+                                        f->a, f->b, at);
+        at += 2 * pairs;
+        begin = first + 2 * pairs;
+    }
+    for (int64_t i = begin; i < end; i++, at++)
+        *at = normal_at(f, i, begin, &p);
 }
 /* random: function integers */
 static void integers(const fill *f, int64_t begin, int64_t end,
@@ -282,24 +294,21 @@ static bool check_interval(td_dtype dtype, double a, double b)
 /* random: function check_bounds */
 static bool check_bounds(td_dtype dtype, int64_t low, int64_t high)
 {
-    static const struct {
-        td_dtype dtype; int64_t least, most;
-    } types[] = { { TD_UINT8, 0, UINT8_MAX },
-        { TD_INT32, INT32_MIN, INT32_MAX },
-        { TD_INT64, INT64_MIN, INT64_MAX },
-        { TD_FLOAT32, -16777216, 16777216 },
-        { TD_FLOAT64, -9007199254740992, 9007199254740992 } };
+    const bool floating = td_dtype_is_floating(dtype);
+    const int64_t most = INT64_C(1) << (dtype == TD_FLOAT32 ? 24 : 53);
     if (low >= high)
         return td_fail(TD_ERROR_VALUE, "random", "low = %" PRId64
             " must be below high = %" PRId64, low, high);
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].dtype == dtype)
-            return (low >= types[i].least && high - 1 <= types[i].most)
-                || td_fail(TD_ERROR_VALUE, "random", "[%" PRId64 ",%"
-                    PRId64 ") does not fit %s", low, high,
-                    td_dtype_name(dtype));
-    return td_fail(TD_ERROR_TYPE, "random", "cannot draw whole numbers "
-                   "as %s", td_dtype_name(dtype));
+    if (dtype >= TD_BOOL)
+        return td_fail(TD_ERROR_TYPE, "random", "cannot draw whole "
+                       "numbers as %s", td_dtype_name(dtype));
+    return (floating ? low >= -most && high - 1 <= most
+            : td_scalar_fits(td_int(low), dtype)
+              && td_scalar_fits(td_int(high - 1), dtype)
+              && (low >= 0 || dtype != TD_UINT8))
+        || td_fail(TD_ERROR_VALUE, "random", "[%" PRId64 ",%" PRId64
+                   ") does not fit %s", low, high,
+                   td_dtype_name(dtype));
 }
 /* random: function check_chances */
 static bool check_chances(const td_tensor *p)
@@ -419,32 +428,25 @@ bool bernoulli_kernel(td_call *call)
 }
 /* random: typed functions of random numbers */
 /* random: function td_rand */
-static td_tensor *run_shaped(const td_op *op, td_dims shape,
-                             td_tensor_options options)
-{
-    return td_with_options(td_run1(op, 0, NULL, TD_VALUES(
-        td_v_ints(&shape), td_v_none(), td_v_dtype(options.dtype),
-        td_v_device(options.device))), options);
-}
-td_tensor *td_rand(td_dims shape, td_tensor_options options)
-{
-    return run_shaped(&td_ops[TD_OP_rand], shape, options);
-}
-td_tensor *td_randn(td_dims shape, td_tensor_options options)
-{
-    return run_shaped(&td_ops[TD_OP_randn], shape, options);
-}
+#define SHAPED(name)                                                   \
+    td_tensor *td_##name(td_dims shape, td_tensor_options options)     \
+    {                                                                  \
+        return td_with_options(td_run1(&td_ops[TD_OP_##name], 0, NULL, \
+            TD_VALUES(td_v_ints(&shape), td_v_none(),                  \
+                      td_v_dtype(options.dtype),                       \
+                      td_v_device(options.device))), options);         \
+    }
+SHAPED(rand)
+SHAPED(randn)
 /* random: function td_rand_like */
-td_tensor *td_rand_like(td_tensor *x, td_tensor_options options)
-{
-    return td_with_options(TD_CALL(rand_like, x, td_v_none(),
-        td_v_dtype(options.dtype), td_v_none()), options);
-}
-td_tensor *td_randn_like(td_tensor *x, td_tensor_options options)
-{
-    return td_with_options(TD_CALL(randn_like, x, td_v_none(),
-        td_v_dtype(options.dtype), td_v_none()), options);
-}
+#define ALIKE(name)                                                    \
+    td_tensor *td_##name(td_tensor *x, td_tensor_options options)      \
+    {                                                                  \
+        return td_with_options(TD_CALL(name, x, td_v_none(),           \
+            td_v_dtype(options.dtype), td_v_none()), options);         \
+    }
+ALIKE(rand_like)
+ALIKE(randn_like)
 /* random: function td_randint */
 td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
                       td_tensor_options options)

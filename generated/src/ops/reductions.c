@@ -183,11 +183,11 @@ static bool fold_all(const reduction *r, int kind, void *out)
     return true;
 }
 /* softmax: what every reduction begins with */
-/* reductions: function axes_to_reduce */
+/* reductions: function td_axes_to_reduce */
 /* The dimensions named by an attribute, as bits; all if it is absent or
    empty.  A scalar tensor has none, whatever is named. */
-static bool axes_to_reduce(const td_call *call, const td_tensor *x,
-                           const td_value *dim, unsigned *mask)
+bool td_axes_to_reduce(const td_call *call, const td_tensor *x,
+                       const td_value *dim, unsigned *mask)
 {
     td_dims named;
     td_v_dims(call, dim, &named);
@@ -309,7 +309,7 @@ static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, false)
-        || !axes_to_reduce(call, x, attr, &mask))
+        || !td_axes_to_reduce(call, x, attr, &mask))
         return NULL;
     reduction r = normalise(x, NULL, folding_type(dtype), mask, false);
     r.truth = dtype == TD_BOOL;
@@ -397,8 +397,6 @@ bool sum_to_size_kernel(td_call *call)
 /* reductions: kernel amax */
 FOLD(amax, TD_FOLD_MAX, own_type(call), REFUSED)
 FOLD(amin, TD_FOLD_MIN, own_type(call), REFUSED)
-FOLD(max, TD_FOLD_MAX, own_type(call), REFUSED)
-FOLD(min, TD_FOLD_MIN, own_type(call), REFUSED)
 /* reductions: kernel any */
 FOLD(any, TD_FOLD_MAX, TD_BOOL, 0)
 FOLD(all, TD_FOLD_MIN, TD_BOOL, 1)
@@ -453,13 +451,16 @@ static bool search_some(void *context, int64_t begin, int64_t end,
     }
     return true;
 }
-/* softmax: function locate */
-static bool locate(td_call *call, int kind, bool with_values)
+/* softmax: kernel search */
+bool search_kernel(td_call *call)
 {
+    const int op = (int)(call->op - td_ops);
+    const bool least = op == TD_OP_argmin || op == TD_OP_min_dim;
+    const bool with_values = op == TD_OP_max_dim || op == TD_OP_min_dim;
     td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        || !td_axes_to_reduce(call, x, call->attr, &mask))
         return false;
     const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
                                   true);
@@ -475,32 +476,13 @@ static bool locate(td_call *call, int kind, bool with_values)
     td_tensor *indices = *out = td_tensor_new(shape, TD_INT64, device);
     if (td_failed())
         return false;
-    search s = { &r, kind, td_at(indices),
-                 with_values ? td_at(call->out[0]) : NULL, x->dtype };
+    search s = { &r, least ? TD_FOLD_MIN : TD_FOLD_MAX,
+                 td_at(indices), with_values
+                 ? td_at(call->out[0]) : NULL, x->dtype };
     const int64_t grain = GRAIN / (r.reduced.total + 1) + 1;
     return td_on_host(indices)
         ? td_parallel_for(r.kept.total, grain, search_some, &s)
         : reduce_elsewhere(td_op_name(call->op), x, mask, r.type, call);
-}
-/* softmax: kernel argmax */
-bool argmax_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MAX, false);
-}
-
-bool argmin_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MIN, false);
-}
-
-bool max_dim_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MAX, true);
-}
-
-bool min_dim_kernel(td_call *call)
-{
-    return locate(call, TD_FOLD_MIN, true);
 }
 /* softmax: operators that take exponentials */
 /* softmax: function fold_number */
@@ -601,7 +583,7 @@ static bool take_exponentials(td_call *call, int what)
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, true)
-        || !axes_to_reduce(call, x, &call->attr[0], &mask))
+        || !td_axes_to_reduce(call, x, call->attr, &mask))
         return false;
     const unsigned lost = number ? mask : 0;
     td_tensor *out = td_tensor_new(
@@ -687,17 +669,14 @@ td_tensor *td_min(td_tensor *input)
     return TD_CALL(min, input);
 }
 /* softmax: typed functions that search and scale */
-td_tensor *td_argmax(td_tensor *input, td_arg_options options)
-{
-    return TD_CALL(argmax, input, td_v_opt_int(options.dim),
-                   td_v_bool(options.keepdim));
-}
-
-td_tensor *td_argmin(td_tensor *input, td_arg_options options)
-{
-    return TD_CALL(argmin, input, td_v_opt_int(options.dim),
-                   td_v_bool(options.keepdim));
-}
+#define ARGUMENT_OF(name)                                              \
+    td_tensor *td_##name(td_tensor *input, td_arg_options options)     \
+    {                                                                  \
+        return TD_CALL(name, input, td_v_opt_int(options.dim),         \
+                       td_v_bool(options.keepdim));                    \
+    }
+ARGUMENT_OF(argmax)
+ARGUMENT_OF(argmin)
 td_tensor *td_run_pair(int op, td_tensor *input, int n,
                        const td_value *attr, td_tensor **second)
 {
@@ -712,19 +691,15 @@ td_tensor *td_run_pair(int op, td_tensor *input, int n,
     return done ? call.out[0] : NULL;
 }
 
-td_tensor *td_max_dim(td_tensor *input, int dim, bool keepdim,
-                      td_tensor **indices)
-{
-    return td_run_pair(TD_OP_max_dim, input, TD_VALUES(
-        td_v_int(dim), td_v_bool(keepdim)), indices);
-}
-
-td_tensor *td_min_dim(td_tensor *input, int dim, bool keepdim,
-                      td_tensor **indices)
-{
-    return td_run_pair(TD_OP_min_dim, input, TD_VALUES(
-        td_v_int(dim), td_v_bool(keepdim)), indices);
-}
+#define EXTREME_OF(name)                                               \
+    td_tensor *td_##name(td_tensor *input, int dim, bool keepdim,      \
+                         td_tensor **indices)                          \
+    {                                                                  \
+        return td_run_pair(TD_OP_##name, input, TD_VALUES(             \
+            td_v_int(dim), td_v_bool(keepdim)), indices);              \
+    }
+EXTREME_OF(max_dim)
+EXTREME_OF(min_dim)
 td_tensor *td_softmax(td_tensor *input, int dim)
 {
     return TD_CALL(softmax, input, td_v_int(dim), td_v_none());

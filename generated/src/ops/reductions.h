@@ -6,6 +6,8 @@
 #include "core/registry.h"
 bool td_check_computes(const td_call *call, td_dtype dtype,
                        bool floating);
+bool td_axes_to_reduce(const td_call *call, const td_tensor *x,
+                       const td_value *dim, unsigned *mask);
 
 /* The first result of an operator of one tensor, and through `second`,
    unless it is NULL, the other. */

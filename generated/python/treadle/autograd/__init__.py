@@ -259,7 +259,7 @@ def _compare(func, inputs, o, k, eps, atol, rtol):
         return _tuple(func(*inputs))[o].reshape(-1)
 
     x, columns = inputs[k], []
-    rows, = functional.rows(output(), [x], False)
+    (rows,), = functional.rows([output()], [x], False)
     with no_grad():
         flat = x.detach()
         for i in product(*map(range, x.shape)):

@@ -1,41 +1,35 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "inspection": edit that, not this file.
 """Finding the operator that made the first NaN."""
-import contextlib
 import linecache
 import re
 import warnings
+from copy import copy
 from .. import _C
+from .._grad_mode import _Mode
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(_Mode):
     """Switch anomaly mode; as a context, until its end."""
+    swap = _C._set_anomaly
 
     def __init__(self, mode, check_nan=True):
-        self.before = _C._set_anomaly(
-            1 + bool(check_nan) if mode else 0)
+        self.mode = 1 + bool(check_nan) if mode else 0
+        super().__enter__()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *exception):
-        _C._set_anomaly(self.before)
 
-
-class detect_anomaly(contextlib.ContextDecorator):
+class detect_anomaly(_Mode):
     """Anomaly mode for a block or a function."""
+    swap, copy = _C._set_anomaly, copy
 
     def __init__(self, check_nan=True):
-        self.check_nan, self.modes = check_nan, []
+        self.mode = 1 + bool(check_nan)
         warnings.warn("Anomaly Detection has been enabled. This mode "
                       "will increase the runtime and should only be "
                       "enabled for debugging.", stacklevel=2)
-
-    def __enter__(self):
-        self.modes.append(set_detect_anomaly(True, self.check_nan))
-
-    def __exit__(self, *exception):
-        self.modes.pop().__exit__()
 
 
 # inspection: functions that show a place

@@ -2,7 +2,7 @@
 # Tangled from the chapter "functional": edit that, not this file.
 """Jacobians, Hessians and their products with vectors."""
 from .. import _C
-from .._C import Tensor, stack, zeros, zeros_like
+from .._C import Tensor, stack, zeros_like
 from . import _filled, enable_grad, grad
 # functional: functions pull and push
 
@@ -44,7 +44,7 @@ def push(lifted, tangents, create):
 def _units(x):
     """Tensors like x with a one in each place in turn."""
     for i in range(x.numel()):
-        unit = zeros(x.numel(), dtype=x.dtype, device=x.device)
+        unit = zeros_like(x).flatten()
         unit[i] = 1
         yield unit.reshape(x.shape)
 
@@ -52,21 +52,25 @@ def _units(x):
 def _joined(parts, like, axis, shape):
     parts = [zeros_like(like) if p is None else p for p in parts]
     if not parts:
-        return zeros(shape, dtype=like.dtype, device=like.device)
+        return _C.zeros(shape, dtype=like.dtype, device=like.device)
     return stack(parts, axis).reshape(shape)
 
 
-def rows(out, ins, create, strict=None):
-    """The Jacobian of out by each input, row by row."""
-    pulled = [pull([out], ins, [v], create) for v in _units(out)]
-    for row in pulled if strict is not None else ():
-        if None in row:
-            raise RuntimeError(
-                f"Output {strict} of the user-provided function is "
-                f"independent of input {row.index(None)}. This is not "
-                "allowed in strict mode.")
-    return [_joined([row[k] for row in pulled], x, 0,
-                    (*out.shape, *x.shape)) for k, x in enumerate(ins)]
+def rows(outs, ins, create, strict=False):
+    """For each output its Jacobian by each input, row by row."""
+    made = []
+    for i, out in enumerate(outs):
+        pulled = [pull([out], ins, [v], create) for v in _units(out)]
+        for row in pulled if strict else ():
+            if None in row:
+                raise RuntimeError(
+                    f"Output {i} of the user-provided function is "
+                    f"independent of input {row.index(None)}. This is "
+                    "not allowed in strict mode.")
+        made.append([_joined([row[k] for row in pulled], x, 0,
+                             (*out.shape, *x.shape))
+                     for k, x in enumerate(ins)])
+    return made
 
 
 def columns(outs, ins, create):
@@ -177,8 +181,7 @@ def jacobian(func, inputs, create_graph=False, strict=False,
     if strategy == "forward-mode":
         made = columns(outs, ins, create_graph)
     elif strategy == "reverse-mode":
-        made = [rows(o, ins, create_graph, i if strict else None)
-                for i, o in enumerate(outs)]
+        made = rows(outs, ins, create_graph, strict)
     else:
         raise RuntimeError("Expected strategy to be either "
                            f'"reverse-mode" or "forward-mode", not '

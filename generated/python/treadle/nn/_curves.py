@@ -37,8 +37,8 @@ def glu(input, dim=-1):
     if size % 2:
         raise RuntimeError(f"glu: dimension {dim} has {size} elements, "
                            "expected an even number")
-    return _C.slice(input, dim, 0, size // 2) * sigmoid(
-        _C.slice(input, dim, size // 2, size))
+    half, gate = input.chunk(2, dim)
+    return half * sigmoid(gate)
 
 
 __all__ = [name for name in globals() if name[0] not in "_A"]

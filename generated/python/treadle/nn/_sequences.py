@@ -75,14 +75,10 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0,
 
 class PackedSequence(namedtuple(
         "PackedSequence",
-        "data batch_sizes sorted_indices unsorted_indices")):
+        "data batch_sizes sorted_indices unsorted_indices",
+        defaults=(None, None))):
     """Rows of sequences, time by time; see pack_padded_sequence."""
     __slots__ = ()
-
-    def __new__(cls, data, batch_sizes, sorted_indices=None,
-                unsorted_indices=None):
-        return super().__new__(cls, data, batch_sizes, sorted_indices,
-                               unsorted_indices)
 
     def to(self, *args, **named):
         """With the data in another dtype or on another device."""

@@ -2,7 +2,9 @@
 # Tangled from the chapter "activations": edit that, not this file.
 # needs: layers
 """Activations as modules."""
+import re
 from inspect import Signature, signature
+from operator import attrgetter
 from .. import _C
 from . import functional as F
 from .module import Module, Parameter
@@ -40,40 +42,48 @@ class Activation(Module):
 
 def layers(home, table, base=Activation, tensors=1, options=None,
            **fields):
-    """Put a class into home for each row of table; returns its names.
+    """Put a class into home, and its __all__, for each row of table.
 
-    A row is name: function, or name: (function, options) where PyTorch
-    has other options or defaults than the function.  In a text it is
-    name=function, one of functional's; all have the options, if given.
+    A row is name=function, or function, which home or functional has;
+    options: those of all rows, by default the function's.
     """
-    if isinstance(table, str):
-        rows = (row.split("=") for row in table.split())
-        table = {name: getattr(F, function) for name, function in rows}
-    for name, row in table.items():
-        function, own = row if isinstance(row, tuple) \
-            else (row, options or {
-                p.name: p.default for p in
-                [*signature(row).parameters.values()][tensors:]})
+    for row, n in ((row, n) for row in table.split()
+                   for n in ((1, 2, 3) if "#" in row else (0,))):
+        name, _, called = row.replace("#", str(n)).rpartition("=")
+        name = name or re.sub("(?:^_?|_)(.)", lambda m: m[1].upper(),
+                              called)
+        function = home.get(called) or getattr(F, called)
         home[name] = type(name, (base,), {
-            "__module__": home["__name__"], "_defaults": own,
+            "__module__": home["__name__"], "_dims": n,
+            "_defaults": options or {
+                p.name: p.default for p in
+                [*signature(function).parameters.values()][tensors:]},
             "__doc__": f"See functional.{function.__name__}.",
             "_function": staticmethod(function), **fields})
-    return [*table]
+        home.setdefault("__all__", []).append(name)
+
+
+def calls(function):
+    """The forward of a module whose fields are function's options."""
+    fields = attrgetter(*[*signature(function).parameters][1:])
+
+    def forward(self, input):
+        return function(input, *fields(self))
+    return forward
 
 
 _no = {"inplace": False}
-__all__ = ["PReLU", *layers(
-    globals(),
-    "ReLU=relu ReLU6=relu6 SELU=selu SiLU=silu Mish=mish ELU=elu "
-    "CELU=celu GELU=gelu GLU=glu LeakyReLU=leaky_relu Tanh=tanh "
-    "Hardswish=hardswish Hardsigmoid=hardsigmoid Softplus=softplus "
-    "Hardshrink=hardshrink Softshrink=softshrink Sigmoid=sigmoid "
-    "LogSigmoid=logsigmoid Softsign=softsign Tanhshrink=tanhshrink"),
-    *layers(globals(), {
-    "Hardtanh": (F.hardtanh, {"min_val": -1.0, "max_val": 1.0, **_no}),
-    "Threshold": (F.threshold, {"threshold": 0, "value": 0, **_no}),
-    "Softmax": (F.softmax, {"dim": -1}),
-    "LogSoftmax": (F.log_softmax, {"dim": -1})})]
+__all__ = ["PReLU"]
+layers(globals(), "ReLU=relu ReLU6=relu6 SELU=selu SiLU=silu ELU=elu "
+       "mish CELU=celu GELU=gelu GLU=glu LeakyReLU=leaky_relu tanh "
+       "hardswish hardsigmoid softplus hardshrink softshrink sigmoid "
+       "LogSigmoid=logsigmoid softsign tanhshrink")
+layers(globals(), "hardtanh",
+       options={"min_val": -1.0, "max_val": 1.0, **_no})
+layers(globals(), "threshold",
+       options={"threshold": 0, "value": 0, **_no})
+layers(globals(), "softmax LogSoftmax=log_softmax",
+       options={"dim": -1})
 
 
 class PReLU(Module):

@@ -3,14 +3,14 @@
 # needs: layers
 """Borders, windows and sizes of pictures, as modules."""
 from . import functional as F
+from .._arranging import _spread
 from .activation import Activation, layers
 
 
 class _Border(Activation):
     def __init__(self, padding, *value, **named):
         super().__init__(padding, *value, **named)
-        if isinstance(padding, int):
-            self.padding = (padding,) * (2 * self._dims)
+        self.padding = _spread(padding, 2 * self._dims)
 
     def forward(self, input):
         value = getattr(self, "value", None)
@@ -23,14 +23,10 @@ _borders = {"Constant": ("constant", {**_width, "value": 0.0}),
             "Reflection": ("reflect", _width),
             "Replication": ("replicate", _width),
             "Circular": ("circular", _width)}
-__all__ = layers(
-    globals(), "Unfold=unfold Fold=fold PixelShuffle=pixel_shuffle "
-    "PixelUnshuffle=pixel_unshuffle") + layers(
-    globals(), "Upsample=interpolate", options={
-        "size": None, "scale_factor": None, "mode": "nearest",
-        "align_corners": None, "recompute_scale_factor": None})
+layers(globals(), "unfold fold pixel_shuffle pixel_unshuffle")
+layers(globals(), "Upsample=interpolate", options={
+    "size": None, "scale_factor": None, "mode": "nearest",
+    "align_corners": None, "recompute_scale_factor": None})
 for _name, (_mode, _options) in _borders.items():
-    for _n in (1, 2, 3):
-        __all__ += layers(globals(), {
-            f"{_name}Pad{_n}d": (F.pad, _options)}, _Border,
-            _mode=_mode, _dims=_n)
+    layers(globals(), _name + "Pad#d=pad", _Border, options=_options,
+           _mode=_mode)

@@ -19,16 +19,13 @@ class MultiheadAttention(Module):
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True,
                  add_bias_kv=False, add_zero_attn=False, kdim=None,
                  vdim=None, batch_first=False, device=None, dtype=None):
-        super().__init__()
+        self._begin(locals())
         # attention: refuse heads that cannot be
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ValueError("MultiheadAttention: embed_dim must be divisible "
                              f"by num_heads, got {embed_dim} and {num_heads}")
-        self.embed_dim, self.num_heads = embed_dim, num_heads
         self.head_dim = embed_dim // num_heads
-        self.dropout, self.batch_first = dropout, batch_first
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
-        self.add_zero_attn = add_zero_attn
         # attention: make the weights of several heads
         e, same = embed_dim, self.kdim == self.vdim == embed_dim
         one = (1, 1, e) if add_bias_kv else None
@@ -124,26 +121,25 @@ class MultiheadAttention(Module):
         n, heads, rows, _ = q.shape
         columns = k.shape[2]
         masks = []
-        for name, mask, shapes in (
-                ("attn_mask", attention, ((rows, columns),
-                                          (n * heads, rows, columns))),
-                ("key_padding_mask", padding, ((n, columns),))):
+        for name, mask, *shapes in (
+                ("attn_mask", attention, [rows, columns],
+                 [n * heads, rows, columns]),
+                ("key_padding_mask", padding, [n, columns])):
             if mask is None:
                 continue
-            if tuple(mask.shape) not in shapes:
+            if list(mask.shape) not in shapes:
                 raise RuntimeError(
                     f"MultiheadAttention: {name} must be of shape "
-                    + " or ".join(str(list(s)) for s in shapes)
+                    + " or ".join(map(str, shapes))
                     + f", got {list(mask.shape)}")
-            masks.append(mask[:, None, None] if name[0] == "k" else
+            masks.append(mask[:, None, None] if mask is padding else
                          mask.unflatten(0, (n, heads)) if mask.ndim == 3
                          else mask)
         if not masks:
             return None
         if all(mask.dtype is _C.bool for mask in masks):
             return ~(masks[0] | masks[-1])
-        return sum(_C.zeros(mask.shape, dtype=q.dtype, device=q.device)
-                   .masked_fill(mask, -math.inf)
+        return sum(mask.to(q.dtype).masked_fill(mask, -math.inf)
                    if mask.dtype is _C.bool else mask for mask in masks)
 
 
@@ -178,13 +174,14 @@ class _Layer(Module):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = activation
 
-    def _around(self, i, x, function):
-        """Part i: x + function(x), normalised before or after."""
-        norm = getattr(self, f"norm{i}")
-        dropped = getattr(self, f"dropout{i}")
-        if self.norm_first:
-            return x + dropped(function(norm(x)))
-        return norm(x + dropped(function(x)))
+    def _through(self, x, *parts):
+        """x + part(x) for each part, normalised before or after."""
+        for i, part in enumerate((*parts, self._think), 1):
+            norm = getattr(self, f"norm{i}")
+            dropped = getattr(self, f"dropout{i}")
+            x = x + dropped(part(norm(x))) if self.norm_first \
+                else norm(x + dropped(part(x)))
+        return x
 
     def _think(self, x):
         return self.linear2(self.dropout(self.activation(
@@ -202,10 +199,9 @@ class TransformerEncoderLayer(_Layer):
     def forward(self, src, src_mask=None, src_key_padding_mask=None,
                 is_causal=False):
         """src: [S, N, E], or with batch_first [N, S, E], or [S, E]."""
-        x = self._around(1, src, lambda x: _look(
+        return self._through(src, lambda x: _look(
             self.self_attn, x, x, src_mask, src_key_padding_mask,
             is_causal))
-        return self._around(2, x, self._think)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -216,13 +212,11 @@ class TransformerDecoderLayer(_Layer):
                 tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
         """tgt: [T, N, E] and memory: [S, N, E]; see the encoder's."""
-        x = self._around(1, tgt, lambda x: _look(
+        return self._through(tgt, lambda x: _look(
             self.self_attn, x, x, tgt_mask, tgt_key_padding_mask,
-            tgt_is_causal))
-        x = self._around(2, x, lambda x: _look(
+            tgt_is_causal), lambda x: _look(
             self.multihead_attn, x, memory, memory_mask,
             memory_key_padding_mask, memory_is_causal))
-        return self._around(3, x, self._think)
 
 
 class _Stack(Module):
@@ -315,9 +309,8 @@ class PositionalEncoding(Module):
 
     def __init__(self, d_model, max_len=5000, dropout=0.0,
                  batch_first=False):
-        super().__init__()
+        self._begin(locals())
         self.dropout = Dropout(dropout)
-        self.batch_first, self.max_len = batch_first, max_len
         self._make(max_len, d_model)
 
     def _make(self, max_len, d_model):
@@ -327,7 +320,8 @@ class PositionalEncoding(Module):
         t = _C.arange(0, max_len, dtype=_C.float64).unsqueeze(1)
         rate = _C.exp(_C.arange(0, d_model, 2, dtype=_C.float64)
                       * (-math.log(1e4) / d_model))
-        both = _C.stack([_C.sin(t * rate), _C.cos(t * rate)], 2)
+        angle = t * rate
+        both = _C.stack([angle.sin(), angle.cos()], 2)
         self.register_buffer("weight", both.flatten(1).to(_C.float32),
                              persistent=False)
 
@@ -357,11 +351,10 @@ class SwiGLU(Module):
     def __init__(self, in_features, hidden_features, bias=False,
                  device=None, dtype=None):
         super().__init__()
-        sizes = {"gate": (in_features, hidden_features),
-                 "up": (in_features, hidden_features),
-                 "down": (hidden_features, in_features)}
-        for name, size in sizes.items():
-            setattr(self, name, Linear(*size, bias, device, dtype))
+        made = bias, device, dtype
+        self.gate = Linear(in_features, hidden_features, *made)
+        self.up = Linear(in_features, hidden_features, *made)
+        self.down = Linear(hidden_features, in_features, *made)
 
     def forward(self, x):
         return self.down(F.silu(self.gate(x)) * self.up(x))

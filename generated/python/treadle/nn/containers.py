@@ -7,28 +7,27 @@ from operator import index
 from .. import _C
 from .._grad_mode import no_grad
 from . import functional as F, init
-from .activation import layers
+from .activation import calls, layers
 from .module import Module, Parameter
 
 
 class _Container(Module):
-    _home = "_modules"
+    _kept = property(lambda self: self._modules)
+    _keep = Module.add_module
 
     def __len__(self):
-        return len(self._kept())
+        return len(self._kept)
 
-    def _kept(self):
-        return getattr(self, self._home)
+
+class _OfParameters:
+    _kept = property(lambda self: self._parameters)
 
     def _keep(self, name, value):
-        if self._home == "_modules":
-            self.add_module(name, value)
-        else:
-            self.register_parameter(name, value if isinstance(
-                value, (Parameter, type(None))) else Parameter(value))
+        self.register_parameter(name, value if isinstance(
+            value, (Parameter, type(None))) else Parameter(value))
 
     def extra_repr(self):
-        return "" if self._home == "_modules" else "\n  ".join(
+        return "\n  ".join(
             f"({name}): Parameter of shape {tuple(p.shape)}"
             for name, p in self._parameters.items())
 
@@ -39,10 +38,10 @@ class _List(_Container):
         self.extend(values or ())
 
     def _name(self, i):
-        return list(self._kept())[index(i)]
+        return list(self._kept)[index(i)]
 
     def _again(self, values):
-        self._kept().clear()
+        self._kept.clear()
         for i, value in enumerate(values):
             self._keep(str(i), value)
 
@@ -50,12 +49,12 @@ class _List(_Container):
         return type(self)([value for _, value in items])
 
     def __iter__(self):
-        return iter(self._kept().values())
+        return iter(self._kept.values())
 
     def __getitem__(self, i):
         if isinstance(i, slice):
-            return self._made(list(self._kept().items())[i])
-        return self._kept()[self._name(i)]
+            return self._made(list(self._kept.items())[i])
+        return self._kept[self._name(i)]
     # containers: ways to change a list
 
     def __setitem__(self, i, value):
@@ -94,7 +93,7 @@ class _List(_Container):
         return value
 
     def __add__(self, other):
-        return self._made([*self._kept().items()]).extend(other)
+        return self._made(self._kept.items()).extend(other)
 
 
 class _Dict(_Container, MutableMapping):
@@ -105,16 +104,16 @@ class _Dict(_Container, MutableMapping):
         self.update(values or {})
 
     def __iter__(self):
-        return iter(self._kept())
+        return iter(self._kept)
 
     def __getitem__(self, name):
-        return self._kept()[name]
+        return self._kept[name]
 
     def __setitem__(self, name, value):
         self._keep(name, value)
 
     def __delitem__(self, name):
-        del self._kept()[name]
+        del self._kept[name]
 
 
 class ModuleList(_List):
@@ -125,14 +124,12 @@ class ModuleDict(_Dict):
     """Modules by names."""
 
 
-class ParameterList(_List):
+class ParameterList(_OfParameters, _List):
     """A list of parameters; plain tensors become parameters."""
-    _home = "_parameters"
 
 
-class ParameterDict(_Dict):
+class ParameterDict(_OfParameters, _Dict):
     """Parameters by names; plain tensors become parameters."""
-    _home = "_parameters"
 
 
 class Sequential(_List):
@@ -159,14 +156,13 @@ def _unflatten(input, dim, unflattened_size):
     return input.unflatten(dim, unflattened_size)
 
 
+_flatten = _C.flatten
 __all__ = [
     "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
-    "Sequential", "Embedding", "Bilinear",
-    *layers(globals(), {
-        "Flatten": (_C.flatten, {"start_dim": 1, "end_dim": -1}),
-        "Unflatten": _unflatten}),
-    *layers(globals(), "CosineSimilarity=cosine_similarity "
-            "PairwiseDistance=pairwise_distance", tensors=2)]
+    "Sequential", "Embedding", "Bilinear"]
+layers(globals(), "_flatten", options={"start_dim": 1, "end_dim": -1})
+layers(globals(), "_unflatten")
+layers(globals(), "cosine_similarity pairwise_distance", tensors=2)
 
 
 class Embedding(Module):
@@ -175,23 +171,19 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None,
                  max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
                  sparse=False, _weight=None, device=None, dtype=None):
-        super().__init__()
-        if padding_idx is not None and not \
-                -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"Embedding: padding_idx {padding_idx} is "
-                             f"not one of {num_embeddings} rows")
-        self.num_embeddings, self.embedding_dim = \
-            num_embeddings, embedding_dim
-        self.padding_idx = None if padding_idx is None \
-            else padding_idx % num_embeddings
-        self.max_norm, self.norm_type = max_norm, norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        self.weight = Parameter(_C.empty(
-            (num_embeddings, embedding_dim), dtype=dtype,
-            device=device) if _weight is None else _weight)
+        self._begin(locals())
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"Embedding: padding_idx {padding_idx} is not one "
+                    f"of {num_embeddings} rows")
+            self.padding_idx %= num_embeddings
         if _weight is None:
+            self._empty_parameters(device, dtype, weight=(
+                num_embeddings, embedding_dim))
             self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight)
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, **options):
@@ -205,15 +197,11 @@ class Embedding(Module):
         if self.padding_idx is not None:
             init.zeros_(self.weight.data[self.padding_idx])
 
-    def forward(self, input):
-        return F.embedding(input, self.weight, self.padding_idx,
-                           self.max_norm, self.norm_type,
-                           self.scale_grad_by_freq, self.sparse)
+    forward = calls(F.embedding)
 
     def extra_repr(self):
-        more = f", padding_idx={self.padding_idx}" \
-            if self.padding_idx is not None else ""
-        return f"{self.num_embeddings}, {self.embedding_dim}{more}"
+        return self._show("num_embeddings", "embedding_dim", *[
+            "padding_idx="] * (self.padding_idx is not None))
 
 
 class Bilinear(Module):
@@ -222,10 +210,7 @@ class Bilinear(Module):
 
     def __init__(self, in1_features, in2_features, out_features,
                  bias=True, device=None, dtype=None):
-        super().__init__()
-        self.in1_features = in1_features
-        self.in2_features = in2_features
-        self.out_features = out_features
+        self._begin(locals())
         self._empty_parameters(
             device, dtype,
             weight=(out_features, in1_features, in2_features),

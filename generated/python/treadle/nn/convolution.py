@@ -5,26 +5,24 @@
 from math import prod as _prod
 from .._arranging import _spread
 from . import functional as F, init
+from .activation import layers
 from .module import Module
 
 
 class _Conv(Module):
     _modes = ("zeros", "reflect", "replicate", "circular")
+    transposed = False
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1,
                  padding=0, dilation=1, groups=1, bias=True,
                  padding_mode="zeros", device=None, dtype=None, *,
-                 output_padding=0, transposed=False):
-        super().__init__()
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.groups, self.padding_mode = groups, padding_mode
-        self.transposed, self.padding = transposed, padding
-        for name, value in (("kernel_size", kernel_size),
-                            ("stride", stride), ("dilation", dilation),
-                            ("output_padding", output_padding)):
-            setattr(self, name, _spread(value, self._dims))
-        if not isinstance(padding, str):
-            self.padding = _spread(padding, self._dims)
+                 output_padding=0):
+        self._begin(locals())
+        for name in ("kernel_size", "stride", "dilation",
+                     "output_padding", "padding"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                setattr(self, name, _spread(value, self._dims))
         # convolution: refuse options of a convolution
         kind = type(self).__name__
         if groups < 1 or in_channels % groups or out_channels % groups:
@@ -39,8 +37,8 @@ class _Conv(Module):
         if padding_mode not in self._modes:
             raise ValueError(f"{kind}: padding_mode must be one of "
                              f"{self._modes}, got {padding_mode!r}")
-        sides = (in_channels, out_channels // groups) if transposed \
-            else (out_channels, in_channels // groups)
+        sides = (in_channels, out_channels // groups) if \
+            self.transposed else (out_channels, in_channels // groups)
         self._empty_parameters(device, dtype,
                                weight=(*sides, *self.kernel_size),
                                bias=(out_channels,) if bias else None)
@@ -79,7 +77,7 @@ class _Conv(Module):
 
 
 class _Transposed(_Conv):
-    _modes = ("zeros",)
+    _modes, transposed = ("zeros",), True
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1,
                  padding=0, output_padding=0, groups=1, bias=True,
@@ -87,8 +85,7 @@ class _Transposed(_Conv):
                  dtype=None):
         super().__init__(in_channels, out_channels, kernel_size, stride,
                          padding, dilation, groups, bias, padding_mode,
-                         device, dtype, output_padding=output_padding,
-                         transposed=True)
+                         device, dtype, output_padding=output_padding)
 
     def _padding_for(self, input, size):
         n = self._dims
@@ -113,16 +110,5 @@ class _Transposed(_Conv):
                               self.groups, self.dilation)
 
 
-def _make(base, function):
-    name = function.__name__.replace("conv", "Conv") \
-        .replace("_transpose", "Transpose")
-    globals()[name] = type(name, (base,), {
-        "__module__": __name__, "_dims": int(name[-2]),
-        "_function": staticmethod(function),
-        "__doc__": f"A layer of functional.{function.__name__}."})
-    return name
-
-
-__all__ = [_make(_Conv, f) for f in (F.conv1d, F.conv2d, F.conv3d)]
-__all__ += [_make(_Transposed, f) for f in (
-    F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)]
+layers(globals(), "conv#d", _Conv)
+layers(globals(), "conv_transpose#d", _Transposed)

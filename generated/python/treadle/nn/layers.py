@@ -13,8 +13,7 @@ class Linear(Module):
 
     def __init__(self, in_features, out_features, bias=True,
                  device=None, dtype=None):
-        super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+        self._begin(locals())
         self._empty_parameters(
             device, dtype, weight=(out_features, in_features),
             bias=(out_features,) if bias else None)

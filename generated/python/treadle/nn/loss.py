@@ -22,18 +22,13 @@ class _Loss(Activation):
                 given[name] = None
 
 
-__all__ = [
-    *layers(globals(), "MSELoss=mse_loss L1Loss=l1_loss "
-            "SmoothL1Loss=smooth_l1_loss HuberLoss=huber_loss "
-            "NLLLoss=nll_loss CrossEntropyLoss=cross_entropy "
-            "BCELoss=binary_cross_entropy KLDivLoss=kl_div "
-            "BCEWithLogitsLoss=binary_cross_entropy_with_logits "
-            "SoftMarginLoss=soft_margin_loss "
-            "HingeEmbeddingLoss=hinge_embedding_loss "
-            "PoissonNLLLoss=poisson_nll_loss "
-            "MultiMarginLoss=multi_margin_loss", _Loss, 2),
-    *layers(globals(), "MarginRankingLoss=margin_ranking_loss "
-            "CosineEmbeddingLoss=cosine_embedding_loss "
-            "TripletMarginLoss=triplet_margin_loss", _Loss, 3),
-    *layers(globals(), "GaussianNLLLoss=gaussian_nll_loss", _Loss, 3,
-            _positional=0)]
+layers(globals(), "MSELoss=mse_loss l1_loss smooth_l1_loss huber_loss "
+       "NLLLoss=nll_loss CrossEntropyLoss=cross_entropy "
+       "BCELoss=binary_cross_entropy KLDivLoss=kl_div "
+       "BCEWithLogitsLoss=binary_cross_entropy_with_logits "
+       "soft_margin_loss hinge_embedding_loss multi_margin_loss "
+       "PoissonNLLLoss=poisson_nll_loss", _Loss, 2)
+layers(globals(), "margin_ranking_loss cosine_embedding_loss "
+       "triplet_margin_loss", _Loss, 3)
+layers(globals(), "GaussianNLLLoss=gaussian_nll_loss", _Loss, 3,
+       _positional=0)

@@ -33,18 +33,26 @@ def zero_grads(parameters, set_to_none=True):
         elif grad is not None:
             grad.detach().zero_()
 
+
+def options_of(given):
+    """The arguments of a constructor that are kept by their names."""
+    return {k: v for k, v in given.items() if k[0] != "_" and k not in (
+        "self", "params", "bias", "device", "dtype")}
+
 # layers: class Module
 
 class Module:
     """Base class: assign parameters and modules, define forward."""
 
     def __init__(self):
-        for name in ("_parameters", "_buffers", "_modules",
-                     "_forward_pre_hooks", "_forward_hooks",
-                     "_backward_hooks"):
-            object.__setattr__(self, name, OrderedDict())
-        object.__setattr__(self, "_transient", set())
-        object.__setattr__(self, "training", True)
+        self.__dict__.update({name: OrderedDict() for name in (
+            "_parameters", "_buffers", "_modules",
+            "_forward_pre_hooks", "_forward_hooks", "_backward_hooks"
+        )}, _transient=set(), training=True)
+
+    def _begin(self, given):
+        Module.__init__(self)
+        self.__dict__.update(options_of(given))
 
     # layers: call a module
     def forward(self, *args, **named):
@@ -68,14 +76,8 @@ class Module:
                   if name in self.__dict__.get(kind, ())), None)
         if kind is None:
             return object.__setattr__(self, name, value)
-        what, wanted, words = _KINDS[kind]
-        if value is not None and not isinstance(value, wanted):
-            raise TypeError(f"cannot assign {_typename(value)!r} as {what} "
-                            f"{name!r} ({words} or None expected)")
-        home = self.__home(kind, None if kind == "_modules" else name,
-                           type(self))
-        self.__forget(name, home)
-        home[name] = value
+        self.__put(kind, name, value, None if kind == "_modules" else
+                   type(self), "{!r} as {} {!r} ({} or None expected)")
 
     def __forget(self, name, but=None):
         self.__dict__.pop(name, None)
@@ -85,30 +87,28 @@ class Module:
                 if kind == "_buffers":
                     self._transient.discard(name)
 
-    def __home(self, kind, name, seen):
-        what, home = _KINDS[kind][0], self.__dict__.get(kind)
-        if home is None:
-            raise AttributeError(f"cannot assign {what} before "
-                                 "Module.__init__() call")
-        if name is None:
-            return home
-        if "." in name:
-            raise KeyError(f'{what} name can\'t contain ".", got: {name}')
-        if not name:
-            raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(seen, name) and name not in home:
-            raise KeyError(f"attribute {name!r} already exists")
-        return home
-
-    def __register(self, kind, name, value):
+    def __put(self, kind, name, value, seen,
+              wrong="{!r} object to {} {!r} ({} or None required)"):
         what, wanted, words = _KINDS[kind]
+        home = self.__dict__.get(kind)
         if not isinstance(name, str):
             raise TypeError(f"{what} name should be a string. "
                             f"Got {_typename(name)}")
-        home = self.__home(kind, name, self)
+        if home is None:
+            raise AttributeError(f"cannot assign {what} before "
+                                 "Module.__init__() call")
+        if seen is not None:
+            if "." in name:
+                raise KeyError(f'{what} name can\'t contain ".", got: '
+                               f'{name}')
+            if not name:
+                raise KeyError(f'{what} name can\'t be empty string ""')
+            if hasattr(seen, name) and name not in home:
+                raise KeyError(f"attribute {name!r} already exists")
         if value is not None and not isinstance(value, wanted):
-            raise TypeError(f"cannot assign {_typename(value)!r} object to "
-                            f"{what} {name!r} ({words} or None required)")
+            raise TypeError("cannot assign " + wrong.format(
+                _typename(value), what, name, words))
+        self.__forget(name, home)
         home[name] = value
 
     def __getattr__(self, name):
@@ -128,7 +128,7 @@ class Module:
 
     def register_parameter(self, name, param):
         """Register a Parameter, or None as a place for one."""
-        self.__register("_parameters", name, param)
+        self.__put("_parameters", name, param, self)
 
     def _empty_parameters(self, device, dtype, **shapes):
         """Register parameters of these shapes; None keeps a place."""
@@ -138,7 +138,7 @@ class Module:
 
     def register_buffer(self, name, tensor, persistent=True):
         """Register a tensor that is saved (if persistent), not trained."""
-        self.__register("_buffers", name, tensor)
+        self.__put("_buffers", name, tensor, self)
         (self._transient.discard if persistent
          else self._transient.add)(name)
 
@@ -146,7 +146,7 @@ class Module:
         """Register a child under a name that need not be an identifier."""
         if not isinstance(module, (Module, type(None))):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
-        self.__register("_modules", name, module)
+        self.__put("_modules", name, module, self)
 
     register_module = add_module
     # layers: walks over a module
@@ -211,12 +211,11 @@ class Module:
         state = OrderedDict() if destination is None else destination
         for path, module in self.named_modules(remove_duplicate=False):
             path = prefix + path + "." if path else prefix
-            for kind in (module._parameters, module._buffers):
-                for name, value in kind.items():
-                    if value is not None and \
-                            name not in module._transient:
-                        state[path + name] = value if keep_vars \
-                            else value.detach()
+            for name, value in (*module._parameters.items(),
+                                *module._buffers.items()):
+                if value is not None and name not in module._transient:
+                    state[path + name] = value if keep_vars \
+                        else value.detach()
         return state
 
     def load_state_dict(self, state, strict=True, assign=False):
@@ -227,28 +226,27 @@ class Module:
         own = self.state_dict(keep_vars=True)
         missing = [n for n in own if n not in state]
         unexpected = [n for n in state if n not in own]
-        strange = {n: _typename(state[n]) for n in own
-                   if n in state and not isinstance(state[n], Tensor)}
+        pairs = [(n, x, state[n]) for n, x in own.items() if n in state]
         # layers: list everything that is wrong with a state
-        wrong = [f"size mismatch for {n}: expected {list(own[n].shape)}, "
-                 f"got {list(state[n].shape)}" for n in own
-                 if n in state and n not in strange
-                 and own[n].shape != state[n].shape]
-        wrong += [f"no tensor for {n}: got {kind}"
-                  for n, kind in strange.items()]
-        if strict and missing:
-            wrong.append("missing keys: " + ", ".join(missing))
-        if strict and unexpected:
-            wrong.append("unexpected keys: " + ", ".join(unexpected))
+        wrong = []
+        for n, mine, theirs in pairs:
+            if not isinstance(theirs, Tensor):
+                wrong.append(f"no tensor for {n}: got {_typename(theirs)}")
+            elif mine.shape != theirs.shape:
+                wrong.append(f"size mismatch for {n}: expected "
+                             f"{list(mine.shape)}, got {list(theirs.shape)}")
+        for kind, names in (("missing", missing), ("unexpected", unexpected)):
+            if strict and names:
+                wrong.append(f"{kind} keys: " + ", ".join(names))
         if wrong:
             raise RuntimeError(f"load_state_dict of {type(self).__name__}:"
                                "\n\t" + "\n\t".join(wrong))
         with no_grad():
-            for name, tensor in own.items():
-                if name in state and assign:
-                    tensor.data = state[name].detach()
-                elif name in state:
-                    tensor.copy_(state[name].detach())
+            for _, mine, theirs in pairs:
+                if assign:
+                    mine.data = theirs.detach()
+                else:
+                    mine.copy_(theirs.detach())
         return IncompatibleKeys(missing, unexpected)
     # layers: changes to a whole module
     def train(self, mode=True):
@@ -278,12 +276,11 @@ class Module:
         function(self)
         return self
     def _apply(self, change):
-        for kind in (self.parameters(), self.buffers()):
-            for tensor in kind:
-                tensor.data = change(tensor.data)
-                grad = tensor.grad
-                if grad is not None:
-                    grad.data = change(grad.data)
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.data = change(tensor.data)
+            grad = tensor.grad
+            if grad is not None:
+                grad.data = change(grad.data)
         return self
 
     def to(self, *what, dtype=None, device=None, non_blocking=False,
@@ -318,10 +315,10 @@ class Module:
         extra = self.extra_repr()
         children = [f"({name}): " + repr(child).replace("\n", "\n  ")
                     for name, child in self._modules.items()]
-        if not children:
-            return f"{type(self).__name__}({extra})"
-        lines = ([extra] if extra else []) + children
-        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+        if children:
+            lines = [extra] * bool(extra) + children
+            extra = "\n  ".join(["", *lines]) + "\n"
+        return f"{type(self).__name__}({extra})"
     # strangers: further methods of Module
     def register_forward_pre_hook(self, hook, *, prepend=False,
                                   with_kwargs=False):
@@ -343,20 +340,15 @@ class Module:
     register_backward_hook = register_full_backward_hook
     def get_submodule(self, target):
         """The module below, by its dotted path."""
-        module = self
-        for name in target.split(".") if target else ():
-            if module._modules.get(name) is None:
-                raise AttributeError(f"{type(module).__name__} has no "
-                                     f"attribute `{name}`")
-            module = module._modules[name]
-        return module
+        return self._get("_modules", target) if target else self
 
     def _get(self, kind, target):
         path, _, name = target.rpartition(".")
-        found = getattr(self.get_submodule(path), kind).get(name)
+        home = self.get_submodule(path)
+        found = getattr(home, kind).get(name)
         if found is None:
-            raise AttributeError(f"{type(self).__name__}: nothing in "
-                                 f"{kind} is called {target!r}")
+            raise AttributeError(f"{type(home).__name__} has no attribute "
+                                 f"`{name}` in {kind}")
         return found
 
     def get_parameter(self, target):

@@ -3,26 +3,26 @@
 # needs: layers
 """Normalisations as modules."""
 from .. import _C
-from .._grad_mode import no_grad
-from . import functional as F
+from .._arranging import _spread
+from . import functional as F, init
+from .activation import calls, layers
 from .module import Module
 
 
 class _Affine(Module):
-    def __init__(self, shape, weight, bias, device, dtype, **options):
-        super().__init__()
-        self.__dict__.update(options)
+    def _begin(self, given, shape, weight, bias=True):
+        super()._begin(given)
         self._empty_parameters(
-            device, dtype, weight=shape if weight else None,
+            given["device"], given["dtype"],
+            weight=shape if weight else None,
             bias=shape if weight and bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Ones for the weight, zeros for the bias."""
-        with no_grad():
-            for parameter, value in ((self.weight, 1), (self.bias, 0)):
-                if parameter is not None:
-                    parameter.fill_(value)
+        for parameter, value in ((self.weight, 1), (self.bias, 0)):
+            if parameter is not None:
+                init.constant_(parameter, value)
 
 
 class LayerNorm(_Affine):
@@ -32,15 +32,11 @@ class LayerNorm(_Affine):
     def __init__(self, normalized_shape, eps=1e-05,
                  elementwise_affine=True, bias=True, device=None,
                  dtype=None):
-        shape = (normalized_shape,) if isinstance(
-            normalized_shape, int) else tuple(normalized_shape)
-        super().__init__(shape, elementwise_affine, bias, device, dtype,
-                         normalized_shape=shape, eps=eps,
-                         elementwise_affine=elementwise_affine)
+        normalized_shape = _spread(normalized_shape, 1)
+        self._begin(locals(), normalized_shape, elementwise_affine,
+                    bias)
 
-    def forward(self, input):
-        return F.layer_norm(input, self.normalized_shape, self.weight,
-                            self.bias, self.eps)
+    forward = calls(F.layer_norm)
 
 
 class RMSNorm(LayerNorm):
@@ -51,9 +47,7 @@ class RMSNorm(LayerNorm):
         super().__init__(normalized_shape, eps, elementwise_affine,
                          False, device, dtype)
 
-    def forward(self, input):
-        return F.rms_norm(input, self.normalized_shape, self.weight,
-                          self.eps)
+    forward = calls(F.rms_norm)
 
 
 class GroupNorm(_Affine):
@@ -65,14 +59,9 @@ class GroupNorm(_Affine):
         if num_channels % num_groups:
             raise ValueError("num_channels must be divisible by "
                              "num_groups")
-        super().__init__((num_channels,), affine, True, device, dtype,
-                         num_groups=num_groups,
-                         num_channels=num_channels, eps=eps,
-                         affine=affine)
+        self._begin(locals(), (num_channels,), affine)
 
-    def forward(self, input):
-        return F.group_norm(input, self.num_groups, self.weight,
-                            self.bias, self.eps)
+    forward = calls(F.group_norm)
 
 
 class _BatchNorm(_Affine):
@@ -82,11 +71,8 @@ class _BatchNorm(_Affine):
     def __init__(self, num_features, eps=1e-05, momentum=0.1,
                  affine=True, track_running_stats=True, device=None,
                  dtype=None):
+        self._begin(locals(), (num_features,), affine)
         track, at = track_running_stats, {"device": device}
-        super().__init__((num_features,), affine, True, device, dtype,
-                         num_features=num_features, eps=eps,
-                         momentum=momentum, affine=affine,
-                         track_running_stats=track)
         for name in ("running_mean", "running_var"):
             self.register_buffer(name, _C.empty(
                 num_features, dtype=dtype, **at) if track else None)
@@ -101,15 +87,15 @@ class _BatchNorm(_Affine):
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
-    def _normalise(self, function, input, part):
-        if input.ndim not in self._ranks:
+    def _normalise(self, input, part, *ranks):
+        if input.ndim not in ranks:
             raise ValueError(f"{type(self).__name__}: expected " +
-                             " or ".join(f"{r}D" for r in self._ranks) +
+                             " or ".join(f"{r}D" for r in ranks) +
                              f" input (got {input.ndim}D input)")
-        return function(input, self.running_mean, self.running_var,
-                        self.weight, self.bias,
-                        self.training or self.running_mean is None,
-                        part or 0.0, self.eps)
+        return self._function(
+            input, self.running_mean, self.running_var, self.weight,
+            self.bias, self.training or self.running_mean is None,
+            part or 0.0, self.eps)
 
     def forward(self, input):
         part = self.momentum
@@ -117,7 +103,8 @@ class _BatchNorm(_Affine):
             self.num_batches_tracked.add_(1)
             if part is None:
                 part = 1 / self.num_batches_tracked.item()
-        return self._normalise(F.batch_norm, input, part)
+        n = self._dims
+        return self._normalise(input, part, *[2] * (n < 2), n + 2)
 
 
 class _InstanceNorm(_BatchNorm):
@@ -128,18 +115,12 @@ class _InstanceNorm(_BatchNorm):
                          track_running_stats, device, dtype)
 
     def forward(self, input):
-        if input.ndim == self._ranks[0]:
+        alone = self._dims + 1
+        if input.ndim == alone:
             return self.forward(input.unsqueeze(0)).squeeze(0)
-        return self._normalise(F.instance_norm, input, self.momentum)
+        return self._normalise(input, self.momentum, alone, alone + 1)
 
 
 __all__ = ["LayerNorm", "RMSNorm", "GroupNorm"]
-for _n in (1, 2, 3):
-    for _base, _ranks in (
-            (_BatchNorm, (2, 3) if _n == 1 else (_n + 2,)),
-            (_InstanceNorm, (_n + 1, _n + 2))):
-        _name = f"{_base.__name__[1:]}{_n}d"
-        globals()[_name] = type(_name, (_base,), {
-            "__module__": __name__, "_ranks": _ranks, "__doc__":
-            f"{_base.__name__[1:]} of so many dimensions: {_ranks}."})
-        __all__.append(_name)
+layers(globals(), "BatchNorm#d=batch_norm", _BatchNorm)
+layers(globals(), "InstanceNorm#d=instance_norm", _InstanceNorm)

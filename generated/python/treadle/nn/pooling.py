@@ -3,6 +3,7 @@
 # needs: layers
 """Pooling and dropout as modules."""
 from inspect import Signature
+from .._arranging import _spread
 from . import functional as F
 from .activation import Activation, layers
 from .module import Module
@@ -18,9 +19,7 @@ class _Windows(Activation):
             self.stride = self.kernel_size
         if self._single:
             for name in ("kernel_size", "stride", "padding"):
-                value = getattr(self, name)
-                setattr(self, name, (value,) if isinstance(value, int)
-                        else value)
+                setattr(self, name, _spread(getattr(self, name), 1))
 
 
 class _Unpooling(_Windows):
@@ -59,29 +58,18 @@ _mean = {**_size, "ceil_mode": False, "count_include_pad": True}
 _max = {**_size, "dilation": 1, "return_indices": False,
         "ceil_mode": False}
 _shown = "kernel_size= stride= padding="
-__all__ = [
-    "Softmax2d",
-    *layers(globals(), "MaxPool1d=max_pool1d MaxPool2d=max_pool2d "
-            "MaxPool3d=max_pool3d", _Windows, options=_max,
-            _printed=_shown + " dilation= ceil_mode="),
-    *layers(globals(), "AvgPool1d=avg_pool1d", _Windows, options=_mean,
-            _printed=_shown, _single=True),
-    *layers(globals(), "AvgPool2d=avg_pool2d AvgPool3d=avg_pool3d",
-            _Windows, options={**_mean, "divisor_override": None},
-            _printed=_shown),
-    *layers(globals(), "MaxUnpool1d=max_unpool1d "
-            "MaxUnpool2d=max_unpool2d MaxUnpool3d=max_unpool3d",
-            _Unpooling, options=_size, _printed=_shown),
-    *layers(globals(), "LocalResponseNorm=local_response_norm",
-            _Windows, _printed="size alpha= beta= k="),
-    *layers(globals(), "AdaptiveAvgPool1d=adaptive_avg_pool1d "
-            "AdaptiveAvgPool2d=adaptive_avg_pool2d "
-            "AdaptiveAvgPool3d=adaptive_avg_pool3d "
-            "AdaptiveMaxPool1d=adaptive_max_pool1d "
-            "AdaptiveMaxPool2d=adaptive_max_pool2d "
-            "AdaptiveMaxPool3d=adaptive_max_pool3d", _Windows),
-    *layers(globals(), "Dropout=dropout Dropout1d=dropout1d "
-            "Dropout2d=dropout2d Dropout3d=dropout3d "
-            "AlphaDropout=alpha_dropout "
-            "FeatureAlphaDropout=feature_alpha_dropout", _Dropout,
-            options={"p": 0.5, "inplace": False})]
+__all__ = ["Softmax2d"]
+layers(globals(), "max_pool#d", _Windows, options=_max,
+       _printed=_shown + " dilation= ceil_mode=")
+layers(globals(), "avg_pool1d", _Windows, options=_mean,
+       _printed=_shown, _single=True)
+layers(globals(), "avg_pool2d avg_pool3d", _Windows,
+       options={**_mean, "divisor_override": None}, _printed=_shown)
+layers(globals(), "max_unpool#d", _Unpooling, options=_size,
+       _printed=_shown)
+layers(globals(), "local_response_norm", _Windows,
+       _printed="size alpha= beta= k=")
+layers(globals(), "adaptive_avg_pool#d adaptive_max_pool#d", _Windows)
+layers(globals(), "dropout dropout#d alpha_dropout "
+       "feature_alpha_dropout", _Dropout,
+       options={"p": 0.5, "inplace": False})

@@ -3,6 +3,7 @@
 # needs: layers
 """Recurrent networks and their cells as modules."""
 import warnings
+from functools import partialmethod
 from .. import _C
 from .._C import Tensor
 from . import init
@@ -13,13 +14,12 @@ class _Recurrent(Module):
     """Weights, their names and first values; a state that may lack."""
     _options = {"bias": True}       # shown when they are not this
 
-    def __init__(self, mode, input_size, hidden_size, bias):
-        super().__init__()
-        if hidden_size <= 0:
+    def _begin(self, given):
+        super()._begin(given)
+        self.bias = given["bias"]
+        if self.hidden_size <= 0:
             raise ValueError(f"{type(self).__name__}: hidden_size must "
-                             f"be positive, got {hidden_size}")
-        self.mode, self.bias = mode, bias
-        self.input_size, self.hidden_size = input_size, hidden_size
+                             f"be positive, got {self.hidden_size}")
 
     # recurrence: make the weights of cells
     def _make_weights(self, ends, device, dtype):
@@ -39,8 +39,12 @@ class _Recurrent(Module):
         init._draw(self.hidden_size, *self.parameters())
 
     # recurrence: run a module without batch
-    def _run(self, input, hx, at, shape, call):
-        """call(input, state) with a batch at dimension `at`."""
+    def _run(self, input, hx, at, batch, lead, end, *given):
+        """The results of an operator, by the end of its name, as a list.
+
+        It gets a batch at dimension `at`; the state is [*lead, N, m], and
+        the input's dimension `batch` is N.
+        """
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(self).__name__}: expected a Tensor, "
                             f"got {type(input).__name__}; there are no "
@@ -49,12 +53,13 @@ class _Recurrent(Module):
         if alone:
             input = input.unsqueeze(at)
         if hx is None:
-            state = [_C.zeros(shape(input), dtype=input.dtype,
-                              device=input.device)] * 2
+            state = [_C.zeros((*lead, input.shape[batch], self.hidden_size),
+                              dtype=input.dtype, device=input.device)] * 2
         else:
             state = [x.unsqueeze(at) if alone else x
                      for x in (hx if pair else [hx])]
-        out = call(input, state if pair else state[0])
+        out = getattr(_C, self.mode.lower() + end)(
+            input, state if pair else state[0], *given)
         out = [out] if isinstance(out, Tensor) else out
         return [x.squeeze(at) for x in out] if alone else out
 
@@ -75,7 +80,7 @@ class RNNBase(_Recurrent):
                  bias=True, batch_first=False, dropout=0.0,
                  bidirectional=False, proj_size=0, device=None,
                  dtype=None):
-        super().__init__(mode, input_size, hidden_size, bias)
+        self._begin(locals())
         # recurrence: refuse layers that cannot be
         name = type(self).__name__
         if proj_size:
@@ -90,8 +95,7 @@ class RNNBase(_Recurrent):
         if dropout and num_layers == 1:
             warnings.warn(f"{name}: dropout acts between layers, and "
                           "num_layers is 1")
-        self.num_layers, self.batch_first = num_layers, batch_first
-        self.dropout, self.proj_size = float(dropout), proj_size
+        self.dropout = float(dropout)
         self.bidirectional = bool(bidirectional)
         sides = ("", "_reverse")[:1 + self.bidirectional]
         self._ends = {f"_l{layer}{side}": hidden_size * len(sides)
@@ -122,11 +126,9 @@ class RNNBase(_Recurrent):
         turned = self.batch_first and input.ndim == 3
         weights = [w for cell in self.all_weights for w in cell]
         output, *last = self._run(
-            input, hx, 1, lambda x: (len(self._ends), x.shape[not turned],
-                                     self.hidden_size),
-            lambda x, state: getattr(_C, self.mode.lower())(
-                x, state, weights, self.bias, self.num_layers, self.dropout,
-                self.training, self.bidirectional, turned))
+            input, hx, 1, not turned, (len(self._ends),), "", weights,
+            self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional, turned)
         return output, tuple(last) if self.mode == "LSTM" else last[0]
 
 
@@ -136,16 +138,13 @@ class RNNCellBase(_Recurrent):
 
     def __init__(self, mode, input_size, hidden_size, bias=True,
                  device=None, dtype=None):
-        super().__init__(mode, input_size, hidden_size, bias)
+        self._begin(locals())
         self._make_weights({"": input_size}, device, dtype)
 
     def forward(self, input, hx=None):
         """input [N, n] or [n] and a state to the next state."""
-        after = self._run(
-            input, hx, 0, lambda x: (x.shape[0], self.hidden_size),
-            lambda x, state: getattr(_C, self.mode.lower() + "_cell")(
-                x, state, self.weight_ih, self.weight_hh, self.bias_ih,
-                self.bias_hh))
+        after = self._run(input, hx, 0, 0, (), "_cell", self.weight_ih,
+                          self.weight_hh, self.bias_ih, self.bias_hh)
         return tuple(after) if self.mode == "LSTM" else after[0]
 
 
@@ -180,19 +179,28 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
 
-def _gated(name, base, mode, doc):
-    def __init__(self, *args, **named):
-        base.__init__(self, mode, *args, **named)
-    return type(name, (base,), {"__module__": __name__, "__doc__": doc,
-                                "__init__": __init__})
+class LSTM(RNNBase):
+    """A long short-term memory.
+
+    lstm(x, (h, c)) returns the outputs and the last (h, c).
+    """
+    __init__ = partialmethod(RNNBase.__init__, "LSTM")
 
 
-LSTM = _gated("LSTM", RNNBase, "LSTM", """A long short-term memory.
+class GRU(RNNBase):
+    """A gated recurrent unit."""
+    __init__ = partialmethod(RNNBase.__init__, "GRU")
 
-    lstm(x, (h, c)) returns the outputs and the last (h, c).""")
-GRU = _gated("GRU", RNNBase, "GRU", "A gated recurrent unit.")
-LSTMCell = _gated("LSTMCell", RNNCellBase, "LSTM",
-                  "One step of an LSTM: x, (h, c) to (h, c).")
-GRUCell = _gated("GRUCell", RNNCellBase, "GRU", "One step of a GRU.")
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM: x, (h, c) to (h, c)."""
+    __init__ = partialmethod(RNNCellBase.__init__, "LSTM")
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU."""
+    __init__ = partialmethod(RNNCellBase.__init__, "GRU")
+
+
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell",
            "LSTMCell", "GRUCell"]

@@ -8,6 +8,7 @@ from .._arranging import meshgrid
 from .._tensor import as_tensor
 from ..optim.lbfgs import LBFGS
 from . import functional as F
+from ._losses import _reduced
 from .activation import layers
 from .containers import Embedding
 from .loss import _Loss
@@ -56,15 +57,14 @@ def embedding_bag(input, weight, offsets=None, max_norm=None,
         n = len(offsets) - include_last_offset
         bags = _C.searchsorted(offsets[:n], _C.arange(0, len(input)),
                                right=True) - 1
-    x, bags = input.flatten(), bags.to(input.device)
-    a = None if given is None else given.flatten()
-    if padding_idx is not None:
-        kept = x != padding_idx % len(weight)
-        x, bags = x[kept], bags[kept]
-        a = a if a is None else a[kept]
-    rows = F.embedding(x, weight, None, max_norm, norm_type,
+    x = input.flatten()
+    kept = slice(None) if padding_idx is None \
+        else x != padding_idx % len(weight)
+    bags = bags.to(x.device)[kept]
+    rows = F.embedding(x[kept], weight, None, max_norm, norm_type,
                        scale_grad_by_freq, sparse)
-    rows = rows if a is None else rows * a.unsqueeze(1)
+    if given is not None:
+        rows = rows * given.flatten()[kept].unsqueeze(1)
     zero = _C.zeros((n, weight.shape[1]), dtype=rows.dtype,
                     device=rows.device)
     return zero.scatter_reduce(
@@ -190,13 +190,11 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
                     for v in (input_lengths, target_lengths))
     # seldom: refuse labels that do not fit
     if x.ndim != 3 or not x.is_floating_point() \
-            or not 0 <= blank < x.shape[2] \
-            or reduction not in ("none", "mean", "sum"):
+            or not 0 <= blank < x.shape[2]:
         raise ValueError(
-            "ctc_loss: expected log_probs [T, N, C] of floats, a blank "
-            "below C and reduction 'none', 'mean' or 'sum', got "
-            f"{list(log_probs.shape)} of {log_probs.dtype}, {blank} and "
-            f"{reduction!r}")
+            "ctc_loss: expected log_probs [T, N, C] of floats and a blank "
+            f"below C, got {list(log_probs.shape)} of {log_probs.dtype} "
+            f"and {blank}")
     n, room = x.shape[1], list(targets.shape)
     fits = room == [sum(sizes)] or targets.ndim == 2 and \
         room[0] == n and max(sizes, default=0) <= room[1]
@@ -210,18 +208,17 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
         [targets.tolist()[end - k:end]
          for end, k in zip(accumulate(sizes), sizes)]
     # seldom: lay blanks around the labels
-    wide, place = 2 * max(sizes) + 1, {"device": x.device}
+    def made(values):
+        return _C.tensor(values, device=x.device)
+    wide = 2 * max(sizes) + 1
     table = [[row[s // 2] if s % 2 and s // 2 < k else blank
               for s in range(wide)] for row, k in zip(rows, sizes)]
-    labels = _C.tensor(table, dtype=_C.int64, **place)
-    skip = _C.tensor([[s > 1 and row[s] not in (blank, row[s - 2])
-                       for s in range(wide)] for row in table], **place)
-    begin = _C.tensor([[s < 1 + (k > 0) for s in range(wide)]
-                       for k in sizes], **place)
-    final = _C.tensor([[2 * k, max(0, 2 * k - 1)] for k in sizes], **place)
-    ends = _C.tensor([[t] for t in times], **place)
-    lengths = _C.tensor(sizes, **place)
-    long = lengths > 0
+    labels, lengths = made(table), made(sizes)
+    skip = made([[s > 1 and row[s] not in (blank, row[s - 2])
+                  for s in range(wide)] for row in table])
+    begin = made([[s < 1 + (k > 0) for s in range(wide)] for k in sizes])
+    final = made([[2 * k, max(0, 2 * k - 1)] for k in sizes])
+    ends, long = made([[t] for t in times]), lengths > 0
     seen = x.gather(2, labels.expand(len(x), -1, -1)).clamp(min=_LOW)
     a = _C.where(begin, seen[0], _LOW)
     for t in range(1, max(times)):
@@ -235,9 +232,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
     loss = loss * _C.where(loss > -_LOW / 10, 0.0 if zero_infinity
                            else float("inf"), 1.0)
     if reduction == "mean":
-        return (loss / lengths.clamp(min=1)).mean()
-    return loss.sum() if reduction == "sum" else \
-        loss.squeeze(0) if alone else loss
+        loss = loss / lengths.clamp(min=1)
+    return _reduced(loss.squeeze(0) if alone else loss, reduction)
 
 
 # seldom: modules seldom called
@@ -266,6 +262,5 @@ class EmbeddingBag(Embedding):
 
 for _f in affine_grid, ctc_loss, embedding_bag, grid_sample:
     setattr(F, _f.__name__, _f)
-layers(globals(), {"CTCLoss": (ctc_loss, {
-    "blank": 0, "reduction": "mean", "zero_infinity": False})}, _Loss)
+layers(globals(), "CTCLoss=ctc_loss", _Loss, 4)
 nn.EmbeddingBag, nn.CTCLoss, optim.LBFGS = EmbeddingBag, CTCLoss, LBFGS

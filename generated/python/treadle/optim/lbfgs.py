@@ -25,13 +25,13 @@ class LBFGS(Optimizer):
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS: all parameters must be in one "
                              f"group, got {len(self.param_groups)}")
-        self._params = self.param_groups[0]["params"]
+        self._params = self._every()
 
     def _ask(self, closure, state):
         state["func_evals"] = state.get("func_evals", 0) + 1
         with enable_grad():
             loss = closure()
-        return loss, _C.cat([
+        return loss, float(loss), _C.cat([
             (_C.zeros_like(p) if p.grad is None else p.grad).detach()
             .reshape(-1) for p in self._params])
 
@@ -65,8 +65,8 @@ class LBFGS(Optimizer):
         backward() and returns it.
         """
         o, state = self.param_groups[0], self.state[self._params[0]]
-        first, g = self._ask(closure, state)
-        loss, begun = float(first), state["func_evals"]
+        first, loss, g = self._ask(closure, state)
+        begun = state["func_evals"]
         for i in range(o["max_iter"]):
             if g.abs().max().item() <= o["tolerance_grad"]:
                 break
@@ -84,13 +84,12 @@ class LBFGS(Optimizer):
                 break
             old = loss
             if o["line_search_fn"]:
-                loss, g, t = self._search(closure, state, t, loss, g,
-                                          slope)
+                t, loss, g, _ = self._search(closure, state, t, loss, g,
+                                             slope)
                 state["t"] = t
             self._move(d, t)
             if not o["line_search_fn"] and i + 1 < o["max_iter"]:
-                loss, g = self._ask(closure, state)
-                loss = float(loss)
+                _, loss, g = self._ask(closure, state)
             if state["func_evals"] - begun + 1 >= o["max_eval"] \
                     or (d * t).abs().max().item() \
                     <= o["tolerance_change"] \
@@ -105,24 +104,20 @@ class LBFGS(Optimizer):
         def at(t):
             kept = [p.clone() for p in self._params]
             self._move(d, t)
-            loss, g = self._ask(closure, state)
+            _, loss, g = self._ask(closure, state)
             for p, k in zip(self._params, kept):
                 p.copy_(k)
-            return t, float(loss), g, g.dot(d).item()
+            return t, loss, g, g.dot(d).item()
 
-        def too_high(new, other):
-            return new[1] > f + 1e-4 * new[0] * slope \
-                or new[1] >= other[1]
+        def too_high(new, least):
+            return new[1] > f + 1e-4 * new[0] * slope or new[1] >= least
         start = old = (0, f, g, slope)
         new, n = at(t), 0
         while n < most:
-            flat = abs(new[3]) <= -0.9 * slope
-            if too_high(new, old if n > 1 else (0, float("inf"))):
-                ends = [old, new]
-                break
-            if flat:
-                return new[1], new[2], new[0]
-            if new[3] >= 0:
+            high = too_high(new, old[1] if n > 1 else float("inf"))
+            if not high and abs(new[3]) <= -0.9 * slope:
+                return new
+            if high or new[3] >= 0:
                 ends = [old, new]
                 break
             t = _lowest(old, new, new[0] + 0.01 * (new[0] - old[0]),
@@ -144,17 +139,16 @@ class LBFGS(Optimizer):
                 near = False
             timid = near
             new, n = at(t), n + 1
-            if too_high(new, ends[0]):
+            if too_high(new, ends[0][1]):
                 ends[1] = new
                 ends.sort(key=lambda end: end[1])
                 continue
             if abs(new[3]) <= -0.9 * slope:
-                ends[0] = new
-                break
+                return new
             if new[3] * (ends[1][0] - ends[0][0]) >= 0:
                 ends[1] = ends[0]
             ends[0] = new
-        return ends[0][1], ends[0][2], ends[0][0]
+        return ends[0]
 
 
 def _lowest(a, b, low, high):

@@ -5,7 +5,7 @@
 from bisect import bisect_right
 from inspect import Signature, signature
 from math import ceil, cos, inf, pi
-from .optimizer import Optimizer
+from .optimizer import Optimizer, options_of
 
 
 def _groups(optimizer):
@@ -59,20 +59,22 @@ class LRScheduler:
         """Begin the next epoch, or the given one."""
         self._step_count += 1
         rates = self.get_lr
-        if epoch is not None:
+        if epoch is None:
+            epoch = self.last_epoch + 1
+        else:
             rates = getattr(self, "_get_closed_form_lr", rates)
-        self.last_epoch = self.last_epoch + 1 if epoch is None \
-            else epoch
-        for i, (group, rate) in enumerate(zip(
-                self.optimizer.param_groups, rates())):
-            group["lr"] = rate
-            if self.verbose:
-                print(f"Adjusting learning rate of group {i} to "
-                      f"{rate:.4e}.")
-        self._remember()
+        self.last_epoch = epoch
+        self._set(rates(), "Adjusting")
 
-    def _remember(self):
-        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+    def _set(self, rates=(), how=""):
+        groups = self.optimizer.param_groups
+        for i, (group, rate) in enumerate(zip(groups, rates)):
+            if rate is not None:
+                group["lr"] = rate
+                if self.verbose:
+                    print(f"{how} learning rate of group {i} to "
+                          f"{rate:.4e}.")
+        self._last_lr = [group["lr"] for group in groups]
 
     def state_dict(self):
         """What is needed to go on later; functions are left out."""
@@ -239,8 +241,8 @@ class MultiplicativeLR(LambdaLR):
     """The rates times lr_lambda(epoch), from the second epoch on."""
 
     def get_lr(self):
-        return [g["lr"] * f(self.last_epoch) if self.last_epoch > 0
-                else g["lr"] for g, f in
+        t = self.last_epoch
+        return [g["lr"] * (f(t) if t > 0 else 1) for g, f in
                 zip(self.optimizer.param_groups, self.lr_lambdas)]
 
 
@@ -265,14 +267,12 @@ class OneCycleLR(LRScheduler):
                 f"{n}, {pct_start} and {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
         # schedules: prepare the groups for one cycle
-        groups, kind = optimizer.param_groups, None
-        if cycle_momentum:
-            kind = next((k for k in ("betas", "momentum")
-                         if k in optimizer.defaults), None)
-            if kind is None:
-                raise ValueError("OneCycleLR: the optimizer has no momentum; "
-                                 "pass cycle_momentum=False")
-        self._momentum = kind
+        self._momentum = next((
+            kind for kind in ("betas", "momentum")
+            if cycle_momentum and kind in optimizer.defaults), None)
+        if cycle_momentum and self._momentum is None:
+            raise ValueError("OneCycleLR: the optimizer has no momentum; "
+                             "pass cycle_momentum=False")
         self._points = [(0, "initial_lr", "max_momentum"),
                         (pct_start * n - 1, "max_lr", "base_momentum"),
                         (n - 1, "min_lr", "max_momentum")]
@@ -281,7 +281,7 @@ class OneCycleLR(LRScheduler):
                                     "max_momentum"))
         several = [_spread(optimizer, "rates and momenta", x)
                    for x in (max_lr, max_momentum, base_momentum)]
-        for group, top, most, least in zip(groups, *several):
+        for group, top, most, least in zip(optimizer.param_groups, *several):
             if last_epoch == -1:
                 group.update(initial_lr=top / div_factor, max_lr=top,
                              min_lr=top / div_factor / final_div_factor,
@@ -289,30 +289,27 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
-        t = self.last_epoch
+        t, rates = self.last_epoch, []
         if t > self.total_steps:
             raise ValueError(f"OneCycleLR: step {t} of "
                              f"{self.total_steps}")
         for a, b in zip(self._points, self._points[1:]):
             if t <= b[0]:
                 break
+        # schedules: anneal the values of all groups
         part = (t - a[0]) / (b[0] - a[0])
-        return [self._between(group, part, *a[1:], *b[1:])
-                for group in self.optimizer.param_groups]
-    # schedules: anneal the values of a group
-
-    def _between(self, group, part, lr, momentum, to_lr, to_momentum):
-        far = part if self.anneal_strategy == "linear" \
-            else (1 - cos(pi * part)) / 2
-
-        def value(a, b):
-            return group[a] + (group[b] - group[a]) * far
-        if self._momentum == "betas":
-            group["betas"] = (value(momentum, to_momentum),
-                              *group["betas"][1:])
-        elif self._momentum:
-            group["momentum"] = value(momentum, to_momentum)
-        return value(lr, to_lr)
+        if self.anneal_strategy == "cos":
+            part = (1 - cos(pi * part)) / 2
+        for group in self.optimizer.param_groups:
+            rate, momentum = (
+                group[old] + (group[new] - group[old]) * part
+                for old, new in zip(a[1:], b[1:]))
+            rates.append(rate)
+            if self._momentum == "betas":
+                momentum = (momentum, *group["betas"][1:])
+            if self._momentum:
+                group[self._momentum] = momentum
+        return rates
 
 
 class ChainedScheduler(LRScheduler):
@@ -326,13 +323,13 @@ class ChainedScheduler(LRScheduler):
                for s in self._schedulers):
             raise ValueError(f"{type(self).__name__}: all schedulers "
                              "must belong to one optimizer")
-        self._remember()
+        self._set()
 
     def step(self):
         """Begin the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._remember()
+        self._set()
 
     def state_dict(self):
         """What is needed to go on later, for each schedule."""
@@ -367,7 +364,7 @@ class SequentialLR(ChainedScheduler):
         for scheduler in self._schedulers:
             scheduler.last_epoch -= 1
         self._schedulers[0].step()
-        self._remember()
+        self._set()
 
     def step(self):
         """Begin the next epoch."""
@@ -375,7 +372,7 @@ class SequentialLR(ChainedScheduler):
         i = bisect_right(self._milestones, self.last_epoch)
         first = i > 0 and self._milestones[i - 1] == self.last_epoch
         self._schedulers[i].step(*[0] * first)
-        self._remember()
+        self._set()
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -384,20 +381,19 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10,
                  threshold=1e-4, threshold_mode="rel", cooldown=0,
                  min_lr=0, eps=1e-8, verbose=False):
-        self.min_lrs = _spread(optimizer, "values min_lr", min_lr)
+        self.__dict__.update(options_of(locals()))
+        self.min_lrs = _spread(optimizer, "values min_lr",
+                               self.__dict__.pop("min_lr"))
         if factor >= 1 or mode not in ("min", "max") \
                 or threshold_mode not in ("rel", "abs"):
             raise ValueError(
                 "ReduceLROnPlateau: expected a factor below 1, 'min' "
                 f"or 'max', and 'rel' or 'abs', got {factor}, {mode!r} "
                 f"and {threshold_mode!r}")
-        self.optimizer, self.mode, self.factor = optimizer, mode, factor
-        self.patience, self.cooldown, self.eps = patience, cooldown, eps
-        self.threshold, self.threshold_mode = threshold, threshold_mode
         self.best = inf if mode == "min" else -inf
         self.num_bad_epochs = self.cooldown_counter = 0
-        self.last_epoch, self.verbose = 0, verbose
-        self._remember()
+        self.last_epoch = 0
+        self._set()
 
     # schedules: look at the number of an epoch
 
@@ -413,25 +409,19 @@ class ReduceLROnPlateau(LRScheduler):
         """End an epoch with this number."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.num_bad_epochs += 1
         if self.is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
-        else:
-            self.num_bad_epochs += 1
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
+        rates = ()
         if self.num_bad_epochs > self.patience:
-            self._reduce()
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
-        self._remember()
+            rates = self._reduced()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._set(rates, f"Epoch {self.last_epoch}: reducing")
 
-    def _reduce(self):
-        for i, (group, least) in enumerate(
-                zip(self.optimizer.param_groups, self.min_lrs)):
+    def _reduced(self):
+        for group, least in zip(self.optimizer.param_groups, self.min_lrs):
             rate = max(group["lr"] * self.factor, least)
-            if group["lr"] - rate > self.eps:
-                group["lr"] = rate
-                if self.verbose:
-                    print(f"Epoch {self.last_epoch}: reducing learning "
-                          f"rate of group {i} to {rate:.4e}.")
+            yield rate if group["lr"] - rate > self.eps else None

@@ -6,7 +6,7 @@ from .. import _C
 from .._guards import assume
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
-from ..nn.module import zero_grads
+from ..nn.module import options_of, zero_grads
 
 required = type("required", (), {})()
 
@@ -46,7 +46,7 @@ class Optimizer:
             raise TypeError("optimizer parameters need an order, and a set "
                             "has none; use a list")
         params = [params] if isinstance(params, Tensor) else list(params)
-        known = {id(p) for g in self.param_groups for p in g["params"]}
+        known = {id(p) for p in self._every()}
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError("an optimizer can only optimize Tensors, "
@@ -63,18 +63,20 @@ class Optimizer:
         self.check(group)
         self.param_groups.append(group)
 
+    def _every(self):
+        return [p for g in self.param_groups for p in g["params"]]
+
     def check(self, group):
         """Raise ValueError for options that make no sense."""
         for name, value in group.items():
             several = value if isinstance(value, tuple) else (value,)
-            if name in self._least_zero and not all(
-                    v >= 0 for v in several):
-                raise ValueError(f"{type(self).__name__}: {name} must be a "
-                                 f"number >= 0, got {value}")
-            if name in self._below_one and not all(
-                    0 <= v < 1 for v in several):
-                raise ValueError(f"{type(self).__name__}: {name} must be "
-                                 f"numbers >= 0 and < 1, got {value}")
+            below = name in self._below_one
+            if (below or name in self._least_zero) and not all(
+                    v >= 0 and not (below and v >= 1) for v in several):
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be "
+                    f"{'numbers' if below else 'a number'} >= 0"
+                    f"{' and < 1' * below}, got {value}")
 
     def _options(self):
         return [{k: v for k, v in group.items() if k != "params"}
@@ -82,29 +84,26 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or set them to zero."""
-        for group in self.param_groups:
-            zero_grads(group["params"], set_to_none)
+        zero_grads(self._every(), set_to_none)
     def state_dict(self):
         """Options and states, parameters replaced by numbers."""
-        number, groups = {}, []
-        for group in self.param_groups:
-            for p in group["params"]:
-                number[id(p)] = len(number)
-            groups.append({**group, "params": [number[id(p)]
-                                               for p in group["params"]]})
+        number = {id(p): i for i, p in enumerate(self._every())}
         return {"state": {number.get(id(p), p): dict(s)
                           for p, s in self.state.items()},
-                "param_groups": groups}
+                "param_groups": [
+                    {**group, "params": [number[id(p)]
+                                         for p in group["params"]]}
+                    for group in self.param_groups]}
 
     def load_state_dict(self, state):
         """Take options and states from what state_dict returned."""
         theirs = state["param_groups"]
-        sizes = [len(g["params"]) for g in self.param_groups]
-        if [len(g["params"]) for g in theirs] != sizes:
+        sizes, given = ([len(g["params"]) for g in groups]
+                        for groups in (self.param_groups, theirs))
+        if given != sizes:
             raise ValueError("load_state_dict: expected groups of "
-                             f"{sizes} parameters, got "
-                             f"{[len(g['params']) for g in theirs]}")
-        every = [p for g in self.param_groups for p in g["params"]]
+                             f"{sizes} parameters, got {given}")
+        every = self._every()
         for mine, group in zip(self.param_groups, theirs):
             mine.update((k, v) for k, v in group.items() if k != "params")
         self.state = defaultdict(dict)
@@ -147,12 +146,6 @@ def _like(p, name, value):
     moves = name != "step" and value.is_floating_point()
     return value.detach().to(dtype=p.dtype, device=p.device).clone() \
         if moves else value.clone()
-
-
-def options_of(given):
-    """The arguments of a constructor, but for the parameters."""
-    return {k: v for k, v in given.items()
-            if k not in ("self", "params", "__class__")}
 
 
 class SGD(Optimizer):

@@ -12,11 +12,16 @@
 #endif
 /* matmul: constants of the register tile */
 #if defined __AVX512F__
-enum { VECTOR = 64, ROWS = 14, FEW = 8 };
-#elif defined __AVX2__
-enum { VECTOR = 32, ROWS = 6, FEW = 4 };
+enum { VECTOR = 64, ROWS = 14, DOWN = 4, ACROSS = 6 };
+#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) \
+                   F(10) F(11) F(12) F(13) F(14)
 #else
-enum { VECTOR = 16, ROWS = 6, FEW = 4 };
+#ifdef __AVX2__
+enum { VECTOR = 32, ROWS = 6, DOWN = 3, ACROSS = 4 };
+#else
+enum { VECTOR = 16, ROWS = 6, DOWN = 3, ACROSS = 4 };
+#endif
+#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #endif
 enum {
     WIDTH = 2,               /* vectors in a row of the tile */

@@ -4,15 +4,15 @@
    each instruction set and type. */
 #pragma once
 #include "core/isa.h"
-#include <treadle/tensor.h>
+#include "ops/gemm.h"
 /* matmul: struct td_tile */
 typedef struct {
-    int64_t rows;                      /* that are wanted */
+    int64_t rows;                      /* of the tile, at most ROWS */
     int64_t depth;                     /* steps of p, may be 0 */
     const void *a;
     int64_t rsa, csa;                  /* row and column stride of a */
     const void *b;
-    int64_t rsb;
+    const int64_t *at;                 /* where each row of b begins */
     double alpha, beta;
     void *c;
     int64_t ldc;
@@ -21,7 +21,6 @@ typedef struct {
 typedef struct {
     size_t size;                  /* bytes an element */
     int64_t rows, columns;        /* the tile in registers */
-    int64_t few;                  /* rows of the small tile */
     int64_t depth, block, panel;  /* cache blocks: p, rows, columns */
     int64_t span;                 /* columns a sweep makes */
     void (*tile)(const td_tile *);
@@ -32,6 +31,7 @@ typedef struct {
                   const void *y, int64_t y_stride);
     void (*sweep)(int64_t depth, const void *x, int64_t x_stride,
                   const void *b, int64_t rsb, double *to);
+    void (*dots)(const td_product *);
 } td_gemm_kernel;
 /* products: tables of the gemm kernels */
 typedef struct {

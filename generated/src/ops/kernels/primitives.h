@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef __cplusplus
+#include <tgmath.h>
+#endif
 
 /* elementwise: macro select */
 #define select(c, a, b) ((c) ? (a) : (b))
@@ -296,7 +299,7 @@ static inline int64_t pow_i64(int64_t a, int64_t b)
 #define p_tanh(x)   BY_TYPE(x, tanh_f32, tanh)
 #define p_sin(x)    BY_TYPE(x, sin_f32, sin)
 #define p_cos(x)    BY_TYPE(x, cos_f32, cos)
-#define p_sqrt(x)   BY_TYPE(x, sqrtf, sqrt)
+#define p_sqrt sqrt
 #define p_abs(x)    BY_NUMBER(x, fabsf, fabs, abs_i64)(x)
 #define p_pow(a, b) BY_NUMBER(a, pow_f32, pow, pow_i64)(a, b)
 #define K(literal) ((T)(literal))
@@ -350,17 +353,17 @@ static inline float exp2_f32(float x)
 #define p_sigmoid(x) (1 / (1 + p_exp(-(x))))
 #define p_logsigmoid(x) \
     (select((x) < 0, (x), 0) - p_log1p(p_exp(-p_abs(x))))
-#define p_tan(x)   BY_TYPE(x, tanf, tan)
-#define p_asin(x)  BY_TYPE(x, asinf, asin)
-#define p_acos(x)  BY_TYPE(x, acosf, acos)
-#define p_atan(x)  BY_TYPE(x, atanf, atan)
-#define p_sinh(x)  BY_TYPE(x, sinhf, sinh)
-#define p_cosh(x)  BY_TYPE(x, coshf, cosh)
-#define p_asinh(x) BY_TYPE(x, asinhf, asinh)
-#define p_acosh(x) BY_TYPE(x, acoshf, acosh)
-#define p_atanh(x) BY_TYPE(x, atanhf, atanh)
-#define p_atan2(a, b) BY_FLOAT(a, atan2f, atan2)(a, b)
-#define p_hypot(a, b) BY_FLOAT(a, hypotf, hypot)(a, b)
+#define p_tan tan
+#define p_asin asin
+#define p_acos acos
+#define p_atan atan
+#define p_sinh sinh
+#define p_cosh cosh
+#define p_asinh asinh
+#define p_acosh acosh
+#define p_atanh atanh
+#define p_atan2 atan2
+#define p_hypot hypot
 static inline float erf_f32(float x)
 {
     const float a = select(fabsf(x) > 4, 4.0f, fabsf(x)), z = a * a;
@@ -383,7 +386,7 @@ static inline float erf_f32(float x)
     return copysignf(select(a < 1, near, far), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
-#define p_erfc(x) BY_TYPE(x, erfcf, erfc)
+#define p_erfc erfc
 static inline int64_t same_i64(int64_t x) { return x; }
 #define p_floor(x) BY_NUMBER(x, floorf, floor, same_i64)(x)
 #define p_ceil(x)  BY_NUMBER(x, ceilf, ceil, same_i64)(x)
@@ -399,11 +402,13 @@ static inline int64_t fmod_i64(int64_t a, int64_t b)
     return a % divisor_i64(b);
 }
 
-static inline int64_t remainder_i64(int64_t a, int64_t b)
-{
-    const int64_t r = fmod_i64(a, b);
-    return r + select((r != 0) & ((r < 0) != (b < 0)), b, 0);
-}
+#define REMAINDER(T, suffix, fmod)                                    \
+    static inline T remainder_##suffix(T a, T b)                      \
+    {                                                                 \
+        const T r = fmod(a, b);                                       \
+        return r + select((r != 0) & ((r < 0) != (b < 0)), b, 0);     \
+    }
+REMAINDER(int64_t, i64, fmod_i64)
 
 static inline int64_t floor_divide_i64(int64_t a, int64_t b)
 {
@@ -411,12 +416,8 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
     const int64_t below = (r != 0) & ((r < 0) != (b < 0));
     return select(b == -1, -a, q - below);
 }
-#define DIVISION(T, suffix, fmod, floor, copysign)                    \
-    static inline T remainder_##suffix(T a, T b)                      \
-    {                                                                 \
-        const T r = fmod(a, b);                                       \
-        return r + select((r != 0) & ((r < 0) != (b < 0)), b, 0);     \
-    }                                                                 \
+#define DIVISION(T, suffix)                                           \
+    REMAINDER(T, suffix, fmod)                                        \
     static inline T floor_divide_##suffix(T a, T b)                   \
     {                                                                 \
         const T r = fmod(a, b), q = (a - r) / b;                      \
@@ -426,8 +427,8 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
         const T none = copysign((T)0, a / b);                         \
         return select(b == 0, a / b, select(whole != 0, near, none)); \
     }
-DIVISION(float, f32, fmodf, floorf, copysignf)
-DIVISION(double, f64, fmod, floor, copysign)
+DIVISION(float, f32)
+DIVISION(double, f64)
 #define p_fmod(a, b) BY_NUMBER(a, fmodf, fmod, fmod_i64)(a, b)
 #define p_remainder(a, b) \
     BY_NUMBER(a, remainder_f32, remainder_f64, remainder_i64)(a, b)
@@ -509,7 +510,7 @@ IN_DOUBLE(digamma)
 IN_DOUBLE(erfinv)
 #define p_digamma(x) BY_TYPE(x, digamma_f32, digamma_f64)
 #define p_erfinv(x)  BY_TYPE(x, erfinv_f32, erfinv_f64)
-#define p_lgamma(x)  BY_TYPE(x, lgammaf, lgamma)
+#define p_lgamma     lgamma
 
 static inline float zeta_f32(float s, float x)
 {
@@ -522,6 +523,6 @@ static inline int64_t p_gcd(int64_t a, int64_t b)
         r = fmod_i64(a, b);
     return a < 0 ? -a : a;
 }
-#define p_copysign(a, b)  BY_FLOAT(a, copysignf, copysign)(a, b)
-#define p_nextafter(a, b) BY_FLOAT(a, nextafterf, nextafter)(a, b)
-#define p_zeta(a, b)      BY_FLOAT(a, zeta_f32, zeta_f64)(a, b)
+#define p_copysign copysign
+#define p_nextafter nextafter
+#define p_zeta(a, b) BY_FLOAT(a, zeta_f32, zeta_f64)(a, b)
