@@ -65,8 +65,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0,
                          f"less than the longest, {len(alive)}")
     order = range(n) if sequence.sorted_indices is None \
         else sequence.sorted_indices.tolist()
-    x = _C.full((t * n, *data.shape[1:]), padding_value,
-                dtype=data.dtype, device=data.device)
+    x = data.new_full((t * n, *data.shape[1:]), padding_value)
     x = x.index_copy(0, _rows(alive, order, x), data)
     x = x.unflatten(0, (t, n))
     sizes = [sum(m > k for m in alive) for k in _inverse(order)]
@@ -88,8 +87,8 @@ class PackedSequence(namedtuple(
         alive, pair = self.batch_sizes.tolist(), net.mode == "LSTM"
         sides, data = 1 + net.bidirectional, self.data
         shape = (net.num_layers * sides, alive[0], net.hidden_size)
-        hx = [_C.zeros(shape, dtype=data.dtype, device=data.device)] \
-            * (1 + pair) if hx is None else list(hx) if pair else [hx]
+        hx = [data.new_zeros(shape)] * (1 + pair) if hx is None \
+            else list(hx) if pair else [hx]
         # strangers: refuse states that do not fit the packed rows
         if data.ndim != 2 or data.shape[1] != net.input_size \
                 or any(tuple(h.shape) != shape for h in hx):

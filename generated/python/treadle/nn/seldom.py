@@ -65,8 +65,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None,
                        scale_grad_by_freq, sparse)
     if given is not None:
         rows = rows * given.flatten()[kept].unsqueeze(1)
-    zero = _C.zeros((n, weight.shape[1]), dtype=rows.dtype,
-                    device=rows.device)
+    zero = rows.new_zeros((n, weight.shape[1]))
     return zero.scatter_reduce(
         0, bags.unsqueeze(1).expand(rows.shape), rows,
         "amax" if mode == "max" else mode, include_self=False)
