@@ -187,14 +187,13 @@ bool arange_kernel(td_call *call)
         return false;
     /* operators: cut fractions off where whole numbers are wanted */
     const bool cut = !whole && !td_dtype_is_floating(type);
-    const bool narrow = cut && type != TD_INT64;
     if (cut) {
         from = td_int(td_scalar_int(from)), by = td_int(td_scalar_int(by));
-        to = td_int(td_scalar_int(to)), whole = true;
+        whole = true;
+        if (td_scalar_int(by) == 0)
+            return count_steps(from, to, by, &n);       /* says so */
     }
-    if (cut && !count_steps(from, to, by, narrow ? &(int64_t){ 0 } : &n))
-        return false;
-    if (whole && !narrow)
+    if (whole && !cut)
         n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
                               td_scalar_int(by));
     td_tensor *x = new_tensor(call, TD_DIMS(n), type, cpu);

@@ -28,15 +28,15 @@ def call(module, args, named):
             other = hook(module, args)
             if other is not None:
                 args = other if isinstance(other, tuple) else (other,)
-    crossing = Crossing(module) if module._backward_hooks else None
-    if crossing:
-        args = crossing.enter(args)
+    leave = None
+    if module._backward_hooks:
+        args, leave = _entered(module, args)
     result = module.forward(*args, **named)
     for handle, hook in list(module._forward_hooks.items()):
         other = hook(module, args, named, result) if handle.named \
             else hook(module, args, result)
         result = result if other is None else other
-    return crossing.leave(result) if crossing else result
+    return leave(result) if leave else result
 
 
 class _Gate(Function):
@@ -70,32 +70,28 @@ def _gated(show, values):
     return tuple(values)
 
 
-class Crossing:
-    """One call of a module that has backward hooks."""
+def _entered(module, args):
+    """The arguments behind their gate, and the gate of results."""
+    outer = None
 
-    def __init__(self, module):
-        self.module, self.inner = module, False
-
-    def enter(self, args):
-        self.nothing = (None,) * len(args)
-        made = _gated(self.arrive, args)
-        self.inner = any(a is not b for a, b in zip(args, made))
-        return made
-
-    def leave(self, result):
-        if isinstance(result, tuple):
-            return _gated(self.depart, result)
-        return _gated(self.depart, (result,))[0]
-
-    def depart(self, grads):
-        self.outer = grads
-        if not self.inner:
-            self.arrive(self.nothing)
+    def depart(grads):
+        nonlocal outer
+        outer = grads
+        if all(a is b for a, b in zip(args, inner)):
+            arrive((None,) * len(args))
         return grads
 
-    def arrive(self, grads):
-        for hook in list(self.module._backward_hooks.values()):
-            other = hook(self.module, grads, self.outer)
+    def arrive(grads):
+        for hook in list(module._backward_hooks.values()):
+            other = hook(module, grads, outer)
             if other is not None:
                 grads = other if isinstance(other, tuple) else (other,)
         return grads
+
+    def leave(result):
+        if isinstance(result, tuple):
+            return _gated(depart, result)
+        return _gated(depart, (result,))[0]
+
+    inner = _gated(arrive, args)
+    return inner, leave

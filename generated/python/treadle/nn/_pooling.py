@@ -75,8 +75,7 @@ def _unpooling(n):
                 f"{name}: output_size {new} is not within less than a "
                 f"stride {list(step)} of {least}")
         where = input.shape[:-n]
-        zeros = _C.zeros([*where, _prod(new)], dtype=input.dtype,
-                         device=input.device)
+        zeros = input.new_zeros([*where, _prod(new)])
         return _C.scatter(zeros, -1, indices.flatten(-n),
                           input.flatten(-n)).reshape([*where, *new])
     name = unpool.__name__ = f"max_unpool{n}d"

@@ -37,8 +37,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1,
         return _C.normalize(x, 2.0, 0, eps)
 
     def matrix(w):
-        return w.permute(dim, *(d for d in range(w.ndim) if d != dim)) \
-            .flatten(1)
+        return w.movedim(dim, 0).flatten(1)
     module.register_parameter(name + "_orig", Parameter(w))
     setattr(module, name, w)
     for end, n in zip("uv", matrix(w).shape):

@@ -65,8 +65,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0,
                          f"less than the longest, {len(alive)}")
     order = range(n) if sequence.sorted_indices is None \
         else sequence.sorted_indices.tolist()
-    x = _C.full((t * n, *data.shape[1:]), padding_value,
-                dtype=data.dtype, device=data.device)
+    x = data.new_full((t * n, *data.shape[1:]), padding_value)
     x = x.index_copy(0, _rows(alive, order, x), data)
     x = x.unflatten(0, (t, n))
     sizes = [sum(m > k for m in alive) for k in _inverse(order)]
@@ -88,8 +87,8 @@ class PackedSequence(namedtuple(
         alive, pair = self.batch_sizes.tolist(), net.mode == "LSTM"
         sides, data = 1 + net.bidirectional, self.data
         shape = (net.num_layers * sides, alive[0], net.hidden_size)
-        hx = [_C.zeros(shape, dtype=data.dtype, device=data.device)] \
-            * (1 + pair) if hx is None else list(hx) if pair else [hx]
+        hx = [data.new_zeros(shape)] * (1 + pair) if hx is None \
+            else list(hx) if pair else [hx]
         # strangers: refuse states that do not fit the packed rows
         if data.ndim != 2 or data.shape[1] != net.input_size \
                 or any(tuple(h.shape) != shape for h in hx):
@@ -117,23 +116,19 @@ class PackedSequence(namedtuple(
             tuple(last) if pair else last[0]
 
 
-def _stretches(op, data, alive, first, weights, bias, back):
+def _stretches(op, data, alive, state, weights, bias, back):
     pieces, at = [], 0
     for n, times in groupby(alive):
         t = len(list(times))
         pieces.append((data[at:at + t * n].unflatten(0, (t, n)), n))
         at += t * n
-    outs, left, state = [], [], [h[:, :0] for h in first]
+    outs = []
     for x, n in pieces[::-1] if back else pieces:
-        old = state[0].shape[1]
-        if old > n:
-            left.append([h[:, n:] for h in state])
-        state = [_C.cat([h[:, :n], f[:, old:n]], 1)
-                 for h, f in zip(state, first)]
-        y, *state = op(x.flip(0) if back else x,
-                       state if len(state) > 1 else state[0], weights,
-                       bias, 1, 0.0, False, False, False)
+        own = [h[:, :n] for h in state]
+        y, *new = op(x.flip(0) if back else x,
+                     own if len(own) > 1 else own[0], weights,
+                     bias, 1, 0.0, False, False, False)
         outs.append((y.flip(0) if back else y).flatten(0, 1))
-    state = [_C.cat([h, *(x[i] for x in left[::-1])], 1)
-             for i, h in enumerate(state)]
+        state = [_C.cat([h, old[:, n:]], 1)
+                 for h, old in zip(new, state)]
     return _C.cat(outs[::-1] if back else outs), state

@@ -167,6 +167,8 @@ layers(globals(), "cosine_similarity pairwise_distance", tensors=2)
 
 class Embedding(Module):
     """Rows of a table, by number; padding_idx stays zero."""
+    _printed = "num_embeddings embedding_dim"
+    _usual = {"padding_idx": None}
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None,
                  max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
@@ -198,10 +200,6 @@ class Embedding(Module):
             init.zeros_(self.weight.data[self.padding_idx])
 
     forward = calls(F.embedding)
-
-    def extra_repr(self):
-        return self._show("num_embeddings", "embedding_dim", *[
-            "padding_idx="] * (self.padding_idx is not None))
 
 
 class Bilinear(Module):

@@ -11,6 +11,9 @@ from .module import Module
 
 class _Conv(Module):
     _modes = ("zeros", "reflect", "replicate", "circular")
+    _printed = "in_channels out_channels kernel_size= stride="
+    _usual = {"padding": 0, "dilation": 1, "output_padding": 0,
+              "groups": 1, "bias": True, "padding_mode": "zeros"}
     transposed = False
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1,
@@ -48,18 +51,6 @@ class _Conv(Module):
         """Draw both uniformly from +-1/sqrt(fan-in)."""
         init._draw(_prod(self.weight.shape[1:]), self.weight,
                    self.bias)
-
-    def extra_repr(self):
-        none, one = (0,) * self._dims, (1,) * self._dims
-        usual = {"padding": none, "dilation": one,
-                 "output_padding": none, "groups": 1, "bias": True,
-                 "padding_mode": "zeros"}
-        now = {**vars(self), "bias": self.bias is not None}
-        return ", ".join([
-            f"{self.in_channels}, {self.out_channels}, kernel_size="
-            f"{self.kernel_size}, stride={self.stride}"] + [
-            f"{name}={now[name]}" for name in usual
-            if now[name] != usual[name]])
 
     def forward(self, input):
         padding = self.padding

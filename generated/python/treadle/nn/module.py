@@ -296,20 +296,26 @@ class Module:
     cuda, cpu = Tensor.cuda, Tensor.cpu
     float, double = Tensor.float, Tensor.double
     # layers: printing of a module
-    _printed = ""
+    _printed, _usual, _dims = "", {}, 0
 
     def extra_repr(self):
         """One line about this module, for printing."""
-        return self._show(*self._printed.split())
+        shown = self._show(*self._printed.split())
+        for name, usual in self._usual.items():
+            value = self._shown(name)
+            if value not in (usual, (usual,) * self._dims):
+                shown += f", {name}={value}"
+        return shown
 
     def _show(self, *names):
         """Values, after their names where these end in "="."""
-        def text(name):
-            value = getattr(self, name.rstrip("="))
-            if name == "bias=":
-                value = not (value is None or value is False)
-            return (name if name[-1] == "=" else "") + repr(value)
-        return ", ".join(map(text, names))
+        return ", ".join((name if name[-1] == "=" else "") + repr(
+            self._shown(name.rstrip("="))) for name in names)
+
+    def _shown(self, name):
+        value = getattr(self, name)
+        return value if name != "bias" else \
+            not (value is None or value is False)
 
     def __repr__(self):
         extra = self.extra_repr()

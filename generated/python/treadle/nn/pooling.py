@@ -24,8 +24,8 @@ class _Windows(Activation):
 
 class _Unpooling(_Windows):
     def forward(self, input, indices, output_size=None):
-        return self._function(input, indices, self.kernel_size,
-                              self.stride, self.padding, output_size)
+        return self._function(input, indices, **self._options(),
+                              output_size=output_size)
 
 
 class _Dropout(Activation):

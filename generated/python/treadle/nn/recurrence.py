@@ -12,7 +12,7 @@ from .module import Module
 
 class _Recurrent(Module):
     """Weights, their names and first values; a state that may lack."""
-    _options = {"bias": True}       # shown when they are not this
+    _printed, _usual = "input_size hidden_size", {"bias": True}
 
     def _begin(self, given):
         super()._begin(given)
@@ -53,8 +53,8 @@ class _Recurrent(Module):
         if alone:
             input = input.unsqueeze(at)
         if hx is None:
-            state = [_C.zeros((*lead, input.shape[batch], self.hidden_size),
-                              dtype=input.dtype, device=input.device)] * 2
+            state = [input.new_zeros(
+                (*lead, input.shape[batch], self.hidden_size))] * 2
         else:
             state = [x.unsqueeze(at) if alone else x
                      for x in (hx if pair else [hx])]
@@ -63,18 +63,11 @@ class _Recurrent(Module):
         out = [out] if isinstance(out, Tensor) else out
         return [x.squeeze(at) for x in out] if alone else out
 
-    def extra_repr(self):
-        shown = [f"{name}={getattr(self, name)}" for name, usual
-                 in self._options.items()
-                 if getattr(self, name, usual) != usual]
-        return ", ".join([str(self.input_size), str(self.hidden_size),
-                          *shown])
-
 
 class RNNBase(_Recurrent):
     """A recurrence over sequences; see RNN, LSTM and GRU."""
-    _options = {"num_layers": 1, "bias": True, "batch_first": False,
-                "dropout": 0.0, "bidirectional": False}
+    _usual = {"num_layers": 1, "bias": True, "batch_first": False,
+              "dropout": 0.0, "bidirectional": False}
 
     def __init__(self, mode, input_size, hidden_size, num_layers=1,
                  bias=True, batch_first=False, dropout=0.0,
@@ -134,8 +127,6 @@ class RNNBase(_Recurrent):
 
 class RNNCellBase(_Recurrent):
     """One step of a recurrence."""
-    _options = {"bias": True, "nonlinearity": "tanh"}
-
     def __init__(self, mode, input_size, hidden_size, bias=True,
                  device=None, dtype=None):
         self._begin(locals())
@@ -171,6 +162,7 @@ class RNN(RNNBase):
 
 class RNNCell(RNNCellBase):
     """tanh(w_ih x + b_ih + w_hh h + b_hh), or relu of it."""
+    _usual = {"bias": True, "nonlinearity": "tanh"}
 
     def __init__(self, input_size, hidden_size, bias=True,
                  nonlinearity="tanh", *args, **named):

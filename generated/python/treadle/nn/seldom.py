@@ -2,7 +2,7 @@
 # Tangled from the chapter "seldom": edit that, not this file.
 # needs: layers
 """Functions and modules that few programs call."""
-from itertools import accumulate, product
+from itertools import product
 from .. import _C, nn, optim
 from .._arranging import meshgrid
 from .._tensor import as_tensor
@@ -65,8 +65,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None,
                        scale_grad_by_freq, sparse)
     if given is not None:
         rows = rows * given.flatten()[kept].unsqueeze(1)
-    zero = _C.zeros((n, weight.shape[1]), dtype=rows.dtype,
-                    device=rows.device)
+    zero = rows.new_zeros((n, weight.shape[1]))
     return zero.scatter_reduce(
         0, bags.unsqueeze(1).expand(rows.shape), rows,
         "amax" if mode == "max" else mode, include_self=False)
@@ -204,9 +203,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
             f"ctc_loss: expected {n} input_lengths from 1 to {len(x)} and "
             f"{n} target_lengths that fit targets {room}, got {times} and "
             f"{sizes}")
-    rows = targets.tolist() if targets.ndim == 2 else \
-        [targets.tolist()[end - k:end]
-         for end, k in zip(accumulate(sizes), sizes)]
+    rows = [row.tolist() for row in (
+        targets if targets.ndim == 2 else targets.split(sizes))]
     # seldom: lay blanks around the labels
     def made(values):
         return _C.tensor(values, device=x.device)
@@ -217,8 +215,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
     skip = made([[s > 1 and row[s] not in (blank, row[s - 2])
                   for s in range(wide)] for row in table])
     begin = made([[s < 1 + (k > 0) for s in range(wide)] for k in sizes])
-    final = made([[2 * k, max(0, 2 * k - 1)] for k in sizes])
-    ends, long = made([[t] for t in times]), lengths > 0
+    final = made([[2 * k + 1, 2 * k] for k in sizes])
+    ends = made([[t] for t in times])
     seen = x.gather(2, labels.expand(len(x), -1, -1)).clamp(min=_LOW)
     a = _C.where(begin, seen[0], _LOW)
     for t in range(1, max(times)):
@@ -227,8 +225,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
         ways = _C.logaddexp(a, on).logaddexp(
             _C.where(skip, skipped, _LOW))
         a = _C.where(t < ends, ways + seen[t], a)
-    last, before = a.gather(1, final).unbind(1)
-    loss = -_C.logaddexp(last, _C.where(long, before, _LOW))
+    a = _C.constant_pad_nd(a, (1, 0), _LOW)
+    loss = -_C.logaddexp(*a.gather(1, final).unbind(1))
     loss = loss * _C.where(loss > -_LOW / 10, 0.0 if zero_infinity
                            else float("inf"), 1.0)
     if reduction == "mean":

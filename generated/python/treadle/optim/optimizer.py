@@ -40,8 +40,7 @@ class Optimizer:
     # layers: methods of an optimiser
     def add_param_group(self, param_group):
         """Add a dict with "params" and options of its own."""
-        group = param_group
-        params = group["params"]
+        params = param_group["params"]
         if isinstance(params, set):
             raise TypeError("optimizer parameters need an order, and a set "
                             "has none; use a list")
@@ -56,9 +55,9 @@ class Optimizer:
             if id(p) in known:
                 raise ValueError("a parameter appears in two groups")
             known.add(id(p))
-        group = {**self.defaults, **group, "params": params}
-        if any(value is required for value in group.values()):
-            missing = [k for k, v in group.items() if v is required]
+        group = {**self.defaults, **param_group, "params": params}
+        missing = [k for k, v in group.items() if v is required]
+        if missing:
             raise ValueError(f"a group has no value for {missing}")
         self.check(group)
         self.param_groups.append(group)
