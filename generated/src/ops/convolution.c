@@ -216,11 +216,11 @@ static bool multiply(const plan *p, char *w, char *columns, char *y,
     const int64_t o = p->g->o, t = p->taps, ld = p->ld, all = p->small;
     const td_product roles[] = {
         [FORWARD] = { o, wide, t, 1, 1, w, t, 1, columns, ld, 1,
-                      y, all },
+                      y, all, NULL },
         [LARGE_SIDE] = { t, wide, o, 1, p->direct, w, 1, t, y, all, 1,
-                         columns, ld },
+                         columns, ld, NULL },
         [WEIGHT] = { o, t, wide, 1, 1, y, all, 1, columns, 1, ld,
-                     w, t } };
+                     w, t, NULL } };
     return td_gemm(p->dtype, &roles[p->role]);
 }
 /* convolution: function convolve */
