@@ -107,8 +107,11 @@ td_thread *td_thread_begin(void)
 static void for_each_lock(int each(pthread_mutex_t *lock))
 {
     td_runtime *const process = &td_process_state;
-    /* backward: outer locks of the process */
-    each(&process->leaf_lock);
+    const bool back = each == pthread_mutex_unlock;
+    if (!back) {
+        /* backward: outer locks of the process */
+        each(&process->leaf_lock);
+    }
     /* parallel: locks of the process */
     if (each == pthread_mutex_lock)
         process->pool.forking = td_self()->looping == 0;
@@ -124,6 +127,10 @@ static void for_each_lock(int each(pthread_mutex_t *lock))
     /* seeing: locks of the process */
     each(&process->profile_lock);
     each(&process->memory_lock);
+    if (back) {
+        /* backward: outer locks of the process */
+        each(&process->leaf_lock);
+    }
 }
 
 static int make_lock(pthread_mutex_t *lock)
