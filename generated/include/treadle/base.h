@@ -76,9 +76,14 @@ TD_API td_takes td_retain_alive;
    a reference the caller holds; share gives out an existing object as
    if it were new.  Above a barrier the caller owns again. */
 /* memory: prototypes of scopes */
-TD_API td_acts td_scope_begin, td_scope_end;
-TD_API td_takes td_scope_end_with, td_keep, td_adopt, td_share;
-TD_API td_acts td_scope_barrier_begin, td_scope_barrier_end;
+TD_API td_acts td_scope_begin;
+TD_API td_acts td_scope_end;
+TD_API td_takes td_scope_end_with;
+TD_API td_takes td_keep;
+TD_API td_takes td_adopt;
+TD_API td_takes td_share;
+TD_API td_acts td_scope_barrier_begin;
+TD_API td_acts td_scope_barrier_end;
 
 /* memory: prototypes of memory */
 TD_API td_memory_info td_memory_stats(void);

@@ -42,7 +42,8 @@ TD_API bool td_set_executor(td_executor executor);
 TD_API td_executor td_get_executor(void);
 TD_API bool td_set_threads(int threads);
 TD_API int td_threads(void);
-TD_API td_acts td_serial_begin, td_serial_end;
+TD_API td_acts td_serial_begin;
+TD_API td_acts td_serial_end;
 
 /* Whether operators whose results may differ from run to run are
    refused, by name.  No operator is like that: results depend on

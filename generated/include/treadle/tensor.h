@@ -101,8 +101,10 @@ typedef struct {
 TD_API const char *td_dtype_name(td_dtype dtype);  /* "float32" */
 TD_API size_t td_dtype_size(td_dtype dtype);       /* bytes */
 typedef bool td_asks_dtype(td_dtype dtype);
-TD_API td_asks_dtype td_dtype_is_floating, td_dtype_is_integer,
-    td_dtype_computes;                             /* or only stores */
+TD_API td_asks_dtype td_dtype_is_floating;
+TD_API td_asks_dtype td_dtype_is_integer;
+/* or only stores */
+TD_API td_asks_dtype td_dtype_computes;
 TD_API td_dtype td_dtype_wide(td_dtype dtype);  /* halves: float32 */
 
 /* The type of a result of two dimensioned operands, as in PyTorch. */
@@ -123,7 +125,8 @@ TD_API const int64_t *td_shape(const td_tensor *x);     /* rank sizes */
 TD_API const int64_t *td_strides(const td_tensor *x);   /* elements */
 TD_API td_dims td_shape_of(const td_tensor *x);
 typedef int64_t td_counts(const td_tensor *x);
-TD_API td_counts td_numel, td_offset;                   /* elements */
+TD_API td_counts td_numel;
+TD_API td_counts td_offset;                   /* elements */
 TD_API td_dtype td_dtype_of(const td_tensor *x);
 TD_API td_device td_device_of(const td_tensor *x);
 typedef bool td_asks(const td_tensor *x);
@@ -176,7 +179,9 @@ typedef td_tensor *td_shaped_as(td_tensor *x, td_tensor_options o);
 
 /* New row-major tensors of dtype o.dtype or, if that is 0, the default.
    Negative sizes and overflow are TD_ERROR_RUNTIME. */
-TD_API td_of_size td_empty, td_zeros, td_ones;
+TD_API td_of_size td_empty;
+TD_API td_of_size td_zeros;
+TD_API td_of_size td_ones;
 /* dtype 0: int64 for an int, bool for a bool, else the default. */
 TD_API td_tensor *td_full(td_dims size, td_scalar value,
                           td_tensor_options o);
@@ -188,7 +193,9 @@ TD_API td_tensor *td_linspace(double start, double end, int64_t steps,
 TD_API td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o);
 
 /* Like x in shape and, unless o.dtype is given, dtype. */
-TD_API td_shaped_as td_empty_like, td_zeros_like, td_ones_like;
+TD_API td_shaped_as td_empty_like;
+TD_API td_shaped_as td_zeros_like;
+TD_API td_shaped_as td_ones_like;
 TD_API td_tensor *td_full_like(td_tensor *x, td_scalar value,
                                td_tensor_options o);
 
@@ -220,9 +227,10 @@ typedef td_tensor *td_with_dims(td_tensor *x, td_dims dims);
    TD_ERROR_RUNTIME. */
 TD_API td_along_two td_transpose;
 TD_API td_of_one td_t;                  /* rank <= 2 */
-TD_API td_with_dims td_permute, td_expand,
-    td_view,                            /* one size may be -1 */
-    td_squeeze;                         /* {}: all */
+TD_API td_with_dims td_permute;
+TD_API td_with_dims td_expand;
+TD_API td_with_dims td_view;            /* one size may be -1 */
+TD_API td_with_dims td_squeeze;         /* {}: all */
 TD_API td_along td_unsqueeze;
 TD_API td_tensor *td_slice(td_tensor *x, int dim, td_opt_i64 start,
                            td_opt_i64 end, int64_t step); /* step > 0 */
@@ -239,7 +247,8 @@ TD_API td_tensor *td_to(td_tensor *x, td_dtype dtype);
 
 TD_API td_of_one td_clone;
 typedef td_tensor *td_of_list(td_tensor *const *x, int n, int dim);
-TD_API td_of_list td_cat, td_stack;
+TD_API td_of_list td_cat;
+TD_API td_of_list td_stack;
 
 /* In place; return x with one more owner. */
 typedef td_tensor *td_of_two(td_tensor *x, td_tensor *y);
