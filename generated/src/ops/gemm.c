@@ -318,10 +318,19 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     if ((of->m == 1 || of->n == 1) && of->rows == NULL)
         return multiply_vector(&g);
     g.tiles = pieces(of->m, g.kernel->rows);
-    g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6
-        || (of->csa == 1 && of->rsa <= 256);
+    const double work = (double)of->m * (double)of->n * (double)of->k;
+    g.a_in_place = work <= 1e6 || (of->csa == 1 && of->rsa <= 256);
     g.b_in_place = of->csb == 1
         && (g.a_in_place || of->m <= 2 * g.kernel->rows);
+    /* sgemm: deal the rows to the threads */
+    const int64_t m = of->m, most = g.kernel->rows;
+    const bool shared = work > 2 * WORK_GRAIN && g.tiles
+        >= pieces(least(of->n, g.kernel->panel), g.kernel->columns);
+    const int64_t threads = shared ? td_worker_count() : 1;
+    /* deal: exercise deal */
+    const int64_t fewest = (m + most - 1) / most;
+    const int64_t dealt = (fewest + threads - 1) / threads * threads;
+    g.tiles = dealt < m ? dealt : m;
     /* matmul: find room for a block and a panel */
     const int64_t depth = least(g.kernel->depth, of->k);
     const int64_t width = least(g.kernel->panel, of->n)

@@ -1,0 +1,1 @@
+"${BUILD:-build}/examples/sgemm" deal
