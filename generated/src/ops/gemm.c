@@ -318,7 +318,8 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     if ((of->m == 1 || of->n == 1) && of->rows == NULL)
         return multiply_vector(&g);
     g.tiles = pieces(of->m, g.kernel->rows);
-    g.wide = of->n <= g.kernel->columns / 2 ? g.kernel->columns / 2
+    g.wide = of->m == 1 ? g.kernel->span
+           : of->n <= g.kernel->columns / 2 ? g.kernel->columns / 2
                                             : g.kernel->columns;
     g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6
         || (of->csa == 1 && of->rsa <= 256);
