@@ -28,7 +28,7 @@ static void counting_tile(const td_tile *t)
     if (t->rows < 1 || t->rows > HIGH)
         return;
     for (int64_t i = 0; i < t->rows; i++)
-        for (int64_t j = 0; j < WIDE; j++) {
+        for (int64_t j = 0; j < t->wide; j++) {
             double sum = 0;
             for (int64_t p = 0; p < t->depth; p++)
                 sum += (double)x[i * t->rsa + p * t->csa] * (double)y[t->at[p] + j];
@@ -75,7 +75,7 @@ static void check_cut(int64_t m, int64_t n, int64_t k, int threads, int64_t most
         check_wrong("  rows in a tile: expected 1 to %d, got %d to %d", HIGH, (int)seen.lowest, (int)seen.highest);
     check_floats(c, expected, (int)(m * n), 0);
     int64_t all = 0;
-    const int64_t slivers = (n + WIDE - 1) / WIDE, stretches = (k + DEEP - 1) / DEEP;
+    const int64_t wide = n > WIDE / 2 ? WIDE : WIDE / 2, slivers = (n + wide - 1) / wide, stretches = (k + DEEP - 1) / DEEP;
     for (int w = 0; w < MOST; w++)
         all += seen.tiles[w];
     if (seen.highest - seen.lowest > 1)

@@ -1,1 +1,2 @@
-"${BUILD:-build}/examples/sgemm" deal
+@cd "${BUILD:-build}/examples"
+./sgemm deal

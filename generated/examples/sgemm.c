@@ -140,8 +140,9 @@ static void run_eight_in_vectors(const void *t)
 static void print_heights(void)
 {
     static int64_t at[384];
-    td_tile t = { .depth = 384, .alpha = 1, .a = a, .rsa = 1, .b = b,
-                  .at = at, .c = c, .ldc = 64 };
+    td_tile t = { .wide = kernel()->columns, .depth = 384, .alpha = 1,
+                  .a = a, .rsa = 1, .b = b, .at = at,
+                  .c = c, .ldc = 64 };
     for (int p = 0; p < 384; p++)
         at[p] = p * kernel()->columns;
     printf("rows,share\n");
@@ -208,7 +209,8 @@ static void print_bill(void)
                                  200, 256, 384, 512, 1000, 1024, 2048 };
     printf("n,useful,thrown,packing,rest\n");
     for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
-        const double n = sizes[s], w = (double)kernel()->columns;
+        const double n = sizes[s];
+        const double w = (double)kernel()->columns / (n > 16 ? 1 : 2);
         const td_product of = square(sizes[s]);
         const double peak = peak_rate();
         const double all = best_of(multiply, &of) * peak;
