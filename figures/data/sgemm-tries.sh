@@ -2,7 +2,7 @@
 # and the instructions in the loop of a full tile (6 minutes).
 . figures/data/sgemm-variants
 tile=kernels/gemm-tile.inc
-row='VEC row\[WIDTH\];'
+row='VEC row\[LINE\];'
 variant library
 variant ahead $tile "s/$row/& __builtin_prefetch(b + t->at[p] + 256); __builtin_prefetch(b + t->at[p] + 272); __builtin_prefetch(a + 16 * csa);/"
 variant silent $tile 's/__builtin_prefetch\((\(char \*\)\(c \+ i \* t->ldc\) \+ j), 1\)/(void)(\1)/'
