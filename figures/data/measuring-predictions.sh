@@ -1,6 +1,6 @@
 # seven predictions, which measuring-predictions.log held before examples/predictions.c was written, and what came:
-# of each median the best of nine sittings, since others work on the machine
-for _ in 1 2 3 4 5 6 7 8 9; do "${BUILD:-build}/examples/predictions"; done | "${PYTHON:-python3}" -c '
+# of each median the best of nine sittings, or of SITTINGS, since others work on the machine
+for _ in $(seq "${SITTINGS:-9}"); do "${BUILD:-build}/examples/predictions"; done | "${PYTHON:-python3}" -c '
 import csv, sys
 said = list(csv.DictReader(line for line in open("figures/data/measuring-predictions.log") if line[0] != "#"))
 took = {}
