@@ -46,7 +46,7 @@ typedef struct {
     int64_t rounds;             /* of a batch; find_rounds sets it */
     volatile double result;     /* each round's, so none is left out */
 } contender;
-
+/* measuring: struct stopwatch */
 typedef struct {
     double (*now)(void);        /* the clock, in seconds */
     double least;               /* seconds that a batch lasts */
