@@ -4,10 +4,16 @@
 #include <treadle/treadle.h>
 #include "bench.h"
 
-static td_tensor *in_runs(td_tensor *x, td_tensor *w)
+static td_tensor *in_tiles(td_tensor *x, td_tensor *w)
 {
     return td_convolution(x, w, NULL, (td_convolution_options){
                               .padding = TD_DIMS(1) });
+}
+
+static td_tensor *in_runs(td_tensor *x, td_tensor *w)
+{
+    return td_convolution(x, w, NULL, (td_convolution_options){
+                  .padding = TD_DIMS(2), .dilation = TD_DIMS(2) });
 }
 
 static td_tensor *in_columns(td_tensor *x, td_tensor *w)
@@ -45,7 +51,9 @@ static void repeat(bench *b, bool backward,
     }
 }
 
-void bench_conv(bench *b) { repeat(b, false, in_runs); }
+void bench_conv(bench *b) { repeat(b, false, in_tiles); }
+void bench_conv_runs(bench *b) { repeat(b, false, in_runs); }
 void bench_conv_columns(bench *b) { repeat(b, false, in_columns); }
-void bench_grad_conv(bench *b) { repeat(b, true, in_runs); }
+void bench_grad_conv(bench *b) { repeat(b, true, in_tiles); }
+void bench_grad_conv_runs(bench *b) { repeat(b, true, in_runs); }
 void bench_grad_columns(bench *b) { repeat(b, true, in_columns); }

@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from pathlib import Path
 
 import treadle as td
@@ -50,7 +51,7 @@ class World:
         self.leaves = [td.ones(n, requires_grad=True) for n in (3, 7, 20000)]
         self.switch = td.ones(5, requires_grad=True)
         self.optimisers = [td.optim.SGD(self.leaves, lr=1e-4, momentum=0.5), td.optim.Adam(self.leaves, lr=1e-5)]
-        self.hooks, self.retained, self.views, self.kept = [], [], [], None
+        self.hooks, self.retained, self.views, self.kept, self.asleep = [], [], [], None, None
         self.compiled, self.serial = {}, itertools.count()
         self.linear, self.forks = td.nn.Linear(4, 2), 0
 
@@ -205,6 +206,24 @@ def view_read(world, rng):
         with alone:             # two passes over one graph are refused
             g, = td.autograd.grad(total, p, retain_graph=True)
         assert g[0].item() == 3, f"a view's slope is {g[0].item()}, expected 3"
+
+
+@operation
+def weak_made(world, rng):
+    """The graph holds the last share of a tensor whose wrapper sleeps, and lets go of it in the pass."""
+    y = some(world, rng) * 2
+    total = (y * y).sum() * 1e-9
+    world.asleep = weakref.ref(y)
+    del y
+    total.backward()
+
+
+@operation
+def weak_read(world, rng):
+    for _ in range(20):
+        y = world.asleep and world.asleep()
+        if y is not None:
+            assert y.dim() == 1 and (y.detach() * 1).numel() == y.numel()
 
 
 # --- functions of functions -----------------------------------------------------------------

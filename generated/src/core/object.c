@@ -96,7 +96,7 @@ void *td_retain_alive(void *object)
 {
     td_object *o = object;
     int count = o ? atomic_load_explicit(&o->count,
-                                         memory_order_relaxed) : 0;
+                                         memory_order_acquire) : 0;
     while (count > 0)
         if (atomic_compare_exchange_weak(&o->count, &count, count + 1))
             return object;

@@ -85,7 +85,7 @@ typedef struct {
 typedef struct {
     const geometry *g;
     int role;
-    bool direct;                /* the picture itself is X */
+    bool direct, tiled;         /* the picture itself is X; by tiles */
     td_dtype dtype;
     int64_t size;               /* bytes of a number */
     int64_t taps, strip, ld;    /* rows of X; lines; row to row */
@@ -93,10 +93,11 @@ typedef struct {
     int64_t many;               /* pictures in the buffer */
     int64_t plane, pitch;       /* numbers to the next picture, line */
     int64_t phase, room;        /* to the next phase, in the buffer */
+    int64_t beside;             /* numbers behind the room */
     int64_t *tap;               /* numbers into the buffer */
     side of_x, of_y;
     const void *bias;           /* of the result's channels, or NULL */
-    const float *u;             /* transformed weights, or NULL */
+    float *u;                   /* transformed weights, or NULL */
     char *x, *w, *y;
 } plan;
 /* convolution: function lay_out */
@@ -122,7 +123,7 @@ static bool lay_out(plan *p)
     /* convolution: choose how many pictures share the buffer */
     p->pitch = extent[1];
     p->plane = extent[0] * extent[1];
-    p->many = (p->u ? TILES / (g->c + g->o) : TOGETHER) / p->plane;
+    p->many = TOGETHER / p->plane;
     const int64_t parts = g->n * p->plane < 8 * TOGETHER ? 4 : 8;
     if (p->many > (g->n + parts - 1) / parts)
         p->many = (g->n + parts - 1) / parts;
@@ -133,6 +134,8 @@ static bool lay_out(plan *p)
     p->room = g->c * g->step[0] * g->step[1] * p->phase + TD_SLIVER;
     p->of_x = (side){ g->c, p->phase, g->x, g->step, g->margin };
     p->of_y = (side){ g->o, p->phase, g->y, one, none };
+    p->beside = p->role == LARGE_SIDE ? p->taps * p->ld
+                                      : g->o * p->phase;
     p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
     /* convolution: find where each tap begins */
     for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
@@ -182,32 +185,142 @@ static bool turn(const geometry *g, geometry *turned)
     }
     return !is_direct(g);
 }
-
+/* convolution: functions for tiles */
 /* Can windows of three be computed from tiles of six by six? */
-static bool cut_in_tiles(const geometry *g, td_dtype dtype,
-                         geometry *tiles)
+static bool cut_in_tiles(const geometry *g, int role, td_dtype dtype)
 {
-    bool can = dtype == TD_FLOAT32 && g->c >= 16 && g->o % 16 == 0;
-    *tiles = *g;
-    for (int i = 0; i < 2; i++) {
+    bool can = dtype == TD_FLOAT32 && role != LARGE_SIDE
+            && g->c % 16 == 0 && g->o % 16 == 0;
+    for (int i = 0; i < 2; i++)
         can = can && g->k[i] == 3 && g->step[i] == 1 && g->gap[i] == 1
            && g->y[i] >= 7;
-        tiles->y[i] = (g->y[i] + 3) / 4;
-        tiles->k[i] = 6;
-        tiles->step[i] = 4;
-    }
     return can;
 }
 
-static void transform_weights(const geometry *g, const void *w,
+static int64_t between(int64_t low, int64_t x, int64_t high)
+{
+    return x > high ? high : x < low ? low : x;
+}
+
+static bool lay_out_tiles(plan *p)
+{
+    static const int64_t one[] = { 1, 1 }, none[] = { 0, 0 };
+    const geometry *g = p->g;
+    const int64_t down = (g->y[0] + 3) / 4, across = (g->y[1] + 3) / 4;
+    const int64_t most = TILES / (g->c + g->o);
+    p->many = between(1, most / (down * across), (g->n + 3) / 4);
+    p->strip = between(1, most / across, p->many * down);
+    p->pitch = 4 * across + 2;
+    p->plane = (4 * down + 2) * p->pitch;
+    const td_dims all = { 4, { p->many * 36, g->c + g->o, 4 * down + 2,
+                               p->pitch } };
+    if (!td_dims_numel("convolution", &all, &p->room))
+        return false;
+    p->room = p->many * p->plane * (g->c + g->o);
+    p->beside = 36 * p->strip * across * (g->c + g->o)
+              + (p->role == WEIGHT ? g->groups * p->taps * g->o : 0);
+    p->of_x = (side){ g->c, p->plane * g->c, g->x, one, g->margin };
+    p->of_y = (side){ g->o, p->plane * g->o, g->y, one, none };
+    p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
+    for (int64_t t = 0; p->tap != NULL && t < 52; t++)
+        p->tap[t] = t < 36 ? (t / 6 * p->pitch + t % 6) * g->c
+            : ((t - 36) / 4 * p->pitch + (t - 36) % 4) * g->o;
+    return p->tap != NULL;
+}
+
+static void fill_steps(int64_t *at, int count, int64_t step)
+{
+    for (int i = 0; i < count; i++)
+        at[i] = i * step;
+}
+
+static void transform_weights(const geometry *g, bool back, float *w,
                               float *u)
 {
-    const int64_t step = g->c * g->o;
-    const float *from = w;
-    for (int64_t i = 0; i < g->groups; i++, u += 36 * step)
-        for (int64_t c = 0; c < g->c; c++, from += 9 * g->o)
-            TD_ISA_PICK(td_winograd)->weights(g->o, from, u + c * g->o,
-                                              step);
+    const td_winograd_level *level = TD_ISA_PICK(td_winograd);
+    int64_t w_at[9], u_at[36];
+    fill_steps(w_at, 9, g->o);
+    fill_steps(u_at, 36, g->c * g->o);
+    for (int64_t i = 0; i < g->groups; i++, u += 36 * g->c * g->o)
+        for (int64_t c = 0; c < g->c; c++, w += 9 * g->o)
+            if (back)
+                level->gather(g->o, u + c * g->o, u_at, w, w_at);
+            else
+                level->weigh(g->o, w, w_at, u + c * g->o, u_at);
+}
+
+static void turn_pictures(const plan *p, const side *of, bool back,
+                          int64_t count, float *buffer, char *data,
+                          const float *bias)
+{
+    const td_winograd_level *level = TD_ISA_PICK(td_winograd);
+    const int64_t c = of->channels, wide = of->size[1];
+    const int64_t area = of->size[0] * wide;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t l = 0; l < of->size[0]; l++) {
+            float *line = (float *)data + i * p->g->groups * c * area
+                        + l * wide;
+            float *to = buffer + i * of->phase
+                + ((l + of->margin[0]) * p->pitch + of->margin[1]) * c;
+            const int64_t room = area - l * wide;
+            if (back)
+                level->turn(wide, c, to, c, line, area, bias, room);
+            else
+                level->turn(c, wide, line, area, to, c, NULL, room);
+        }
+}
+
+/* Where tile t of the lines of tiles from `line` on begins. */
+static int64_t pixel_of(const plan *p, int64_t line, int64_t t)
+{
+    const int64_t across = p->pitch / 4, down = p->plane / p->pitch / 4;
+    line += t / across;
+    return line / down * p->plane
+         + 4 * (line % down * p->pitch + t % across);
+}
+
+static bool multiply_tiles(const plan *p, int64_t group, int64_t lines,
+                           float *buffer, bool first)
+{
+    const td_winograd_level *level = TD_ISA_PICK(td_winograd);
+    const int64_t c = p->g->c, o = p->g->o, across = p->pitch / 4;
+    const int64_t *y_tap = p->tap + 36;
+    float *y = buffer + p->many * p->of_x.phase;
+    float *u = buffer + p->room + group * p->taps * o;
+    float *v = buffer + p->room + (p->role == WEIGHT
+                                   ? p->g->groups * p->taps * o : 0);
+    bool ok = true;
+    for (int64_t line = 0; ok && line < lines; line += p->strip) {
+        const int64_t n = between(0, lines - line, p->strip) * across;
+        float *m = v + 36 * n * c;
+        int64_t v_at[36], m_at[36];
+        fill_steps(v_at, 36, n * c);
+        fill_steps(m_at, 36, n * o);
+        for (int64_t t = 0; t < n; t++) {
+            const int64_t at = pixel_of(p, line, t);
+            level->before(c, buffer + at * c, p->tap, v + t * c, v_at);
+            if (p->role == WEIGHT)
+                level->spread(o, y + at * o, y_tap, m + t * o, m_at);
+        }
+        if (p->role == WEIGHT) {
+            /* convolution: multiply for the weight */
+            for (int64_t k = 0; ok && k < 36; k++)
+                ok = td_gemm(p->dtype, &(td_product){ c, o, n, 1, !first,
+                    v + k * n * c, 1, c, m + k * n * o, o, 1,
+                    u + k * c * o, o, NULL });
+            first = false;
+            continue;
+        }
+        /* convolution: multiply tiles */
+        for (int64_t k = 0; ok && k < 36; k++)
+            ok = td_gemm(p->dtype, &(td_product){ n, o, c, 1, 0,
+                v + k * n * c, c, 1, p->u + (36 * group + k) * c * o, o, 1,
+                m + k * n * o, o, NULL });
+        for (int64_t t = 0; ok && t < n; t++)
+            level->after(o, m + t * o, m_at,
+                         y + pixel_of(p, line, t) * o, y_tap);
+    }
+    return ok;
 }
 /* convolution: function multiply */
 static bool multiply(const plan *p, char *w, char *columns, char *y,
@@ -241,7 +354,7 @@ static bool stamp(const plan *p, char *buffer, char *columns, char *w,
 }
 
 static bool convolve(const plan *p, int64_t group, int64_t first,
-                     int64_t count, char *buffer, char *w)
+                     int64_t count, char *buffer, char *w, bool begin)
 {
     const geometry *g = p->g;
     const int64_t at = first * g->groups + group;
@@ -253,6 +366,22 @@ static bool convolve(const plan *p, int64_t group, int64_t first,
                          + (g->y[0] - 1) * p->pitch + g->y[1];
     td_product of = { .m = g->o, .n = p->taps, .k = p->taps, .alpha = 1,
                       .b = buffer, .csb = 1, .rows = p->tap };
+    if (p->tiled) {
+        /* convolution: convolve by tiles */
+        const bool forward = p->role == FORWARD;
+        float *from = (float *)buffer, *to = from + p->many * p->of_x.phase;
+        const float *bias = p->bias;
+        turn_pictures(p, &p->of_x, false, count, from, x, NULL);
+        if (!forward)
+            turn_pictures(p, &p->of_y, false, count, to, y, NULL);
+        if (!multiply_tiles(p, group, count * (p->plane / p->pitch / 4), from,
+                            begin))
+            return false;
+        if (forward)
+            turn_pictures(p, &p->of_y, true, count, to, y,
+                          bias ? bias + group * g->o : NULL);
+        return true;
+    }
     w += group * g->o * p->taps * p->size;
     if (p->direct) {
         /* convolution: begin the result with its bias */
@@ -266,24 +395,7 @@ static bool convolve(const plan *p, int64_t group, int64_t first,
         return false;
     if (!large)
         FOR_TYPE(carry, p, &p->of_x, false, group, count, buffer, x);
-    if (p->u != NULL) {
-        /* convolution: multiply tiles */
-        const td_winograd_level *level = TD_ISA_PICK(td_winograd);
-        const int64_t n = (places + 31) / 32 * 32, c = g->c, o = g->o;
-        float *y_phases = (float *)other;
-        float *v = y_phases + 16 * o * p->of_y.phase, *m = v + 36 * c * n;
-        for (int64_t i = 0; i < c; i++)
-            level->before(n, (const float *)buffer, p->tap + 36 * i, v + i * n,
-                          c * n);
-        for (int64_t t = 0; t < 36; t++)
-            if (!td_gemm(p->dtype, &(td_product){ o, n, c, 1, 0,
-                    p->u + (36 * group + t) * c * o, 1, o,
-                    v + t * c * n, n, 1, m + t * o * n, n, NULL }))
-                return false;
-        for (int64_t i = 0; i < o; i++)
-            level->after(n, m + i * n, o * n,
-                         y_phases + 16 * i * p->of_y.phase, p->of_y.phase);
-    } else if (p->role == FORWARD) {
+    if (p->role == FORWARD) {
         /* convolution: multiply weights and taps */
         of.n = places;
         of.a = w, of.rsa = 1, of.csa = g->o;
@@ -310,19 +422,21 @@ static bool convolve_range(const plan *p, int64_t begin, int64_t end,
                            char *w)
 {
     const geometry *g = p->g;
-    const int64_t beside = p->role == LARGE_SIDE ? p->taps * p->ld
-        : p->u != NULL ? (52 * g->o + 36 * g->c) * p->of_y.phase
-        : g->o * p->phase;
-    const size_t bytes = (size_t)((p->room + beside) * p->size);
+    const size_t room = (size_t)(p->room * p->size);
+    const size_t bytes = room + (size_t)(p->beside * p->size);
     char *buffer = p->direct ? NULL : td_storage_alloc(bytes);
     bool ok = p->direct || buffer != NULL;
     if (buffer != NULL)
-        memset(buffer, 0, bytes);
+        memset(buffer, 0, p->tiled ? room : bytes);
     for (int64_t u = begin; ok && u < end; u++) {
         const int64_t first = u / g->groups * p->many;
         ok = convolve(p, u % g->groups, first, first + p->many < g->n
-                      ? p->many : g->n - first, buffer, w);
+                      ? p->many : g->n - first, buffer, w,
+                      u < begin + g->groups);
     }
+    if (ok && p->tiled && p->role == WEIGHT)
+        transform_weights(g, true, (float *)w,
+                          (float *)(buffer + room));
     td_storage_free(buffer, bytes);
     return ok;
 }
@@ -333,6 +447,12 @@ static bool convolve_some(void *context, int64_t begin, int64_t end,
     const plan *p = context;
     (void)worker;
     return convolve_range(p, begin, end, p->w);
+}
+
+static int64_t weights_of(const plan *p)
+{
+    const geometry *g = p->g;
+    return g->groups * g->o * g->c * g->k[0] * g->k[1];
 }
 
 static bool convolve_pictures(void *context, int64_t begin, int64_t end,
@@ -346,8 +466,7 @@ static bool convolve_pictures(void *context, int64_t begin, int64_t end,
 static void add_weights(void *context, void *into, const void *from)
 {
     const plan *p = context;
-    const int64_t n = p->g->groups * p->g->o * p->taps;
-    FOR_TYPE(add, into, from, 1, n);
+    FOR_TYPE(add, into, from, 1, weights_of(p));
 }
 
 static bool convolve_batch(plan *p)
@@ -357,7 +476,7 @@ static bool convolve_batch(plan *p)
     const int64_t units = blocks * g->groups, weights = g->o * p->taps;
     if (p->role == WEIGHT)
         return td_parallel_reduce(blocks, (blocks + 7) / 8,
-            (size_t)(g->groups * weights * p->size), p->w,
+            (size_t)(weights_of(p) * p->size), p->w,
             convolve_pictures, add_weights, p, p->w);
     if (units == 1)
         return convolve_some(p, 0, 1, 0);
@@ -378,31 +497,24 @@ static void run(const geometry *g, int role, const td_tensor *bias,
                .large = g->x[0] * g->x[1], .small = g->y[0] * g->y[1],
                .bias = bias != NULL ? td_at(bias) : NULL,
                .x = td_at(x), .w = td_at(w), .y = td_at(y) };
-    geometry tiles;
-    const bool tiled = role == FORWARD
-                    && cut_in_tiles(g, x->dtype, &tiles);
-    const size_t bytes = tiled      /* four for each weight */
-        ? (size_t)(g->groups * p.taps * g->o) * 4 * sizeof *p.u : 0;
-    float *u = tiled ? td_storage_alloc(bytes) : NULL;
-    if (u != NULL) {
-        transform_weights(g, p.w, u);
-        p.g = &tiles, p.taps *= 4, p.u = u;
-    }
+    p.tiled = cut_in_tiles(g, role, p.dtype);
+    const size_t bytes = p.tiled && role == FORWARD     /* four each */
+        ? (size_t)weights_of(&p) * 4 * sizeof *p.u : 0;
+    if (p.tiled)
+        p.taps *= 4;
+    p.u = bytes > 0 ? td_storage_alloc(bytes) : NULL;
+    if (p.u != NULL)
+        transform_weights(g, false, (float *)p.w, p.u);
     /* convolution: choose how many lines a strip has */
     p.strip = STRIP_BYTES / (p.taps * g->y[1] * p.size + 1) + 1;
     if (p.strip > g->y[0] || p.direct)
         p.strip = g->y[0];
     p.ld = p.direct ? p.small
          : (p.strip * g->y[1] + LINE - 1) / LINE * LINE;
-    if ((!tiled || u != NULL) && lay_out(&p)) {
-        static const int64_t four[] = { 4, 4 };
-        if (tiled)
-            p.of_y = (side){ g->o, (p.phase + 31) / 32 * 32, g->y, four,
-                             p.of_y.margin };
+    if (!td_failed() && (p.tiled ? lay_out_tiles(&p) : lay_out(&p)))
         convolve_batch(&p);
-    }
     td_free(p.tap, ((size_t)p.taps + 1) * sizeof *p.tap);
-    td_storage_free(u, bytes);
+    td_storage_free(p.u, bytes);
 }
 /* convolution: function by_columns */
 #define PAIR(v) td_v_ints(&(td_dims){ 2, { (v)[0], (v)[1] } })
@@ -462,7 +574,11 @@ static td_tensor *computed(const geometry *g, int role, td_dims shape,
         run(g, role, bias != NULL ? td_contiguous(bias) : NULL,
             role == LARGE_SIDE ? out : a, role == WEIGHT ? out : b,
             role == FORWARD ? out : role == WEIGHT ? b : a);
-    return out;
+    if (cut_in_tiles(g, role, a->dtype) && role == WEIGHT) {
+        out = td_reshape(out, TD_DIMS(g->groups, g->c * window, g->o));
+        out = td_contiguous(td_permute(out, TD_DIMS(0, 2, 1)));
+    }
+    return td_reshape(out, shape);
 }
 
 static bool compute(td_call *call, const geometry *g, int role,

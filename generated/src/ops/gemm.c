@@ -24,7 +24,7 @@ typedef struct {
     td_product of;
     bool a_in_place;      /* read a where it stands */
     bool b_in_place;      /* and full slivers of b */
-    int64_t tiles;        /* that the rows of a are cut into */
+    int64_t tiles, wide;  /* of rows of a; columns of a sliver */
     int64_t j0, columns;  /* the band of b: first column and width */
     int64_t p0, depth;    /* the stretch of p */
     double beta;          /* of.beta on the first stretch, then 1 */
@@ -53,7 +53,7 @@ static inline int64_t row_of(const gemm *g, int64_t tile)
 static inline bool sliver_in_place(const gemm *g, int64_t s)
 {
     return g->of.rows != NULL || (g->b_in_place
-        && g->j0 + (s + 1) * g->kernel->columns <= g->of.n);
+        && g->j0 + (s + 1) * g->wide <= g->of.n);
 }
 /* matmul: function block_bytes */
 static size_t block_bytes(const gemm *g)
@@ -69,12 +69,12 @@ static size_t block_bytes(const gemm *g)
 static void pack_sliver(const gemm *g, int64_t s)
 {
     const td_gemm_kernel *kernel = g->kernel;
-    const int64_t j = g->j0 + s * kernel->columns;
-    const int64_t width = least(kernel->columns, g->of.n - j);
-    kernel->pack(g->depth, kernel->columns, width,
+    const int64_t j = g->j0 + s * g->wide;
+    const int64_t width = least(g->wide, g->of.n - j);
+    kernel->pack(g->depth, g->wide, width,
                  element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb),
                  g->of.csb, g->of.rsb,
-                 g->panel + (size_t)(s * kernel->columns * g->depth)
+                 g->panel + (size_t)(s * g->wide * g->depth)
                                 * kernel->size);
 }
 /* matmul: function pack_panel */
@@ -91,9 +91,9 @@ static bool pack_slivers(void *context, int64_t begin, int64_t end,
 
 static bool pack_panel(gemm *g)
 {
-    const int64_t slivers = pieces(g->columns, g->kernel->columns);
+    const int64_t slivers = pieces(g->columns, g->wide);
     const int64_t grain = PACK_GRAIN
-        / (g->kernel->columns * g->depth + 1) + 1;
+        / (g->wide * g->depth + 1) + 1;
     return td_parallel_for(slivers, grain, pack_slivers, g);
 }
 /* matmul: function pack_rows_of_a */
@@ -114,7 +114,7 @@ static void multiply_corner(const gemm *g, td_tile *tile,
 {
     _Alignas(64) char corner[TILE_BYTES];
     const int64_t size = (int64_t)g->kernel->size;
-    const int64_t row = g->kernel->columns * size;
+    const int64_t row = g->wide * size;
     const int64_t line = tile->ldc * size;
     const size_t used = (size_t)(columns * size);
     char *c = tile->c;
@@ -123,7 +123,7 @@ static void multiply_corner(const gemm *g, td_tile *tile,
     for (int64_t i = 0; tile->beta != 0 && i < tile->rows; i++)
         memcpy(corner + i * row, c + i * line, used);
     tile->c = corner;
-    tile->ldc = g->kernel->columns;
+    tile->ldc = g->wide;
     g->kernel->tile(tile);
     for (int64_t i = 0; i < tile->rows; i++)
         memcpy(c + i * line, corner + i * row, used);
@@ -134,14 +134,14 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
-    const int64_t j = g->j0 + s * kernel->columns;
-    const int64_t columns = least(kernel->columns, g->of.n - j);
+    const int64_t j = g->j0 + s * g->wide;
+    const int64_t columns = least(g->wide, g->of.n - j);
     td_tile tile = {
-        .rows = rows, .depth = g->depth,
+        .rows = rows, .wide = g->wide, .depth = g->depth,
         .alpha = g->of.alpha, .beta = g->beta,
         .a = element(g, block, (i - first) * g->depth),
         .rsa = 1, .csa = rows,
-        .b = element(g, g->panel, s * kernel->columns * g->depth),
+        .b = element(g, g->panel, s * g->wide * g->depth),
         .at = g->packed,
         .c = (char *)g->of.c
            + (i * g->of.ldc + j) * (int64_t)kernel->size,
@@ -158,7 +158,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
         tile.at = g->at;
     }
     /* matmul: store the tile or its corner */
-    if (columns == kernel->columns)
+    if (columns == g->wide)
         kernel->tile(&tile);
     else
         multiply_corner(g, &tile, columns);
@@ -190,7 +190,7 @@ static bool multiply_rows(void *context, int64_t begin, int64_t end,
     const gemm *g = context;
     (void)worker;
     return multiply_part(g, begin, end, 0,
-                         pieces(g->columns, g->kernel->columns));
+                         pieces(g->columns, g->wide));
 }
 
 static bool multiply_columns(void *context, int64_t begin, int64_t end,
@@ -203,8 +203,8 @@ static bool multiply_columns(void *context, int64_t begin, int64_t end,
 static bool multiply_panel(gemm *g)
 {
     const td_gemm_kernel *kernel = g->kernel;
-    const int64_t slivers = pieces(g->columns, kernel->columns);
-    const int64_t tile = kernel->rows * kernel->columns
+    const int64_t slivers = pieces(g->columns, g->wide);
+    const int64_t tile = kernel->rows * g->wide
                        * (g->depth + 1);
     if (g->tiles >= slivers)
         return td_parallel_for(g->tiles,
@@ -229,7 +229,7 @@ static bool multiply_bands(gemm *g)
             for (int64_t p = 0; p < g->depth; p++) {
                 at[p] = g->of.rows != NULL ? g->of.rows[g->p0 + p]
                                            : (g->p0 + p) * g->of.rsb;
-                packed[p] = p * kernel->columns;
+                packed[p] = p * g->wide;
             }
             if (!pack_panel(g) || !multiply_panel(g))
                 return false;
@@ -318,6 +318,9 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     if ((of->m == 1 || of->n == 1) && of->rows == NULL)
         return multiply_vector(&g);
     g.tiles = pieces(of->m, g.kernel->rows);
+    g.wide = of->m == 1 ? g.kernel->span
+           : of->n <= g.kernel->columns / 2 ? g.kernel->columns / 2
+                                            : g.kernel->columns;
     g.a_in_place = (double)of->m * (double)of->n * (double)of->k <= 1e6
         || (of->csa == 1 && of->rsa <= 256);
     g.b_in_place = of->csb == 1
@@ -325,7 +328,7 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     /* matmul: find room for a block and a panel */
     const int64_t depth = least(g.kernel->depth, of->k);
     const int64_t width = least(g.kernel->panel, of->n)
-                        + g.kernel->columns;
+                        + g.wide;
     char *memory = td_scratch(block_bytes(&g)
                               + (size_t)(depth * width) * g.kernel->size);
     if (!memory)

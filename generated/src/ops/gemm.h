@@ -17,7 +17,7 @@
    ldc apart; a and b have any strides, counted in elements, 0 included.
    With beta 0, c is not read.  With rows, row p of b begins at number
    rows[p], and up to TD_SLIVER numbers behind its n are read too. */
-enum { TD_SLIVER = 32 };
+enum { TD_SLIVER = 128 };
 typedef struct {
     int64_t m, n, k;
     double alpha, beta;

@@ -29,6 +29,7 @@ enum { VECTOR = 16, ROWS = 6, DOWN = 3, ACROSS = 4 };
 #endif
 enum {
     WIDTH = 2,               /* vectors in a row of the tile */
+    LINE = 8,                /* and in a tile of one row */
     DEPTH = 384,             /* steps of p between two visits of c */
     BLOCK = ROWS * (ROWS == 6 ? 28 : 24),   /* rows of a in L2 */
     PANEL = 2048             /* columns of b in L3 */

@@ -7,7 +7,7 @@
 #include "ops/gemm.h"
 /* matmul: struct td_tile */
 typedef struct {
-    int64_t rows;                      /* of the tile, at most ROWS */
+    int64_t rows, wide;                /* at most ROWS, WIDTH vectors */
     int64_t depth;                     /* steps of p, may be 0 */
     const void *a;
     int64_t rsa, csa;                  /* row and column stride of a */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "convolution": edit that, not this file. */
+#include <string.h>
 #include "ops/kernels/winograd-kernels.h"
 
 enum { LANES = 16 };
@@ -9,41 +10,21 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4),
 #define UNROLL _Pragma("GCC unroll 36")
 #define ROOT 1.41421356f            /* the points are 0, -+R/2, -+R */
 /* convolution: transform tiles of the input */
-INLINE void before(vec *x, int s)
+INLINE void from_input(const vec *x, int s, vec *v, int t)
 {
     const vec a = x[4 * s] - 2 * x[2 * s];
     const vec b = ROOT * (0.5f * x[3 * s] - x[s]);
     const vec c = x[4 * s] - 0.5f * x[2 * s];
     const vec d = ROOT * (x[3 * s] - 0.5f * x[s]);
-    x[0] += x[4 * s] - 2.5f * x[2 * s];
-    x[5 * s] += x[s] - 2.5f * x[3 * s];
-    x[s] = a + b;
-    x[2 * s] = a - b;
-    x[3 * s] = c + d;
-    x[4 * s] = c - d;
+    v[0] = x[0] + x[4 * s] - 2.5f * x[2 * s];
+    v[t] = a + b;
+    v[2 * t] = a - b;
+    v[3 * t] = c + d;
+    v[4 * t] = c - d;
+    v[5 * t] = x[s] + x[5 * s] - 2.5f * x[3 * s];
 }
 
-static void tiles_before(int64_t n, const float *x, const int64_t *tap,
-                         float *v, int64_t step)
-{
-    for (int64_t q = 0; q < n; q += LANES) {
-        vec d[36];
-        UNROLL
-        for (int i = 0; i < 36; i++)
-            d[i] = *(const vec *)(x + tap[i] + q);
-        UNROLL
-        for (int i = 0; i < 6; i++)
-            before(d + 6 * i, 1);
-        UNROLL
-        for (int i = 0; i < 6; i++)
-            before(d + i, 6);
-        UNROLL
-        for (int i = 0; i < 36; i++)
-            *(vec *)(v + i * step + q) = d[i];
-    }
-}
-
-INLINE void after(const vec *m, int s, vec *y, int t)
+INLINE void to_results(const vec *m, int s, vec *y, int t)
 {
     const vec a = m[s] + m[2 * s], b = m[s] - m[2 * s];
     const vec c = m[3 * s] + m[4 * s], d = m[3 * s] - m[4 * s];
@@ -53,7 +34,21 @@ INLINE void after(const vec *m, int s, vec *y, int t)
     y[3 * t] = ROOT * (0.25f * b + 2 * d) + m[5 * s];
 }
 
-INLINE void weigh(const vec *w, int s, vec *u, int t)
+INLINE void from_results(const vec *y, int s, vec *m, int t)
+{
+    const vec a = y[0] + 0.5f * y[2 * s];
+    const vec b = ROOT * (0.5f * y[s] + 0.25f * y[3 * s]);
+    const vec c = y[0] + 2 * y[2 * s];
+    const vec d = ROOT * (y[s] + 2 * y[3 * s]);
+    m[0] = y[0];
+    m[t] = a + b;
+    m[2 * t] = a - b;
+    m[3 * t] = c + d;
+    m[4 * t] = c - d;
+    m[5 * t] = y[3 * s];
+}
+
+INLINE void from_weights(const vec *w, int s, vec *u, int t)
 {
     const vec a = (-2 * w[0] - w[2 * s]) * (1 / 3.0f);
     const vec b = ROOT / 3 * w[s];
@@ -67,45 +62,103 @@ INLINE void weigh(const vec *w, int s, vec *u, int t)
     u[5 * t] = w[2 * s];
 }
 
-static void tiles_after(int64_t n, const float *m, int64_t step,
-                        float *y, int64_t phase)
+INLINE void to_weights(const vec *u, int s, vec *w, int t)
 {
-    for (int64_t q = 0; q < n; q += LANES) {
-        vec d[36], half[24], out[16];
-        UNROLL
-        for (int i = 0; i < 36; i++)
-            d[i] = *(const vec *)(m + i * step + q);
-        UNROLL
-        for (int i = 0; i < 6; i++)
-            after(d + i, 6, half + i, 6);
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            after(half + 6 * i, 1, out + 4 * i, 1);
-        UNROLL
-        for (int i = 0; i < 16; i++)
-            *(vec *)(y + i * phase + q) = out[i];
-    }
+    const vec a = (u[s] + u[2 * s]) * (1 / 3.0f);
+    const vec b = (u[3 * s] + u[4 * s]) * (1 / 3.0f);
+    w[0] = u[0] - 2 * a + 0.5f * b;
+    w[t] = ROOT / 3 * (u[2 * s] - u[s])
+         + ROOT / 6 * (u[3 * s] - u[4 * s]);
+    w[2 * t] = b - a + u[5 * s];
 }
 
-static void weights(int64_t n, const float *w, float *u, int64_t step)
-{
-    for (int64_t q = 0; q < n; q += LANES) {
-        vec d[9], half[18], out[36];
-        UNROLL
-        for (int i = 0; i < 9; i++)
-            d[i] = *(const vec *)(w + i * n + q);
-        UNROLL
-        for (int i = 0; i < 3; i++)
-            weigh(d + i, 3, half + i, 3);
-        UNROLL
-        for (int i = 0; i < 6; i++)
-            weigh(half + 3 * i, 1, out + 6 * i, 1);
-        UNROLL
-        for (int i = 0; i < 36; i++)
-            *(vec *)(u + i * step + q) = out[i];
+/* convolution: transform in the plane */
+#define TRANSFORM(name, line, FROM, TO)                             \
+    static void name(int64_t n, const float *x,                     \
+                     const int64_t *x_at, float *y,                 \
+                     const int64_t *y_at)                           \
+    {                                                               \
+        for (int64_t q = 0; q < n; q += LANES) {                    \
+            vec d[FROM * FROM], half[FROM * TO], out[TO * TO];      \
+            UNROLL                                                  \
+            for (int i = 0; i < FROM * FROM; i++)                   \
+                d[i] = *(const vec *)(x + x_at[i] + q);             \
+            UNROLL                                                  \
+            for (int i = 0; i < FROM; i++)                          \
+                line(d + i, FROM, half + i, FROM);                  \
+            UNROLL                                                  \
+            for (int i = 0; i < TO; i++)                            \
+                line(half + FROM * i, 1, out + TO * i, 1);          \
+            UNROLL                                                  \
+            for (int i = 0; i < TO * TO; i++)                       \
+                *(vec *)(y + y_at[i] + q) = out[i];                 \
+        }                                                           \
     }
+TRANSFORM(before, from_input, 6, 6)
+TRANSFORM(after, to_results, 6, 4)
+TRANSFORM(weigh, from_weights, 3, 6)
+TRANSFORM(spread, from_results, 4, 6)
+TRANSFORM(gather, to_weights, 6, 3)
+
+#define MIX __builtin_shufflevector
+INLINE void shuffle(vec *r)
+{
+    vec t[LANES];
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        t[2 * i] = MIX(r[i], r[i + 8], 0, 16, 1, 17, 2, 18, 3, 19,
+                       4, 20, 5, 21, 6, 22, 7, 23);
+        t[2 * i + 1] = MIX(r[i], r[i + 8], 8, 24, 9, 25, 10, 26, 11, 27,
+                           12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    memcpy(r, t, sizeof t);
+}
+
+INLINE void turn_block(int64_t lanes, int64_t n, int64_t wide,
+                       int64_t high, const float *from, int64_t across,
+                       float *to, int64_t along, vec add)
+{
+    vec r[LANES] = { { 0 } };
+    UNROLL
+    for (int l = 0; l < LANES; l++)
+        if (l < lanes) {
+            memcpy(&r[l], from + l * across,
+                   (size_t)wide * sizeof(float));
+            r[l] += add;
+        }
+    UNROLL
+    for (int round = 0; round < 4; round++)
+        shuffle(r);
+    UNROLL
+    for (int p = 0; p < LANES; p++)
+        if (p < n)
+            memcpy(to + p * along, &r[p], (size_t)high * sizeof(float));
+}
+
+
+static void turn(int64_t lanes, int64_t n, const float *from,
+                 int64_t across, float *to, int64_t along,
+                 const float *add, int64_t room)
+{
+    for (int64_t p = 0; p < n; p += LANES)
+        for (int64_t l = 0; l < lanes; l += LANES) {
+            const int64_t a = lanes - l, b = n - p;
+            const float *in = from + l * across + p;
+            float *out = to + p * along + l;
+            vec more = { 0 };
+            if (add != NULL)
+                more = *(const vec *)(add + p);
+            if ((a >= LANES || room - l >= LANES)
+                && (b >= LANES || room - p >= LANES))
+                turn_block(a, b, LANES, LANES, in, across, out,
+                           along, more);
+            else
+                turn_block(a, b, b < LANES ? b : LANES,
+                           a < LANES ? a : LANES, in, across, out,
+                           along, more);
+        }
 }
 
 const td_winograd_level TD_ISA(td_winograd) = {
-    tiles_before, tiles_after, weights
+    before, after, weigh, spread, gather, turn
 };

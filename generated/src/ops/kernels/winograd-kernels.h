@@ -4,14 +4,21 @@
 #pragma once
 #include "core/isa.h"
 
+/* n channels, a multiple of 16: number i of a square begins at
+   x[x_at[i]], number j of the other at y[y_at[j]]. */
+typedef void td_transform(int64_t n, const float *x,
+                          const int64_t *x_at, float *y,
+                          const int64_t *y_at);
+
 typedef struct {
-    /* n numbers behind each of 36 taps of x, to 36 rows of v */
-    void (*before)(int64_t n, const float *x, const int64_t *tap,
-                   float *v, int64_t step);
-    /* 36 rows of m to 16 of y */
-    void (*after)(int64_t n, const float *m, int64_t step, float *y,
-                  int64_t phase);
-    /* 9 rows of w to 36 of u */
-    void (*weights)(int64_t n, const float *w, float *u, int64_t step);
+    td_transform *before, *after;   /* 6 x 6 to 6 x 6; to 4 x 4 */
+    td_transform *weigh;            /* 3 x 3 to 6 x 6 */
+    td_transform *spread, *gather;  /* 4 x 4 to 6 x 6; to 3 x 3 */
+    /* to[p * along + l] = from[l * across + p] + add[p] for l < lanes
+       and p < n; add may be NULL.  Of rows shorter than 16, up to
+       `room` numbers may be read, or overwritten. */
+    void (*turn)(int64_t lanes, int64_t n, const float *from,
+                 int64_t across, float *to, int64_t along,
+                 const float *add, int64_t room);
 } td_winograd_level;
 TD_ISA_TABLE(td_winograd_level, td_winograd);
