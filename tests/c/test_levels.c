@@ -38,6 +38,8 @@ static const sample cases[] = {
     { .name = "gelu", .call = "[3,71]" },
     { .name = "matmul", .call = "[29,67] [67,43]" },
     { .name = "matmul", .call = "[3,17,1] [3,1,19]" },
+    { .name = "matmul", .call = "[1,67] [67,211]" },
+    { .name = "matmul", .call = "[29,67] [67,3]" },
     { .name = "linear", .call = "[13,300] [45,300] [45]" },
     { NULL, SAMPLE_CALL, NULL, { 0, 0 }, { 0, 0 } }
 };
