@@ -34,10 +34,6 @@ static inline bool bench_running(bench *b)
     return b->left-- > 0 || bench_next_batch(b);
 }
 
-/* loom: prototypes of the machine's limits */
-double bench_peak(void);                   /* operations a second */
-double bench_bandwidth(double bytes);      /* bytes a second */
-
 #define BENCH(name, function) void function(bench *b);
 #include "cases.inc"
 #undef BENCH

@@ -348,15 +348,16 @@ def test_an_lstm_learns_to_remember():
     with td.no_grad():
         net.bias_ih_l0[12:24] = 2.0
     weights = [*net.parameters(), *out.parameters()]
-    opt = td.optim.SGD(weights, lr=0.1, momentum=0.9)
-    for _ in range(300):
+    opt, losses = td.optim.SGD(weights, lr=0.1, momentum=0.9), []
+    for _ in range(400):
         x = td.randn(12, 32, 1)
         target = (x[0] > 0).float()
         opt.zero_grad()
         loss = ((out(net(x)[1][0][0]) - target) ** 2).mean()
         loss.backward()
         opt.step()
-    assert loss.item() < 0.12       # who does not remember has 0.25
+        losses.append(loss.item())
+    assert sum(losses[-20:]) / 20 < 0.12        # who does not remember has 0.25
 
 
 def test_a_compiled_training_step_equals_an_eager_one():

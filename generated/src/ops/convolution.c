@@ -409,7 +409,7 @@ static bool convolve(const plan *p, int64_t group, int64_t first,
         FOR_TYPE(carry, p, &p->of_y, false, group, count, other, y);
         of.k = (places + LINE - 1) / LINE * LINE;
         of.a = other, of.rsa = p->phase;
-        of.c = w, of.ldc = p->taps;
+        of.c = w, of.ldc = p->taps, of.beta = 1;
         td_dots(p->dtype, &of);
         return true;
     }

@@ -8,9 +8,8 @@ enum {
     WORK_GRAIN = 1024 * 1024,      /* multiplications */
     VECTOR_GRAIN = 128 * 1024,     /* numbers read once */
     TILE_BYTES = 14 * 2 * 64,      /* the largest tile */
-    LARGEST_SPAN = 8 * 16,         /* columns of a sweep */
     DEEPEST = 384,                 /* steps of p in a stretch */
-    STRETCH = 4096                 /* steps summed in one precision */
+    STRETCH = 4096                 /* steps of a dot product */
 };
 /* products: choose the gemm kernels */
 static const td_gemm_kernel *gemm_kernel(td_dtype dtype)
@@ -239,74 +238,41 @@ static bool multiply_bands(gemm *g)
     }
     return true;
 }
-/* matmul: struct vector_product */
-typedef struct {
-    const gemm *g;
-    const void *x, *b;          /* row vector and matrix */
-    int64_t x_stride, rsb, csb;
-    int64_t n, c_stride;
-} vector_product;
-/* matmul: functions store_float and store_double */
-#define STORE(name, T)                                               \
-    static void name(const gemm *g, const double *sums,              \
-                     int64_t count, T *to, int64_t stride)           \
-    {                                                                \
-        const double alpha = g->of.alpha, beta = g->of.beta;         \
-        for (int64_t l = 0; l < count; l++, to += stride)            \
-            *to = (T)(beta == 0 ? alpha * sums[l]                    \
-                      : alpha * sums[l] + beta * (double)*to);       \
-    }
-STORE(store_float, float)
-STORE(store_double, double)
-#undef STORE
-/* matmul: function multiply_spans */
-static bool multiply_spans(void *context, int64_t begin, int64_t end,
-                           int worker)
-{
-    const vector_product *v = context;
-    const td_gemm_kernel *kernel = v->g->kernel;
-    (void)worker;
-    for (int64_t s = begin; s < end; s++) {
-        double sums[LARGEST_SPAN] = { 0 };
-        const int64_t j = s * kernel->span;
-        const int64_t count = least(kernel->span, v->n - j);
-        for (int64_t p = 0; p < v->g->of.k; p += STRETCH)
-            /* matmul: add one stretch to the sums */
-            {
-                const int64_t depth = least(STRETCH, v->g->of.k - p);
-                const void *x = element(v->g, v->x, p * v->x_stride);
-                const void *b = element(v->g, v->b, p * v->rsb + j * v->csb);
-                if (v->csb == 1 && count == kernel->span)
-                    kernel->sweep(depth, x, v->x_stride, b, v->rsb, sums);
-                else
-                    for (int64_t l = 0; l < count; l++)
-                        sums[l] += kernel->dot(depth, x, v->x_stride,
-                                               element(v->g, b, l * v->csb),
-                                               v->rsb);
-            }
-        /* matmul: store a span of sums */
-        void *to = (char *)v->g->of.c
-                 + j * v->c_stride * (int64_t)kernel->size;
-        if (kernel->size == sizeof(float))
-            store_float(v->g, sums, count, to, v->c_stride);
-        else
-            store_double(v->g, sums, count, to, v->c_stride);
-    }
-    return true;
-}
 /* matmul: function multiply_vector */
-static bool multiply_vector(const gemm *g)
+static const char *stretch_of(const gemm *g, const void *x,
+                              int64_t step, int64_t p, int64_t depth,
+                              char *room)
 {
-    const td_product *of = &g->of;
-    vector_product v = { g, of->a, of->b, of->csa, of->rsb, of->csb,
-                         of->n, 1 };
-    if (of->n == 1)
-        v = (vector_product){ g, of->b, of->a, of->rsb,
-                              of->csa, of->rsa, of->m, of->ldc };
-    const int64_t span = g->kernel->span;
-    return td_parallel_for(pieces(v.n, span),
-                           VECTOR_GRAIN / (span * (of->k + 1)) + 1,
-                           multiply_spans, &v);
+    const char *from = element(g, x, p * step);
+    if (step == 1)
+        return from;
+    g->kernel->pack(depth, 1, 1, from, 1, step, room);
+    return room;
+}
+
+static bool multiply_vector(void *context, int64_t begin, int64_t end,
+                            int worker)
+{
+    const gemm *g = context;
+    td_product of = g->of;
+    const size_t half = STRETCH * g->kernel->size;
+    char *room = td_scratch(2 * half);
+    int64_t p = 0;
+    (void)worker;
+    if (!room)
+        return false;
+    of.n = end - begin;
+    of.c = (char *)of.c + begin * (int64_t)g->kernel->size;
+    do {
+        of.k = least(STRETCH, g->of.k - p);
+        of.a = stretch_of(g, g->of.a, of.csa, p, of.k, room);
+        of.b = stretch_of(g, element(g, g->of.b, begin * of.csb),
+                          of.rsb, p, of.k, room + half);
+        g->kernel->dots(&of);
+        of.beta = 1;
+        p += STRETCH;
+    } while (p < g->of.k);
+    return true;
 }
 /* matmul: function td_gemm */
 bool td_gemm(td_dtype dtype, const td_product *product)
@@ -315,10 +281,18 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     const td_product *of = &g.of;
     if (of->m == 0 || of->n == 0)
         return true;
-    if ((of->m == 1 || of->n == 1) && of->rows == NULL)
-        return multiply_vector(&g);
+    /* matmul: make a column a row */
+    if (of->n == 1 && of->ldc == 1 && of->rows == NULL) {
+        const td_product row = { 1, of->m, of->k, of->alpha, of->beta,
+            of->b, of->csb, of->rsb, of->a, of->csa, of->rsa, of->c, 1,
+            NULL };
+        g.of = row;
+    }
+    if (of->m == 1 && of->rows == NULL && (of->rsb == 1 || of->n == 1))
+        return td_parallel_for(of->n, VECTOR_GRAIN / (of->k + 1) + 1,
+                               multiply_vector, &g);
     g.tiles = pieces(of->m, g.kernel->rows);
-    g.wide = of->m == 1 ? g.kernel->span
+    g.wide = of->m == 1 && of->n >= g.kernel->span ? g.kernel->span
            : of->n <= g.kernel->columns / 2 ? g.kernel->columns / 2
                                             : g.kernel->columns;
     const double work = (double)of->m * (double)of->n * (double)of->k;

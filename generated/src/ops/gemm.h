@@ -31,8 +31,8 @@ typedef struct {
 } td_product;
 /* float32 and float64 */
 bool td_gemm(td_dtype dtype, const td_product *product);
-/* c += a bT: rows of a are contiguous, rsa apart, those of b begin at
-   rows[], and k is a multiple of 16.  The rest does not matter. */
+/* c = alpha a b + beta c, where csa and rsb are 1; column j of b begins
+   at csb j, or at rows[j]. */
 void td_dots(td_dtype dtype, const td_product *product);
 /* One for each place of the space of c, a, b; also of int64, int32 and
    uint8.  The pointers of `first` are not looked at. */

@@ -22,15 +22,11 @@ typedef struct {
     size_t size;                  /* bytes an element */
     int64_t rows, columns;        /* the tile in registers */
     int64_t depth, block, panel;  /* cache blocks: p, rows, columns */
-    int64_t span;                 /* columns a sweep makes */
+    int64_t span;                 /* columns of a tile of one row */
     void (*tile)(const td_tile *);
     void (*pack)(int64_t depth, int64_t lanes, int64_t width,
                  const void *from, int64_t across, int64_t along,
                  void *to);
-    double (*dot)(int64_t n, const void *x, int64_t x_stride,
-                  const void *y, int64_t y_stride);
-    void (*sweep)(int64_t depth, const void *x, int64_t x_stride,
-                  const void *b, int64_t rsb, double *to);
     void (*dots)(const td_product *);
 } td_gemm_kernel;
 /* products: tables of the gemm kernels */

@@ -1,0 +1,2 @@
+# numbers: any
+build/examples/six-ways
