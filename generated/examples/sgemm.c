@@ -20,18 +20,19 @@ enum { LARGEST = 2048 };
 static _Alignas(64) float a[LARGEST * LARGEST], b[LARGEST * LARGEST];
 static _Alignas(64) float c[LARGEST * LARGEST];
 /* sgemm: functions that keep the best time */
-extern const td_gemm_level td_gemm_level_base __attribute__((weak));
-extern const td_gemm_level td_gemm_level_v2 __attribute__((weak));
-extern const td_gemm_level td_gemm_level_v3 __attribute__((weak));
-extern const td_gemm_level td_gemm_level_v4 __attribute__((weak));
+#define LEVELS(X) X(v1) X(v2) X(v3) X(v4) X(neon) X(base)
+#define DECLARE(level) \
+    extern const td_gemm_level td_gemm_level_##level \
+        __attribute__((weak));
+LEVELS(DECLARE)
 
 static const td_gemm_kernel *kernel(void)
 {
-    const char *isa = td_isa();
-    return strcmp(isa, "v4") == 0 ? td_gemm_level_v4.of_float
-         : strcmp(isa, "v3") == 0 ? td_gemm_level_v3.of_float
-         : strcmp(isa, "v2") == 0 ? td_gemm_level_v2.of_float
-                                  : td_gemm_level_base.of_float;
+#define IS(level) \
+    if (strcmp(td_isa(), #level) == 0) \
+        return td_gemm_level_##level.of_float;
+    LEVELS(IS)
+    return NULL;
 }
 
 static double seconds(void)
