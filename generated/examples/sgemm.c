@@ -45,7 +45,7 @@ static double seconds(void)
 static double best_of(void (*f)(const void *), const void *context)
 {
     double best = 1e9, spent = 0;
-    for (int rounds = 1; spent < 0.5; ) {
+    for (int rounds = 1, turns = 0; spent < 0.5 || turns < 20; ) {
         const double start = seconds();
         for (int r = 0; r < rounds; r++)
             f(context);
@@ -53,7 +53,7 @@ static double best_of(void (*f)(const void *), const void *context)
         spent += took;
         if (took < 3e-4)
             rounds *= 2;
-        else
+        else if (++turns > 0)
             best = took / rounds < best ? took / rounds : best;
     }
     return best;
@@ -187,13 +187,13 @@ static void pack_operands(const void *product)
     const td_product *of = product;
     const int64_t n = of->n, tiles = (n + k->rows - 1) / k->rows;
     const bool in_place = n <= 256;         /* both operands */
+    const int64_t strip = k->columns / (n > 16 ? 1 : 2);
     for (int64_t p = 0; p < n; p += k->depth) {
         const int64_t depth = n - p < k->depth ? n - p : k->depth;
-        for (int64_t j = 0; j < n; j += k->columns) {
-            const int64_t width = n - j < k->columns ? n - j
-                                                     : k->columns;
-            if (!in_place || width < k->columns)
-                k->pack(depth, k->columns, width, b + p * n + j, 1, n,
+        for (int64_t j = 0; j < n; j += strip) {
+            const int64_t width = n - j < strip ? n - j : strip;
+            if (!in_place || width < strip)
+                k->pack(depth, strip, width, b + p * n + j, 1, n,
                         to + j * depth);
         }
         for (int64_t t = 0; !in_place && t < tiles; t++) {
