@@ -102,16 +102,14 @@ USERFLAGS := $(FLAGS) -I$(GENERATED)/include
 LIBS     := -lz -lm -lpthread
 
 # One object per kernel file and instruction set; SIMD=0 and other machines: `base`.
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-ifeq ($(filter x86_64%,$(MACHINE))$(SIMD),$(MACHINE)1)
-ISAS := v2 v3 v4
-else
-ISAS := base
-endif
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+levels_x86_64  := v1 v2 v3 v4
+levels_aarch64 := neon
+ISAS           := $(or $(if $(filter 1,$(SIMD)),$(levels_$(MACHINE))),base)
+isa_flags_v1   := -march=x86-64
 isa_flags_v2   := -march=x86-64-v2
 isa_flags_v3   := -march=x86-64-v3
 isa_flags_v4   := -march=x86-64-v4
-isa_flags_base :=
 isa_defines    := $(foreach isa,$(ISAS),-DTD_HAVE_ISA_$(isa)=1)
 LIBFLAGS       += $(isa_defines)
 TESTFLAGS      += $(isa_defines)
@@ -133,7 +131,7 @@ SOURCES := $(wildcard $(GENERATED)/src/*/*.c)
 KERNELS := $(wildcard $(GENERATED)/src/ops/kernels/*.c)
 HEADERS := $(wildcard $(GENERATED)/include/treadle/*.h)
 # What takes longest comes first, so that no core waits for it at the end.
-OBJECTS := $(foreach isa,v4 v3 v2 base,$(if $(filter $(isa),$(ISAS)),$(KERNELS:$(GENERATED)/src/%.c=$(BUILD)/obj/%.$(isa).o))) \
+OBJECTS := $(foreach isa,$(filter $(ISAS),v4 v3 v2 v1 neon base),$(KERNELS:$(GENERATED)/src/%.c=$(BUILD)/obj/%.$(isa).o)) \
            $(SOURCES:$(GENERATED)/src/%.c=$(BUILD)/obj/%.o)
 
 .PHONY: lib
@@ -297,7 +295,7 @@ RACES_LONG := parallel threads graph memory random
 PLAIN_LONG := mlir
 PYTHON_LONG := properties bad_input matrix threads jit
 OPTIMISED := compile
-LEVELS    := elementwise reductions matmul activations optimisers losses random
+LEVELS    := elementwise reductions matmul activations optimisers losses random levels
 # Of what takes long, THIRD=0, 1 or 2 does a third: .ci/run takes turns.
 third      = $(if $(THIRD),$(shell printf '%s\n' $(1) | awk 'NR % 3 == $(THIRD)'),$(1))
 selected   = $(if $(1),$(sort $(foreach t,$(1),$(foreach f,$(2),$(if $(findstring /test_$(t),$(f)),$(f))))),$(2))
@@ -389,6 +387,27 @@ test-long: test-programs python row $(PLANTED)
 	  --valgrind $(call programs,$(BUILD),$(call selected,$(call third,$(MEMCHECK_LONG)),$(C_TESTS))) \
 	  --sanitized $(call programs,$(BUILD)/asan,$(call selected,$(call third,$(ASAN_LONG)),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(call selected,$(call third,$(RACES_LONG)),$(filter tests/%,$(C_TESTS)))) $(call programs,$(BUILD)/levels,$(call selected,$(call third,$(LEVELS)),$(C_TESTS)))
 
+# The C tests on a 64-bit ARM, cross-compiled and emulated: but for those that need cmocka
+# or zlib in earnest, LAPACK, or a process that forks or starts itself again.
+NEON      := $(and $(shell command -v qemu-aarch64),$(shell command -v aarch64-linux-gnu-gcc))
+NEON_NOT  := allocation data leaks linalg memory no_library parallel seeds steady stress cuda mlir
+NEON_RUN   = $(call third,$(filter-out $(call selected,$(NEON_NOT),$(C_TESTS)),$(C_TESTS)))
+STAND_IN  := $(abspath $(BUILD))/neon/stand-in
+$(STAND_IN)/libz.a: tests/neon/stand-in.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(NEON) -std=c11 -O1 -Wall -Wextra -Wno-unused-parameter -c -o $(@D)/stand-in.o $< && \
+	  rm -f $@ && ar rcs $@ $(@D)/stand-in.o && cp $@ $(@D)/libcmocka.a && ln -sf $(NEON) $(@D)/cc
+
+.PHONY: test-neon
+ifneq ($(NEON),)
+test-neon: $(STAND_IN)/libz.a
+	@$(call again,neon) CC=$(NEON) CFLAGS='$(CFLAGS) -L$(STAND_IN)' WITHOUT='$(filter-out $(NEON_RUN),$(C_TESTS))' test-programs
+	@PATH=$(STAND_IN):$$PATH $(run_tests) --under 'qemu-aarch64 -L /usr/aarch64-linux-gnu' --plain $(call programs,$(BUILD)/neon,$(NEON_RUN))
+else
+test-neon:
+	@echo "test-neon: skipped, for it needs aarch64-linux-gnu-gcc and qemu-aarch64 (make deps-peers)."
+endif
+
 # The kernels on each plug-in there is, and on the device if there is one.
 test-cuda: test-programs python $(PLUGINS)
 	@status=0; for plugin in $(PLUGINS); do echo "  $$plugin"; \
@@ -453,7 +472,7 @@ coverage:
 # the first instruction set, with the sanitizers, and linked before the rest.
 EX   ?=
 WORK ?= work
-export COMPILER GENERATED BUILD LIBS WORK
+export COMPILER GENERATED BUILD LIBS WORK ISAS
 export ISA       := $(firstword $(ISAS))
 export ISA_FLAGS := $(isa_flags_$(firstword $(ISAS)))
 export FLAGS_OF_A_VARIANT = $(filter-out -Werror%,$(LIBFLAGS)) -O1 -Wno-misleading-indentation -fsanitize=address,undefined \

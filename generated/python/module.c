@@ -147,6 +147,12 @@ static QUESTION(get_cache_limit, PyLong_FromLongLong(td_memory_cache()))
 static QUESTION(live_node_count,
                 PyLong_FromLongLong(td_live_node_count()))
 static QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
+static PyObject *py_cpu_info(PyObject *module, PyObject *unused)
+{
+    const td_cache_sizes m = td_cache_info();
+    return Py_BuildValue("{sssLsLsL}", "isa", td_isa(), FIELD(l1),
+                         FIELD(l2), FIELD(l3));
+}
 static QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
 QUESTION(device_count, PyLong_FromLong(td_device_count(TD_DEVICE_CUDA)))
 /* extension: function a_tensor */
@@ -354,6 +360,8 @@ static PyMethodDef functions[] = {
       "How many nodes of recorded graphs are alive." },
     { "get_num_threads", py_get_num_threads, METH_NOARGS, NULL },
     { "set_num_threads", py_set_num_threads, METH_O, NULL },
+    { "cpu_info", py_cpu_info, METH_NOARGS,
+      "The level of instructions, and bytes of the caches of data." },
     { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
     { "manual_seed", py_manual_seed, METH_O,
       "Starts this thread's random numbers at a seed." },

@@ -706,6 +706,14 @@ static void levels_can_be_asked_and_set(void **state)
     assert_string_equal(td_isa(), before);
 }
 
+static void caches_are_plausible_or_unknown(void **state)
+{
+    const td_cache_sizes c = td_cache_info();
+    assert_true(c.l1 == 0 || (c.l1 >= 4 << 10 && c.l1 <= 1 << 20));
+    assert_true(c.l2 == 0 || (c.l2 >= c.l1 && c.l2 <= 1 << 28));
+    assert_true(c.l3 == 0 || (c.l3 >= c.l1 && c.l3 <= INT64_C(1) << 36));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -733,6 +741,7 @@ int main(void)
         CASE(nothing_runs_while_an_error_is_pending),
         CASE(every_failed_allocation_leaves_nothing_behind),
         CASE(levels_can_be_asked_and_set),
+        CASE(caches_are_plausible_or_unknown),
     };
     return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
 }

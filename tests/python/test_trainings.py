@@ -428,7 +428,8 @@ def test_programs_for_pytorch_still_run(tmp_path):
 
 def test_info_tells_where_data_lies(data, tmp_path):
     done = command("info", "--data", data, "--threads", 1)
-    assert done.returncode == 0 and td.__version__ in done.stdout and ", 1 threads, " in done.stdout
+    assert done.returncode == 0 and td.__version__ in done.stdout and ", 1 threads, " in done.stdout and str(td.cpu_info()) in done.stdout
+    assert [*td.cpu_info()] == ["isa", "l1", "l2", "l3"] and td.cpu_info()["l1"] in range(1 << 20)
     assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == list(TASKS)
     assert f"airline       {data / 'timeseries' / 'airline-passengers.csv'}\n" in done.stdout
     assert "airline       no timeseries/airline-passengers.csv in" in command("info", "--data", tmp_path).stdout

@@ -13,8 +13,8 @@ import sys
 import time
 import zipfile
 import zlib
-from . import (Tensor, __version__, cuda, get_num_threads, load,
-               manual_seed, no_grad, save_file, set_num_threads)
+from . import (Tensor, __version__, cpu_info, cuda, get_num_threads,
+               load, manual_seed, no_grad, save_file, set_num_threads)
 from .programs import TASKS, Loop, find
 from .safetensors import SafetensorError, safe_open
 from .svg import curves
@@ -118,7 +118,7 @@ def info(o):
     """Tell the version, the devices, and where the data lies."""
     print(f"treadle {__version__}, Python {platform.python_version()}, "
           f"{platform.machine()}, {get_num_threads()} threads, "
-          f"{cuda.device_count()} CUDA devices")
+          f"{cuda.device_count()} CUDA devices, {cpu_info()}")
     for name, kind in TASKS.items():
         try:
             print(f"{name:13} {find(o.data, *kind.names)}")

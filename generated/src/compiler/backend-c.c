@@ -298,9 +298,10 @@ static const char *compiler(void)
 const char *td_instruction_set(void)
 {
     static const char *const levels[] = {
-        "-march=x86-64-v2", "-march=x86-64-v3", "-march=x86-64-v4"
+        "-march=x86-64", "-march=x86-64-v2", "-march=x86-64-v3",
+        "-march=x86-64-v4"
     };
-    return TD_ISA_COUNT == 3 ? levels[td_process()->isa] : "-O3";
+    return TD_ISA_COUNT > 1 ? levels[td_process()->isa] : "-O3";
 }
 
 bool td_build_c(const char *folder, const char *text,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "rows": edit that, not this file. */
 #include "core/isa.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,16 +15,17 @@ static const char *const level_names[]
 int td_isa_best(void)
 {
 #ifdef TD_HAVE_ISA_v4
-    const bool v3 = __builtin_cpu_supports("avx2")
+    const bool v2 = __builtin_cpu_supports("sse4.2");
+    const bool v3 = v2 && __builtin_cpu_supports("avx2")
                  && __builtin_cpu_supports("fma")
                  && __builtin_cpu_supports("bmi2");
-    const bool v4 = __builtin_cpu_supports("avx512f")
+    const bool v4 = v3 && __builtin_cpu_supports("avx512f")
                  && __builtin_cpu_supports("avx512bw")
                  && __builtin_cpu_supports("avx512dq")
                  && __builtin_cpu_supports("avx512vl");
-    return v3 && v4 ? TD_ISA_v4 : v3 ? TD_ISA_v3 : TD_ISA_v2;
+    return v2 + v3 + v4;
 #else
-    return TD_ISA_base;
+    return 0;
 #endif
 }
 
@@ -62,4 +65,22 @@ bool td_set_isa(const char *name)
                        name, level_names[td_isa_best()]);
     td_process()->isa = level;
     return true;
+}
+
+/* rows: function td_cache_info */
+td_cache_sizes td_cache_info(void)
+{
+    int64_t bytes[4] = { 0 };
+    for (int i = 0; i < 4; i++) {
+        char path[64];
+        snprintf(path, sizeof path,
+                 "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        FILE *file = fopen(path, "r");
+        if (file == NULL)
+            break;
+        if (fscanf(file, "%" SCNd64, &bytes[i]) == 1)
+            bytes[i] *= 1024;
+        fclose(file);
+    }
+    return (td_cache_sizes){ bytes[0], bytes[2], bytes[3] };
 }

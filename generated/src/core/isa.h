@@ -11,8 +11,11 @@
 #include "core/runtime.h"
 
 /* rows: macros that name the levels */
-#ifdef TD_HAVE_ISA_v4
-#define TD_ISA_LEVELS(X, a, b) X(v2, a, b) X(v3, a, b) X(v4, a, b)
+#if defined TD_HAVE_ISA_v4
+#define TD_ISA_LEVELS(X, a, b) \
+    X(v1, a, b) X(v2, a, b) X(v3, a, b) X(v4, a, b)
+#elif defined TD_HAVE_ISA_neon
+#define TD_ISA_LEVELS(X, a, b) X(neon, a, b)
 #else
 #define TD_ISA_LEVELS(X, a, b) X(base, a, b)
 #endif

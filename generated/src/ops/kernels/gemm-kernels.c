@@ -11,23 +11,27 @@
 #define WIDE
 #endif
 /* matmul: constants of the register tile */
+#define SIX(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define TEN(F) SIX(F) F(7) F(8) F(9) F(10)
 #if defined __AVX512F__
 enum { VECTOR = 64, ROWS = 14, DOWN = 4, ACROSS = 6 };
-#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) \
-                   F(10) F(11) F(12) F(13) F(14)
+#define HEIGHTS(F) TEN(F) F(11) F(12) F(13) F(14)
+#elif defined __aarch64__
+enum { VECTOR = 16, ROWS = 10, DOWN = 4, ACROSS = 5 };
+#define HEIGHTS TEN
 #else
 #ifdef __AVX2__
 enum { VECTOR = 32, ROWS = 6, DOWN = 3, ACROSS = 4 };
 #else
 enum { VECTOR = 16, ROWS = 6, DOWN = 3, ACROSS = 4 };
 #endif
-#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define HEIGHTS SIX
 #endif
 enum {
     WIDTH = 2,               /* vectors in a row of the tile */
     LINE = 8,                /* and in a tile of one row */
     DEPTH = 384,             /* steps of p between two visits of c */
-    BLOCK = ROWS * (VECTOR == 64 ? 24 : 28),   /* rows of a in L2 */
+    BLOCK = ROWS * (ROWS == 6 ? 28 : 24),   /* rows of a in L2 */
     PANEL = 2048             /* columns of b in L3 */
 };
 #define MIX __builtin_shufflevector
