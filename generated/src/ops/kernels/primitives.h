@@ -364,10 +364,44 @@ static inline float exp2_f32(float x)
 #define p_atanh atanh
 #define p_atan2 atan2
 #define p_hypot hypot
+/* activations: primitive fused */
+static inline float fused(float a, float b, float c)
+{
+#ifdef FP_FAST_FMAF
+    return fmaf(a, b, c);
+#else
+    return (float)((double)a * b + c);
+#endif
+}
+
+/* Of a = |x|: Q, times a if so asked, less the density times a. */
+static inline float normal_tail(float x, bool times, bool less)
+{
+    const float a = select(fabsf(x) > 14.39f, 14.39f, fabsf(x));
+    /* activations: evaluate the bell curve at a */
+    const float z = a * a, up = ROUNDING + 24;
+    const float shifted = z * -0.72134752f + up;
+    const float r = fused(shifted - up, 1.38629436f, z)
+                  + fused(a, a, -z);
+    float p = -0.0001033513f;
+    p = p * r + 0.0010446381f;
+    p = p * r - 0.0083116638f;
+    p = p * r + 0.049866803f;
+    p = p * r - 0.1994711f;
+    p = p * r + 0.3989423f;
+    const float bell = float_of(bits_of(p) + (bits_of(shifted) << 23));
+    /* activations: divide the tail by the bell curve */
+    const float y = (a + 3.9331455f) * a + 13.569689f, s = y + a;
+    const float n = y * (s - 9.5464411f) + 32.152927f;
+    const float d = (y + 4.9675074f) * (s - 13.514784f) + 120.24445f;
+    const float m = n / (d * a + 69.214211f);
+    return bell * select(times, a, 1)
+         * ((m - select(less, a, 0)) * 0x1p-24f);
+}
 static inline float erf_f32(float x)
 {
-    const float a = select(fabsf(x) > 4, 4.0f, fabsf(x)), z = a * a;
-    /* activations: evaluate both polynomials for erf */
+    const float a = fabsf(x), z = a * a;
+    /* activations: evaluate the polynomial for erf */
     float p = 7.853817e-05f;
     p = p * z - 0.000801018f;
     p = p * z + 0.0051883264f;
@@ -375,15 +409,9 @@ static inline float erf_f32(float x)
     p = p * z + 0.11283585f;
     p = p * z - 0.37612626f;
     p = p * z + 0.12837917f;
-    float q = 0.00021064555f;
-    q = q * a - 0.0031869654f;
-    q = q * a + 0.022798521f;
-    q = q * a - 0.10511623f;
-    q = q * a - 0.6358314f;
-    q = q * a - 1.1284801f;
     const float near = a + a * p;
-    const float far = 1 - exp_f32(q * a);
-    return copysignf(select(a < 1, near, far), x);
+    const float tail = normal_tail(a * 1.41421356f, false, false);
+    return copysignf(select(a < 1, near, 1 - 2 * tail), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
 #define p_erfc erfc
@@ -442,6 +470,30 @@ DIVISION(double, f64)
            (int64_t)((uint64_t)(a) << ((b) & 63)))
 #define p_bitwise_right_shift(a, b) \
     ((int64_t)(a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
+static inline float gelu_f32(float x)
+{
+    return select(x < 0, 0, x) - normal_tail(x, true, false);
+}
+
+static inline float gelu_slope_f32(float x)
+{
+    const float low = normal_tail(x, false, true);
+    return select(x < 0, low, 1 - low);
+}
+
+static inline double gelu_f64(double x)
+{
+    return 0.5 * x * erfc(-0.70710678118654752 * x);
+}
+
+static inline double gelu_slope_f64(double x)
+{
+    return 0.5 * erfc(-0.70710678118654752 * x)
+         + x * (0.39894228040143268 * exp(-0.5 * x * x));
+}
+#define p_gelu_slope(x) BY_TYPE(x, gelu_slope_f32, gelu_slope_f64)
+#define GELU(formula) BY_TYPE(x, gelu_f32, gelu_f64)
+#define GELU_SLOPE(formula) p_gelu_slope(x)
 /* vocabulary: further primitives */
 #define PI 3.14159265358979323846
 
