@@ -207,14 +207,8 @@ static inline double log2_f64(double x)      /* of a positive float */
     const double m = double_of((u & 0xfffffffffffffu) + sqrt_half);
     const double s = (m - 1) / (m + 1), z = s * s;
     double p = 1.0 / 17;
-    p = p * z + 1.0 / 15;
-    p = p * z + 1.0 / 13;
-    p = p * z + 1.0 / 11;
-    p = p * z + 1.0 / 9;
-    p = p * z + 1.0 / 7;
-    p = p * z + 1.0 / 5;
-    p = p * z + 1.0 / 3;
-    p = p * z + 1.0;
+    for (int n = 15; n > 0; n -= 2)
+        p = p * z + 1.0 / n;
     return k + s * p * 2.88539008177792681;          /* 2 / ln 2 */
 }
 
@@ -383,18 +377,19 @@ static inline float normal_tail(float x, bool times, bool less)
     const float shifted = z * -0.72134752f + up;
     const float r = fused(shifted - up, 1.38629436f, z)
                   + fused(a, a, -z);
-    float p = -0.0001033513f;
-    p = p * r + 0.0010446381f;
-    p = p * r - 0.0083116638f;
-    p = p * r + 0.049866803f;
-    p = p * r - 0.1994711f;
-    p = p * r + 0.3989423f;
+    float p = 8.63635159e-06f;
+    p = p * r - 0.000104390158f;
+    p = p * r + 0.00103889802f;
+    p = p * r - 0.00831098575f;
+    p = p * r + 0.0498677231f;
+    p = p * r - 0.199471161f;
+    p = p * r + 0.398942232f;
     const float bell = float_of(bits_of(p) + (bits_of(shifted) << 23));
     /* activations: divide the tail by the bell curve */
-    const float y = (a + 3.9331455f) * a + 13.569689f, s = y + a;
-    const float n = y * (s - 9.5464411f) + 32.152927f;
-    const float d = (y + 4.9675074f) * (s - 13.514784f) + 120.24445f;
-    const float m = n / (d * a + 69.214211f);
+    const float y = (a + 3.9331243f) * a + 13.5696898f, s = y + a;
+    const float n = y * (s - 9.54644489f) + 32.1529083f;
+    const float d = (y + 4.96749449f) * (s - 13.514782f) + 120.244064f;
+    const float m = n / (d * a + 69.2141571f);
     return bell * select(times, a, 1)
          * ((m - select(less, a, 0)) * 0x1p-24f);
 }
