@@ -321,25 +321,19 @@ bool median_kernel(td_call *call)
     for (int64_t j = 1; j < w->n; j++)                                \
         line[j].member = line[j - 1].member op line[j].member
 
-/* order: function add_in_pairs */
-static void add_in_pairs(int64_t n, number *line)
-{
-    double sum = 0;
-    line[n].real = 0;
-    for (int64_t j = 0; j < n; j += 2) {
-        const double both = line[j].real + line[j + 1].real;
-        line[j].real += sum;
-        line[j + 1].real = sum += both;
-    }
-}
-
 static number *total_line(const lines *w, number *line)
 {
     if (w->real && w->flag)
         TOTAL(real, *);
-    else if (w->real)
-        add_in_pairs(w->n, line);
-    else if (w->flag)
+    else if (w->real) {
+        /* order: add the numbers of the line in pairs */
+        double sum = line[w->n].real = 0;
+        for (int64_t j = 0; j < w->n; j += 2) {
+            const double both = line[j].real + line[j + 1].real;
+            line[j].real += sum;
+            line[j + 1].real = sum += both;
+        }
+    } else if (w->flag)
         TOTAL(whole, *);
     else
         TOTAL(whole, +);

@@ -221,16 +221,11 @@ static inline double exp2_f64(double x)
     const double shifted = x + rounding;
     const double r = (x - (shifted - rounding)) * 0.6931471805599453;
     const uint64_t k = double_bits(shifted) - double_bits(rounding);
-    double p = 1.0 / 362880;
-    p = p * r + 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    double factorial = 362880, p = 1 / factorial;
+    for (int n = 9; n > 0; n--) {
+        factorial /= n;
+        p = p * r + 1 / factorial;
+    }
     return p * double_of((k + 1023) << 52);
 }
 
@@ -405,8 +400,8 @@ static inline float erf_f32(float x)
     p = p * z - 0.37612626f;
     p = p * z + 0.12837917f;
     const float near = a + a * p;
-    const float tail = normal_tail(a * 1.41421356f, false, false);
-    return copysignf(select(a < 1, near, 1 - 2 * tail), x);
+    return copysignf(select(a < 1, near,
+        1 - 2 * normal_tail(a * 1.41421356f, false, false)), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
 #define p_erfc erfc
@@ -476,18 +471,14 @@ static inline float gelu_slope_f32(float x)
     return select(x < 0, low, 1 - low);
 }
 
-static inline double gelu_f64(double x)
-{
-    return 0.5 * x * erfc(-0.70710678118654752 * x);
-}
-
 static inline double gelu_slope_f64(double x)
 {
     return 0.5 * erfc(-0.70710678118654752 * x)
          + x * (0.39894228040143268 * exp(-0.5 * x * x));
 }
 #define p_gelu_slope(x) BY_TYPE(x, gelu_slope_f32, gelu_slope_f64)
-#define GELU(formula) BY_TYPE(x, gelu_f32, gelu_f64)
+#define GELU(formula) \
+    select(sizeof(T) == sizeof(float), gelu_f32((float)x), formula)
 #define GELU_SLOPE(formula) p_gelu_slope(x)
 /* vocabulary: further primitives */
 #define PI 3.14159265358979323846
