@@ -177,7 +177,7 @@ static void records_are_zeroed(void **state)
 static void storage_is_aligned_and_counted(void **state)
 {
     const td_memory_info before = td_memory_stats();
-    const size_t sizes[] = { 0, 1, 63, 64, 65, 4097 };
+    const size_t sizes[] = { 0, 1, 63, 64, 65, TD_LARGE };
     void *data[6];
     int64_t sum = 0;
     for (int i = 0; i < 6; i++) {
@@ -187,6 +187,7 @@ static void storage_is_aligned_and_counted(void **state)
         memset(data[i], i, sizes[i]);
         sum += (int64_t)sizes[i];
     }
+    assert_int_equal((uintptr_t)data[5] % 4096, 0);
     assert_int_equal(td_memory_stats().bytes, before.bytes + sum);
     assert_int_equal(td_memory_stats().allocations,
                      before.allocations + 6);

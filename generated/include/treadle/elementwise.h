@@ -65,7 +65,8 @@ TD_API td_with_scalar td_logical_and_scalar, td_logical_or_scalar,
     td_bitwise_xor_scalar, td_bitwise_left_shift_scalar,
     td_bitwise_right_shift_scalar, td_fmax_scalar, td_fmin_scalar,
     td_heaviside_scalar;
-TD_API td_of_one td_silu, td_mish, td_gelu_erf, td_gelu_tanh, td_selu,
+TD_API td_of_one td_silu, td_mish, td_gelu_erf, td_gelu_slope,
+    td_gelu_tanh, td_selu,
     td_logsigmoid, td_hardsigmoid, td_hardswish, td_softsign, td_relu6;
 TD_API td_with_scalar td_leaky_relu, td_elu, td_softplus_curve;
 /* vocabulary: prototypes of elementwise operators */

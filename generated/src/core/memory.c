@@ -150,7 +150,9 @@ static void *ask_system(size_t bytes)
     for (int attempt = 0; attempt < 2; attempt++) {
         if (attempt > 0)
             empty_all(td_process());
-        if (posix_memalign(&block, TD_ALIGNMENT, bytes + !bytes) == 0) {
+        if (posix_memalign(&block,
+                           bytes < TD_LARGE ? TD_ALIGNMENT : 4096,
+                           bytes + !bytes) == 0) {
             td_count(TD_COUNT_ASKED, 1);
             return block;
         }

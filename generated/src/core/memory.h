@@ -17,6 +17,7 @@
 #include <treadle/base.h>
 
 #define TD_ALIGNMENT 64
+#define TD_LARGE 65536      /* bytes, and more, begin with a page */
 
 /* memory: enumeration td_counter */
 typedef enum {

@@ -19,17 +19,22 @@ static bool find_room(td_storage *s)
 }
 
 /* tensors: function storage_new */
+static size_t with_head(int64_t bytes)
+{
+    return (size_t)bytes + (bytes < TD_LARGE ? sizeof(td_storage)
+                                             : 1024);
+}
+
 static td_storage *storage_new(int64_t bytes, td_device device)
 {
     const bool host = device.kind == TD_DEVICE_CPU
                    && !td_self()->symbolic;
-    td_storage *s = td_alloc_aligned(sizeof *s
-                                     + (host ? (size_t)bytes : 0));
+    td_storage *s = td_alloc_aligned(with_head(host ? bytes : 0));
     if (s == NULL)
         return NULL;
     *s = (td_storage){ .count = 1, .device = device, .bytes = bytes };
     if (host) {
-        s->data = s + 1;
+        s->data = (char *)s + with_head(bytes) - bytes;
         td_count_bytes(bytes);
         /* seeing: watch elements being taken */
         if (td_process_state.profile_memory)
@@ -63,7 +68,7 @@ void td_storage_release(td_storage *s)
     } else if (s->data != NULL)
         td_table_of("release", s->device)->release(s->device.index,
                                                    s->data, room(s));
-    td_free(s, sizeof *s + (size_t)behind);
+    td_free(s, with_head(behind));
 }
 
 /* tensors: class of tensors */

@@ -62,7 +62,7 @@ static int read_name(reader *r)
         arg[count++] = read_formula(r);
     while (count < 3 && td_token(&r->at, ","));
     r->bad = r->bad || !td_token(&r->at, ")");
-    if (strcmp(name, "K") == 0)
+    if (isupper((unsigned char)*name))
         return arg[0];
     const td_op *op = strcmp(name, "select") == 0 ? &td_ops[TD_OP_where]
         : td_op_find(strncmp(name, "p_", 2) == 0 ? name + 2 : name);

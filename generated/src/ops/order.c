@@ -325,9 +325,15 @@ static number *total_line(const lines *w, number *line)
 {
     if (w->real && w->flag)
         TOTAL(real, *);
-    else if (w->real)
-        TOTAL(real, +);
-    else if (w->flag)
+    else if (w->real) {
+        /* order: add the numbers of the line in pairs */
+        double sum = line[w->n].real = 0;
+        for (int64_t j = 0; j < w->n; j += 2) {
+            const double both = line[j].real + line[j + 1].real;
+            line[j].real += sum;
+            line[j + 1].real = sum += both;
+        }
+    } else if (w->flag)
         TOTAL(whole, *);
     else
         TOTAL(whole, +);

@@ -207,14 +207,8 @@ static inline double log2_f64(double x)      /* of a positive float */
     const double m = double_of((u & 0xfffffffffffffu) + sqrt_half);
     const double s = (m - 1) / (m + 1), z = s * s;
     double p = 1.0 / 17;
-    p = p * z + 1.0 / 15;
-    p = p * z + 1.0 / 13;
-    p = p * z + 1.0 / 11;
-    p = p * z + 1.0 / 9;
-    p = p * z + 1.0 / 7;
-    p = p * z + 1.0 / 5;
-    p = p * z + 1.0 / 3;
-    p = p * z + 1.0;
+    for (int n = 15; n > 0; n -= 2)
+        p = p * z + 1.0 / n;
     return k + s * p * 2.88539008177792681;          /* 2 / ln 2 */
 }
 
@@ -227,16 +221,11 @@ static inline double exp2_f64(double x)
     const double shifted = x + rounding;
     const double r = (x - (shifted - rounding)) * 0.6931471805599453;
     const uint64_t k = double_bits(shifted) - double_bits(rounding);
-    double p = 1.0 / 362880;
-    p = p * r + 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    double factorial = 362880, p = 1 / factorial;
+    for (int n = 9; n > 0; n--) {
+        factorial /= n;
+        p = p * r + 1 / factorial;
+    }
     return p * double_of((k + 1023) << 52);
 }
 
@@ -364,10 +353,45 @@ static inline float exp2_f32(float x)
 #define p_atanh atanh
 #define p_atan2 atan2
 #define p_hypot hypot
+/* activations: primitive fused */
+static inline float fused(float a, float b, float c)
+{
+#ifdef FP_FAST_FMAF
+    return fmaf(a, b, c);
+#else
+    return (float)((double)a * b + c);
+#endif
+}
+
+/* Of a = |x|: Q, times a if so asked, less the density times a. */
+static inline float normal_tail(float x, bool times, bool less)
+{
+    const float a = select(fabsf(x) > 14.39f, 14.39f, fabsf(x));
+    /* activations: evaluate the bell curve at a */
+    const float z = a * a, up = ROUNDING + 24;
+    const float shifted = z * -0.72134752f + up;
+    const float r = fused(shifted - up, 1.38629436f, z)
+                  + fused(a, a, -z);
+    float p = 8.63635159e-06f;
+    p = p * r - 0.000104390158f;
+    p = p * r + 0.00103889802f;
+    p = p * r - 0.00831098575f;
+    p = p * r + 0.0498677231f;
+    p = p * r - 0.199471161f;
+    p = p * r + 0.398942232f;
+    const float bell = float_of(bits_of(p) + (bits_of(shifted) << 23));
+    /* activations: divide the tail by the bell curve */
+    const float y = (a + 3.9331243f) * a + 13.5696898f, s = y + a;
+    const float n = y * (s - 9.54644489f) + 32.1529083f;
+    const float d = (y + 4.96749449f) * (s - 13.514782f) + 120.244064f;
+    const float m = n / (d * a + 69.2141571f);
+    return bell * select(times, a, 1)
+         * ((m - select(less, a, 0)) * 0x1p-24f);
+}
 static inline float erf_f32(float x)
 {
-    const float a = select(fabsf(x) > 4, 4.0f, fabsf(x)), z = a * a;
-    /* activations: evaluate both polynomials for erf */
+    const float a = fabsf(x), z = a * a;
+    /* activations: evaluate the polynomial for erf */
     float p = 7.853817e-05f;
     p = p * z - 0.000801018f;
     p = p * z + 0.0051883264f;
@@ -375,15 +399,9 @@ static inline float erf_f32(float x)
     p = p * z + 0.11283585f;
     p = p * z - 0.37612626f;
     p = p * z + 0.12837917f;
-    float q = 0.00021064555f;
-    q = q * a - 0.0031869654f;
-    q = q * a + 0.022798521f;
-    q = q * a - 0.10511623f;
-    q = q * a - 0.6358314f;
-    q = q * a - 1.1284801f;
     const float near = a + a * p;
-    const float far = 1 - exp_f32(q * a);
-    return copysignf(select(a < 1, near, far), x);
+    return copysignf(select(a < 1, near,
+        1 - 2 * normal_tail(a * 1.41421356f, false, false)), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
 #define p_erfc erfc
@@ -442,6 +460,26 @@ DIVISION(double, f64)
            (int64_t)((uint64_t)(a) << ((b) & 63)))
 #define p_bitwise_right_shift(a, b) \
     ((int64_t)(a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
+static inline float gelu_f32(float x)
+{
+    return select(x < 0, 0, x) - normal_tail(x, true, false);
+}
+
+static inline float gelu_slope_f32(float x)
+{
+    const float low = normal_tail(x, false, true);
+    return select(x < 0, low, 1 - low);
+}
+
+static inline double gelu_slope_f64(double x)
+{
+    return 0.5 * erfc(-0.70710678118654752 * x)
+         + x * (0.39894228040143268 * exp(-0.5 * x * x));
+}
+#define p_gelu_slope(x) BY_TYPE(x, gelu_slope_f32, gelu_slope_f64)
+#define GELU(formula) \
+    select(sizeof(T) == sizeof(float), gelu_f32((float)x), formula)
+#define GELU_SLOPE(formula) p_gelu_slope(x)
 /* vocabulary: further primitives */
 #define PI 3.14159265358979323846
 
