@@ -60,17 +60,18 @@ enum { PIECE = 256 };
 
 /* indexing: functions that find points */
 typedef struct {
-    const int64_t *index;           /* NULL: nothing is to be found */
+    const int64_t *index;
     int64_t next, step;
     uint64_t size, wrap;
 } coordinate;
 
-static inline bool find(coordinate c, int64_t i, int64_t *offset)
+static inline bool find(const coordinate *c, int64_t next,
+                        int64_t step, int64_t i, int64_t *offset)
 {
-    uint64_t at = (uint64_t)c.index[i * c.next];
-    if (at >= c.size && (at += c.wrap) >= c.size)
+    uint64_t at = (uint64_t)c->index[i * next];
+    if (at >= c->size && (at += c->wrap) >= c->size)
         return false;
-    *offset = (int64_t)at * c.step;
+    *offset = (int64_t)at * step;
     return true;
 }
 
@@ -100,7 +101,7 @@ static bool find_piece(const points *p, int64_t at, int64_t next,
     for (int k = 0; k < p->covers; k++) {
         const coordinate c = coordinate_of(p, k, at, next);
         for (int64_t i = 0, more; i < n; i++) {
-            if (!find(c, i, &more))
+            if (!find(&c, next, c.step, i, &more))
                 return out_of_bounds(p, k, c, n);
             offset[i] = k > 0 ? offset[i] + more : more;
         }
@@ -119,9 +120,10 @@ static bool find_piece(const points *p, int64_t at, int64_t next,
     }
 #define MOVE(T, statement)                                            \
     if (plain)                                                        \
-        EACH(T, !find(line, i, &offset), 0, 1, statement)             \
-    else if (c.index != NULL)                                         \
-        EACH(T, !find(c, i, &offset), in_x, in_y, statement)          \
+        EACH(T, !find(c, 1, 1, i, &offset), 0, 1, statement)          \
+    else if (c != NULL)                                               \
+        EACH(T, !find(c, c->next, c->step, i, &offset), in_x, in_y,   \
+             statement)                                               \
     else if (in_x == 1 && in_y == 0)                                  \
         EACH(T, false, 1, 0, statement)                               \
     else                                                              \
@@ -144,18 +146,13 @@ static bool find_piece(const points *p, int64_t at, int64_t next,
     default: MOVE(bool, logic)                                        \
     }
 
-static bool move_run(const points *p, coordinate c, char *restrict x,
-                     char *restrict y, const side *s, int64_t n)
+static bool move_run(const points *p, const coordinate *c,
+                     char *restrict x, char *restrict y,
+                     const side *s, int64_t n)
 {
     const int64_t in_x = s->x, in_y = s->y;
-    const coordinate line = { c.index, 1, 1, c.size, c.wrap };
-    const bool plain = c.index != NULL && c.next == 1 && c.step == 1
+    const bool plain = c && c->next == 1 && c->step == 1
                        && in_x == 0 && in_y == 1;
-    if (c.index == NULL && in_x == 1 && in_y == 1 && p->how <= SET) {
-        memcpy(p->how == READ ? y : x, p->how == READ ? x : y,
-               (size_t)(n * p->bytes));
-        return true;
-    }
     switch (p->how) {
     case READ: MOVE_BYTES(*b = *a) break;
     case SET: MOVE_BYTES(*a = *b) break;
@@ -169,20 +166,20 @@ static bool move_run(const points *p, coordinate c, char *restrict x,
 static bool move_side(const points *p, const side *s, int64_t x,
                       int64_t y, int64_t at)
 {
-    coordinate c = coordinate_of(p, 0, at, s->at);
+    const coordinate c = coordinate_of(p, 0, at, s->at);
     char *in_x = p->x + x * p->bytes, *in_y = p->y + y * p->bytes;
     if (s->at != 0 && p->covers == 1)
-        return move_run(p, c, in_x, in_y, s, s->size)
+        return move_run(p, &c, in_x, in_y, s, s->size)
             || out_of_bounds(p, 0, c, s->size);
     int64_t offset[PIECE];
-    c = (coordinate){ s->at ? offset : NULL, 1, 1, INT64_MAX, 0 };
+    const coordinate all = { offset, 1, 1, INT64_MAX, 0 };
     for (int64_t i = 0, n; i < s->size; i += n) {
         n = s->at && s->size - i > PIECE ? PIECE : s->size - i;
         if (!find_piece(p, at + i * s->at, s->at, s->at ? n : 1,
                         offset))
             return false;
         const int64_t from = s->at ? i * s->x : offset[0];
-        move_run(p, c, in_x + from * p->bytes,
+        move_run(p, s->at ? &all : NULL, in_x + from * p->bytes,
                  in_y + i * s->y * p->bytes, s, n);
     }
     return true;
