@@ -24,7 +24,7 @@ typedef struct {
     td_dims size, step;             /* covered dimensions and strides */
     td_dims shape;                  /* of y, then without seams */
     td_steps stride[3];             /* in x, y and index */
-    side by[TD_MAX_RANK];           /* the dimensions of y */
+    side by[TD_MAX_RANK + 2];       /* the last is a run */
 } points;
 
 /* indexing: functions that plan points */
@@ -49,11 +49,14 @@ static void plan_points(points *p, const td_tensor *x,
         p->stride[2][d] = named ? index->strides[i] : 0;
     }
     /* indexing: join the sides that follow each other */
+    const side one = { .size = 1 };
     td_collapse(&p->shape, 3, p->stride);
-    p->rank = p->shape.count;
-    for (int d = 0; d < p->rank; d++)
-        p->by[d] = (side){ p->shape.at[d], p->stride[0][d],
-                           p->stride[1][d], p->stride[2][d] };
+    p->by[p->rank++] = one;
+    for (int d = 0; d < p->shape.count; d++)
+        p->by[p->rank++] = (side){ p->shape.at[d], p->stride[0][d],
+                                   p->stride[1][d], p->stride[2][d] };
+    if (p->rank < 2 || p->by[p->rank - 1].at != 0)
+        p->by[p->rank++] = one;
 }
 
 enum { PIECE = 256 };
@@ -68,7 +71,7 @@ typedef struct {
 static inline bool find(const coordinate *c, int64_t next,
                         int64_t step, int64_t i, int64_t *offset)
 {
-    uint64_t at = (uint64_t)c->index[i * next];
+    uint64_t at = c->index[i * next];
     if (at >= c->size && (at += c->wrap) >= c->size)
         return false;
     *offset = (int64_t)at * step;
@@ -80,19 +83,19 @@ static coordinate coordinate_of(const points *p, int k, int64_t at,
 {
     const uint64_t size = (uint64_t)p->size.at[k];
     return (coordinate){ p->index + at + k * p->next, next,
-                         p->step.at[k], size, p->wrap ? size : 0 };
+                         p->step.at[k], size, p->wrap * size };
 }
 
 /* indexing: function out_of_bounds */
 static bool out_of_bounds(const points *p, int k, coordinate c,
                           int64_t n)
 {
-    const int64_t size = p->size.at[k], least = p->wrap ? -size : 0;
-    while (--n > 0 && *c.index >= least && *c.index < size)
+    int64_t offset;
+    while (--n > 0 && find(&c, 0, 0, 0, &offset))
         c.index += c.next;
     return td_fail(TD_ERROR_INDEX, "index", "index %lld is out of "
                    "bounds for dimension %d with size %lld",
-                   (long long)*c.index, p->dim + k, (long long)size);
+                   (long long)*c.index, p->dim + k, (long long)c.size);
 }
 
 static bool find_piece(const points *p, int64_t at, int64_t next,
@@ -163,24 +166,29 @@ static bool move_run(const points *p, const coordinate *c,
     return true;
 }
 
-static bool move_side(const points *p, const side *s, int64_t x,
-                      int64_t y, int64_t at)
+static bool move_side(const points *p, const side *s, char *x, char *y,
+                      int64_t at)
 {
+    const side *run = s + 1;
     const coordinate c = coordinate_of(p, 0, at, s->at);
-    char *in_x = p->x + x * p->bytes, *in_y = p->y + y * p->bytes;
-    if (s->at != 0 && p->covers == 1)
-        return move_run(p, &c, in_x, in_y, s, s->size)
+    if (run->size == 1 && p->covers == 1)
+        return move_run(p, &c, x, y, s, s->size)
             || out_of_bounds(p, 0, c, s->size);
     int64_t offset[PIECE];
     const coordinate all = { offset, 1, 1, INT64_MAX, 0 };
     for (int64_t i = 0, n; i < s->size; i += n) {
-        n = s->at && s->size - i > PIECE ? PIECE : s->size - i;
-        if (!find_piece(p, at + i * s->at, s->at, s->at ? n : 1,
-                        offset))
+        n = s->size - i < PIECE ? s->size - i : PIECE;
+        if (!find_piece(p, at + i * s->at, s->at, n, offset))
             return false;
-        const int64_t from = s->at ? i * s->x : offset[0];
-        move_run(p, s->at ? &all : NULL, in_x + from * p->bytes,
-                 in_y + i * s->y * p->bytes, s, n);
+        if (run->size == 1)
+            move_run(p, &all, x, y, s, n);
+        for (int64_t j = 0; j < n; j++) {
+            if (run->size != 1)
+                move_run(p, NULL, x + offset[j] * p->bytes, y, run,
+                         run->size);
+            x += s->x * p->bytes;
+            y += s->y * p->bytes;
+        }
     }
     return true;
 }
@@ -189,8 +197,9 @@ static bool walk(const points *p, int d, int64_t x, int64_t y,
                  int64_t at)
 {
     const side *s = &p->by[d];
-    if (d == p->rank - 1)
-        return move_side(p, s, x, y, at);
+    if (d == p->rank - 2)
+        return move_side(p, s, p->x + x * p->bytes,
+                         p->y + y * p->bytes, at);
     bool ok = true;
     for (int64_t i = 0; ok && i < s->size; i++)
         ok = walk(p, d + 1, x + i * s->x, y + i * s->y, at + i * s->at);
@@ -209,12 +218,12 @@ static bool move_share(void *context, int64_t begin, int64_t end,
 
 static bool move_points(points *p)
 {
-    const int64_t grain = 32768;
     int64_t total = 1;
     p->cut = -1;
     for (int d = 0; d < p->rank; d++)
         total *= p->by[d].size;
-    p->how = total > 0 ? p->how : CHECK;
+    if (total == 0)
+        p->how = CHECK;
     for (int d = 0; d < p->rank; d++) {
         side *s = &p->by[d];
         if (p->how == CHECK && s->at == 0)
@@ -226,7 +235,7 @@ static bool move_points(points *p)
     if (p->cut < 0)
         return walk(p, 0, 0, 0, 0);
     const int64_t n = p->by[p->cut].size;
-    return td_parallel_for(n, grain * n / (total + 1) + 1, move_share,
+    return td_parallel_for(n, 32768 * n / (total + 1) + 1, move_share,
                            p);
 }
 

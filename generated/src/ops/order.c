@@ -160,8 +160,7 @@ static number *few_line(const lines *w, number *line)
         const double x = line[j].real;
         if (real && (turned ? x <= last : x >= last))
             continue;
-        uint64_t key = key_of(real, line[j]);
-        key = turned ? ~key : key;
+        const uint64_t up = key_of(real, line[j]), key = turned ? ~up : up;
         if (found >= k && key >= bar)
             continue;
         if (found == most) {
