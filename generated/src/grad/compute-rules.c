@@ -120,8 +120,8 @@ void log_softmax_rule(td_backward_pass *b)
         && (dim == -1 || dim == y->rank - 1)
         && td_device_of(y).kind == TD_DEVICE_CPU;
     b->grad_in[0] = rows
-        ? TD_CALL2(log_softmax_backward, g, td_contiguous(y),
-                   td_v_int(-1), td_v_none())
+        ? TD_CALL2(log_softmax_backward, g, y, td_v_int(-1),
+                   td_v_none())
         : td_sub(g, td_mul(td_exp(y), sum_along(b, g)));
 }
 /* parts: rules for products of matrices */

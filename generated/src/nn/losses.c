@@ -84,14 +84,14 @@ static bool prepare(entropy *e, const td_call *call)
 /* losses: kernel check_labels_kernel */
 bool check_labels_kernel(td_call *call)
 {
-    td_tensor *t = td_input(call, 0), *labels;
+    const td_tensor *t = td_input(call, 0);
     const int64_t classes = td_number(call, 0, 0);
     const int64_t ignored = td_number(call, 1, -100);
     if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
         return td_fail(TD_ERROR_TYPE, "cross_entropy", "target must be "
             "int64 labels or probabilities, not %s",
             td_dtype_name(t->dtype));
-    labels = td_copied(t, TD_INT64);
+    td_tensor *labels = td_copied(t, TD_INT64);
     bool good = td_return(call, labels);
     /* losses: compare each of the labels with the classes */
     for (int64_t i = 0; good && td_on_host(labels)

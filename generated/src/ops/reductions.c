@@ -511,7 +511,7 @@ typedef struct {
     reduction r;          /* with the result as operand 1 */
     int what;             /* is made of each row */
     const char *y;        /* or of its gradient: the result was y */
-    bool tidy;            /* x lies as the result does */
+    bool tidy;            /* x has the type of the result */
 } exponentials;
 /* softmax: function finish_row */
 /* Of the n numbers x; e: room for as many; y: the result, may be x. */
@@ -560,7 +560,7 @@ static bool finish_some(void *context, int64_t begin, int64_t end,
     const int64_t n = row->total, step = row->stride[1][0];
     const bool spread = step > 1;
     const size_t room = td_dtype_size(w->r.type)
-                      * (size_t)(n / 16 + 1) * 16;
+                      * (n / 16 + 1) * 16;
     char *scratch = td_scratch(2 * room);
     (void)worker;
     for (int64_t i = begin, few = 1; scratch && i < end; i += few) {
@@ -596,10 +596,9 @@ static bool take_exponentials(td_call *call, int what)
         || !td_axes_to_reduce(call, x, call->attr, &mask))
         return false;
     /* softmax: refuse a result that is in other order */
-    if (y && (y->dtype != dtype || td_numel(y) != td_numel(x)
-              || !td_is_contiguous(y)
-              || (2 * mask >> x->rank) == 0))
-        return td_refuse(call, "result must be contiguous rows");
+    if (y && !(td_expect(call, "result", y, td_shape_of(x))
+               && y->dtype == dtype && 2 * mask >> x->rank))
+        return td_refuse(call, "result must be rows of the same type");
     const unsigned lost = what == LOGSUMEXP ? mask : 0;
     td_tensor *out = td_tensor_new(
         reduced_shape(x, lost, td_flag(call, 1)), dtype,
@@ -611,12 +610,20 @@ static bool take_exponentials(td_call *call, int what)
                                 call);
     const td_dims wide = reduced_shape(x, lost, true);
     const td_tensor look = td_look_as(out, &wide);
-    exponentials work = { normalise(x, &look, dtype, mask, false),
-                          what, y ? td_at(y) : NULL,
-                          x->dtype == dtype && td_is_contiguous(x) };
-    return td_parallel_for(work.r.kept.total,
-                           GRAIN / (4 * work.r.reduced.total + 1) + 1,
-                           finish_some, &work);
+    td_scope_begin();
+    x = td_contiguous(x);
+    y = y ? td_contiguous(y) : NULL;
+    bool ok = !td_failed();
+    if (ok) {
+        /* softmax: finish the rows of operands in order */
+        exponentials work = { normalise(x, &look, dtype, mask, false), what,
+                              y ? td_at(y) : NULL, x->dtype == dtype };
+        ok = td_parallel_for(work.r.kept.total,
+                             GRAIN / (4 * work.r.reduced.total + 1) + 1,
+                             finish_some, &work);
+    }
+    td_scope_end();
+    return ok;
 }
 /* softmax: kernels that take exponentials */
 bool softmax_kernel(td_call *call)
