@@ -5,6 +5,7 @@
 #include <treadle/arranging.h>
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
+#include "core/runtime.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"
 
@@ -26,23 +27,27 @@ static td_tensor *masked(td_tensor *scores, td_tensor *mask,
     return td_add(scores, td_where_scalar(*alive, mask, td_float(0)));
 }
 /* attention: function weights */
-/* The weights [..., L, S] of the keys k for the questions q. */
+static double scale_of(const td_call *call, const td_tensor *q)
+{
+    return call->attr[2].kind == TD_SCALAR ? td_real(call, 2)
+         : 1 / sqrt((double)q->shape[q->rank - 1]);
+}
+
+/* The weights [..., L, S] of the keys k for the questions q, of which
+   the first is number `first`. */
 static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
-                          td_tensor *mask)
+                          td_tensor *mask, int64_t first)
 {
     td_tensor *alive = NULL;
     /* attention: score each key for each question */
-    const int64_t d = q->shape[q->rank - 1];
-    const double usual = 1 / sqrt((double)d);
-    const double factor = call->attr[2].kind == TD_SCALAR
-                        ? td_real(call, 2) : usual;
-    td_tensor *x = td_matmul(td_mul_scalar(q, td_float(factor)),
-                             td_transpose(k, -2, -1));
+    td_tensor *x = td_matmul(
+        td_mul_scalar(q, td_float(scale_of(call, q))),
+        td_transpose(k, -2, -1));
     /* attention: let a text look back only */
     if (td_flag(call, 1))
         x = td_where_scalar(td_tril(td_ones(
                 TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
-                td_beside(q, TD_BOOL)), 0), x, td_float(-INFINITY));
+                td_beside(q, TD_BOOL)), first), x, td_float(-INFINITY));
     if (mask != NULL)
         x = masked(x, mask, &alive);
     x = td_softmax(x, -1);
@@ -82,12 +87,119 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
                   (td_v_tensor(k), td_v_int(heads / few)),
                   td_v_int(-3), td_v_none());
 }
+/* attention: function use_block */
+enum { BLOCK = 32 };
+
+static td_tensor *rows(td_call *call, int k, int64_t begin, int64_t end)
+{
+    return td_part(td_input(call, k), -2, begin, end);
+}
+
+/* May x, one of the other operands, come with q in blocks? */
+static bool fits(const td_call *call, const td_tensor *q,
+                 const td_tensor *x)
+{
+    const int rank = x != NULL ? x->rank : 0;
+    bool fit = td_real(call, 0) == 0 && rank <= q->rank
+        && (x == NULL || x->dtype == q->dtype || x->dtype == TD_BOOL);
+    for (int i = 3; i <= rank; i++) {
+        const int64_t n = x->shape[rank - i];
+        fit = fit && (n == 1 || n == q->shape[q->rank - i]);
+    }
+    return fit;
+}
+
+/* Adds a b to rows of the result k. */
+static void add_rows(td_call *call, int k, int64_t begin, int64_t end,
+                     td_tensor *a, td_tensor *b)
+{
+    td_add_(td_part(call->out[k], -2, begin, end), td_matmul(a, b));
+}
+
+static void use_block(td_call *call, int64_t i)
+{
+    const int64_t end = i + BLOCK;
+    const int64_t keys = td_flag(call, 1) ? end : INT64_MAX;
+    td_tensor *q = rows(call, 0, i, end), *k = rows(call, 1, 0, keys);
+    td_tensor *v = rows(call, 2, 0, keys), *mask = td_input(call, 3);
+    if (mask != NULL && mask->rank > 1 && td_size(mask, -2) > 1)
+        mask = rows(call, 3, i, end);
+    if (td_failed())
+        return;
+    td_tensor *p = weights(call, q, k, mask, i);
+    if (call->n_in == 4)
+        add_rows(call, 0, i, end, p, v);
+    else
+        /* attention: add what a block gives to the gradients */
+        {
+            const td_scalar scale = td_float(scale_of(call, q));
+            td_tensor *o = rows(call, 4, i, end);
+            td_tensor *g = td_matmul(o, td_transpose(v, -2, -1));
+            td_mul_(td_sub_(g, td_sum(td_mul(p, g), (td_reduce_options){
+                        .dims = TD_DIMS(-1), .keepdim = true })), p);
+            add_rows(call, 0, i, end, g, td_mul_scalar(k, scale));
+            add_rows(call, 1, 0, keys, td_transpose(g, -2, -1),
+                     td_mul_scalar(q, scale));
+            add_rows(call, 2, 0, keys, td_transpose(p, -2, -1), o);
+        }
+}
+/* attention: kernel of blocks */
+bool attend_kernel(td_call *call)
+{
+    td_tensor *q = td_input(call, 0);
+    const bool back = call->n_in > 4, symbolic = td_self()->symbolic;
+    if (!is_attentive(call, q, td_input(call, 1), td_input(call, 3)))
+        return false;
+    for (int i = 1; i < 4; i++)
+        if (!fits(call, q, td_input(call, i)))
+            return td_refuse(call, "expected one type, batches like "
+                             "the query's, no dropout");
+    for (int k = 0; k < (back ? 3 : 1); k++) {
+        td_dims shape = td_shape_of(q);
+        shape.at[q->rank - 2] = td_size(td_input(call, k), -2);
+        shape.at[q->rank - 1] = td_size(td_input(call, back ? k : 2),
+                                        -1);
+        call->out[k] = td_tensor_new(shape, q->dtype, td_device_of(q));
+        if (td_failed() || !(symbolic
+                             || td_fill_all(call->out[k], td_int(0))))
+            return false;
+    }
+    td_self()->muted++;
+    for (int64_t i = 0; !symbolic && i < td_size(q, -2); i += BLOCK) {
+        td_scope_begin();
+        use_block(call, i);
+        td_scope_end();
+    }
+    td_self()->muted--;
+    return !td_failed();
+}
+/* attention: rule of blocks */
+static bool attend_again(td_call *call)
+{
+    call->out[0] = td_matmul(weights(call, td_input(call, 0),
+        td_input(call, 1), td_input(call, 3), 0), td_input(call, 2));
+    return !td_failed();
+}
+
+void attend_rule(td_backward_pass *b)
+{
+    td_value in[5] = { [3] = td_v_none(), td_v_tensor(b->grad[0]) };
+    for (int i = 0; i < 4; i++)
+        if (td_input_dims(b, i).count > 0)
+            in[i] = td_operand(b, i);
+    td_call call = { .op = &td_ops[TD_OP_attend_backward], .n_in = 5,
+        .in = in, .n_attr = 3, .attr = td_attribute(b, 0) };
+    if (b->create_graph)
+        td_differentiate(b, attend_again);
+    else if (!td_failed() && td_run(&call))
+        memcpy(b->grad_in, call.out, 3 * sizeof *call.out);
+}
 /* attention: formulas of attention */
 td_tensor *attention_weights_formula(td_call *call)
 {
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
     td_tensor *mask = td_input(call, 2);
-    return is_attentive(call, q, k, mask) ? weights(call, q, k, mask)
+    return is_attentive(call, q, k, mask) ? weights(call, q, k, mask, 0)
                                           : NULL;
 }
 
@@ -101,8 +213,16 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
         k = per_head(call, q, k);
         v = per_head(call, q, v);
     }
-    return td_failed() ? NULL
-         : td_matmul(weights(call, q, k, mask), v);
+    if (td_failed())
+        return NULL;
+    /* attention: leave out the matrix */
+    if (q->shape[q->rank - 2] > BLOCK && fits(call, q, k)
+        && fits(call, q, v) && fits(call, q, mask)
+        && !(mask != NULL && mask->requires_grad))
+        return TD_RUN(attend, (td_v_tensor(q), td_v_tensor(k),
+            td_v_tensor(v), call->in[3]), call->attr[0], call->attr[1],
+            call->attr[2]);
+    return td_matmul(weights(call, q, k, mask, 0), v);
 }
 
 td_tensor *rotary_embedding_formula(td_call *call)
