@@ -50,7 +50,7 @@ CALLS = {
     "randint": ["low=2 high=7 size=[2,3]"], "randperm": ["n=5", "n=0"],
     "standardise_backward": ["[2,3,4] [2,3,4] [3] eps=0.01"],
     "gated_backward": ["[2,1,2] [8,2] [1,2] [1,2] [1,2] [2,1,2] [2,1,10]i9 reverse=true"],
-    "attend_backward": ["[2,3,2] [2,4,2] [2,4,1] [3,4]b [2,3,1]", "[34,2] [33,2] [33,1] _ [34,1] is_causal=true"],
+    "attend_backward": ["[2,3,2] [2,4,2] [2,4,2] [2,3,2] dropout_p=0 is_causal=false"],
     "check_labels": ["[4]i3 classes=3 ignore_index=-100"],
     "sgd_step_": ["[2,3] [2,3] _ lr=0.1", "[2,3] [2,3] [2,3] lr=0.1 momentum=0.9"],
     "adam_step_": ["[2,3] [2,3] [] [2,3] [2,3] _ lr=0.1", "[4] [4] [] [4] [4] [4] lr=0.1 weight_decay=0.1 decoupled=true"],

@@ -154,7 +154,7 @@ def test_derivatives():
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 3e-5), ("float16", 2e-2)])
 @pytest.mark.parametrize("batch, questions, keys, d, e", [
-    ((), 33, 65, 5, 7), ((2, 3), 40, 40, 8, 8), ((2,), 100, 31, 33, 1), ((1, 2), 64, 128, 1, 4), ((2,), 70, 0, 4, 4)])
+    ((), 33, 65, 5, 7), ((2, 3), 40, 40, 8, 8), ((2,), 100, 31, 33, 33), ((1, 2), 57, 130, 16, 16), ((1, 2), 64, 128, 1, 4), ((2,), 70, 0, 4, 4)])
 def test_blocks_are_the_formula(dtype, tolerance, batch, questions, keys, d, e):
     """More questions than a block has: results and gradients beside the whole matrix in double precision."""
     real = getattr(td, dtype)
@@ -185,6 +185,7 @@ def test_blocks_have_derivatives_of_every_order_and_other_batches_the_formula():
 
     def looks(q, k, v):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 30:]
+    v = tensor(array(2, 33, 2, start=4), True)
     assert gradcheck(looks, (q, k, v)) and gradgradcheck(looks, (q[:1], k[:1], v[:1]))
     some = array(34, 33, start=1) > 0
     assert gradcheck(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, tensor(some))[:, 30:], (q, k, v))
@@ -196,7 +197,7 @@ def test_blocks_have_derivatives_of_every_order_and_other_batches_the_formula():
     close(F.scaled_dot_product_attention(*map(tensor, few), enable_gqa=True),
           weights(few[0], np.repeat(few[1], 2, 0)) @ np.repeat(few[2], 2, 0))
     with pytest.raises(RuntimeError, match="dropout"):
-        td.attend(q, k, v, None, 0.5)
+        td.attend(q, k, q, 0.5, True)
 
 
 def test_blocks_keep_no_matrix_and_have_the_same_bits_compiled_and_on_any_threads():
@@ -208,7 +209,7 @@ def test_blocks_keep_no_matrix_and_have_the_same_bits_compiled_and_on_any_thread
         return y.detach(), *td.autograd.grad((y * y).sum(), x)
     before = td.memory_stats()["bytes"]
     out = F.scaled_dot_product_attention(q.requires_grad_(), k, v)
-    assert td.memory_stats()["bytes"] - before == out.numel() * 4
+    assert td.memory_stats()["bytes"] - before == 2 * out.numel() * 4          # and the questions, scaled
     compiled, threads, answers = td.jit(step), td.get_num_threads(), []
     try:
         for n in (1, 2, 3):
