@@ -74,8 +74,7 @@ struct td_safetensors {
     char *bytes;                /* all of them: mapped or given */
     int64_t size, data;         /* of the file; where elements begin */
     size_t room;                /* of what follows: */
-    td_saved_tensor *tensor;    /* by place */
-    const td_saved_tensor **named;  /* by name */
+    td_saved_tensor *tensor, *named;    /* by place, and by name */
     int count, note_count;
     const char *notes;          /* name, value, name, value, ... */
     /* saving: scanning fields of a file */
@@ -306,19 +305,17 @@ static int by_place(const void *a, const void *b)
 }
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const td_saved_tensor *const *)a)->name,
-                  (*(const td_saved_tensor *const *)b)->name);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 static bool sort_tensors(td_safetensors *f)
 {
     const size_t n = (size_t)f->count;
     qsort(f->tensor, n, sizeof *f->tensor, by_place);
-    for (size_t i = 0; i < n; i++)
-        f->named[i] = &f->tensor[i];
+    memcpy(f->named, f->tensor, n * sizeof *f->named);
     qsort(f->named, n, sizeof *f->named, by_name);
     for (size_t i = 1; i < n; i++)
         if (by_name(&f->named[i - 1], &f->named[i]) == 0)
-            return broken_tensor(f, f->named[i], "is there twice");
+            return broken_tensor(f, &f->named[i], "is there twice");
     return true;
 }
 /* saving: function check_places */
@@ -359,11 +356,11 @@ static bool read_head(td_safetensors *f)
     const size_t most = n / 40 + 1;
     f->data = 8 + (int64_t)n;
     f->at = f->bytes + 8, f->end = f->at + n;
-    f->room = most * (sizeof *f->tensor + sizeof *f->named) + n + 1;
+    f->room = 2 * most * sizeof *f->tensor + n + 1;
     f->tensor = td_alloc(f->room);
     if (!f->tensor)
         return false;
-    f->named = (const td_saved_tensor **)(void *)(f->tensor + most);
+    f->named = f->tensor + most;
     f->text = (char *)(f->named + most);
     return (is_utf8(f->at, (int64_t)n)
             || broken_file(f, "has a header that is not UTF-8"))
@@ -449,14 +446,12 @@ const td_saved_tensor *td_safetensors_find(const td_safetensors *f,
     if (td_failed() || !td_require(f, "safetensors", "file")
         || !td_require(name, "safetensors", "name"))
         return NULL;
-    const td_saved_tensor key = { .name = name }, *at = &key;
-    const td_saved_tensor **found = bsearch(&at, f->named,
-        (size_t)f->count, sizeof at, by_name);
-    if (found)
-        return *found;
-    td_fail(TD_ERROR_INDEX, "safetensors", "%s holds no tensor '%.80s'",
-            f->path, name);
-    return NULL;
+    const td_saved_tensor *found = bsearch(&name, f->named,
+        (size_t)f->count, sizeof *found, by_name);
+    if (!found)
+        td_fail(TD_ERROR_INDEX, "safetensors", "%s holds no tensor "
+                "'%.80s'", f->path, name);
+    return found;
 }
 /* saving: function can_be_read */
 static size_t width(const td_saved_tensor *t)
@@ -526,15 +521,11 @@ static int by_address(const void *a, const void *b)
     const item *x = a, *y = b;
     return (x->from > y->from) - (x->from < y->from);
 }
-static int by_item_name(const void *a, const void *b)
-{
-    return strcmp(((const item *)a)->name, ((const item *)b)->name);
-}
 static int by_type(const void *a, const void *b)
 {
     const ptrdiff_t order = ((const item *)b)->type
                           - ((const item *)a)->type;
-    return order ? (int)order : by_item_name(a, b);
+    return order ? (int)order : by_name(a, b);
 }
 /* saving: struct sink */
 typedef struct {
@@ -665,9 +656,9 @@ static bool describe_all(sink *s, const td_to_save *given)
     for (int i = 0; i < s->count; i++)
         if (!describe(&s->item[i], &given[i]))
             return false;
-    qsort(s->item, (size_t)s->count, sizeof *s->item, by_item_name);
+    qsort(s->item, (size_t)s->count, sizeof *s->item, by_name);
     for (int i = 1; i < s->count; i++)
-        if (by_item_name(&s->item[i - 1], &s->item[i]) == 0)
+        if (by_name(&s->item[i - 1], &s->item[i]) == 0)
             return td_fail(TD_ERROR_VALUE, "safetensors", "two tensors "
                            "are called '%.80s'", s->item[i].name);
     if (!nothing_shared(s))

@@ -44,10 +44,8 @@ static void step(const cell *c, td_tensor *x, td_tensor *state[2])
     td_tensor *a = c->kind == GRU ? NULL : td_add(x, u);
     switch (c->kind) {
     case RNN_TANH:
-        state[0] = td_tanh(a);
-        break;
     case RNN_RELU:
-        state[0] = td_relu(a);
+        state[0] = (c->kind == RNN_TANH ? td_tanh : td_relu)(a);
         break;
     case LSTM: {
         /* one-step: exercise one-step */
