@@ -11,6 +11,7 @@
 /* workers: includes of further datasets */
 #include "core/error.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <treadle/parallel.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,11 +42,11 @@ struct td_loader {
     uint64_t epoch;              /* how many have begun */
     /* workers: td_loader fields */
     pthread_t fetcher;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;            /* made, taken or stop changed */
+    sem_t room, ready;               /* free places; batches */
     td_batch *ring;                  /* options.prefetch of them */
     int64_t made, taken, from;
-    bool fetching, stop;
+    bool fetching;
+    atomic_bool stop;
     uint64_t seed;                   /* of the epoch's batches */
     pid_t process;                   /* whose thread it is */
     td_error_record why;             /* of a batch that was not made */
@@ -389,6 +390,12 @@ static bool make_batch(td_loader *l, int64_t at, int64_t n,
                           &batch->target);
 }
 /* workers: functions of further loaders */
+static void take_one(sem_t *s)
+{
+    while (sem_wait(s) != 0)        /* a signal came */
+        ;
+}
+
 static void *fetch_batches(void *loader)
 {
     td_loader *l = loader;
@@ -399,15 +406,12 @@ static void *fetch_batches(void *loader)
         td_batch b = { .size = n };
         td_random_swap((td_random_state){ l->seed + (uint64_t)at, 0 });
         more = make_batch(l, at, n, &b);
-        pthread_mutex_lock(&l->lock);
         if (!more)
             td_error_take(&l->why);
-        while (l->made - l->taken == l->options.prefetch && !l->stop)
-            pthread_cond_wait(&l->moved, &l->lock);
+        take_one(&l->room);
         l->ring[l->made++ % (l->options.prefetch + 1)] = b;
         more = more && !l->stop;
-        pthread_cond_signal(&l->moved);
-        pthread_mutex_unlock(&l->lock);
+        sem_post(&l->ready);
     }
     td_serial_end();
     return NULL;
@@ -419,8 +423,8 @@ static bool start_fetching(td_loader *l, int64_t at)
             ^ 0x9e3779b97f4a7c15u * (l->drawn.stream + l->epoch);
     l->made = l->taken = 0, l->from = at, l->stop = false;
     l->process = getpid();
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->moved, NULL);
+    sem_init(&l->room, 0, (unsigned)l->options.prefetch);
+    sem_init(&l->ready, 0, 0);
     l->ring = td_alloc_array((size_t)l->options.prefetch + 1,
                              sizeof *l->ring);
     l->fetching = l->ring && pthread_create(&l->fetcher, NULL,
@@ -435,10 +439,8 @@ static void stop_fetching(td_loader *l)
     if (!l->fetching)
         return;
     if (l->process == getpid()) {
-        pthread_mutex_lock(&l->lock);
         l->stop = true;
-        pthread_cond_signal(&l->moved);
-        pthread_mutex_unlock(&l->lock);
+        sem_post(&l->room);
         pthread_join(l->fetcher, NULL);
     }
     for (; l->taken < l->made; l->taken++) {
@@ -456,12 +458,9 @@ static bool take_fetched(td_loader *l, int64_t at, int64_t n,
 {
     if (!l->fetching && !start_fetching(l, at))
         return false;
-    pthread_mutex_lock(&l->lock);
-    while (l->made == l->taken)
-        pthread_cond_wait(&l->moved, &l->lock);
+    take_one(&l->ready);
     const td_batch b = l->ring[l->taken++ % (l->options.prefetch + 1)];
-    pthread_cond_signal(&l->moved);
-    pthread_mutex_unlock(&l->lock);
+    sem_post(&l->room);
     if (b.input == NULL) {
         stop_fetching(l);
         return td_error_restore(&l->why);
