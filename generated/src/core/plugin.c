@@ -162,7 +162,7 @@ td_tensor *td_pin_memory(td_tensor *x)
 {
     const td_device cuda = { TD_DEVICE_CUDA, 0 };
     void *data = NULL;
-    if (td_failed() || !td_require(x, "pin_memory", "input"))
+    if (!td_require(x, "pin_memory", "input"))
         return NULL;
     if (td_is_pinned(x))
         return td_share(x);

@@ -105,7 +105,7 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
                     td_tensor **input, td_tensor **target)
 {
     *input = *target = NULL;
-    if (td_failed() || !td_require(d, "dataset_get", "dataset"))
+    if (!td_require(d, "dataset_get", "dataset"))
         return false;
     if (td_self()->symbolic)
         return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
@@ -192,7 +192,7 @@ static td_dataset *two_tensors(td_tensor *x, td_tensor *y,
 
 td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
 {
-    if (td_failed() || !td_require(images, "image_dataset", "images")
+    if (!td_require(images, "image_dataset", "images")
         || !td_require(labels, "image_dataset", "labels")
         || !check_images(images, labels))
         return NULL;
@@ -290,7 +290,7 @@ static bool pair_batch(void *context, const int64_t *index, int64_t n,
 
 td_dataset *td_tensor_dataset(td_tensor *inputs, td_tensor *targets)
 {
-    const int64_t n = td_failed() || !td_require(inputs,
+    const int64_t n = !td_require(inputs,
         "tensor_dataset", "inputs") ? -1 : td_size(inputs, 0);
     if (n < 0 || !check_rows(targets, n, "target"))
         return NULL;
@@ -491,7 +491,7 @@ static bool begin_epoch(td_loader *l)
 bool td_loader_next(td_loader *l, td_batch *batch)
 {
     *batch = (td_batch){ 0 };
-    if (td_failed() || !td_require(l, "loader_next", "loader"))
+    if (!td_require(l, "loader_next", "loader"))
         return false;
     const int64_t n = batch_at(l, l->next);
     if (n <= 0) {
@@ -527,7 +527,7 @@ static const td_class loader_class = {
 td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
                           td_loader_options options)
 {
-    if (td_failed() || !td_require(dataset, "data_loader", "dataset"))
+    if (!td_require(dataset, "data_loader", "dataset"))
         return NULL;
     if (batch_size < 1)
         td_fail(TD_ERROR_VALUE, "data_loader", "batch_size %" PRId64
@@ -570,7 +570,7 @@ td_loader_place td_loader_tell(const td_loader *l)
 
 bool td_loader_seek(td_loader *l, td_loader_place place)
 {
-    if (td_failed() || !td_require(l, "loader_seek", "loader"))
+    if (!td_require(l, "loader_seek", "loader"))
         return false;
     if (place.next < 0 || place.next > l->dataset->size)
         return td_fail(TD_ERROR_VALUE, "loader_seek", "place %" PRId64

@@ -170,7 +170,7 @@ static td_tensor *read_file(const char *op, const char *path,
     source s = { .op = op };
     td_dims shape = { 0 };
     td_tensor *x = NULL;
-    if (td_failed() || !td_require(path, op, "path"))
+    if (!td_require(path, op, "path"))
         return NULL;
     /* data: refuse an operation that a trace cannot hold */
     if (td_self()->symbolic) {
@@ -394,7 +394,7 @@ td_dtype td_csv_dtype(const td_csv *t, int64_t column, int64_t from)
 td_tensor *td_csv_column(const td_csv *t, int64_t column, int64_t from,
                          td_dtype dtype, td_opt_f64 missing)
 {
-    if (td_failed() || !td_require(t, "csv_column", "table"))
+    if (!td_require(t, "csv_column", "table"))
         return NULL;
     if (column < 0 || column >= t->columns || from < 0
         || from > t->rows)

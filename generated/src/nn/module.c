@@ -112,7 +112,7 @@ static void walk_module(walk *w, td_module *m)
 static int collect(td_module *m, bool state, td_named_tensor *out,
                    td_tensor **plain, int capacity)
 {
-    if (td_failed() || !td_require(m, "parameters", "module"))
+    if (!td_require(m, "parameters", "module"))
         return -1;
     walk w = { .state = state };
     walk_module(&w, m);
@@ -147,7 +147,7 @@ int td_parameters(td_module *m, td_tensor **out, int capacity)
 /* modules: function td_train */
 bool td_train(td_module *m, bool training)
 {
-    if (td_failed() || !td_require(m, "train", "module"))
+    if (!td_require(m, "train", "module"))
         return false;
     walk_module(&(walk){ .training = &training }, m);
     return true;
@@ -159,7 +159,7 @@ bool td_is_training(const td_module *m)
 /* modules: function td_forward */
 td_tensor *td_forward(td_module *m, td_tensor *x)
 {
-    if (td_failed() || !td_require(m, "forward", "module")
+    if (!td_require(m, "forward", "module")
         || !td_require(x, "forward", "input"))
         return NULL;
     return m->class->forward(m, x);
@@ -257,7 +257,7 @@ td_module *td_sequential(td_module *const *children, int count)
 static bool fans(const char *op, const td_tensor *w, double *in,
                  double *out)
 {
-    if (td_failed() || !td_require(w, op, "weight"))
+    if (!td_require(w, op, "weight"))
         return false;
     if (td_rank(w) < 2)
         return td_fail(TD_ERROR_VALUE, op, "a weight of %d dimensions "

@@ -398,8 +398,7 @@ static bool map_file(td_safetensors *f, const char *path)
 static td_safetensors *open_either(const char *path, const void *bytes,
     int64_t n, bool share, const char *what)
 {
-    if (td_failed() || (!bytes && !td_require(path, "safetensors",
-                                              what)))
+    if (!td_require(bytes ? bytes : path, "safetensors", what))
         return NULL;
     td_scope_begin();
     td_safetensors *f = td_object_new(&safetensors_class, sizeof *f);
@@ -443,7 +442,7 @@ const char *td_safetensors_note(const td_safetensors *f, int i,
 const td_saved_tensor *td_safetensors_find(const td_safetensors *f,
                                            const char *name)
 {
-    if (td_failed() || !td_require(f, "safetensors", "file")
+    if (!td_require(f, "safetensors", "file")
         || !td_require(name, "safetensors", "name"))
         return NULL;
     const td_saved_tensor *found = bsearch(&name, f->named,
@@ -730,7 +729,7 @@ static int64_t save(const char *path, void *memory, int64_t room,
 bool td_safetensors_save(const char *path, const td_to_save *tensors,
                          int n, const char *const *notes)
 {
-    return !td_failed() && td_require(path, "safetensors", "path")
+    return td_require(path, "safetensors", "path")
         && save(path, NULL, 0, tensors, n, notes) >= 0;
 }
 int64_t td_safetensors_write(void *out, int64_t room,

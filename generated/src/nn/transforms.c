@@ -11,7 +11,7 @@
 
 static bool check_batch(const char *op, td_tensor *x)
 {
-    return !td_failed() && td_require(x, op, "x") && (td_rank(x) == 4
+    return td_require(x, op, "x") && (td_rank(x) == 4
         || td_fail(TD_ERROR_RUNTIME, op, "expected images [n,C,H,W], "
                    "got %d dimensions", td_rank(x)));
 }
