@@ -589,7 +589,7 @@ bool td_run_code(void *compiled, td_program *p, td_tensor **at,
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
     const size_t arena = (size_t)l->bytes + 1;
-    void **table = td_alloc_array(5 * values, sizeof *table);
+    void **table = TD_ARRAY(table, 5 * values);
     if (table == NULL)
         return false;
     frame f = { .l = l, .arena = td_storage_alloc(arena),
@@ -602,7 +602,7 @@ bool td_run_code(void *compiled, td_program *p, td_tensor **at,
     for (int v = 0; v < l->program->n_values; v++)
         bury(&f, v);
     td_storage_free(f.arena, arena);
-    td_free(table, 5 * values * sizeof *table);
+    TD_FREE_ARRAY(table, 5 * values);
     return !td_failed();
 }
 

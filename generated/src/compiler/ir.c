@@ -94,10 +94,9 @@ static void program_destroy(void *object)
         p->blocks = block->next;
         td_free(block, block->bytes);
     }
-    td_free(p->value, (size_t)p->value_room * sizeof *p->value);
-    td_free(p->step, (size_t)p->step_room * sizeof *p->step);
-    td_free(p->gradient,
-            (size_t)p->gradient_room * sizeof *p->gradient);
+    TD_FREE_ARRAY(p->value, p->value_room);
+    TD_FREE_ARRAY(p->step, p->step_room);
+    TD_FREE_ARRAY(p->gradient, p->gradient_room);
 }
 
 static const td_class program_class = { "program", program_destroy,

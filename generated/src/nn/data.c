@@ -425,8 +425,7 @@ static bool start_fetching(td_loader *l, int64_t at)
     l->process = getpid();
     sem_init(&l->room, 0, (unsigned)l->options.prefetch);
     sem_init(&l->ready, 0, 0);
-    l->ring = td_alloc_array((size_t)l->options.prefetch + 1,
-                             sizeof *l->ring);
+    l->ring = TD_ARRAY(l->ring, l->options.prefetch + 1);
     l->fetching = l->ring && pthread_create(&l->fetcher, NULL,
                                             fetch_batches, l) == 0;
     return l->fetching || td_failed()
@@ -448,8 +447,7 @@ static void stop_fetching(td_loader *l)
         td_release(b->input);
         td_release(b->target);
     }
-    td_free(l->ring,
-            (size_t)(l->options.prefetch + 1) * sizeof *l->ring);
+    TD_FREE_ARRAY(l->ring, l->options.prefetch + 1);
     l->fetching = false;
 }
 
@@ -519,7 +517,7 @@ static void loader_destroy(void *object)
     stop_fetching(l);
     td_release(l->dataset);
     td_release(l->order);
-    td_free(l->run, (size_t)l->batch_size * sizeof *l->run);
+    TD_FREE_ARRAY(l->run, l->batch_size);
 }
 static const td_class loader_class = {
     .name = "loader", .destroy = loader_destroy };
@@ -537,7 +535,7 @@ td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
         batch_size = dataset->size > 0 ? dataset->size : 1;
     td_loader *l = td_object_new(&loader_class, sizeof *l);
     int64_t *run = !l || options.shuffle || batch_size > dataset->size
-        ? NULL : td_alloc_array((size_t)batch_size, sizeof *run);
+        ? NULL : TD_ARRAY(run, batch_size);
     if (l) {
         l->dataset = td_retain(dataset);
         l->batch_size = batch_size, l->options = options, l->run = run;

@@ -291,7 +291,7 @@ static bool fill_table(td_csv *t)
         return wrong_line(t, 1, "a zero byte: this is no UTF-8");
     for (const char *p = at; p <= c.end; p++)
         t->slots += (*p == t->delimiter) + 2 * (*p == '\n');
-    t->slot = td_alloc_array((size_t)t->slots, sizeof *t->slot);
+    t->slot = TD_ARRAY(t->slot, t->slots);
     if (c.end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         c.at += 3;
     return t->slot && take_rows(t, &c);
@@ -301,7 +301,7 @@ static void csv_destroy(void *object)
 {
     td_csv *t = object;
     td_release(t->bytes);
-    td_free(t->slot, (size_t)t->slots * sizeof *t->slot);
+    TD_FREE_ARRAY(t->slot, t->slots);
 }
 
 td_csv *td_csv_read(const char *path, char delimiter)

@@ -118,7 +118,7 @@ static int collect(td_module *m, bool state, td_named_tensor *out,
     walk_module(&w, m);
     const size_t room = (size_t)w.count + 1;
     w.count = 0;
-    w.found = td_alloc_array(room, sizeof *w.found);
+    w.found = TD_ARRAY(w.found, room);
     if (!w.found)
         return -1;
     walk_module(&w, m);
@@ -127,7 +127,7 @@ static int collect(td_module *m, bool state, td_named_tensor *out,
             plain[i] = w.found[i].tensor;
         else
             out[i] = w.found[i];
-    td_free(w.found, room * sizeof *w.found);
+    TD_FREE_ARRAY(w.found, room);
     return td_failed() ? -1 : w.count;
 }
 /* modules: functions that list tensors */

@@ -224,7 +224,7 @@ static void optimiser_destroy(void *object)
         for (int k = 0; k < STATES; k++)
             td_release(o->each[i].state[k]);
     }
-    td_free(o->each, (size_t)o->count * sizeof *o->each);
+    TD_FREE_ARRAY(o->each, o->count);
 }
 static const td_class optimiser_class = {
     .name = "optimiser", .destroy = optimiser_destroy };
@@ -275,7 +275,7 @@ static td_optimiser *new_optimiser(const td_optimiser *like,
     const td_object head = o->object;
     *o = *like;
     o->object = head, o->count = count;
-    o->each = td_alloc_array((size_t)count, sizeof *o->each);
+    o->each = TD_ARRAY(o->each, count);
     if (td_failed()) {
         td_release(o);
         return NULL;

@@ -714,16 +714,15 @@ static int64_t save(const char *path, void *memory, int64_t room,
                     const char *const *notes)
 {
     sink s = { .count = n, .notes = notes, .memory = memory };
-    const size_t bytes = (size_t)(n + 1) * sizeof *s.item;
     int64_t size = 0;
-    s.item = td_failed() ? NULL : td_alloc(bytes);
+    s.item = td_failed() ? NULL : TD_ARRAY(s.item, n + 1);
     if (s.item && describe_all(&s, given)
         && (size = make_header(&s)) > 0) {
         if (path || (memory && size <= room))
             path ? write_file(path, &s) : put_all(&s);
     }
     free(s.header);
-    td_free(s.item, bytes);
+    TD_FREE_ARRAY(s.item, n + 1);
     return td_failed() ? -1 : size;
 }
 bool td_safetensors_save(const char *path, const td_to_save *tensors,

@@ -24,7 +24,7 @@ static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
 {
     td_tensor *v = at ? td_from_data(at, TD_DIMS(n),
                                      td_beside(x, TD_INT64)) : NULL;
-    td_free(at, ((size_t)n + 1) * sizeof *at);
+    TD_FREE_ARRAY(at, n + 1);
     return td_index_select(x, d, v);
 }
 /* pictures: function margins */
@@ -595,7 +595,7 @@ static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
         td_tensor *w = !weight || taps == 1 ? NULL
             : td_to(td_from_data(weight, line, td_beside(x,
                                  TD_FLOAT64)), x->dtype);
-        td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
+        TD_FREE_ARRAY(weight, s->m + 1);
         td_tensor *y = pick(x, d, s->m, at);
         y = w ? td_mul(y, w) : y;
         sum = k > 0 ? td_add(sum, y) : y;

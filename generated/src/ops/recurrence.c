@@ -117,7 +117,7 @@ static td_tensor *step_by_step(const cell *c, td_tensor *added,
     const int64_t n = td_failed() ? 0 : added->shape[0];
     td_tensor *all = NULL;
     td_tensor **h = td_failed() ? NULL
-                  : td_alloc_array((size_t)n, sizeof *h);
+                  : TD_ARRAY(h, n);
     for (int64_t i = 0; h != NULL && i < n; i++) {
         const int64_t t = backward ? n - 1 - i : i;
         /* recurrence: read one step of the sequence */
@@ -129,7 +129,7 @@ static td_tensor *step_by_step(const cell *c, td_tensor *added,
     }
     if (!td_failed())
         all = td_stack(h, (int)n, 0);
-    td_free(h, (size_t)n * sizeof *h);
+    TD_FREE_ARRAY(h, n);
     return all;
 }
 /* recurrence: function over_time */
@@ -225,16 +225,15 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
         return NULL;
     if (x->shape[turn ? 1 : 0] == 0)
         return td_refuse(call, "expected a sequence of at least one step");
-    const size_t n = (size_t)s.cells;
-    td_tensor **room = td_alloc_array(2 * n, sizeof *room);
-    td_tensor **last[] = { room, room + n };
+    td_tensor **room = TD_ARRAY(room, 2 * s.cells);
+    td_tensor **last[] = { room, room + s.cells };
     if (room != NULL)
         y = through_cells(call, &s, turn ? td_transpose(x, 0, 1) : x,
                           last);
     call->out[1] = td_failed() ? NULL : td_stack(last[0], s.cells, 0);
     if (kind == LSTM && !td_failed())
         call->out[2] = td_stack(last[1], s.cells, 0);
-    td_free(room, 2 * n * sizeof *room);
+    TD_FREE_ARRAY(room, 2 * s.cells);
     return turn ? td_transpose(y, 0, 1) : y;
 }
 /* recurrence: formulas of cells and sequences */
@@ -326,7 +325,7 @@ static bool walk(recurrence *l)
     td_tensor *u = l->back ? x[1] : td_transpose(x[1], 0, 1);
     const int64_t k = l->back ? l->rows : l->m, j = l->m + l->rows - k;
     x[1] = td_empty(TD_DIMS(k, j + TD_SLIVER), td_like(x[0]));
-    l->at = td_alloc_array((size_t)k, sizeof *l->at);
+    l->at = TD_ARRAY(l->at, k);
     td_tensor *part = td_part(x[1], 1, 0, j);
     bool ok = l->at && !td_failed() && td_copy_elements(part, u);
     for (int64_t i = 0; ok && i < k; i++)
@@ -343,7 +342,7 @@ static bool walk(recurrence *l)
     const int64_t shares = (l->n + UNIT - 1) / UNIT;
     ok = ok && !td_failed() && td_parallel_for(shares,
         WORK_GRAIN / work + 1, over_rows, l);
-    td_free(l->at, (size_t)k * sizeof *l->at);
+    TD_FREE_ARRAY(l->at, k);
     td_scope_end();
     td_self()->muted--;
     return ok;
