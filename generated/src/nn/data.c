@@ -257,7 +257,7 @@ static td_dataset *read_part(const collection *c, const char *root,
     const char **files = name + (train ? 2 : 0);
     char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
     td_tensor *part[2] = { NULL, NULL };
-    if (td_failed() || !find_folder(c, root, files[0], folder))
+    if (!find_folder(c, root, files[0], folder))
         return NULL;
     td_scope_begin();
     for (int i = 0; i < 2 && !td_failed(); i++) {
@@ -323,7 +323,7 @@ td_dataset *td_cifar10(const char *root, bool train)
     char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
     td_tensor *part[5];
     int n = 0;
-    if (td_failed() || !find_folder(&cifar10, root, names[2], folder))
+    if (!find_folder(&cifar10, root, names[2], folder))
         return NULL;
     td_scope_begin();
     for (int i = begin; i < end && !td_failed(); i++)

@@ -132,7 +132,7 @@ td_tensor *td_from_dlpack(void *managed, bool versioned,
 {
     const dl_new *n = versioned ? managed : NULL;
     const dl_tensor *t = n ? &n->tensor : &((dl_old *)managed)->tensor;
-    if (td_failed() || !acceptable(n, t))
+    if (!acceptable(n, t))
         return NULL;
     td_foreign m = { .data = (char *)t->data + t->byte_offset,
         .dtype = dtype_of_dl(t), .unit = t->type.bits / 8,
@@ -156,7 +156,7 @@ const void *td_storage_of(const td_tensor *x)
 
 td_tensor *td_storage_bytes(const td_tensor *x)
 {
-    td_tensor *y = td_failed() ? NULL : td_tensor_alias(x);
+    td_tensor *y = td_tensor_alias(x);
     if (y == NULL)
         return NULL;
     y->dtype = TD_UINT8;
@@ -186,7 +186,7 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
                            int64_t offset)
 {
     int64_t numel;
-    if (td_failed() || !td_dims_numel("storage", &shape, &numel)
+    if (!td_dims_numel("storage", &shape, &numel)
         || !inside(bytes, td_dtype_size(dtype), shape, strides, offset,
                    numel == 0))
         return NULL;

@@ -204,8 +204,7 @@ static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
 {
     const layer_row row = { .class.object.name = op->name, .op = op,
                             .takes = "" };
-    return !td_failed() && accepts(&row, &a) ? td_run_named(op, x, &a)
-                                             : NULL;
+    return accepts(&row, &a) ? td_run_named(op, x, &a) : NULL;
 }
 /* containers: functions that make parts */
 td_opt_f64 td_or(td_opt_f64 given, double otherwise)
@@ -292,7 +291,7 @@ void td_add_bend(layer *l, const char *name, const char *usual)
 /* containers: function make_layer */
 static td_module *make_layer(const layer_row *row, td_args a)
 {
-    if (td_failed() || !accepts(row, &a))
+    if (!accepts(row, &a))
         return NULL;
     td_scope_begin();
     layer *l = td_module_new(&row->class, sizeof *l);

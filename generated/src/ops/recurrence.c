@@ -32,7 +32,7 @@ static td_tensor *from_input(const cell *c, td_tensor *x)
 /* Block k of n equal ones along the last dimension. */
 static td_tensor *block(td_tensor *x, int k, int n)
 {
-    const int64_t m = td_failed() ? 0 : x->shape[x->rank - 1] / n;
+    const int64_t m = td_size(x, -1) / n;
     return td_part(x, -1, k * m, (k + 1) * m);
 }
 /* recurrence: function step */
@@ -114,10 +114,8 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
 static td_tensor *step_by_step(const cell *c, td_tensor *added,
                                bool backward, td_tensor *state[2])
 {
-    const int64_t n = td_failed() ? 0 : added->shape[0];
-    td_tensor *all = NULL;
-    td_tensor **h = td_failed() ? NULL
-                  : TD_ARRAY(h, n);
+    const int64_t n = td_size(added, 0);
+    td_tensor **h = TD_ARRAY(h, n);
     for (int64_t i = 0; h != NULL && i < n; i++) {
         const int64_t t = backward ? n - 1 - i : i;
         /* recurrence: read one step of the sequence */
@@ -127,8 +125,7 @@ static td_tensor *step_by_step(const cell *c, td_tensor *added,
         td_keep(state[1]);
         td_scope_end();
     }
-    if (!td_failed())
-        all = td_stack(h, (int)n, 0);
+    td_tensor *all = td_stack(h, (int)n, 0);
     TD_FREE_ARRAY(h, n);
     return all;
 }
@@ -190,7 +187,7 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
         if (side + 1 < s->sides)
             continue;
         /* recurrence: hand the results to the next layer */
-        x = s->sides == 1 || td_failed() ? h[0] : td_cat(h, 2, 2);
+        x = s->sides == 1 ? h[0] : td_cat(h, 2, 2);
         if (s->dropout > 0 && k + 1 < s->cells)
             x = TD_CALL(dropout, x, td_v_float(s->dropout),
                         td_v_bool(true));
@@ -230,8 +227,8 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
     if (room != NULL)
         y = through_cells(call, &s, turn ? td_transpose(x, 0, 1) : x,
                           last);
-    call->out[1] = td_failed() ? NULL : td_stack(last[0], s.cells, 0);
-    if (kind == LSTM && !td_failed())
+    call->out[1] = td_stack(last[0], s.cells, 0);
+    if (kind == LSTM)
         call->out[2] = td_stack(last[1], s.cells, 0);
     TD_FREE_ARRAY(room, 2 * s.cells);
     return turn ? td_transpose(y, 0, 1) : y;
