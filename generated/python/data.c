@@ -120,7 +120,7 @@ static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
     if (*dtype == TD_DTYPE_NONE)
         *dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
     td_tensor *wide = td_empty(b.shape,
-        (td_tensor_options){ .dtype = b.dtype });
+        TD_OF(b.dtype));
     if (wide == NULL)
         return NULL;
     b.at = td_data(wide), b.wanted = *dtype;

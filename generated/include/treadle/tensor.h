@@ -96,6 +96,7 @@ typedef struct {
     td_device device;       /* 0: the CPU */
     bool requires_grad;     /* see chapter "graph" */
 } td_tensor_options;
+#define TD_OF(type) (td_tensor_options){ .dtype = type }
 
 /* printing: prototypes of dtypes */
 TD_API const char *td_dtype_name(td_dtype dtype);  /* "float32" */

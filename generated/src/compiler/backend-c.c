@@ -442,7 +442,7 @@ static td_tensor *tensor_at(const frame *f, int v)
     char *data = f->memory[f->l->value[v].root];
     return td_from_memory(data + like->offset
             * (int64_t)td_dtype_size(like->dtype), td_shape_of(like),
-        strides, (td_tensor_options){ .dtype = like->dtype },
+        strides, TD_OF(like->dtype),
         NULL, NULL);
 }
 

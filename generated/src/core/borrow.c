@@ -52,7 +52,7 @@ td_tensor *td_borrow(const char *op, td_foreign m, td_opt_bool copy,
     const bool own = odd || (copy.given && copy.value);
     td_scope_begin();
     td_tensor *x = odd ? NULL : td_from_memory(m.data, m.shape, steps,
-        (td_tensor_options){ .dtype = m.dtype }, own ? NULL : release,
+        TD_OF(m.dtype), own ? NULL : release,
         context);
     if (own) {
         /* values: copy what others hold */

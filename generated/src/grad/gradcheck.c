@@ -198,7 +198,7 @@ static td_tensor *recorded_gradient(void *context, td_tensor *const *in)
 static td_tensor *make_seed(td_tensor *y)
 {
     td_tensor *v = td_zeros(td_shape_of(y),
-        (td_tensor_options){ .dtype = TD_FLOAT64 });
+        TD_OF(TD_FLOAT64));
     for (int64_t k = 0; v && k < td_numel(v); k++)
         *element_at(v, k) = cos(1.0 + 3.0 * (double)k);
     return td_set_requires_grad(v, true);

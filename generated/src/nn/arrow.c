@@ -254,7 +254,7 @@ static td_tensor *packed(td_tensor *x)
     if (!dense || td_dtype_of(x) != TD_BOOL)
         return dense ? td_tensor_alias(dense) : NULL;
     td_tensor *bits = td_zeros(TD_DIMS(td_numel(x) / 8 + 1),
-        (td_tensor_options){ .dtype = TD_UINT8 });
+        TD_OF(TD_UINT8));
     const uint8_t *from = td_data(dense);
     uint8_t *to = td_data(bits);
     for (int64_t i = 0; bits && i < td_numel(x); i++)

@@ -281,7 +281,7 @@ static bool pair_batch(void *context, const int64_t *index, int64_t n,
 {
     const td_dataset *d = context;
     td_tensor *at = td_from_data(index, TD_DIMS(n),
-        (td_tensor_options){ .dtype = TD_INT64 });
+        TD_OF(TD_INT64));
     *input = td_index_select(d->images, 0, at);
     *target = td_index_select(d->labels, 0, at);
     td_release(at);

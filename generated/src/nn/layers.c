@@ -402,8 +402,7 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
     td_tensor *flat = td_flatten(w, 1, -1);
     const bool tall = td_size(flat, 0) > td_size(flat, 1);
     flat = tall ? td_t(flat) : flat;
-    td_tensor *q = td_zeros(td_shape_of(flat), (td_tensor_options){
-        .dtype = TD_FLOAT64 });
+    td_tensor *q = td_zeros(td_shape_of(flat), TD_OF(TD_FLOAT64));
     td_tensor *drawn = td_normal_(td_empty_like(q,
         (td_tensor_options){ 0 }), 0, 1);
     for (int64_t i = 0; i < td_size(q, 0) && !td_failed(); i++) {

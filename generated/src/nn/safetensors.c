@@ -499,7 +499,7 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
     td_dims strides = t->shape;
     td_dims_strides(&t->shape, strides.at);
     td_tensor *x = td_from_memory(at, t->shape, strides,
-        (td_tensor_options){ .dtype = t->dtype }, td_release,
+        TD_OF(t->dtype), td_release,
         td_retain(f));
     if (!x)
         td_release(f);

@@ -38,7 +38,7 @@ td_tensor *td_random_crop(td_tensor *x, int64_t height, int64_t width,
     }
     td_tensor *out = td_failed() ? NULL : td_empty(TD_DIMS(n,
         td_size(x, 1), height, width),
-        (td_tensor_options){ .dtype = td_dtype_of(x) });
+        TD_OF(td_dtype_of(x)));
     for (int64_t b = 0; b < n && !td_failed(); b++) {
         td_scope_begin();
         td_tensor *image = td_select(x, 0, b);
@@ -58,6 +58,6 @@ td_tensor *td_random_horizontal_flip(td_tensor *x, double p)
         return NULL;
     td_scope_begin();
     td_tensor *coin = td_lt_scalar(td_rand(TD_DIMS(td_size(x, 0), 1, 1,
-        1), (td_tensor_options){ .dtype = TD_FLOAT64 }), td_float(p));
+        1), TD_OF(TD_FLOAT64)), td_float(p));
     return td_scope_end_with(td_where(coin, td_flip(x, TD_DIMS(3)), x));
 }

@@ -171,7 +171,7 @@ td_tensor *bincount_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *given = td_input(call, 1);
     td_tensor *weights = given ? given
-        : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
+        : td_ones_like(x, TD_OF(TD_FLOAT64));
     int64_t n = td_number(call, 0, 0);
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
         || n < 0 || weights->rank != 1
