@@ -151,7 +151,7 @@ static void put_scalar(FILE *f, td_scalar s)
     if (s.kind == TD_SCALAR_BOOL)
         fputs(s.as.b ? "True" : "False", f);
     else if (s.kind == TD_SCALAR_INT)
-        fprintf(f, "%lld", (long long)s.as.i);
+        fprintf(f, "%" PRId64, s.as.i);
     else {
         int n = 0;
         do
@@ -185,8 +185,8 @@ static void put_attribute(FILE *f, const td_value *v)
     case TD_INTS:
         fprintf(f, "[");
         for (int i = 0; i < v->as.ints.count; i++)
-            fprintf(f, "%s%lld", i ? ", " : "",
-                (long long)v->as.ints.at[i]);
+            fprintf(f, "%s%" PRId64, i ? ", " : "",
+                    v->as.ints.at[i]);
         fprintf(f, "]");
         break;
     default: fprintf(f, "None");

@@ -452,9 +452,9 @@ static td_tensor *seed_of(const char *operation, td_tensor *root,
                 "require a gradient and was not recorded");
     else if (seed == NULL && td_numel(root) != 1)
         td_fail(TD_ERROR_RUNTIME, operation, "a gradient can be "
-                "created implicitly only for a tensor of one element; "
-                "this one has %lld, give the gradient to start from",
-                (long long)td_numel(root));
+            "created implicitly only for a tensor of one element; this "
+            "one has %" PRId64 ", give the gradient to start from",
+            td_numel(root));
     else if (seed == NULL)
         return td_ones_like(root, (td_tensor_options)TD_DEFAULTS);
     else if (seed->dtype != root->dtype)

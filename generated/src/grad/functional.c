@@ -129,7 +129,7 @@ bool td_hessian(td_check_function *f, void *context, int n_in,
     bool ok = arrive(&p, f, context, n_in, in);
     if (ok && td_numel(p.y) != 1)
         ok = td_fail(TD_ERROR_VALUE, "hessian", "the result must have "
-                     "one element, not %lld", (long long)td_numel(p.y));
+            "one element, not %" PRId64, td_numel(p.y));
     ok = ok && td_pull_back(p.y, td_ones_like(p.y,
         (td_tensor_options)TD_DEFAULTS), p.n, p.x, slope, true);
     for (int i = 0; ok && i < n_in; i++)

@@ -110,11 +110,10 @@ static bool compare(const check *c)
         const double a = c->by_rule[at], q = c->by_quotient[at];
         if (fabs(a - q) <= c->atol + c->rtol * fabs(q))
             continue;
-        return td_fail(TD_ERROR_RUNTIME, "gradcheck",
-            "derivative of result element %lld by input element %lld: "
-            "the rule says %.9g, the difference quotient %.9g",
-            (long long)(at / c->columns), (long long)(at % c->columns),
-            a, q);
+        return td_fail(TD_ERROR_RUNTIME, "gradcheck", "derivative of "
+            "result element %" PRId64 " by input element %" PRId64
+            ": the rule says %.9g, the difference quotient %.9g",
+            at / c->columns, at % c->columns, a, q);
     }
     return true;
 }

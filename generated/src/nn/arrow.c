@@ -132,9 +132,9 @@ static td_tensor *over_column(const column *c, td_scalar fill,
                : at + c->start + e * size, (size_t)size);
     }
     if (gaps && !fill.kind)
-        td_fail(TD_ERROR_VALUE, "from_arrow", "column '%s' misses %lld "
-                "of %lld elements; say what fills them", c->name,
-                (long long)gaps, (long long)c->elements);
+        td_fail(TD_ERROR_VALUE, "from_arrow", "column '%s' misses %"
+            PRId64 " of %" PRId64 " elements; say what fills them",
+            c->name, gaps, c->elements);
     if (!td_failed() && release)
         release(context);
     return x;
@@ -266,9 +266,9 @@ static bool lend_column(td_tensor *x, const char *name, int64_t rows,
     struct ArrowArray *a, struct ArrowSchema *s)
 {
     if (td_rank(x) == 0 || (rows >= 0 && td_size(x, 0) != rows))
-        return td_fail(TD_ERROR_VALUE, "to_arrow", "column '%s' has "
-            "%lld rows, expected %lld", name, td_rank(x)
-            ? (long long)td_size(x, 0) : 0LL, (long long)rows);
+        return td_fail(TD_ERROR_VALUE, "to_arrow", "column '%s' has %"
+            PRId64 " rows, expected %" PRId64, name, td_rank(x)
+            ? td_size(x, 0) : 0, rows);
     if (td_device_of(x).kind != TD_DEVICE_CPU || td_requires_grad(x)
         || (!td_data(x) && td_numel(x))
         || td_dtype_of(x) == TD_BFLOAT16)

@@ -4,7 +4,6 @@
 #include "core/device.h"
 #include "core/require.h"
 #include <treadle/data.h>
-#include <inttypes.h>
 /* files: includes of further datasets */
 #include "ops/composite.h"
 #include <treadle/indexing.h>

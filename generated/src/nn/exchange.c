@@ -176,9 +176,8 @@ static bool inside(const td_tensor *bytes, size_t size, td_dims shape,
     return (good && (empty || (last + 1) * (double)size
                      <= (double)bytes->storage->bytes))
         || td_fail(TD_ERROR_VALUE, "storage", "shape and strides at "
-                   "offset %lld leave the %lld bytes of the storage",
-                   (long long)offset,
-                   (long long)bytes->storage->bytes);
+            "offset %" PRId64 " leave the %" PRId64 " bytes of the "
+            "storage", offset, bytes->storage->bytes);
 }
 
 td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,

@@ -5,7 +5,6 @@
 #include "core/require.h"
 #include <treadle/data.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 /* files: includes of further formats */
 #include <math.h>

@@ -3,7 +3,6 @@
 #include "nn/layers.h"
 #include "core/require.h"
 #include "grad/autograd.h"
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

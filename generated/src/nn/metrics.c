@@ -6,7 +6,6 @@
 #include <treadle/metrics.h>
 #include <treadle/order.h>
 #include <treadle/reductions.h>
-#include <inttypes.h>
 
 td_tensor *td_accuracy(td_tensor *scores, td_tensor *target, int64_t k)
 {

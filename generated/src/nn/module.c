@@ -4,7 +4,6 @@
 #include "core/require.h"
 #include "core/tensor.h"
 #include <treadle/treadle.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -7,7 +7,6 @@
 #include <treadle/arranging.h>
 #include <treadle/data.h>
 #include <treadle/elementwise.h>
-#include <inttypes.h>
 
 static bool check_batch(const char *op, td_tensor *x)
 {

@@ -211,8 +211,8 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
     if (layers < 1 || layers > given || s.weights * s.cells != given
         || layers * s.sides != s.cells)
         return td_refuse(call, "params has %d tensors, expected %d for "
-            "each of %lld layers and %d directions", given, s.weights,
-            (long long)layers, s.sides);
+            "each of %" PRId64 " layers and %d directions", given,
+            s.weights, layers, s.sides);
     const cell c = cell_at(&s, 0);
     if (!td_check_computes(call, td_dtype_wide(x->dtype), true)
         || !td_expect(call, "input", x, TD_DIMS(-1, -1, -1))
