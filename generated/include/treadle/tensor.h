@@ -216,7 +216,6 @@ TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
                                  td_frees *release,
                                  void *context);
-/* values: prototypes of creation */
 
 typedef struct {
     void *data;

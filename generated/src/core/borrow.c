@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tangled from the chapter "values": edit that, not this file. */
-#include "core/device.h"
+/* Tangled from the chapter "printing": edit that, not this file. */
 #include "core/tensor.h"
 
-/* values: function pick */
+/* printing: function pick */
 static char *pick(char *to, const char *from, const td_foreign *m,
                     int d)
 {
@@ -26,7 +25,7 @@ td_tensor *td_borrow(const char *op, td_foreign m, td_opt_bool copy,
     int64_t numel;
     if (td_failed() || !td_dims_numel(op, &m.shape, &numel))
         return NULL;
-    /* values: see if the memory can be shared */
+    /* printing: see if the memory can be shared */
     if (m.strides.count < m.shape.count) {
         td_dims_strides(&m.shape, m.strides.at);
         m.unit = size;
@@ -55,7 +54,7 @@ td_tensor *td_borrow(const char *op, td_foreign m, td_opt_bool copy,
         TD_OF(m.dtype), own ? NULL : release,
         context);
     if (own) {
-        /* values: copy what others hold */
+        /* printing: copy what others hold */
         td_tensor *y = td_tensor_new(m.shape, m.dtype, (td_device){ 0 });
         if (x && y)
             td_copy_elements(y, x);

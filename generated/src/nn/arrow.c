@@ -113,13 +113,10 @@ static td_tensor *over_column(const column *c, td_scalar fill,
     const td_tensor_options like = { .dtype = c->dtype };
     const char *at = c->elements ? c->a->buffers[1] : NULL;
     const bool bits = c->dtype == TD_BOOL;
-    if (c->elements && !bits && !c->levels
-        && (uintptr_t)at % (size_t)size == 0) {
-        td_dims strides = c->shape;
-        td_dims_strides(&c->shape, strides.at);
-        return td_from_memory((void *)(uintptr_t)(at + c->start),
-            c->shape, strides, like, release, context);
-    }
+    if (c->elements && !bits && !c->levels)
+        return td_borrow("from_arrow", (td_foreign){ .dtype = c->dtype,
+            .data = (void *)(uintptr_t)(at + c->start),
+            .shape = c->shape }, (td_opt_bool){ 0 }, release, context);
     td_tensor *x = td_empty(c->shape, like), *one = c->levels ? td_full(
         (td_dims){ 0 }, fill.kind ? fill : td_int(0), like) : NULL;
     int64_t gaps = 0;

@@ -470,19 +470,18 @@ static bool can_be_read(const td_safetensors *f,
                                  "0 and 1");
     return true;
 }
-/* saving: function copy_saved */
-static td_tensor *copy_saved(const td_safetensors *f,
+/* saving: function widen_saved */
+static td_tensor *widen_saved(const td_safetensors *f,
                              const td_saved_tensor *t)
 {
     td_tensor *x = td_tensor_new(t->shape, t->dtype, (td_device){ 0 });
     const size_t size = td_dtype_size(t->dtype), narrow = width(t);
     const size_t all = (size_t)(t->end - t->begin);
-    const size_t run = narrow == size ? all : narrow;
     if (x)
         memset(td_at(x), 0, all / narrow * size);
-    for (size_t i = 0; x && i < all; i += run)
+    for (size_t i = 0; x && i < all; i += narrow)
         memcpy((char *)td_at(x) + i / narrow * size,
-               f->bytes + f->data + t->begin + i, run);
+               f->bytes + f->data + t->begin + i, narrow);
     return x;
 }
 /* saving: function td_safetensors_get */
@@ -492,14 +491,12 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
     if (!t || !can_be_read(f, t))
         return NULL;
     const size_t size = td_dtype_size(t->dtype);
-    char *at = f->bytes + f->data + t->begin;
-    if (!f->share || (uintptr_t)at % size != 0 || width(t) != size)
-        return copy_saved(f, t);
-    td_dims strides = t->shape;
-    td_dims_strides(&t->shape, strides.at);
-    td_tensor *x = td_from_memory(at, t->shape, strides,
-        TD_OF(t->dtype), td_release,
-        td_retain(f));
+    if (width(t) != size)
+        return widen_saved(f, t);
+    td_tensor *x = td_borrow("safetensors", (td_foreign){
+        .data = f->bytes + f->data + t->begin, .dtype = t->dtype,
+        .shape = t->shape }, (td_opt_bool){ !f->share, true },
+        td_release, td_retain(f));
     if (!x)
         td_release(f);
     return x;
