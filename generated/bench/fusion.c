@@ -61,7 +61,7 @@ static void train(bench *b, model *m, td_tensor *x, int labels,
 {
     m->in[0] = x;
     m->in[1] = td_randint(0, classes, TD_DIMS(labels),
-        (td_tensor_options){ .dtype = TD_INT64 });
+        TD_OF(TD_INT64));
     m->rule = m->n > 6
         ? td_adapt(TD_ADAMW, m->w, m->n, 0.001, (td_adapt_options){ 0 })
         : td_sgd(m->w, m->n, 0.001, (td_sgd_options){
@@ -221,7 +221,7 @@ static void gpt_step(bench *b, bool compile)
     bench_cost(b, 2048.0 * 6 * (4 * 196608 + 65 * 128 + 4 * 2 * 16384),
                2048.0 * 4 * 4 * 40 * 128);
     td_tensor *x = td_randint(0, 65, TD_DIMS(16, 128),
-                              (td_tensor_options){ .dtype = TD_INT64 });
+                              TD_OF(TD_INT64));
     train(b, &m, x, 2048, 65, compile);
 }
 

@@ -137,7 +137,7 @@ static void show_losses(const char *backend)
         (td_compile_options){ .backend = backend });
     in[0] = td_rand(TD_DIMS(64, 784), (td_tensor_options){ 0 });
     in[1] = td_randint(0, 10, TD_DIMS(64),
-                       (td_tensor_options){ .dtype = TD_INT64 });
+                       TD_OF(TD_INT64));
     printf("%-12s", backend);
     for (int i = 0; i < 3 && td_execute(e, in, 2, &loss); i++)
         printf(" %.7f", td_item_double(loss));

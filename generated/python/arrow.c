@@ -85,7 +85,6 @@ PyObject *py_from_arrow(PyObject *module, PyObject *args)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError,
             "from_arrow: fill must be a number, not %s",
             Py_TYPE(fill)->tp_name);
-    td_error_clear();
     td_tensor *x = td_from_arrow(a, s, k, value.as.scalar, drop_object,
                                  Py_NewRef(second));
     if (!x)
@@ -115,7 +114,6 @@ PyObject *py_to_arrow(PyObject *module, PyObject *args)
     if (good && (one = new_ArrowSchema(&schema))
         && (two = new_ArrowArray(&array))
         && (!table || (three = new_ArrowArrayStream(&stream)))) {
-        td_error_clear();
         if (!td_to_arrow(x.at, table ? texts : NULL, x.n, array, schema)
             || (table && !td_arrow_stream(array, schema, stream)))
             fail();

@@ -120,7 +120,7 @@ static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
     if (*dtype == TD_DTYPE_NONE)
         *dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
     td_tensor *wide = td_empty(b.shape,
-        (td_tensor_options){ .dtype = b.dtype });
+        TD_OF(b.dtype));
     if (wide == NULL)
         return NULL;
     b.at = td_data(wide), b.wanted = *dtype;
@@ -149,21 +149,23 @@ static td_dtype dtype_of_format(const char *format, Py_ssize_t size)
 }
 /* values: function open_buffer */
 static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
-                        td_dtype *dtype, td_dims *shape)
+                        td_foreign *m)
 {
     if (PyObject_GetBuffer(data, view, flags) < 0)
         return false;
-    *dtype = dtype_of_format(view->format, view->itemsize);
-    if (*dtype == TD_DTYPE_NONE)
+    *m = (td_foreign){ .data = view->buf, .unit = 1,
+        .dtype = dtype_of_format(view->format, view->itemsize) };
+    if (m->dtype == TD_DTYPE_NONE)
         PyErr_Format(PyExc_TypeError, "buffers of type '%s' cannot "
                      "become a tensor", view->format);
     else if (view->ndim > TD_MAX_RANK)
         PyErr_Format(PyExc_ValueError, "buffers of %d dimensions are "
                      "not supported, at most 8 are", view->ndim);
     else {
-        shape->count = view->ndim;
-        for (int i = 0; i < view->ndim; i++)
-            shape->at[i] = view->shape[i];
+        for (; m->shape.count < view->ndim; m->shape.count++)
+            m->shape.at[m->shape.count] = view->shape[m->shape.count];
+        for (int d = 0; view->strides && d < view->ndim; d++)
+            m->strides.at[m->strides.count++] = view->strides[d];
         return true;
     }
     PyBuffer_Release(view);
@@ -173,23 +175,14 @@ static bool open_buffer(PyObject *data, Py_buffer *view, int flags,
 static td_tensor *copy_buffer(PyObject *data, td_dtype *dtype)
 {
     Py_buffer view;
-    td_dims shape;
-    td_dtype from;
-    if (!open_buffer(data, &view, PyBUF_FULL_RO, &from, &shape))
+    td_foreign m;
+    if (!open_buffer(data, &view, PyBUF_RECORDS_RO, &m))
         return NULL;
-    td_tensor *x = td_empty(shape,
-                            (td_tensor_options){ .dtype = from });
-    if (x != NULL && view.len > 0
-        && PyBuffer_ToContiguous(td_data(x), &view, view.len,
-                                 'C') < 0) {
-        td_release(x);
-        x = NULL;
-    }
-    for (Py_ssize_t i = 0; x && from == TD_BOOL && i < view.len; i++)
-        ((bool *)td_data(x))[i] = ((unsigned char *)td_data(x))[i] != 0;
+    td_tensor *x = td_borrow("tensor", m, (td_opt_bool){ true, true },
+                             NULL, NULL);
     PyBuffer_Release(&view);
     if (*dtype == TD_DTYPE_NONE)
-        *dtype = from;
+        *dtype = m.dtype;
     return x;
 }
 /* values: function share_buffer */
@@ -202,45 +195,19 @@ static void release_buffer(void *context)
     PyMem_Free(context);
     end_errand(e);
 }
-
-static bool element_strides(const Py_buffer *view, td_dtype dtype,
-                            const td_dims *shape, td_dims *strides)
-{
-    strides->count = view->ndim;
-    for (int i = 0; i < view->ndim; i++) {
-        if (view->strides[i] % view->itemsize || view->strides[i] < 0)
-            return PyErr_Format(PyExc_ValueError, "from_numpy: negative"
-                " strides, and strides that are no multiple of the "
-                "element size, are not supported; pass a copy");
-        strides->at[i] = view->strides[i] / view->itemsize;
-    }
-    if (view->len && (uintptr_t)view->buf % (size_t)view->itemsize)
-        return PyErr_Format(PyExc_ValueError, "from_numpy: elements "
-            "that are not aligned cannot be shared; pass a copy");
-    return dtype != TD_BOOL
-        || td_holds_truths(view->buf, view->ndim, shape->at,
-                           strides->at)
-        || PyErr_Format(PyExc_ValueError, "from_numpy: bools of other "
-               "bytes than 0 and 1 cannot be shared; pass a copy");
-}
 PyObject *from_numpy(PyObject *module, PyObject *data)
 {
-    td_dims shape, strides;
-    td_dtype dtype;
+    td_foreign m;
     Py_buffer *view = PyMem_Malloc(sizeof *view);
     td_error_clear();
     if (view == NULL)
         return PyErr_NoMemory();
-    if (!open_buffer(data, view, PyBUF_STRIDED | PyBUF_FORMAT, &dtype,
-                     &shape)) {
+    if (!open_buffer(data, view, PyBUF_RECORDS, &m)) {
         PyMem_Free(view);
         return NULL;
     }
-    td_tensor *x = NULL;
-    if (element_strides(view, dtype, &shape, &strides))
-        x = td_from_memory(view->buf, shape, strides,
-                           (td_tensor_options){ .dtype = dtype },
-                           release_buffer, view);
+    td_tensor *x = td_borrow("from_numpy", m, (td_opt_bool){ true },
+                             release_buffer, view);
     PyObject *result = wrap(PyModule_GetState(module), x);
     if (x == NULL)
         release_buffer(view);

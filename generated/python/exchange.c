@@ -40,7 +40,6 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *args)
     if (!v && !PyCapsule_IsValid(capsule, fresh[0]))
         return PyErr_Format(PyExc_ValueError, "from_dlpack: expected a "
                             "DLPack capsule that nobody has used yet");
-    td_error_clear();
     td_tensor *x = td_from_dlpack(
         PyCapsule_GetPointer(capsule, fresh[v]), v,
         (td_opt_bool){ copy != Py_None, copy == Py_True });
@@ -84,7 +83,6 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
                           g->dtype, &type, read_sizes, &shape,
                           read_sizes, &strides, &offset))
         return NULL;
-    td_error_clear();
     return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
                                    shape, strides, offset));
 }
@@ -117,7 +115,6 @@ PyObject *py_promote(PyObject *module, PyObject *args)
 PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
 {
     glue *g = PyModule_GetState(module);
-    td_error_clear();
     if (chosen != Py_None
         && !td_set_default_dtype(dtype_of(g, chosen)))
         return fail();
@@ -131,7 +128,6 @@ PyObject *py_print_option(PyObject *module, PyObject *args)
     long long value;
     if (!PyArg_ParseTuple(args, "iL:set_printoptions", &which, &value))
         return NULL;
-    td_error_clear();
     return done(which >= 0 && which < TD_PRINT_OPTIONS
         && td_set_print_option((td_print_choice)which, value));
 }

@@ -28,7 +28,6 @@ PyObject *py_csv_read(PyObject *module, PyObject *args)
                           &path, &delimiter))
         return NULL;
     td_csv *t;
-    td_error_clear();
     leave_python();
     const td_suspended trace = td_trace_suspend();
     t = td_csv_read(PyBytes_AS_STRING(path), delimiter);
@@ -62,7 +61,6 @@ PyObject *py_csv_column(PyObject *module, PyObject *args)
         ? td_csv_dtype(t, column, from) : dtype_of(g, type);
     if (dtype == TD_DTYPE_NONE)
         return texts_of(t, from, column, td_csv_rows(t) - from, 1);
-    td_error_clear();
     const td_suspended trace = td_trace_suspend();
     td_tensor *x = td_csv_column(t, column, from, dtype, missing);
     td_trace_resume(trace);

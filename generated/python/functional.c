@@ -10,7 +10,6 @@ PyObject *py_leads_beyond(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&O&:leads_beyond", all_tensors, &y,
                           all_tensors, &x))
         return NULL;
-    td_error_clear();
     const bool beyond = td_leads_beyond(y.at, y.n, x.at, x.n);
     drop_handles(&y);
     drop_handles(&x);
@@ -149,7 +148,6 @@ PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2
         || !PyCallable_Check(PyTuple_GET_ITEM(pair, 0)))
         return PyErr_Format(PyExc_TypeError, "expected two callables");
-    td_error_clear();
     return done(td_saved_hooks_begin((td_saved_hooks){
         pack_in_python, unpack_in_python, drop_object,
         Py_NewRef(pair), drop_object }));
@@ -157,7 +155,6 @@ PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
 
 PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused)
 {
-    td_error_clear();
     td_saved_hooks_end();
     return done(true);
 }

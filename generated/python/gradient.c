@@ -68,7 +68,6 @@ PyObject *py_grad(PyObject *module, PyObject *args)
                      "gradients", y.n, v.n);
     else {
         /* gradients: run the pass without the lock */
-        td_error_clear();
         leave_python();
         const bool good = add
             ? td_backward_all(y.at, y.n, seeds, (td_backward_options){
@@ -136,7 +135,6 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
                             "register_hook: expected a callable");
     if (w->hooks == NULL && (w->hooks = PyDict_New()) == NULL)
         return NULL;
-    td_error_clear();
     const int64_t id = (post ? td_register_post_hook
                              : td_register_hook)(
         w->handle, call_python_hook, Py_NewRef(hook), drop_object);
@@ -204,7 +202,6 @@ PyObject *py_record(PyObject *module, PyObject *args)
                           some_tensors, &x, some_tensors, &y,
                           some_tensors, &s, &backward))
         return NULL;
-    td_error_clear();
     bool good = td_record_custom(name, x.n, x.at, y.n, y.at,
                                  function_backward,
                                  Py_NewRef(backward), drop_object);

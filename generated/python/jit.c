@@ -9,7 +9,6 @@
 /* jit: functions that trace */
 PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
 {
-    td_error_clear();
     return done(td_trace_begin(PyObject_IsTrue(symbolic) == 1));
 }
 
@@ -28,7 +27,6 @@ PyObject *py_program_fits(PyObject *module, PyObject *args)
                           all_tensors, &x))
         return NULL;
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    td_error_clear();
     const bool fits = p && (x.at ? !td_program_overlaps(p, x.at, x.n)
                                  : td_program_holds(p));
     drop_handles(&x);
@@ -39,7 +37,6 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
     handles x = { 0 };
     if (outputs != Py_None && !all_tensors(outputs, &x))
         return NULL;
-    td_error_clear();
     td_program *p = td_trace_end(x.at, x.n);
     drop_handles(&x);
     if (outputs != Py_None)
@@ -75,7 +72,6 @@ PyObject *py_compile(PyObject *module, PyObject *args)
     td_executable *e = NULL;
     if (p == NULL)
         return NULL;
-    td_error_clear();
     leave_python();
     e = td_compile(p, options);
     enter_python();
@@ -95,7 +91,6 @@ PyObject *py_execute(PyObject *module, PyObject *args)
     td_executable *e = PyCapsule_GetPointer(capsule, EXECUTABLE);
     td_tensor **y = e ? PyMem_Calloc((size_t)n + 1, sizeof *y) : NULL;
     bool good = false;
-    td_error_clear();
     if (y != NULL) {
         leave_python();
         good = td_execute(e, x.at, x.n, y);

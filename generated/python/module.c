@@ -156,10 +156,9 @@ static PyObject *py_cpu_info(PyObject *module, PyObject *unused)
 static QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
 QUESTION(device_count, PyLong_FromLong(td_device_count(TD_DEVICE_CUDA)))
 /* extension: function a_tensor */
-/* The handle of a tensor, with no error left; NULL raises. */
+/* The handle of a tensor; NULL raises. */
 td_tensor *a_tensor(PyObject *x, const char *operation)
 {
-    td_error_clear();
     if (tensor_cast(x))
         return handle_of(x);
     PyErr_Format(PyExc_TypeError, "%s: expected a Tensor, not %s",
@@ -203,7 +202,6 @@ PyObject *py_synchronise(PyObject *module, PyObject *given)
     td_device device;
     if (!parse_device(given, &device))
         return NULL;
-    td_error_clear();
     return done(td_synchronise(device));
 }
 /* _random_state(generator or None[, seed, stream]) -> the old ones */
@@ -231,7 +229,6 @@ PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
     const int on = PyObject_IsTrue(mode);
     if (on < 0)
         return NULL;
-    td_error_clear();
     td_set_grad_enabled(on);
     return td_failed() ? fail() : PyBool_FromLong(before);
 }
@@ -270,7 +267,6 @@ PyObject *py_images(PyObject *module, PyObject *args)
         return NULL;
     glue *g = PyModule_GetState(module);
     td_dataset *data;
-    td_error_clear();
     leave_python();
     const td_suspended trace = td_trace_suspend();
     data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
@@ -300,7 +296,6 @@ PyObject *py_batch(PyObject *module, PyObject *args)
                             "be a contiguous int64 Tensor of rank 1");
     td_tensor *pair[2] = { NULL, NULL };
     bool good;
-    td_error_clear();
     leave_python();
     const td_suspended trace = td_trace_suspend();
     good = td_dataset_get(data, td_data(w->handle), td_numel(w->handle),
@@ -318,7 +313,6 @@ static PyObject *read_path(PyObject *module, PyObject *path,
     PyObject *bytes;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    td_error_clear();
     leave_python();
     const td_suspended trace = td_trace_suspend();
     td_tensor *x = read(PyBytes_AS_STRING(bytes));
@@ -337,6 +331,15 @@ PyObject *py_bytes_read(PyObject *module, PyObject *path)
 {
     return read_path(module, path, td_bytes_read);
 }
+/* extension: entrances of the package's functions */
+#define FUNCTION(name, how) \
+    static PyObject *enter##name(PyObject *module, PyObject *given) \
+    { \
+        td_error_clear(); \
+        return py##name(module, given); \
+    }
+#include "functions.inc"
+#undef FUNCTION
 /* extension: table of module functions */
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
                     METH_VARARGS | METH_KEYWORDS
@@ -365,7 +368,7 @@ static PyMethodDef functions[] = {
     { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
     { "manual_seed", py_manual_seed, METH_O,
       "Starts this thread's random numbers at a seed." },
-#define FUNCTION(name, how) { #name, py##name, how, NULL },
+#define FUNCTION(name, how) { #name, enter##name, how, NULL },
 #include "functions.inc"
 #undef FUNCTION
     { NULL, NULL, 0, NULL },

@@ -11,7 +11,7 @@ static td_tensor *scalar_beside(td_scalar scalar, const td_tensor *x)
     else if (scalar.kind == TD_SCALAR_INT && type == TD_BOOL)
         type = TD_INT64;
     return td_full(TD_RANK_0, scalar,
-                   (td_tensor_options){ .dtype = type });
+                   TD_OF(type));
 }
 /* binder: function to_operand */
 /* `made` is set to a tensor to be released, or NULL. */

@@ -131,7 +131,6 @@ PyObject *py_generator(PyObject *module, PyObject *device)
     td_device place;
     if (!parse_device(device, &place))
         return NULL;
-    td_error_clear();
     return box(td_generator_new(0), GENERATOR);
 }
 

@@ -12,7 +12,6 @@ PyObject *py_autocast(PyObject *module, PyObject *args)
     PyObject *now = NULL;
     if (!PyArg_ParseTuple(args, "|O:autocast", &now))
         return NULL;
-    td_error_clear();
     if (now && !td_set_autocast(now == Py_None ? TD_DTYPE_NONE
                                                : dtype_of(g, now)))
         return fail();

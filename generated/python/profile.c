@@ -8,7 +8,6 @@ PyObject *py_profile_begin(PyObject *module, PyObject *args)
     int memory, stack;
     if (!PyArg_ParseTuple(args, "pp:profile", &memory, &stack))
         return NULL;
-    td_error_clear();
     return done(td_profile_begin((td_profile_options){
         .memory = memory, .place = stack ? where_in_python : NULL }));
 }
@@ -16,7 +15,6 @@ PyObject *py_profile_begin(PyObject *module, PyObject *args)
 PyObject *py_profile_end(PyObject *module, PyObject *unused)
 {
     int n;
-    td_error_clear();
     td_event *event = td_profile_end(&n);
     PyObject *list = event != NULL ? PyList_New(n) : fail();
     for (int i = 0; list != NULL && i < n; i++) {

@@ -13,7 +13,6 @@ static PyObject *write_list(PyObject *path, const td_to_save *list,
                             int n, const char *const *notes)
 {
     PyObject *bytes;
-    td_error_clear();
     if (path == Py_None) {
         const int64_t room = td_safetensors_write(NULL, 0, list, n,
                                                   notes);
@@ -47,7 +46,6 @@ PyObject *py_safetensors_open(PyObject *module, PyObject *args)
         || (!PyBytes_Check(source)
             && !PyUnicode_FSConverter(source, &path)))
         return NULL;
-    td_error_clear();
     td_safetensors *f = path
         ? td_safetensors_open(PyBytes_AS_STRING(path), share)
         : td_safetensors_over(PyBytes_AS_STRING(source),
@@ -76,7 +74,6 @@ PyObject *py_safetensors_get(PyObject *module, PyObject *args)
     const char *name;
     if (!PyArg_ParseTuple(args, "Os:get_tensor", &file, &name))
         return NULL;
-    td_error_clear();
     const td_suspended trace = td_trace_suspend();
     td_tensor *x = td_safetensors_get(
         PyCapsule_GetPointer(file, SAFETENSORS), name);

@@ -78,8 +78,7 @@ static td_dims sample_dims(sample_call *s)
 static td_tensor *sample_integers(sample_call *s, td_dims dims)
 {
     const int64_t below = strtoll(s->at, (char **)&s->at, 10);
-    td_tensor *x = td_zeros(dims, (td_tensor_options){
-        .dtype = TD_INT64 });
+    td_tensor *x = td_zeros(dims, TD_OF(TD_INT64));
     for (int64_t i = 0; x && i < td_numel(x); i++)
         ((int64_t *)td_data(x))[i]
             = (int64_t)(sample_random(s) * (double)below);
@@ -88,8 +87,7 @@ static td_tensor *sample_integers(sample_call *s, td_dims dims)
 
 static td_tensor *sample_bools(sample_call *s, td_dims dims)
 {
-    td_tensor *x = td_zeros(dims, (td_tensor_options){
-        .dtype = TD_BOOL });
+    td_tensor *x = td_zeros(dims, TD_OF(TD_BOOL));
     for (int64_t i = 0; x && i < td_numel(x); i++)
         ((uint8_t *)td_data(x))[i] = sample_random(s) < 0.5;
     return x;
@@ -103,8 +101,7 @@ static td_tensor *sample_reals(sample_call *s, td_dims dims,
         dims.at[0] = dims.at[1];
         dims.at[1] = first;
     }
-    td_tensor *x = td_zeros(dims, (td_tensor_options){
-        .dtype = TD_FLOAT64 });
+    td_tensor *x = td_zeros(dims, TD_OF(TD_FLOAT64));
     for (int64_t i = 0; x && i < td_numel(x); i++)
         ((double *)td_data(x))[i]
             = s->low + (s->high - s->low) * sample_random(s);

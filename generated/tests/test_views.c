@@ -32,7 +32,7 @@ static void turned_copies_have_right_edges(void **state)
     td_scope_begin();
     for (int k = 0; k < 4; k++) {
         td_tensor *x = td_arange(td_int(0), td_int(143), td_int(1),
-                           (td_tensor_options){ .dtype = types[k] });
+                           TD_OF(types[k]));
         td_tensor *y = td_contiguous(td_t(td_view(x, TD_DIMS(13, 11))));
         for (int i = 0; i < 143; i++)
             assert_int_equal(td_item_int(td_select(td_view(y,

@@ -152,6 +152,75 @@ def test_derivatives():
         assert gradcheck(f, (x,)) and gradgradcheck(f, (x,))
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 3e-5), ("float16", 2e-2)])
+@pytest.mark.parametrize("batch, questions, keys, d, e", [
+    ((), 33, 65, 5, 7), ((2, 3), 40, 40, 8, 8), ((2,), 100, 31, 33, 33), ((1, 2), 57, 130, 16, 16), ((1, 2), 64, 128, 1, 4), ((2,), 70, 0, 4, 4)])
+def test_blocks_are_the_formula(dtype, tolerance, batch, questions, keys, d, e):
+    """More questions than a block has: results and gradients beside the whole matrix in double precision."""
+    real = getattr(td, dtype)
+    shapes = (questions, d), (keys, d), (keys, e), (questions, e)
+    q, k, v, g = (tensor(array(*batch, *s, start=i)).to(real) for i, s in enumerate(shapes))
+    sees = array(questions, keys, start=4) > -0.3
+    sees[3] = sees[:, 7:9] = False
+    added = np.where(sees, array(questions, keys, start=5), -INF)
+    each = array(*batch[:1], *[1] * (len(batch) - 1), 1, keys, start=6) > 0
+    for mask, causal in ((None, False), (None, True), (sees, False), (sees[5], False), (sees[:, :1], False),
+                         (each, False), (added, False)):
+        mask = mask if mask is None or mask.dtype == bool else tensor(mask).to(real)
+        mask = tensor(mask) if isinstance(mask, np.ndarray) else mask
+        wide = mask if mask is None or mask.dtype is td.bool else mask.double()
+        ours = [x.detach().clone().requires_grad_() for x in (q, k, v)]
+        whole = [x.double().detach().clone().requires_grad_() for x in (q, k, v)]
+        got = F.scaled_dot_product_attention(*ours, mask, is_causal=causal, scale=0.4)
+        want = td.attention_weights(*whole[:2], wide, is_causal=causal, scale=0.4) @ whole[2]
+        got.backward(g)
+        want.backward(g.double())
+        for a, b in [(got, want)] + [(a.grad, b.grad) for a, b in zip(ours, whole)]:
+            np.testing.assert_allclose(a.double().detach().numpy(), b.detach().numpy(), tolerance, 4 * tolerance)
+            assert a.dtype is real
+
+
+def test_blocks_have_derivatives_of_every_order_and_other_batches_the_formula():
+    q, k, v = (tensor(array(2, n, d, start=n), True) for n, d in ((34, 2), (33, 2), (33, 1)))
+
+    def looks(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 30:]
+    v = tensor(array(2, 33, 2, start=4), True)
+    assert gradcheck(looks, (q, k, v)) and gradgradcheck(looks, (q[:1], k[:1], v[:1]))
+    some = array(34, 33, start=1) > 0
+    assert gradcheck(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, tensor(some))[:, 30:], (q, k, v))
+    bias = tensor(array(34, 33, start=2), True)
+    F.scaled_dot_product_attention(q, k, v, bias).sum().backward()
+    assert bias.grad.any().item()
+    close(F.scaled_dot_product_attention(q[0], k, v), weights(q[0].detach().numpy(), k.detach().numpy()) @ v.detach().numpy())
+    few = array(4, 40, 2), array(2, 35, 2, start=1), array(2, 35, 3, start=2)
+    close(F.scaled_dot_product_attention(*map(tensor, few), enable_gqa=True),
+          weights(few[0], np.repeat(few[1], 2, 0)) @ np.repeat(few[2], 2, 0))
+    with pytest.raises(RuntimeError, match="dropout"):
+        td.attend(q, k, q, 0.5, True)
+
+
+def test_blocks_keep_no_matrix_and_have_the_same_bits_compiled_and_on_any_threads():
+    q, k, v = (tensor(array(3, 200, 8, start=s).astype("float32")) for s in range(3))
+
+    def step(q, k, v):
+        x = [a.detach().requires_grad_() for a in (q, k, v)]
+        y = F.scaled_dot_product_attention(*x, is_causal=True)
+        return y.detach(), *td.autograd.grad((y * y).sum(), x)
+    before = td.memory_stats()["bytes"]
+    out = F.scaled_dot_product_attention(q.requires_grad_(), k, v)
+    assert td.memory_stats()["bytes"] - before == 2 * out.numel() * 4          # and the questions, scaled
+    compiled, threads, answers = td.jit(step), td.get_num_threads(), []
+    try:
+        for n in (1, 2, 3):
+            td.set_num_threads(n)
+            answers += [f(q.detach(), k, v) for f in (step, compiled)]
+    finally:
+        td.set_num_threads(threads)
+    for other in answers[1:]:
+        assert all(td.equal(a, b) for a, b in zip(answers[0], other))
+
+
 def turned(x, at, base=1e4, interleaved=True):
     """A rotation in NumPy, by complex numbers."""
     n = x.shape[-1] // 2

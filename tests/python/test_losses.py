@@ -290,3 +290,64 @@ def test_compiled_losses_are_the_same():
     compiled(*args)
     for a, b in zip(f(*args), compiled(*args)):
         assert abs(a.item() - b.item()) < 1e-12
+
+
+def exact(x, dim, log):
+    """Softmax or its logarithm in double precision, of NumPy."""
+    x = np.asarray(x.tolist(), dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        d = x - x.max(dim, keepdims=True)
+        s = np.exp(d).sum(dim, keepdims=True)
+        return d - np.log(s) if log else np.exp(d) / s
+
+
+@pytest.mark.parametrize("shape, dim", [((7, 16), 0), ((131, 81), 0), ((3, 5, 17), 1), ((2, 300, 2, 67), 1),
+                                        ((1, 40), 0), ((5, 1, 33), 1), ((70, 15), 0)])
+@pytest.mark.parametrize("log", [False, True])
+def test_softmax_of_columns_side_by_side(shape, dim, log):
+    td.manual_seed(4)
+    op, before = td.log_softmax if log else td.softmax, td.get_num_threads()
+    x = td.randn(*shape) * 10
+    x.flatten()[0], x.flatten()[-1] = -math.inf, 200
+    for one in (x, x.double()):
+        td.set_num_threads(1)
+        y = op(one, dim)
+        limit = 1e-12 if one.dtype == td.float64 else 3e-6
+        np.testing.assert_allclose(y.numpy(), exact(x, dim, log), rtol=limit, atol=limit / 30)
+        for threads in (2, 3):
+            td.set_num_threads(threads)
+            assert op(one, dim).numpy().tobytes() == y.numpy().tobytes()
+        td.set_num_threads(before)
+    turned = x.transpose(0, -1).contiguous().transpose(0, -1)
+    assert op(turned, dim).numpy().tobytes() == op(x, dim).numpy().tobytes()
+
+
+def test_softmax_of_columns_that_have_no_numbers():
+    x = td.randn(6, 20)
+    x[:, 3], x[2, 5], x[4, 7] = -math.inf, math.nan, math.inf
+    for op in (td.softmax, td.log_softmax):
+        y = op(x, 0)
+        bad = y.isnan().any(0)
+        assert [j for j in range(20) if bad[j]] == [3, 5, 7]
+
+
+@pytest.mark.parametrize("shape, dim", [((9, 70), -1), ((4, 3, 5000), 2), ((6, 20), 0), ((), 0), ((), -1), ((3, 0), 1)])
+def test_gradient_of_log_softmax_by_rows_is_the_composed_one(shape, dim):
+    td.manual_seed(5)
+    x = td.randn(shape, requires_grad=True)
+    g = td.randn(shape[::-1]).permute(tuple(range(len(shape)))[::-1])
+    ways = [td.autograd.grad(td.log_softmax(x, dim), (x,), (g,), create_graph=again)[0] for again in (False, True)]
+    np.testing.assert_allclose(*(w.detach().numpy() for w in ways), rtol=1e-5, atol=1e-6)
+    wide = td.autograd.grad(td.log_softmax(x, dim, dtype=td.float64), (x,), (g.double(),))[0]
+    assert wide.dtype == td.float32
+    np.testing.assert_allclose(wide.numpy(), ways[1].detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_operator_of_rows_refuses_what_is_not():
+    g = td.ones(3, 4)
+    for y, dim in ((g.T, 1), (td.ones(4, 3), 0), (td.ones(3, 4), 0), (td.ones(2, 4), 1), (g.double(), 1)):
+        with pytest.raises(RuntimeError, match="result"):
+            td.log_softmax_backward(g, y, dim)
+    assert td.log_softmax_backward(g, td.ones(4, 3).T, 1).shape == (3, 4)
+    assert (td.log_softmax_backward(g, g, 1) == td.log_softmax_backward(g, g.clone(), 1)).all()
+    assert td.log_softmax_backward(g, g, 1)[0, 0] < -9

@@ -11,7 +11,7 @@ from registry_cases import OPERATORS, REFUSALS, arguments
 F = td.nn.functional
 USES_OF_ZEROS = {"pow", "xlogy"}                        # ask whether an operand is zero
 USES_OF_EITHER = {"lerp"}                               # chooses between two forms, of one slope
-FOR_SECOND = {"gated", "lstm", "gru"}                   # keep for second derivatives what the first do not read
+FOR_SECOND = {"gated", "lstm", "gru", "attend"}                # keep for second derivatives what the first do not read
 SPOILS = [lambda x: x * 0 + float("nan"), lambda x: -x - 3, lambda x: x * 5 + 9]
 
 

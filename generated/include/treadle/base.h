@@ -10,7 +10,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <inttypes.h>
 
 #ifdef __cplusplus
 #define TD_C extern "C"

@@ -96,6 +96,7 @@ typedef struct {
     td_device device;       /* 0: the CPU */
     bool requires_grad;     /* see chapter "graph" */
 } td_tensor_options;
+#define TD_OF(type) (td_tensor_options){ .dtype = type }
 
 /* printing: prototypes of dtypes */
 TD_API const char *td_dtype_name(td_dtype dtype);  /* "float32" */
@@ -215,6 +216,21 @@ TD_API td_tensor *td_from_memory(void *data, td_dims shape,
                                  td_dims strides, td_tensor_options o,
                                  td_frees *release,
                                  void *context);
+
+typedef struct {
+    void *data;
+    td_dtype dtype;
+    td_dims shape, strides;     /* strides of fewer: row-major */
+    int64_t unit;               /* bytes of a stride of 1 */
+} td_foreign;
+
+/* Memory of others, shared, or copied: always if copy is true, never
+   if it is false, which is TD_ERROR_VALUE where it must; if it must
+   when absent.  After a copy it is released at once; as above it is
+   not if this fails. */
+TD_API td_tensor *td_borrow(const char *op, td_foreign memory,
+                            td_opt_bool copy, td_frees *release,
+                            void *context);
 
 /* printing: prototypes of views */
 typedef td_tensor *td_of_one(td_tensor *x);

@@ -225,7 +225,6 @@ def _as(op):
 _second_names("moveaxis movedim, swapaxes transpose,"
               "swapdims transpose, ger outer", globals())
 pixel_shuffle = _C.pixel_shuffle
-__all__ = [name for name in globals() if name[0] not in "_T"]
 for _name in ("split", "chunk", "tensor_split", "unbind",
               "repeat_interleave"):
     setattr(Tensor, _name, globals()[_name])

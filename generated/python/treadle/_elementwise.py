@@ -73,4 +73,3 @@ _second_names("""absolute abs, arccos acos, arccosh acosh, arcsin asin,
     clip clamp, divide div, fix trunc, greater gt, greater_equal ge,
     less lt, less_equal le, multiply mul, negative neg, not_equal ne,
     sgn sign, subtract sub, true_divide div""", globals())
-__all__ = [name for name in globals() if name[0] not in "_T"]

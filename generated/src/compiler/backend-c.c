@@ -443,7 +443,7 @@ static td_tensor *tensor_at(const frame *f, int v)
     char *data = f->memory[f->l->value[v].root];
     return td_from_memory(data + like->offset
             * (int64_t)td_dtype_size(like->dtype), td_shape_of(like),
-        strides, (td_tensor_options){ .dtype = like->dtype },
+        strides, TD_OF(like->dtype),
         NULL, NULL);
 }
 
@@ -590,7 +590,7 @@ bool td_run_code(void *compiled, td_program *p, td_tensor **at,
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
     const size_t arena = (size_t)l->bytes + 1;
-    void **table = td_alloc_array(5 * values, sizeof *table);
+    void **table = TD_ARRAY(table, 5 * values);
     if (table == NULL)
         return false;
     frame f = { .l = l, .arena = td_storage_alloc(arena),
@@ -603,7 +603,7 @@ bool td_run_code(void *compiled, td_program *p, td_tensor **at,
     for (int v = 0; v < l->program->n_values; v++)
         bury(&f, v);
     td_storage_free(f.arena, arena);
-    td_free(table, 5 * values * sizeof *table);
+    TD_FREE_ARRAY(table, 5 * values);
     return !td_failed();
 }
 

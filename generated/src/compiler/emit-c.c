@@ -58,7 +58,7 @@ static void put_whole(const emitter *e, int64_t i)
     if (i == INT64_MIN)
         put(e, "(-INT64_MAX - 1)");
     else
-        put(e, "%lldll", (long long)i);
+        put(e, "%" PRId64 "ll", i);
 }
 
 static void put_number(const emitter *e, td_dtype type, td_scalar s)
@@ -117,10 +117,10 @@ static void put_rows(const emitter *e)
 }
 static void put_index(const emitter *e, const td_load *load)
 {
-    put(e, "%lldll", (long long)load->offset);
+    put(e, "%" PRId64 "ll", load->offset);
     for (int d = 0; d < e->s->rank; d++)
         if (load->flat[d] != 0)
-            put(e, " + i%d * %lldll", d, (long long)load->flat[d]);
+            put(e, " + i%d * %" PRId64 "ll", d, load->flat[d]);
 }
 static void put_pointers(const emitter *e)
 {
@@ -154,8 +154,8 @@ static void put_for(const emitter *e, int d, const char *indent)
     if (d == 0)
         put(e, "%sfor (int64_t i0 = begin; i0 < end; i0++)\n", indent);
     else
-        put(e, "%sfor (int64_t i%d = 0; i%d < %lldll; i%d++)\n", indent,
-            d, d, (long long)e->s->size[d], d);
+        put(e, "%sfor (int64_t i%d = 0; i%d < %" PRId64 "ll; i%d++)\n",
+            indent, d, d, e->s->size[d], d);
 }
 static void put_result(const emitter *e)
 {
@@ -204,7 +204,7 @@ static void put_fold_of_columns(const emitter *e)
              "            const int64_t i%d = from + k;\n", j);
     put(e, "    for (int64_t from = %s, stop = ",
         j > 0 ? "0" : "begin");
-    put(e, j > 0 ? "%lld" : "end", (long long)e->s->size[j]);
+    put(e, j > 0 ? "%" PRId64 : "end", e->s->size[j]);
     put(e, "; from < stop; from += 512) {\n        const int width = "
            "stop - from < 512 ? stop - from : 512;\n");
     put_lanes(e, 512);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "mlir": edit that, not this file. */
 /* Stages, written as MLIR. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include "compiler/backend-mlir.h"

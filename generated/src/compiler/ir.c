@@ -94,10 +94,9 @@ static void program_destroy(void *object)
         p->blocks = block->next;
         td_free(block, block->bytes);
     }
-    td_free(p->value, (size_t)p->value_room * sizeof *p->value);
-    td_free(p->step, (size_t)p->step_room * sizeof *p->step);
-    td_free(p->gradient,
-            (size_t)p->gradient_room * sizeof *p->gradient);
+    TD_FREE_ARRAY(p->value, p->value_room);
+    TD_FREE_ARRAY(p->step, p->step_room);
+    TD_FREE_ARRAY(p->gradient, p->gradient_room);
 }
 
 static const td_class program_class = { "program", program_destroy,
@@ -152,7 +151,7 @@ static void put_scalar(FILE *f, td_scalar s)
     if (s.kind == TD_SCALAR_BOOL)
         fputs(s.as.b ? "True" : "False", f);
     else if (s.kind == TD_SCALAR_INT)
-        fprintf(f, "%lld", (long long)s.as.i);
+        fprintf(f, "%" PRId64, s.as.i);
     else {
         int n = 0;
         do
@@ -186,8 +185,8 @@ static void put_attribute(FILE *f, const td_value *v)
     case TD_INTS:
         fprintf(f, "[");
         for (int i = 0; i < v->as.ints.count; i++)
-            fprintf(f, "%s%lld", i ? ", " : "",
-                (long long)v->as.ints.at[i]);
+            fprintf(f, "%s%" PRId64, i ? ", " : "",
+                    v->as.ints.at[i]);
         fprintf(f, "]");
         break;
     default: fprintf(f, "None");

@@ -30,8 +30,8 @@ static void print_stage(FILE *f, const td_lowered *l, int n)
     char shape[TD_SHAPE_TEXT];
     fprintf(f, "%3d %-7s ", n, kinds[s->kind]);
     for (int d = 0; d < s->rank; d++)
-        fprintf(f, "%s%lld", d == 0 ? "[" : d == s->kept ? " | " : ", ",
-                (long long)s->size[d]);
+        fprintf(f, "%s%" PRId64, d == 0 ? "[" : d == s->kept ? " | " :
+            ", ", s->size[d]);
     fprintf(f, "%s %%%d = ", s->rank ? "]"
             : td_shape_text(out->like, shape), s->out);
     if (s->kind == TD_FOLD)
@@ -53,8 +53,7 @@ int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room)
         return 0;
     for (int n = 0; n < l->n_stages; n++)
         print_stage(t.file, l, n);
-    fprintf(t.file, "memory: %lld bytes planned, %lld without "
-            "sharing\n", (long long)l->bytes,
-            (long long)l->bytes_unplanned);
+    fprintf(t.file, "memory: %" PRId64 " bytes planned, %" PRId64
+        " without sharing\n", l->bytes, l->bytes_unplanned);
     return td_text_copy(&t, out, room);
 }

@@ -88,7 +88,7 @@ static void simplify(td_lowered *l)
 {
     td_program *p = l->program;
     const uint64_t slots = 2 * (uint64_t)p->n_steps + 1;
-    twin *table = td_alloc_array(slots, sizeof *table);
+    twin *table = TD_ARRAY(table, slots);
     td_text t;
     if (table != NULL && td_text_begin(&t)) {
         rename_steps(l, &t, table, slots);
@@ -99,7 +99,7 @@ static void simplify(td_lowered *l)
             if (p->value[v].update >= 0)
                 rename_value(l, &p->value[v].update);
     }
-    td_free(table, slots * sizeof *table);
+    TD_FREE_ARRAY(table, slots);
 }
 
 /* fusion: table of the rows' texts */
@@ -790,7 +790,7 @@ void td_lowered_free(td_lowered *l)
         return;
     for (int v = 0; l->value && v < l->program->n_values; v++)
         td_release(l->value[v].like);
-    td_free(l->piece, (size_t)l->piece_room * sizeof *l->piece);
+    TD_FREE_ARRAY(l->piece, l->piece_room);
     td_release(l->program);
     td_free(l, sizeof *l);
 }

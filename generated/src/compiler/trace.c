@@ -414,8 +414,8 @@ td_program *td_trace_end(td_tensor *const *outputs, int n)
         td_release(t->leaf[i].before);
         td_release(t->leaf[i].now);
     }
-    td_free(t->leaf, (size_t)t->leaf_room * sizeof *t->leaf);
-    td_free(t->seen, (size_t)t->seen_room * sizeof *t->seen);
+    TD_FREE_ARRAY(t->leaf, t->leaf_room);
+    TD_FREE_ARRAY(t->seen, t->seen_room);
     td_free(t, sizeof *t);
     if (!td_failed())
         return td_adopt(p);

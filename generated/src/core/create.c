@@ -211,8 +211,8 @@ bool linspace_kernel(td_call *call)
     double to = td_real(call, 1);
     const int64_t n = td_number(call, 2, 0);
     if (n < 0)
-        return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps "
-                       "%lld is negative", (long long)n);
+        return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps %"
+            PRId64 " is negative", n);
     td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
                               cpu);
     if (!holds_ends(x, from, n > 1 ? to : from))

@@ -317,8 +317,8 @@ bool td_memory_set_cache(int64_t bytes)
 {
     td_runtime *process = td_process();
     if (td_failed() || bytes < 0)
-        return td_fail(TD_ERROR_VALUE, "set_cache", "expected a "
-                       "number of bytes, got %lld", (long long)bytes);
+        return td_fail(TD_ERROR_VALUE, "set_cache", "expected a number "
+            "of bytes, got %" PRId64, bytes);
     if (process->plain && bytes > 0)
         return td_fail(TD_ERROR_UNSUPPORTED, "set_cache",
                        "TREADLE_ALLOC=plain keeps no blocks");

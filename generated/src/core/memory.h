@@ -47,6 +47,8 @@ void *td_alloc_aligned(size_t bytes);
 void td_free(void *block, size_t bytes);
 void *td_storage_alloc(size_t bytes);
 void td_storage_free(void *data, size_t bytes);
+#define TD_ARRAY(at, n) td_alloc_array((size_t)(n), sizeof *(at))
+#define TD_FREE_ARRAY(at, n) td_free(at, (size_t)(n) * sizeof *(at))
 bool td_mul_size(int64_t a, int64_t b, int64_t *out);
 bool td_add_size(int64_t a, int64_t b, int64_t *out);
 void td_count(td_counter what, int64_t change);

@@ -162,7 +162,7 @@ td_tensor *td_pin_memory(td_tensor *x)
 {
     const td_device cuda = { TD_DEVICE_CUDA, 0 };
     void *data = NULL;
-    if (td_failed() || !td_require(x, "pin_memory", "input"))
+    if (!td_require(x, "pin_memory", "input"))
         return NULL;
     if (td_is_pinned(x))
         return td_share(x);
@@ -178,7 +178,7 @@ td_tensor *td_pin_memory(td_tensor *x)
     /* plugins: copy the elements to the pinned memory */
     td_scope_begin();
     td_tensor *y = td_from_memory(data, shape, strides,
-        (td_tensor_options){ .dtype = x->dtype }, unpin, data);
+        TD_OF(x->dtype), unpin, data);
     if (y == NULL)
         unpin(data);
     return td_scope_end_with(td_copy_(y, x));

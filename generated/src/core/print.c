@@ -14,9 +14,8 @@ td_scalar td_item(const td_tensor *x)
     if (x == NULL)
         td_fail(TD_ERROR_VALUE, "item", "the tensor is NULL");
     else
-        td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %lld "
-                "elements cannot be read as one number",
-                (long long)td_numel(x));
+        td_fail(TD_ERROR_RUNTIME, "item", "a tensor with %" PRId64
+            " elements cannot be read as one number", td_numel(x));
     return (td_scalar){ TD_SCALAR_NONE, { .i = 0 } };
 }
 double td_item_double(const td_tensor *x)
@@ -59,9 +58,8 @@ bool td_set_print_option(td_print_choice which, int64_t value)
 {
     if (value < range[which].least || value > range[which].most)
         return td_fail(TD_ERROR_VALUE, "set_printoptions", "option %d "
-            "must be in %lld ... %lld, not %lld", (int)which,
-            (long long)range[which].least,
-            (long long)range[which].most, (long long)value);
+            "must be in %" PRId64 " ... %" PRId64 ", not %" PRId64,
+            (int)which, range[which].least, range[which].most, value);
     td_process()->print[which] = value + 2;
     return true;
 }
@@ -116,7 +114,7 @@ static int number_text(const format *f, td_scalar s, char text[TEXT])
     case TRUTH:
         return snprintf(text, TEXT, "%s", s.as.b ? "True" : "False");
     case INTEGER:
-        return snprintf(text, TEXT, "%lld", (long long)s.as.i);
+        return snprintf(text, TEXT, "%" PRId64, s.as.i);
     default:
         if (isnan(s.as.f))
             return snprintf(text, TEXT, "nan");

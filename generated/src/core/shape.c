@@ -10,8 +10,7 @@ const char *td_dims_text(const td_dims *shape, char text[TD_SHAPE_TEXT])
     int at = snprintf(text, TD_SHAPE_TEXT, "[");
     for (int d = 0; d < shape->count && d < TD_MAX_RANK; d++)
         at += snprintf(text + at, (size_t)(TD_SHAPE_TEXT - at),
-                       "%s%lld", d ? ", " : "",
-                       (long long)shape->at[d]);
+                       "%s%" PRId64, d ? ", " : "", shape->at[d]);
     snprintf(text + at, (size_t)(TD_SHAPE_TEXT - at), "]");
     return text;
 }
@@ -38,9 +37,8 @@ bool td_dims_numel(const char *operation, const td_dims *shape,
     for (int d = 0; d < shape->count; d++) {
         /* tensors: refuse a negative size */
         if (shape->at[d] < 0)
-            return td_fail(TD_ERROR_RUNTIME, operation, "size %lld of "
-                           "dimension %d is negative",
-                           (long long)shape->at[d], d);
+            return td_fail(TD_ERROR_RUNTIME, operation, "size %" PRId64
+                " of dimension %d is negative", shape->at[d], d);
         empty |= shape->at[d] == 0;
         /* tensors: multiply the sizes without overflow */
         if (shape->at[d] != 0 && !td_mul_size(n, shape->at[d], &n)) {
@@ -60,9 +58,8 @@ bool td_wrap_dim(const char *operation, int64_t dim, int rank, int *out)
     const int range = rank > 0 ? rank : 1;
     if (dim < -range || dim >= range)
         return td_fail(TD_ERROR_INDEX, operation, "dimension out of "
-                       "range (expected to be in range of [%d, %d], "
-                       "but got %lld)", -range, range - 1,
-                       (long long)dim);
+            "range (expected to be in range of [%d, %d], but got %"
+            PRId64 ")", -range, range - 1, dim);
     *out = (int)(dim < 0 ? dim + range : dim);
     return true;
 }
@@ -104,9 +101,8 @@ static bool refuse_to_broadcast(const char *operation, const td_dims *a,
 {
     char left[TD_SHAPE_TEXT], right[TD_SHAPE_TEXT];
     return td_fail(TD_ERROR_RUNTIME, operation, "shapes %s and %s do "
-                   "not broadcast (dimension %d: %lld against %lld)",
-                   td_dims_text(a, left), td_dims_text(b, right), d,
-                   (long long)x, (long long)y);
+        "not broadcast (dimension %d: %" PRId64 " against %" PRId64 ")",
+        td_dims_text(a, left), td_dims_text(b, right), d, x, y);
 }
 
 /* tensors: function td_broadcast_dims */

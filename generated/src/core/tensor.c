@@ -134,9 +134,8 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
         return NULL;
     /* tensors: count the bytes of the elements */
     if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
-        td_fail(TD_ERROR_MEMORY, "tensor", "%lld elements of %s are "
-                "more than memory can hold", (long long)numel,
-                td_dtype_name(dtype));
+        td_fail(TD_ERROR_MEMORY, "tensor", "%" PRId64 " elements of %s are "
+            "more than memory can hold", numel, td_dtype_name(dtype));
         return NULL;
     }
     return fresh(&shape, dtype, bytes, device);

@@ -121,9 +121,8 @@ static bool refuse_to_fold(const td_tensor *x, const td_dims *shape)
 {
     char from[TD_SHAPE_TEXT], to[TD_SHAPE_TEXT];
     return td_fail(TD_ERROR_RUNTIME, "tensor", "shape %s is invalid "
-                   "for input of shape %s: it must multiply to %lld",
-                   td_dims_text(shape, to), td_shape_text(x, from),
-                   (long long)td_numel(x));
+        "for input of shape %s: it must multiply to %" PRId64,
+        td_dims_text(shape, to), td_shape_text(x, from), td_numel(x));
 }
 
 /* views: function td_infer_size */
@@ -255,9 +254,9 @@ VIEW(expand)
         const int64_t have = d < more ? 1 : x->shape[d - more];
         const int64_t want = size.at[d] == -1 && d >= more ? have : size.at[d];
         if (want < 0 || (have != want && have != 1))
-            return td_fail(TD_ERROR_RUNTIME, "expand", "size %lld of dimension "
-                           "%d cannot be expanded to %lld", (long long)have, d,
-                           (long long)want);
+            return td_fail(TD_ERROR_RUNTIME, "expand", "size %" PRId64
+                " of dimension %d cannot be expanded to %" PRId64, have, d,
+                want);
         y->shape[d] = want;
         y->strides[d] = d < more || have != want ? 0 : x->strides[d - more];
     }
@@ -281,7 +280,7 @@ VIEW(slice)
     const int d = td_dim_of(call);
     if (step <= 0)
         return td_fail(TD_ERROR_VALUE, "slice", "step must be greater "
-                       "than zero, got %lld", (long long)step);
+            "than zero, got %" PRId64, step);
     const int64_t size = x->shape[d];
     const int64_t from = clip(td_number(call, 1, 0), size);
     const int64_t to = clip(td_number(call, 2, size), size);
@@ -302,9 +301,9 @@ VIEW(select)
     const int d = td_dim_of(call);
     const int64_t size = x->shape[d];
     if (index < -size || index >= size)
-        return td_fail(TD_ERROR_INDEX, "select", "index %lld is out of "
-                       "bounds for dimension %d with size %lld",
-                       (long long)index, d, (long long)size);
+        return td_fail(TD_ERROR_INDEX, "select", "index %" PRId64
+            " is out of bounds for dimension %d with size %" PRId64,
+            index, d, size);
     y->offset += (index < 0 ? index + size : index) * x->strides[d];
     td_drop_dim(y, d);
     return true;

@@ -38,7 +38,7 @@ typedef struct td_pass {
 static port *open_ports(const char *operation, int n,
                         td_tensor *const *tensors)
 {
-    port *ports = td_alloc_array((size_t)n + 1, sizeof *ports);
+    port *ports = TD_ARRAY(ports, n + 1);
     bool ok = ports != NULL;
     for (int i = 0; ok && i < n; i++) {
         ok = td_is_tensor(operation, tensors[i]);
@@ -55,7 +55,7 @@ static void close_ports(port *ports, int n)
         td_release(ports[i].node);
         td_release(ports[i].grad);
     }
-    td_free(ports, ((size_t)n + 1) * sizeof *ports);
+    TD_FREE_ARRAY(ports, n + 1);
 }
 /* backward: function replace */
 static void replace(td_tensor **old, td_tensor *new)
@@ -452,9 +452,9 @@ static td_tensor *seed_of(const char *operation, td_tensor *root,
                 "require a gradient and was not recorded");
     else if (seed == NULL && td_numel(root) != 1)
         td_fail(TD_ERROR_RUNTIME, operation, "a gradient can be "
-                "created implicitly only for a tensor of one element; "
-                "this one has %lld, give the gradient to start from",
-                (long long)td_numel(root));
+            "created implicitly only for a tensor of one element; this "
+            "one has %" PRId64 ", give the gradient to start from",
+            td_numel(root));
     else if (seed == NULL)
         return td_ones_like(root, (td_tensor_options)TD_DEFAULTS);
     else if (seed->dtype != root->dtype)

@@ -100,11 +100,8 @@ void logsumexp_rule(td_backward_pass *b)
 
 static td_tensor *sum_along(const td_backward_pass *b, td_tensor *x)
 {
-    const td_dims shape = td_input_dims(b, 0);
-    td_reduce_options options = { .keepdim = true };
-    if (shape.count > 0)
-        options.dims = TD_DIMS(int_of(td_attribute(b, 0)));
-    return td_sum(x, options);
+    return td_sum(x, (td_reduce_options){ .keepdim = true,
+        .dims = TD_DIMS(int_of(td_attribute(b, 0))) });
 }
 
 void softmax_rule(td_backward_pass *b)
@@ -116,8 +113,16 @@ void softmax_rule(td_backward_pass *b)
 
 void log_softmax_rule(td_backward_pass *b)
 {
-    td_tensor *y = td_exp(td_saved_output(b, 0)), *g = b->grad[0];
-    b->grad_in[0] = td_sub(g, td_mul(y, sum_along(b, g)));
+    td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
+    /* parts: see whether to go back row by row */
+    const int dim = int_of(td_attribute(b, 0));
+    const bool rows = y && !b->create_graph
+        && (dim == -1 || dim == y->rank - 1)
+        && td_device_of(y).kind == TD_DEVICE_CPU;
+    b->grad_in[0] = rows
+        ? TD_CALL2(log_softmax_backward, g, y, td_v_int(-1),
+                   td_v_none())
+        : td_sub(g, td_mul(td_exp(y), sum_along(b, g)));
 }
 /* parts: rules for products of matrices */
 static td_tensor *swap(td_tensor *x)

@@ -87,8 +87,7 @@ td_tensor *td_jvp(td_check_function *f, void *context, int n_in,
 static bool stack_rows(point *p, td_tensor *y, td_tensor **blocks)
 {
     const int64_t n = td_numel(y);
-    td_tensor **rows = td_alloc_array((size_t)(n * p->n + 1),
-                                      sizeof *rows);
+    td_tensor **rows = TD_ARRAY(rows, n * p->n + 1);
     td_tensor *units = td_eye(n, (td_opt_i64)TD_DEFAULTS, td_like(y));
     for (int64_t k = 0; rows && k < n && !td_failed(); k++) {
         td_tensor *v = td_reshape(td_select(units, 0, k),
@@ -107,7 +106,7 @@ static bool stack_rows(point *p, td_tensor *y, td_tensor **blocks)
             blocks[i] = n == 0 ? td_zeros(shape, td_like(y))
                 : td_reshape(td_stack(rows + i * n, (int)n, 0), shape);
         }
-    td_free(rows, (size_t)(n * p->n + 1) * sizeof *rows);
+    TD_FREE_ARRAY(rows, n * p->n + 1);
     return !td_failed();
 }
 
@@ -130,7 +129,7 @@ bool td_hessian(td_check_function *f, void *context, int n_in,
     bool ok = arrive(&p, f, context, n_in, in);
     if (ok && td_numel(p.y) != 1)
         ok = td_fail(TD_ERROR_VALUE, "hessian", "the result must have "
-                     "one element, not %lld", (long long)td_numel(p.y));
+            "one element, not %" PRId64, td_numel(p.y));
     ok = ok && td_pull_back(p.y, td_ones_like(p.y,
         (td_tensor_options)TD_DEFAULTS), p.n, p.x, slope, true);
     for (int i = 0; ok && i < n_in; i++)

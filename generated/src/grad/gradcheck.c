@@ -110,11 +110,10 @@ static bool compare(const check *c)
         const double a = c->by_rule[at], q = c->by_quotient[at];
         if (fabs(a - q) <= c->atol + c->rtol * fabs(q))
             continue;
-        return td_fail(TD_ERROR_RUNTIME, "gradcheck",
-            "derivative of result element %lld by input element %lld: "
-            "the rule says %.9g, the difference quotient %.9g",
-            (long long)(at / c->columns), (long long)(at % c->columns),
-            a, q);
+        return td_fail(TD_ERROR_RUNTIME, "gradcheck", "derivative of "
+            "result element %" PRId64 " by input element %" PRId64
+            ": the rule says %.9g, the difference quotient %.9g",
+            at / c->columns, at % c->columns, a, q);
     }
     return true;
 }
@@ -198,7 +197,7 @@ static td_tensor *recorded_gradient(void *context, td_tensor *const *in)
 static td_tensor *make_seed(td_tensor *y)
 {
     td_tensor *v = td_zeros(td_shape_of(y),
-        (td_tensor_options){ .dtype = TD_FLOAT64 });
+        TD_OF(TD_FLOAT64));
     for (int64_t k = 0; v && k < td_numel(v); k++)
         *element_at(v, k) = cos(1.0 + 3.0 * (double)k);
     return td_set_requires_grad(v, true);

@@ -72,8 +72,8 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
     td_lay(y, &size, stride.at);
     y->offset += low;
     return (fits && (high < n || numel == 0))
-        || td_refuse(call, "sizes, strides and offset do not fit %lld "
-                     "contiguous elements", (long long)n);
+        || td_refuse(call, "sizes, strides and offset do not fit %"
+            PRId64 " contiguous elements", n);
 }
 
 bool strided_view_kernel(td_call *call)

@@ -113,13 +113,10 @@ static td_tensor *over_column(const column *c, td_scalar fill,
     const td_tensor_options like = { .dtype = c->dtype };
     const char *at = c->elements ? c->a->buffers[1] : NULL;
     const bool bits = c->dtype == TD_BOOL;
-    if (c->elements && !bits && !c->levels
-        && (uintptr_t)at % (size_t)size == 0) {
-        td_dims strides = c->shape;
-        td_dims_strides(&c->shape, strides.at);
-        return td_from_memory((void *)(uintptr_t)(at + c->start),
-            c->shape, strides, like, release, context);
-    }
+    if (c->elements && !bits && !c->levels)
+        return td_borrow("from_arrow", (td_foreign){ .dtype = c->dtype,
+            .data = (void *)(uintptr_t)(at + c->start),
+            .shape = c->shape }, (td_opt_bool){ 0 }, release, context);
     td_tensor *x = td_empty(c->shape, like), *one = c->levels ? td_full(
         (td_dims){ 0 }, fill.kind ? fill : td_int(0), like) : NULL;
     int64_t gaps = 0;
@@ -132,9 +129,9 @@ static td_tensor *over_column(const column *c, td_scalar fill,
                : at + c->start + e * size, (size_t)size);
     }
     if (gaps && !fill.kind)
-        td_fail(TD_ERROR_VALUE, "from_arrow", "column '%s' misses %lld "
-                "of %lld elements; say what fills them", c->name,
-                (long long)gaps, (long long)c->elements);
+        td_fail(TD_ERROR_VALUE, "from_arrow", "column '%s' misses %"
+            PRId64 " of %" PRId64 " elements; say what fills them",
+            c->name, gaps, c->elements);
     if (!td_failed() && release)
         release(context);
     return x;
@@ -254,7 +251,7 @@ static td_tensor *packed(td_tensor *x)
     if (!dense || td_dtype_of(x) != TD_BOOL)
         return dense ? td_tensor_alias(dense) : NULL;
     td_tensor *bits = td_zeros(TD_DIMS(td_numel(x) / 8 + 1),
-        (td_tensor_options){ .dtype = TD_UINT8 });
+        TD_OF(TD_UINT8));
     const uint8_t *from = td_data(dense);
     uint8_t *to = td_data(bits);
     for (int64_t i = 0; bits && i < td_numel(x); i++)
@@ -266,9 +263,9 @@ static bool lend_column(td_tensor *x, const char *name, int64_t rows,
     struct ArrowArray *a, struct ArrowSchema *s)
 {
     if (td_rank(x) == 0 || (rows >= 0 && td_size(x, 0) != rows))
-        return td_fail(TD_ERROR_VALUE, "to_arrow", "column '%s' has "
-            "%lld rows, expected %lld", name, td_rank(x)
-            ? (long long)td_size(x, 0) : 0LL, (long long)rows);
+        return td_fail(TD_ERROR_VALUE, "to_arrow", "column '%s' has %"
+            PRId64 " rows, expected %" PRId64, name, td_rank(x)
+            ? td_size(x, 0) : 0, rows);
     if (td_device_of(x).kind != TD_DEVICE_CPU || td_requires_grad(x)
         || (!td_data(x) && td_numel(x))
         || td_dtype_of(x) == TD_BFLOAT16)

@@ -4,13 +4,13 @@
 #include "core/device.h"
 #include "core/require.h"
 #include <treadle/data.h>
-#include <inttypes.h>
 /* files: includes of further datasets */
 #include "ops/composite.h"
 #include <treadle/indexing.h>
 /* workers: includes of further datasets */
 #include "core/error.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <treadle/parallel.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,11 +41,11 @@ struct td_loader {
     uint64_t epoch;              /* how many have begun */
     /* workers: td_loader fields */
     pthread_t fetcher;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;            /* made, taken or stop changed */
+    sem_t room, ready;               /* free places; batches */
     td_batch *ring;                  /* options.prefetch of them */
     int64_t made, taken, from;
-    bool fetching, stop;
+    bool fetching;
+    atomic_bool stop;
     uint64_t seed;                   /* of the epoch's batches */
     pid_t process;                   /* whose thread it is */
     td_error_record why;             /* of a batch that was not made */
@@ -104,7 +104,7 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
                     td_tensor **input, td_tensor **target)
 {
     *input = *target = NULL;
-    if (td_failed() || !td_require(d, "dataset_get", "dataset"))
+    if (!td_require(d, "dataset_get", "dataset"))
         return false;
     if (td_self()->symbolic)
         return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
@@ -191,7 +191,7 @@ static td_dataset *two_tensors(td_tensor *x, td_tensor *y,
 
 td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
 {
-    if (td_failed() || !td_require(images, "image_dataset", "images")
+    if (!td_require(images, "image_dataset", "images")
         || !td_require(labels, "image_dataset", "labels")
         || !check_images(images, labels))
         return NULL;
@@ -256,7 +256,7 @@ static td_dataset *read_part(const collection *c, const char *root,
     const char **files = name + (train ? 2 : 0);
     char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
     td_tensor *part[2] = { NULL, NULL };
-    if (td_failed() || !find_folder(c, root, files[0], folder))
+    if (!find_folder(c, root, files[0], folder))
         return NULL;
     td_scope_begin();
     for (int i = 0; i < 2 && !td_failed(); i++) {
@@ -280,7 +280,7 @@ static bool pair_batch(void *context, const int64_t *index, int64_t n,
 {
     const td_dataset *d = context;
     td_tensor *at = td_from_data(index, TD_DIMS(n),
-        (td_tensor_options){ .dtype = TD_INT64 });
+        TD_OF(TD_INT64));
     *input = td_index_select(d->images, 0, at);
     *target = td_index_select(d->labels, 0, at);
     td_release(at);
@@ -289,7 +289,7 @@ static bool pair_batch(void *context, const int64_t *index, int64_t n,
 
 td_dataset *td_tensor_dataset(td_tensor *inputs, td_tensor *targets)
 {
-    const int64_t n = td_failed() || !td_require(inputs,
+    const int64_t n = !td_require(inputs,
         "tensor_dataset", "inputs") ? -1 : td_size(inputs, 0);
     if (n < 0 || !check_rows(targets, n, "target"))
         return NULL;
@@ -322,7 +322,7 @@ td_dataset *td_cifar10(const char *root, bool train)
     char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
     td_tensor *part[5];
     int n = 0;
-    if (td_failed() || !find_folder(&cifar10, root, names[2], folder))
+    if (!find_folder(&cifar10, root, names[2], folder))
         return NULL;
     td_scope_begin();
     for (int i = begin; i < end && !td_failed(); i++)
@@ -389,6 +389,12 @@ static bool make_batch(td_loader *l, int64_t at, int64_t n,
                           &batch->target);
 }
 /* workers: functions of further loaders */
+static void take_one(sem_t *s)
+{
+    while (sem_wait(s) != 0)        /* a signal came */
+        ;
+}
+
 static void *fetch_batches(void *loader)
 {
     td_loader *l = loader;
@@ -399,15 +405,12 @@ static void *fetch_batches(void *loader)
         td_batch b = { .size = n };
         td_random_swap((td_random_state){ l->seed + (uint64_t)at, 0 });
         more = make_batch(l, at, n, &b);
-        pthread_mutex_lock(&l->lock);
         if (!more)
             td_error_take(&l->why);
-        while (l->made - l->taken == l->options.prefetch && !l->stop)
-            pthread_cond_wait(&l->moved, &l->lock);
+        take_one(&l->room);
         l->ring[l->made++ % (l->options.prefetch + 1)] = b;
         more = more && !l->stop;
-        pthread_cond_signal(&l->moved);
-        pthread_mutex_unlock(&l->lock);
+        sem_post(&l->ready);
     }
     td_serial_end();
     return NULL;
@@ -419,10 +422,9 @@ static bool start_fetching(td_loader *l, int64_t at)
             ^ 0x9e3779b97f4a7c15u * (l->drawn.stream + l->epoch);
     l->made = l->taken = 0, l->from = at, l->stop = false;
     l->process = getpid();
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->moved, NULL);
-    l->ring = td_alloc_array((size_t)l->options.prefetch + 1,
-                             sizeof *l->ring);
+    sem_init(&l->room, 0, (unsigned)l->options.prefetch);
+    sem_init(&l->ready, 0, 0);
+    l->ring = TD_ARRAY(l->ring, l->options.prefetch + 1);
     l->fetching = l->ring && pthread_create(&l->fetcher, NULL,
                                             fetch_batches, l) == 0;
     return l->fetching || td_failed()
@@ -435,10 +437,8 @@ static void stop_fetching(td_loader *l)
     if (!l->fetching)
         return;
     if (l->process == getpid()) {
-        pthread_mutex_lock(&l->lock);
         l->stop = true;
-        pthread_cond_signal(&l->moved);
-        pthread_mutex_unlock(&l->lock);
+        sem_post(&l->room);
         pthread_join(l->fetcher, NULL);
     }
     for (; l->taken < l->made; l->taken++) {
@@ -446,8 +446,7 @@ static void stop_fetching(td_loader *l)
         td_release(b->input);
         td_release(b->target);
     }
-    td_free(l->ring,
-            (size_t)(l->options.prefetch + 1) * sizeof *l->ring);
+    TD_FREE_ARRAY(l->ring, l->options.prefetch + 1);
     l->fetching = false;
 }
 
@@ -456,12 +455,9 @@ static bool take_fetched(td_loader *l, int64_t at, int64_t n,
 {
     if (!l->fetching && !start_fetching(l, at))
         return false;
-    pthread_mutex_lock(&l->lock);
-    while (l->made == l->taken)
-        pthread_cond_wait(&l->moved, &l->lock);
+    take_one(&l->ready);
     const td_batch b = l->ring[l->taken++ % (l->options.prefetch + 1)];
-    pthread_cond_signal(&l->moved);
-    pthread_mutex_unlock(&l->lock);
+    sem_post(&l->room);
     if (b.input == NULL) {
         stop_fetching(l);
         return td_error_restore(&l->why);
@@ -492,7 +488,7 @@ static bool begin_epoch(td_loader *l)
 bool td_loader_next(td_loader *l, td_batch *batch)
 {
     *batch = (td_batch){ 0 };
-    if (td_failed() || !td_require(l, "loader_next", "loader"))
+    if (!td_require(l, "loader_next", "loader"))
         return false;
     const int64_t n = batch_at(l, l->next);
     if (n <= 0) {
@@ -520,7 +516,7 @@ static void loader_destroy(void *object)
     stop_fetching(l);
     td_release(l->dataset);
     td_release(l->order);
-    td_free(l->run, (size_t)l->batch_size * sizeof *l->run);
+    TD_FREE_ARRAY(l->run, l->batch_size);
 }
 static const td_class loader_class = {
     .name = "loader", .destroy = loader_destroy };
@@ -528,7 +524,7 @@ static const td_class loader_class = {
 td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
                           td_loader_options options)
 {
-    if (td_failed() || !td_require(dataset, "data_loader", "dataset"))
+    if (!td_require(dataset, "data_loader", "dataset"))
         return NULL;
     if (batch_size < 1)
         td_fail(TD_ERROR_VALUE, "data_loader", "batch_size %" PRId64
@@ -538,7 +534,7 @@ td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
         batch_size = dataset->size > 0 ? dataset->size : 1;
     td_loader *l = td_object_new(&loader_class, sizeof *l);
     int64_t *run = !l || options.shuffle || batch_size > dataset->size
-        ? NULL : td_alloc_array((size_t)batch_size, sizeof *run);
+        ? NULL : TD_ARRAY(run, batch_size);
     if (l) {
         l->dataset = td_retain(dataset);
         l->batch_size = batch_size, l->options = options, l->run = run;
@@ -571,7 +567,7 @@ td_loader_place td_loader_tell(const td_loader *l)
 
 bool td_loader_seek(td_loader *l, td_loader_place place)
 {
-    if (td_failed() || !td_require(l, "loader_seek", "loader"))
+    if (!td_require(l, "loader_seek", "loader"))
         return false;
     if (place.next < 0 || place.next > l->dataset->size)
         return td_fail(TD_ERROR_VALUE, "loader_seek", "place %" PRId64

@@ -126,87 +126,27 @@ static bool acceptable(const dl_new *n, const dl_tensor *t)
         || td_fail(TD_ERROR_VALUE, "from_dlpack", "rank %d, at most %d "
                    "is supported", t->rank, TD_MAX_RANK);
 }
-/* exchange: struct borrowed */
-typedef struct {
-    char *data;
-    td_dtype dtype;
-    td_dims shape, strides;
-    bool shareable;         /* aligned, forwards, truths are ones */
-} borrowed;
-
-static bool read_borrowed(const dl_tensor *t, borrowed *b)
-{
-    int64_t numel;
-    *b = (borrowed){ .data = (char *)t->data + t->byte_offset,
-        .dtype = dtype_of_dl(t), .shareable = true };
-    b->shape.count = b->strides.count = t->rank;
-    for (int d = 0; d < t->rank; d++)
-        b->shape.at[d] = t->shape[d];
-    if (b->dtype == TD_DTYPE_NONE
-        || !td_dims_numel("from_dlpack", &b->shape, &numel))
-        return false;
-    td_dims_strides(&b->shape, b->strides.at);
-    for (int d = 0; d < t->rank && t->strides; d++)
-        b->strides.at[d] = t->strides[d];
-    /* exchange: see if the memory can be shared */
-    b->shareable = (uintptr_t)b->data % td_dtype_size(b->dtype) == 0;
-    for (int d = 0; d < t->rank; d++)
-        b->shareable &= b->strides.at[d] >= 0;
-    if (b->dtype == TD_BOOL)
-        b->shareable &= td_holds_truths(b->data, t->rank, b->shape.at,
-                                        b->strides.at);
-    b->shareable |= numel == 0;
-    return true;
-}
-/* exchange: function copy_borrowed */
-static td_tensor *copy_borrowed(const borrowed *b)
-{
-    const td_suspended trace = td_trace_suspend();
-    td_tensor *x = td_empty(b->shape,
-                            (td_tensor_options){ .dtype = b->dtype });
-    td_trace_resume(trace);
-    const int64_t n = td_numel(x);
-    const size_t size = td_dtype_size(b->dtype);
-    int64_t index[TD_MAX_RANK];
-    for (int64_t i = 0; i < n; i++) {
-        td_unravel(i, &b->shape, index);
-        const int64_t from = td_ravel(index, &b->shape, b->strides.at);
-        char *to = (char *)td_at(x) + i * (int64_t)size;
-        memcpy(to, b->data + from * (int64_t)size, size);
-        *to = b->dtype == TD_BOOL ? *to != 0 : *to;
-    }
-    return x;
-}
 /* exchange: function td_from_dlpack */
 td_tensor *td_from_dlpack(void *managed, bool versioned,
                           td_opt_bool copy)
 {
-    borrowed b;
     const dl_new *n = versioned ? managed : NULL;
     const dl_tensor *t = n ? &n->tensor : &((dl_old *)managed)->tensor;
-    if (td_failed() || !acceptable(n, t) || !read_borrowed(t, &b))
+    if (!acceptable(n, t))
         return NULL;
-    const bool forced = copy.given && copy.value;
-    /* exchange: refuse what can only be copied */
-    if (n && n->flags & DL_READ_ONLY && !forced) {
-        td_fail(TD_ERROR_VALUE, "from_dlpack", "the memory is read-only; "
-                "ask for a copy");
-        return NULL;
+    td_foreign m = { .data = (char *)t->data + t->byte_offset,
+        .dtype = dtype_of_dl(t), .unit = t->type.bits / 8,
+        .shape = { .count = t->rank } };
+    for (int d = 0; d < t->rank; d++) {
+        m.shape.at[d] = t->shape[d];
+        if (t->strides)
+            m.strides.at[m.strides.count++] = t->strides[d];
     }
-    if (!b.shareable && copy.given && !copy.value) {
-        td_fail(TD_ERROR_VALUE, "from_dlpack", "memory that is "
-                "misaligned, runs backwards or has other bools than 0 and "
-                "1 can only be copied");
-        return NULL;
-    }
-    if (b.shareable && !forced)
-        return td_from_memory(b.data, b.shape, b.strides,
-            (td_tensor_options){ .dtype = b.dtype },
-            versioned ? free_new : free_old, managed);
-    td_tensor *x = copy_borrowed(&b);
-    if (x != NULL)
-        td_free_dlpack(managed, versioned);
-    return x;
+    if (n && n->flags & DL_READ_ONLY && !(copy.given && copy.value))
+        td_fail(TD_ERROR_VALUE, "from_dlpack", "the memory is "
+                "read-only; ask for a copy");
+    return td_borrow("from_dlpack", m, copy,
+                     versioned ? free_new : free_old, managed);
 }
 /* exchange: functions on storages */
 const void *td_storage_of(const td_tensor *x)
@@ -216,7 +156,7 @@ const void *td_storage_of(const td_tensor *x)
 
 td_tensor *td_storage_bytes(const td_tensor *x)
 {
-    td_tensor *y = td_failed() ? NULL : td_tensor_alias(x);
+    td_tensor *y = td_tensor_alias(x);
     if (y == NULL)
         return NULL;
     y->dtype = TD_UINT8;
@@ -236,9 +176,8 @@ static bool inside(const td_tensor *bytes, size_t size, td_dims shape,
     return (good && (empty || (last + 1) * (double)size
                      <= (double)bytes->storage->bytes))
         || td_fail(TD_ERROR_VALUE, "storage", "shape and strides at "
-                   "offset %lld leave the %lld bytes of the storage",
-                   (long long)offset,
-                   (long long)bytes->storage->bytes);
+            "offset %" PRId64 " leave the %" PRId64 " bytes of the "
+            "storage", offset, bytes->storage->bytes);
 }
 
 td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
@@ -246,7 +185,7 @@ td_tensor *td_over_storage(td_tensor *bytes, td_dtype dtype,
                            int64_t offset)
 {
     int64_t numel;
-    if (td_failed() || !td_dims_numel("storage", &shape, &numel)
+    if (!td_dims_numel("storage", &shape, &numel)
         || !inside(bytes, td_dtype_size(dtype), shape, strides, offset,
                    numel == 0))
         return NULL;

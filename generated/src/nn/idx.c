@@ -5,7 +5,6 @@
 #include "core/require.h"
 #include <treadle/data.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 /* files: includes of further formats */
 #include <math.h>
@@ -170,7 +169,7 @@ static td_tensor *read_file(const char *op, const char *path,
     source s = { .op = op };
     td_dims shape = { 0 };
     td_tensor *x = NULL;
-    if (td_failed() || !td_require(path, op, "path"))
+    if (!td_require(path, op, "path"))
         return NULL;
     /* data: refuse an operation that a trace cannot hold */
     if (td_self()->symbolic) {
@@ -291,7 +290,7 @@ static bool fill_table(td_csv *t)
         return wrong_line(t, 1, "a zero byte: this is no UTF-8");
     for (const char *p = at; p <= c.end; p++)
         t->slots += (*p == t->delimiter) + 2 * (*p == '\n');
-    t->slot = td_alloc_array((size_t)t->slots, sizeof *t->slot);
+    t->slot = TD_ARRAY(t->slot, t->slots);
     if (c.end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         c.at += 3;
     return t->slot && take_rows(t, &c);
@@ -301,7 +300,7 @@ static void csv_destroy(void *object)
 {
     td_csv *t = object;
     td_release(t->bytes);
-    td_free(t->slot, (size_t)t->slots * sizeof *t->slot);
+    TD_FREE_ARRAY(t->slot, t->slots);
 }
 
 td_csv *td_csv_read(const char *path, char delimiter)
@@ -394,7 +393,7 @@ td_dtype td_csv_dtype(const td_csv *t, int64_t column, int64_t from)
 td_tensor *td_csv_column(const td_csv *t, int64_t column, int64_t from,
                          td_dtype dtype, td_opt_f64 missing)
 {
-    if (td_failed() || !td_require(t, "csv_column", "table"))
+    if (!td_require(t, "csv_column", "table"))
         return NULL;
     if (column < 0 || column >= t->columns || from < 0
         || from > t->rows)

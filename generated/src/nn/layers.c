@@ -3,7 +3,6 @@
 #include "nn/layers.h"
 #include "core/require.h"
 #include "grad/autograd.h"
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,8 +203,7 @@ static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
 {
     const layer_row row = { .class.object.name = op->name, .op = op,
                             .takes = "" };
-    return !td_failed() && accepts(&row, &a) ? td_run_named(op, x, &a)
-                                             : NULL;
+    return accepts(&row, &a) ? td_run_named(op, x, &a) : NULL;
 }
 /* containers: functions that make parts */
 td_opt_f64 td_or(td_opt_f64 given, double otherwise)
@@ -292,7 +290,7 @@ void td_add_bend(layer *l, const char *name, const char *usual)
 /* containers: function make_layer */
 static td_module *make_layer(const layer_row *row, td_args a)
 {
-    if (td_failed() || !accepts(row, &a))
+    if (!accepts(row, &a))
         return NULL;
     td_scope_begin();
     layer *l = td_module_new(&row->class, sizeof *l);
@@ -403,8 +401,7 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
     td_tensor *flat = td_flatten(w, 1, -1);
     const bool tall = td_size(flat, 0) > td_size(flat, 1);
     flat = tall ? td_t(flat) : flat;
-    td_tensor *q = td_zeros(td_shape_of(flat), (td_tensor_options){
-        .dtype = TD_FLOAT64 });
+    td_tensor *q = td_zeros(td_shape_of(flat), TD_OF(TD_FLOAT64));
     td_tensor *drawn = td_normal_(td_empty_like(q,
         (td_tensor_options){ 0 }), 0, 1);
     for (int64_t i = 0; i < td_size(q, 0) && !td_failed(); i++) {

@@ -23,11 +23,8 @@ typedef struct {
 /* losses: function check_scores */
 static bool check_scores(entropy *e)
 {
-    const td_dtype type = e->x->dtype;
-    if (type != TD_FLOAT32 && type != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, "cross_entropy",
-            "input must be float32 or float64, not %s",
-            td_dtype_name(type));
+    if (!td_check_computes(e->call, e->x->dtype, true))
+        return false;
     if (e->x->rank == 0)
         return td_refuse(e->call,
                          "input must have a dimension of classes");
@@ -40,10 +37,6 @@ static bool check_target(entropy *e)
 {
     const td_tensor *x = e->x, *t = e->target;
     e->soft = t->dtype == TD_FLOAT32 || t->dtype == TD_FLOAT64;
-    if (!e->soft && t->dtype != TD_INT64 && t->dtype != TD_UINT8)
-        return td_fail(TD_ERROR_TYPE, "cross_entropy", "target must be "
-            "int64 labels or probabilities, not %s",
-            td_dtype_name(t->dtype));
     bool same = t->rank == x->rank - !e->soft;
     for (int d = 0, k = 0; same && d < x->rank; d++)
         if (e->soft || d != e->dim)
@@ -91,14 +84,14 @@ static bool prepare(entropy *e, const td_call *call)
 /* losses: kernel check_labels_kernel */
 bool check_labels_kernel(td_call *call)
 {
-    td_tensor *t = td_input(call, 0), *labels;
+    const td_tensor *t = td_input(call, 0);
     const int64_t classes = td_number(call, 0, 0);
     const int64_t ignored = td_number(call, 1, -100);
     if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
-        return td_fail(TD_ERROR_TYPE, "check_labels",
-                       "the target must be int64, not %s",
-                       td_dtype_name(t->dtype));
-    labels = td_copied(t, TD_INT64);
+        return td_fail(TD_ERROR_TYPE, "cross_entropy", "target must be "
+            "int64 labels or probabilities, not %s",
+            td_dtype_name(t->dtype));
+    td_tensor *labels = td_copied(t, TD_INT64);
     bool good = td_return(call, labels);
     /* losses: compare each of the labels with the classes */
     for (int64_t i = 0; good && td_on_host(labels)

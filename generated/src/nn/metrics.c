@@ -6,7 +6,6 @@
 #include <treadle/metrics.h>
 #include <treadle/order.h>
 #include <treadle/reductions.h>
-#include <inttypes.h>
 
 td_tensor *td_accuracy(td_tensor *scores, td_tensor *target, int64_t k)
 {
@@ -36,7 +35,7 @@ td_tensor *td_confusion_matrix(td_tensor *predicted, td_tensor *target,
         else
             class[i] = td_fetch(x[i], 0, 0, NULL);
     td_tensor *m = td_zeros(TD_DIMS(classes, classes),
-                            (td_tensor_options){ .dtype = TD_INT64 });
+                            TD_OF(TD_INT64));
     for (int64_t i = 0; !td_failed() && i < td_numel(x[0]); i++) {
         const int64_t p = class[0][i], t = class[1][i];
         if (p < 0 || t < 0 || p >= classes || t >= classes)

@@ -4,7 +4,6 @@
 #include "core/require.h"
 #include "core/tensor.h"
 #include <treadle/treadle.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -112,13 +111,13 @@ static void walk_module(walk *w, td_module *m)
 static int collect(td_module *m, bool state, td_named_tensor *out,
                    td_tensor **plain, int capacity)
 {
-    if (td_failed() || !td_require(m, "parameters", "module"))
+    if (!td_require(m, "parameters", "module"))
         return -1;
     walk w = { .state = state };
     walk_module(&w, m);
     const size_t room = (size_t)w.count + 1;
     w.count = 0;
-    w.found = td_alloc_array(room, sizeof *w.found);
+    w.found = TD_ARRAY(w.found, room);
     if (!w.found)
         return -1;
     walk_module(&w, m);
@@ -127,7 +126,7 @@ static int collect(td_module *m, bool state, td_named_tensor *out,
             plain[i] = w.found[i].tensor;
         else
             out[i] = w.found[i];
-    td_free(w.found, room * sizeof *w.found);
+    TD_FREE_ARRAY(w.found, room);
     return td_failed() ? -1 : w.count;
 }
 /* modules: functions that list tensors */
@@ -147,7 +146,7 @@ int td_parameters(td_module *m, td_tensor **out, int capacity)
 /* modules: function td_train */
 bool td_train(td_module *m, bool training)
 {
-    if (td_failed() || !td_require(m, "train", "module"))
+    if (!td_require(m, "train", "module"))
         return false;
     walk_module(&(walk){ .training = &training }, m);
     return true;
@@ -159,7 +158,7 @@ bool td_is_training(const td_module *m)
 /* modules: function td_forward */
 td_tensor *td_forward(td_module *m, td_tensor *x)
 {
-    if (td_failed() || !td_require(m, "forward", "module")
+    if (!td_require(m, "forward", "module")
         || !td_require(x, "forward", "input"))
         return NULL;
     return m->class->forward(m, x);
@@ -257,7 +256,7 @@ td_module *td_sequential(td_module *const *children, int count)
 static bool fans(const char *op, const td_tensor *w, double *in,
                  double *out)
 {
-    if (td_failed() || !td_require(w, op, "weight"))
+    if (!td_require(w, op, "weight"))
         return false;
     if (td_rank(w) < 2)
         return td_fail(TD_ERROR_VALUE, op, "a weight of %d dimensions "

@@ -224,7 +224,7 @@ static void optimiser_destroy(void *object)
         for (int k = 0; k < STATES; k++)
             td_release(o->each[i].state[k]);
     }
-    td_free(o->each, (size_t)o->count * sizeof *o->each);
+    TD_FREE_ARRAY(o->each, o->count);
 }
 static const td_class optimiser_class = {
     .name = "optimiser", .destroy = optimiser_destroy };
@@ -275,7 +275,7 @@ static td_optimiser *new_optimiser(const td_optimiser *like,
     const td_object head = o->object;
     *o = *like;
     o->object = head, o->count = count;
-    o->each = td_alloc_array((size_t)count, sizeof *o->each);
+    o->each = TD_ARRAY(o->each, count);
     if (td_failed()) {
         td_release(o);
         return NULL;
@@ -396,7 +396,7 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
 /* optimisers: function td_step */
 bool td_step(td_optimiser *o)
 {
-    if (td_failed() || !td_require(o, "step", "optimiser"))
+    if (!td_require(o, "step", "optimiser"))
         return false;
     td_no_grad_begin();
     td_scope_begin();
@@ -412,7 +412,7 @@ bool td_step(td_optimiser *o)
 /* optimisers: functions that set an optimiser */
 bool td_zero_grad(td_optimiser *o)
 {
-    if (td_failed() || !td_require(o, "zero_grad", "optimiser"))
+    if (!td_require(o, "zero_grad", "optimiser"))
         return false;
     for (int i = 0; i < o->count; i++)
         td_set_grad(o->each[i].parameter, NULL);
@@ -446,7 +446,7 @@ double td_learning_rate(const td_optimiser *o)
 }
 bool td_set_learning_rate(td_optimiser *o, double rate)
 {
-    if (td_failed() || !td_require(o, "set_learning_rate", "optimiser"))
+    if (!td_require(o, "set_learning_rate", "optimiser"))
         return false;
     const setting wanted = { "learning rate", rate, false };
     if (!check_settings("set_learning_rate", &wanted, 1))

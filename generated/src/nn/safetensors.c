@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -74,8 +73,7 @@ struct td_safetensors {
     char *bytes;                /* all of them: mapped or given */
     int64_t size, data;         /* of the file; where elements begin */
     size_t room;                /* of what follows: */
-    td_saved_tensor *tensor;    /* by place */
-    const td_saved_tensor **named;  /* by name */
+    td_saved_tensor *tensor, *named;    /* by place, and by name */
     int count, note_count;
     const char *notes;          /* name, value, name, value, ... */
     /* saving: scanning fields of a file */
@@ -306,19 +304,17 @@ static int by_place(const void *a, const void *b)
 }
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const td_saved_tensor *const *)a)->name,
-                  (*(const td_saved_tensor *const *)b)->name);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 static bool sort_tensors(td_safetensors *f)
 {
     const size_t n = (size_t)f->count;
     qsort(f->tensor, n, sizeof *f->tensor, by_place);
-    for (size_t i = 0; i < n; i++)
-        f->named[i] = &f->tensor[i];
+    memcpy(f->named, f->tensor, n * sizeof *f->named);
     qsort(f->named, n, sizeof *f->named, by_name);
     for (size_t i = 1; i < n; i++)
         if (by_name(&f->named[i - 1], &f->named[i]) == 0)
-            return broken_tensor(f, f->named[i], "is there twice");
+            return broken_tensor(f, &f->named[i], "is there twice");
     return true;
 }
 /* saving: function check_places */
@@ -359,11 +355,11 @@ static bool read_head(td_safetensors *f)
     const size_t most = n / 40 + 1;
     f->data = 8 + (int64_t)n;
     f->at = f->bytes + 8, f->end = f->at + n;
-    f->room = most * (sizeof *f->tensor + sizeof *f->named) + n + 1;
+    f->room = 2 * most * sizeof *f->tensor + n + 1;
     f->tensor = td_alloc(f->room);
     if (!f->tensor)
         return false;
-    f->named = (const td_saved_tensor **)(void *)(f->tensor + most);
+    f->named = f->tensor + most;
     f->text = (char *)(f->named + most);
     return (is_utf8(f->at, (int64_t)n)
             || broken_file(f, "has a header that is not UTF-8"))
@@ -401,8 +397,7 @@ static bool map_file(td_safetensors *f, const char *path)
 static td_safetensors *open_either(const char *path, const void *bytes,
     int64_t n, bool share, const char *what)
 {
-    if (td_failed() || (!bytes && !td_require(path, "safetensors",
-                                              what)))
+    if (!td_require(bytes ? bytes : path, "safetensors", what))
         return NULL;
     td_scope_begin();
     td_safetensors *f = td_object_new(&safetensors_class, sizeof *f);
@@ -446,17 +441,15 @@ const char *td_safetensors_note(const td_safetensors *f, int i,
 const td_saved_tensor *td_safetensors_find(const td_safetensors *f,
                                            const char *name)
 {
-    if (td_failed() || !td_require(f, "safetensors", "file")
+    if (!td_require(f, "safetensors", "file")
         || !td_require(name, "safetensors", "name"))
         return NULL;
-    const td_saved_tensor key = { .name = name }, *at = &key;
-    const td_saved_tensor **found = bsearch(&at, f->named,
-        (size_t)f->count, sizeof at, by_name);
-    if (found)
-        return *found;
-    td_fail(TD_ERROR_INDEX, "safetensors", "%s holds no tensor '%.80s'",
-            f->path, name);
-    return NULL;
+    const td_saved_tensor *found = bsearch(&name, f->named,
+        (size_t)f->count, sizeof *found, by_name);
+    if (!found)
+        td_fail(TD_ERROR_INDEX, "safetensors", "%s holds no tensor "
+                "'%.80s'", f->path, name);
+    return found;
 }
 /* saving: function can_be_read */
 static size_t width(const td_saved_tensor *t)
@@ -477,19 +470,18 @@ static bool can_be_read(const td_safetensors *f,
                                  "0 and 1");
     return true;
 }
-/* saving: function copy_saved */
-static td_tensor *copy_saved(const td_safetensors *f,
+/* saving: function widen_saved */
+static td_tensor *widen_saved(const td_safetensors *f,
                              const td_saved_tensor *t)
 {
     td_tensor *x = td_tensor_new(t->shape, t->dtype, (td_device){ 0 });
     const size_t size = td_dtype_size(t->dtype), narrow = width(t);
     const size_t all = (size_t)(t->end - t->begin);
-    const size_t run = narrow == size ? all : narrow;
     if (x)
         memset(td_at(x), 0, all / narrow * size);
-    for (size_t i = 0; x && i < all; i += run)
+    for (size_t i = 0; x && i < all; i += narrow)
         memcpy((char *)td_at(x) + i / narrow * size,
-               f->bytes + f->data + t->begin + i, run);
+               f->bytes + f->data + t->begin + i, narrow);
     return x;
 }
 /* saving: function td_safetensors_get */
@@ -499,14 +491,12 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
     if (!t || !can_be_read(f, t))
         return NULL;
     const size_t size = td_dtype_size(t->dtype);
-    char *at = f->bytes + f->data + t->begin;
-    if (!f->share || (uintptr_t)at % size != 0 || width(t) != size)
-        return copy_saved(f, t);
-    td_dims strides = t->shape;
-    td_dims_strides(&t->shape, strides.at);
-    td_tensor *x = td_from_memory(at, t->shape, strides,
-        (td_tensor_options){ .dtype = t->dtype }, td_release,
-        td_retain(f));
+    if (width(t) != size)
+        return widen_saved(f, t);
+    td_tensor *x = td_borrow("safetensors", (td_foreign){
+        .data = f->bytes + f->data + t->begin, .dtype = t->dtype,
+        .shape = t->shape }, (td_opt_bool){ !f->share, true },
+        td_release, td_retain(f));
     if (!x)
         td_release(f);
     return x;
@@ -526,15 +516,11 @@ static int by_address(const void *a, const void *b)
     const item *x = a, *y = b;
     return (x->from > y->from) - (x->from < y->from);
 }
-static int by_item_name(const void *a, const void *b)
-{
-    return strcmp(((const item *)a)->name, ((const item *)b)->name);
-}
 static int by_type(const void *a, const void *b)
 {
     const ptrdiff_t order = ((const item *)b)->type
                           - ((const item *)a)->type;
-    return order ? (int)order : by_item_name(a, b);
+    return order ? (int)order : by_name(a, b);
 }
 /* saving: struct sink */
 typedef struct {
@@ -665,9 +651,9 @@ static bool describe_all(sink *s, const td_to_save *given)
     for (int i = 0; i < s->count; i++)
         if (!describe(&s->item[i], &given[i]))
             return false;
-    qsort(s->item, (size_t)s->count, sizeof *s->item, by_item_name);
+    qsort(s->item, (size_t)s->count, sizeof *s->item, by_name);
     for (int i = 1; i < s->count; i++)
-        if (by_item_name(&s->item[i - 1], &s->item[i]) == 0)
+        if (by_name(&s->item[i - 1], &s->item[i]) == 0)
             return td_fail(TD_ERROR_VALUE, "safetensors", "two tensors "
                            "are called '%.80s'", s->item[i].name);
     if (!nothing_shared(s))
@@ -724,22 +710,21 @@ static int64_t save(const char *path, void *memory, int64_t room,
                     const char *const *notes)
 {
     sink s = { .count = n, .notes = notes, .memory = memory };
-    const size_t bytes = (size_t)(n + 1) * sizeof *s.item;
     int64_t size = 0;
-    s.item = td_failed() ? NULL : td_alloc(bytes);
+    s.item = td_failed() ? NULL : TD_ARRAY(s.item, n + 1);
     if (s.item && describe_all(&s, given)
         && (size = make_header(&s)) > 0) {
         if (path || (memory && size <= room))
             path ? write_file(path, &s) : put_all(&s);
     }
     free(s.header);
-    td_free(s.item, bytes);
+    TD_FREE_ARRAY(s.item, n + 1);
     return td_failed() ? -1 : size;
 }
 bool td_safetensors_save(const char *path, const td_to_save *tensors,
                          int n, const char *const *notes)
 {
-    return !td_failed() && td_require(path, "safetensors", "path")
+    return td_require(path, "safetensors", "path")
         && save(path, NULL, 0, tensors, n, notes) >= 0;
 }
 int64_t td_safetensors_write(void *out, int64_t room,

@@ -7,11 +7,10 @@
 #include <treadle/arranging.h>
 #include <treadle/data.h>
 #include <treadle/elementwise.h>
-#include <inttypes.h>
 
 static bool check_batch(const char *op, td_tensor *x)
 {
-    return !td_failed() && td_require(x, op, "x") && (td_rank(x) == 4
+    return td_require(x, op, "x") && (td_rank(x) == 4
         || td_fail(TD_ERROR_RUNTIME, op, "expected images [n,C,H,W], "
                    "got %d dimensions", td_rank(x)));
 }
@@ -38,7 +37,7 @@ td_tensor *td_random_crop(td_tensor *x, int64_t height, int64_t width,
     }
     td_tensor *out = td_failed() ? NULL : td_empty(TD_DIMS(n,
         td_size(x, 1), height, width),
-        (td_tensor_options){ .dtype = td_dtype_of(x) });
+        TD_OF(td_dtype_of(x)));
     for (int64_t b = 0; b < n && !td_failed(); b++) {
         td_scope_begin();
         td_tensor *image = td_select(x, 0, b);
@@ -58,6 +57,6 @@ td_tensor *td_random_horizontal_flip(td_tensor *x, double p)
         return NULL;
     td_scope_begin();
     td_tensor *coin = td_lt_scalar(td_rand(TD_DIMS(td_size(x, 0), 1, 1,
-        1), (td_tensor_options){ .dtype = TD_FLOAT64 }), td_float(p));
+        1), TD_OF(TD_FLOAT64)), td_float(p));
     return td_scope_end_with(td_where(coin, td_flip(x, TD_DIMS(3)), x));
 }

@@ -24,7 +24,7 @@ static td_tensor *pick(td_tensor *x, int d, int64_t n, int64_t *at)
 {
     td_tensor *v = at ? td_from_data(at, TD_DIMS(n),
                                      td_beside(x, TD_INT64)) : NULL;
-    td_free(at, ((size_t)n + 1) * sizeof *at);
+    TD_FREE_ARRAY(at, n + 1);
     return td_index_select(x, d, v);
 }
 /* pictures: function margins */
@@ -90,9 +90,8 @@ td_tensor *narrow_formula(td_call *call)
     const bool outside = from < 0 || from > n;
     if (x->rank == 0 || outside || length < 0 || length > n - from)
         td_fail(outside ? TD_ERROR_INDEX : TD_ERROR_RUNTIME, "narrow",
-                "start %lld and length %lld do not fit dimension %d "
-                "with size %lld", (long long)start, (long long)length,
-                d, (long long)n);
+            "start %" PRId64 " and length %" PRId64 " do not fit "
+            "dimension %d with size %" PRId64, start, length, d, n);
     return td_part(x, d, from, from + length);
 }
 
@@ -372,9 +371,9 @@ bool unfold_kernel(td_call *call)
     const int64_t n = x->shape[d];
     if (size < 0 || step <= 0 || dilation <= 0 || size > n
         || (size > 1 && dilation > (n - 1) / (size - 1)))
-        td_refuse(call, "a window of size %lld with step %lld and "
-            "dilation %lld does not fit dimension %d", (long long)size,
-            (long long)step, (long long)dilation, d);
+        td_refuse(call, "a window of size %" PRId64 " with step %"
+            PRId64 " and dilation %" PRId64 " does not fit dimension "
+            "%d", size, step, dilation, d);
     if (td_failed())
         return false;
     const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
@@ -399,9 +398,9 @@ static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
     /* pictures: refuse margins that are too large */
     if (low > most || high > most || to < 1 || n < 1
         || (mode == CIRCULAR && left < 1)) {
-        td_fail(TD_ERROR_RUNTIME, "pad", "margins %lld and %lld do not go "
-                "with the size %lld of dimension %d in this mode",
-                (long long)low, (long long)high, (long long)n, d);
+        td_fail(TD_ERROR_RUNTIME, "pad", "margins %" PRId64 " and %" PRId64
+            " do not go with the size %" PRId64 " of dimension %d in this "
+            "mode", low, high, n, d);
         return NULL;
     }
     int64_t *at = room_for(to);
@@ -595,7 +594,7 @@ static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
         td_tensor *w = !weight || taps == 1 ? NULL
             : td_to(td_from_data(weight, line, td_beside(x,
                                  TD_FLOAT64)), x->dtype);
-        td_free(weight, ((size_t)s->m + 1) * sizeof *weight);
+        TD_FREE_ARRAY(weight, s->m + 1);
         td_tensor *y = pick(x, d, s->m, at);
         y = w ? td_mul(y, w) : y;
         sum = k > 0 ? td_add(sum, y) : y;
@@ -887,8 +886,8 @@ static bool take_diagonals(term *t)
         const char both[] = { *c, '\0' };
         if (t->x->shape[d] != t->x->shape[e])
             return td_fail(TD_ERROR_RUNTIME, "einsum", "the sizes of "
-                "the repeated subscript %c differ: %lld and %lld", *c,
-                (long long)t->x->shape[d], (long long)t->x->shape[e]);
+                "the repeated subscript %c differ: %" PRId64 " and %"
+                PRId64, *c, t->x->shape[d], t->x->shape[e]);
         t->x = td_diagonal(t->x, 0, d, e);
         memmove(twin, twin + 1, strlen(twin));
         memmove(c, c + 1, strlen(c));
@@ -929,10 +928,9 @@ static bool sizes_agree(const term *t, int n)
             *k = *k == NULL && a != 1 ? &t[i] : *k;
             if (a != 1 && size_of(*k, NULL, *c) != a)
                 return td_fail(TD_ERROR_RUNTIME, "einsum", "subscript "
-                    "%c has size %lld in operand %d and %lld in "
-                    "operand %d", is_letter(*c) ? *c : '.',
-                    (long long)size_of(*k, NULL, *c), (int)(*k - t),
-                    (long long)a, i);
+                    "%c has size %" PRId64 " in operand %d and %" PRId64
+                    " in operand %d", is_letter(*c) ? *c : '.',
+                    size_of(*k, NULL, *c), (int)(*k - t), a, i);
         }
     return true;
 }

@@ -5,8 +5,12 @@
 #include <treadle/arranging.h>
 #include <treadle/elementwise.h>
 #include <treadle/matmul.h>
+#include "core/device.h"
+#include "core/parallel.h"
 #include "ops/composite.h"
+#include "ops/gemm.h"
 #include "ops/reductions.h"
+#include "ops/kernels/attention-kernels.h"
 
 /* attention: function masked */
 /* Scores with a mask; *alive: which rows have a key left. */
@@ -26,18 +30,19 @@ static td_tensor *masked(td_tensor *scores, td_tensor *mask,
     return td_add(scores, td_where_scalar(*alive, mask, td_float(0)));
 }
 /* attention: function weights */
-/* The weights [..., L, S] of the keys k for the questions q. */
+static td_tensor *scaled(const td_call *call, td_tensor *q)
+{
+    return td_mul_scalar(q, td_float(call->attr[2].kind == TD_SCALAR
+        ? td_real(call, 2) : 1 / sqrt((double)td_size(q, -1))));
+}
+
+/* The weights [..., L, S] of the keys k for scaled questions q. */
 static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
                           td_tensor *mask)
 {
     td_tensor *alive = NULL;
     /* attention: score each key for each question */
-    const int64_t d = q->shape[q->rank - 1];
-    const double usual = 1 / sqrt((double)d);
-    const double factor = call->attr[2].kind == TD_SCALAR
-                        ? td_real(call, 2) : usual;
-    td_tensor *x = td_matmul(td_mul_scalar(q, td_float(factor)),
-                             td_transpose(k, -2, -1));
+    td_tensor *x = td_matmul(q, td_transpose(k, -2, -1));
     /* attention: let a text look back only */
     if (td_flag(call, 1))
         x = td_where_scalar(td_tril(td_ones(
@@ -82,13 +87,146 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
                   (td_v_tensor(k), td_v_int(heads / few)),
                   td_v_int(-3), td_v_none());
 }
+/* attention: struct attention */
+enum { Q, K, V, G, DQ, DK, DV, ACROSS_K, ACROSS_V, ALL, O = G };
+enum { BLOCK = 28, HEAD_GRAIN = 1 << 20 };
+
+typedef struct {
+    td_tensor *x[ALL];
+    bool back, causal;
+    int64_t l, s, d, wide, size;    /* of a row of scores, a number */
+    td_dtype dtype;
+} attention;
+
+/* c (m,n) += a (m,k) b (k,n) */
+static void times(const attention *w, int64_t m, int64_t n, int64_t k,
+                  char *a, int64_t rsa, int64_t csa,
+                  char *b, int64_t rsb, char *c, int64_t ldc)
+{
+    td_gemm(w->dtype, &(td_product){ m, n, k, 1, 1, a, rsa, csa,
+            b, rsb, 1, c, ldc, NULL });
+}
+/* attention: function use_block */
+static void use_block(const attention *w, int64_t h, int64_t i, char *p)
+{
+    const int64_t d = w->d, of = d * w->size, wide = w->wide;
+    const int64_t m = td_least(BLOCK, w->l - i), row = wide * w->size;
+    const int64_t n = w->causal ? td_least(w->s, i + m) : w->s;
+    const int64_t first = (h * w->l + i) * of, head = h * w->s * of;
+    char *at[ALL], *g = p + BLOCK * row;
+    for (int k = 0; k < ALL; k++)
+        at[k] = w->x[k] == NULL ? NULL : (char *)td_at(w->x[k])
+              + (k == Q || k == O || k == DQ ? first : head);
+    memset(p, 0, (size_t)(2 * BLOCK * row));
+    times(w, m, n, d, at[Q], d, 1, at[ACROSS_K], w->s, p, wide);
+    if (w->back)
+        times(w, m, n, d, at[G], d, 1, at[ACROSS_V], w->s, g, wide);
+    for (int64_t r = 0; r < m; r++)
+        TD_ISA_PICK(td_attend)->row[w->dtype == TD_FLOAT64](
+            w->causal ? td_least(n, i + r + 1) : n,
+            n + TD_ATTEND_LANES - 1, p + r * row,
+            w->back ? g + r * row : NULL);
+    if (!w->back) {
+        times(w, m, d, n, p, wide, 1, at[V], d, at[O], d);
+        return;
+    }
+    times(w, n, d, m, p, 1, wide, at[G], d, at[DV], d);
+    times(w, n, d, m, g, 1, wide, at[Q], d, at[DK], d);
+    times(w, m, d, n, g, wide, 1, at[K], d, at[DQ], d);
+}
+
+static bool some_heads(void *context, int64_t begin, int64_t end,
+                       int worker)
+{
+    const attention *w = context;
+    const size_t bytes = (size_t)(2 * BLOCK * w->wide * w->size);
+    char *p = td_storage_alloc(bytes);
+    (void)worker;
+    for (; p != NULL && begin < end; begin++)
+        for (int64_t i = 0; i < w->l; i += BLOCK)
+            use_block(w, begin, i, p);
+    td_storage_free(p, bytes);
+    return !td_failed();
+}
+/* attention: kernel of blocks */
+/* Questions, keys and values of one type, batch and width? */
+static bool fits(const td_call *call, const td_tensor *q,
+                 const td_tensor *k, const td_tensor *v)
+{
+    const int n = q->rank;
+    const size_t one = sizeof *q->shape, size = (size_t)n * one;
+    return n > 1 && k->rank == n && v->rank == n && td_numel(q) > 0
+        && td_real(call, 0) == 0
+        && (q->dtype == TD_FLOAT32 || q->dtype == TD_FLOAT64)
+        && k->dtype == q->dtype && v->dtype == q->dtype
+        && memcmp(k->shape, v->shape, size) == 0
+        && memcmp(k->shape, q->shape, size - 2 * one) == 0
+        && k->shape[n - 1] == q->shape[n - 1];
+}
+
+bool attend_kernel(td_call *call)
+{
+    td_tensor *q = td_input(call, Q), *k = td_input(call, K);
+    if (!fits(call, q, k, td_input(call, V)))
+        return td_refuse(call, "expected floats of one type, batch and "
+                         "width, and no dropout");
+    const int n_in = call->n_in, all = n_in > G ? ACROSS_K : DQ;
+    attention w = { .back = n_in > G, .causal = td_flag(call, 1),
+        .l = td_size(q, -2), .d = td_size(q, -1), .s = td_size(k, -2),
+        .wide = (td_size(k, -2) + TD_SLIVER) & -TD_SLIVER,
+        .size = (int64_t)td_dtype_size(q->dtype), .dtype = q->dtype };
+    for (int i = 0; i < all; i++)
+        w.x[i] = i < n_in ? td_input(call, i) : (call->out[i - n_in]
+            = td_tensor_like(i == DK || i == DV ? k : q, w.dtype));
+    if (td_failed()
+        || !td_expect(call, "grad", w.x[G], td_shape_of(q)))
+        return false;
+    if (!td_on_host(q))
+        return td_compute_elsewhere(call, NULL, w.dtype, false);
+    /* attention: go over the heads */
+    td_self()->muted++;
+    td_scope_begin();
+    for (int i = 0; i < all; i++)
+        if (i < n_in)
+            w.x[i] = td_contiguous(td_to(w.x[i], w.dtype));
+        else
+            td_fill_all(w.x[i], td_int(0));
+    w.x[ACROSS_K] = td_contiguous(td_transpose(w.x[K], -2, -1));
+    w.x[ACROSS_V] = td_contiguous(td_transpose(w.x[V], -2, -1));
+    const int64_t work = 2 * w.l * w.s * w.d + 1;
+    const bool ok = !td_failed() && td_parallel_for(
+        td_numel(q) / (w.l * w.d), HEAD_GRAIN / work + 1, some_heads,
+        &w);
+    td_scope_end();
+    td_self()->muted--;
+    return ok;
+}
+/* attention: rule of blocks */
+static bool attend_again(td_call *call)
+{
+    call->out[0] = td_matmul(weights(call, td_input(call, Q),
+        td_input(call, K), NULL), td_input(call, V));
+    return !td_failed();
+}
+
+void attend_rule(td_backward_pass *b)
+{
+    const td_value in[] = { td_operand(b, Q), td_operand(b, K),
+        td_operand(b, V), td_v_tensor(b->grad[0]) };
+    td_call call = { .op = &td_ops[TD_OP_attend_backward], .n_in = 4,
+        .in = in, .n_attr = 2, .attr = td_attribute(b, 0) };
+    if (b->create_graph)
+        td_differentiate(b, attend_again);
+    else if (!td_failed() && td_run(&call))
+        memcpy(b->grad_in, call.out, 3 * sizeof *call.out);
+}
 /* attention: formulas of attention */
 td_tensor *attention_weights_formula(td_call *call)
 {
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
     td_tensor *mask = td_input(call, 2);
-    return is_attentive(call, q, k, mask) ? weights(call, q, k, mask)
-                                          : NULL;
+    return is_attentive(call, q, k, mask)
+         ? weights(call, scaled(call, q), k, mask) : NULL;
 }
 
 td_tensor *scaled_dot_product_attention_formula(td_call *call)
@@ -101,8 +239,14 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
         k = per_head(call, q, k);
         v = per_head(call, q, v);
     }
-    return td_failed() ? NULL
-         : td_matmul(weights(call, q, k, mask), v);
+    q = scaled(call, q);
+    if (td_failed())
+        return NULL;
+    /* attention: leave out the matrix */
+    if (mask == NULL && fits(call, q, k, v) && td_size(q, -2) > BLOCK / 2
+        && td_device_of(q).kind == TD_DEVICE_CPU)
+        return TD_CALL3(attend, q, k, v, call->attr[0], call->attr[1]);
+    return td_matmul(weights(call, q, k, mask), v);
 }
 
 td_tensor *rotary_embedding_formula(td_call *call)

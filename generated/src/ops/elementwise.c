@@ -3,7 +3,6 @@
 #include "ops/elementwise.h"
 #include "core/device.h"
 #include "core/registry.h"
-#include <inttypes.h>
 #include <math.h>
 #include <treadle/elementwise.h>
 

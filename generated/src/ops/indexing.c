@@ -17,13 +17,14 @@ typedef struct {
     int how, rank, dim, covers, cut;
     bool wrap;                      /* -1 is the last */
     td_dtype dtype;
+    int64_t bytes;                  /* of an element */
     char *x, *y;                    /* the tensor; the points */
     const int64_t *index;
     int64_t next;                   /* to the next coordinate */
     td_dims size, step;             /* covered dimensions and strides */
     td_dims shape;                  /* of y, then without seams */
     td_steps stride[3];             /* in x, y and index */
-    side by[TD_MAX_RANK];           /* the dimensions of y */
+    side by[TD_MAX_RANK + 2];       /* the last is a run */
 } points;
 
 /* indexing: functions that plan points */
@@ -48,58 +49,91 @@ static void plan_points(points *p, const td_tensor *x,
         p->stride[2][d] = named ? index->strides[i] : 0;
     }
     /* indexing: join the sides that follow each other */
+    const side one = { .size = 1 };
     td_collapse(&p->shape, 3, p->stride);
-    p->rank = p->shape.count;
-    for (int d = 0; d < p->rank; d++)
-        p->by[d] = (side){ p->shape.at[d], p->stride[0][d],
-                           p->stride[1][d], p->stride[2][d] };
+    p->by[p->rank++] = one;
+    for (int d = 0; d < p->shape.count; d++)
+        p->by[p->rank++] = (side){ p->shape.at[d], p->stride[0][d],
+                                   p->stride[1][d], p->stride[2][d] };
+    if (p->rank < 2 || p->by[p->rank - 1].at != 0)
+        p->by[p->rank++] = one;
+}
+
+enum { PIECE = 256 };
+
+/* indexing: functions that find points */
+typedef struct {
+    const int64_t *index;
+    int64_t next, step;
+    uint64_t size, wrap;
+} coordinate;
+
+static inline bool find(const coordinate *c, int64_t next,
+                        int64_t step, int64_t i, int64_t *offset)
+{
+    uint64_t at = c->index[i * next];
+    if (at >= c->size && (at += c->wrap) >= c->size)
+        return false;
+    *offset = (int64_t)at * step;
+    return true;
+}
+
+static coordinate coordinate_of(const points *p, int k, int64_t at,
+                                int64_t next)
+{
+    const uint64_t size = (uint64_t)p->size.at[k];
+    return (coordinate){ p->index + at + k * p->next, next,
+                         p->step.at[k], size, p->wrap * size };
 }
 
 /* indexing: function out_of_bounds */
-static bool out_of_bounds(const points *p, int k, const int64_t *index,
-                          int64_t step, int64_t n)
+static bool out_of_bounds(const points *p, int k, coordinate c,
+                          int64_t n)
 {
-    const int64_t size = p->size.at[k], least = p->wrap ? -size : 0;
-    while (--n > 0 && *index >= least && *index < size)
-        index += step;
+    int64_t offset;
+    while (--n > 0 && find(&c, 0, 0, 0, &offset))
+        c.index += c.next;
     return td_fail(TD_ERROR_INDEX, "index", "index %lld is out of "
                    "bounds for dimension %d with size %lld",
-                   (long long)*index, p->dim + k, (long long)size);
+                   (long long)*c.index, p->dim + k, (long long)c.size);
 }
 
-/* indexing: functions that find points */
-enum { PIECE = 256 };
-
-static bool find_points(const points *p, int64_t at, const side *s,
-                        int64_t n, int64_t *offset)
+static bool find_piece(const points *p, int64_t at, int64_t next,
+                       int64_t n, int64_t *offset)
 {
-    uint64_t outside = 0;
     for (int k = 0; k < p->covers; k++) {
-        const int64_t *index = p->index + at + k * p->next;
-        const int64_t size = p->size.at[k], step = p->step.at[k];
-        const int64_t wrap = p->wrap ? size : 0;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t c = index[i * s->at];
-            c += c < 0 ? wrap : 0;
-            outside |= (uint64_t)c >= (uint64_t)size;
-            offset[i] = (k > 0 ? offset[i] : i * s->x) + c * step;
+        const coordinate c = coordinate_of(p, k, at, next);
+        for (int64_t i = 0, more; i < n; i++) {
+            if (!find(&c, next, c.step, i, &more))
+                return out_of_bounds(p, k, c, n);
+            offset[i] = k > 0 ? offset[i] + more : more;
         }
-        if (outside)
-            return out_of_bounds(p, k, index, s->at, n);
     }
     return true;
 }
 
 /* indexing: functions that move points */
-#define MOVE(T, statement)                                            \
-    for (int64_t i = 0; i < n; i++) {                                 \
-        T *a = (T *)x + (offset != NULL ? offset[i] : i * in_x);      \
-        T *b = (T *)y + i * in_y;                                     \
+#define EACH(T, outside, by_x, by_y, statement)                       \
+    for (int64_t i = 0, offset = 0; i < n; i++) {                     \
+        if (outside)                                                  \
+            return false;                                             \
+        T *a = (T *)x + i * (by_x) + offset;                          \
+        T *b = (T *)y + i * (by_y);                                   \
         statement;                                                    \
-    }                                                                 \
+    }
+#define MOVE(T, statement)                                            \
+    if (plain)                                                        \
+        EACH(T, !find(c, 1, 1, i, &offset), 0, 1, statement)          \
+    else if (c != NULL)                                               \
+        EACH(T, !find(c, c->next, c->step, i, &offset), in_x, in_y,   \
+             statement)                                               \
+    else if (in_x == 1 && in_y == 0)                                  \
+        EACH(T, false, 1, 0, statement)                               \
+    else                                                              \
+        EACH(T, false, in_x, in_y, statement)                         \
     break;
 #define MOVE_BYTES(statement)                                         \
-    switch (td_dtype_size(p->dtype)) {                                \
+    switch (p->bytes) {                                               \
     case 1: MOVE(uint8_t, statement)                                  \
     case 2: MOVE(uint16_t, statement)                                 \
     case 4: MOVE(uint32_t, statement)                                 \
@@ -115,39 +149,46 @@ static bool find_points(const points *p, int64_t at, const side *s,
     default: MOVE(bool, logic)                                        \
     }
 
-static void move_run(const points *p, char *x, char *y, const side *s,
-                     const int64_t *offset, int64_t n)
+static bool move_run(const points *p, const coordinate *c,
+                     char *restrict x, char *restrict y,
+                     const side *s, int64_t n)
 {
     const int64_t in_x = s->x, in_y = s->y;
-    const bool lines = offset == NULL && in_x == 1 && in_y == 1;
-    const size_t bytes = (size_t)n * td_dtype_size(p->dtype);
-    if (lines && p->how <= SET) {
-        memcpy(p->how == READ ? y : x, p->how == READ ? x : y, bytes);
-        return;
-    }
+    const bool plain = c && c->next == 1 && c->step == 1
+                       && in_x == 0 && in_y == 1;
     switch (p->how) {
     case READ: MOVE_BYTES(*b = *a) break;
     case SET: MOVE_BYTES(*a = *b) break;
     case ADD: MOVE_TYPE(*a += *b, *a |= *b) break;
     case MULTIPLY: MOVE_TYPE(*a *= *b, *a &= *b) break;
+    case CHECK: MOVE(char, (void)a; (void)b)
     }
+    return true;
 }
 
-static bool move_side(const points *p, const side *s, int64_t x,
-                      int64_t y, int64_t at)
+static bool move_side(const points *p, const side *s, char *x, char *y,
+                      int64_t at)
 {
-    const int64_t bytes = (int64_t)td_dtype_size(p->dtype);
-    const int64_t most = s->at == 0 ? s->size : PIECE;
+    const side *run = s + 1;
+    const coordinate c = coordinate_of(p, 0, at, s->at);
+    if (run->size == 1 && p->covers == 1)
+        return move_run(p, &c, x, y, s, s->size)
+            || out_of_bounds(p, 0, c, s->size);
     int64_t offset[PIECE];
+    const coordinate all = { offset, 1, 1, INT64_MAX, 0 };
     for (int64_t i = 0, n; i < s->size; i += n) {
-        n = s->size - i < most ? s->size - i : most;
-        if (!find_points(p, at + i * s->at, s, s->at ? n : 1, offset))
+        n = s->size - i < PIECE ? s->size - i : PIECE;
+        if (!find_piece(p, at + i * s->at, s->at, n, offset))
             return false;
-        if (s->at == 0)
-            x += offset[0];
-        move_run(p, p->x + (x + i * s->x) * bytes,
-                 p->y + (y + i * s->y) * bytes, s,
-                 s->at ? offset : NULL, n);
+        if (run->size == 1)
+            move_run(p, &all, x, y, s, n);
+        for (int64_t j = 0; j < n; j++) {
+            if (run->size != 1)
+                move_run(p, NULL, x + offset[j] * p->bytes, y, run,
+                         run->size);
+            x += s->x * p->bytes;
+            y += s->y * p->bytes;
+        }
     }
     return true;
 }
@@ -156,25 +197,13 @@ static bool walk(const points *p, int d, int64_t x, int64_t y,
                  int64_t at)
 {
     const side *s = &p->by[d];
-    if (d == p->rank - 1)
-        return move_side(p, s, x, y, at);
+    if (d == p->rank - 2)
+        return move_side(p, s, p->x + x * p->bytes,
+                         p->y + y * p->bytes, at);
     bool ok = true;
     for (int64_t i = 0; ok && i < s->size; i++)
         ok = walk(p, d + 1, x + i * s->x, y + i * s->y, at + i * s->at);
     return ok;
-}
-
-/* No element moves, and every index is looked at all the same. */
-static bool only_look(points *p)
-{
-    p->how = CHECK;
-    for (int d = 0; d < p->rank; d++) {
-        side *s = &p->by[d];
-        if (s->size == 0 && s->at != 0)
-            return true;
-        s->size += s->size == 0;
-    }
-    return walk(p, 0, 0, 0, 0);
 }
 
 static bool move_share(void *context, int64_t begin, int64_t end,
@@ -189,22 +218,25 @@ static bool move_share(void *context, int64_t begin, int64_t end,
 
 static bool move_points(points *p)
 {
-    const int64_t grain = 32768;
     int64_t total = 1;
     p->cut = -1;
+    for (int d = 0; d < p->rank; d++)
+        total *= p->by[d].size;
+    if (total == 0)
+        p->how = CHECK;
     for (int d = 0; d < p->rank; d++) {
-        const side *s = &p->by[d];
-        total *= s->size;
-        if ((p->how == READ || s->x != 0)
+        side *s = &p->by[d];
+        if (p->how == CHECK && s->at == 0)
+            s->size = 1;
+        if ((p->how == READ || p->how == CHECK || s->x != 0)
             && (p->cut < 0 || s->size > p->by[p->cut].size))
             p->cut = d;
     }
-    if (total == 0)
-        return only_look(p);
     if (p->cut < 0)
         return walk(p, 0, 0, 0, 0);
     const int64_t n = p->by[p->cut].size;
-    return td_parallel_for(n, grain / (total / n) + 1, move_share, p);
+    return td_parallel_for(n, 32768 * n / (total + 1) + 1, move_share,
+                           p);
 }
 
 static bool move_elsewhere(const points *p, const td_tensor *x,
@@ -279,6 +311,7 @@ static bool shape_of_points(const td_call *call, const td_tensor *x,
     const int64_t covers = td_number(call, 1, 1);
     const td_tensor line = as_line(x), *index = td_input(call, 1);
     *p = (points){ .dtype = x->dtype, .dim = td_dim_of(call),
+                   .bytes = (int64_t)td_dtype_size(x->dtype),
                    .covers = (int)covers,
                    .wrap = td_flag(call, 2) };
     if (!td_dtype_is_integer(index->dtype))

@@ -77,8 +77,8 @@ static void each(problem *p, const char *text, const char *before,
         for (const char *s = text; *s != '\0' && !td_failed();) {
             s = run(p, s, (size_t)i);
             if (p->lead.count > 0)
-                snprintf(where, sizeof where, "(Batch element %lld): ",
-                         (long long)i);
+                snprintf(where, sizeof where, "(Batch element %" PRId64
+                    "): ", i);
             if (p->number['i'] != 0)
                 td_fail(TD_ERROR_SINGULAR, "", "%s%s%d%s", where,
                         before, p->number['i'], after);

@@ -109,16 +109,6 @@ static uint64_t key_of(bool real, number v)
     v.real += 0.0;                      /* -0 becomes 0 */
     return v.bits & top ? ~v.bits : v.bits | top;
 }
-/* order: function make_items */
-static item *make_items(const lines *w, number *line)
-{
-    item *items = (item *)(line + w->n);
-    for (int64_t j = 0; j < w->n; j++) {
-        const uint64_t key = key_of(w->real, line[j]);
-        items[j] = (item){ w->turned ? ~key : key, j };
-    }
-    return items;
-}
 /* order: function insert_each */
 static item *insert_each(item *a, int64_t n)
 {
@@ -135,11 +125,11 @@ static item *insert_each(item *a, int64_t n)
 /* Sorts n items at a, stably, with room at b; returns a or b. */
 static item *sort_items(item *a, item *b, int64_t n)
 {
+    if (n <= FEW)
+        return insert_each(a, n);
     uint64_t varies = 0;
     for (int64_t j = 0; j < n; j++)
         varies |= a[j].key ^ a[0].key;
-    if (n <= FEW)
-        return insert_each(a, n);
     for (int shift = 0; shift < 64; shift += 8) {
         if ((varies >> shift & 255) == 0)
             continue;
@@ -154,6 +144,40 @@ static item *sort_items(item *a, item *b, int64_t n)
         a = b, b = swap;
     }
     return a;
+}
+/* order: function few_line */
+/* The first w->k items in order. */
+static number *few_line(const lines *w, number *line)
+{
+    const int64_t k = w->k, most = k < w->n / 2 ? 2 * k : w->n;
+    item *a = (item *)(line + w->n), *b = a + most;
+    int64_t found = 0;
+    /* order: collect what may be among the first */
+    const bool real = w->real, turned = w->turned;
+    uint64_t bar = k > 0 ? UINT64_MAX : 0;
+    double last = NAN;
+    for (int64_t j = 0; j < w->n; j++) {
+        const double x = line[j].real;
+        if (real && (turned ? x <= last : x >= last))
+            continue;
+        const uint64_t up = key_of(real, line[j]), key = turned ? ~up : up;
+        if (found >= k && key >= bar)
+            continue;
+        if (found == most) {
+            memmove(a, sort_items(a, b, found), (size_t)k * sizeof *a);
+            found = k;
+            bar = a[k - 1].key;
+            last = line[a[k - 1].place].real;
+        }
+        a[found++] = (item){ key, j };
+    }
+    const item *items = sort_items(a, b, found);
+    number *values = (number *)(items == a ? b : a);
+    for (int64_t j = 0; j < k; j++) {
+        values[k + j].whole = items[j].place;
+        values[j] = line[items[j].place];
+    }
+    return values;
 }
 /* order: function nth_key */
 /* The key that stands at `nth` (from 0) of n items in order; *ties is
@@ -181,32 +205,6 @@ static uint64_t nth_key(const item *a, item *b, int64_t n, int64_t nth,
     }
     *ties = nth + 1;
     return key;
-}
-/* order: function smallest_items */
-/* The k smallest of the n items at a, in order; at a or at a + n. */
-static item *smallest_items(item *a, int64_t n, int64_t k)
-{
-    if (n <= FEW || k > n / 4 || k == 0)
-        return sort_items(a, a + n, n);
-    int64_t ties, found = 0;
-    const uint64_t last = nth_key(a, a + n, n, k - 1, &ties);
-    for (int64_t j = 0; j < n; j++)
-        if (a[j].key < last || (a[j].key == last && ties-- > 0))
-            a[found++] = a[j];
-    return sort_items(a, a + n, k);
-}
-/* order: function few_line */
-/* The first w->k items in order. */
-static number *few_line(const lines *w, number *line)
-{
-    item *room = make_items(w, line);
-    const item *items = smallest_items(room, w->n, w->k);
-    number *values = (number *)(items == room ? room + w->n : room);
-    for (int64_t j = 0; j < w->k; j++) {
-        values[w->k + j].whole = items[j].place;
-        values[j] = line[items[j].place];
-    }
-    return values;
 }
 /* order: function choose_place */
 /* The place of the element that stands at `nth` in order. */
@@ -240,7 +238,9 @@ enum { MEDIAN = -1, MODE = -2 };
 static number *choose_line(const lines *w, number *line)
 {
     const int64_t n = w->n;
-    item *items = make_items(w, line);
+    item *items = (item *)(line + n);
+    for (int64_t j = 0; j < n; j++)
+        items[j] = (item){ key_of(w->real, line[j]), j };
     int64_t place = n;
     if (w->nth == MODE)
         place = place_of_mode(items, n);

@@ -95,9 +95,9 @@ static int64_t count_windows(const td_call *call, const axis *a,
     if (ceil && (m - 1) * a->step >= a->n + a->margin)
         m--;
     if (m < 1)
-        td_refuse(call, "no window of size %lld fits %lld numbers with "
-                  "padding %lld", (long long)a->size, (long long)a->n,
-                  (long long)a->margin);
+        td_refuse(call, "no window of size %" PRId64 " fits %" PRId64
+            " numbers with padding %" PRId64, a->size, a->n,
+            a->margin);
     return m;
 }
 

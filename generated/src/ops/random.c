@@ -6,7 +6,6 @@
 #include "core/registry.h"
 #include "core/space.h"
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };

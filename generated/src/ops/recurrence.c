@@ -32,7 +32,7 @@ static td_tensor *from_input(const cell *c, td_tensor *x)
 /* Block k of n equal ones along the last dimension. */
 static td_tensor *block(td_tensor *x, int k, int n)
 {
-    const int64_t m = td_failed() ? 0 : x->shape[x->rank - 1] / n;
+    const int64_t m = td_size(x, -1) / n;
     return td_part(x, -1, k * m, (k + 1) * m);
 }
 /* recurrence: function step */
@@ -44,10 +44,8 @@ static void step(const cell *c, td_tensor *x, td_tensor *state[2])
     td_tensor *a = c->kind == GRU ? NULL : td_add(x, u);
     switch (c->kind) {
     case RNN_TANH:
-        state[0] = td_tanh(a);
-        break;
     case RNN_RELU:
-        state[0] = td_relu(a);
+        state[0] = (c->kind == RNN_TANH ? td_tanh : td_relu)(a);
         break;
     case LSTM: {
         /* one-step: exercise one-step */
@@ -116,10 +114,8 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
 static td_tensor *step_by_step(const cell *c, td_tensor *added,
                                bool backward, td_tensor *state[2])
 {
-    const int64_t n = td_failed() ? 0 : added->shape[0];
-    td_tensor *all = NULL;
-    td_tensor **h = td_failed() ? NULL
-                  : td_alloc_array((size_t)n, sizeof *h);
+    const int64_t n = td_size(added, 0);
+    td_tensor **h = TD_ARRAY(h, n);
     for (int64_t i = 0; h != NULL && i < n; i++) {
         const int64_t t = backward ? n - 1 - i : i;
         /* recurrence: read one step of the sequence */
@@ -129,9 +125,8 @@ static td_tensor *step_by_step(const cell *c, td_tensor *added,
         td_keep(state[1]);
         td_scope_end();
     }
-    if (!td_failed())
-        all = td_stack(h, (int)n, 0);
-    td_free(h, (size_t)n * sizeof *h);
+    td_tensor *all = td_stack(h, (int)n, 0);
+    TD_FREE_ARRAY(h, n);
     return all;
 }
 /* recurrence: function over_time */
@@ -192,7 +187,7 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
         if (side + 1 < s->sides)
             continue;
         /* recurrence: hand the results to the next layer */
-        x = s->sides == 1 || td_failed() ? h[0] : td_cat(h, 2, 2);
+        x = s->sides == 1 ? h[0] : td_cat(h, 2, 2);
         if (s->dropout > 0 && k + 1 < s->cells)
             x = TD_CALL(dropout, x, td_v_float(s->dropout),
                         td_v_bool(true));
@@ -216,8 +211,8 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
     if (layers < 1 || layers > given || s.weights * s.cells != given
         || layers * s.sides != s.cells)
         return td_refuse(call, "params has %d tensors, expected %d for "
-            "each of %lld layers and %d directions", given, s.weights,
-            (long long)layers, s.sides);
+            "each of %" PRId64 " layers and %d directions", given,
+            s.weights, layers, s.sides);
     const cell c = cell_at(&s, 0);
     if (!td_check_computes(call, td_dtype_wide(x->dtype), true)
         || !td_expect(call, "input", x, TD_DIMS(-1, -1, -1))
@@ -227,16 +222,15 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
         return NULL;
     if (x->shape[turn ? 1 : 0] == 0)
         return td_refuse(call, "expected a sequence of at least one step");
-    const size_t n = (size_t)s.cells;
-    td_tensor **room = td_alloc_array(2 * n, sizeof *room);
-    td_tensor **last[] = { room, room + n };
+    td_tensor **room = TD_ARRAY(room, 2 * s.cells);
+    td_tensor **last[] = { room, room + s.cells };
     if (room != NULL)
         y = through_cells(call, &s, turn ? td_transpose(x, 0, 1) : x,
                           last);
-    call->out[1] = td_failed() ? NULL : td_stack(last[0], s.cells, 0);
-    if (kind == LSTM && !td_failed())
+    call->out[1] = td_stack(last[0], s.cells, 0);
+    if (kind == LSTM)
         call->out[2] = td_stack(last[1], s.cells, 0);
-    td_free(room, 2 * n * sizeof *room);
+    TD_FREE_ARRAY(room, 2 * s.cells);
     return turn ? td_transpose(y, 0, 1) : y;
 }
 /* recurrence: formulas of cells and sequences */
@@ -328,7 +322,7 @@ static bool walk(recurrence *l)
     td_tensor *u = l->back ? x[1] : td_transpose(x[1], 0, 1);
     const int64_t k = l->back ? l->rows : l->m, j = l->m + l->rows - k;
     x[1] = td_empty(TD_DIMS(k, j + TD_SLIVER), td_like(x[0]));
-    l->at = td_alloc_array((size_t)k, sizeof *l->at);
+    l->at = TD_ARRAY(l->at, k);
     td_tensor *part = td_part(x[1], 1, 0, j);
     bool ok = l->at && !td_failed() && td_copy_elements(part, u);
     for (int64_t i = 0; ok && i < k; i++)
@@ -345,7 +339,7 @@ static bool walk(recurrence *l)
     const int64_t shares = (l->n + UNIT - 1) / UNIT;
     ok = ok && !td_failed() && td_parallel_for(shares,
         WORK_GRAIN / work + 1, over_rows, l);
-    td_free(l->at, (size_t)k * sizeof *l->at);
+    TD_FREE_ARRAY(l->at, k);
     td_scope_end();
     td_self()->muted--;
     return ok;

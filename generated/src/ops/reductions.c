@@ -510,6 +510,8 @@ enum { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP };
 typedef struct {
     reduction r;          /* with the result as operand 1 */
     int what;             /* is made of each row */
+    const char *y;        /* or of its gradient: the result was y */
+    bool tidy;            /* x has the type of the result */
 } exponentials;
 /* softmax: function finish_row */
 /* Of the n numbers x; e: room for as many; y: the result, may be x. */
@@ -548,27 +550,35 @@ static void finish_row(const exponentials *w, int64_t n, const void *x,
     rest += m;
     td_convert(type, y, 1, TD_FLOAT64, &rest, 1, 1);
 }
-static int64_t row_bytes(const exponentials *w)
-{
-    const int64_t size = (int64_t)td_dtype_size(w->r.type);
-    return w->r.reduced.total * size / 64 * 64 + 64;
-}
 
 static bool finish_some(void *context, int64_t begin, int64_t end,
                         int worker)
 {
     const exponentials *w = context;
     const td_space *row = &w->r.reduced, *kept = &w->r.kept;
+    const td_row_kernels *rows = rows_of(w->r.type);
     const int64_t n = row->total, step = row->stride[1][0];
-    const bool spread = w->what != LOGSUMEXP && step != 1;
-    char *scratch = td_scratch((size_t)(2 * row_bytes(w)));
+    const bool spread = step > 1;
+    const size_t room = td_dtype_size(w->r.type)
+                      * (n / 16 + 1) * 16;
+    char *scratch = td_scratch(2 * room);
     (void)worker;
-    for (int64_t i = begin; scratch && i < end; i++) {
+    for (int64_t i = begin, few = 1; scratch && i < end; i += few) {
+        char *line = td_space_place(kept, 0, i);
         char *out = td_space_place(kept, 1, i);
-        const void *x = fetch(&w->r, td_space_place(kept, 0, i), 0, n,
-                              scratch);
-        finish_row(w, n, x, scratch + row_bytes(w),
-                   spread ? scratch : out);
+        /* softmax: make a few columns if they lie so */
+        if (w->tidy && step >= 16) {
+            few = td_least(td_least(LANES, end - i), step - i % step);
+            rows->exp_columns(n, few, line, step, w->what == LOG_SOFTMAX, out);
+            continue;
+        }
+        char *to = spread ? scratch : out;
+        const void *x = fetch(&w->r, line, 0, n, scratch);
+        if (w->y)
+            rows->back(n, x, w->y + (out - kept->data[1]),
+                       sum_row(w->r.type, n, x), to);
+        else
+            finish_row(w, n, x, scratch + room, to);
         if (spread)
             td_convert(w->r.type, out, step, w->r.type, scratch, 1, n);
     }
@@ -578,14 +588,18 @@ static bool finish_some(void *context, int64_t begin, int64_t end,
 static bool take_exponentials(td_call *call, int what)
 {
     td_tensor *x = td_input(call, 0);
+    td_tensor *y = call->n_in > 1 ? td_input(call, 1) : NULL;
     const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
-    const bool number = what == LOGSUMEXP;
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_check_computes(call, dtype, true)
         || !td_axes_to_reduce(call, x, call->attr, &mask))
         return false;
-    const unsigned lost = number ? mask : 0;
+    /* softmax: refuse a result that is in other order */
+    if (y && !(td_expect(call, "result", y, td_shape_of(x))
+               && y->dtype == dtype && 2 * mask >> x->rank))
+        return td_refuse(call, "result must be rows of the same type");
+    const unsigned lost = what == LOGSUMEXP ? mask : 0;
     td_tensor *out = td_tensor_new(
         reduced_shape(x, lost, td_flag(call, 1)), dtype,
         x->storage->device);
@@ -596,11 +610,20 @@ static bool take_exponentials(td_call *call, int what)
                                 call);
     const td_dims wide = reduced_shape(x, lost, true);
     const td_tensor look = td_look_as(out, &wide);
-    exponentials work = { normalise(x, &look, dtype, mask, false),
-                          what };
-    return td_parallel_for(work.r.kept.total,
-                           GRAIN / (4 * work.r.reduced.total + 1) + 1,
-                           finish_some, &work);
+    td_scope_begin();
+    x = td_contiguous(x);
+    y = y ? td_contiguous(y) : NULL;
+    bool ok = !td_failed();
+    if (ok) {
+        /* softmax: finish the rows of operands in order */
+        exponentials work = { normalise(x, &look, dtype, mask, false), what,
+                              y ? td_at(y) : NULL, x->dtype == dtype };
+        ok = td_parallel_for(work.r.kept.total,
+                             GRAIN / (4 * work.r.reduced.total + 1) + 1,
+                             finish_some, &work);
+    }
+    td_scope_end();
+    return ok;
 }
 /* softmax: kernels that take exponentials */
 bool softmax_kernel(td_call *call)
@@ -700,12 +723,10 @@ td_tensor *td_run_pair(int op, td_tensor *input, int n,
     }
 EXTREME_OF(max_dim)
 EXTREME_OF(min_dim)
-td_tensor *td_softmax(td_tensor *input, int dim)
-{
-    return TD_CALL(softmax, input, td_v_int(dim), td_v_none());
-}
-
-td_tensor *td_log_softmax(td_tensor *input, int dim)
-{
-    return TD_CALL(log_softmax, input, td_v_int(dim), td_v_none());
-}
+#define ALONG(name)                                                    \
+    td_tensor *td_##name(td_tensor *input, int dim)                    \
+    {                                                                  \
+        return TD_CALL(name, input, td_v_int(dim), td_v_none());       \
+    }
+ALONG(softmax)
+ALONG(log_softmax)

@@ -171,7 +171,7 @@ td_tensor *bincount_formula(td_call *call)
 {
     td_tensor *x = td_input(call, 0), *given = td_input(call, 1);
     td_tensor *weights = given ? given
-        : td_ones_like(x, (td_tensor_options){ .dtype = TD_FLOAT64 });
+        : td_ones_like(x, TD_OF(TD_FLOAT64));
     int64_t n = td_number(call, 0, 0);
     if (td_failed() || x->rank != 1 || !td_dtype_is_integer(x->dtype)
         || n < 0 || weights->rank != 1
@@ -208,8 +208,7 @@ td_tensor *histc_formula(td_call *call)
         return td_refuse(call, "the range from %g to %g is no range", low,
                          high);
     if (bins <= 0 || bins == INT64_MAX)
-        return td_refuse(call, "bins must be > 0, got %lld",
-                         (long long)bins);
+        return td_refuse(call, "bins must be > 0, got %" PRId64, bins);
     x = td_reshape(x, TD_DIMS(-1));
     td_tensor *inside = td_mul(td_ge_scalar(x, td_float(low)),
                                td_le_scalar(x, td_float(high)));
@@ -232,9 +231,8 @@ td_tensor *multinomial_formula(td_call *call)
         return NULL;
     const int64_t n = x->rank > 0 ? x->shape[x->rank - 1] : 0;
     if (x->rank < 1 || x->rank > 2 || k <= 0 || (!again && k > n))
-        return td_refuse(call, "cannot draw %lld of %lld elements%s",
-            (long long)k, (long long)n,
-            again ? "" : " without replacement");
+        return td_refuse(call, "cannot draw %" PRId64 " of %" PRId64
+            " elements%s", k, n, again ? "" : " without replacement");
     td_tensor *p = td_to(x, TD_FLOAT64);
     td_tensor *sum = td_sum(p, (td_reduce_options){
         .dims = TD_DIMS(-1), .keepdim = true });

@@ -50,4 +50,3 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest",
 
 
 upsample = interpolate
-__all__ = [name for name in globals() if name[0] != "_"]

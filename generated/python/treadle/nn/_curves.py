@@ -39,6 +39,3 @@ def glu(input, dim=-1):
                            "expected an even number")
     half, gate = input.chunk(2, dim)
     return half * sigmoid(gate)
-
-
-__all__ = [name for name in globals() if name[0] not in "_A"]

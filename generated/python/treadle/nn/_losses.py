@@ -134,6 +134,3 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None,
         miss = miss * weight[target].unsqueeze(-1)
     miss = miss.scatter(-1, at, 0.0)
     return _reduced(miss.mean(-1), reduction, size_average, reduce)
-
-
-__all__ = [name for name in globals() if name[0] != "_"]

@@ -19,6 +19,3 @@ def instance_norm(input, running_mean=None, running_var=None,
     """Mean 0 and variance 1 for each channel of each example."""
     return _C.instance_norm(input, weight, bias, running_mean,
                             running_var, use_input_stats, momentum, eps)
-
-
-__all__ = [name for name in globals() if name[0] != "_"]

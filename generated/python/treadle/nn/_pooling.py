@@ -119,4 +119,3 @@ dropout3d = _dropping("dropout3d", "feature_dropout", True, 4)
 alpha_dropout = _dropping("alpha_dropout", "alpha_dropout", False)
 feature_alpha_dropout = _dropping(
     "feature_alpha_dropout", "feature_alpha_dropout", False)
-__all__ = [name for name in globals() if name[0] != "_"]

@@ -25,38 +25,14 @@
 #define T int64_t
 #define SUFFIX _i64
 #include "ops/kernels/reductions-type.inc"
-/* reductions: kernels of the exponentials */
-#define EXP_ROW(name, T)                                              \
-    static void name(int64_t n, const void *x_, double shift,         \
-                     void *y_)                                        \
-    {                                                                 \
-        const T *x = x_, c = (T)shift;                                \
-        T *y = y_;                                                    \
-        for (int64_t i = 0; i < n; i++)                               \
-            y[i] = p_exp(x[i] - c);                                   \
-    }
-EXP_ROW(exp_row_f32, float)
-EXP_ROW(exp_row_f64, double)
-/* y[i] = (x[i] - shift) * scale */
-#define AFFINE_ROW(name, T)                                           \
-    static void name(int64_t n, const void *x_, double shift,         \
-                     double scale, void *y_)                          \
-    {                                                                 \
-        const T *x = x_, c = (T)shift, a = (T)scale;                  \
-        T *y = y_;                                                    \
-        for (int64_t i = 0; i < n; i++)                               \
-            y[i] = (x[i] - c) * a;                                    \
-    }
-AFFINE_ROW(affine_row_f32, float)
-AFFINE_ROW(affine_row_f64, double)
 #define BOTH(fold, suffix) \
     { fold##_row##suffix, fold##_columns##suffix }
-#define FOLDS(suffix)                                                 \
-    { [TD_FOLD_SUM] = BOTH(sum, suffix),                              \
-      [TD_FOLD_MAX] = BOTH(max, suffix),                              \
-      [TD_FOLD_MIN] = BOTH(min, suffix),                              \
-      [TD_FOLD_PRODUCT] = BOTH(product, suffix) }
+#define ROWS(suffix)                                                  \
+    { { [TD_FOLD_SUM] = BOTH(sum, suffix),                            \
+        [TD_FOLD_MAX] = BOTH(max, suffix),                            \
+        [TD_FOLD_MIN] = BOTH(min, suffix),                            \
+        [TD_FOLD_PRODUCT] = BOTH(product, suffix) },                  \
+      find##suffix, exp_row##suffix, affine_row##suffix,              \
+      back_row##suffix, exp_columns##suffix }
 const td_reduction_level TD_ISA(td_reduction_level) = {
-    { FOLDS(_f32), find_f32, exp_row_f32, affine_row_f32 },
-    { FOLDS(_f64), find_f64, exp_row_f64, affine_row_f64 },
-    { FOLDS(_i64), find_i64, NULL, NULL } };
+    ROWS(_f32), ROWS(_f64), ROWS(_i64) };

@@ -25,6 +25,10 @@ typedef struct {
     void (*exp)(int64_t n, const void *x, double shift, void *y);
     void (*affine)(int64_t n, const void *x, double shift,
                    double scale, void *y);
+    void (*back)(int64_t n, const void *g, const void *y, double sum,
+                 void *out);
+    void (*exp_columns)(int64_t n, int64_t width, const void *x,
+                        int64_t step, bool log, void *y);
 } td_row_kernels;
 typedef struct {
     td_row_kernels f32, f64, i64;
