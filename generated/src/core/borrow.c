@@ -32,7 +32,8 @@ td_tensor *td_borrow(const char *op, td_foreign m, td_opt_bool copy,
     }
     td_dims steps = m.shape;
     const char *odd = (uintptr_t)m.data % (size_t)size
-                    ? "elements that are not aligned" : NULL;
+                    ? "misaligned elements (not aligned to their size)"
+                    : NULL;
     for (int d = 0; d < m.shape.count; d++) {
         const int64_t step = m.strides.at[d], per = size / m.unit;
         steps.at[d] = step / per;

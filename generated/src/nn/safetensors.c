@@ -295,16 +295,16 @@ static bool read_members(td_safetensors *f)
     return !td_failed() && (f->at == f->end || wants(f, "end"));
 }
 /* saving: function sort_tensors */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 static int by_place(const void *a, const void *b)
 {
     const td_saved_tensor *x = a, *y = b;
     const int64_t order = x->begin != y->begin ? x->begin - y->begin
                                                : x->end - y->end;
-    return (order > 0) - (order < 0);
-}
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return order ? (order > 0) - (order < 0) : by_name(a, b);
 }
 static bool sort_tensors(td_safetensors *f)
 {
@@ -449,7 +449,8 @@ const td_saved_tensor *td_safetensors_find(const td_safetensors *f,
     if (!found)
         td_fail(TD_ERROR_INDEX, "safetensors", "%s holds no tensor "
                 "'%.80s'", f->path, name);
-    return found;
+    return found ? bsearch(found, f->tensor, (size_t)f->count,
+                           sizeof *found, by_place) : NULL;
 }
 /* saving: function can_be_read */
 static size_t width(const td_saved_tensor *t)

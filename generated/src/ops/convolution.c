@@ -574,7 +574,8 @@ static td_tensor *computed(const geometry *g, int role, td_dims shape,
         run(g, role, bias != NULL ? td_contiguous(bias) : NULL,
             role == LARGE_SIDE ? out : a, role == WEIGHT ? out : b,
             role == FORWARD ? out : role == WEIGHT ? b : a);
-    if (cut_in_tiles(g, role, a->dtype) && role == WEIGHT) {
+    if (!td_failed() && role == WEIGHT
+        && cut_in_tiles(g, role, a->dtype)) {
         out = td_reshape(out, TD_DIMS(g->groups, g->c * window, g->o));
         out = td_contiguous(td_permute(out, TD_DIMS(0, 2, 1)));
     }
