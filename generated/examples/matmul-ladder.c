@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 #include <treadle/treadle.h>
-#include "../src/ops/kernels/gemm-ladder.h"
+#include "matmul-ladder.h"
 typedef void rung(int64_t m, int64_t n, int64_t k, const float *a,
                   const float *b, float *c);
 /* matmul: functions that time a rung */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <treadle/treadle.h>
-#include "../src/ops/kernels/gemm-ladder.h"
+#include "matmul-ladder.h"
 enum { N = 500 };
 typedef void rung(int64_t m, int64_t n, int64_t k, const float *a,
                   const float *b, float *c);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include "ops/kernels/gemm-ladder.h"
+#include "../examples/matmul-ladder.h"
 #include "ops/gemm.h"
 enum { M = 53, N = 71, K = 131 };
 static float a[M * K], b[K * N], expected[M * N], c[M * N];

@@ -2,7 +2,7 @@
 /* Products against the formula in double: sizes around every tile edge,
    strides, batches, types; errors; the same bits for any threads. */
 #include "treadle_test.h"
-#include "ops/kernels/gemm-ladder.h"
+#include "../examples/matmul-ladder.h"
 #include "ops/gemm.h"
 #include "core/memory.h"
 #include "core/runtime.h"

@@ -31,10 +31,6 @@ typedef struct {
     const int64_t *at, *packed;     /* rows of b, and of a sliver */
 } gemm;
 /* matmul: count and find pieces */
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 static inline int64_t pieces(int64_t whole, int64_t piece)
 {
     return (whole + piece - 1) / piece;
@@ -58,8 +54,8 @@ static inline bool sliver_in_place(const gemm *g, int64_t s)
 static size_t block_bytes(const gemm *g)
 {
     const td_gemm_kernel *kernel = g->kernel;
-    const int64_t depth = least(kernel->depth, g->of.k);
-    const int64_t rows = least(kernel->block,
+    const int64_t depth = td_least(kernel->depth, g->of.k);
+    const int64_t rows = td_least(kernel->block,
                                g->of.m + kernel->rows);
     const size_t bytes = (size_t)(depth * rows) * kernel->size;
     return (bytes + 63) / 64 * 64 + 64;
@@ -69,7 +65,7 @@ static void pack_sliver(const gemm *g, int64_t s)
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t j = g->j0 + s * g->wide;
-    const int64_t width = least(g->wide, g->of.n - j);
+    const int64_t width = td_least(g->wide, g->of.n - j);
     kernel->pack(g->depth, g->wide, width,
                  element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb),
                  g->of.csb, g->of.rsb,
@@ -134,7 +130,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
     const int64_t j = g->j0 + s * g->wide;
-    const int64_t columns = least(g->wide, g->of.n - j);
+    const int64_t columns = td_least(g->wide, g->of.n - j);
     td_tile tile = {
         .rows = rows, .wide = g->wide, .depth = g->depth,
         .alpha = g->of.alpha, .beta = g->beta,
@@ -172,7 +168,7 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
     if (!block)
         return false;
     for (int64_t first = r0; first < r1; first += step) {
-        const int64_t last = least(first + step, r1);
+        const int64_t last = td_least(first + step, r1);
         for (int64_t r = first; r < last; r++)
             if (!g->a_in_place)
                 pack_rows_of_a(g, r, row_of(g, first), block);
@@ -219,11 +215,11 @@ static bool multiply_bands(gemm *g)
     int64_t at[DEEPEST], packed[DEEPEST];
     g->at = at, g->packed = packed;
     for (g->j0 = 0; g->j0 < g->of.n; g->j0 += kernel->panel) {
-        g->columns = least(kernel->panel, g->of.n - g->j0);
+        g->columns = td_least(kernel->panel, g->of.n - g->j0);
         g->beta = g->of.beta;
         g->p0 = 0;
         do {
-            g->depth = least(kernel->depth, g->of.k - g->p0);
+            g->depth = td_least(kernel->depth, g->of.k - g->p0);
             /* matmul: find where rows of $B$ begin */
             for (int64_t p = 0; p < g->depth; p++) {
                 at[p] = g->of.rows != NULL ? g->of.rows[g->p0 + p]
@@ -264,7 +260,7 @@ static bool multiply_vector(void *context, int64_t begin, int64_t end,
     of.n = end - begin;
     of.c = (char *)of.c + begin * (int64_t)g->kernel->size;
     do {
-        of.k = least(STRETCH, g->of.k - p);
+        of.k = td_least(STRETCH, g->of.k - p);
         of.a = stretch_of(g, g->of.a, of.csa, p, of.k, room);
         of.b = stretch_of(g, element(g, g->of.b, begin * of.csb),
                           of.rsb, p, of.k, room + half);
@@ -302,15 +298,15 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
     const bool shared = work > 2 * WORK_GRAIN && g.tiles
-        >= pieces(least(of->n, g.kernel->panel), g.wide);
+        >= pieces(td_least(of->n, g.kernel->panel), g.wide);
     const int64_t threads = shared ? td_worker_count() : 1;
     /* deal: exercise deal */
     const int64_t fewest = (m + most - 1) / most;
     const int64_t dealt = (fewest + threads - 1) / threads * threads;
     g.tiles = dealt < m ? dealt : m;
     /* matmul: find room for a block and a panel */
-    const int64_t depth = least(g.kernel->depth, of->k);
-    const int64_t width = least(g.kernel->panel, of->n)
+    const int64_t depth = td_least(g.kernel->depth, of->k);
+    const int64_t width = td_least(g.kernel->panel, of->n)
                         + g.wide;
     char *memory = td_scratch(block_bytes(&g)
                               + (size_t)(depth * width) * g.kernel->size);
