@@ -1,2 +1,2 @@
 @cd "${BUILD:-build}/examples"
-./one-step plan | cut -c1-74 | sed 8,20d
+./one-step plan | cut -c1-74 | sed 8,19d
