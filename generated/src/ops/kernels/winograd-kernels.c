@@ -116,7 +116,7 @@ INLINE void shuffle(vec *r)
 
 INLINE void turn_block(int64_t lanes, int64_t n, int64_t wide,
                        int64_t high, const float *from, int64_t across,
-                       float *to, int64_t along, vec add)
+                       float *to, int64_t along, const vec *add)
 {
     vec r[LANES] = { { 0 } };
     UNROLL
@@ -124,7 +124,7 @@ INLINE void turn_block(int64_t lanes, int64_t n, int64_t wide,
         if (l < lanes) {
             memcpy(&r[l], from + l * across,
                    (size_t)wide * sizeof(float));
-            r[l] += add;
+            r[l] += *add;
         }
     UNROLL
     for (int round = 0; round < 4; round++)
@@ -151,11 +151,11 @@ static void turn(int64_t lanes, int64_t n, const float *from,
             if ((a >= LANES || room - l >= LANES)
                 && (b >= LANES || room - p >= LANES))
                 turn_block(a, b, LANES, LANES, in, across, out,
-                           along, more);
+                           along, &more);
             else
                 turn_block(a, b, b < LANES ? b : LANES,
                            a < LANES ? a : LANES, in, across, out,
-                           along, more);
+                           along, &more);
         }
 }
 
