@@ -152,7 +152,8 @@ def test_derivatives():
         assert gradcheck(f, (x,)) and gradgradcheck(f, (x,))
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 3e-5), ("float16", 2e-2)])
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 3e-5), pytest.param(
+    "float16", 2e-2, marks=pytest.mark.skipif(not hasattr(td, "autocast"), reason="halves compute from precision on"))])
 @pytest.mark.parametrize("batch, questions, keys, d, e", [
     ((), 33, 65, 5, 7), ((2, 3), 40, 40, 8, 8), ((2,), 100, 31, 33, 33), ((1, 2), 57, 130, 16, 16), ((1, 2), 64, 128, 1, 4), ((2,), 70, 0, 4, 4)])
 def test_blocks_are_the_formula(dtype, tolerance, batch, questions, keys, d, e):
