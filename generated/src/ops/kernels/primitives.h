@@ -462,7 +462,7 @@ DIVISION(double, f64)
     ((int64_t)(a) >> select(((b) < 0) | ((b) > 63), 63, (b) & 63))
 static inline float gelu_f32(float x)
 {
-    return select(x < 0, 0, x) - normal_tail(x, true, false);
+    return select(x < 0, x * 0, x) - normal_tail(x, true, false);
 }
 
 static inline float gelu_slope_f32(float x)
