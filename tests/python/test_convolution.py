@@ -305,14 +305,14 @@ TILED = [(1, 16, 16, 8, 8, 1, (1, 1)), (2, 16, 16, 7, 9, 1, (1, 1)), (5, 32, 16,
 
 @pytest.mark.parametrize("n, c, o, h, v, groups, padding", TILED)
 def test_tiles_are_as_exact_as_they_say(n, c, o, h, v, groups, padding):
-    """Winograd's: float32, forward and to the picture, beside the same in float64, which goes another way."""
+    """Winograd's: float32, forward, to the picture and to the weight, beside the same in float64, which goes another way."""
     td.manual_seed(n)
     x, w, b = td.randn(n, groups * c, h, v, dtype=td.float64), td.randn(groups * o, c, 3, 3, dtype=td.float64), td.randn(groups * o, dtype=td.float64)
     results = []
     for dtype in (td.float64, td.float32):
-        a = x.to(dtype).detach().requires_grad_(True)
-        y = F.conv2d(a, w.to(dtype), b.to(dtype), padding=padding, groups=groups)
-        results.append([y.detach().double().numpy(), grad(y, a, y.detach() / y.detach().std())[0].double().numpy()])
+        a, k = x.to(dtype).detach().requires_grad_(True), w.to(dtype).detach().requires_grad_(True)
+        y = F.conv2d(a, k, b.to(dtype), padding=padding, groups=groups)
+        results.append([z.detach().double().numpy() for z in (y, *grad(y, [a, k], y.detach() / y.detach().std()))])
     np.testing.assert_allclose(results[0][0][:1, :2], loops(x[:1].numpy(), w.numpy(), b.numpy(), (1, 1), padding, (1, 1), groups)[:, :2], atol=1e-10)
     for exact, tiled in zip(*results):
         wrong = (tiled - exact) / exact.std()
@@ -324,11 +324,21 @@ def test_tiles_have_the_same_bits_on_all_threads_and_in_parts():
     before, y = td.get_num_threads(), []
     for threads in (1, 2, 3):
         td.set_num_threads(threads)
-        y.append(F.conv2d(x, w, padding=1).numpy())
+        k = w.detach().requires_grad_(True)
+        z = F.conv2d(x, k, padding=1)
+        y.append((z.detach().numpy(), grad(z, k, z.detach())[0].numpy()))
     td.set_num_threads(before)
     for other in y[1:]:
-        np.testing.assert_array_equal(other, y[0])
-    np.testing.assert_array_equal(F.conv2d(x[3:5], w, padding=1).numpy(), y[0][3:5])
+        np.testing.assert_array_equal(other[0], y[0][0])
+        np.testing.assert_array_equal(other[1], y[0][1])
+    np.testing.assert_array_equal(F.conv2d(x[3:5], w, padding=1).numpy(), y[0][0][3:5])
+
+
+def test_tiles_of_no_picture():
+    x, w = td.zeros(0, 16, 8, 8, requires_grad=True), td.ones(32, 16, 3, 3, requires_grad=True)
+    y = F.conv2d(x, w, padding=1)
+    to_x, to_w = grad(y, [x, w], td.zeros(0, 32, 8, 8))
+    assert y.shape == (0, 32, 8, 8) and to_x.shape == x.shape and to_w.abs().sum().item() == 0
 
 
 def test_a_transposed_layer_is_asked_for_a_size():

@@ -199,7 +199,8 @@ static bool cut_in_tiles(const geometry *g, int role, td_dtype dtype)
 
 static int64_t between(int64_t low, int64_t x, int64_t high)
 {
-    return x > high ? high : x < low ? low : x;
+    const int64_t most = td_least(x, high);
+    return most < low ? low : most;
 }
 
 static bool lay_out_tiles(plan *p)
