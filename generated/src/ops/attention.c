@@ -30,18 +30,19 @@ static td_tensor *masked(td_tensor *scores, td_tensor *mask,
     return td_add(scores, td_where_scalar(*alive, mask, td_float(0)));
 }
 /* attention: function weights */
-static td_tensor *scaled(const td_call *call, td_tensor *q)
+static double scale_of(const td_call *call, const td_tensor *q)
 {
-    return td_mul_scalar(q, td_float(call->attr[2].kind == TD_SCALAR
-        ? td_real(call, 2) : 1 / sqrt((double)td_size(q, -1))));
+    return call->attr[2].kind == TD_SCALAR
+         ? td_real(call, 2) : 1 / sqrt((double)td_size(q, -1));
 }
 
-/* The weights [..., L, S] of the keys k for scaled questions q. */
+/* The weights [..., L, S] of the keys k for questions q. */
 static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
                           td_tensor *mask)
 {
     td_tensor *alive = NULL;
     /* attention: score each key for each question */
+    q = td_mul_scalar(q, td_float(scale_of(call, q)));
     td_tensor *x = td_matmul(q, td_transpose(k, -2, -1));
     /* attention: let a text look back only */
     if (td_flag(call, 1))
@@ -88,63 +89,100 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
                   td_v_int(-3), td_v_none());
 }
 /* attention: struct attention */
-enum { Q, K, V, G, DQ, DK, DV, ACROSS_K, ACROSS_V, ALL, O = G };
+enum { Q, K, V, G, DQ, DK, DV, ALL, O = G };
 enum { BLOCK = 28, HEAD_GRAIN = 1 << 20 };
 
 typedef struct {
     td_tensor *x[ALL];
     bool back, causal;
+    double scale;
     int64_t l, s, d, wide, size;    /* of a row of scores, a number */
     td_dtype dtype;
 } attention;
 
-/* c (m,n) += a (m,k) b (k,n) */
-static void times(const attention *w, int64_t m, int64_t n, int64_t k,
-                  char *a, int64_t rsa, int64_t csa,
+/* c (m,n) += by a (m,k) b (k,n) */
+static void times(const attention *w, double by, int64_t m, int64_t n,
+                  int64_t k, char *a, int64_t rsa, int64_t csa,
                   char *b, int64_t rsb, char *c, int64_t ldc)
 {
-    td_gemm(w->dtype, &(td_product){ m, n, k, 1, 1, a, rsa, csa,
+    td_gemm(w->dtype, &(td_product){ m, n, k, by, 1, a, rsa, csa,
             b, rsb, 1, c, ldc, NULL });
 }
 /* attention: function use_block */
+static char *row_of(const attention *w, int k, int64_t h, int64_t i)
+{
+    const td_tensor *x = w->x[k];
+    i *= x->strides[x->rank - 2];
+    for (int d = x->rank - 3; d >= 0; h /= x->shape[d--])
+        i += h % x->shape[d] * x->strides[d];
+    return (char *)td_at(x) + i * w->size;
+}
+
+static td_tensor *in_rows(td_tensor *x)
+{
+    return x && x->strides[x->rank - 1] != 1 ? td_contiguous(x) : x;
+}
+
+static td_tensor *laid_like(const td_tensor *x)
+{
+    const int head = x->rank - 3, row = x->rank - 2;
+    td_tensor *y = td_tensor_like(x, x->dtype);
+    if (y && head >= 0 && x->strides[head] < x->strides[row]) {
+        y->strides[head] = y->strides[row];
+        y->strides[row] *= y->shape[head];
+    }
+    return y;
+}
 static void use_block(const attention *w, int64_t h, int64_t i, char *p)
 {
-    const int64_t d = w->d, of = d * w->size, wide = w->wide;
-    const int64_t m = td_least(BLOCK, w->l - i), row = wide * w->size;
+    const int64_t d = w->d, wide = w->wide, row = wide * w->size;
+    const int64_t m = td_least(BLOCK, w->l - i);
     const int64_t n = w->causal ? td_least(w->s, i + m) : w->s;
-    const int64_t first = (h * w->l + i) * of, head = h * w->s * of;
-    char *at[ALL], *g = p + BLOCK * row;
+    char *at[ALL], *g = p + BLOCK * row, *across = g + BLOCK * row;
+    int64_t to[ALL];
     for (int k = 0; k < ALL; k++)
-        at[k] = w->x[k] == NULL ? NULL : (char *)td_at(w->x[k])
-              + (k == Q || k == O || k == DQ ? first : head);
+        if (w->x[k] != NULL) {
+            const bool asks = k == Q || k == O || k == DQ;
+            at[k] = row_of(w, k, h, asks ? i : 0);
+            to[k] = w->x[k]->strides[w->x[k]->rank - 2];
+        }
     memset(p, 0, (size_t)(2 * BLOCK * row));
-    times(w, m, n, d, at[Q], d, 1, at[ACROSS_K], w->s, p, wide);
+    times(w, w->scale, m, n, d, at[Q], to[Q], 1, across, wide, p, wide);
     if (w->back)
-        times(w, m, n, d, at[G], d, 1, at[ACROSS_V], w->s, g, wide);
+        times(w, 1, m, n, d, at[G], to[G], 1, across + d * row, wide,
+              g, wide);
     for (int64_t r = 0; r < m; r++)
         TD_ISA_PICK(td_attend)->row[w->dtype == TD_FLOAT64](
             w->causal ? td_least(n, i + r + 1) : n,
             n + TD_ATTEND_LANES - 1, p + r * row,
             w->back ? g + r * row : NULL);
     if (!w->back) {
-        times(w, m, d, n, p, wide, 1, at[V], d, at[O], d);
+        times(w, 1, m, d, n, p, wide, 1, at[V], to[V], at[O], to[O]);
         return;
     }
-    times(w, n, d, m, p, 1, wide, at[G], d, at[DV], d);
-    times(w, n, d, m, g, 1, wide, at[Q], d, at[DK], d);
-    times(w, m, d, n, g, wide, 1, at[K], d, at[DQ], d);
+    times(w, 1, n, d, m, p, 1, wide, at[G], to[G], at[DV], to[DV]);
+    times(w, w->scale, n, d, m, g, 1, wide, at[Q], to[Q],
+          at[DK], to[DK]);
+    times(w, w->scale, m, d, n, g, wide, 1, at[K], to[K],
+          at[DQ], to[DQ]);
 }
-
 static bool some_heads(void *context, int64_t begin, int64_t end,
                        int worker)
 {
     const attention *w = context;
-    const size_t bytes = (size_t)(2 * BLOCK * w->wide * w->size);
+    const int64_t row = w->wide * w->size, d = w->d;
+    const size_t bytes = (size_t)(2 * (BLOCK + d) * row);
     char *p = td_storage_alloc(bytes);
     (void)worker;
-    for (; p != NULL && begin < end; begin++)
+    for (; p != NULL && begin < end; begin++) {
+        /* attention: turn keys and values */
+        for (int64_t k = 0; k < (w->back ? 2 : 1) * d; k++)
+            td_convert(w->dtype, p + (2 * BLOCK + k) * row, 1, w->dtype,
+                       row_of(w, k < d ? K : V, begin, 0) + k % d * w->size,
+                       w->x[k < d ? K : V]->strides[w->x[K]->rank - 2], w->s);
         for (int64_t i = 0; i < w->l; i += BLOCK)
             use_block(w, begin, i, p);
+    }
     td_storage_free(p, bytes);
     return !td_failed();
 }
@@ -170,14 +208,15 @@ bool attend_kernel(td_call *call)
     if (!fits(call, q, k, td_input(call, V)))
         return td_refuse(call, "expected floats of one type, batch and "
                          "width, and no dropout");
-    const int n_in = call->n_in, all = n_in > G ? ACROSS_K : DQ;
+    const int n_in = call->n_in, all = n_in > G ? ALL : DQ;
     attention w = { .back = n_in > G, .causal = td_flag(call, 1),
+        .scale = scale_of(call, q),
         .l = td_size(q, -2), .d = td_size(q, -1), .s = td_size(k, -2),
         .wide = (td_size(k, -2) + TD_SLIVER) & -TD_SLIVER,
         .size = (int64_t)td_dtype_size(q->dtype), .dtype = q->dtype };
     for (int i = 0; i < all; i++)
         w.x[i] = i < n_in ? td_input(call, i) : (call->out[i - n_in]
-            = td_tensor_like(i == DK || i == DV ? k : q, w.dtype));
+            = laid_like(i == DK ? k : i == DV ? td_input(call, V) : q));
     if (td_failed()
         || !td_expect(call, "grad", w.x[G], td_shape_of(q)))
         return false;
@@ -188,11 +227,9 @@ bool attend_kernel(td_call *call)
     td_scope_begin();
     for (int i = 0; i < all; i++)
         if (i < n_in)
-            w.x[i] = td_contiguous(td_to(w.x[i], w.dtype));
+            w.x[i] = in_rows(td_to(w.x[i], w.dtype));
         else
             td_fill_all(w.x[i], td_int(0));
-    w.x[ACROSS_K] = td_contiguous(td_transpose(w.x[K], -2, -1));
-    w.x[ACROSS_V] = td_contiguous(td_transpose(w.x[V], -2, -1));
     const int64_t work = 2 * w.l * w.s * w.d + 1;
     const bool ok = !td_failed() && td_parallel_for(
         td_numel(q) / (w.l * w.d), HEAD_GRAIN / work + 1, some_heads,
@@ -214,7 +251,7 @@ void attend_rule(td_backward_pass *b)
     const td_value in[] = { td_operand(b, Q), td_operand(b, K),
         td_operand(b, V), td_v_tensor(b->grad[0]) };
     td_call call = { .op = &td_ops[TD_OP_attend_backward], .n_in = 4,
-        .in = in, .n_attr = 2, .attr = td_attribute(b, 0) };
+        .in = in, .n_attr = 3, .attr = td_attribute(b, 0) };
     if (b->create_graph)
         td_differentiate(b, attend_again);
     else if (!td_failed() && td_run(&call))
@@ -226,7 +263,7 @@ td_tensor *attention_weights_formula(td_call *call)
     td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
     td_tensor *mask = td_input(call, 2);
     return is_attentive(call, q, k, mask)
-         ? weights(call, scaled(call, q), k, mask) : NULL;
+         ? weights(call, q, k, mask) : NULL;
 }
 
 td_tensor *scaled_dot_product_attention_formula(td_call *call)
@@ -239,13 +276,13 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
         k = per_head(call, q, k);
         v = per_head(call, q, v);
     }
-    q = scaled(call, q);
     if (td_failed())
         return NULL;
     /* attention: leave out the matrix */
     if (mask == NULL && fits(call, q, k, v) && td_size(q, -2) > BLOCK / 2
         && td_device_of(q).kind == TD_DEVICE_CPU)
-        return TD_CALL3(attend, q, k, v, call->attr[0], call->attr[1]);
+        return TD_CALL3(attend, q, k, v, call->attr[0], call->attr[1],
+                        call->attr[2]);
     return td_matmul(weights(call, q, k, mask), v);
 }
 
