@@ -39,6 +39,8 @@ const td_value *td_attribute(const td_backward_pass *b, int i);
 /* What arrived for operand i so far, if a rule may add to it in place;
    such a rule leaves grad_in[i] NULL. */
 td_of_pass td_sum_so_far;
+/* The gradient that arrived, if nobody else will look at it. */
+td_of_pass td_spare_gradient;
 /* Zeros of a shape with g where the view `op` shows a part of it. */
 td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
                        int n, const td_value *at);

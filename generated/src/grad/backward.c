@@ -244,6 +244,12 @@ td_tensor *td_sum_so_far(const td_backward_pass *b, int i)
                                 : edge->node->grad[edge->slot];
     return sum != NULL && is_ours(sum, 1) ? sum : NULL;
 }
+td_tensor *td_spare_gradient(const td_backward_pass *b, int k)
+{
+    return is_ours(b->grad[k], 1)
+        && td_device_of(b->grad[k]).kind == TD_DEVICE_CPU
+        && !b->create_graph ? b->grad[k] : NULL;
+}
 /* backward: function add_to */
 static bool add_to(const td_pass *pass, td_tensor **sum,
                    td_tensor *grad)

@@ -60,10 +60,11 @@ static td_tensor *run_gradient(td_backward_pass *b,
     td_tensor *g = b->grad[0];
     const td_dtype t = td_dtype_wide(g->dtype);
     td_loop *loop = TD_ISA_PICK(td_gradients)->loop[row->number][i][t];
-    td_tensor *out = td_tensor_new(td_shape_of(g), g->dtype,
-                                   td_device_of(g));
+    td_tensor *out = i + 1 < operands ? NULL : td_spare_gradient(b, 0);
     const td_dtype as[] = { t, t, t, t, t };
     td_frame f;
+    if (out == NULL)
+        out = td_tensor_new(td_shape_of(g), g->dtype, td_device_of(g));
     if (out && !td_on_host(out))
         return gradient_elsewhere(b->node->op, i, operands, value, out)
              ? out : NULL;

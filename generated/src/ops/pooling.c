@@ -240,11 +240,23 @@ bool pool_kernel(td_call *call)
 }
 
 /* pooling: rules of poolings */
+static td_tensor *places(const td_backward_pass *b)
+{
+    const td_value x = td_operand(b, 0);
+    td_call again = { .op = b->op, .n_in = 1, .in = &x,
+        .n_attr = b->n_attr, .attr = td_attribute(b, 0) };
+    td_scope_begin();
+    if (!td_failed() && td_run(&again))
+        td_keep(again.out[1]);
+    td_scope_end();
+    return again.out[1];
+}
+
 void max_pool_rule(td_backward_pass *b)
 {
     const td_dims shape = td_input_dims(b, 0);
     const int dims = directions(b->op);
-    td_tensor *g = b->grad[0], *at = td_saved_output(b, 1);
+    td_tensor *g = b->grad[0], *at = places(b);
     const td_tensor_options like = td_beside(g, td_input_dtype(b, 0));
     td_tensor *planes[] = { td_zeros(shape, like), at, g };
     td_value in[3];

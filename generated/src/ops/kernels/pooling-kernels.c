@@ -2,6 +2,7 @@
 /* Tangled from the chapter "pooling": edit that, not this file. */
 #include "ops/kernels/pooling-kernels.h"
 
+enum { LANES = 8 };
 #define LARGEST(name, T)                                              \
     static inline __attribute__((always_inline)) void                 \
     name##_of(int64_t n, int64_t step, int64_t rows, int64_t columns, \
@@ -26,6 +27,12 @@
                      int64_t columns, const T *x, int64_t across,     \
                      int64_t first, T *one, int64_t *at)              \
     {                                                                 \
+        const int64_t b = n - LANES;                                  \
+        if (b > 0 && n % LANES != 0) {                                \
+            name(LANES, step, rows, columns, x + b * step, across,    \
+                 first + b * step, one + b, at + b);                  \
+            n &= -LANES;                                              \
+        }                                                             \
         if (step == 2 && rows == 2 && columns == 2)                   \
             name##_of(n, 2, 2, 2, x, across, first, one, at);         \
         else if (step == 2 && rows == 3 && columns == 3)              \
