@@ -24,6 +24,7 @@ typedef struct {
     bool fixed[TD_SPACE_OPERANDS];      /* one value throughout */
     int64_t span;                       /* pieces do not cross these */
     int64_t limit;                      /* and are not longer */
+    int64_t rows;                       /* at one distance, or 1 */
 } plan;
 
 /* elementwise: struct block */
@@ -98,7 +99,7 @@ void td_frame_line(td_loop *loop, int count, char *const *data,
 
 /* elementwise: function run_piece */
 static void run_piece(const plan *p, int64_t start, int64_t n,
-                      block *blocks)
+                      int64_t rows, block *blocks)
 {
     const td_space *s = p->space;
     char *data[TD_SPACE_OPERANDS];
@@ -110,6 +111,12 @@ static void run_piece(const plan *p, int64_t start, int64_t n,
                             data[k]);
     }
     td_frame_line(p->loop, s->operands, data, p->as, n);
+    /* elementwise: take the rows below the same way */
+    for (int64_t r = 1; r < rows; r++) {
+        for (int k = 0; k < s->operands; k++)
+            data[k] += s->stride[k][s->shape.count - 2] * s->size[k];
+        td_frame_line(p->loop, s->operands, data, p->as, n);
+    }
     if (!p->direct[0])
         td_space_scatter(s, 0, start, n, p->as[0], data[0]);
 }
@@ -128,11 +135,13 @@ static bool run_blocks(void *context, int64_t begin, int64_t end,
                             td_least(s->total, TD_BLOCK), p->as[k],
                             blocks[k].bytes);
     const int64_t last = td_least(end * TD_BLOCK, s->total);
-    int64_t n;
-    for (int64_t at = begin * TD_BLOCK; at < last; at += n) {
+    int64_t n, rows;
+    for (int64_t at = begin * TD_BLOCK; at < last; at += n * rows) {
         n = td_least(last - at, p->limit);
         n = td_least(n, p->span - at % p->span);
-        run_piece(p, at, n, blocks);
+        rows = n < p->span ? 1 : td_least((last - at) / n,
+                                     p->rows - at / n % p->rows);
+        run_piece(p, at, n, rows, blocks);
     }
     (void)worker;
     return true;
@@ -150,6 +159,8 @@ bool td_frame_run(td_frame *f, td_loop *loop, const td_dtype *as)
     p.span = row >= TD_LONG_ROW ? row : s->total;
     for (int k = 0; k < s->operands; k++)
         plan_operand(&p, k, as[k]);
+    p.rows = p.limit == s->total && p.span < s->total
+           ? s->shape.at[s->shape.count - 2] : 1;
     const int64_t blocks = (s->total + TD_BLOCK - 1) / TD_BLOCK;
     return td_parallel_for(blocks, 32, run_blocks, &p);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "memory": edit that, not this file. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "core/runtime.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* memory: function td_count */
 static void add(td_thread *own, td_counter what, int64_t change)
@@ -144,15 +145,22 @@ void td_memory_trim(void)
 }
 
 /* memory: function ask_system */
+enum { HUGE = 1 << 21 };
+
 static void *ask_system(size_t bytes)
 {
     void *block = NULL;
     for (int attempt = 0; attempt < 2; attempt++) {
         if (attempt > 0)
             empty_all(td_process());
-        if (posix_memalign(&block,
-                           bytes < TD_LARGE ? TD_ALIGNMENT : 4096,
+        if (posix_memalign(&block, bytes < TD_LARGE ? TD_ALIGNMENT
+                           : bytes < HUGE ? 4096 : HUGE,
                            bytes + !bytes) == 0) {
+            /* memory: ask for huge pages */
+            #ifdef MADV_HUGEPAGE
+            if (bytes >= HUGE)
+                madvise(block, bytes, MADV_HUGEPAGE);
+            #endif
             td_count(TD_COUNT_ASKED, 1);
             return block;
         }

@@ -68,7 +68,7 @@ static td_tensor *run_gradient(td_backward_pass *b,
     if (out && !td_on_host(out))
         return gradient_elsewhere(b->node->op, i, operands, value, out)
              ? out : NULL;
-    if (out == NULL)
+    if (out == NULL || td_failed())
         return NULL;
     td_space_begin(&f.space, out, TD_ALL_DIMS);
     for (int k = BIND_G; k <= BIND_Y; k++)

@@ -5,6 +5,12 @@
 #include "ops/kernels/reductions-kernels.h"
 #define PASTE_NOW(a, b) a##b
 #define PASTE(a, b) PASTE_NOW(a, b)
+/* reductions: make vectors half as wide */
+#if defined __AVX512F__ && !defined __clang__
+#define HALF_WIDE __attribute__((target("prefer-vector-width=256")))
+#else
+#define HALF_WIDE
+#endif
 /* reductions: steps of the folds */
 #define IS_NAN(x) ((x) != (x))
 #define ADD(a, b) ((a) + (b))
