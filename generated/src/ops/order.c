@@ -259,9 +259,9 @@ static bool there_are(const td_call *call, const lines *w, int64_t k,
                       int64_t least)
 {
     return (k >= least && k <= w->n)
-        || td_refuse(call, "k is %lld, but dimension %d has %lld "
-            "elements, and k is at least %lld", (long long)k, w->dim,
-            (long long)w->n, (long long)least);
+        || td_refuse(call, "k is %" PRId64 ", but dimension %d has %"
+            PRId64 " elements, and k is at least %" PRId64, k, w->dim,
+            w->n, least);
 }
 
 /* order: kernels of sorting */
