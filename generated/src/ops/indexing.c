@@ -671,7 +671,7 @@ static td_tensor *coordinates(td_tensor *mask)
     const int last = mask->rank - 1;
     const int64_t row = last < 0 ? 0 : mask->shape[last];
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
-                              (td_tensor_options){ .dtype = TD_INT64 });
+                              TD_OF(TD_INT64));
     const bool *on = td_at(mask);
     int64_t *to = out ? td_at(out) : NULL, at[TD_MAX_RANK];
     const int64_t rows = row > 0 ? td_numel(mask) / row : 0;
