@@ -47,15 +47,11 @@ void clamp_rule(td_backward_pass *b)
     b->grad_in[0] = g;
 }
 /* parts: rules for reductions */
-static td_value axes_of(const td_backward_pass *b)
-{
-    return b->node->n_attr > 0 ? *td_attribute(b, 0) : td_v_none();
-}
-
 static td_tensor *spread(const td_backward_pass *b, td_tensor *x)
 {
-    const td_value axes = axes_of(b);
-    return td_restore_axes(b, x, &axes);
+    const td_value none = td_v_none();
+    return td_restore_axes(b, x, b->n_attr > 0 ? td_attribute(b, 0)
+                                               : &none);
 }
 
 void mean_rule(td_backward_pass *b)
@@ -130,14 +126,9 @@ static td_tensor *swap(td_tensor *x)
     return td_transpose(x, -2, -1);
 }
 
-static td_tensor *as_row(td_tensor *x)
+static td_tensor *as_matrix(td_tensor *x, int new)
 {
-    return x && x->rank == 1 ? td_unsqueeze(x, 0) : x;
-}
-
-static td_tensor *as_column(td_tensor *x)
-{
-    return x && x->rank == 1 ? td_unsqueeze(x, 1) : x;
+    return x && x->rank == 1 ? td_unsqueeze(x, new) : x;
 }
 
 void matmul_rule(td_backward_pass *b)
@@ -150,11 +141,11 @@ void matmul_rule(td_backward_pass *b)
     if (rank_a == 1)
         g = td_unsqueeze(g, -2);
     if (td_needs(b, 0))
-        b->grad_in[0] = td_matmul(g, swap(as_column(
-            td_saved_input(b, 1))));
+        b->grad_in[0] = td_matmul(g, swap(as_matrix(
+            td_saved_input(b, 1), 1)));
     if (td_needs(b, 1))
-        b->grad_in[1] = td_matmul(swap(as_row(
-            td_saved_input(b, 0))), g);
+        b->grad_in[1] = td_matmul(swap(as_matrix(
+            td_saved_input(b, 0), 0)), g);
     if (td_needs(b, 1) && rank_b == 1)
         b->grad_in[1] = td_squeeze(b->grad_in[1], TD_DIMS(-1));
 }

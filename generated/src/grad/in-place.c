@@ -4,6 +4,7 @@
 #include <treadle/elementwise.h>
 #include "grad/autograd.h"
 #include "core/device.h"
+#include "ops/composite.h"
 #include "ops/elementwise.h"
 
 /* in-place: functions that know bases */
@@ -50,14 +51,11 @@ void td_count_leaf_view(td_tensor *x, bool on)
 /* in-place: kernel strided_view */
 static bool look_at(const td_call *call, td_tensor *y, int first)
 {
-    td_dims size, stride;
-    if (!td_v_dims(call, &call->attr[first], &size)
-        || !td_v_dims(call, &call->attr[first + 1], &stride))
-        return false;
+    const td_dims size = td_numbers(call, first);
+    const td_dims stride = td_numbers(call, first + 1);
     const int64_t n = td_numel(y);
-    int64_t low = td_v_get_int(&call->attr[first + 2], 0), high = low;
-    int64_t numel;
-    if (!td_dims_numel(call->op->name, &size, &numel))
+    int64_t low = td_number(call, first + 2, 0), high = low, numel;
+    if (td_failed() || !td_dims_numel(call->op->name, &size, &numel))
         return false;
     if (numel == 0 && low > n)
         low = n;
@@ -132,12 +130,8 @@ static bool add_through(td_tensor *y, td_tensor *g)
 bool strided_view_backward_kernel(td_call *call)
 {
     td_tensor *g = call->in[0].as.tensor;
-    td_dims shape;
-    if (!td_v_dims(call, &call->attr[0], &shape))
-        return false;
     td_scope_begin();
-    td_tensor *out = td_zeros(shape, (td_tensor_options){
-        .dtype = g->dtype, .device = td_device_of(g) });
+    td_tensor *out = td_zeros(td_numbers(call, 0), td_like(g));
     if (td_return(call, out)) {
         td_tensor y = td_look(out);
         if (!look_at(call, &y, 1)

@@ -410,7 +410,7 @@ td_tensor *td_orthogonal_(td_tensor *w, double gain)
         for (int twice = 0; twice < 2; twice++)
             v = td_sub(v, td_matmul(td_matmul(q, v), q));
         td_copy_(td_select(q, 0, i), td_div(v, td_norm(v, 2,
-                                            (td_reduce_options){ 0 })));
+                                                    TD_REDUCE_DEFAULTS)));
     }
     q = td_reshape(tall ? td_t(q) : q, td_shape_of(w));
     w = td_copy_(w, td_mul_scalar(q, td_float(gain)));

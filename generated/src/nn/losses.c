@@ -107,13 +107,13 @@ bool check_labels_kernel(td_call *call)
 /* losses: function reduced */
 static td_tensor *total(td_tensor *x)
 {
-    return td_sum(x, (td_reduce_options){ 0 });
+    return td_sum(x, TD_REDUCE_DEFAULTS);
 }
 
 static td_tensor *reduced(td_loss_reduction how, td_tensor *x)
 {
     return how == TD_LOSS_NONE ? x : how == TD_LOSS_SUM ? total(x)
-         : td_mean(x, (td_reduce_options){ 0 });
+         : td_mean(x, TD_REDUCE_DEFAULTS);
 }
 /* losses: functions about labels */
 /* The weight of each label. */
@@ -256,7 +256,7 @@ static bool unit(const td_call *call)
     td_tensor *above = td_ge_scalar(x, td_float(0));
     td_tensor *below = td_le_scalar(x, td_float(1));
     const double good = td_item_double(td_all(
-        td_mul(above, below), (td_reduce_options){ 0 }));
+        td_mul(above, below), TD_REDUCE_DEFAULTS));
     td_no_grad_end();
     return good != 0 || td_refuse(call,
         "input must be probabilities between 0 and 1");

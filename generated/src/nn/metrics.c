@@ -15,7 +15,7 @@ td_tensor *td_accuracy(td_tensor *scores, td_tensor *target, int64_t k)
     td_tensor *hit = td_any(td_eq(best, td_unsqueeze(target, 1)),
                             (td_reduce_options){ .dims = TD_DIMS(1) });
     return td_scope_end_with(td_mean(td_to(hit, TD_FLOAT32),
-        (td_reduce_options)TD_DEFAULTS));
+        TD_REDUCE_DEFAULTS));
 }
 
 td_tensor *td_confusion_matrix(td_tensor *predicted, td_tensor *target,

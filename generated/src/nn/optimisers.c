@@ -2,6 +2,7 @@
 /* Tangled from the chapter "optimisers": edit that, not this file. */
 #include "grad/autograd.h"
 #include "core/device.h"
+#include "ops/composite.h"
 #include "ops/kernels/optimisers-kernels.h"
 #include "core/require.h"
 #include <math.h>
@@ -376,9 +377,7 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
         if (first && o->uses >> k & 1)
             x = k == 0 && !sgd
               ? td_zeros(TD_RANK_0, (td_tensor_options){ 0 })
-              : td_zeros(td_shape_of(theta), (td_tensor_options){
-                    .dtype = theta->dtype,
-                    .device = td_device_of(theta) });
+              : td_zeros(td_shape_of(theta), td_like(theta));
         in[2 + k] = td_v_optional(x);
     }
     if (sgd)

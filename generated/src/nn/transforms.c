@@ -25,7 +25,6 @@ td_tensor *td_random_crop(td_tensor *x, int64_t height, int64_t width,
     x = td_pad(x, TD_DIMS(padding, padding, padding, padding),
                "constant", 0);
     const int64_t n = x ? td_size(x, 0) : 0, cut[] = { height, width };
-    const td_tensor_options whole = { .dtype = TD_INT64 };
     td_tensor *corner[2] = { NULL, NULL };
     for (int i = 0; i < 2 && !td_failed(); i++) {
         const int64_t room = td_size(x, 2 + i) - cut[i] + 1;
@@ -33,7 +32,7 @@ td_tensor *td_random_crop(td_tensor *x, int64_t height, int64_t width,
             td_fail(TD_ERROR_VALUE, "random_crop", "%" PRId64 " points "
                     "cannot be cut from %" PRId64, cut[i],
                     td_size(x, 2 + i));
-        corner[i] = td_randint(0, room, TD_DIMS(n), whole);
+        corner[i] = td_randint(0, room, TD_DIMS(n), TD_OF(TD_INT64));
     }
     td_tensor *out = td_failed() ? NULL : td_empty(TD_DIMS(n,
         td_size(x, 1), height, width),

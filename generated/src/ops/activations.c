@@ -96,9 +96,9 @@ td_tensor *prelu_formula(td_call *call)
     td_dims line = td_dims_of_ones(x->rank - 1);
     line.at[0] = td_numel(w);
     if (td_numel(w) != 1 && (w->rank != 1 || w->shape[0] != channels))
-        return td_refuse(call, "the weight has %lld elements, expected "
-            "1 or one for each of %lld channels",
-            (long long)td_numel(w), (long long)channels);
+        return td_refuse(call, "the weight has %" PRId64 " elements, "
+            "expected 1 or one for each of %" PRId64 " channels",
+            td_numel(w), channels);
     if (x->rank < 2)
         line.count = 0;
     return TD_CALL2(leaky_relu, x, td_reshape(w, line));

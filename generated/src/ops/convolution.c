@@ -41,11 +41,10 @@ static bool measure(td_dims a, td_dims w, const td_value *attr,
         || groups > INT32_MAX || w.at[0] % groups != 0
         || a.at[1] != (back ? w.at[0] : w.at[1] * groups))
         return td_fail(TD_ERROR_RUNTIME, "convolution", "input %s does "
-            "not go with weight %s and groups=%lld: expected "
+            "not go with weight %s and groups=%" PRId64 ": expected "
             "[N, C, H, W] and [O, C / groups, h, w], transposed "
             "[C, O / groups, h, w]",
-            td_dims_text(&a, input), td_dims_text(&w, weight),
-            (long long)groups);
+            td_dims_text(&a, input), td_dims_text(&w, weight), groups);
     *g = (geometry){ .n = a.at[0], .groups = groups, .c = w.at[1],
                      .o = w.at[0] / groups };
     for (int i = 0; i < 2; i++) {
@@ -62,11 +61,10 @@ static bool measure(td_dims a, td_dims w, const td_value *attr,
                   : room < 0 ? 0 : room / s + 1;
         }
         if (other < 1)
-            return td_fail(TD_ERROR_RUNTIME, "convolution", "a kernel of %lld "
-                "with stride %lld, padding %lld, dilation %lld and "
-                "output_padding %lld has no place in dimension %d of input %s",
-                (long long)k,
-                (long long)s, (long long)m, (long long)d, (long long)more,
+            return td_fail(TD_ERROR_RUNTIME, "convolution", "a kernel of %"
+                PRId64 " with stride %" PRId64 ", padding %" PRId64
+                ", dilation %" PRId64 " and output_padding %" PRId64
+                " has no place in dimension %d of input %s", k, s, m, d, more,
                 2 + i, td_dims_text(&a, input));
         g->k[i] = k, g->step[i] = s, g->margin[i] = m, g->gap[i] = d;
         g->x[i] = back ? other : have;
@@ -100,6 +98,9 @@ typedef struct {
     float *u;                   /* transformed weights, or NULL */
     char *x, *w, *y;
 } plan;
+
+/* What a side without steps, or without margins, has of them. */
+static const int64_t one[] = { 1, 1 }, none[] = { 0, 0 };
 /* convolution: function lay_out */
 static bool lay_out(plan *p)
 {
@@ -119,14 +120,11 @@ static bool lay_out(plan *p)
         extent[0] + reach[0] + 1, extent[1] + reach[1] + LINE } };
     if (!td_dims_numel("convolution", &all, &p->room))
         return false;
-    static const int64_t one[] = { 1, 1 }, none[] = { 0, 0 };
     /* convolution: choose how many pictures share the buffer */
     p->pitch = extent[1];
     p->plane = extent[0] * extent[1];
-    p->many = TOGETHER / p->plane;
     const int64_t parts = g->n * p->plane < 8 * TOGETHER ? 4 : 8;
-    if (p->many > (g->n + parts - 1) / parts)
-        p->many = (g->n + parts - 1) / parts;
+    p->many = td_least(TOGETHER / p->plane, (g->n + parts - 1) / parts);
     if (p->many < 1 || p->role == LARGE_SIDE || p->direct)
         p->many = 1;
     p->phase = p->many * p->plane + reach[0] * p->pitch + reach[1];
@@ -136,16 +134,15 @@ static bool lay_out(plan *p)
     p->of_y = (side){ g->o, p->phase, g->y, one, none };
     p->beside = p->role == LARGE_SIDE ? p->taps * p->ld
                                       : g->o * p->phase;
-    p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
     /* convolution: find where each tap begins */
-    for (int64_t t = 0; p->tap != NULL && t < p->taps; t++) {
+    for (int64_t t = 0; t < p->taps; t++) {
         const int64_t j = t / g->k[1], h = j % g->k[0] * g->gap[0];
         const int64_t k = t % g->k[1] * g->gap[1], v = g->step[0];
         const int64_t s = g->step[1], c = j / g->k[0];
         p->tap[t] = ((c * v + h % v) * s + k % s) * p->phase
                   + h / v * p->pitch + k / s;
     }
-    return p->tap != NULL;
+    return true;
 }
 /* convolution: choose loops by type */
 #define T float
@@ -205,7 +202,6 @@ static int64_t between(int64_t low, int64_t x, int64_t high)
 
 static bool lay_out_tiles(plan *p)
 {
-    static const int64_t one[] = { 1, 1 }, none[] = { 0, 0 };
     const geometry *g = p->g;
     const int64_t down = (g->y[0] + 3) / 4, across = (g->y[1] + 3) / 4;
     const int64_t most = TILES / (g->c + g->o);
@@ -222,11 +218,10 @@ static bool lay_out_tiles(plan *p)
               + (p->role == WEIGHT ? g->groups * p->taps * g->o : 0);
     p->of_x = (side){ g->c, p->plane * g->c, g->x, one, g->margin };
     p->of_y = (side){ g->o, p->plane * g->o, g->y, one, none };
-    p->tap = td_alloc_array((size_t)p->taps + 1, sizeof *p->tap);
-    for (int64_t t = 0; p->tap != NULL && t < 52; t++)
+    for (int64_t t = 0; t < 52; t++)
         p->tap[t] = t < 36 ? (t / 6 * p->pitch + t % 6) * g->c
             : ((t - 36) / 4 * p->pitch + (t - 36) % 4) * g->o;
-    return p->tap != NULL;
+    return true;
 }
 
 static void fill_steps(int64_t *at, int count, int64_t step)
@@ -344,8 +339,7 @@ static bool stamp(const plan *p, char *buffer, char *columns, char *w,
     const geometry *g = p->g;
     memset(buffer, 0, (size_t)(p->room * p->size));
     for (int64_t l = 0; l < g->y[0]; l += p->strip) {
-        const int64_t to = l + p->strip < g->y[0] ? l + p->strip
-                                                  : g->y[0];
+        const int64_t to = td_least(l + p->strip, g->y[0]);
         if (!multiply(p, w, columns, y + l * g->y[1] * p->size,
                       (to - l) * g->y[1]))
             return false;
@@ -431,8 +425,8 @@ static bool convolve_range(const plan *p, int64_t begin, int64_t end,
         memset(buffer, 0, p->tiled ? room : bytes);
     for (int64_t u = begin; ok && u < end; u++) {
         const int64_t first = u / g->groups * p->many;
-        ok = convolve(p, u % g->groups, first, first + p->many < g->n
-                      ? p->many : g->n - first, buffer, w,
+        ok = convolve(p, u % g->groups, first,
+                      td_least(p->many, g->n - first), buffer, w,
                       u < begin + g->groups);
     }
     if (ok && p->tiled && p->role == WEIGHT)
@@ -503,6 +497,7 @@ static void run(const geometry *g, int role, const td_tensor *bias,
         ? (size_t)weights_of(&p) * 4 * sizeof *p.u : 0;
     if (p.tiled)
         p.taps *= 4;
+    p.tap = td_alloc_array((size_t)p.taps + 1, sizeof *p.tap);
     p.u = bytes > 0 ? td_storage_alloc(bytes) : NULL;
     if (p.u != NULL)
         transform_weights(g, false, (float *)p.w, p.u);

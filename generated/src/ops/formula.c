@@ -154,7 +154,7 @@ static td_value run_term(const td_term *t, const td_value *value,
                           - td_scalar_double(in[1].as.scalar));
     if (!tensors)
         in[0] = td_v_tensor(td_full(TD_RANK_0, in[0].as.scalar,
-            (td_tensor_options){ .dtype = dtype }));
+                                    TD_OF(dtype)));
     return td_v_tensor(td_failed() ? NULL
         : td_run1(&td_ops[t->op], t->n, in, 0, NULL));
 }

@@ -179,34 +179,24 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
     return true;
 }
 /* matmul: function multiply_panel */
-static bool multiply_rows(void *context, int64_t begin, int64_t end,
-                          int worker)
+static bool multiply_share(void *context, int64_t begin, int64_t end,
+                           int worker)
 {
     const gemm *g = context;
+    const int64_t slivers = pieces(g->columns, g->wide);
     (void)worker;
-    return multiply_part(g, begin, end, 0,
-                         pieces(g->columns, g->wide));
-}
-
-static bool multiply_columns(void *context, int64_t begin, int64_t end,
-                             int worker)
-{
-    const gemm *g = context;
-    (void)worker;
-    return multiply_part(g, 0, g->tiles, begin, end);
+    return g->tiles >= slivers
+         ? multiply_part(g, begin, end, 0, slivers)
+         : multiply_part(g, 0, g->tiles, begin, end);
 }
 static bool multiply_panel(gemm *g)
 {
-    const td_gemm_kernel *kernel = g->kernel;
     const int64_t slivers = pieces(g->columns, g->wide);
-    const int64_t tile = kernel->rows * g->wide
-                       * (g->depth + 1);
-    if (g->tiles >= slivers)
-        return td_parallel_for(g->tiles,
-                               WORK_GRAIN / (tile * slivers) + 1,
-                               multiply_rows, g);
-    return td_parallel_for(slivers, WORK_GRAIN / (tile * g->tiles) + 1,
-                           multiply_columns, g);
+    const int64_t longer = g->tiles > slivers ? g->tiles : slivers;
+    const int64_t strip = td_least(g->tiles, slivers) * g->kernel->rows
+                        * g->wide * (g->depth + 1);
+    return td_parallel_for(longer, WORK_GRAIN / strip + 1,
+                           multiply_share, g);
 }
 /* matmul: function multiply_bands */
 static bool multiply_bands(gemm *g)

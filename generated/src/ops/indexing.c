@@ -93,9 +93,9 @@ static bool out_of_bounds(const points *p, int k, coordinate c,
     int64_t offset;
     while (--n > 0 && find(&c, 0, 0, 0, &offset))
         c.index += c.next;
-    return td_fail(TD_ERROR_INDEX, "index", "index %lld is out of "
-                   "bounds for dimension %d with size %lld",
-                   (long long)*c.index, p->dim + k, (long long)c.size);
+    return td_fail(TD_ERROR_INDEX, "index", "index %" PRId64 " is "
+        "out of bounds for dimension %d with size %" PRIu64, *c.index,
+        p->dim + k, c.size);
 }
 
 static bool find_piece(const points *p, int64_t at, int64_t next,
@@ -177,7 +177,7 @@ static bool move_side(const points *p, const side *s, char *x, char *y,
     int64_t offset[PIECE];
     const coordinate all = { offset, 1, 1, INT64_MAX, 0 };
     for (int64_t i = 0, n; i < s->size; i += n) {
-        n = s->size - i < PIECE ? s->size - i : PIECE;
+        n = td_least(s->size - i, PIECE);
         if (!find_piece(p, at + i * s->at, s->at, n, offset))
             return false;
         if (run->size == 1)
@@ -287,12 +287,12 @@ static bool shape_of_slices(const td_call *call, const td_tensor *x,
     const int dim = p->dim;
     const int names = index->rank - (covers > 1);
     if (covers < 1 || covers > x->rank - dim)
-        return td_fail(TD_ERROR_INDEX, "index", "%lld dimensions from "
-            "%d on do not fit rank %d", (long long)covers, dim,
+        return td_fail(TD_ERROR_INDEX, "index", "%" PRId64
+            " dimensions from %d on do not fit rank %d", covers, dim,
             x->rank);
     if (names < 0 || (covers > 1 && index->shape[names] != covers))
         return td_fail(TD_ERROR_INDEX, "index", "the last dimension of "
-            "the index must hold %lld coordinates", (long long)covers);
+            "the index must hold %" PRId64 " coordinates", covers);
     const int more = names - (int)covers;
     p->shape.count = x->rank + more;
     if (p->shape.count > TD_MAX_RANK)
@@ -369,7 +369,7 @@ static bool put(const td_call *call, td_tensor *x)
                        td_dtype_name(x->dtype));
     if (how < 0 || how > MULTIPLY - SET)
         return td_fail(TD_ERROR_VALUE, "index", "how must be 0, 1 or 2, "
-                       "got %lld", (long long)how);
+                       "got %" PRId64, how);
     if (how > 0 && !td_check_computes(call, x->dtype, false))
         return false;
     source = td_expand(td_brought(source, td_device_of(x)), p.shape);
@@ -538,9 +538,8 @@ static td_tensor *corner(const td_call *call, td_tensor *source,
     for (int d = 0; d < td_rank(index) && source != NULL; d++) {
         const int64_t n = index->shape[d], m = source->shape[d];
         if (m < n)
-            return td_refuse(call, "index has %lld entries in "
-                "dimension %d, the source has %lld", (long long)n, d,
-                (long long)m);
+            return td_refuse(call, "index has %" PRId64 " entries "
+                "in dimension %d, the source has %" PRId64, n, d, m);
         source = m > n ? td_part(source, d, 0, n) : source;
     }
     return source;
@@ -672,7 +671,7 @@ static td_tensor *coordinates(td_tensor *mask)
     const int last = mask->rank - 1;
     const int64_t row = last < 0 ? 0 : mask->shape[last];
     td_tensor *out = td_zeros(TD_DIMS(n, mask->rank),
-                              (td_tensor_options){ .dtype = TD_INT64 });
+                              TD_OF(TD_INT64));
     const bool *on = td_at(mask);
     int64_t *to = out ? td_at(out) : NULL, at[TD_MAX_RANK];
     const int64_t rows = row > 0 ? td_numel(mask) / row : 0;
@@ -741,9 +740,8 @@ bool masked_scatter_kernel(td_call *call)
     if (at && td_numel(y) != td_numel(x))
         td_refuse(call, "the mask has more elements than the tensor");
     if (at && td_numel(source) < n)
-        td_refuse(call, "the mask has %lld places, the source %lld "
-                  "elements", (long long)n,
-                  (long long)td_numel(source));
+        td_refuse(call, "the mask has %" PRId64 " places, the source %"
+                  PRId64 " elements", n, td_numel(source));
     source = td_part(td_reshape(source, TD_DIMS(-1)), 0, 0, n);
     return put_for(call, at, source, 0, y ? y->rank : 1, SET);
 }
@@ -763,8 +761,8 @@ td_tensor *embedding_formula(td_call *call)
     if (w->rank != 2)
         return td_refuse(call, "argument 'weight' must be a matrix");
     if (pads && (pad < -w->shape[0] || pad >= w->shape[0]))
-        return td_refuse(call, "padding_idx %lld is not one of %lld "
-            "rows", (long long)pad, (long long)w->shape[0]);
+        return td_refuse(call, "padding_idx %" PRId64 " is not one of %"
+            PRId64 " rows", pad, w->shape[0]);
     pad += pad < 0 ? w->shape[0] : 0;
     td_tensor *y = points_at(w, index, 0, 1, false);
     /* indexing: cut what was padding off from the graph */
@@ -781,19 +779,19 @@ static int64_t count_classes(const td_call *call, int64_t given)
     const bool none = td_numel(input) == 0;
     if (given == 0 || given < -1 || (none && given < 0))
         td_refuse(call, "argument 'num_classes' must be above 0, or -1 "
-                  "to infer it from elements of 'input'; got %lld",
-                  (long long)given);
+                  "to infer it from elements of 'input'; got %" PRId64,
+                  given);
     if (td_failed() || td_self()->symbolic || none)
         return given;
     const int64_t least = td_item_int(td_min(input));
     const int64_t most = td_item_int(td_max(input));
     if (least < 0)
         td_refuse(call, "argument 'input' must hold classes from 0 on, "
-                  "got %lld", (long long)least);
+                  "got %" PRId64, least);
     if (given > 0 && most >= given)
         td_refuse(call, "argument 'input' must hold classes below "
-                  "num_classes = %lld, got %lld", (long long)given,
-                  (long long)most);
+                  "num_classes = %" PRId64 ", got %" PRId64, given,
+                  most);
     return given > 0 ? given : most + 1;
 }
 

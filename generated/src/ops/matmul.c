@@ -14,14 +14,10 @@ typedef struct {
 /* products: functions that describe factors */
 static void describe(td_tensor *y, const td_tensor *x, int missing)
 {
-    y->storage = x->storage;
-    y->dtype = x->dtype;
-    y->rank = x->rank > 1 ? x->rank : 2;
-    y->offset = x->offset;
-    memcpy(y->shape, x->shape, sizeof y->shape);
-    memcpy(y->strides, x->strides, sizeof y->strides);
+    td_describe(y, x);
     if (x->rank > 1)
         return;
+    y->rank = 2;
     y->shape[1 - missing] = x->shape[0];
     y->strides[1 - missing] = x->strides[0];
     y->shape[missing] = 1;
@@ -74,10 +70,8 @@ static bool plan_product(matmul_plan *plan, const td_tensor *x,
     /* products: give the result its rows and columns */
     shape.at[batch] = plan->first.m;
     shape.at[batch + 1] = plan->first.n;
-    plan->c.rank = shape.count;
     plan->c.offset = 0;
-    memcpy(plan->c.shape, shape.at, sizeof shape.at);
-    td_dims_strides(&shape, plan->c.strides);
+    td_lay(&plan->c, &shape, NULL);
     out->count = batch;
     if (x->rank > 1)
         out->at[out->count++] = plan->first.m;
@@ -117,9 +111,8 @@ static td_tensor stack_of(const td_space *batch, int k,
                           const td_tensor *of)
 {
     td_tensor x = *of;
-    x.rank = batch->shape.count + 2;
-    memcpy(x.shape, batch->shape.at, sizeof x.shape);
-    memcpy(x.strides, batch->stride[k], sizeof x.strides);
+    td_lay(&x, &batch->shape, batch->stride[k]);
+    x.rank += 2;
     for (int d = 1; d <= 2; d++) {
         x.shape[x.rank - d] = of->shape[of->rank - d];
         x.strides[x.rank - d] = of->strides[of->rank - d];
@@ -157,7 +150,7 @@ static bool carry_out(td_call *call, matmul_plan *plan,
     return td_gemm_batch(&plan->first, &plan->batch);
 }
 /* products: kernel matmul */
-static bool matmul_like(td_call *call)
+bool matmul_kernel(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
     const td_tensor *y = td_input(call, 1);
@@ -176,11 +169,6 @@ static bool matmul_like(td_call *call)
                          "dimensions");
     return carry_out(call, &plan, NULL, 0);
 }
-
-bool matmul_kernel(td_call *call)
-{
-    return matmul_like(call);
-}
 /* products: kernels dot and bmm */
 static bool strictly(td_call *call, int rank, const char *expected)
 {
@@ -189,7 +177,7 @@ static bool strictly(td_call *call, int rank, const char *expected)
     if (x->rank != rank || y->rank != rank
         || x->shape[0] != y->shape[0])
         return td_refuse(call, "expected two %s", expected);
-    return matmul_like(call);
+    return matmul_kernel(call);
 }
 bool dot_kernel(td_call *call)
 {
@@ -205,8 +193,7 @@ bool linear_kernel(td_call *call)
 {
     const td_tensor *x = td_input(call, 0);
     const td_tensor *w = td_input(call, 1);
-    const td_tensor *bias = call->in[2].kind == TD_NONE
-        ? NULL : td_input(call, 2);
+    const td_tensor *bias = td_input(call, 2);
     /* products: check the operands of linear */
     if (!check_types(x, w) || (bias && !check_types(x, bias)))
         return false;

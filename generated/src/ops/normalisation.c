@@ -305,7 +305,7 @@ td_tensor *rms_norm_formula(td_call *call)
 
 static td_dims along_channels(const td_tensor *x)
 {
-    td_dims as = { x->rank, { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    td_dims as = td_dims_of_ones(x->rank);
     as.at[1] = x->shape[1];
     return as;
 }

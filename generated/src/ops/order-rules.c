@@ -123,8 +123,7 @@ void prod_rule(td_backward_pass *b)
     shape.at[dim] = 1;
     x = td_to(x, g->dtype);
     td_tensor *last = td_reshape(g, shape), *rest = td_head(x, dim);
-    td_tensor *parts[] = { td_zeros_like(rest, (td_tensor_options){
-        .dtype = g->dtype }), last };
+    td_tensor *parts[] = { td_zeros_like(rest, TD_OF(g->dtype)), last };
     if (td_failed())
         return;
     b->grad_in[0] = td_reshape(product_gradient(x, td_cumprod(x, dim),

@@ -259,9 +259,9 @@ static bool there_are(const td_call *call, const lines *w, int64_t k,
                       int64_t least)
 {
     return (k >= least && k <= w->n)
-        || td_refuse(call, "k is %lld, but dimension %d has %lld "
-            "elements, and k is at least %lld", (long long)k, w->dim,
-            (long long)w->n, (long long)least);
+        || td_refuse(call, "k is %" PRId64 ", but dimension %d has %"
+            PRId64 " elements, and k is at least %" PRId64, k, w->dim,
+            w->n, least);
 }
 
 /* order: kernels of sorting */
@@ -514,9 +514,9 @@ bool bucketize_kernel(td_call *call)
 {
     if (td_input(call, 1)->rank != 1)
         return td_refuse(call, "boundaries must have 1 dimension");
-    return td_return(call, td_run1(&td_ops[TD_OP_searchsorted],
-        TD_VALUES(call->in[1], call->in[0]),
-        TD_VALUES(call->attr[0], call->attr[1], td_v_none())));
+    return td_return(call, TD_RUN(searchsorted,
+        (call->in[1], call->in[0]), call->attr[0], call->attr[1],
+        td_v_none()));
 }
 /* order: functions of order */
 td_tensor *td_sort(td_tensor *input, int dim, bool descending,

@@ -430,10 +430,9 @@ bool bernoulli_kernel(td_call *call)
 #define SHAPED(name)                                                   \
     td_tensor *td_##name(td_dims shape, td_tensor_options options)     \
     {                                                                  \
-        return td_with_options(td_run1(&td_ops[TD_OP_##name], 0, NULL, \
-            TD_VALUES(td_v_ints(&shape), td_v_none(),                  \
-                      td_v_dtype(options.dtype),                       \
-                      td_v_device(options.device))), options);         \
+        return td_with_options(TD_RUN(name, (), td_v_ints(&shape),     \
+            td_v_none(), td_v_dtype(options.dtype),                    \
+            td_v_device(options.device)), options);                    \
     }
 SHAPED(rand)
 SHAPED(randn)
@@ -450,32 +449,23 @@ ALIKE(randn_like)
 td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
                       td_tensor_options options)
 {
-    return td_with_options(td_run1(&td_ops[TD_OP_randint], 0, NULL,
-        TD_VALUES(td_v_int(low), td_v_int(high), td_v_ints(&shape),
-                  td_v_none(), td_v_dtype(options.dtype),
-                  td_v_device(options.device))), options);
+    return td_with_options(TD_RUN(randint, (), td_v_int(low),
+        td_v_int(high), td_v_ints(&shape), td_v_none(),
+        td_v_dtype(options.dtype), td_v_device(options.device)),
+        options);
 }
 /* random: function td_randperm */
 td_tensor *td_randperm(int64_t n)
 {
-    return td_run1(&td_ops[TD_OP_randperm], 0, NULL, TD_VALUES(
-        td_v_int(n), td_v_none(), td_v_none()));
+    return TD_RUN(randperm, (), td_v_int(n), td_v_none(), td_v_none());
 }
 /* random: function td_uniform_ */
-td_tensor *td_uniform_(td_tensor *x, double low, double high)
-{
-    return TD_CALL(uniform_, x, td_v_float(low), td_v_float(high),
-                   td_v_none());
-}
-td_tensor *td_normal_(td_tensor *x, double mean, double deviation)
-{
-    return TD_CALL(normal_, x, td_v_float(mean), td_v_float(deviation),
-                   td_v_none());
-}
-td_tensor *td_bernoulli_(td_tensor *x, double p)
-{
-    return TD_CALL(bernoulli_, x, td_v_float(p), td_v_none());
-}
+TD_TYPED(uniform_, (td_v_float(low), td_v_float(high), td_v_none()),
+         double low, double high)
+TD_TYPED(normal_,
+         (td_v_float(mean), td_v_float(deviation), td_v_none()),
+         double mean, double deviation)
+TD_TYPED(bernoulli_, (td_v_float(p), td_v_none()), double p)
 /* random: function td_bernoulli */
 td_tensor *td_bernoulli(td_tensor *probabilities)
 {

@@ -341,9 +341,6 @@ td_tensor *td_norm(td_tensor *input, double p, td_reduce_options o)
         td_v_ints(&o.dims), td_v_bool(o.keepdim), td_v_dtype(o.dtype));
 }
 
-td_tensor *td_multinomial(td_tensor *input, int64_t num_samples,
-                          bool replacement)
-{
-    return TD_CALL(multinomial, input, td_v_int(num_samples),
-                   td_v_bool(replacement), td_v_none());
-}
+TD_TYPED(multinomial, (td_v_int(num_samples), td_v_bool(replacement),
+                       td_v_none()),
+         int64_t num_samples, bool replacement)
