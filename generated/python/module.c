@@ -371,7 +371,7 @@ static PyMethodDef functions[] = {
 #define FUNCTION(name, how) { #name, enter##name, how, NULL },
 #include "functions.inc"
 #undef FUNCTION
-    { NULL, NULL, 0, NULL },
+    { 0 },
 };
 /* extension: collection of the module state */
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
@@ -409,7 +409,7 @@ static PyModuleDef_Slot module_slots[] = {
     { Py_mod_multiple_interpreters,
       Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED },
 #endif
-    { 0, NULL },
+    { 0 },
 };
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "treadle._C",

@@ -29,11 +29,11 @@ static PyGetSetDef dtype_getset[] = {
     { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
     { "is_floating_point", dtype_floating, NULL,
       "Whether gradients can flow through it.", NULL },
-    { NULL, NULL, NULL, NULL, NULL },
+    { 0 },
 };
 static PyType_Slot dtype_slots[] = {
     { Py_tp_repr, dtype_repr },
-    { Py_tp_getset, dtype_getset }, { 0, NULL },
+    { Py_tp_getset, dtype_getset }, { 0 },
 };
 static PyType_Spec dtype_spec = {
     "treadle.dtype", sizeof(dtype_object), 0, Py_TPFLAGS_DEFAULT,
@@ -116,7 +116,7 @@ static PyObject *size_repeat(PyObject *self, Py_ssize_t n)
 static PyType_Slot size_slots[] = {
     { Py_mp_subscript, size_subscript },
     { Py_sq_concat, size_concat }, { Py_sq_repeat, size_repeat },
-    { 0, NULL },
+    { 0 },
 };
 static PyType_Spec size_spec = {
     "treadle.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
