@@ -64,13 +64,9 @@ static int read_sizes(PyObject *tuple, void *out)
     return !PyErr_Occurred();
 }
 /* _storage(tensor) -> (its key, its bytes) */
-PyObject *py_storage(PyObject *module, PyObject *x)
-{
-    const td_tensor *t = a_tensor(x, "storage");
-    return !t ? NULL : Py_BuildValue("NN",
-        PyLong_FromVoidPtr((void *)(uintptr_t)td_storage_of(t)),
-        wrap(PyModule_GetState(module), td_storage_bytes(t)));
-}
+OF_TENSOR(storage, Py_BuildValue("NN",
+    PyLong_FromVoidPtr((void *)(uintptr_t)td_storage_of(x)),
+    wrap(PyModule_GetState(module), td_storage_bytes(x))))
 
 /* _over_storage(bytes, dtype, shape, strides, offset) */
 PyObject *py_over_storage(PyObject *module, PyObject *args)
@@ -87,17 +83,8 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
                                    shape, strides, offset));
 }
 
-PyObject *py_is_pinned(PyObject *module, PyObject *x)
-{
-    const td_tensor *t = a_tensor(x, "is_pinned");
-    return t ? PyBool_FromLong(td_is_pinned(t)) : NULL;
-}
-
-PyObject *py_pin_memory(PyObject *module, PyObject *x)
-{
-    td_tensor *t = a_tensor(x, "pin_memory");
-    return t ? wrap(PyModule_GetState(module), td_pin_memory(t)) : NULL;
-}
+OF_TENSOR(is_pinned, PyBool_FromLong(td_is_pinned(x)))
+OF_TENSOR(pin_memory, wrap(PyModule_GetState(module), td_pin_memory(x)))
 /* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */
 PyObject *py_promote(PyObject *module, PyObject *args)

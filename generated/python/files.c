@@ -27,10 +27,9 @@ PyObject *py_csv_read(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&c:csv_read", PyUnicode_FSConverter,
                           &path, &delimiter))
         return NULL;
-    td_csv *t;
     leave_python();
     const td_suspended trace = td_trace_suspend();
-    t = td_csv_read(PyBytes_AS_STRING(path), delimiter);
+    td_csv *t = td_csv_read(PyBytes_AS_STRING(path), delimiter);
     td_trace_resume(trace);
     enter_python();
     Py_DECREF(path);

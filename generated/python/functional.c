@@ -20,6 +20,8 @@ PyObject *py_leads_beyond(PyObject *module, PyObject *args)
 
 static PyObject *show_node(td_node *node)
 {
+    if (node == NULL)
+        Py_RETURN_NONE;
     PyObject *capsule = box(node, NODE);
     return capsule == NULL ? NULL
          : Py_BuildValue("NKs", capsule,
@@ -27,14 +29,7 @@ static PyObject *show_node(td_node *node)
                          td_node_text(node));
 }
 
-PyObject *py_node_of(PyObject *module, PyObject *tensor)
-{
-    const td_tensor *x = a_tensor(tensor, "grad_fn");
-    if (x == NULL)
-        return NULL;
-    td_node *node = td_grad_fn(x);
-    return node ? show_node(node) : Py_NewRef(Py_None);
-}
+OF_TENSOR(node_of, show_node(td_grad_fn(x)))
 
 PyObject *py_node_edges(PyObject *module, PyObject *capsule)
 {
@@ -43,9 +38,8 @@ PyObject *py_node_edges(PyObject *module, PyObject *capsule)
     PyObject *edges = node ? PyTuple_New(n) : NULL;
     for (int i = 0; i < n && edges; i++) {
         const td_next next = td_node_next(node, i);
-        PyObject *end = next.node ? show_node(next.node)
-            : next.leaf ? wrap(PyModule_GetState(module), next.leaf)
-            : Py_NewRef(Py_None);
+        PyObject *end = next.leaf == NULL ? show_node(next.node)
+            : wrap(PyModule_GetState(module), next.leaf);
         PyObject *edge = Py_BuildValue("Ni", end, next.slot);
         if (edge == NULL)
             Py_CLEAR(edges);

@@ -12,13 +12,8 @@ PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
     return done(td_trace_begin(PyObject_IsTrue(symbolic) == 1));
 }
 
-PyObject *py_trace_input(PyObject *module, PyObject *like)
-{
-    const td_tensor *x = a_tensor(like, "jit");
-    return x == NULL ? NULL : wrap(PyModule_GetState(module),
-        td_trace_input(td_shape_of(x), td_dtype_of(x),
-                       td_device_of(x)));
-}
+OF_TENSOR(trace_input, wrap(PyModule_GetState(module),
+    td_trace_input(td_shape_of(x), td_dtype_of(x), td_device_of(x))))
 PyObject *py_program_fits(PyObject *module, PyObject *args)
 {
     PyObject *capsule;
@@ -69,11 +64,10 @@ PyObject *py_compile(PyObject *module, PyObject *args)
                           &options.backend, &options.name))
         return NULL;
     td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    td_executable *e = NULL;
     if (p == NULL)
         return NULL;
     leave_python();
-    e = td_compile(p, options);
+    td_executable *e = td_compile(p, options);
     enter_python();
     PyObject *made = box(e, EXECUTABLE);
     return made == NULL ? NULL

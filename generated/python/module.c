@@ -233,11 +233,7 @@ PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
     return td_failed() ? fail() : PyBool_FromLong(before);
 }
 
-PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
-{
-    td_tensor *x = a_tensor(tensor, "retain_grad");
-    return x ? done(td_retain_grad(x)) : NULL;
-}
+OF_TENSOR(retain_grad, done(td_retain_grad(x)))
 /* extension: function box */
 static void empty_box(PyObject *capsule)
 {
@@ -266,12 +262,11 @@ PyObject *py_images(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "szp:images", &name, &root, &train))
         return NULL;
     glue *g = PyModule_GetState(module);
-    td_dataset *data;
     leave_python();
     const td_suspended trace = td_trace_suspend();
-    data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
-         : strcmp(name, "cifar10") == 0 ? td_cifar10(root, train)
-         : td_fashion_mnist(root, train);
+    td_dataset *data = strcmp(name, "mnist") == 0
+        ? td_mnist(root, train) : strcmp(name, "cifar10") == 0
+        ? td_cifar10(root, train) : td_fashion_mnist(root, train);
     td_trace_resume(trace);
     enter_python();
     if (data == NULL)
@@ -295,11 +290,11 @@ PyObject *py_batch(PyObject *module, PyObject *args)
              : PyErr_Format(PyExc_TypeError, "batch: the indices must "
                             "be a contiguous int64 Tensor of rank 1");
     td_tensor *pair[2] = { NULL, NULL };
-    bool good;
     leave_python();
     const td_suspended trace = td_trace_suspend();
-    good = td_dataset_get(data, td_data(w->handle), td_numel(w->handle),
-                          &pair[0], &pair[1]);
+    const bool good = td_dataset_get(data, td_data(w->handle),
+                                     td_numel(w->handle), &pair[0],
+                                     &pair[1]);
     td_trace_resume(trace);
     enter_python();
     return good ? wrap_many(PyModule_GetState(module), pair, 2)
