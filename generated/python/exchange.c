@@ -13,7 +13,7 @@ static void drop_capsule(PyObject *capsule)
             td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
 }
 /* _to_dlpack(tensor, versioned, copied) -> capsule */
-PyObject *py_to_dlpack(PyObject *module, PyObject *args)
+PyObject *py_to_dlpack(glue *g, PyObject *args)
 {
     PyObject *x;
     int versioned, copied;
@@ -31,7 +31,7 @@ PyObject *py_to_dlpack(PyObject *module, PyObject *args)
     return capsule;
 }
 /* _from_dlpack(capsule, copy: None, True or False) -> tensor */
-PyObject *py_from_dlpack(PyObject *module, PyObject *args)
+PyObject *py_from_dlpack(glue *g, PyObject *args)
 {
     PyObject *capsule, *copy;
     if (!PyArg_ParseTuple(args, "OO:from_dlpack", &capsule, &copy))
@@ -45,7 +45,7 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *args)
         (td_opt_bool){ copy != Py_None, copy == Py_True });
     if (x != NULL)
         PyCapsule_SetName(capsule, used[v]);
-    return wrap(PyModule_GetState(module), x);
+    return wrap(g, x);
 }
 /* exchange: functions on storages in Python */
 static int read_sizes(PyObject *tuple, void *out)
@@ -66,12 +66,11 @@ static int read_sizes(PyObject *tuple, void *out)
 /* _storage(tensor) -> (its key, its bytes) */
 OF_TENSOR(storage, Py_BuildValue("NN",
     PyLong_FromVoidPtr((void *)(uintptr_t)td_storage_of(x)),
-    wrap(PyModule_GetState(module), td_storage_bytes(x))))
+    wrap(g, td_storage_bytes(x))))
 
 /* _over_storage(bytes, dtype, shape, strides, offset) */
-PyObject *py_over_storage(PyObject *module, PyObject *args)
+PyObject *py_over_storage(glue *g, PyObject *args)
 {
-    glue *g = PyModule_GetState(module);
     PyObject *bytes, *type;
     td_dims shape, strides;
     long long offset;
@@ -84,12 +83,11 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
 }
 
 OF_TENSOR(is_pinned, PyBool_FromLong(td_is_pinned(x)))
-OF_TENSOR(pin_memory, wrap(PyModule_GetState(module), td_pin_memory(x)))
+OF_TENSOR(pin_memory, wrap(g, td_pin_memory(x)))
 /* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */
-PyObject *py_promote(PyObject *module, PyObject *args)
+PyObject *py_promote(glue *g, PyObject *args)
 {
-    glue *g = PyModule_GetState(module);
     PyObject *a, *b;
     if (!PyArg_ParseTuple(args, "O!O!:promote_types", g->dtype, &a,
                           g->dtype, &b))
@@ -99,9 +97,8 @@ PyObject *py_promote(PyObject *module, PyObject *args)
 }
 
 /* _default_dtype(dtype or None) -> the default, after setting it */
-PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
+PyObject *py_default_dtype(glue *g, PyObject *chosen)
 {
-    glue *g = PyModule_GetState(module);
     if (chosen != Py_None
         && !td_set_default_dtype(dtype_of(g, chosen)))
         return fail();
@@ -109,7 +106,7 @@ PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
 }
 
 /* _print_option(which, value) */
-PyObject *py_print_option(PyObject *module, PyObject *args)
+PyObject *py_print_option(glue *g, PyObject *args)
 {
     int which;
     long long value;

@@ -20,7 +20,7 @@ static PyObject *texts_of(const td_csv *t, int64_t row, int64_t column,
 }
 
 /* _csv_read(path, delimiter) -> (table, texts of row 0) */
-PyObject *py_csv_read(PyObject *module, PyObject *args)
+PyObject *py_csv_read(glue *g, PyObject *args)
 {
     PyObject *path;
     char delimiter;
@@ -39,11 +39,10 @@ PyObject *py_csv_read(PyObject *module, PyObject *args)
 }
 
 /* _csv_column(table, column, first row, dtype, str or None, fill) */
-PyObject *py_csv_column(PyObject *module, PyObject *args)
+PyObject *py_csv_column(glue *g, PyObject *args)
 {
     PyObject *table, *type, *fill;
     long long column, from;
-    glue *g = PyModule_GetState(module);
     if (!PyArg_ParseTuple(args, "OLLOO:csv_column", &table, &column,
                           &from, &type, &fill))
         return NULL;

@@ -120,7 +120,7 @@ static PyType_Spec size_spec = {
 #define GENERATOR "treadle.generator"
 
 /* _generator(device) -> a capsule */
-PyObject *py_generator(PyObject *module, PyObject *device)
+PyObject *py_generator(glue *g, PyObject *device)
 {
     td_device place;
     if (!parse_device(device, &place))
