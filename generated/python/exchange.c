@@ -17,13 +17,12 @@ PyObject *py_to_dlpack(glue *g, PyObject *args)
 {
     PyObject *x;
     int versioned, copied;
-    if (!PyArg_ParseTuple(args, "Opp:to_dlpack", &x, &versioned,
-                          &copied))
+    if (!PyArg_ParseTuple(args, "O!pp:to_dlpack", g->tensor, &x,
+                          &versioned, &copied))
         return NULL;
-    td_tensor *lent = a_tensor(x, "to_dlpack");
-    void *frame = lent ? td_to_dlpack(lent, versioned, copied) : NULL;
+    void *frame = td_to_dlpack(handle_of(x), versioned, copied);
     if (frame == NULL)
-        return lent ? fail() : NULL;
+        return fail();
     PyObject *capsule = PyCapsule_New(frame, fresh[versioned],
                                       drop_capsule);
     if (capsule == NULL)

@@ -149,16 +149,14 @@ PyObject *py_register_hook(glue *g, PyObject *args)
 PyObject *py_remove_hook(glue *g, PyObject *args)
 {
     PyObject *x, *number;
-    if (!PyArg_ParseTuple(args, "OO!:remove_hook", &x, &PyLong_Type,
-                          &number))
-        return NULL;
-    if (a_tensor(x, "remove_hook") == NULL)
+    if (!PyArg_ParseTuple(args, "O!O!:remove_hook", g->tensor, &x,
+                          &PyLong_Type, &number))
         return NULL;
     tensor_object *w = (tensor_object *)x;
     const long long n = PyLong_AsLongLong(number);
     if (n == -1 && PyErr_Occurred())
         return NULL;
-    const bool there = td_remove_hook(w->handle, n);
+    const bool there = td_remove_hook(handle_of(x), n);
     if (w->hooks && PyDict_DelItem(w->hooks, number) < 0)
         PyErr_Clear();
     return td_failed() ? fail() : PyBool_FromLong(there);

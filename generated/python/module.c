@@ -335,11 +335,9 @@ PyObject *py_bytes_read(glue *g, PyObject *path)
 #include "functions.inc"
 #undef FUNCTION
 /* extension: table of module functions */
-#define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
-                    METH_VARARGS | METH_KEYWORDS
-
 static PyMethodDef functions[] = {
-    { "tensor", KEYWORDS(py_tensor),
+    { "tensor", (PyCFunction)(void (*)(void))py_tensor,
+      METH_VARARGS | METH_KEYWORDS,
       "tensor(data, *, dtype=None, requires_grad=False, device=None)\n"
       "--\n\nA new tensor that holds a copy of data." },
     { "from_numpy", from_numpy, METH_O,
