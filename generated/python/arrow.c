@@ -26,7 +26,7 @@ CAPSULE(ArrowArray, "arrow_array")
 CAPSULE(ArrowArrayStream, "arrow_array_stream")
 /* arrow: functions of Arrow's capsules */
 /* _arrow_next(stream) -> (schema, array), or (schema, None) */
-PyObject *py_arrow_next(PyObject *module, PyObject *args)
+PyObject *py_arrow_next(glue *g, PyObject *args)
 {
     struct ArrowSchema *schema;
     struct ArrowArray *array = NULL;
@@ -60,7 +60,7 @@ PyObject *py_arrow_next(PyObject *module, PyObject *args)
 
 
 /* _arrow_name(schema, k) -> str or None */
-PyObject *py_arrow_name(PyObject *module, PyObject *args)
+PyObject *py_arrow_name(glue *g, PyObject *args)
 {
     struct ArrowSchema *s;
     unsigned k;
@@ -70,7 +70,7 @@ PyObject *py_arrow_name(PyObject *module, PyObject *args)
 }
 
 /* _from_arrow(schema, array or None, k or -1, fill) -> tensor */
-PyObject *py_from_arrow(PyObject *module, PyObject *args)
+PyObject *py_from_arrow(glue *g, PyObject *args)
 {
     PyObject *second, *fill;
     long long k;
@@ -89,12 +89,12 @@ PyObject *py_from_arrow(PyObject *module, PyObject *args)
                                  Py_NewRef(second));
     if (!x)
         Py_DECREF(second);
-    return wrap(PyModule_GetState(module), x);
+    return wrap(g, x);
 }
 
 /* _to_arrow(names, tensors) -> stream, or
    _to_arrow(None, [tensor]) -> (schema, array) */
-PyObject *py_to_arrow(PyObject *module, PyObject *args)
+PyObject *py_to_arrow(glue *g, PyObject *args)
 {
     PyObject *names, *one = NULL, *two = NULL, *three = NULL;
     handles x;

@@ -534,14 +534,14 @@ static PyMemberDef operator_members[] = {
       offsetof(operator_object, function.ml_name), READONLY, NULL },
     { "__text_signature__", T_OBJECT,
       offsetof(operator_object, text), READONLY, NULL },
-    { NULL, 0, 0, 0, NULL },
+    { 0 },
 };
 static PyType_Slot operator_slots[] = {
     { Py_tp_dealloc, operator_dealloc },
     { Py_tp_call, PyVectorcall_Call },
     { Py_tp_descr_get, operator_get },
     { Py_tp_members, operator_members },
-    { 0, NULL },
+    { 0 },
 };
 static PyType_Spec operator_spec = {
     "treadle.Operator", sizeof(operator_object), 0,

@@ -13,17 +13,16 @@ static void drop_capsule(PyObject *capsule)
             td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
 }
 /* _to_dlpack(tensor, versioned, copied) -> capsule */
-PyObject *py_to_dlpack(PyObject *module, PyObject *args)
+PyObject *py_to_dlpack(glue *g, PyObject *args)
 {
     PyObject *x;
     int versioned, copied;
-    if (!PyArg_ParseTuple(args, "Opp:to_dlpack", &x, &versioned,
-                          &copied))
+    if (!PyArg_ParseTuple(args, "O!pp:to_dlpack", g->tensor, &x,
+                          &versioned, &copied))
         return NULL;
-    td_tensor *lent = a_tensor(x, "to_dlpack");
-    void *frame = lent ? td_to_dlpack(lent, versioned, copied) : NULL;
+    void *frame = td_to_dlpack(handle_of(x), versioned, copied);
     if (frame == NULL)
-        return lent ? fail() : NULL;
+        return fail();
     PyObject *capsule = PyCapsule_New(frame, fresh[versioned],
                                       drop_capsule);
     if (capsule == NULL)
@@ -31,7 +30,7 @@ PyObject *py_to_dlpack(PyObject *module, PyObject *args)
     return capsule;
 }
 /* _from_dlpack(capsule, copy: None, True or False) -> tensor */
-PyObject *py_from_dlpack(PyObject *module, PyObject *args)
+PyObject *py_from_dlpack(glue *g, PyObject *args)
 {
     PyObject *capsule, *copy;
     if (!PyArg_ParseTuple(args, "OO:from_dlpack", &capsule, &copy))
@@ -45,7 +44,7 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *args)
         (td_opt_bool){ copy != Py_None, copy == Py_True });
     if (x != NULL)
         PyCapsule_SetName(capsule, used[v]);
-    return wrap(PyModule_GetState(module), x);
+    return wrap(g, x);
 }
 /* exchange: functions on storages in Python */
 static int read_sizes(PyObject *tuple, void *out)
@@ -64,18 +63,13 @@ static int read_sizes(PyObject *tuple, void *out)
     return !PyErr_Occurred();
 }
 /* _storage(tensor) -> (its key, its bytes) */
-PyObject *py_storage(PyObject *module, PyObject *x)
-{
-    const td_tensor *t = a_tensor(x, "storage");
-    return !t ? NULL : Py_BuildValue("NN",
-        PyLong_FromVoidPtr((void *)(uintptr_t)td_storage_of(t)),
-        wrap(PyModule_GetState(module), td_storage_bytes(t)));
-}
+OF_TENSOR(storage, Py_BuildValue("NN",
+    PyLong_FromVoidPtr((void *)(uintptr_t)td_storage_of(x)),
+    wrap(g, td_storage_bytes(x))))
 
 /* _over_storage(bytes, dtype, shape, strides, offset) */
-PyObject *py_over_storage(PyObject *module, PyObject *args)
+PyObject *py_over_storage(glue *g, PyObject *args)
 {
-    glue *g = PyModule_GetState(module);
     PyObject *bytes, *type;
     td_dims shape, strides;
     long long offset;
@@ -87,22 +81,12 @@ PyObject *py_over_storage(PyObject *module, PyObject *args)
                                    shape, strides, offset));
 }
 
-PyObject *py_is_pinned(PyObject *module, PyObject *x)
-{
-    const td_tensor *t = a_tensor(x, "is_pinned");
-    return t ? PyBool_FromLong(td_is_pinned(t)) : NULL;
-}
-
-PyObject *py_pin_memory(PyObject *module, PyObject *x)
-{
-    td_tensor *t = a_tensor(x, "pin_memory");
-    return t ? wrap(PyModule_GetState(module), td_pin_memory(t)) : NULL;
-}
+OF_TENSOR(is_pinned, PyBool_FromLong(td_is_pinned(x)))
+OF_TENSOR(pin_memory, wrap(g, td_pin_memory(x)))
 /* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */
-PyObject *py_promote(PyObject *module, PyObject *args)
+PyObject *py_promote(glue *g, PyObject *args)
 {
-    glue *g = PyModule_GetState(module);
     PyObject *a, *b;
     if (!PyArg_ParseTuple(args, "O!O!:promote_types", g->dtype, &a,
                           g->dtype, &b))
@@ -112,9 +96,8 @@ PyObject *py_promote(PyObject *module, PyObject *args)
 }
 
 /* _default_dtype(dtype or None) -> the default, after setting it */
-PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
+PyObject *py_default_dtype(glue *g, PyObject *chosen)
 {
-    glue *g = PyModule_GetState(module);
     if (chosen != Py_None
         && !td_set_default_dtype(dtype_of(g, chosen)))
         return fail();
@@ -122,7 +105,7 @@ PyObject *py_default_dtype(PyObject *module, PyObject *chosen)
 }
 
 /* _print_option(which, value) */
-PyObject *py_print_option(PyObject *module, PyObject *args)
+PyObject *py_print_option(glue *g, PyObject *args)
 {
     int which;
     long long value;

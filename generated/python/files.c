@@ -20,17 +20,16 @@ static PyObject *texts_of(const td_csv *t, int64_t row, int64_t column,
 }
 
 /* _csv_read(path, delimiter) -> (table, texts of row 0) */
-PyObject *py_csv_read(PyObject *module, PyObject *args)
+PyObject *py_csv_read(glue *g, PyObject *args)
 {
     PyObject *path;
     char delimiter;
     if (!PyArg_ParseTuple(args, "O&c:csv_read", PyUnicode_FSConverter,
                           &path, &delimiter))
         return NULL;
-    td_csv *t;
     leave_python();
     const td_suspended trace = td_trace_suspend();
-    t = td_csv_read(PyBytes_AS_STRING(path), delimiter);
+    td_csv *t = td_csv_read(PyBytes_AS_STRING(path), delimiter);
     td_trace_resume(trace);
     enter_python();
     Py_DECREF(path);
@@ -40,11 +39,10 @@ PyObject *py_csv_read(PyObject *module, PyObject *args)
 }
 
 /* _csv_column(table, column, first row, dtype, str or None, fill) */
-PyObject *py_csv_column(PyObject *module, PyObject *args)
+PyObject *py_csv_column(glue *g, PyObject *args)
 {
     PyObject *table, *type, *fill;
     long long column, from;
-    glue *g = PyModule_GetState(module);
     if (!PyArg_ParseTuple(args, "OLLOO:csv_column", &table, &column,
                           &from, &type, &fill))
         return NULL;

@@ -4,7 +4,7 @@
 
 /* gradients: function py_leads_beyond */
 /* _leads_beyond(outputs, inputs) -> bool */
-PyObject *py_leads_beyond(PyObject *module, PyObject *args)
+PyObject *py_leads_beyond(glue *g, PyObject *args)
 {
     handles y, x;
     if (!PyArg_ParseTuple(args, "O&O&:leads_beyond", all_tensors, &y,
@@ -20,6 +20,8 @@ PyObject *py_leads_beyond(PyObject *module, PyObject *args)
 
 static PyObject *show_node(td_node *node)
 {
+    if (node == NULL)
+        Py_RETURN_NONE;
     PyObject *capsule = box(node, NODE);
     return capsule == NULL ? NULL
          : Py_BuildValue("NKs", capsule,
@@ -27,25 +29,17 @@ static PyObject *show_node(td_node *node)
                          td_node_text(node));
 }
 
-PyObject *py_node_of(PyObject *module, PyObject *tensor)
-{
-    const td_tensor *x = a_tensor(tensor, "grad_fn");
-    if (x == NULL)
-        return NULL;
-    td_node *node = td_grad_fn(x);
-    return node ? show_node(node) : Py_NewRef(Py_None);
-}
+OF_TENSOR(node_of, show_node(td_grad_fn(x)))
 
-PyObject *py_node_edges(PyObject *module, PyObject *capsule)
+PyObject *py_node_edges(glue *g, PyObject *capsule)
 {
     const td_node *node = PyCapsule_GetPointer(capsule, NODE);
     const int n = node ? td_node_count(node) : 0;
     PyObject *edges = node ? PyTuple_New(n) : NULL;
     for (int i = 0; i < n && edges; i++) {
         const td_next next = td_node_next(node, i);
-        PyObject *end = next.node ? show_node(next.node)
-            : next.leaf ? wrap(PyModule_GetState(module), next.leaf)
-            : Py_NewRef(Py_None);
+        PyObject *end = next.leaf ? wrap(g, next.leaf)
+                                  : show_node(next.node);
         PyObject *edge = Py_BuildValue("Ni", end, next.slot);
         if (edge == NULL)
             Py_CLEAR(edges);
@@ -88,7 +82,7 @@ void where_in_python(char *text, size_t room)
 }
 
 /* _set_anomaly(mode or None) -> the mode before */
-PyObject *py_set_anomaly(PyObject *module, PyObject *mode)
+PyObject *py_set_anomaly(glue *g, PyObject *mode)
 {
     const td_anomaly before = td_anomaly_mode();
     if (mode != Py_None) {
@@ -143,7 +137,7 @@ static td_tensor *unpack_in_python(void *pair, void *kept)
     return x;
 }
 
-PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
+PyObject *py_saved_hooks_begin(glue *g, PyObject *pair)
 {
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2
         || !PyCallable_Check(PyTuple_GET_ITEM(pair, 0)))
@@ -153,7 +147,7 @@ PyObject *py_saved_hooks_begin(PyObject *module, PyObject *pair)
         Py_NewRef(pair), drop_object }));
 }
 
-PyObject *py_saved_hooks_end(PyObject *module, PyObject *unused)
+PyObject *py_saved_hooks_end(glue *g, PyObject *unused)
 {
     td_saved_hooks_end();
     return done(true);

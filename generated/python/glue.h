@@ -122,9 +122,16 @@ PyObject *pass_failed(void);
 void where_in_python(char *text, size_t room);
 bool function_backward(void *context, td_custom_call *call);
 /* what the package calls */
-#define FUNCTION(name, how) PyObject *py##name(PyObject *, PyObject *);
+#define FUNCTION(name, how) PyObject *py##name(glue *, PyObject *);
 #include "functions.inc"
 #undef FUNCTION
+/* py_name(x) is `answer` for a tensor `x`. */
+#define OF_TENSOR(name, answer) \
+    PyObject *py_##name(glue *g, PyObject *given) \
+    { \
+        td_tensor *x = a_tensor(given, #name); \
+        return x ? answer : NULL; \
+    }
 /* python: function tensor_cast */
 /* `object` as a wrapper, or NULL if it is no tensor at all. */
 static inline tensor_object *tensor_cast(PyObject *object)

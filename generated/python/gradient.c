@@ -50,7 +50,7 @@ glue *published_state(void)
 }
 /* gradients: function py_grad */
 /* _grad(outputs, inputs, grad_outputs, retain, create, unused, add) */
-PyObject *py_grad(PyObject *module, PyObject *args)
+PyObject *py_grad(glue *g, PyObject *args)
 {
     handles y, x, v;
     int retain, create, unused, add;
@@ -59,9 +59,9 @@ PyObject *py_grad(PyObject *module, PyObject *args)
                           &create, &unused, &add))
         return NULL;
     PyObject *result = NULL;
-    td_tensor **g = PyMem_Calloc((size_t)x.n + 1, sizeof *g);
+    td_tensor **made = PyMem_Calloc((size_t)x.n + 1, sizeof *made);
     td_tensor *const *seeds = v.n ? v.at : NULL;
-    if (g == NULL)
+    if (made == NULL)
         PyErr_NoMemory();
     else if (seeds && v.n != y.n)
         PyErr_Format(PyExc_RuntimeError, "got %d tensors and %d "
@@ -73,17 +73,16 @@ PyObject *py_grad(PyObject *module, PyObject *args)
             ? td_backward_all(y.at, y.n, seeds, (td_backward_options){
                 .retain_graph = retain, .create_graph = create,
                 .inputs = x.n ? x.at : NULL, .n_inputs = x.n })
-            : td_grad(y.at, y.n, x.at, x.n, g, (td_grad_options){
+            : td_grad(y.at, y.n, x.at, x.n, made, (td_grad_options){
                 .grad_outputs = seeds, .retain_graph = retain,
                 .create_graph = create, .allow_unused = unused });
         enter_python();
-        result = good ? wrap_many(PyModule_GetState(module), g, x.n)
-                      : pass_failed();
+        result = good ? wrap_many(g, made, x.n) : pass_failed();
     }
     drop_handles(&y);
     drop_handles(&x);
     drop_handles(&v);
-    PyMem_Free(g);
+    PyMem_Free(made);
     return result;
 }
 /* gradients: function call_python_hook */
@@ -123,7 +122,7 @@ void drop_object(void *context)
 }
 /* gradients: function py_register_hook */
 /* _register_hook(tensor, callable, post) -> number of the hook */
-PyObject *py_register_hook(PyObject *module, PyObject *args)
+PyObject *py_register_hook(glue *g, PyObject *args)
 {
     PyObject *x, *hook;
     int post = 0;
@@ -147,19 +146,17 @@ PyObject *py_register_hook(PyObject *module, PyObject *args)
 }
 /* gradients: function py_remove_hook */
 /* _remove_hook(tensor, number) -> whether it was there */
-PyObject *py_remove_hook(PyObject *module, PyObject *args)
+PyObject *py_remove_hook(glue *g, PyObject *args)
 {
     PyObject *x, *number;
-    if (!PyArg_ParseTuple(args, "OO!:remove_hook", &x, &PyLong_Type,
-                          &number))
-        return NULL;
-    if (a_tensor(x, "remove_hook") == NULL)
+    if (!PyArg_ParseTuple(args, "O!O!:remove_hook", g->tensor, &x,
+                          &PyLong_Type, &number))
         return NULL;
     tensor_object *w = (tensor_object *)x;
     const long long n = PyLong_AsLongLong(number);
     if (n == -1 && PyErr_Occurred())
         return NULL;
-    const bool there = td_remove_hook(w->handle, n);
+    const bool there = td_remove_hook(handle_of(x), n);
     if (w->hooks && PyDict_DelItem(w->hooks, number) < 0)
         PyErr_Clear();
     return td_failed() ? fail() : PyBool_FromLong(there);
@@ -193,7 +190,7 @@ bool function_backward(void *context, td_custom_call *call)
 }
 /* gradients: function py_record */
 /* _record(name, inputs, outputs, saved, backward) */
-PyObject *py_record(PyObject *module, PyObject *args)
+PyObject *py_record(glue *g, PyObject *args)
 {
     const char *name;
     PyObject *backward;

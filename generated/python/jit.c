@@ -7,19 +7,14 @@
 #define EXECUTABLE "treadle.executable"
 
 /* jit: functions that trace */
-PyObject *py_trace_begin(PyObject *module, PyObject *symbolic)
+PyObject *py_trace_begin(glue *g, PyObject *symbolic)
 {
     return done(td_trace_begin(PyObject_IsTrue(symbolic) == 1));
 }
 
-PyObject *py_trace_input(PyObject *module, PyObject *like)
-{
-    const td_tensor *x = a_tensor(like, "jit");
-    return x == NULL ? NULL : wrap(PyModule_GetState(module),
-        td_trace_input(td_shape_of(x), td_dtype_of(x),
-                       td_device_of(x)));
-}
-PyObject *py_program_fits(PyObject *module, PyObject *args)
+OF_TENSOR(trace_input, wrap(g, td_trace_input(
+    td_shape_of(x), td_dtype_of(x), td_device_of(x))))
+PyObject *py_program_fits(glue *g, PyObject *args)
 {
     PyObject *capsule;
     handles x = { 0 };
@@ -32,7 +27,7 @@ PyObject *py_program_fits(PyObject *module, PyObject *args)
     drop_handles(&x);
     return p && !td_failed() ? PyBool_FromLong(fits) : fail();
 }
-PyObject *py_trace_end(PyObject *module, PyObject *outputs)
+PyObject *py_trace_end(glue *g, PyObject *outputs)
 {
     handles x = { 0 };
     if (outputs != Py_None && !all_tensors(outputs, &x))
@@ -45,7 +40,7 @@ PyObject *py_trace_end(PyObject *module, PyObject *outputs)
     td_error_clear();
     Py_RETURN_NONE;
 }
-PyObject *py_program_text(PyObject *module, PyObject *capsule)
+PyObject *py_program_text(glue *g, PyObject *capsule)
 {
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     if (p == NULL)
@@ -61,7 +56,7 @@ PyObject *py_program_text(PyObject *module, PyObject *capsule)
 }
 
 /* jit: functions that compile */
-PyObject *py_compile(PyObject *module, PyObject *args)
+PyObject *py_compile(glue *g, PyObject *args)
 {
     PyObject *capsule;
     td_compile_options options = { NULL, NULL };
@@ -69,18 +64,17 @@ PyObject *py_compile(PyObject *module, PyObject *args)
                           &options.backend, &options.name))
         return NULL;
     td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
-    td_executable *e = NULL;
     if (p == NULL)
         return NULL;
     leave_python();
-    e = td_compile(p, options);
+    td_executable *e = td_compile(p, options);
     enter_python();
     PyObject *made = box(e, EXECUTABLE);
     return made == NULL ? NULL
          : Py_BuildValue("Nss", made, td_executable_backend(e),
                          td_executable_note(e));
 }
-PyObject *py_execute(PyObject *module, PyObject *args)
+PyObject *py_execute(glue *g, PyObject *args)
 {
     PyObject *capsule;
     handles x;
@@ -96,8 +90,7 @@ PyObject *py_execute(PyObject *module, PyObject *args)
         good = td_execute(e, x.at, x.n, y);
         enter_python();
     }
-    PyObject *result = good
-        ? wrap_many(PyModule_GetState(module), y, n) : fail();
+    PyObject *result = good ? wrap_many(g, y, n) : fail();
     drop_handles(&x);
     PyMem_Free(y);
     return result;
@@ -159,7 +152,7 @@ static PyObject *key_of(PyObject *x, PyObject *leaves)
 }
 
 /* (key, tensors), each tensor once. */
-PyObject *py_take_apart(PyObject *module, PyObject *tree)
+PyObject *py_take_apart(glue *g, PyObject *tree)
 {
     PyObject *leaves = PyDict_New();
     PyObject *key = leaves ? key_of(tree, leaves) : NULL;

@@ -141,19 +141,19 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *given)
         FIELD(system_allocations), FIELD(cached_bytes));
 }
 #define QUESTION(name, answer) \
-    PyObject *py_##name(PyObject *module, PyObject *unused) \
+    static PyObject *py_##name(PyObject *module, PyObject *unused) \
     { return answer; }
-static QUESTION(get_cache_limit, PyLong_FromLongLong(td_memory_cache()))
-static QUESTION(live_node_count,
-                PyLong_FromLongLong(td_live_node_count()))
-static QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
+QUESTION(get_cache_limit, PyLong_FromLongLong(td_memory_cache()))
+QUESTION(live_node_count,
+         PyLong_FromLongLong(td_live_node_count()))
+QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
 static PyObject *py_cpu_info(PyObject *module, PyObject *unused)
 {
     const td_cache_sizes m = td_cache_info();
     return Py_BuildValue("{sssLsLsL}", "isa", td_isa(), FIELD(l1),
                          FIELD(l2), FIELD(l3));
 }
-static QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
+QUESTION(is_grad_enabled, PyBool_FromLong(td_grad_enabled()))
 QUESTION(device_count, PyLong_FromLong(td_device_count(TD_DEVICE_CUDA)))
 /* extension: function a_tensor */
 /* The handle of a tensor; NULL raises. */
@@ -179,7 +179,7 @@ static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 #define SETTING(name, type, value_of, act) \
-    PyObject *py_##name(PyObject *module, PyObject *given) \
+    static PyObject *py_##name(PyObject *module, PyObject *given) \
     { \
         const type n = value_of(given); \
         if (PyErr_Occurred()) \
@@ -188,16 +188,16 @@ static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
         act; \
         return done(true); \
     }
-static SETTING(set_num_threads, long, PyLong_AsLong,
-               td_set_threads(n < INT_MAX ? (int)n : INT_MAX))
-static SETTING(set_cache_limit, long long, PyLong_AsLongLong,
-               td_memory_set_cache(n))
-static SETTING(manual_seed, uint64_t, PyLong_AsUnsignedLongLongMask,
-               td_manual_seed(n))
+SETTING(set_num_threads, long, PyLong_AsLong,
+        td_set_threads(n < INT_MAX ? (int)n : INT_MAX))
+SETTING(set_cache_limit, long long, PyLong_AsLongLong,
+        td_memory_set_cache(n))
+SETTING(manual_seed, uint64_t, PyLong_AsUnsignedLongLongMask,
+        td_manual_seed(n))
 SETTING(memory_fail_after, long long, PyLong_AsLongLong,
         td_memory_fail_after(n))
 
-PyObject *py_synchronise(PyObject *module, PyObject *given)
+PyObject *py_synchronise(glue *g, PyObject *given)
 {
     td_device device;
     if (!parse_device(given, &device))
@@ -205,7 +205,7 @@ PyObject *py_synchronise(PyObject *module, PyObject *given)
     return done(td_synchronise(device));
 }
 /* _random_state(generator or None[, seed, stream]) -> the old ones */
-PyObject *py_random_state(PyObject *module, PyObject *args)
+PyObject *py_random_state(glue *g, PyObject *args)
 {
     PyObject *of;
     unsigned long long seed = 0, stream = 0;
@@ -214,16 +214,17 @@ PyObject *py_random_state(PyObject *module, PyObject *args)
         return NULL;
     const bool set = PyTuple_GET_SIZE(args) == 3;
     const td_random_state new = { .seed = seed, .stream = stream };
-    td_generator *g = generator_of(of);
-    td_random_state old = g ? td_generator_state(g, set ? &new : NULL)
-                            : td_random_swap(new);
-    if (g == NULL && !set)
+    td_generator *own = generator_of(of);
+    td_random_state old = own
+        ? td_generator_state(own, set ? &new : NULL)
+        : td_random_swap(new);
+    if (own == NULL && !set)
         td_random_swap(old);
     return Py_BuildValue("KK", (unsigned long long)old.seed,
                          (unsigned long long)old.stream);
 }
 /* _set_grad_enabled(mode) -> the mode before */
-PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
+PyObject *py_set_grad_enabled(glue *g, PyObject *mode)
 {
     const bool before = td_grad_enabled();
     const int on = PyObject_IsTrue(mode);
@@ -233,11 +234,7 @@ PyObject *py_set_grad_enabled(PyObject *module, PyObject *mode)
     return td_failed() ? fail() : PyBool_FromLong(before);
 }
 
-PyObject *py_retain_grad(PyObject *module, PyObject *tensor)
-{
-    td_tensor *x = a_tensor(tensor, "retain_grad");
-    return x ? done(td_retain_grad(x)) : NULL;
-}
+OF_TENSOR(retain_grad, done(td_retain_grad(x)))
 /* extension: function box */
 static void empty_box(PyObject *capsule)
 {
@@ -259,19 +256,17 @@ PyObject *box(void *object, const char *name)
 #define DATASET "treadle.dataset"
 
 /* _images(name, root or None, train) -> (dataset, images, labels) */
-PyObject *py_images(PyObject *module, PyObject *args)
+PyObject *py_images(glue *g, PyObject *args)
 {
     const char *name, *root;
     int train;
     if (!PyArg_ParseTuple(args, "szp:images", &name, &root, &train))
         return NULL;
-    glue *g = PyModule_GetState(module);
-    td_dataset *data;
     leave_python();
     const td_suspended trace = td_trace_suspend();
-    data = strcmp(name, "mnist") == 0 ? td_mnist(root, train)
-         : strcmp(name, "cifar10") == 0 ? td_cifar10(root, train)
-         : td_fashion_mnist(root, train);
+    td_dataset *data = strcmp(name, "mnist") == 0
+        ? td_mnist(root, train) : strcmp(name, "cifar10") == 0
+        ? td_cifar10(root, train) : td_fashion_mnist(root, train);
     td_trace_resume(trace);
     enter_python();
     if (data == NULL)
@@ -281,7 +276,7 @@ PyObject *py_images(PyObject *module, PyObject *args)
     return Py_BuildValue("NNN", box(data, DATASET), images, labels);
 }
 /* _batch(dataset, int64 tensor of indices) -> (input, target) */
-PyObject *py_batch(PyObject *module, PyObject *args)
+PyObject *py_batch(glue *g, PyObject *args)
 {
     PyObject *capsule, *indices;
     if (!PyArg_ParseTuple(args, "OO:batch", &capsule, &indices))
@@ -295,19 +290,18 @@ PyObject *py_batch(PyObject *module, PyObject *args)
              : PyErr_Format(PyExc_TypeError, "batch: the indices must "
                             "be a contiguous int64 Tensor of rank 1");
     td_tensor *pair[2] = { NULL, NULL };
-    bool good;
     leave_python();
     const td_suspended trace = td_trace_suspend();
-    good = td_dataset_get(data, td_data(w->handle), td_numel(w->handle),
-                          &pair[0], &pair[1]);
+    const bool good = td_dataset_get(data, td_data(w->handle),
+                                     td_numel(w->handle), &pair[0],
+                                     &pair[1]);
     td_trace_resume(trace);
     enter_python();
-    return good ? wrap_many(PyModule_GetState(module), pair, 2)
-                : fail();
+    return good ? wrap_many(g, pair, 2) : fail();
 }
 
 /* td_idx_read or td_bytes_read of a path */
-static PyObject *read_path(PyObject *module, PyObject *path,
+static PyObject *read_path(glue *g, PyObject *path,
                            td_tensor *read(const char *))
 {
     PyObject *bytes;
@@ -319,33 +313,31 @@ static PyObject *read_path(PyObject *module, PyObject *path,
     td_trace_resume(trace);
     enter_python();
     Py_DECREF(bytes);
-    return wrap(PyModule_GetState(module), x);
+    return wrap(g, x);
 }
 
-PyObject *py_idx_read(PyObject *module, PyObject *path)
+PyObject *py_idx_read(glue *g, PyObject *path)
 {
-    return read_path(module, path, td_idx_read);
+    return read_path(g, path, td_idx_read);
 }
 
-PyObject *py_bytes_read(PyObject *module, PyObject *path)
+PyObject *py_bytes_read(glue *g, PyObject *path)
 {
-    return read_path(module, path, td_bytes_read);
+    return read_path(g, path, td_bytes_read);
 }
 /* extension: entrances of the package's functions */
 #define FUNCTION(name, how) \
     static PyObject *enter##name(PyObject *module, PyObject *given) \
     { \
         td_error_clear(); \
-        return py##name(module, given); \
+        return py##name(PyModule_GetState(module), given); \
     }
 #include "functions.inc"
 #undef FUNCTION
 /* extension: table of module functions */
-#define KEYWORDS(f) (PyCFunction)(void (*)(void))f, \
-                    METH_VARARGS | METH_KEYWORDS
-
 static PyMethodDef functions[] = {
-    { "tensor", KEYWORDS(py_tensor),
+    { "tensor", (PyCFunction)(void (*)(void))py_tensor,
+      METH_VARARGS | METH_KEYWORDS,
       "tensor(data, *, dtype=None, requires_grad=False, device=None)\n"
       "--\n\nA new tensor that holds a copy of data." },
     { "from_numpy", from_numpy, METH_O,
@@ -368,10 +360,12 @@ static PyMethodDef functions[] = {
     { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
     { "manual_seed", py_manual_seed, METH_O,
       "Starts this thread's random numbers at a seed." },
+    { "_memory_fail_after", py_memory_fail_after, METH_O, NULL },
+    { "_device_count", py_device_count, METH_NOARGS, NULL },
 #define FUNCTION(name, how) { #name, enter##name, how, NULL },
 #include "functions.inc"
 #undef FUNCTION
-    { NULL, NULL, 0, NULL },
+    { 0 },
 };
 /* extension: collection of the module state */
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
@@ -409,7 +403,7 @@ static PyModuleDef_Slot module_slots[] = {
     { Py_mod_multiple_interpreters,
       Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED },
 #endif
-    { 0, NULL },
+    { 0 },
 };
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "treadle._C",

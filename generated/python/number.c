@@ -154,5 +154,5 @@ const PyType_Slot number_slots[] = {
     { Py_nb_float, slot_float }, { Py_nb_int, slot_int },
     { Py_nb_index, slot_index },
     { Py_tp_hash, tensor_hash }, { Py_tp_richcompare, tensor_compare },
-    { 0, NULL },
+    { 0 },
 };

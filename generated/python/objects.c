@@ -29,11 +29,11 @@ static PyGetSetDef dtype_getset[] = {
     { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
     { "is_floating_point", dtype_floating, NULL,
       "Whether gradients can flow through it.", NULL },
-    { NULL, NULL, NULL, NULL, NULL },
+    { 0 },
 };
 static PyType_Slot dtype_slots[] = {
     { Py_tp_repr, dtype_repr },
-    { Py_tp_getset, dtype_getset }, { 0, NULL },
+    { Py_tp_getset, dtype_getset }, { 0 },
 };
 static PyType_Spec dtype_spec = {
     "treadle.dtype", sizeof(dtype_object), 0, Py_TPFLAGS_DEFAULT,
@@ -95,28 +95,22 @@ PyObject *new_size(glue *g, const int64_t *sizes, int n)
 {
     return as_size(g->size, new_tuple(sizes, n));
 }
-static PyObject *size_subscript(PyObject *self, PyObject *key)
-{
-    return as_size(Py_TYPE(self),
-        PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
-}
-
-static PyObject *size_concat(PyObject *self, PyObject *other)
-{
-    return as_size(Py_TYPE(self),
-        PyTuple_Type.tp_as_sequence->sq_concat(self, other));
-}
-
-static PyObject *size_repeat(PyObject *self, Py_ssize_t n)
-{
-    return as_size(Py_TYPE(self),
-        PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
-}
+#define SIZE_SLOT(slots, slot, type) \
+    static PyObject *size_##slot(PyObject *self, type x) \
+    { \
+        return as_size(Py_TYPE(self), \
+                       PyTuple_Type.slots->slot(self, x)); \
+    }
+SIZE_SLOT(tp_as_mapping, mp_subscript, PyObject *)
+SIZE_SLOT(tp_as_sequence, sq_concat, PyObject *)
+SIZE_SLOT(tp_as_sequence, sq_repeat, Py_ssize_t)
 /* values: type of shapes */
 static PyType_Slot size_slots[] = {
-    { Py_mp_subscript, size_subscript },
-    { Py_sq_concat, size_concat }, { Py_sq_repeat, size_repeat },
-    { 0, NULL },
+    { Py_tp_base, &PyTuple_Type },
+    { Py_mp_subscript, size_mp_subscript },
+    { Py_sq_concat, size_sq_concat },
+    { Py_sq_repeat, size_sq_repeat },
+    { 0 },
 };
 static PyType_Spec size_spec = {
     "treadle.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
@@ -126,7 +120,7 @@ static PyType_Spec size_spec = {
 #define GENERATOR "treadle.generator"
 
 /* _generator(device) -> a capsule */
-PyObject *py_generator(PyObject *module, PyObject *device)
+PyObject *py_generator(glue *g, PyObject *device)
 {
     td_device place;
     if (!parse_device(device, &place))
@@ -143,12 +137,9 @@ void *generator_of(PyObject *object)
     return generator;
 }
 /* values: function add_small_objects */
-static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec,
-                              PyObject *base)
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 {
-    PyObject *bases = base ? PyTuple_Pack(1, base) : NULL;
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, bases);
-    Py_XDECREF(bases);
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
     if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
         Py_CLEAR(type);
     return (PyTypeObject *)type;
@@ -156,8 +147,8 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec,
 
 bool add_small_objects(glue *g, PyObject *module)
 {
-    g->dtype = add_type(module, &dtype_spec, NULL);
-    g->size = add_type(module, &size_spec, (PyObject *)&PyTuple_Type);
+    g->dtype = add_type(module, &dtype_spec);
+    g->size = add_type(module, &size_spec);
     if (!g->dtype || !g->size)
         return false;
     for (int i = 1; i < TD_DTYPE_COUNT; i++) {

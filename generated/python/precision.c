@@ -5,9 +5,8 @@
 #include "glue.h"
 
 /* _autocast([dtype or None]) -> what it was before */
-PyObject *py_autocast(PyObject *module, PyObject *args)
+PyObject *py_autocast(glue *g, PyObject *args)
 {
-    glue *g = PyModule_GetState(module);
     const td_dtype was = td_autocast_dtype();
     PyObject *now = NULL;
     if (!PyArg_ParseTuple(args, "|O:autocast", &now))

@@ -3,7 +3,7 @@
 /* Profiles, for treadle.profiler. */
 #include "glue.h"
 
-PyObject *py_profile_begin(PyObject *module, PyObject *args)
+PyObject *py_profile_begin(glue *g, PyObject *args)
 {
     int memory, stack;
     if (!PyArg_ParseTuple(args, "pp:profile", &memory, &stack))
@@ -12,7 +12,7 @@ PyObject *py_profile_begin(PyObject *module, PyObject *args)
         .memory = memory, .place = stack ? where_in_python : NULL }));
 }
 
-PyObject *py_profile_end(PyObject *module, PyObject *unused)
+PyObject *py_profile_end(glue *g, PyObject *unused)
 {
     int n;
     td_event *event = td_profile_end(&n);
@@ -34,14 +34,14 @@ PyObject *py_profile_end(PyObject *module, PyObject *unused)
     return list;
 }
 /* seeing: functions of Python's profile */
-PyObject *py_event_begin(PyObject *module, PyObject *name)
+PyObject *py_event_begin(glue *g, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);
     return text == NULL ? NULL
          : PyBool_FromLong(td_event_begin(text, TD_EVENT_USER));
 }
 
-PyObject *py_event_end(PyObject *module, PyObject *unused)
+PyObject *py_event_end(glue *g, PyObject *unused)
 {
     td_event_end();
     Py_RETURN_NONE;

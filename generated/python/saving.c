@@ -38,7 +38,7 @@ static PyObject *write_list(PyObject *path, const td_to_save *list,
 /* saving-more: functions of saved tensors */
 /* _safetensors_open(path or bytes, share)
    -> (file, {name: (type, shape)}, metadata or None) */
-PyObject *py_safetensors_open(PyObject *module, PyObject *args)
+PyObject *py_safetensors_open(glue *g, PyObject *args)
 {
     PyObject *source, *path = NULL;
     int share;
@@ -59,8 +59,7 @@ PyObject *py_safetensors_open(PyObject *module, PyObject *args)
     const char *name, *text;
     for (int i = 0; notes && (t = td_safetensors_at(f, i)); i++)
         put_item(index, t->name, Py_BuildValue("sN", t->type,
-            new_size(PyModule_GetState(module), t->shape.at,
-                     t->shape.count)));
+            new_size(g, t->shape.at, t->shape.count)));
     for (int i = 0; notes && (text = td_safetensors_note(f, i, &name)); i++)
         put_item(notes, name, PyUnicode_FromString(text));
     if (PyErr_Occurred())
@@ -68,7 +67,7 @@ PyObject *py_safetensors_open(PyObject *module, PyObject *args)
     return Py_BuildValue("NNN", file, index, notes);
 }
 /* _safetensors_get(file, name) -> tensor */
-PyObject *py_safetensors_get(PyObject *module, PyObject *args)
+PyObject *py_safetensors_get(glue *g, PyObject *args)
 {
     PyObject *file;
     const char *name;
@@ -78,7 +77,7 @@ PyObject *py_safetensors_get(PyObject *module, PyObject *args)
     td_tensor *x = td_safetensors_get(
         PyCapsule_GetPointer(file, SAFETENSORS), name);
     td_trace_resume(trace);
-    return wrap(PyModule_GetState(module), x);
+    return wrap(g, x);
 }
 static const char *plain_text(PyObject *object)
 {
@@ -94,7 +93,7 @@ static const char *plain_text(PyObject *object)
 }
 /* _safetensors_save(path or None, tensors, metadata or None)
    -> None, or bytes */
-PyObject *py_safetensors_save(PyObject *module, PyObject *args)
+PyObject *py_safetensors_save(glue *g, PyObject *args)
 {
     PyObject *path, *given, *metadata, *key, *value, *made = NULL;
     if (!PyArg_ParseTuple(args, "OO!O:save", &path, &PyDict_Type,

@@ -311,11 +311,10 @@ int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
     return assign(self, key, object, TD_PUT_REPLACE);
 }
 
-PyObject *py_put(PyObject *module, PyObject *args)
+PyObject *py_put(glue *g, PyObject *args)
 {
     PyObject *self, *key, *object;
     int add;
-    (void)module;
     if (!PyArg_ParseTuple(args, "OOOp:_put", &self, &key, &object,
                           &add))
         return NULL;

@@ -253,7 +253,7 @@ static PyGetSetDef tensor_getset[] = {
     { "_device", get_device, NULL, NULL, NULL },
     { "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
       NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL },
+    { 0 },
 };
 /* extension: methods of a tensor */
 static PyObject *tensor_text(PyObject *self, PyObject *unused)
@@ -326,14 +326,14 @@ static PyMethodDef tensor_methods[] = {
     { "_text", tensor_text, METH_NOARGS, NULL },
     { "_make_subclass", make_subclass, METH_VARARGS | METH_CLASS,
       NULL },
-    { NULL, NULL, 0, NULL },
+    { 0 },
 };
 static PyMemberDef tensor_members[] = {
     { "__dictoffset__", T_PYSSIZET, offsetof(tensor_object, dict),
       READONLY, NULL },
     { "__weaklistoffset__", T_PYSSIZET,
       offsetof(tensor_object, weakrefs), READONLY, NULL },
-    { NULL, 0, 0, 0, NULL },
+    { 0 },
 };
 static const PyType_Slot own_slots[] = {
     { Py_tp_new, tensor_new },

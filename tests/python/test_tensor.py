@@ -347,7 +347,7 @@ def test_an_index_that_changes_the_tensor():
 def test_size_names_its_dimension():
     x = td.zeros(2, 3)
     assert (x.size(-1), x.size(0), tuple(x.size())) == (3, 2, (2, 3))
-    with pytest.raises(IndexError, match=r"size: dimension 2 is not one of the 2 of shape \[2, 3\]"):
+    with pytest.raises(IndexError, match=r"size: dimension 2 is out of range of the 2 of shape \[2, 3\]"):
         x.size(2)
 
 

@@ -9,13 +9,6 @@ from ._C import Tensor
 from ._elementwise import _second_names
 
 
-def _at(op, input, dim):
-    if not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{op}: dimension {dim} is out of range for a "
-                         f"tensor of rank {input.ndim}")
-    return dim % input.ndim
-
-
 def _cuts(input, edges, dim):
     return tuple(_C.slice(input, dim, a, max(a, b))
                  for a, b in zip(edges, edges[1:]))
@@ -24,10 +17,9 @@ def _cuts(input, edges, dim):
 def split(tensor, split_size_or_sections=None, dim=0, *,
           split_size=None):
     """Views of so many positions of dim each, or of the given sizes."""
-    dim, sizes = _at("split", tensor, dim), split_size_or_sections
+    sizes, n = split_size_or_sections, tensor.size(dim)
     if sizes is None:
         sizes = split_size
-    n = tensor.shape[dim]
     if isinstance(sizes, int):
         if sizes < 0 or sizes == 0 and n:
             raise RuntimeError("split: split_size must be positive, "
@@ -42,17 +34,15 @@ def split(tensor, split_size_or_sections=None, dim=0, *,
 
 def chunk(input, chunks, dim=0):
     """At most so many views of equal size, the last one smaller."""
-    dim = _at("chunk", input, dim)
+    n = input.size(dim)
     if chunks <= 0:
         raise RuntimeError(f"chunk: expected chunks > 0, got {chunks}")
-    n = input.shape[dim]
     return split(input, -(-n // chunks) if n else [0] * chunks, dim)
 
 
 def tensor_split(input, indices_or_sections, dim=0):
     """So many views of nearly equal size, or cut at the indices."""
-    dim, at = _at("tensor_split", input, dim), indices_or_sections
-    n = input.shape[dim]
+    at, n = indices_or_sections, input.size(dim)
     if isinstance(at, Tensor):
         at = at.tolist()
     if not isinstance(at, int):
@@ -67,9 +57,8 @@ def tensor_split(input, indices_or_sections, dim=0):
 
 def unbind(input, dim=0):
     """Views of every position of dim, without that dimension."""
-    dim = _at("unbind", input, dim)
     return tuple(_C.select(input, dim, i)
-                 for i in range(input.shape[dim]))
+                 for i in range(input.size(dim)))
 
 
 def _spread(value, n):

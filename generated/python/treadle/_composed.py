@@ -12,7 +12,7 @@ from itertools import (accumulate, combinations as _chosen,
 from . import _C, linalg
 from ._C import *
 from ._C import Tensor
-from ._arranging import (_at, _deep, _many, broadcast_tensors, split,
+from ._arranging import (_deep, _many, broadcast_tensors, split,
                          tensor_split)
 from ._elementwise import clamp, div
 from ._indexing import index_put
@@ -310,8 +310,8 @@ dstack(tensors) = cat([_deep(x, 3) for x in tensors], 2)
 column_stack(tensors) = cat(
     [x if x.ndim > 1 else x.reshape(-1, 1) for x in tensors], 1)
 broadcast_to(input, size) = expand(input, size)
-fliplr(input) = flip(input, (_at("fliplr", _deep(input, 1), 1),))
-flipud(input) = flip(input, (_at("flipud", input, 0),))
+fliplr(input) = flip(input, (1,))
+flipud(input) = flip(input, (0,) if input.size(0) else ())
 argwhere(input) = nonzero(input)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1) =
     _written(src, input.clone(), lambda x: slice(x, dim, start or 0,

@@ -5,12 +5,13 @@ import functools
 import inspect
 import sys
 import threading
+from copy import copy
 from ._C import _set_grad_enabled, is_grad_enabled
 
 
 class _Mode:
     """Sets a mode, that of recording, for a block or a function."""
-    swap = _set_grad_enabled
+    swap, copy = _set_grad_enabled, copy
 
     def __enter__(self):
         self.before = self.swap(self.mode)
@@ -28,9 +29,6 @@ class _Mode:
             with self.copy():
                 return function(*args, **named)
         return wrapper
-
-    def copy(self):
-        return type(self)()
 
     def each_step(self, function):
         @functools.wraps(function)
@@ -126,6 +124,3 @@ class inference_mode(_Mode):
     def __exit__(self, *exception):
         _thread.inference = self.outer
         super().__exit__()
-
-    def copy(self):
-        return inference_mode(self.inference)

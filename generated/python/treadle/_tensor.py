@@ -234,8 +234,8 @@ class _Methods:
         if dim is None:
             return self.shape
         if not -self.ndim <= dim < self.ndim:
-            raise IndexError(f"size: dimension {dim} is not one of the "
-                             f"{self.ndim} of shape {list(self.shape)}")
+            raise IndexError(f"size: dimension {dim} is out of range of "
+                             f"the {self.ndim} of shape {list(self.shape)}")
         return self.shape[dim]
 
     def stride(self, dim=None):

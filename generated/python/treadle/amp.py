@@ -2,7 +2,6 @@
 # Tangled from the chapter "precision": edit that, not this file.
 """Mixed precision: sixteen bits where they pay, more where not."""
 import warnings as _warnings
-from copy import copy as _copy
 from . import _C, cuda as _cuda
 from ._grad_mode import _Mode, no_grad as _no_grad, settings
 
@@ -26,7 +25,7 @@ class autocast(_Mode):
     backward pass uses the types of the forward pass.  Weights are
     converted at each use, whatever cache_enabled says.
     """
-    swap, copy = _C._autocast, _copy
+    swap = _C._autocast
 
     def __init__(self, device_type, dtype=None, enabled=True,
                  cache_enabled=None):

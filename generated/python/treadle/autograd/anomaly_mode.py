@@ -4,7 +4,6 @@
 import linecache
 import re
 import warnings
-from copy import copy
 from .. import _C
 from .._grad_mode import _Mode
 
@@ -23,7 +22,7 @@ class set_detect_anomaly(_Mode):
 
 class detect_anomaly(_Mode):
     """Anomaly mode for a block or a function."""
-    swap, copy = _C._set_anomaly, copy
+    swap = _C._set_anomaly
 
     def __init__(self, check_nan=True):
         self.mode = 1 + bool(check_nan)

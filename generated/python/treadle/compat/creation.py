@@ -82,10 +82,9 @@ def scalar_tensor(s, **named):
 def logspace(start, end, steps, base=10.0, **named):
     """Powers of base whose exponents are evenly spaced."""
     wide = _C.linspace(start, end, steps, dtype=_C.float64)
-    given = {**named, "dtype": named.get("dtype")
-             or _C._default_dtype(None)}
-    grad = given.pop("requires_grad", False)
+    named["dtype"] = named.get("dtype") or _C._default_dtype(None)
+    grad = named.pop("requires_grad", False)
     exact = base ** wide
-    if not given["dtype"].is_floating_point:
-        _C.tensor(exact[:1].tolist() + exact[-1:].tolist(), **given)
-    return exact.to(**given).requires_grad_(grad)
+    if not named["dtype"].is_floating_point:
+        _C.tensor(exact[:1].tolist() + exact[-1:].tolist(), **named)
+    return exact.to(**named).requires_grad_(grad)

@@ -2,7 +2,6 @@
 # Tangled from the chapter "dialect": edit that, not this file.
 """Second spellings of methods and keywords: there from the start."""
 import sys as _sys
-import warnings as _warnings
 from functools import wraps as _wraps
 from struct import pack as _pack, unpack as _unpack
 from .. import _C

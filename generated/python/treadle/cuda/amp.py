@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "precision": edit that, not this file.
 """The names of treadle.amp, for a device."""
+from functools import partialmethod as _partialmethod
 from .. import amp as _amp
 
 
@@ -14,5 +15,4 @@ class autocast(_amp.autocast):
 class GradScaler(_amp.GradScaler):
     """treadle.GradScaler("cuda", ...)"""
 
-    def __init__(self, *args, **named):
-        super().__init__("cuda", *args, **named)
+    __init__ = _partialmethod(_amp.GradScaler.__init__, "cuda")

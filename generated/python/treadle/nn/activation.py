@@ -27,6 +27,10 @@ class Activation(Module):
             if value is Signature.empty:
                 raise TypeError(f"{kind}: {name} is missing")
         self.__dict__.update(given)
+        self._ready()
+
+    def _ready(self):
+        """What a subclass does once its options are there."""
 
     def _options(self):
         return {name: getattr(self, name) for name in self._defaults}

@@ -2,22 +2,22 @@
 # Tangled from the chapter "pictures": edit that, not this file.
 # needs: layers
 """Borders, windows and sizes of pictures, as modules."""
+from inspect import Signature
 from . import functional as F
 from .._arranging import _spread
 from .activation import Activation, layers
 
 
 class _Border(Activation):
-    def __init__(self, padding, *value, **named):
-        super().__init__(padding, *value, **named)
-        self.padding = _spread(padding, 2 * self._dims)
+    def _ready(self):
+        self.padding = _spread(self.padding, 2 * self._dims)
 
     def forward(self, input):
         value = getattr(self, "value", None)
         return F.pad(input, self.padding, self._mode, value)
 
 
-_width = {"padding": 0}
+_width = {"padding": Signature.empty}
 _borders = {"Constant": ("constant", {**_width, "value": 0.0}),
             "Zero": ("constant", _width),
             "Reflection": ("reflect", _width),

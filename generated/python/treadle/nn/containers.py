@@ -5,7 +5,6 @@
 from collections.abc import MutableMapping
 from operator import index
 from .. import _C
-from .._grad_mode import no_grad
 from . import functional as F, init
 from .activation import calls, layers
 from .module import Module, Parameter

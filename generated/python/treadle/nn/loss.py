@@ -10,8 +10,7 @@ from .module import Module
 class _Loss(Activation):
     extra_repr = Module.extra_repr
 
-    def __init__(self, *options, **named):
-        super().__init__(*options, **named)
+    def _ready(self):
         given = self.__dict__
         self.reduction = F._reduction(self.reduction, *(
             given.get(name) for name in ("size_average", "reduce")))

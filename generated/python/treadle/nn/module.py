@@ -112,7 +112,7 @@ class Module:
         home[name] = value
 
     def __getattr__(self, name):
-        for kind in ("_parameters", "_modules", "_buffers"):
+        for kind in _KINDS:
             if name in self.__dict__.get(kind, ()):
                 return self.__dict__[kind][name]
         raise AttributeError(

@@ -13,8 +13,7 @@ class _Windows(Activation):
     _single, _printed = False, "output_size="
     extra_repr = Module.extra_repr
 
-    def __init__(self, *options, **named):
-        super().__init__(*options, **named)
+    def _ready(self):
         if getattr(self, "stride", 0) is None:
             self.stride = self.kernel_size
         if self._single:
@@ -31,8 +30,7 @@ class _Unpooling(_Windows):
 class _Dropout(Activation):
     _printed, extra_repr = "p= inplace=", Module.extra_repr
 
-    def __init__(self, *options, **named):
-        super().__init__(*options, **named)
+    def _ready(self):
         if not 0 <= self.p <= 1:
             raise ValueError(f"{type(self).__name__}: the probability "
                              "has to be between 0 and 1, but got "

@@ -447,16 +447,15 @@ def random_split(dataset, lengths, generator=None):
             for k in lengths]
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(RandomSampler):
     """Given indices in random order."""
 
     def __init__(self, indices, generator=None):
-        self.data_source = self.indices = indices
-        self.generator = generator
+        super().__init__(indices, generator=generator)
+        self.indices = indices
 
     def __iter__(self):
-        order = _C.randperm(len(self), generator=self.generator)
-        return iter([self.indices[i] for i in order.tolist()])
+        return map(self.indices.__getitem__, super().__iter__())
 
 
 class WeightedRandomSampler(Sampler):
