@@ -100,27 +100,26 @@ typedef struct {
     td_dtype dtype;
 } attention;
 
+/* Numbers that lie row by row, or otherwise. */
+typedef struct { char *at; int64_t row, next; } matrix;
+
 /* c (m,n) += by a (m,k) b (k,n) */
 static void times(const attention *w, double by, int64_t m, int64_t n,
-                  int64_t k, char *a, int64_t rsa, int64_t csa,
-                  char *b, int64_t rsb, char *c, int64_t ldc)
+                  int64_t k, matrix a, matrix b, matrix c)
 {
-    td_gemm(w->dtype, &(td_product){ m, n, k, by, 1, a, rsa, csa,
-            b, rsb, 1, c, ldc, NULL });
+    td_gemm(w->dtype, &(td_product){ m, n, k, by, 1,
+            a.at, a.row, a.next, b.at, b.row, b.next,
+            c.at, c.row, NULL });
 }
 /* attention: function use_block */
-static char *row_of(const attention *w, int k, int64_t h, int64_t i)
+static matrix head_of(const attention *w, int k, int64_t h, int64_t i)
 {
     const td_tensor *x = w->x[k];
-    i *= x->strides[x->rank - 2];
+    const int64_t *step = x->strides + x->rank - 2;
+    i *= step[0];
     for (int d = x->rank - 3; d >= 0; h /= x->shape[d--])
         i += h % x->shape[d] * x->strides[d];
-    return (char *)td_at(x) + i * w->size;
-}
-
-static td_tensor *in_rows(td_tensor *x)
-{
-    return x && x->strides[x->rank - 1] != 1 ? td_contiguous(x) : x;
+    return (matrix){ (char *)td_at(x) + i * w->size, step[0], step[1] };
 }
 
 static td_tensor *laid_like(const td_tensor *x)
@@ -133,38 +132,38 @@ static td_tensor *laid_like(const td_tensor *x)
     }
     return y;
 }
-static void use_block(const attention *w, int64_t h, int64_t i, char *p)
+static void use_block(const attention *w, int64_t h, int64_t i,
+                      char *room)
 {
     const int64_t d = w->d, wide = w->wide, row = wide * w->size;
     const int64_t m = td_least(BLOCK, w->l - i);
     const int64_t n = w->causal ? td_least(w->s, i + m) : w->s;
-    char *at[ALL], *g = p + BLOCK * row, *across = g + BLOCK * row;
-    int64_t to[ALL];
+    const matrix p = { room, wide, 1 }, pt = { room, 1, wide };
+    char *other = room + BLOCK * row, *across = other + BLOCK * row;
+    const matrix g = { other, wide, 1 }, gt = { other, 1, wide };
+    matrix x[ALL];
     for (int k = 0; k < ALL; k++)
-        if (w->x[k] != NULL) {
-            const bool asks = k == Q || k == O || k == DQ;
-            at[k] = row_of(w, k, h, asks ? i : 0);
-            to[k] = w->x[k]->strides[w->x[k]->rank - 2];
-        }
-    memset(p, 0, (size_t)(2 * BLOCK * row));
-    times(w, w->scale, m, n, d, at[Q], to[Q], 1, across, wide, p, wide);
+        if (w->x[k] != NULL)
+            x[k] = head_of(w, k, h,
+                           k == Q || k == O || k == DQ ? i : 0);
+    memset(room, 0, (size_t)(2 * BLOCK * row));
+    times(w, w->scale, m, n, d, x[Q],
+          (matrix){ across, wide, 1 }, p);
     if (w->back)
-        times(w, 1, m, n, d, at[G], to[G], 1, across + d * row, wide,
-              g, wide);
+        times(w, 1, m, n, d, x[G],
+              (matrix){ across + d * row, wide, 1 }, g);
     for (int64_t r = 0; r < m; r++)
         TD_ISA_PICK(td_attend)->row[w->dtype == TD_FLOAT64](
             w->causal ? td_least(n, i + r + 1) : n,
-            n + TD_ATTEND_LANES - 1, p + r * row,
-            w->back ? g + r * row : NULL);
+            n + TD_ATTEND_LANES - 1, room + r * row,
+            w->back ? other + r * row : NULL);
     if (!w->back) {
-        times(w, 1, m, d, n, p, wide, 1, at[V], to[V], at[O], to[O]);
+        times(w, 1, m, d, n, p, x[V], x[O]);
         return;
     }
-    times(w, 1, n, d, m, p, 1, wide, at[G], to[G], at[DV], to[DV]);
-    times(w, w->scale, n, d, m, g, 1, wide, at[Q], to[Q],
-          at[DK], to[DK]);
-    times(w, w->scale, m, d, n, g, wide, 1, at[K], to[K],
-          at[DQ], to[DQ]);
+    times(w, 1, n, d, m, pt, x[G], x[DV]);
+    times(w, w->scale, n, d, m, gt, x[Q], x[DK]);
+    times(w, w->scale, m, d, n, g, x[K], x[DQ]);
 }
 static bool some_heads(void *context, int64_t begin, int64_t end,
                        int worker)
@@ -176,10 +175,11 @@ static bool some_heads(void *context, int64_t begin, int64_t end,
     (void)worker;
     for (; p != NULL && begin < end; begin++) {
         /* attention: turn keys and values */
-        for (int64_t k = 0; k < (w->back ? 2 : 1) * d; k++)
+        for (int64_t k = 0; k < (w->back ? 2 : 1) * d; k++) {
+            const matrix x = head_of(w, k < d ? K : V, begin, 0);
             td_convert(w->dtype, p + (2 * BLOCK + k) * row, 1, w->dtype,
-                       row_of(w, k < d ? K : V, begin, 0) + k % d * w->size,
-                       w->x[k < d ? K : V]->strides[w->x[K]->rank - 2], w->s);
+                       x.at + k % d * x.next * w->size, x.row, w->s);
+        }
         for (int64_t i = 0; i < w->l; i += BLOCK)
             use_block(w, begin, i, p);
     }
@@ -227,7 +227,7 @@ bool attend_kernel(td_call *call)
     td_scope_begin();
     for (int i = 0; i < all; i++)
         if (i < n_in)
-            w.x[i] = in_rows(td_to(w.x[i], w.dtype));
+            w.x[i] = td_to(w.x[i], w.dtype);
         else
             td_fill_all(w.x[i], td_int(0));
     const int64_t work = 2 * w.l * w.s * w.d + 1;
