@@ -120,30 +120,6 @@ int td_program_inputs(const td_program *p)
     return n;
 }
 
-/* programs: functions that write text */
-bool td_text_begin(td_text *t)
-{
-    *t = (td_text){ .file = open_memstream(&t->at, &t->length) };
-    if (t->file == NULL)
-        return td_fail(TD_ERROR_MEMORY, "print", "no room for a text");
-    t->locale = td_locale_begin();
-    return true;
-}
-
-char *td_text_end(td_text *t)
-{
-    td_locale_end(t->locale);
-    fclose(t->file);
-    return t->at;
-}
-int64_t td_text_copy(td_text *t, char *out, int64_t room)
-{
-    char *text = td_text_end(t);
-    snprintf(out, (size_t)room, "%s", text);
-    free(text);
-    return (int64_t)t->length;
-}
-
 /* programs: functions that print a program */
 static void put_scalar(FILE *f, td_scalar s)
 {
