@@ -283,12 +283,7 @@ PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
     td_tensor *made = new_tensor(g, data, dtype);
     td_tensor *x = td_to_device(made, place);
     td_release(made);
-    if (x != NULL && requires_grad
-        && td_set_requires_grad(x, true) == NULL) {
-        td_release(x);
-        x = NULL;
-    }
-    return wrap(g, x);
+    return with_gradient(wrap(g, x), requires_grad);
 }
 /* values: function tensor_tolist */
 PyObject *tensor_tolist(PyObject *self, PyObject *unused)
@@ -296,9 +291,7 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     td_error_clear();
     td_tensor *here = td_to_host(handle_of(self));
     td_tensor *plain = td_detach(here);
-    const td_dtype dtype = td_dtype_of(plain);
-    td_tensor *x = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16
-                 ? td_to(plain, TD_FLOAT32) : td_retain(plain);
+    td_tensor *x = td_to(plain, td_dtype_wide(td_dtype_of(plain)));
     td_release(here);
     td_release(plain);
     PyObject *own = wrap(glue_of(self), x);

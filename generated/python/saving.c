@@ -63,9 +63,7 @@ PyObject *py_safetensors_open(PyObject *module, PyObject *args)
                      t->shape.count)));
     for (int i = 0; notes && (text = td_safetensors_note(f, i, &name)); i++)
         put_item(notes, name, PyUnicode_FromString(text));
-    if (PyErr_Occurred())
-        Py_CLEAR(notes);
-    return Py_BuildValue("NNN", file, index, notes);
+    return Py_BuildValue("NNN", file, index, complete(notes));
 }
 /* _safetensors_get(file, name) -> tensor */
 PyObject *py_safetensors_get(PyObject *module, PyObject *args)

@@ -369,8 +369,7 @@ bool td_interpret(void *code, td_program *p, td_tensor **at,
 static bool same_type(const td_ir_value *a, const td_ir_value *b)
 {
     return a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
-        && a->device.kind == b->device.kind
-        && a->device.index == b->device.index;
+        && td_same_device(a->device, b->device);
 }
 
 static bool is_of_type(const td_tensor *x, const td_ir_value *v)

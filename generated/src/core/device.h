@@ -21,6 +21,13 @@ static inline bool td_on_host(const td_tensor *x)
         && !td_self()->symbolic;
 }
 
+/* devices: function td_same_device */
+static inline bool td_same_device(td_device a, td_device b)
+{
+    return a.kind == b.kind
+        && (a.index == b.index || a.kind == TD_DEVICE_CPU);
+}
+
 /* devices: prototype of td_compute_elsewhere */
 /* Computes call->op, or `what` if it is not NULL, on the device of
    call->out[0]; does nothing, and well, while the thread traces.
