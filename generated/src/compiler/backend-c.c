@@ -465,11 +465,8 @@ static bool run_product(const frame *f, const td_stage *s)
 }
 static bool is_as_planned(const td_tensor *y, const td_tensor *like)
 {
-    const size_t bytes = (size_t)like->rank * sizeof *like->strides;
     return atomic_load(&y->storage->count) == 1
-        && y->rank == like->rank && y->offset == like->offset
-        && memcmp(y->shape, like->shape, bytes) == 0
-        && memcmp(y->strides, like->strides, bytes) == 0;
+        && td_ir_same_layout(y, like);
 }
 
 static bool take_result(frame *f, int v)

@@ -107,6 +107,8 @@ void *td_ir_keep(td_program *p, size_t bytes);
 /* The address of one element more, zero; NULL: error pending. */
 void *td_ir_more(void *array, int *count, int *room, size_t size);
 
+/* Whether two handles lie in their storages in one way. */
+bool td_ir_same_layout(const td_tensor *a, const td_tensor *b);
 /* The operator of a step and all that it is given. */
 void td_ir_print_call(FILE *f, const td_ir_step *s);
 extern const char *const td_ir_words[];         /* by origin */
