@@ -154,11 +154,9 @@ static bool comparison(int op, td_dtype type, word *out)
 static int choose(writer *w, int truth, int a, int b, td_dtype type)
 {
     const word c = type_of(w, TD_BOOL), t = type_of(w, type);
-    if (w->lanes == 1)
-        return name(w, "arith.select %%%d, %%%d, %%%d : %s", truth, a,
-                    b, t.text);
-    return name(w, "arith.select %%%d, %%%d, %%%d : %s, %s", truth, a,
-                b, c.text, t.text);
+    const bool wide = w->lanes > 1;
+    return name(w, "arith.select %%%d, %%%d, %%%d : %s%s%s", truth, a,
+                b, wide ? c.text : "", wide ? ", " : "", t.text);
 }
 
 typedef struct {

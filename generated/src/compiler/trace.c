@@ -135,14 +135,6 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
     return capture(t, op, x);
 }
 
-/* tracing: function tensors_of */
-static int tensors_of(const td_value *v, td_tensor *const **at)
-{
-    const bool one = v->kind == TD_TENSOR;
-    *at = one ? &v->as.tensor : v->as.tensors.at;
-    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
-}
-
 /* tracing: function begin_step */
 static void begin_step(td_trace *t, const td_call *call)
 {
@@ -158,7 +150,7 @@ static void begin_step(td_trace *t, const td_call *call)
     step->n_attr = call->n_attr;
     /* tracing: make room for what the step is given */
     for (int i = 0; i < call->n_in; i++)
-        tensors += tensors_of(&call->in[i], &at);
+        tensors += td_tensors_of(&call->in[i], &at);
     step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in
                              + (size_t)tensors * sizeof *step->value);
     step->attr = td_ir_keep(p, (size_t)call->n_attr
@@ -166,7 +158,7 @@ static void begin_step(td_trace *t, const td_call *call)
     step->value = (int *)(step->in + call->n_in);
     for (int i = 0; i < call->n_in && !td_failed(); i++) {
         /* tracing: write down one operand of the call */
-        const int n = tensors_of(&call->in[i], &at);
+        const int n = td_tensors_of(&call->in[i], &at);
         step->in[i] = (td_ir_operand){ .kind = call->in[i].kind,
                                        .values = step->value + step->n_values,
                                        .count = n };
@@ -247,7 +239,6 @@ void td_trace_resume(td_suspended s)
 /* tracing: function td_trace_begin */
 bool td_trace_begin(bool symbolic)
 {
-    td_thread *self = td_self();
     td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
     if (t == NULL)
         return false;
@@ -260,9 +251,7 @@ bool td_trace_begin(bool symbolic)
     }
     t->outer = td_trace_suspend();
     t->symbolic = symbolic;
-    self->trace = t;
-    self->symbolic = symbolic;
-    self->watched = true;
+    td_trace_resume((td_suspended){ t, symbolic, true });
     return true;
 }
 

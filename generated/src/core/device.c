@@ -187,6 +187,14 @@ td_tensor *td_sent(td_tensor *made, td_device device)
     return there;
 }
 
+/* devices: function td_tensors_of */
+int td_tensors_of(const td_value *v, td_tensor *const **at)
+{
+    const bool one = v->kind == TD_TENSOR;
+    *at = one ? &v->as.tensor : v->as.tensors.at;
+    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
+}
+
 /* devices: function td_meet */
 static bool joins(const td_call *call, const td_tensor *x,
                   const td_tensor **first)
@@ -215,12 +223,10 @@ bool td_meet(const td_call *call)
     if (call->op == &td_ops[TD_OP_copy_])
         return true;
     for (int i = 0; i < call->n_in; i++) {
-        const td_value *v = &call->in[i];
-        const int n = v->kind == TD_TENSORS ? v->as.tensors.count
-                                            : v->kind == TD_TENSOR;
+        td_tensor *const *at;
+        const int n = td_tensors_of(&call->in[i], &at);
         for (int k = 0; k < n; k++)
-            if (!joins(call, v->kind == TD_TENSOR ? v->as.tensor
-                                : v->as.tensors.at[k], &first))
+            if (!joins(call, at[k], &first))
                 return false;
     }
     return true;

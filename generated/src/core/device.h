@@ -42,6 +42,9 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in);
 /* x where the device is: itself, or a copy. */
 td_tensor *td_brought(td_tensor *x, td_device device);
 
+/* How many tensors an operand has, and where they are. */
+int td_tensors_of(const td_value *v, td_tensor *const **at);
+
 /* Takes a tensor made on the host to the device that was asked for. */
 td_tensor *td_sent(td_tensor *made, td_device device);
 
