@@ -410,6 +410,18 @@ static PyObject *ask_spare(const call_state *c, PyObject *const *args,
     }
     return result;
 }
+/* binder: function with_gradient */
+/* The tensor, from now on requiring a gradient if that is wanted. */
+PyObject *with_gradient(PyObject *tensor, bool wanted)
+{
+    if (tensor && wanted
+        && !td_set_requires_grad(handle_of(tensor), true)) {
+        Py_CLEAR(tensor);
+        fail();
+    }
+    return tensor;
+}
+
 /* binder: function operator_vectorcall */
 static PyObject *operator_vectorcall(PyObject *self,
     PyObject *const *args, size_t nargsf, PyObject *names)
@@ -436,12 +448,7 @@ static PyObject *operator_vectorcall(PyObject *self,
         drop_handles(&c.list[i]);
     if (result && o->results)
         Py_SETREF(result, PyObject_CallOneArg(o->results, result));
-    if (result && c.requires_grad
-        && !td_set_requires_grad(handle_of(result), true)) {
-        Py_CLEAR(result);
-        fail();
-    }
-    return result;
+    return with_gradient(result, c.requires_grad);
 }
 /* binder: function operator_function */
 static PyObject *operator_function(PyObject *self,

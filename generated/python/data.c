@@ -5,9 +5,8 @@
 typedef struct {
     td_dims shape;
     td_scalar_kind kind;        /* the widest leaf so far */
-    td_dtype dtype;             /* second pass: of the elements */
     td_dtype wanted;            /* second pass: of the result */
-    char *at;                   /* second pass: the next element */
+    union { int64_t whole; double real; } *at;  /* the next element */
 } builder;
 /* values: struct exported */
 typedef struct {
@@ -57,13 +56,11 @@ static bool write_element(builder *b, PyObject *data, td_scalar s)
     if (!td_scalar_fits(s, b->wanted))
         return PyErr_Format(PyExc_RuntimeError, "tensor: %S does not "
                             "fit %s", data, td_dtype_name(b->wanted));
-    if (b->dtype == TD_BOOL)
-        *b->at = td_scalar_double(s) != 0;
-    else if (b->dtype == TD_INT64)
-        *(int64_t *)(void *)b->at = td_scalar_int(s);
+    if (b->kind == TD_SCALAR_FLOAT)
+        b->at->real = td_scalar_double(s);
     else
-        *(double *)(void *)b->at = td_scalar_double(s);
-    b->at += td_dtype_size(b->dtype);
+        b->at->whole = td_scalar_int(s);
+    b->at++;
     return true;
 }
 /* values: function read_leaf */
@@ -115,12 +112,12 @@ static td_tensor *from_sequence(PyObject *data, td_dtype *dtype)
     builder b = { .kind = TD_SCALAR_NONE };
     if (!read_nested(&b, data, 0))
         return NULL;
-    b.dtype = b.kind == TD_SCALAR_BOOL ? TD_BOOL
-            : b.kind == TD_SCALAR_INT ? TD_INT64 : TD_FLOAT64;
     if (*dtype == TD_DTYPE_NONE)
-        *dtype = b.dtype == TD_FLOAT64 ? td_default_dtype() : b.dtype;
+        *dtype = b.kind == TD_SCALAR_BOOL ? TD_BOOL
+               : b.kind == TD_SCALAR_INT ? TD_INT64
+               : td_default_dtype();
     td_tensor *wide = td_empty(b.shape,
-        TD_OF(b.dtype));
+        TD_OF(b.kind == TD_SCALAR_FLOAT ? TD_FLOAT64 : TD_INT64));
     if (wide == NULL)
         return NULL;
     b.at = td_data(wide), b.wanted = *dtype;
@@ -283,12 +280,7 @@ PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names)
     td_tensor *made = new_tensor(g, data, dtype);
     td_tensor *x = td_to_device(made, place);
     td_release(made);
-    if (x != NULL && requires_grad
-        && td_set_requires_grad(x, true) == NULL) {
-        td_release(x);
-        x = NULL;
-    }
-    return wrap(g, x);
+    return with_gradient(wrap(g, x), requires_grad);
 }
 /* values: function tensor_tolist */
 PyObject *tensor_tolist(PyObject *self, PyObject *unused)
@@ -296,9 +288,7 @@ PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     td_error_clear();
     td_tensor *here = td_to_host(handle_of(self));
     td_tensor *plain = td_detach(here);
-    const td_dtype dtype = td_dtype_of(plain);
-    td_tensor *x = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16
-                 ? td_to(plain, TD_FLOAT32) : td_retain(plain);
+    td_tensor *x = td_to(plain, td_dtype_wide(td_dtype_of(plain)));
     td_release(here);
     td_release(plain);
     PyObject *own = wrap(glue_of(self), x);

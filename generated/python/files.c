@@ -8,15 +8,10 @@ static PyObject *texts_of(const td_csv *t, int64_t row, int64_t column,
                           int64_t n, int64_t down)
 {
     PyObject *list = PyList_New((Py_ssize_t)n);
-    for (int64_t i = 0; list && i < n; i++) {
-        PyObject *cell = PyUnicode_FromString(td_csv_text(t,
-            row + i * down, column + i * !down));
-        if (cell == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, cell);
-    }
-    return list;
+    for (int64_t i = 0; i < n && !PyErr_Occurred(); i++)
+        PyList_SET_ITEM(list, (Py_ssize_t)i, PyUnicode_FromString(
+            td_csv_text(t, row + i * down, column + i * !down)));
+    return complete(list);
 }
 
 /* _csv_read(path, delimiter) -> (table, texts of row 0) */

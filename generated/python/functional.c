@@ -36,17 +36,13 @@ PyObject *py_node_edges(glue *g, PyObject *capsule)
     const td_node *node = PyCapsule_GetPointer(capsule, NODE);
     const int n = node ? td_node_count(node) : 0;
     PyObject *edges = node ? PyTuple_New(n) : NULL;
-    for (int i = 0; i < n && edges; i++) {
+    for (int i = 0; i < n && !PyErr_Occurred(); i++) {
         const td_next next = td_node_next(node, i);
         PyObject *end = next.leaf ? wrap(g, next.leaf)
                                   : show_node(next.node);
-        PyObject *edge = Py_BuildValue("Ni", end, next.slot);
-        if (edge == NULL)
-            Py_CLEAR(edges);
-        else
-            PyTuple_SET_ITEM(edges, i, edge);
+        PyTuple_SET_ITEM(edges, i, Py_BuildValue("Ni", end, next.slot));
     }
-    return edges;
+    return complete(edges);
 }
 /* gradients: functions that set anomaly mode */
 static const char *utf8(PyObject *name)

@@ -65,6 +65,8 @@ typedef struct {
 void tensor_dealloc(PyObject *self);
 void wake(tensor_object *w);
 PyObject *wrap(glue *g, td_tensor *x);
+PyObject *wrap_optional(glue *g, td_tensor *x);
+PyObject *complete(PyObject *filled);
 PyObject *wrap_many(glue *g, td_tensor *const *x, int n);
 bool make_tensor_type(glue *g, PyObject *module);
 /* module.c */
@@ -87,6 +89,7 @@ bool to_scalar(PyObject *given, td_value *out);
 PyObject *hold_tensors(PyObject *items, bool none, handles *out);
 void drop_handles(handles *h);
 PyObject *run_call(glue *g, td_call *call, int64_t elements);
+PyObject *with_gradient(PyObject *tensor, bool wanted);
 bool bind_operators(glue *g, PyObject *module);
 /* objects.c */
 td_dtype dtype_of(glue *g, PyObject *object);

@@ -120,11 +120,9 @@ static PyObject *slot_int(PyObject *self)
 }
 static PyObject *slot_index(PyObject *self)
 {
-    if (!is_integer(self)) {
-        PyErr_SetString(PyExc_TypeError, "only a tensor with one "
-                        "integer element can be used as an index");
-        return NULL;
-    }
+    if (!is_integer(self))
+        return PyErr_Format(PyExc_TypeError, "only a tensor with one "
+                            "integer element can be used as an index");
     return convert_item(self, PyNumber_Index);
 }
 

@@ -17,21 +17,18 @@ PyObject *py_profile_end(glue *g, PyObject *unused)
     int n;
     td_event *event = td_profile_end(&n);
     PyObject *list = event != NULL ? PyList_New(n) : fail();
-    for (int i = 0; list != NULL && i < n; i++) {
+    for (int i = 0; i < n && !PyErr_Occurred(); i++) {
         const td_event *e = &event[i];
-        PyObject *row = Py_BuildValue("zziLLLLLOiKK", e->name, e->place,
-            (int)e->kind, (long long)e->start, (long long)e->total,
-            (long long)e->self, (long long)e->bytes,
-            (long long)e->self_bytes, e->again ? Py_True : Py_False,
-            e->outer, (unsigned long long)e->thread,
-            (unsigned long long)e->block);
-        if (row == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i, row);
+        PyList_SET_ITEM(list, i, Py_BuildValue("zziLLLLLOiKK", e->name,
+            e->place, (int)e->kind, (long long)e->start,
+            (long long)e->total, (long long)e->self,
+            (long long)e->bytes, (long long)e->self_bytes,
+            e->again ? Py_True : Py_False, e->outer,
+            (unsigned long long)e->thread,
+            (unsigned long long)e->block));
     }
     td_profile_free(event, event != NULL ? n : 0);
-    return list;
+    return complete(list);
 }
 /* seeing: functions of Python's profile */
 PyObject *py_event_begin(glue *g, PyObject *name)

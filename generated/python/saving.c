@@ -62,9 +62,7 @@ PyObject *py_safetensors_open(glue *g, PyObject *args)
             new_size(g, t->shape.at, t->shape.count)));
     for (int i = 0; notes && (text = td_safetensors_note(f, i, &name)); i++)
         put_item(notes, name, PyUnicode_FromString(text));
-    if (PyErr_Occurred())
-        Py_CLEAR(notes);
-    return Py_BuildValue("NNN", file, index, notes);
+    return Py_BuildValue("NNN", file, index, complete(notes));
 }
 /* _safetensors_get(file, name) -> tensor */
 PyObject *py_safetensors_get(glue *g, PyObject *args)

@@ -344,6 +344,5 @@ PyObject *tensor_iter(PyObject *self)
 {
     if (td_rank(handle_of(self)) > 0)
         return PySeqIter_New(self);
-    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d tensor");
-    return NULL;
+    return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
 }

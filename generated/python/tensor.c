@@ -153,20 +153,31 @@ PyObject *wrap(glue *g, td_tensor *x)
     return (PyObject *)w;
 }
 /* binder: function wrap_many */
+/* The tensor, or None where there is none. */
+PyObject *wrap_optional(glue *g, td_tensor *x)
+{
+    return x ? wrap(g, x) : Py_NewRef(Py_None);
+}
+
+/* What was filled, unless a part of it could not be made. */
+PyObject *complete(PyObject *filled)
+{
+    if (PyErr_Occurred())
+        Py_CLEAR(filled);
+    return filled;
+}
 /* A tuple of the `n` tensors at `x`, whose references it takes. */
 PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; i < n; i++) {
-        PyObject *item = x[i] ? wrap(g, x[i]) : Py_NewRef(Py_None);
-        if (item != NULL && tuple != NULL) {
+        PyObject *item = wrap_optional(g, x[i]);
+        if (tuple != NULL)
             PyTuple_SET_ITEM(tuple, i, item);
-        } else {
+        else
             Py_XDECREF(item);
-            Py_CLEAR(tuple);
-        }
     }
-    return tuple;
+    return complete(tuple);
 }
 /* extension: attributes of a tensor */
 #define ANSWER(name, unused, answer) \
@@ -184,8 +195,8 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
       "Which result it is.") \
     A(retains_grad, PyBool_FromLong(td_retains_grad(x)), \
       "Whether retain_grad() was called on it.") \
-    A(_base, td_base(x) ? wrap(glue_of(self), td_retain(td_base(x))) \
-      : Py_NewRef(Py_None), "What it is a view of, or None.") \
+    A(_base, wrap_optional(glue_of(self), td_retain(td_base(x))), \
+      "What it is a view of, or None.") \
     A(_version, PyLong_FromLongLong(td_version(x)), \
       "Counts changes in place.") \
     A(_strides, new_tuple(td_strides(x), td_rank(x)), NULL)
@@ -194,13 +205,8 @@ PyObject *wrap_many(glue *g, td_tensor *const *x, int n)
 ATTRIBUTES(GETTER)
 ANSWER(get_requires_grad, void *closure,
        PyBool_FromLong(td_requires_grad(x)))
-static PyObject *get_grad(PyObject *self, void *unused)
-{
-    td_tensor *grad = td_grad_of(handle_of(self));
-    if (grad == NULL)
-        Py_RETURN_NONE;
-    return wrap(glue_of(self), grad);
-}
+ANSWER(get_grad, void *closure,
+       wrap_optional(glue_of(self), td_grad_of(x)))
 
 static PyObject *get_data(PyObject *self, void *unused)
 {
@@ -291,11 +297,9 @@ static PyObject *make_subclass(PyObject *cls, PyObject *args)
                             "subclass of Tensor and a Tensor");
     td_error_clear();
     td_tensor *x = td_detach(w->handle);
-    if (x == NULL || td_set_requires_grad(x, requires_grad) == NULL) {
-        td_release(x);
-        return fail();
-    }
-    return wrap_as((PyTypeObject *)type, w->glue, x);
+    return x == NULL ? fail()
+         : with_gradient(wrap_as((PyTypeObject *)type, w->glue, x),
+                         requires_grad);
 }
 
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args,

@@ -226,10 +226,11 @@ static bool cache_directory(char *real)
 }
 enum { SEAL = 48 };
 
-static bool seal_of(FILE *file, int64_t bytes, const char *key,
+static bool seal_of(FILE *file, long end, const char *key,
                     char seal[SEAL + 1])
 {
     uint64_t h = 14695981039346656037u;
+    long bytes = fseek(file, end, SEEK_END) == 0 ? ftell(file) : -1;
     rewind(file);
     for (int c; bytes > 0 && (c = getc_unlocked(file)) != EOF;) {
         h = (h ^ (unsigned char)c) * 0x100000001b3u;
@@ -251,8 +252,7 @@ static bool seal(const char *path, const char *key)
 {
     char text[SEAL + 1];
     FILE *file = fopen(path, "r+");
-    return written(path, file, file && fseek(file, 0, SEEK_END) == 0
-        && seal_of(file, ftell(file), key, text)
+    return written(path, file, file && seal_of(file, 0, key, text)
         && fseek(file, 0, SEEK_END) == 0 && fputs(text, file) >= 0
         && fchmod(fileno(file), 0700) == 0);
 }
@@ -265,8 +265,7 @@ static bool is_sealed(const char *path, const char *key)
     FILE *file = number >= 0 ? fdopen(number, "r") : NULL;
     const bool ok = file != NULL && fstat(number, &s) == 0
         && S_ISREG(s.st_mode) && is_private(&s)
-        && fseek(file, -SEAL, SEEK_END) == 0
-        && seal_of(file, ftell(file), key, seal)
+        && seal_of(file, -SEAL, key, seal)
         && fread(found, 1, SEAL, file) == SEAL
         && strcmp(seal, found) == 0;
     if (file != NULL)
@@ -377,27 +376,28 @@ typedef struct {
 } frame;
 
 /* codegen: functions that run stages */
-static int place_of(const frame *f, const int *owner, int v)
+static int *owner_of(const frame *f, int v)
 {
     const td_storage *s = f->leaf[v]->storage;
     const uintptr_t places = (uintptr_t)f->l->program->n_values + 1;
     uintptr_t at = (uintptr_t)s / 64 % places;
-    while (owner[at] > 0 && f->leaf[owner[at] - 1]->storage != s)
+    while (f->owner[at] > 0
+           && f->leaf[f->owner[at] - 1]->storage != s)
         at = (at + 1) % places;
-    return (int)at;
+    return &f->owner[at];
 }
 
-static bool find_leaves(frame *f, int *owner)
+static bool find_leaves(frame *f)
 {
     const td_program *p = f->l->program;
     for (int v = 0; v < p->n_values; v++)
         if (p->value[v].update >= 0
             && f->l->value[p->value[v].update].buffer == v)
-            owner[place_of(f, owner, v)] = v + 1;
+            *owner_of(f, v) = v + 1;
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         if (f->leaf[v] == NULL)
             continue;
-        const int u = owner[place_of(f, owner, v)] - 1;
+        const int u = *owner_of(f, v) - 1;
         f->tensor[v] = u >= 0 && u != v ? td_clone(f->leaf[v])
                      : td_contiguous(f->leaf[v]);
     }
@@ -416,7 +416,7 @@ static bool find_memory(frame *f, const td_program *given,
             k++;
         f->leaf[v] = at[k++];
     }
-    if (!find_leaves(f, f->owner))
+    if (!find_leaves(f))
         return false;
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const td_placed *x = &f->l->value[v];
@@ -465,11 +465,8 @@ static bool run_product(const frame *f, const td_stage *s)
 }
 static bool is_as_planned(const td_tensor *y, const td_tensor *like)
 {
-    const size_t bytes = (size_t)like->rank * sizeof *like->strides;
     return atomic_load(&y->storage->count) == 1
-        && y->rank == like->rank && y->offset == like->offset
-        && memcmp(y->shape, like->shape, bytes) == 0
-        && memcmp(y->strides, like->strides, bytes) == 0;
+        && td_ir_same_layout(y, like);
 }
 
 static bool take_result(frame *f, int v)

@@ -154,11 +154,9 @@ static bool comparison(int op, td_dtype type, word *out)
 static int choose(writer *w, int truth, int a, int b, td_dtype type)
 {
     const word c = type_of(w, TD_BOOL), t = type_of(w, type);
-    if (w->lanes == 1)
-        return name(w, "arith.select %%%d, %%%d, %%%d : %s", truth, a,
-                    b, t.text);
-    return name(w, "arith.select %%%d, %%%d, %%%d : %s, %s", truth, a,
-                b, c.text, t.text);
+    const bool wide = w->lanes > 1;
+    return name(w, "arith.select %%%d, %%%d, %%%d : %s%s%s", truth, a,
+                b, wide ? c.text : "", wide ? ", " : "", t.text);
 }
 
 typedef struct {
@@ -364,9 +362,9 @@ static void close_loop(writer *w)
     fprintf(w->f, "}\n");
 }
 
-static void take_piece(writer *w, int64_t n, int lanes, int tail)
+static void take_piece(writer *w, int lanes, int tail)
 {
-    const int64_t whole = n - n % lanes;
+    const int64_t n = w->s->size[w->dim], whole = n - n % lanes;
     w->from = tail ? whole : 0;
     w->upto = tail ? n : whole;
     w->lanes = tail ? (int)(n - whole) : lanes;
@@ -461,7 +459,7 @@ static int fold_pieces(writer *w, int lanes)
 {
     int total = -1;
     for (int tail = 0; tail < 2; tail++) {
-        take_piece(w, w->s->size[w->dim], lanes, tail);
+        take_piece(w, lanes, tail);
         if (w->from == w->upto)
             continue;
         const int x = fold_lanes(w, fold(w, w->s->kept, 0, -1));
@@ -490,7 +488,7 @@ static void write_loops(writer *w)
     if (w->dim >= w->s->kept)
         write_nest(w, 0, lanes);
     for (int tail = 0; tail < 2 && w->dim < w->s->kept; tail++) {
-        take_piece(w, w->s->size[w->dim], lanes, tail);
+        take_piece(w, lanes, tail);
         if (w->from < w->upto)
             write_nest(w, 0, lanes);
     }

@@ -30,7 +30,7 @@ static bool expect(text_reader *r, const char *expected)
 {
     char text[48];
     snprintf(text, sizeof text, "expected '%s'", expected);
-    return accept(r, expected) || complain(r, text);
+    return (!td_failed() && accept(r, expected)) || complain(r, text);
 }
 static int64_t read_integer(text_reader *r, int64_t most,
                             const char *what)
@@ -112,12 +112,11 @@ static td_device read_device(text_reader *r)
 }
 static bool read_type(text_reader *r, int v, td_ir_origin origin)
 {
-    if (v < 0 || r->p->value[v].dtype != TD_DTYPE_NONE)
-        return td_failed() ? false
-             : complain(r, "this value is defined twice");
+    if (r->p->value[v].dtype != TD_DTYPE_NONE)
+        return complain(r, "this value is defined twice");
     td_ir_value value = { .origin = origin, .update = -1 };
     value.dtype = read_dtype(r);
-    if (td_failed() || !expect(r, "["))
+    if (!expect(r, "["))
         return false;
     const td_value shape = read_list(r);
     if (td_failed() || shape.as.ints.count > TD_MAX_RANK)
@@ -183,22 +182,15 @@ static td_ir_operand read_operand(text_reader *r, td_ir_step *step)
 }
 static td_value read_attribute(text_reader *r, const td_parameter *p)
 {
-    td_value v = { .kind = TD_SCALAR };
-    if (p->list && expect(r, "[")) {
-        v = read_list(r);
-    } else if (p->kind == TD_P_STRING && expect(r, "'")) {
-        v.kind = TD_STRING;
-        v.as.string = read_string(r);
-    } else if (p->kind == TD_P_DTYPE) {
-        v.kind = TD_DTYPE;
-        v.as.dtype = read_dtype(r);
-    } else if (p->kind == TD_P_DEVICE) {
-        v.kind = TD_DEVICE;
-        v.as.device = read_device(r);
-    } else if (!td_failed()) {
-        v.as.scalar = read_scalar(r);
-    }
-    return td_failed() ? td_v_none() : v;
+    if (p->list && expect(r, "["))
+        return read_list(r);
+    if (p->kind == TD_P_STRING && expect(r, "'"))
+        return td_v_string(read_string(r));
+    if (p->kind == TD_P_DTYPE)
+        return td_v_dtype(read_dtype(r));
+    if (p->kind == TD_P_DEVICE)
+        return td_v_device(read_device(r));
+    return td_v_scalar(read_scalar(r));
 }
 
 /* programs: function read_arguments */
@@ -246,7 +238,7 @@ static bool read_step(text_reader *r)
     td_ir_step *step = td_ir_step_new(r->p);
     if (step != NULL)
         step->n_out = read_values(r, step->out, TD_MAX_RESULTS);
-    if (td_failed() || !expect(r, "="))
+    if (!expect(r, "="))
         return false;
     td_word(&r->at, name, sizeof name);
     step->op = td_op_find(name);
@@ -303,7 +295,7 @@ static bool read_gradient(text_reader *r)
     if (g != NULL && comes)
         return expect(r, ":") && read_type(r, g->from = v,
                                            TD_IR_GRADIENT);
-    if (g == NULL || !expect(r, "="))
+    if (!expect(r, "="))
         return false;
     g->to = accept(r, "None") ? TD_IR_CLEARED : read_value(r);
     return !td_failed();
@@ -315,13 +307,13 @@ static bool read_line(text_reader *r)
     for (int k = TD_IR_INPUT; k <= TD_IR_CAPTURED; k++)
         if (accept(r, td_ir_words[k])) {
             const int v = read_value(r);
-            return v >= 0 && expect(r, ":") && read_type(r, v, k);
+            return expect(r, ":") && read_type(r, v, k);
         }
     if (accept(r, td_ir_words[TD_IR_GRADIENT]))
         return read_gradient(r);
     if (accept(r, "update ")) {
         const int v = read_value(r);
-        if (v < 0 || !expect(r, "="))
+        if (!expect(r, "="))
             return false;
         const int from = read_value(r);
         if (from >= 0 && r->p->value[v].dtype == TD_DTYPE_NONE)

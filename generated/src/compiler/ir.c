@@ -120,30 +120,6 @@ int td_program_inputs(const td_program *p)
     return n;
 }
 
-/* programs: functions that write text */
-bool td_text_begin(td_text *t)
-{
-    *t = (td_text){ .file = open_memstream(&t->at, &t->length) };
-    if (t->file == NULL)
-        return td_fail(TD_ERROR_MEMORY, "print", "no room for a text");
-    t->locale = td_locale_begin();
-    return true;
-}
-
-char *td_text_end(td_text *t)
-{
-    td_locale_end(t->locale);
-    fclose(t->file);
-    return t->at;
-}
-int64_t td_text_copy(td_text *t, char *out, int64_t room)
-{
-    char *text = td_text_end(t);
-    snprintf(out, (size_t)room, "%s", text);
-    free(text);
-    return (int64_t)t->length;
-}
-
 /* programs: functions that print a program */
 static void put_scalar(FILE *f, td_scalar s)
 {
@@ -203,13 +179,16 @@ static void put_operand(FILE *f, const td_ir_operand *o)
     else if (o->kind == TD_NONE)
         fputs("None", f);
 }
-static void put_type(FILE *f, const td_ir_value *v)
+enum { TYPE_TEXT = 2 * TD_SHAPE_TEXT };
+
+static const char *type_text(const td_ir_value *v, char text[TYPE_TEXT])
 {
     char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
-    fprintf(f, "%s%s", td_dtype_name(v->dtype),
-        td_dims_text(&v->shape, shape));
-    if (v->device.kind != TD_DEVICE_CPU)
-        fprintf(f, " on %s", td_device_text(v->device, device));
+    const bool here = v->device.kind == TD_DEVICE_CPU;
+    snprintf(text, TYPE_TEXT, "%s%s%s%s", td_dtype_name(v->dtype),
+             td_dims_text(&v->shape, shape), here ? "" : " on ",
+             here ? "" : td_device_text(v->device, device));
+    return text;
 }
 
 /* programs: function td_ir_print_call */
@@ -240,13 +219,14 @@ void td_ir_print_call(FILE *f, const td_ir_step *s)
 /* programs: function put_step */
 static void put_step(FILE *f, const td_program *p, const td_ir_step *s)
 {
+    char type[TYPE_TEXT];
     for (int k = 0; k < s->n_out; k++)
         fprintf(f, "%s%%%d", k ? ", " : "", s->out[k]);
     fputs(" = ", f);
     td_ir_print_call(f, s);
     for (int k = 0; k < s->n_out; k++) {
         fputs(k ? ", " : " : ", f);
-        put_type(f, &p->value[s->out[k]]);
+        fputs(type_text(&p->value[s->out[k]], type), f);
     }
     fputc('\n', f);
 }
@@ -259,6 +239,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
                          int64_t capacity)
 {
     td_text t;
+    char type[TYPE_TEXT];
     if (!td_text_begin(&t))
         return 0;
     FILE *f = t.file;
@@ -268,9 +249,7 @@ int64_t td_program_print(const td_program *p, char *buffer,
             for (int k = 0; k < p->n_gradients; k++)
                 if (p->gradient[k].from == v)
                     fprintf(f, " of %%%d", p->gradient[k].of);
-            fputs(" : ", f);
-            put_type(f, &p->value[v]);
-            fputc('\n', f);
+            fprintf(f, " : %s\n", type_text(&p->value[v], type));
         }
     for (int s = 0; s < p->n_steps; s++)
         put_step(f, p, &p->step[s]);
@@ -390,8 +369,7 @@ bool td_interpret(void *code, td_program *p, td_tensor **at,
 static bool same_type(const td_ir_value *a, const td_ir_value *b)
 {
     return a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
-        && a->device.kind == b->device.kind
-        && a->device.index == b->device.index;
+        && td_same_device(a->device, b->device);
 }
 
 static bool is_of_type(const td_tensor *x, const td_ir_value *v)
@@ -403,16 +381,11 @@ static bool is_of_type(const td_tensor *x, const td_ir_value *v)
 static bool refuse_input(int n, const td_tensor *x,
                          const td_ir_value *v)
 {
-    char is[TD_SHAPE_TEXT], expected[TD_SHAPE_TEXT];
-    const td_device here = x->storage->device;
-    if (here.kind != v->device.kind || here.index != v->device.index)
-        return td_fail(TD_ERROR_VALUE, "run", "input %d is on %s, "
-            "the program was traced on %s", n, td_device_text(here, is),
-            td_device_text(v->device, expected));
-    return td_fail(TD_ERROR_VALUE, "run", "input %d is %s%s, "
-        "the program was traced with %s%s", n, td_dtype_name(x->dtype),
-        td_shape_text(x, is), td_dtype_name(v->dtype),
-        td_dims_text(&v->shape, expected));
+    const td_ir_value given = td_ir_describe(x, v->origin);
+    char is[TYPE_TEXT], expected[TYPE_TEXT];
+    return td_fail(TD_ERROR_VALUE, "run", "input %d is %s, the program "
+        "was traced with %s", n, type_text(&given, is),
+        type_text(v, expected));
 }
 static bool enter_leaves(const td_program *p, td_tensor *const *inputs,
                          int n, td_tensor **at)
@@ -563,12 +536,13 @@ static bool verify_step(const td_program *p, int n, td_tensor **at)
     for (int k = 0; k < s->n_out; k++) {
         const td_ir_value *v = &p->value[s->out[k]];
         const td_tensor *x = at[s->out[k]];
-        char is[TD_SHAPE_TEXT], said[TD_SHAPE_TEXT];
-        if (x == NULL || !is_of_type(x, v))
+        const td_ir_value made = x ? td_ir_describe(x, TD_IR_RESULT)
+                                   : (td_ir_value){ 0 };
+        char is[TYPE_TEXT], said[TYPE_TEXT];
+        if (!same_type(&made, v))
             return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) makes "
-                "%s%s, the program says %s%s", n, s->op->name,
-                td_dtype_name(td_dtype_of(x)), td_shape_text(x, is),
-                td_dtype_name(v->dtype), td_dims_text(&v->shape, said));
+                "%s, the program says %s", n, s->op->name,
+                type_text(&made, is), type_text(v, said));
     }
     return true;
 }

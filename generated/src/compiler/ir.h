@@ -107,19 +107,8 @@ void *td_ir_keep(td_program *p, size_t bytes);
 /* The address of one element more, zero; NULL: error pending. */
 void *td_ir_more(void *array, int *count, int *room, size_t size);
 
-/* Text that grows while it is written, the same in every country;
-   free() what it was, or have as much copied as there is room for. */
-typedef struct {
-    FILE *file;
-    char *at;
-    size_t length;
-    void *locale;
-} td_text;
-
-bool td_text_begin(td_text *t);
-char *td_text_end(td_text *t);
-int64_t td_text_copy(td_text *t, char *out, int64_t room);
-
+/* Whether two handles lie in their storages in one way. */
+bool td_ir_same_layout(const td_tensor *a, const td_tensor *b);
 /* The operator of a step and all that it is given. */
 void td_ir_print_call(FILE *f, const td_ir_step *s);
 extern const char *const td_ir_words[];         /* by origin */

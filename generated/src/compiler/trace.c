@@ -9,12 +9,8 @@ typedef struct td_trace td_trace;
 
 /* tracing: struct td_seen */
 typedef struct {
-    td_storage *storage;    /* strong: its address stays taken */
+    td_tensor view;         /* storage strong: address stays taken */
     uint32_t version;
-    td_dtype dtype;
-    int64_t offset;
-    td_dims shape;
-    int64_t strides[TD_MAX_RANK];
     int value;
     int next;               /* older one in the same bucket, or -1 */
 } td_seen;
@@ -47,21 +43,18 @@ static int bucket_of(const td_storage *storage)
     return (int)((uintptr_t)storage / 64 % TD_SEEN_BUCKETS);
 }
 
-static td_seen see(const td_tensor *x)
+bool td_ir_same_layout(const td_tensor *a, const td_tensor *b)
 {
-    td_seen s = { .storage = x->storage, .version = td_version_of(x),
-                  .dtype = x->dtype, .offset = x->offset,
-                  .shape = td_shape_of(x) };
-    memcpy(s.strides, x->strides, sizeof s.strides);
-    return s;
+    const size_t bytes = (size_t)a->rank * sizeof *a->shape;
+    return a->rank == b->rank && a->offset == b->offset
+        && memcmp(a->shape, b->shape, bytes) == 0
+        && memcmp(a->strides, b->strides, bytes) == 0;
 }
 
-static bool same_view(const td_seen *a, const td_seen *b)
+static bool same_view(const td_tensor *a, const td_tensor *b)
 {
-    return a->storage == b->storage && a->offset == b->offset
-        && a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
-        && memcmp(a->strides, b->strides,
-                  (size_t)a->shape.count * sizeof *a->strides) == 0;
+    return a->storage == b->storage && a->dtype == b->dtype
+        && td_ir_same_layout(a, b);
 }
 static bool remember(td_trace *t, const td_tensor *x, int value)
 {
@@ -70,17 +63,17 @@ static bool remember(td_trace *t, const td_tensor *x, int value)
     if (s == NULL)
         return false;
     const int b = bucket_of(x->storage);
-    *s = see(x);
-    s->value = value;
-    s->next = t->bucket[b] - 1;
-    td_storage_retain(s->storage);
+    *s = (td_seen){ td_look(x), td_version_of(x), value,
+                    t->bucket[b] - 1 };
+    td_storage_retain(x->storage);
     t->bucket[b] = t->n_seen;
     return true;
 }
-static const td_seen *find_seen(const td_trace *t, td_seen view)
+static const td_seen *find_seen(const td_trace *t,
+                                const td_tensor *x)
 {
-    int i = t->bucket[bucket_of(view.storage)] - 1;
-    while (i >= 0 && !same_view(&t->seen[i], &view))
+    int i = t->bucket[bucket_of(x->storage)] - 1;
+    while (i >= 0 && !same_view(&t->seen[i].view, x))
         i = t->seen[i].next;
     return i >= 0 ? &t->seen[i] : NULL;
 }
@@ -88,7 +81,7 @@ static const td_seen *find_seen(const td_trace *t, td_seen view)
 static bool made_here(const td_trace *t, const td_tensor *x)
 {
     int i = t->bucket[bucket_of(x->storage)] - 1;
-    while (i >= 0 && t->seen[i].storage != x->storage)
+    while (i >= 0 && t->seen[i].view.storage != x->storage)
         i = t->seen[i].next;
     return i >= 0 && (t->seen[i].version != td_version_of(x)
                       || x->storage->data == NULL);
@@ -130,7 +123,7 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
     if (t->symbolic && x->requires_grad && x->node == NULL
         && x->storage->data != NULL && leaf_of(t, x) == NULL)
         return -1;
-    const td_seen *s = find_seen(t, see(x));
+    const td_seen *s = find_seen(t, x);
     if (s != NULL && s->version == td_version_of(x))
         return s->value;
     if (s != NULL || made_here(t, x)) {
@@ -140,14 +133,6 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
         return -1;
     }
     return capture(t, op, x);
-}
-
-/* tracing: function tensors_of */
-static int tensors_of(const td_value *v, td_tensor *const **at)
-{
-    const bool one = v->kind == TD_TENSOR;
-    *at = one ? &v->as.tensor : v->as.tensors.at;
-    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
 }
 
 /* tracing: function begin_step */
@@ -165,7 +150,7 @@ static void begin_step(td_trace *t, const td_call *call)
     step->n_attr = call->n_attr;
     /* tracing: make room for what the step is given */
     for (int i = 0; i < call->n_in; i++)
-        tensors += tensors_of(&call->in[i], &at);
+        tensors += td_tensors_of(&call->in[i], &at);
     step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in
                              + (size_t)tensors * sizeof *step->value);
     step->attr = td_ir_keep(p, (size_t)call->n_attr
@@ -173,7 +158,7 @@ static void begin_step(td_trace *t, const td_call *call)
     step->value = (int *)(step->in + call->n_in);
     for (int i = 0; i < call->n_in && !td_failed(); i++) {
         /* tracing: write down one operand of the call */
-        const int n = tensors_of(&call->in[i], &at);
+        const int n = td_tensors_of(&call->in[i], &at);
         step->in[i] = (td_ir_operand){ .kind = call->in[i].kind,
                                        .values = step->value + step->n_values,
                                        .count = n };
@@ -203,7 +188,7 @@ bool td_trace_enter(td_call *call, td_plan *plan)
 /* tracing: function new_result */
 static bool new_result(td_trace *t, td_ir_step *step, td_tensor *x)
 {
-    const td_seen *known = find_seen(t, see(x));
+    const td_seen *known = find_seen(t, x);
     const int v = td_ir_value_new(t->program,
                                   td_ir_describe(x, TD_IR_RESULT));
     step->out[step->n_out++] = v;
@@ -254,7 +239,6 @@ void td_trace_resume(td_suspended s)
 /* tracing: function td_trace_begin */
 bool td_trace_begin(bool symbolic)
 {
-    td_thread *self = td_self();
     td_trace *t = td_failed() ? NULL : td_alloc(sizeof *t);
     if (t == NULL)
         return false;
@@ -267,9 +251,7 @@ bool td_trace_begin(bool symbolic)
     }
     t->outer = td_trace_suspend();
     t->symbolic = symbolic;
-    self->trace = t;
-    self->symbolic = symbolic;
-    self->watched = true;
+    td_trace_resume((td_suspended){ t, symbolic, true });
     return true;
 }
 
@@ -322,7 +304,7 @@ static void find_updates(td_trace *t)
 {
     /* finding-updates: exercise finding-updates */
     for (int i = 0; i < t->n_seen; i++) {
-        const td_seen *s = &t->seen[i], *newest = find_seen(t, *s);
+        const td_seen *s = &t->seen[i], *newest = find_seen(t, &s->view);
         if (newest->version != s->version
             && t->program->value[s->value].origin != TD_IR_RESULT)
             t->program->value[s->value].update = newest->value;
@@ -341,11 +323,11 @@ void td_trace_update(td_tensor *old, td_tensor *now)
 /* tracing: function find_gradient */
 static int captured_as(const td_trace *t, const td_tensor *x)
 {
-    const td_seen *s = x ? find_seen(t, see(x)) : NULL;
+    const td_seen *s = x ? find_seen(t, x) : NULL;
     int found = -1;
     for (int i = s ? (int)(s - t->seen) : -1; i >= 0;
          i = t->seen[i].next)
-        if (same_view(&t->seen[i], s))
+        if (same_view(&t->seen[i].view, x))
             found = t->seen[i].value;
     return found >= 0
         && t->program->value[found].origin == TD_IR_CAPTURED
@@ -408,7 +390,7 @@ td_program *td_trace_end(td_tensor *const *outputs, int n)
     /* tracing: close the trace */
     td_trace_resume(t->outer);
     for (int i = 0; i < t->n_seen; i++)
-        td_storage_release(t->seen[i].storage);
+        td_storage_release(t->seen[i].view.storage);
     for (int i = 0; i < t->n_leaves; i++) {
         td_release(t->leaf[i].tensor);
         td_release(t->leaf[i].before);

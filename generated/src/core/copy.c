@@ -286,11 +286,8 @@ bool clone_kernel(td_call *call)
 bool to_kernel(td_call *call)
 {
     td_tensor *x = td_input(call, 0);
-    const td_dtype dtype = td_v_get_dtype(&call->attr[0], x->dtype);
-    if (dtype <= TD_DTYPE_NONE || dtype >= TD_DTYPE_COUNT)
-        return td_fail(TD_ERROR_TYPE, "to", "%d is not a dtype",
-                       (int)dtype);
-    return td_return(call, td_copied(x, dtype));
+    return td_return(call, td_copied(x,
+        td_v_get_dtype(&call->attr[0], x->dtype)));
 }
 
 /* views: function stack_kernel */

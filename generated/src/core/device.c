@@ -153,12 +153,11 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
 {
     const td_device from = td_device_of(in), to = td_device_of(out);
     const bool number = from.kind == TD_DEVICE_CPU && in->rank == 0;
-    const bool same = from.kind == to.kind && from.index == to.index;
-    const td_value operand = { .kind = TD_TENSOR,
-                               .as.tensor = (td_tensor *)in };
+    const td_value operand = td_v_tensor((td_tensor *)in);
     if (td_self()->symbolic || td_numel(out) == 0)
         return true;
-    if (same || (number && to.kind != TD_DEVICE_CPU))
+    if (td_same_device(from, to)
+        || (number && to.kind != TD_DEVICE_CPU))
         return td_compute_elsewhere(
             &(td_call){ .op = &td_ops[TD_OP_copy_], .n_in = 1,
                         .in = &operand, .out = { out } },
@@ -188,6 +187,14 @@ td_tensor *td_sent(td_tensor *made, td_device device)
     return there;
 }
 
+/* devices: function td_tensors_of */
+int td_tensors_of(const td_value *v, td_tensor *const **at)
+{
+    const bool one = v->kind == TD_TENSOR;
+    *at = one ? &v->as.tensor : v->as.tensors.at;
+    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
+}
+
 /* devices: function td_meet */
 static bool joins(const td_call *call, const td_tensor *x,
                   const td_tensor **first)
@@ -202,7 +209,7 @@ static bool joins(const td_call *call, const td_tensor *x,
     if (*first == NULL)
         *first = x;
     const td_device there = (*first)->storage->device;
-    if (here.kind == there.kind && here.index == there.index)
+    if (td_same_device(here, there))
         return true;
     char text[2][TD_DEVICE_TEXT];
     return td_fail(TD_ERROR_RUNTIME, call->op->name, "expected all "
@@ -216,12 +223,10 @@ bool td_meet(const td_call *call)
     if (call->op == &td_ops[TD_OP_copy_])
         return true;
     for (int i = 0; i < call->n_in; i++) {
-        const td_value *v = &call->in[i];
-        const int n = v->kind == TD_TENSORS ? v->as.tensors.count
-                                            : v->kind == TD_TENSOR;
+        td_tensor *const *at;
+        const int n = td_tensors_of(&call->in[i], &at);
         for (int k = 0; k < n; k++)
-            if (!joins(call, v->kind == TD_TENSOR ? v->as.tensor
-                                : v->as.tensors.at[k], &first))
+            if (!joins(call, at[k], &first))
                 return false;
     }
     return true;

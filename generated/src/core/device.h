@@ -21,6 +21,13 @@ static inline bool td_on_host(const td_tensor *x)
         && !td_self()->symbolic;
 }
 
+/* devices: function td_same_device */
+static inline bool td_same_device(td_device a, td_device b)
+{
+    return a.kind == b.kind
+        && (a.index == b.index || a.kind == TD_DEVICE_CPU);
+}
+
 /* devices: prototype of td_compute_elsewhere */
 /* Computes call->op, or `what` if it is not NULL, on the device of
    call->out[0]; does nothing, and well, while the thread traces.
@@ -34,6 +41,9 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in);
 
 /* x where the device is: itself, or a copy. */
 td_tensor *td_brought(td_tensor *x, td_device device);
+
+/* How many tensors an operand has, and where they are. */
+int td_tensors_of(const td_value *v, td_tensor *const **at);
 
 /* Takes a tensor made on the host to the device that was asked for. */
 td_tensor *td_sent(td_tensor *made, td_device device);

@@ -117,12 +117,11 @@ td_dtype td_scalar_dtype(td_scalar s)
            s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
 }
 
-/* tensors: reading and storing one element */
+/* tensors: storing one element */
 #define IS_FLOATING(v) _Generic((v), float: 1, double: 1, default: 0)
 #define STORE_INTEGER(type, low, high, v) \
     (IS_FLOATING(v) ? (type)to_integer((double)(v), low, high) \
                     : (type)(int64_t)(v))
-#define READ_PLAIN(v) (v)
 #define STORE_FLOAT32(v) ((float)(v))
 #define STORE_FLOAT64(v) ((double)(v))
 #define STORE_INT64(v) STORE_INTEGER(int64_t, INT64_MIN, INT64_MAX, v)
@@ -142,11 +141,11 @@ td_dtype td_scalar_dtype(td_scalar s)
     DO(FLOAT16, uint16_t, __VA_ARGS__) DO(INT8, int8_t, __VA_ARGS__) \
     DO(BFLOAT16, uint16_t, __VA_ARGS__) DO(INT16, int16_t, __VA_ARGS__)
 #define EACH_SOURCE(DO) \
-    DO(FLOAT32, float, READ_PLAIN) DO(FLOAT64, double, READ_PLAIN) \
-    DO(INT64, int64_t, READ_PLAIN) DO(INT32, int32_t, READ_PLAIN) \
-    DO(UINT8, uint8_t, READ_PLAIN) DO(BOOL, uint8_t, READ_PLAIN) \
-    DO(FLOAT16, uint16_t, from_half) DO(INT8, int8_t, READ_PLAIN) \
-    DO(BFLOAT16, uint16_t, from_bfloat) DO(INT16, int16_t, READ_PLAIN)
+    DO(FLOAT32, float, ) DO(FLOAT64, double, ) \
+    DO(INT64, int64_t, ) DO(INT32, int32_t, ) \
+    DO(UINT8, uint8_t, ) DO(BOOL, uint8_t, ) \
+    DO(FLOAT16, uint16_t, from_half) DO(INT8, int8_t, ) \
+    DO(BFLOAT16, uint16_t, from_bfloat) DO(INT16, int16_t, )
 
 /* tensors: one conversion for each pair */
 #define CONVERSION(to, TO, from, FROM, READ) \

@@ -102,9 +102,8 @@ bool to_device_kernel(td_call *call)
 /* plugins: functions of devices */
 td_tensor *td_to_device(td_tensor *x, td_device device)
 {
-    const td_device here = td_device_of(x);
-    if (x != NULL && !td_failed() && here.kind == device.kind
-        && (here.index == device.index || here.kind == TD_DEVICE_CPU)
+    if (x != NULL && !td_failed()
+        && td_same_device(td_device_of(x), device)
         && x->storage->data != NULL)
         return td_share(x);
     return TD_CALL(to_device, x, td_v_device(device));

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <locale.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include "core/device.h"
 
 /* printing: functions that read one element */
@@ -77,6 +77,30 @@ void td_locale_end(void *before)
         freelocale(plain);
 }
 
+/* printing: functions that write text */
+bool td_text_begin(td_text *t)
+{
+    *t = (td_text){ .file = open_memstream(&t->at, &t->length) };
+    if (t->file == NULL)
+        return td_fail(TD_ERROR_MEMORY, "print", "no room for a text");
+    t->locale = td_locale_begin();
+    return true;
+}
+
+char *td_text_end(td_text *t)
+{
+    td_locale_end(t->locale);
+    fclose(t->file);
+    return t->at;
+}
+int64_t td_text_copy(td_text *t, char *out, int64_t room)
+{
+    char *text = td_text_end(t);
+    snprintf(out, (size_t)room, "%s", text);
+    free(text);
+    return (int64_t)t->length;
+}
+
 /* printing: struct format */
 typedef enum { WHOLE, DECIMAL, EXPONENT, INTEGER, TRUTH } style;
 
@@ -88,23 +112,15 @@ typedef struct {
     bool whole;
     style style;
     int width;
-    char *out;                  /* may be NULL: only count */
-    int64_t room, length;
+    FILE *out;
 } format;
 
-/* printing: function emit */
-static void emit(format *f, const char *text)
-{
-    for (; *text; text++, f->length++)
-        if (f->length + 1 < f->room)
-            f->out[f->length] = *text;
-}
-static void break_line(format *f, int lines, int indent)
+/* printing: function break_line */
+static void break_line(const format *f, int lines, int indent)
 {
     while (lines-- > 0)
-        emit(f, "\n");
-    while (indent-- > 0)
-        emit(f, " ");
+        fputc('\n', f->out);
+    fprintf(f->out, "%*s", indent, "");
 }
 
 /* printing: function number_text */
@@ -195,18 +211,18 @@ static void separate(const td_tensor *x, int d, int64_t i, int indent,
     const bool row = d == x->rank - 1;
     const int line = (int)f->option[TD_PRINT_LINEWIDTH];
     const int fit = (line - indent + 1) / (f->width + 2);
-    emit(f, ",");
+    fputc(',', f->out);
     if (!shown(x, d, i - 1, f)) {
         /* printing: say that parts are left out */
         if (row)
-            emit(f, "  ");
+            fputs("  ", f->out);
         else
             break_line(f, 1, indent);
-        emit(f, "...,");
+        fputs("...,", f->out);
         ++*column;
     }
     if (row && ++*column % (fit > 0 ? fit : 1) != 0)
-        emit(f, " ");
+        fputc(' ', f->out);
     else
         break_line(f, row ? 1 : x->rank - 1 - d, indent);
 }
@@ -215,32 +231,33 @@ static void separate(const td_tensor *x, int d, int64_t i, int indent,
 static void print_part(const td_tensor *x, int d, int64_t at,
                        int indent, format *f)
 {
-    char text[TEXT], padded[TEXT];
+    char text[TEXT];
     int column = 0;
     if (d == x->rank) {
         number_text(f, td_element(x, at), text);
-        snprintf(padded, sizeof padded, "%*s", f->width, text);
-        emit(f, padded);
+        fprintf(f->out, "%*s", f->width, text);
         return;
     }
-    emit(f, "[");
+    fputc('[', f->out);
     for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i, f)) {
         if (i > 0)
             separate(x, d, i, indent + 1, &column, f);
         print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
     }
-    emit(f, "]");
+    fputc(']', f->out);
 }
 
 /* printing: function td_repr */
 int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
 {
-    format f = { .out = buffer, .room = buffer ? capacity : 0 };
-    void *locale = td_locale_begin();
+    td_text t;
+    if (!td_text_begin(&t))
+        return 0;
+    format f = { .out = t.file };
     for (int i = 0; i < TD_PRINT_OPTIONS; i++)
         f.option[i] = td_print_option((td_print_choice)i);
     if (x == NULL) {
-        emit(&f, "NULL");
+        fputs("NULL", f.out);
     } else {
         f.style = choose_style(x, &f);
         if (x->rank > 0 && td_numel(x) > 0)
@@ -249,38 +266,29 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
         const int64_t forced = f.option[TD_PRINT_SCI_MODE];
         if (forced >= 0 && td_dtype_is_floating(x->dtype))
             f.style = forced ? EXPONENT : f.whole ? WHOLE : DECIMAL;
-        emit(&f, "tensor(");
+        fputs("tensor(", f.out);
         if (td_numel(x) > 0)
             print_part(x, 0, 0, 7, &f);
         else
-            emit(&f, "[]");
+            fputs("[]", f.out);
         /* printing: name shape and type where they surprise */
         char shape[TD_SHAPE_TEXT], device[TD_DEVICE_TEXT];
         if (td_numel(x) == 0 && x->rank != 1) {
             td_shape_text(x, shape);
             shape[strlen(shape) - 1] = '\0';
-            emit(&f, ", size=(");
-            emit(&f, shape + 1);
-            emit(&f, ")");
+            fprintf(f.out, ", size=(%s)", shape + 1);
         }
         const bool usual = x->dtype == td_default_dtype()
             || (td_numel(x) > 0
                 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
-        if (x->storage->device.kind != TD_DEVICE_CPU) {
-            emit(&f, ", device='");
-            emit(&f, td_device_text(x->storage->device, device));
-            emit(&f, "'");
-        }
-        if (!usual) {
-            emit(&f, ", dtype=");
-            emit(&f, td_dtype_name(x->dtype));
-        }
-        emit(&f, ")");
+        if (x->storage->device.kind != TD_DEVICE_CPU)
+            fprintf(f.out, ", device='%s'",
+                    td_device_text(x->storage->device, device));
+        if (!usual)
+            fprintf(f.out, ", dtype=%s", td_dtype_name(x->dtype));
+        fputc(')', f.out);
     }
-    if (f.room > 0)
-        f.out[f.length < f.room ? f.length : f.room - 1] = '\0';
-    td_locale_end(locale);
-    return f.length;
+    return td_text_copy(&t, buffer, buffer ? capacity : 0);
 }
 /* printing: function td_print */
 bool td_print(const td_tensor *x)

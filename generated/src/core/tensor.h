@@ -7,6 +7,7 @@
            return false;
        float *out = td_at(y); */
 #pragma once
+#include <stdio.h>
 #include <string.h>
 #include <treadle/tensor.h>
 #include "core/object.h"
@@ -85,6 +86,19 @@ static inline td_tensor td_look(const td_tensor *x)
 /* Between the two, numbers of this thread have a decimal point. */
 void *td_locale_begin(void);
 td_frees td_locale_end;
+
+/* Text that grows while it is written, the same in every country;
+   free() what it was, or have as much copied as there is room for. */
+typedef struct {
+    FILE *file;
+    char *at;
+    size_t length;
+    void *locale;
+} td_text;
+
+bool td_text_begin(td_text *t);
+char *td_text_end(td_text *t);
+int64_t td_text_copy(td_text *t, char *out, int64_t room);
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
