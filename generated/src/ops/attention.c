@@ -47,8 +47,8 @@ static td_tensor *weights(td_call *call, td_tensor *q, td_tensor *k,
     /* attention: let a text look back only */
     if (td_flag(call, 1))
         x = td_where_scalar(td_tril(td_ones(
-                TD_DIMS(q->shape[q->rank - 2], td_size(k, -2)),
-                td_beside(q, TD_BOOL)), 0), x, td_float(-INFINITY));
+                TD_DIMS(td_size(q, -2), td_size(k, -2)),
+                td_beside(k, TD_BOOL)), 0), x, td_float(-INFINITY));
     if (mask != NULL)
         x = masked(x, mask, &alive);
     x = td_softmax(x, -1);
