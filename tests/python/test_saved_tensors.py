@@ -217,3 +217,23 @@ def test_a_result_that_was_changed_in_place_is_not_what_made_it():
     y.add_(1)
     (z + y * x).sum().backward()
     assert td.allclose(x.grad, 2 * x.detach() + 2 * x.detach() + 1, atol=1e-5)
+
+
+def test_what_an_earlier_pass_has_freed_is_not_computed_again():
+    x, w = td.randn(200, 160, requires_grad=True), td.ones(160, requires_grad=True)
+
+    def hidden():
+        return F.relu((x * 1) * w + w)
+    y = hidden()
+    y.sum().backward()
+    later = (y * y).sum()                                               # nothing to compute y from: it is kept
+    assert td.equal(td.autograd.grad(later, y)[0], 2 * y.detach())
+    y = hidden()
+    before = (y * y).sum()
+    y.sum().backward(retain_graph=True)
+    assert td.equal(td.autograd.grad(before, y)[0], 2 * y.detach())
+    y = hidden()
+    before = (y * y).sum()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="freed by an earlier pass"):
+        td.autograd.grad(before, y)

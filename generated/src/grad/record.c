@@ -178,8 +178,9 @@ static bool check_version(const td_node *node, const td_saved *saved,
     const td_tensor *x = saved->tensor;
     if (x == NULL)
         return td_fail(TD_ERROR_RUNTIME, td_node_name(node),
-                       "the rule asks for %s %d, which was not saved",
-                       role, index);
+                       "the rule asks for %s %d, which was not saved, "
+                       "or freed by an earlier pass: give that one "
+                       "retain_graph", role, index);
     if (td_version_of(x) == saved->version)
         return true;
     return td_fail(TD_ERROR_RUNTIME, "backward",
@@ -220,7 +221,8 @@ static bool is_cheap(const td_op *op)
 }
 static bool is_at_hand(const td_node *node, int steps)
 {
-    bool is = node != NULL && steps > 0 && is_cheap(node->op);
+    bool is = node != NULL && steps > 0 && is_cheap(node->op)
+           && !node->released;
     for (int i = 0; is && i < node->n_in; i++) {
         const td_edge *edge = &node->in[i];
         is = edge->scalar.kind != TD_SCALAR_NONE || edge->saved.tensor
