@@ -111,7 +111,7 @@ net, x, y, optimiser = gpt() if sys.argv[1] == "gpt" else mlp()
 if sys.argv[1] == "compiled":
     step = td.jit(step, backend="c")
 gc.disable()
-for _ in range(20):
+for _ in range(300):        # on a busy machine a worker takes part late for the first time, and asks then
     step(x).item()
 counter = ctypes.CDLL(None)
 before = td.memory_stats()
