@@ -167,8 +167,13 @@ def test_a_killed_worker_is_an_error():
     assert list(batches) == []
 
 
+class Sleeper(Slow):
+    def __getitem__(self, i):
+        time.sleep(60)
+
+
 def test_timeout():
-    batches = iter(DataLoader(Slow(), num_workers=1, timeout=0.02))
+    batches = iter(DataLoader(Sleeper(), num_workers=1, timeout=0.02))
     with pytest.raises(RuntimeError, match="timed out after 0.02 seconds"):
         next(batches)
 
