@@ -1,6 +1,6 @@
 import treadle as td
 from treadle import nn
-def layer(): return nn.Sequential(nn.Linear(256, 256), nn.GELU())
+def layer(): return nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256), nn.GELU())
 
 net, x = nn.Sequential(*[layer() for _ in range(8)]), td.randn(4096, 256)
 def kept(enabled):

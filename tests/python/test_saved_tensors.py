@@ -165,75 +165,22 @@ def test_second_derivatives_of_a_quotient():
     assert td.autograd.gradcheck(lambda a, b: a / b, (a, b)) and td.autograd.gradgradcheck(lambda a, b: a / b, (a, b))
 
 
-FORGETFUL = {
-    "norm": lambda x, s, b, w: F.relu(F.batch_norm(F.linear(x, w), None, None, s, b, True)) @ w,
-    "rows": lambda x, s, b, w: F.linear(F.layer_norm(x * 2, (160,), s, b), w),
-    "gelu": lambda x, s, b, w: F.linear(F.gelu(F.linear(x, w, b)), w),
-    "silu": lambda x, s, b, w: F.silu((x @ w) * s + b) * (x @ w),
-    "twice": lambda x, s, b, w: F.relu(F.relu((x @ w) * s + b).view(160, 120) * 0.5),
-    "chain": lambda x, s, b, w: ((((x @ w) * s + b) * s + b) * s + b) * s,
-}
+def test_memory_of_others_is_not_written_to():
+    np = pytest.importorskip("numpy")
+    theirs = np.ones(4, "float32")
 
+    class Ones(td.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
 
-@pytest.mark.parametrize("name", FORGETFUL)
-def test_what_is_computed_again_has_the_same_bits(name):
-    """Under hooks that want to see all, nothing is forgotten."""
-    td.manual_seed(1)
-    x, s, b, w = (td.randn(*shape) * 0.1 + 0.2 for shape in ((120, 160), (160,), (160,), (160, 160)))
-    leaves, answers, held = [t.requires_grad_() for t in (x, s, b, w)], [], []
-    with td.no_grad():
-        weights = td.randn(*FORGETFUL[name](*leaves).shape)
-    for hooks in (td.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t), td.enable_grad()):
-        before = td.memory_stats()["bytes"]
-        with hooks:
-            y = (FORGETFUL[name](*leaves) * weights).sum()
-        held.append(td.memory_stats()["bytes"] - before)
-        first = td.autograd.grad(y, leaves, retain_graph=True, allow_unused=True)
-        slopes = td.autograd.grad(y, leaves, create_graph=True, allow_unused=True)
-        again = td.autograd.grad(sum((g * g).sum() for g in slopes if g is not None), leaves, allow_unused=True)
-        answers.append([[g.detach() for g in some if g is not None] for some in ((*first, *slopes), again)])
-        del y, slopes
-    assert held[1] <= held[0] - 120 * 160 * 4 * (name != "chain")
-    assert all(td.equal(a, b) for a, b in zip(answers[0][0], answers[1][0], strict=True))
-    for a, b in zip(answers[0][1], answers[1][1], strict=True):         # sums in another order
-        assert (a - b).abs().max() <= 1e-5 * b.abs().max()
-
-
-@pytest.mark.parametrize("change", ["bias", "kept"])
-def test_what_is_computed_again_from_something_else_is_an_error(change):
-    x, b, w = td.randn(200, 160, requires_grad=True), td.zeros(160, requires_grad=True), td.ones(160, requires_grad=True)
-    kept = x * 1
-    y = (F.relu(kept * w + b) @ td.ones(160, 160, requires_grad=True)).sum()
-    with td.no_grad():
-        (b if change == "bias" else kept).add_(1)
-    with pytest.raises(RuntimeError, match="modified in place"):
-        y.backward()
-
-
-def test_a_result_that_was_changed_in_place_is_not_what_made_it():
-    x, w = td.randn(200, 160, requires_grad=True), td.ones(160, requires_grad=True)
-    y = (x * 1) * w
-    z = y * x
-    y.add_(1)
-    (z + y * x).sum().backward()
-    assert td.allclose(x.grad, 2 * x.detach() + 2 * x.detach() + 1, atol=1e-5)
-
-
-def test_what_an_earlier_pass_has_freed_is_not_computed_again():
-    x, w = td.randn(200, 160, requires_grad=True), td.ones(160, requires_grad=True)
-
-    def hidden():
-        return F.relu((x * 1) * w + w)
-    y = hidden()
+        @staticmethod
+        def backward(ctx, g):
+            return td.from_numpy(theirs)
+    x = td.ones(4, requires_grad=True)
+    y = F.silu(x * 2)
+    y.register_hook(lambda g: td.from_numpy(theirs))
     y.sum().backward()
-    later = (y * y).sum()                                               # nothing to compute y from: it is kept
-    assert td.equal(td.autograd.grad(later, y)[0], 2 * y.detach())
-    y = hidden()
-    before = (y * y).sum()
-    y.sum().backward(retain_graph=True)
-    assert td.equal(td.autograd.grad(before, y)[0], 2 * y.detach())
-    y = hidden()
-    before = (y * y).sum()
-    y.sum().backward()
-    with pytest.raises(RuntimeError, match="freed by an earlier pass"):
-        td.autograd.grad(before, y)
+    z = x * 1
+    (Ones.apply(z) + z * 3 + Ones.apply(z)).sum().backward()
+    assert (theirs == 1).all()

@@ -226,15 +226,6 @@ def weak_read(world, rng):
             assert y.dim() == 1 and (y.detach() * 1).numel() == y.numel()
 
 
-@operation
-def forgotten(world, rng):
-    """What the graph does not keep is computed again, from a leaf that others move meanwhile."""
-    x, w = td.ones(6000, 3, requires_grad=True), td.full((3,), 2.0, requires_grad=True)
-    y = td.relu((x * 1) * w + world.leaves[0])
-    slope, = td.autograd.grad((y * y).sum(), x)
-    assert slope[0].equal(slope[-1])
-
-
 # --- functions of functions -----------------------------------------------------------------
 
 @operation

@@ -231,7 +231,7 @@ static bool discover(td_pass *pass)
 static bool is_ours(const td_tensor *x, int shares)
 {
     return td_object_count(x) == shares
-        && x->storage->count == 1
+        && x->storage->count == 1 && x->storage->release == NULL
         && x->node == NULL && td_is_contiguous(x);
 }
 /* backward: function td_sum_so_far */

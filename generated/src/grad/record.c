@@ -137,7 +137,6 @@ void td_edge_connect(td_edge *edge, const td_tensor *x)
     edge->dtype = x->dtype;
     edge->device = td_device_of(x);
     edge->shape = td_shape_of(x);
-    edge->saved.version = td_version_of(x);
     if (!x->requires_grad)
         return;
     edge->node = td_hold_node(x, &edge->slot);
@@ -178,9 +177,8 @@ static bool check_version(const td_node *node, const td_saved *saved,
     const td_tensor *x = saved->tensor;
     if (x == NULL)
         return td_fail(TD_ERROR_RUNTIME, td_node_name(node),
-                       "the rule asks for %s %d, which was not saved, "
-                       "or freed by an earlier pass: give that one "
-                       "retain_graph", role, index);
+                       "the rule asks for %s %d, which was not saved",
+                       role, index);
     if (td_version_of(x) == saved->version)
         return true;
     return td_fail(TD_ERROR_RUNTIME, "backward",
@@ -205,73 +203,15 @@ td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
         td_node_attach(again, b->node, saved->result - 1);
     return again;
 }
-/* graph: functions that compute again */
-enum { WORTH = 1 << 14, STEPS = 4 };
-
-static bool is_cheap(const td_op *op)
-{
-    static const int cheap[] = { TD_OP_add, TD_OP_mul,
-        /* activations: further operators that are cheap */
-        TD_OP_relu, TD_OP_gelu_erf, TD_OP_silu,
-        TD_OP_reshape, TD_OP_view };
-    bool is = false;
-    for (size_t i = 0; i < sizeof cheap / sizeof *cheap; i++)
-        is = is || op == &td_ops[cheap[i]];
-    return is;
-}
-static bool is_at_hand(const td_node *node, int steps)
-{
-    bool is = node != NULL && steps > 0 && is_cheap(node->op)
-           && !node->released;
-    for (int i = 0; is && i < node->n_in; i++) {
-        const td_edge *edge = &node->in[i];
-        is = edge->scalar.kind != TD_SCALAR_NONE || edge->saved.tensor
-          || (edge->leaf && td_numel(edge->leaf) < WORTH)
-          || is_at_hand(edge->node, steps - 1);
-    }
-    return is;
-}
-
-static bool forgets(const td_tensor *x, const td_node *maker)
-{
-    bool may = td_numel(x) >= WORTH;
-    /* inspection: remember what others must see */
-    may = may && td_self()->packer == NULL;
-    /* tracing: remember what others must see */
-    may = may && td_self()->trace == NULL;
-    return may && is_at_hand(maker, STEPS);
-}
-static td_tensor *compute_again(const td_backward_pass *b,
-                                td_node *node)
-{
-    td_backward_pass maker = *b;
-    td_value in[2];             /* none of the cheap has more */
-    maker.node = node;
-    for (int i = 0; i < node->n_in; i++) {
-        const td_edge *edge = &node->in[i];
-        const td_saved leaf = { edge->leaf, edge->saved.version, 0 };
-        in[i] = edge->leaf && !edge->saved.tensor
-              ? td_v_tensor(td_unpack(&maker, &leaf, "input", i))
-              : td_operand(&maker, i);
-    }
-    td_call call = { .op = node->op, .n_in = node->n_in, .in = in,
-                     .n_attr = node->n_attr, .attr = node->attr };
-    return !td_failed() && td_run(&call) ? call.out[0] : NULL;
-}
 /* graph: functions that unpack saved tensors */
 td_tensor *td_saved_input(const td_backward_pass *b, int i)
 {
-    const td_edge *edge = &b->node->in[i];
-    return !edge->saved.tensor && is_at_hand(edge->node, STEPS)
-         ? compute_again(b, edge->node)
-         : td_unpack(b, &edge->saved, "input", i);
+    return td_unpack(b, &b->node->in[i].saved, "input", i);
 }
 
 td_tensor *td_saved_output(const td_backward_pass *b, int k)
 {
-    const td_saved *saved = &b->node->out[k].saved;
-    return !saved->tensor && is_at_hand(b->node, STEPS)
-         ? compute_again(b, b->node) : td_unpack(b, saved, "output", k);
+    return td_unpack(b, &b->node->out[k].saved, "output", k);
 }
 /* graph: functions that a rule calls */
 bool td_needs(const td_backward_pass *b, int i)
@@ -397,12 +337,10 @@ static bool save_for_rule(td_node *node, const td_call *call)
 {
     const uint32_t saves = td_saves(call->op, call);
     for (int i = 0; i < call->n_in && i < 16; i++)
-        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR
-            && !forgets(call->in[i].as.tensor, node->in[i].node))
+        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR)
             td_save(&node->in[i].saved, call->in[i].as.tensor);
     for (int k = 0; k < call->n_out; k++)
         if (saves & SAVES_OUTPUT(k) && call->out[k]
-            && !forgets(call->out[k], node)
             && !td_save_result(&node->out[k].saved, call->out[k], k))
             return false;
     return !td_failed();
