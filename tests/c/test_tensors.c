@@ -113,6 +113,7 @@ static void creation_refuses(void **state)
     refused(td_zeros(TD_DIMS(INT64_MAX / 2), plain), TD_ERROR_MEMORY, "float32");
     refused(td_arange(td_int(0), td_int(3), td_int(0), plain), TD_ERROR_RUNTIME, "step 0");
     refused(td_arange(td_int(0), td_int(3), td_int(-1), plain), TD_ERROR_RUNTIME, "leads away");
+    refused(td_arange(td_float(0.7), td_int(1), td_int(-1), plain), TD_ERROR_RUNTIME, "leads away");
     refused(td_arange(td_float(0), td_float(NAN), td_int(1), plain), TD_ERROR_RUNTIME, "finite");
     refused(td_linspace(0, 1, -1, plain), TD_ERROR_RUNTIME, "negative");
     refused(td_zeros(TD_DIMS(2), (td_tensor_options){ .device = { TD_DEVICE_CUDA, 0 } }),

@@ -205,6 +205,10 @@ def test_bytes_seen_as_another_type(torch):
     y[0, 0] = 0
     assert ours[0, 0].item() == 0
     assert td.tensor(1.0).view(td.int32).item() == 0x3F800000
+    for odd in (lambda: td.arange(8).bfloat16()[1:5].view(td.float32), lambda: td.ones(2, 3).t().view(td.float16),
+                lambda: td.ones(4, 6).bfloat16().view(td.float64)):
+        with pytest.raises(RuntimeError, match="cannot be viewed as"):
+            odd()
     for bad, dtype in ((ours.t(), td.int64), (ours[:, 1:], td.int64), (ours[:, 1:3], td.int64), (td.tensor(1.0), td.uint8),
                        (td.zeros(2, dtype=td.uint8), td.bool), (td.zeros(3), td.float64)):
         with pytest.raises(RuntimeError, match="view: .* cannot be viewed as"):

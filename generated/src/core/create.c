@@ -73,13 +73,13 @@ static bool count_steps(td_scalar from, td_scalar to, td_scalar by,
 {
     const double a = td_scalar_double(from), b = td_scalar_double(to);
     const double step = td_scalar_double(by);
-    const double count = ceil((b - a) / step);
+    const double steps = (b - a) / step, count = ceil(steps);
     /* operators: refuse steps that never arrive */
     if (step == 0 || !isfinite(step) || !isfinite(a) || !isfinite(b))
         return td_fail(TD_ERROR_RUNTIME, "arange", "start %g, end %g "
                        "and step %g must be finite and step not zero",
                        a, b, step);
-    if (count < 0)
+    if (steps < 0)
         return td_fail(TD_ERROR_RUNTIME, "arange", "step %g leads away "
                        "from end %g", step, b);
     if (count > 0x1p62)

@@ -81,7 +81,8 @@ bool td_widened(td_call *call)
     const td_dtype half = half_of(call);
     const td_error_code code = td_self()->error.code;
     if (half == TD_DTYPE_NONE || code == TD_ERROR_MEMORY
-        || code == TD_ERROR_CALLBACK)
+        || code == TD_ERROR_CALLBACK
+        || call->op == &td_ops[TD_OP_view_dtype])
         return false;
     td_error_clear();
     for (int k = 0; k < TD_MAX_RESULTS; k++) {
