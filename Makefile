@@ -96,7 +96,7 @@ FLAGS    := -std=c11 $(OPT) $(if $(filter -O0,$(OPT)),-g,-g1) -pthread $(NUMERIC
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(filter yes,$(LINES)),-Wno-misleading-indentation) \
             $(CFLAGS)
-LIBFLAGS := $(FLAGS) -fPIC -fvisibility=hidden -I$(GENERATED)/include -I$(GENERATED)/src
+LIBFLAGS := $(FLAGS) -D_GNU_SOURCE -fPIC -fvisibility=hidden -I$(GENERATED)/include -I$(GENERATED)/src
 TESTFLAGS := -Wno-missing-prototypes -I$(GENERATED)/include -I$(GENERATED)/src -I$(GENERATED)/tests -Itests/c
 USERFLAGS := $(FLAGS) -I$(GENERATED)/include
 LIBS     := -lz -lm -lpthread
@@ -379,7 +379,7 @@ test: test-programs python asan-programs tsan-programs $(if $(TESTS),row) $(EMUL
 	  --sanitized $(call programs,$(BUILD)/asan,$(filter-out $(LONG),$(C_TESTS))) $(call programs,$(BUILD)/tsan,$(RACED)) \
 	  --valgrind $(call programs,$(BUILD),$(MEMCHECKED))
 
-test-long: test-programs python row $(PLANTED)
+test-long: test-programs python row $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
 	@$(asan) TESTS='$(call third,$(ASAN_LONG))' test-programs
 	@$(tsan) TESTS='$(call third,$(RACES_LONG))' test-programs
 	@$(call again,levels) OPT=-O1 SANITIZE=address,undefined SIMD=1 TESTS='$(call third,$(LEVELS))' test-programs

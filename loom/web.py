@@ -171,8 +171,8 @@ OPERATOR_TABLES = """
 #define OP(name, signature, kernel, sentence) SIGNATURE(name, #name signature) SENTENCE(name, sentence)
 #include "core/registry.inc"
 #include "grad/rules.inc"
-#define UNARY_RULE(name, gradient, saves) RULE(name, gradient, saves)
-#define BINARY_RULE(name, first, second, ...) RULE(name, first, 0)
+#define UNARY_RULE(name, ...) RULE(name, 0)
+#define BINARY_RULE(name, ...) RULE(name, 0)
 #include "ops/elementwise.inc"
 #include "samples.inc"
 """
@@ -185,9 +185,14 @@ def operator_tables():
     if not Path(folder, "tests/samples.inc").exists():
         return tables
     listed = run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{folder}/src", f"-I{folder}/include", f"-I{folder}/tests", "-"], OPERATOR_TABLES)
-    for table, name, text in re.findall(rf'\b({"|".join(tables)})\((\w+)\b(?:,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\))?', listed):
+    for table, name, text in re.findall(rf'\b({"|".join(tables)})(?:_BY)?\((\w+)\b(?:,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\))?', listed):
         tables[table][name] = ast.literal_eval(f"({text})") if text else ""
     return tables
+
+
+def names_of_rows(text):
+    """The operators that rows of the text begin with: ROW(name, ... or, for a row that makes several, ROW(name, name, ..."""
+    return [name for names in re.findall(r"(?m)^[A-Z]\w*\(((?:\w+, *)+)", text) for name in re.findall(r"\w+", names)]
 
 
 def needs_of(line):

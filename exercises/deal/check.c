@@ -3,7 +3,7 @@
 #include "check.h"
 #include "ops/kernels/gemm-kernels.h"
 
-enum { HIGH = 14, WIDE = 32, DEEP = 384, MOST = 4 };
+enum { HIGH = 14, WIDE = 32, MOST = 4 };
 static struct {
     pthread_mutex_t lock;
     pthread_t thread[MOST];
@@ -43,9 +43,8 @@ static void plain_pack(int64_t depth, int64_t lanes, int64_t width, const void *
             ((float *)to)[p * lanes + l] = l < width ? ((const float *)from)[l * across + p * along] : 0;
 }
 
-static const td_gemm_kernel counting = { .size = 4, .rows = HIGH, .columns = WIDE, .depth = DEEP, .block = 24 * HIGH, .panel = 2048,
-                                         .span = 128, .tile = counting_tile, .pack = plain_pack };
-#define REPLACE(level, a, b) const td_gemm_level td_gemm_level_##level = { &counting, &counting };
+static const td_gemm_kernel counting = { .size = 4, .rows = HIGH, .columns = WIDE, .tile = counting_tile, .pack = plain_pack };
+#define REPLACE(level, a, b) const td_gemm_level td_gemm_level_##level = { { &counting, &counting } };
 TD_ISA_LEVELS(REPLACE, , )
 
 static void check_cut(int64_t m, int64_t n, int64_t k, int threads, int64_t most_rows, int64_t most_tiles)
@@ -75,7 +74,7 @@ static void check_cut(int64_t m, int64_t n, int64_t k, int threads, int64_t most
         check_wrong("  rows in a tile: expected 1 to %d, got %d to %d", HIGH, (int)seen.lowest, (int)seen.highest);
     check_floats(c, expected, (int)(m * n), 0);
     int64_t all = 0;
-    const int64_t wide = n > WIDE / 2 ? WIDE : WIDE / 2, slivers = (n + wide - 1) / wide, stretches = (k + DEEP - 1) / DEEP;
+    const int64_t wide = n > WIDE / 2 ? WIDE : WIDE / 2, slivers = (n + wide - 1) / wide, stretches = (k + DEPTH - 1) / DEPTH;
     for (int w = 0; w < MOST; w++)
         all += seen.tiles[w];
     if (seen.highest - seen.lowest > 1)

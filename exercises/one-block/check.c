@@ -36,7 +36,7 @@ static const char *const names[] = { "sum", "largest", "smallest", "product" };
         snprintf(text, sizeof text, "%s: the %s of %d numbers of type " #T, what, names[kind], n); \
         check_case(text, order);                                                           \
         memcpy(x, row, (size_t)n * sizeof *x);                                             \
-        TD_ISA(td_reduction_level).table.fold[kind].row(n, x, out + 1);                    \
+        TD_ISA(td_reduction_level).table->fold[kind].row(n, x, out + 1);                    \
         if (!(out[1] == expected || (out[1] != out[1] && expected != expected))            \
             || signbit((double)out[1]) != signbit((double)expected))                       \
             check_wrong("  expected  " wide "\n  got       " wide, expected, out[1]);      \
@@ -125,7 +125,7 @@ static void *fold_often(void *row)
     bool differs = false;
     pthread_barrier_wait(&together);
     for (int i = 0; i < ROUNDS; i++) {
-        TD_ISA(td_reduction_level).f64.fold[TD_FOLD_SUM].row(4097, x, &again);
+        TD_ISA(td_reduction_level).f64->fold[TD_FOLD_SUM].row(4097, x, &again);
         differs = differs || again != alone;
     }
     return differs ? x : NULL;

@@ -42,7 +42,8 @@ case("None, and again by its name", "None was given")
 raises("TypeError", "y.sum(None, dim=0)", "argument 'dim' was given twice")
 shapes("an integer that is no int of Python", "x.reshape(td.tensor(2), 12)", [2, 12])
 shapes("an integer that is no int of Python, at the end", "x.reshape(2, td.tensor(12))", [2, 12])
-shapes("True is an integer", "x.reshape(True, 24)", [1, 24])
+case("True is an integer of Python and none here", "is_integer, and no bool")
+raises("TypeError", "x.reshape(True, 24)", "not bool")
 
 few = "more than o->positional is a mistake, told by complain with both numbers"
 count = "takes at most {} positional arguments, {} were given"

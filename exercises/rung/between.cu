@@ -3,5 +3,6 @@
 
 extern "C" __attribute__((visibility("default"))) double counted(int what)
 {
-    return what == 0 ? emulator_sectors("kernel") : what == 1 ? emulator_idleness("kernel") : emulator_requests("kernel");
+    const emulated_counts n = emulator_counts("kernel");
+    return what == 0 ? n.sectors : what == 1 ? n.idleness : n.requests;
 }

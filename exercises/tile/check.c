@@ -3,10 +3,8 @@
 #include "check.h"
 
 const char *transposed_by_tiles(float *result, const float *matrix, int rows, int columns);
-double emulator_sectors(const char *kernel);
-double emulator_rounds(const char *kernel);
-double emulator_idleness(const char *kernel);
-double emulator_requests(const char *kernel);
+struct emulated_counts { double sectors, rounds, requests, idleness; };
+struct emulated_counts emulator_counts(const char *kernel);
 
 /* The emulator's sentence: kernel and place, then what happened, in lines that fit. */
 static void check_silence(const char *report)
@@ -52,14 +50,15 @@ int main(void)
 {
     check_matrix(64, 64, "1");
     check_matrix(64, 64, "2");
+    const struct emulated_counts counts = emulator_counts("transpose_by<1>");
     check_count("sectors of device memory, of a request on average: a row of 32 floats lies in 4",
-                emulator_sectors("transpose_by<1>"), 4);
+                counts.sectors, 4);
     check_count("rounds of the banks, of a request on average: 32 words of 32 banks take 1",
-                emulator_rounds("transpose_by<1>"), 1);
+                counts.rounds, 1);
     check_count("accesses of the busiest thread, to those of all threads on average: 1 if they share the work",
-                emulator_idleness("transpose_by<1>"), 1);
+                counts.idleness, 1);
     check_count("requests to device memory: every element is read once and written once, 32 at a time",
-                emulator_requests("transpose_by<1>"), 2 * 2 * 64 * 64 / 32);
+                counts.requests, 2 * 2 * 64 * 64 / 32);
     check_matrix(40, 33, "3");
     check_matrix(5, 70, "4");
     check_matrix(70, 1, "5");

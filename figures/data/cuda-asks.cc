@@ -70,8 +70,7 @@ int main(int count, char **words)
     if (!table.compute(&task) || !table.synchronise(0))
         return 1;
     const double n = (double)side * side * (product ? side : 1) / 32;
-    const double asked = emulator_requests("kernel");
-    const double each = emulator_sectors("kernel");
-    printf("%.3f,%.4f,%.4f,%.2f\n", each, asked / n, asked * each / n,
-           emulator_rounds("kernel"));
+    const emulated_counts of = emulator_counts("kernel");
+    printf("%.3f,%.4f,%.4f,%.2f\n", of.sectors, of.requests / n,
+           of.requests * of.sectors / n, of.rounds);
 }

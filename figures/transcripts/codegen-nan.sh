@@ -1,7 +1,7 @@
 # numbers: any
 @export TREADLE_CACHE="$(mktemp -d)"
 @export COMPILER="gcc -I${BUILD:-build}/obj"
-@figures/transcripts/mutant nan-lost src/compiler/emit-c.c one-step 'return (x != x) | (x > a) ? x : a;' 'return x > a ? x : a;     '
+@figures/transcripts/mutant nan-lost src/compiler/emit-c.c one-step '%s_%s(x, a)' '((x) > (a) ? (x) : (a)) //%s %s'
 @cd "${BUILD:-build}/mutants/nan-lost"
 @cat > program <<'END'
 @input %0 : float32[6]

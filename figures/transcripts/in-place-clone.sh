@@ -1,5 +1,5 @@
 @d=$(mktemp -d)
-@sed '/^bool td_change_by_copy/,/^}/s/records && saves_first(op, call) ? td_clone(x)/false ? td_clone(x)/' generated/src/grad/in-place.c > $d/in-place.c
+@sed '/^bool td_change_by_copy/,/^}/s/records && saves ? td_clone(x)/false ? td_clone(x)/' generated/src/grad/in-place.c > $d/in-place.c
 @cat > $d/product.c <<'END'
 @#include <stdio.h>
 @#include <treadle/treadle.h>

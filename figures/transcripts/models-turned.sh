@@ -11,7 +11,7 @@
 @open(path, "w").write(text)
 @END
 @}
-@mutate 'ours[name] = x.T if name.endswith(\n                    ("c_attn.weight", "c_fc.weight", "c_proj.weight")) else x' 'ours[name] = x.T if name in own and x.shape != own[name].shape else x' 'def state(found, config):\n            ours = {}\n            for name, x in found.items():\n                name = name.removeprefix("transformer.")' 'def state(found, config):\n            ours, own = {}, GPT(config).state_dict()\n            for name, x in found.items():\n                name = name.removeprefix("transformer.")'
+@mutate 'ours[name] = x.T if name.endswith((\n                        "c_attn.weight", "c_fc.weight", "c_proj.weight")) else x' 'ours[name] = x.T if name in own and x.shape != own[name].shape else x' 'for name, x in found.items():\n                name = name.removeprefix("transformer.")\n                if' 'own = GPT(config).state_dict()\n            for name, x in found.items():\n                name = name.removeprefix("transformer.")\n                if'
 @cd $here; python3() { "$PYTHON" "$@"; }
 @cat > theirs.py <<'END'
 @import json, sys, treadle as td

@@ -1,4 +1,4 @@
 # numbers: any
-@figures/transcripts/mutant forgotten src/nn/module.c test_modules 'TD_PARAMETER(linear, weight), TD_PARAMETER(linear, bias),' 'TD_PARAMETER(linear, weight),'
+@figures/transcripts/mutant forgotten src/nn/module.c test_modules 'TD_PART_PARAMETER,\n            td_new_parameter(TD_DIMS(out), o' 'TD_PART_KEPT,\n            td_new_parameter(TD_DIMS(out), o'
 @cd "${BUILD:-build}/mutants/forgotten"
 ./test_modules | head -n 3

@@ -1,4 +1,4 @@
 # numbers: any
-@figures/transcripts/mutant twice src/nn/module.c test_modules 'i < w->count && !w->state' 'false'
+@figures/transcripts/mutant twice src/nn/module.c test_modules 'i < all->count && w->once' 'false'
 @cd "${BUILD:-build}/mutants/twice"
 ./test_modules

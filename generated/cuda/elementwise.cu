@@ -21,13 +21,13 @@
 #define NAMES_2 NAME(a, 0) NAME(b, 1)
 #define ROW(name, formula, sentence, operands, dtypes, flags) \
     AS_TYPE(name, operands, NAMES_##operands, formula)
-#define UNARY_RULE(name, gradient, saves)                             \
-    AS_TYPE(name##_gradient, 3, NAME(g, 0) NAME(x, 1) NAME(y, 2),     \
+#define UNARY_RULE(name, gradient)                                    \
+    AS_TYPE(name##_gradient, 3, NAME(g, 0) NAME(y, 1) NAME(x, 2),     \
             gradient)
 #define GRADIENT_2(name, gradient)                                    \
-    AS_TYPE(name, 4, NAME(g, 0) NAME(a, 1) NAME(b, 2) NAME(y, 3),     \
+    AS_TYPE(name, 4, NAME(g, 0) NAME(y, 1) NAME(a, 2) NAME(b, 3),     \
             gradient)
-#define BINARY_RULE(name, gradient_a, gradient_b, ...)                \
+#define BINARY_RULE(name, gradient_a, gradient_b)                     \
     GRADIENT_2(name##_gradient_a, gradient_a)                         \
     GRADIENT_2(name##_gradient_b, gradient_b)
 #include "../src/ops/elementwise.inc"

@@ -15,10 +15,7 @@
 #include <vector>
 
 extern "C" void emulator_switch(void **from, void *to);
-#ifdef __SANITIZE_ADDRESS__     /* it follows no switch but this */
-#define TD_UCONTEXT
-#endif
-#if defined(__x86_64__) && !defined(TD_UCONTEXT)
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 __asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
         "emulator_switch:\n"
         "  push %rbp\n  push %rbx\n  push %r12\n"
@@ -26,27 +23,11 @@ __asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
         "  mov %rsp, (%rdi)\n  mov %rsi, %rsp\n"
         "  pop %r15\n  pop %r14\n  pop %r13\n"
         "  pop %r12\n  pop %rbx\n  pop %rbp\n  ret\n");
-enum { SAVED = 6, ENTRY = 6 };
-#define TD_OWN_SWITCH
-#endif
-#if defined(__aarch64__) && !defined(TD_UCONTEXT)
-#define PAIRS(does)                                                    \
-    does " x19, x20, [sp]\n" does " x21, x22, [sp, #16]\n"             \
-    does " x23, x24, [sp, #32]\n" does " x25, x26, [sp, #48]\n"        \
-    does " x27, x28, [sp, #64]\n" does " x29, x30, [sp, #80]\n"        \
-    does " d8, d9, [sp, #96]\n" does " d10, d11, [sp, #112]\n"         \
-    does " d12, d13, [sp, #128]\n" does " d14, d15, [sp, #144]\n"
-__asm__(".text\n.globl emulator_switch\n.hidden emulator_switch\n"
-        "emulator_switch:\n"
-        "  sub sp, sp, #160\n" PAIRS("  stp")
-        "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
-        PAIRS("  ldp") "  add sp, sp, #160\n  ret\n");
-enum { SAVED = 20, ENTRY = 11 };
 #define TD_OWN_SWITCH
 #endif
 
 struct fiber {
-    char *stack;
+    std::unique_ptr<char[]> stack;
 #ifdef TD_OWN_SWITCH
     void *at;                   /* where it was left */
 #else
@@ -57,15 +38,14 @@ enum { STACK = 64 * 1024 };
 
 static void prepare(fiber *f, void (*entry)())
 {
-    if (f->stack == NULL)
-        f->stack = static_cast<char *>(aligned_alloc(64, STACK));
+    f->stack.reset(new char[STACK]);
 #ifdef TD_OWN_SWITCH
-    void **top = reinterpret_cast<void **>(f->stack + STACK) - 2;
-    f->at = top - SAVED;
-    top[ENTRY - SAVED] = reinterpret_cast<void *>(entry);
+    void **top = reinterpret_cast<void **>(f->stack.get() + STACK) - 2;
+    f->at = top - 6;
+    top[0] = reinterpret_cast<void *>(entry);
 #else
     getcontext(&f->at);
-    f->at.uc_stack.ss_sp = f->stack;
+    f->at.uc_stack.ss_sp = f->stack.get();
     f->at.uc_stack.ss_size = STACK;
     makecontext(&f->at, entry, 0);
 #endif
@@ -80,6 +60,27 @@ static void hand_over(fiber *from, fiber *to)
 #endif
 }
 
+struct touch {
+    unsigned launch;            /* 0: never */
+    int block;
+    unsigned barriers;
+    unsigned meetings : 20, thread : 11, atomic : 1;
+    const void *site;
+};
+
+struct shadow {
+    touch write[2], read[2];    /* the second: of another thread */
+    bool filled;                /* something is in it */
+};
+
+struct area {
+    const char *name;           /* a shared array's: by its address */
+    char *data;
+    size_t bytes;
+    bool locked;                    /* the host's, not the device's */
+    std::vector<shadow> shadows;    /* made when first touched */
+};
+
 enum state { READY, AT_BARRIER, AT_WARP, DONE };
 
 struct member {
@@ -90,35 +91,20 @@ struct member {
     unsigned meetings;          /* with its warp, so far */
 };
 
-struct shared_array {
-    const void *key;
-    const char *name;
-    char *data;
-    size_t bytes;
-};
-
 enum { MOST = 1024, ARENA = 256 * 1024, GUARD = 1024 };
 
 struct crew {
-    int count, next, running;
+    int count, number, next, running;
     member members[MOST];
     int order[MOST];            /* in which they begin and go on */
     fiber home, fibers[MOST];
-    int idle[MOST], n_idle;     /* fibers nobody waits in */
     const std::function<void()> *call;
     const char *kernel;
     unsigned barriers;          /* passed in this block, so far */
     alignas(64) char arena[ARENA];      /* shared memory */
     size_t used;
-    shared_array arrays[32];
-    int n_arrays;
+    std::vector<area> arrays;           /* in it */
     uint64_t slots[2][MOST];    /* words on their way between lanes */
-
-    ~crew()                     /* when its thread of the host ends */
-    {
-        for (fiber &f : fibers)
-            free(f.stack);
-    }
 };
 static thread_local crew *now;
 thread_local emulated_place *emulated;
@@ -189,22 +175,18 @@ static place place_of(const void *site)
 {
     place p = { "an unknown place" };
     Dl_info info;
-    char command[512], line[160] = "";
+    char command[512];
     if (site == NULL || !dladdr(site, &info))
         return p;
-    snprintf(command, sizeof command, "addr2line -ie '%s' 0x%lx 2>&1",
-             info.dli_fname, (unsigned long)((const char *)site
+    snprintf(command, sizeof command, "addr2line -sie '%s' 0x%lx "
+             "2>/dev/null | sed 's/ .*//'", info.dli_fname,
+             (unsigned long)((const char *)site
              - (const char *)info.dli_fbase - 1));
     FILE *pipe = popen(command, "r");
-    while (pipe != NULL && fgets(line, sizeof line, pipe) != NULL
-           && strstr(line, "/emulator.h:") != NULL)
+    while (pipe != NULL && fgets(p.text, sizeof p.text, pipe) != NULL
+           && strncmp(p.text, "emulator.h:", 11) == 0)
         continue;
-    if (line[0] != '\0') {
-        const size_t end = strcspn(line, "\n(");
-        line[end - (end > 0 && line[end - 1] == ' ')] = '\0';
-        const char *name = strrchr(line, '/');
-        snprintf(p.text, sizeof p.text, "%s", name ? name + 1 : line);
-    }
+    p.text[strcspn(p.text, "\n")] = '\0';
     if (pipe != NULL)
         pclose(pipe);
     return p;
@@ -216,7 +198,7 @@ static void report(const void *site, const char *format, ...)
     char what[400];
     va_list args;
     static std::mutex one_by_one;
-    std::lock_guard<std::mutex> lock(one_by_one);
+    std::lock_guard lock(one_by_one);
     if (running->report[0] != '\0')
         return;
     va_start(args, format);
@@ -244,28 +226,19 @@ static void work()
             begin_member(c, c->order[c->next++], in);
             continue;
         }
-        c->idle[c->n_idle++] = in;
         hand_over(&c->fibers[in], &c->home);
     }
 }
 
-static void wait_as(state what, const void *site)
+void emulated_wait(bool for_warp)
 {
     crew *c = now;
     member *m = &c->members[c->running];
-    m->at = what;
-    m->site = site;
+    m->at = for_warp ? AT_WARP : AT_BARRIER;
+    m->site = __builtin_return_address(0);
     hand_over(&c->fibers[m->fiber], &c->home);
 }
-
-void emulated_barrier(const void *site)
-{
-    wait_as(AT_BARRIER, site);
-}
-void emulated_meet()
-{
-    wait_as(AT_WARP, __builtin_return_address(0));
-}
+int emulated_lane() { return now->running % 32; }
 
 uint64_t emulated_exchange(uint64_t word, int lane)
 {
@@ -273,51 +246,21 @@ uint64_t emulated_exchange(uint64_t word, int lane)
     const int self = c->running, from = self / 32 * 32 + lane;
     uint64_t *slots = c->slots[c->members[self].meetings % 2];
     slots[self] = word;
-    emulated_meet();
-    return from < c->count ? slots[from] : word;
-}
-
-const void *emulated_site() { return __builtin_return_address(0); }
-
-static bool check_barrier(crew *c, int waiting)
-{
-    const member *first = NULL;
-    for (int m = 0; m < c->count; m++) {
-        const member *x = &c->members[m];
-        if (x->at == AT_BARRIER && first == NULL)
-            first = x;
-        if (x->at == AT_BARRIER && x->site == first->site)
-            continue;
-        if (first == NULL && x->at != AT_WARP)
-            continue;
-        report(first ? first->site : x->site,
-               "divergent barrier: %d of %d threads wait at it, thread "
-               "%d %s", waiting, c->count, m,
-               x->at == DONE ? "has returned" : x->at == AT_WARP
-               ? "waits for its warp" : "waits at another");
-        return false;
-    }
-    return waiting == c->count || (report(first ? first->site : NULL,
-        "divergent barrier: %d of %d threads wait at it, the others "
-        "have returned", waiting, c->count), false);
-}
-
-static void resume(crew *c, int m, int in)
-{
-    begin_member(c, m, in);
-    hand_over(&c->home, &c->fibers[in]);
+    emulated_wait(true);
+    return lane < 32 && from < c->count ? slots[from] : word;
 }
 
 static void let_all_run(crew *c)
 {
-    for (int k = 0; k < c->next; k++)
-        if (c->members[c->order[k]].at == READY)
-            resume(c, c->order[k], c->members[c->order[k]].fiber);
-    while (c->next < c->count) {
-        const int in = c->idle[--c->n_idle];
+    for (int k = 0; k < c->count; k++) {
+        const int m = c->order[k], in = c->members[m].fiber;
+        if (c->members[m].at != READY)
+            continue;
+        c->next = std::max(c->next, k + 1);
         if (c->fibers[in].stack == NULL)
             prepare(&c->fibers[in], work);
-        resume(c, c->order[c->next++], in);
+        begin_member(c, m, in);
+        hand_over(&c->home, &c->fibers[in]);
     }
 }
 
@@ -347,53 +290,71 @@ static bool release_warps(crew *c)
     return any;
 }
 
+static bool check_barrier(crew *c)
+{
+    const int waiting = count_at(c, 0, c->count, AT_BARRIER);
+    const member *first = c->members;
+    while (waiting > 0 && first->at != AT_BARRIER)
+        first++;
+    for (int m = 0; m < c->count; m++) {
+        const member *x = &c->members[m];
+        if (x->at == AT_BARRIER && x->site == first->site)
+            continue;
+        report(first->site,
+               "divergent barrier: %d of %d threads wait at it, thread "
+               "%d %s", waiting, c->count, m,
+               x->at == DONE ? "has returned" : x->at == AT_WARP
+               ? "waits for its warp" : "waits at another");
+        return false;
+    }
+    return true;
+}
+
 static void run_block(crew *c)
 {
-    c->n_arrays = 0;
+    c->arrays.clear();
     c->used = GUARD;
     c->barriers = 0;
-    c->next = c->n_idle = 0;
-    for (int k = c->count; k-- > 0;)
-        c->idle[c->n_idle++] = k;
+    c->next = 0;
     for (;;) {
         let_all_run(c);
         if (release_warps(c))
             continue;
-        const int waiting = count_at(c, 0, c->count, AT_BARRIER);
-        if (waiting == 0 && count_at(c, 0, c->count, AT_WARP) == 0)
+        if (count_at(c, 0, c->count, DONE) == c->count)
             return;
-        if (!check_barrier(c, waiting))
+        if (!check_barrier(c))
             break;
         c->barriers++;
         for (int m = 0; m < c->count; m++)
             if (c->members[m].at == AT_BARRIER)
                 c->members[m].at = READY;
     }
-    for (int k = 0; k < c->count; k++) {
-        free(c->fibers[k].stack);
-        c->fibers[k].stack = NULL;
-    }
+    for (fiber &f : c->fibers)
+        f.stack = NULL;
 }
 
-void *emulated_shared(const void *key, const char *name, size_t bytes)
+void *emulated_shared(const char *name, size_t bytes)
 {
     crew *c = now;
-    for (int k = 0; k < c->n_arrays; k++)
-        if (c->arrays[k].key == key)
-            return c->arrays[k].data;
-    if (c->n_arrays == 32 || c->used + bytes + GUARD > ARENA) {
+    for (const area &a : c->arrays)
+        if (a.name == name)
+            return a.data;
+    if (c->used + bytes + GUARD > ARENA) {
         fprintf(stderr, "emulator: %s wants more shared memory than "
                 "there is\n", c->kernel);
         abort();
     }
-    shared_array *a = &c->arrays[c->n_arrays++];
-    *a = shared_array{ key, name, c->arena + c->used, bytes };
+    char *data = c->arena + c->used;
+    c->arrays.push_back({ name, data, bytes, false, {} });
     c->used += (bytes + GUARD + 63) / 64 * 64;
-    return a->data;
+    return data;
 }
 
-static size_t dice(const char *seed, int64_t number, size_t sides)
+static size_t dice(int64_t number, size_t sides)
 {
+    const char *seed = getenv("TREADLE_CUDA_SEED");
+    if (seed == NULL)
+        return sides - 1;
     uint64_t x = (strtoull(seed, NULL, 10) + 1) * 0x9e3779b97f4a7c15u
                + (uint64_t)number;
     x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
@@ -402,9 +363,9 @@ static size_t dice(const char *seed, int64_t number, size_t sides)
 
 static void shuffle_order(crew *c, int64_t number)
 {
-    const char *seed = getenv("TREADLE_CUDA_SEED");
-    for (int m = seed ? c->count - 1 : 0; m > 0; m--)
-        std::swap(c->order[m], c->order[dice(seed, number * MOST + m,
+    const bool any = getenv("TREADLE_CUDA_SEED") != NULL;
+    for (int m = any ? c->count - 1 : 0; m > 0; m--)
+        std::swap(c->order[m], c->order[dice(number * MOST + m,
                                              (size_t)m + 1)]);
 }
 
@@ -419,9 +380,7 @@ static void run_next(emulated_stream *wanted)
     const auto at = std::find(ready.begin(), ready.end(), wanted);
     if (at != ready.end())
         std::iter_swap(at, ready.end() - 1);
-    const char *seed = getenv("TREADLE_CUDA_SEED");
-    running = seed ? ready[dice(seed, turns++, ready.size())]
-                   : ready.back();
+    running = ready[dice(turns++, ready.size())];
     const job next = std::move(running->jobs.front());
     running->jobs.pop_front();
     next.run();
@@ -429,7 +388,7 @@ static void run_next(emulated_stream *wanted)
 static void enqueue(cudaStream_t stream, std::function<void()> run,
                     mark after = NULL)
 {
-    const std::lock_guard<std::mutex> lock(turn);
+    const std::lock_guard lock(turn);
     emulated_stream *s = stream ? stream : streams[0];
     s->jobs.push_back({ std::move(run), after });
     if (s->jobs.size() > LONGEST)
@@ -438,7 +397,7 @@ static void enqueue(cudaStream_t stream, std::function<void()> run,
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    const std::lock_guard<std::mutex> lock(turn);
+    const std::lock_guard lock(turn);
     emulated_stream *s = stream ? stream : streams[0];
     while (!s->jobs.empty())
         run_next(s);
@@ -448,7 +407,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 {
-    const std::lock_guard<std::mutex> lock(turn);
+    const std::lock_guard lock(turn);
     streams.push_back(*out = new emulated_stream());
     return cudaSuccess;
 }
@@ -473,26 +432,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     return cudaSuccess;
 }
 
-struct touch {
-    unsigned launch;            /* 0: never */
-    int block;
-    unsigned barriers;
-    unsigned meetings : 20, thread : 11, atomic : 1;
-    const void *site;
-};
-
-struct shadow {
-    touch write[2], read[2];    /* the second: of another thread */
-    bool filled;                /* something is in it */
-};
-
-struct block {
-    char *data;
-    size_t bytes;
-    bool locked;                    /* the host's, not the device's */
-    std::vector<shadow> shadows;    /* made when first touched */
-};
-static std::map<char *, block> blocks;      /* by address */
+static std::map<char *, area> blocks;      /* by address */
 static std::mutex blocks_lock;
 static size_t bytes_taken;
 
@@ -504,7 +444,7 @@ static size_t bytes_there()
 
 static cudaError_t give_out(void **out, size_t bytes, bool locked)
 {
-    std::lock_guard<std::mutex> lock(blocks_lock);
+    std::lock_guard lock(blocks_lock);
     const size_t counted = locked ? 0 : bytes;
     char *room = bytes_taken + counted > bytes_there() ? NULL
         : static_cast<char *>(aligned_alloc(256,
@@ -513,7 +453,8 @@ static cudaError_t give_out(void **out, size_t bytes, bool locked)
         return cudaErrorMemoryAllocation;
     bytes_taken += counted;
     *out = room + GUARD;
-    blocks[room + GUARD] = block{ room + GUARD, bytes, locked, {} };
+    blocks[room + GUARD] = { "an allocation", room + GUARD, bytes,
+                             locked, {} };
     return cudaSuccess;
 }
 
@@ -522,8 +463,13 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     return give_out(out, bytes, false);
 }
 
-static cudaError_t take_back(void *data)
+cudaError_t cudaFree(void *data)
 {
+    std::lock_guard working(turn);
+    for (size_t i = 0; i < streams.size(); i++)
+        while (!streams[i]->jobs.empty())
+            run_next(streams[i]);
+    std::lock_guard lock(blocks_lock);
     auto it = blocks.find(static_cast<char *>(data));
     if (data == NULL)
         return cudaSuccess;
@@ -535,29 +481,20 @@ static cudaError_t take_back(void *data)
     return cudaSuccess;
 }
 
-cudaError_t cudaFree(void *data)
-{
-    std::lock_guard<std::mutex> working(turn);
-    for (size_t i = 0; i < streams.size(); i++)
-        while (!streams[i]->jobs.empty())
-            run_next(streams[i]);
-    std::lock_guard<std::mutex> lock(blocks_lock);
-    return take_back(data);
-}
-
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
-    std::lock_guard<std::mutex> lock(blocks_lock);
+    std::lock_guard lock(blocks_lock);
     *total = bytes_there();
     *left = *total > bytes_taken ? *total - bytes_taken : 0;
     return cudaSuccess;
 }
-static block *block_near(char *p)
+static area *block_near(char *p)
 {
+    const std::lock_guard lock(blocks_lock);
     auto it = blocks.upper_bound(p + GUARD);
     if (it == blocks.begin())
         return NULL;
-    block *b = &(--it)->second;
+    area *b = &(--it)->second;
     return p < b->data + b->bytes + GUARD ? b : NULL;
 }
 
@@ -568,14 +505,12 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 
 cudaError_t cudaFreeHost(void *data)
 {
-    const std::lock_guard<std::mutex> lock(blocks_lock);
-    return take_back(data);
+    return cudaFree(data);
 }
 
 static bool is_in(const void *data, size_t bytes, bool locked)
 {
-    const std::lock_guard<std::mutex> lock(blocks_lock);
-    const block *b = block_near((char *)data);
+    const area *b = block_near((char *)data);
     return b != NULL && b->locked == locked && b->data <= data
         && (char *)data + bytes <= b->data + b->bytes;
 }
@@ -617,26 +552,11 @@ struct tally {
 };
 static std::map<std::string, tally> tallies;
 
-#define ANSWER(name, ...)                                              \
-    double emulator_##name(const char *kernel)                         \
-    {                                                                  \
-        const tally &sum = tallies[kernel];                            \
-        return __VA_ARGS__;                                            \
-    }
-ANSWER(sectors, sum.sectors.value())
-ANSWER(rounds, sum.rounds.value())
-ANSWER(idleness, sum.longest / std::max(1e-9, sum.share.value()))
-ANSWER(requests, sum.sectors.n)
-#ifdef TD_CHECKED
-enum { WATCHING = true };
-static unsigned launches;
-static int block_now;
-static shadow arena_shadow[ARENA];      /* clean between blocks */
-
-static void watch_block(int64_t n)
+emulated_counts emulator_counts(const char *kernel)
 {
-    launches += n == 0;
-    block_now = (int)n;
+    const tally &sum = tallies[kernel];
+    return { sum.sectors.value(), sum.rounds.value(), sum.sectors.n,
+             sum.longest / std::max(1e-9, sum.share.value()) };
 }
 
 static bool ordered(const touch *old, const touch *fresh)
@@ -733,6 +653,58 @@ static void add_up(const char *kernel)
     asked_shared.clear();
     visits.clear();
 }
+
+static void watch_area(area *a, char *p, size_t n, const touch *t,
+                       bool write, bool shared)
+{
+    const long at = p - a->data;
+    if (p < a->data || p + n > a->data + a->bytes) {
+        report(t->site, "%s outside of %s%s: byte %ld of %zu, "
+               "block %d, thread %d", write ? "write" : "read",
+               shared ? "shared array " : "", a->name, at, a->bytes,
+               t->block, t->thread);
+        return;
+    }
+    a->shadows.resize(a->bytes);
+    for (shadow *s = &a->shadows[at], *end = s + n; s < end; s++) {
+        if (shared && !write && !s->filled) {
+            report(t->site, "uninitialised read of shared array %s "
+                   "at byte %ld: block %d, thread %d", a->name, at,
+                   t->block, t->thread);
+            s->filled = true;
+        }
+        touch_byte(s, t, write, a->name);
+    }
+    count(shared ? &asked_shared : &asked, t, p, n, shared ? 4 : 32);
+}
+
+static unsigned launches;
+
+void watch(const volatile void *address, size_t n, bool write,
+           const void *site, bool atomic = false)
+{
+    crew *c = now;
+    char *p = static_cast<char *>(const_cast<void *>(address));
+    if (c == NULL)
+        return;
+    const member *m = &c->members[c->running];
+    const char *stack = c->fibers[m->fiber].stack.get();
+    if (p >= stack && p < stack + STACK)
+        return;
+    const touch t = { launches, c->number, c->barriers,
+                      m->meetings & 0xfffff,
+                      (unsigned)c->running & 0x7ff, atomic, site };
+    const bool shared = p >= c->arena && p < c->arena + ARENA;
+    area *a = shared ? NULL : block_near(p);
+    for (area &array : c->arrays)
+        if (shared && (a == NULL || array.data <= p))
+            a = &array;
+    if (a != NULL)
+        watch_area(a, p, n, &t, write, shared);
+}
+
+#ifdef TD_CHECKED
+enum { WATCHING = true };
 struct printer {
     ~printer()
     {
@@ -740,94 +712,12 @@ struct printer {
             return;
         fprintf(stderr, "%-24s %16s %20s\n", "kernel",
                 "sectors/request", "bank rounds/request");
-        for (auto &k : tallies) {
-            const char *name = k.first.c_str();
-            fprintf(stderr, "%-24s %16.1f %20.1f\n", name,
-                    emulator_sectors(name), emulator_rounds(name));
-        }
+        for (auto &k : tallies)
+            fprintf(stderr, "%-24s %16.1f %20.1f\n", k.first.c_str(),
+                    k.second.sectors.value(), k.second.rounds.value());
     }
 };
 static const printer at_exit;
-
-static void watch_global(char *p, size_t n, const touch *t, bool write)
-{
-    std::lock_guard<std::mutex> lock(blocks_lock);
-    block *b = block_near(p);
-    if (b == NULL)
-        return;
-    if (p < b->data || p + n > b->data + b->bytes) {
-        report(t->site, "%s outside of an allocation of %zu bytes: "
-               "byte %ld, block %d, thread %d",
-               write ? "write" : "read",
-               b->bytes, (long)(p - b->data), t->block, t->thread);
-        return;
-    }
-    if (b->shadows.empty())
-        b->shadows.resize(b->bytes);
-    for (size_t i = 0; i < n; i++)
-        touch_byte(&b->shadows[(size_t)(p - b->data) + i], t, write,
-                   "device memory");
-    count(&asked, t, p, n, 32);
-}
-
-static void watched_block(crew *c)
-{
-    add_up(c->kernel);
-    std::fill(arena_shadow, arena_shadow + c->used, shadow());
-}
-
-static const shared_array *nearest_array(const crew *c, char *p)
-{
-    const shared_array *best = c->arrays;
-    for (int k = 1; k < c->n_arrays; k++)
-        if (c->arrays[k].data <= p)
-            best = &c->arrays[k];
-    return best;
-}
-
-static void watch_shared(crew *c, char *p, size_t n, const touch *t,
-                         bool write)
-{
-    const shared_array *a = nearest_array(c, p);
-    if (p < a->data || p + n > a->data + a->bytes) {
-        report(t->site, "%s outside of shared array %s: byte %ld of "
-               "%zu, block %d, thread %d", write ? "write" : "read",
-               a->name, (long)(p - a->data), a->bytes, t->block,
-               t->thread);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        shadow *s = &arena_shadow[p + i - c->arena];
-        if (!write && !s->filled) {
-            report(t->site, "uninitialised read of shared array %s "
-                   "at byte %ld: block %d, thread %d", a->name,
-                   (long)(p - a->data), t->block, t->thread);
-            s->filled = true;
-        }
-        touch_byte(s, t, write, a->name);
-    }
-    count(&asked_shared, t, p, n, 4);
-}
-
-static void watch(const volatile void *address, size_t n, bool write,
-                  const void *site, bool atomic = false)
-{
-    crew *c = now;
-    char *p = static_cast<char *>(const_cast<void *>(address));
-    if (c == NULL || emulated == NULL)
-        return;
-    const member *m = &c->members[c->running];
-    const char *stack = c->fibers[m->fiber].stack;
-    if (p >= stack && p < stack + STACK)
-        return;
-    const touch t = { launches, block_now, c->barriers,
-                      m->meetings & 0xfffff,
-                      (unsigned)c->running & 0x7ff, atomic, site };
-    if (p >= c->arena && p < c->arena + ARENA)
-        watch_shared(c, p, n, &t, write);
-    else
-        watch_global(p, n, &t, write);
-}
 
 #define SITE __builtin_return_address(0)
 #define WATCH(kind, write, n)                                          \
@@ -848,30 +738,23 @@ static void watch(const volatile void *address, size_t n, bool write,
       __atomic_compare_exchange_n(p, &old, fresh, false,               \
           __ATOMIC_RELAXED, __ATOMIC_RELAXED);                         \
       return old; }                                                    \
-    WATCH_SWAP(bits, T, weak, true)                                    \
-    WATCH_SWAP(bits, T, strong, false)
-#define WATCH_SWAP(bits, T, kind, may_fail)                            \
-    int __tsan_atomic##bits##_compare_exchange_##kind(                 \
+    int __tsan_atomic##bits##_compare_exchange_strong(                 \
         volatile T *p, T *old, T fresh, int, int)                      \
     { watch(p, sizeof(T), true, SITE, true);                           \
-      return __atomic_compare_exchange_n(p, old, fresh, may_fail,      \
+      return __atomic_compare_exchange_n(p, old, fresh, false,         \
           __ATOMIC_RELAXED, __ATOMIC_RELAXED); }
 extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
-void __tsan_vptr_read(void **) {}
-void __tsan_vptr_update(void **, void *) {}
 void __tsan_read_range(void *p, size_t n) { watch(p, n, false, SITE); }
 void __tsan_write_range(void *p, size_t n) { watch(p, n, true, SITE); }
 WATCH_SIZE(1) WATCH_SIZE(2) WATCH_SIZE(4) WATCH_SIZE(8) WATCH_SIZE(16)
-WATCH_ATOMIC(8, uint8_t) WATCH_ATOMIC(16, uint16_t)
-WATCH_ATOMIC(32, uint32_t) WATCH_ATOMIC(64, uint64_t)
+WATCH_ATOMIC(8, uint8_t) WATCH_ATOMIC(32, uint32_t)
+WATCH_ATOMIC(64, uint64_t)
 }
 #else
 enum { WATCHING = false };
-static void watch_block(int64_t) {}
-static void watched_block(crew *) {}
 #endif
 
 struct launch {
@@ -880,21 +763,28 @@ struct launch {
     std::function<void()> call;
 };
 
+static int64_t volume(dim3 of)
+{
+    return (int64_t)of.x * of.y * of.z;
+}
+
+static dim3 place_in(dim3 of, int64_t number)
+{
+    return dim3((unsigned)(number % of.x),
+                (unsigned)(number / of.x % of.y),
+                (unsigned)(number / of.x / of.y));
+}
+
 static void seat(crew *c, const launch *l, int64_t number)
 {
-    const unsigned gx = l->grid.x, gy = l->grid.y;
-    const dim3 block((unsigned)(number % gx),
-                     (unsigned)(number / gx % gy),
-                     (unsigned)(number / gx / gy));
-    int m = 0;
-    for (unsigned z = 0; z < l->block.z; z++)
-        for (unsigned y = 0; y < l->block.y; y++)
-            for (unsigned x = 0; x < l->block.x; x++, m++) {
-                c->members[m] = { { dim3(x, y, z), block, l->block,
-                                    l->grid }, READY, 0, NULL, 0 };
-                c->order[m] = m;
-            }
-    c->count = m;
+    const dim3 block = place_in(l->grid, number);
+    c->count = (int)volume(l->block);
+    for (int m = 0; m < c->count; m++) {
+        c->members[m] = { { place_in(l->block, m), block, l->block,
+                            l->grid }, READY, m, NULL, 0 };
+        c->order[m] = m;
+    }
+    c->number = (int)number;
     c->kernel = l->kernel;
     c->call = &l->call;
     shuffle_order(c, number);
@@ -906,36 +796,27 @@ static bool run_blocks(void *context, int64_t begin, int64_t end, int)
     now = &own;
     for (int64_t n = begin; n < end; n++) {
         seat(&own, static_cast<const launch *>(context), n);
-        watch_block(n);
         run_block(&own);
-        watched_block(&own);
+        if (WATCHING)
+            add_up(own.kernel);
     }
     now = NULL;
-    emulated = NULL;
     return true;
-}
-
-static int64_t volume(dim3 of)
-{
-    return (int64_t)of.x * of.y * of.z;
-}
-
-static void run_launch(launch *l)
-{
-    const int64_t blocks = volume(l->grid);
-    if (WATCHING || parallel_for == NULL
-        || !parallel_for(blocks, 1, run_blocks, l))
-        run_blocks(l, 0, blocks, 0);
 }
 
 void emulate(const char *kernel, dim3 grid, dim3 block,
              cudaStream_t stream, std::function<void()> call)
 {
     launch l = { kernel, grid, block, std::move(call) };
-    const int64_t threads = volume(block);
-    if (volume(grid) == 0 || threads == 0 || threads > MOST
+    const int64_t blocks = volume(grid), threads = volume(block);
+    if (blocks == 0 || threads == 0 || threads > MOST
         || grid.y > 65535 || grid.z > 65535)
         last_error = cudaErrorInvalidConfiguration;
     else
-        enqueue(stream, [l]() mutable { run_launch(&l); });
+        enqueue(stream, [l, blocks]() mutable {
+            launches++;
+            if (WATCHING || parallel_for == NULL
+                || !parallel_for(blocks, 1, run_blocks, &l))
+                run_blocks(&l, 0, blocks, 0);
+        });
 }

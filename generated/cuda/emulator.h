@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 
 #define __global__
 #define __device__
@@ -45,21 +46,20 @@ void emulate(const char *kernel, dim3 grid, dim3 block,
 #define TD_LAUNCH(kernel, grid, block, shared, stream, ...)            \
     ((void)(shared), emulate(#kernel, grid, block, stream,             \
                              std::bind(kernel, __VA_ARGS__)))
-void *emulated_shared(const void *key, const char *name, size_t bytes);
+void *emulated_shared(const char *name, size_t bytes);
 
 #define TD_SHARED(type, name, dims)                                    \
-    static const char name##_key = 0;                                  \
+    static const char name##_name[] = #name;                           \
     type (&name) dims = *(type (*) dims)emulated_shared(               \
-        &name##_key, #name, sizeof(type dims))
+        name##_name, sizeof(type dims))
 
 /* cuda: waiting and talking within a block */
-void emulated_barrier(const void *site);
+void emulated_wait(bool for_warp);
 uint64_t emulated_exchange(uint64_t word, int lane);
-void emulated_meet();
-const void *emulated_site();
+int emulated_lane();
 
-#define __syncthreads() emulated_barrier(emulated_site())
-inline void __syncwarp(unsigned = ~0u) { emulated_meet(); }
+#define __syncthreads() emulated_wait(false)
+inline void __syncwarp(unsigned = ~0u) { emulated_wait(true); }
 
 template <class T> T emulated_take(T value, int lane)
 {
@@ -69,12 +69,6 @@ template <class T> T emulated_take(T value, int lane)
     word = emulated_exchange(word, lane);
     memcpy(&value, &word, sizeof value);
     return value;
-}
-
-inline int emulated_lane()
-{
-    return (int)((threadIdx.x + blockDim.x * (threadIdx.y
-                  + blockDim.y * threadIdx.z)) % 32);
 }
 
 template <class T> T __shfl_sync(unsigned, T v, int lane)
@@ -87,8 +81,7 @@ template <class T> T __shfl_xor_sync(unsigned, T v, int mask)
 }
 template <class T> T __shfl_down_sync(unsigned, T v, unsigned by)
 {
-    const int lane = emulated_lane() + (int)by;
-    return emulated_take(v, lane < 32 ? lane : emulated_lane());
+    return emulated_take(v, emulated_lane() + (int)by);
 }
 
 /* cuda: atomic operations of the emulator */
@@ -100,21 +93,20 @@ T emulated_update(T *at, T (*f)(T, T), T with)
     __atomic_load(at, &old, __ATOMIC_RELAXED);
     do
         fresh = f(old, with);
-    while (!__atomic_compare_exchange(at, &old, &fresh, true,
+    while (!__atomic_compare_exchange(at, &old, &fresh, false,
                                       __ATOMIC_RELAXED,
                                       __ATOMIC_RELAXED));
     return old;
 }
-template <class T> struct emulated_same { typedef T type; };
 
 template <class T> EMULATED_INLINE
-T atomicAdd(T *at, typename emulated_same<T>::type x)
+T atomicAdd(T *at, std::common_type_t<T> x)
 {
     return emulated_update<T>(
         at, [](T a, T b) { return (T)(a + b); }, x);
 }
 template <class T> EMULATED_INLINE
-T atomicExch(T *at, typename emulated_same<T>::type x)
+T atomicExch(T *at, std::common_type_t<T> x)
 {
     return emulated_update<T>(at, [](T, T b) { return b; }, x);
 }
@@ -159,10 +151,8 @@ const char *emulator_first_report();
    requests of a kernel to device memory, and their number; accesses of
    the busiest thread over those of an average one.  Counted if
    TREADLE_CUDA_REPORT is set. */
-extern "C" double emulator_sectors(const char *kernel);
-extern "C" double emulator_rounds(const char *kernel);
-extern "C" double emulator_idleness(const char *kernel);
-extern "C" double emulator_requests(const char *kernel);
+struct emulated_counts { double sectors, rounds, requests, idleness; };
+extern "C" emulated_counts emulator_counts(const char *kernel);
 
 /* Who runs the blocks of a launch in parallel; NULL: nobody. */
 typedef bool emulated_loop(int64_t n, int64_t grain,

@@ -113,7 +113,7 @@ static bool use(int device, const void *data, bool writes)
 {
     pool *p = &pools[device];
     const int me = current.stream[device];
-    const std::lock_guard<std::mutex> guard(p->lock);
+    const std::lock_guard guard(p->lock);
     const auto next = p->taken.upper_bound(data);
     if (next == p->taken.begin())
         return true;                    /* memory that is not ours */
@@ -180,7 +180,7 @@ bool allocate(int device, size_t bytes, void **data)
         return false;
     pool *p = &pools[device];
     const size_t size = rounded(bytes);
-    const std::lock_guard<std::mutex> guard(p->lock);
+    const std::lock_guard guard(p->lock);
     const int own = current.stream[device];
     *data = take_idle(p, own, size);
     if (*data == NULL && !take_new(p, size, data))
@@ -197,7 +197,7 @@ void release(int device, void *data, size_t bytes)
     const int64_t size = (int64_t)rounded(bytes);
     if (data == NULL || forked || cudaSetDevice(device) != cudaSuccess)
         return;
-    const std::lock_guard<std::mutex> guard(p->lock);
+    const std::lock_guard guard(p->lock);
     const pool::use last = p->taken[data];
     p->taken.erase(data);
     p->in_use -= size;
@@ -264,7 +264,7 @@ static void unpin(void *data)
 static void trim(int device)
 {
     pool *p = &pools[device];
-    const std::lock_guard<std::mutex> guard(p->lock);
+    const std::lock_guard guard(p->lock);
     if (!forked && !p->idle.empty()
         && cudaSetDevice(device) == cudaSuccess)
         empty(p);
@@ -273,7 +273,7 @@ static void trim(int device)
 static void memory(int device, td_memory_info *info)
 {
     pool *p = &pools[device];
-    const std::lock_guard<std::mutex> guard(p->lock);
+    const std::lock_guard guard(p->lock);
     info->bytes = p->in_use;
     info->peak_bytes = p->peak;
     info->cached_bytes = p->cached;

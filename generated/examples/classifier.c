@@ -114,21 +114,22 @@ static int64_t count_correct(td_module *net, td_dataset *data)
 /* networks: function set_option */
 static bool set_option(training *t, const char *name, const char *value)
 {
+    char *end = "";
     if (strcmp(name, "--data") == 0)
         t->data = value;
     else if (strcmp(name, "--losses") == 0)
         t->losses = value;
     else if (strcmp(name, "--epochs") == 0)
-        t->epochs = atoi(value);
+        t->epochs = (int)strtol(value, &end, 10);
     else if (strcmp(name, "--steps") == 0)
-        t->steps = atoi(value);
+        t->steps = (int)strtol(value, &end, 10);
     else if (strcmp(name, "--lr") == 0)
-        t->rate = atof(value);
+        t->rate = strtod(value, &end);
     else if (strcmp(name, "--seed") == 0)
-        t->seed = strtoull(value, NULL, 10);
+        t->seed = strtoull(value, &end, 10);
     else
         return false;
-    return true;
+    return *end == '\0' && *value != '\0';
 }
 /* networks: function read_options */
 static bool read_options(training *t, int argc, char **argv)

@@ -94,6 +94,6 @@ int main(int argc, char **argv)
     t.net = td_forecaster_module((td_args){ .hidden_size = 32 });
     td_csv *table = td_csv_read(find_data(s->file, s->file), 0);
     open_series(&t, td_csv_column(table, 1, 1, TD_FLOAT32,
-                                  (td_opt_f64){ 0 }), s->window);
+                                  NAN), s->window);
     return run_training(&t);
 }

@@ -68,7 +68,7 @@ static td_program *trace_chain(void)
 static int readers_of(const td_program *p, int v)
 {
     int n = 0;
-    for (int s = 0; s < p->n_steps; s++)
+    TD_EACH(s, p, steps)
         for (int i = 0; i < p->step[s].n_in; i++)
             for (int k = 0; k < p->step[s].in[i].count; k++)
                 n += p->step[s].in[i].values[k] == v;
@@ -78,7 +78,7 @@ static int readers_of(const td_program *p, int v)
 static void show_readers(const td_program *p)
 {
     int once = 0, next = 0;
-    for (int s = 0; s < p->n_steps; s++)
+    TD_EACH(s, p, steps)
         for (int k = 0; k < p->step[s].n_out; k++) {
             const int v = p->step[s].out[k];
             const bool one = readers_of(p, v) == 1;

@@ -30,7 +30,7 @@ static const td_gemm_kernel *kernel(void)
 {
 #define IS(level) \
     if (strcmp(td_isa(), #level) == 0) \
-        return td_gemm_level_##level.of_float;
+        return td_gemm_level_##level.of[0];
     LEVELS(IS)
     return NULL;
 }
@@ -188,8 +188,8 @@ static void pack_operands(const void *product)
     const int64_t n = of->n, tiles = (n + k->rows - 1) / k->rows;
     const bool in_place = n <= 256;         /* both operands */
     const int64_t strip = k->columns / (n > 16 ? 1 : 2);
-    for (int64_t p = 0; p < n; p += k->depth) {
-        const int64_t depth = n - p < k->depth ? n - p : k->depth;
+    for (int64_t p = 0; p < n; p += DEPTH) {
+        const int64_t depth = n - p < DEPTH ? n - p : DEPTH;
         for (int64_t j = 0; j < n; j += strip) {
             const int64_t width = n - j < strip ? n - j : strip;
             if (!in_place || width < strip)

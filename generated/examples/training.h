@@ -346,11 +346,22 @@ static void train_epoch(training *t)
         end_epoch(t);
 }
 
+static int64_t number_of(const char *word)
+{
+    char *end;
+    const int64_t n = strtoll(word, &end, 10);
+    if (end == word || *end != '\0' || n < 0) {
+        fprintf(stderr, "expected a number, got '%s'\n", word);
+        exit(2);
+    }
+    return n;
+}
+
 static void begin_training(training *t, int argc, char **argv)
 {
-    t->epochs = argc > 1 ? atoll(argv[1]) : t->epochs;
+    t->epochs = argc > 1 ? number_of(argv[1]) : t->epochs;
     t->folder = argc > 2 ? argv[2] : NULL;
-    t->stop = argc > 3 ? atoll(argv[3]) : 0;
+    t->stop = argc > 3 ? number_of(argv[3]) : 0;
     if (t->folder)
         mkdir(t->folder, 0777);
     signal(SIGINT, note_signal);

@@ -26,13 +26,12 @@ CAPSULE(ArrowArray, "arrow_array")
 CAPSULE(ArrowArrayStream, "arrow_array_stream")
 /* arrow: functions of Arrow's capsules */
 /* _arrow_next(stream) -> (schema, array), or (schema, None) */
-PyObject *py_arrow_next(glue *g, PyObject *args)
+ENTRANCE(arrow_next, args)
 {
     struct ArrowSchema *schema;
     struct ArrowArray *array = NULL;
     struct ArrowArrayStream *s;
-    if (!PyArg_ParseTuple(args, "O&", as_ArrowArrayStream, &s))
-        return NULL;
+    UNPACK(args, "O&", as_ArrowArrayStream, &s);
     PyObject *one = new_ArrowSchema(&schema);
     PyObject *two = one ? new_ArrowArray(&array) : NULL;
     if (two && !s->release)
@@ -51,26 +50,23 @@ PyObject *py_arrow_next(glue *g, PyObject *args)
             PyErr_Format(PyExc_OSError, "from_arrow: the stream broke "
                          "off (%d): %s", status, why ? why : "");
     }
-    PyObject *pair = PyErr_Occurred() ? NULL : Py_BuildValue("OO", one,
-        array->release ? two : Py_None);
-    Py_XDECREF(one);
-    Py_XDECREF(two);
-    return pair;
+    if (two && !array->release)
+        Py_SETREF(two, Py_NewRef(Py_None));
+    return Py_BuildValue("NN", complete(one), two);
 }
 
 
 /* _arrow_name(schema, k) -> str or None */
-PyObject *py_arrow_name(glue *g, PyObject *args)
+ENTRANCE(arrow_name, args)
 {
     struct ArrowSchema *s;
     unsigned k;
-    if (!PyArg_ParseTuple(args, "O&I", as_ArrowSchema, &s, &k))
-        return NULL;
+    UNPACK(args, "O&I", as_ArrowSchema, &s, &k);
     return Py_BuildValue("z", td_arrow_name(s, k));
 }
 
 /* _from_arrow(schema, array or None, k or -1, fill) -> tensor */
-PyObject *py_from_arrow(glue *g, PyObject *args)
+ENTRANCE(from_arrow, args)
 {
     PyObject *second, *fill;
     long long k;
@@ -92,40 +88,36 @@ PyObject *py_from_arrow(glue *g, PyObject *args)
     return wrap(g, x);
 }
 
-/* _to_arrow(names, tensors) -> stream, or
-   _to_arrow(None, [tensor]) -> (schema, array) */
-PyObject *py_to_arrow(glue *g, PyObject *args)
+/* _to_arrow(tensors, names) -> stream, or
+   _to_arrow([tensor], ()) -> (schema, array) */
+ENTRANCE(to_arrow, args)
 {
-    PyObject *names, *one = NULL, *two = NULL, *three = NULL;
+    PyObject *one = NULL, *two = NULL, *three = NULL;
     handles x;
+    const char **names;
+    int n = 0;
     struct ArrowSchema *schema;
     struct ArrowArray *array;
     struct ArrowArrayStream *stream;
-    if (!PyArg_ParseTuple(args, "OO&:to_arrow", &names, all_tensors,
-                          &x))
-        return NULL;
-    const bool table = PyTuple_Check(names);
-    const char **texts = PyMem_Calloc((size_t)x.n + 1, sizeof *texts);
-    bool good = texts
-        && (table ? PyTuple_GET_SIZE(names) : 1) == x.n;
-    for (int i = 0; good && table && i < x.n; i++)
-        good = (texts[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names,
-                                                             i)));
-    if (good && (one = new_ArrowSchema(&schema))
+    UNPACK(args, "O&O&:to_arrow", all_tensors, &x, all_texts, &names);
+    while (names[n])
+        n++;
+    const bool table = n == x.n;
+    if ((table || (n == 0 && x.n == 1))
+        && (one = new_ArrowSchema(&schema))
         && (two = new_ArrowArray(&array))
         && (!table || (three = new_ArrowArrayStream(&stream)))) {
-        if (!td_to_arrow(x.at, table ? texts : NULL, x.n, array, schema)
+        if (!td_to_arrow(x.at, table ? names : NULL, x.n, array, schema)
             || (table && !td_arrow_stream(array, schema, stream)))
             fail();
     } else if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "to_arrow: expected a name "
                         "for each tensor");
-    PyMem_Free(texts);
+    PyMem_Free(names);
     drop_handles(&x);
-    PyObject *lent = PyErr_Occurred() ? NULL : table ? Py_NewRef(three)
-                   : Py_BuildValue("OO", one, two);
+    if (!table)
+        return Py_BuildValue("NN", complete(one), two);
     Py_XDECREF(one);
     Py_XDECREF(two);
-    Py_XDECREF(three);
-    return lent;
+    return complete(three);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "binder": edit that, not this file. */
 #include "glue.h"
-#include <stdarg.h>
 #define MAX_INT_LISTS 5
 /* binder: struct operator_object */
 typedef struct {
@@ -15,8 +14,7 @@ typedef struct {
     int positional;                     /* parameters before the star */
     int spread;         /* the int[] that f(1, 2) spells out, or -1 */
     bool creates;       /* takes no tensor: accepts requires_grad */
-    PyObject *results;  /* the named tuple of the results, or NULL */
-    char results_name[64];
+    PyObject *results;  /* makes a named tuple of them, or NULL */
     PyObject *text, *document;
     PyMethodDef function;
 } operator_object;
@@ -35,20 +33,9 @@ typedef struct {
     int64_t elements;                   /* a guess at the work */
 } call_state;
 /* binder: functions complain */
-static bool complain(const operator_object *o, const char *format, ...)
-{
-    if (PyErr_Occurred())
-        return false;               /* what Python said is better */
-    va_list words;
-    va_start(words, format);
-    PyObject *text = PyUnicode_FromFormatV(format, words);
-    va_end(words);
-    if (text != NULL)
-        PyErr_Format(PyExc_TypeError, "%s(): %U", td_op_name(o->op),
-                     text);
-    Py_XDECREF(text);
-    return false;
-}
+#define complain(o, words, ...) \
+    (PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, \
+        "%s(): " words, td_op_name((o)->op), __VA_ARGS__))
 
 static bool complain_type(const operator_object *o, int at,
                           const char *expected, PyObject *got)
@@ -92,7 +79,7 @@ bool is_integer(PyObject *object)
 /* binder: functions to_int and to_float */
 static bool to_int(PyObject *given, td_value *out)
 {
-    if (!is_integer(given))
+    if (!is_integer(given) || PyBool_Check(given))
         return false;
     const long long value = PyLong_AsLongLong(given);
     out->kind = TD_SCALAR;
@@ -136,9 +123,7 @@ static bool tensor_scalar(PyObject *given, td_value *out)
         || td_requires_grad(w->handle))
         return false;
     out->as.scalar = td_item(w->handle);
-    if (td_failed())
-        fail();
-    return !PyErr_Occurred();
+    return !td_failed() || fail();
 }
 /* binder: function convert_tensor */
 static bool convert_tensor(call_state *c, PyObject *given,
@@ -170,7 +155,8 @@ static bool convert_ints(call_state *c, int at, PyObject *given,
     for (Py_ssize_t i = 0; i < n; i++) {
         td_value value;
         if (many && i >= PySequence_Fast_GET_SIZE(given))
-            return complain(c->operator, "a list changed under the call");
+            return complain(c->operator, "argument '%U' changed under the "
+                            "call", c->operator->name[at]);
         PyObject *item = spelt ? c->rest[i]
             : many ? PySequence_Fast_GET_ITEM(given, i) : given;
         if (!to_int(item, &value))
@@ -191,7 +177,8 @@ PyObject *hold_tensors(PyObject *items, bool none, handles *out)
     const bool many = PyList_Check(items) || PyTuple_Check(items);
     const Py_ssize_t n = many ? PySequence_Fast_GET_SIZE(items) : 0;
     PyObject *wrong = many ? NULL : items;
-    *out = (handles){ 0, PyMem_Calloc((size_t)n + 1, sizeof *out->at) };
+    /* two more are NULL, for who expects three */
+    *out = (handles){ 0, PyMem_Calloc((size_t)n + 3, sizeof *out->at) };
     if (out->at == NULL) {
         PyErr_NoMemory();
         return items;
@@ -308,17 +295,6 @@ static bool take_positional(call_state *c, PyObject *const *args,
         c->given[i] = args[i];
     return true;
 }
-/* binder: function find_parameter */
-static int find_parameter(const operator_object *o, PyObject *name)
-{
-    for (int i = 0; i < o->signature.n_parameters; i++)
-        if (o->name[i] == name)
-            return i;
-    for (int i = 0; i < o->signature.n_parameters; i++)
-        if (PyUnicode_Compare(o->name[i], name) == 0)
-            return i;
-    return -1;
-}
 /* binder: function take_named */
 static bool take_named(call_state *c, PyObject *const *values,
                        PyObject *names)
@@ -326,7 +302,13 @@ static bool take_named(call_state *c, PyObject *const *values,
     operator_object *o = c->operator;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
-        const int at = find_parameter(o, name);
+        /* binder: find the parameter of that name */
+        int at = o->signature.n_parameters;
+        while (--at >= 0 && o->name[at] != name)
+            continue;
+        for (int k = 0; at < 0 && k < o->signature.n_parameters; k++)
+            if (PyUnicode_Compare(o->name[k], name) == 0)
+                at = k;
         if (at < 0 && o->creates
             && PyUnicode_CompareWithASCIIString(name,
                                                 "requires_grad") == 0) {
@@ -365,7 +347,7 @@ static bool convert_all(call_state *c)
 /* binder: function run_call */
 static void share_operands(const td_call *call, bool take)
 {
-    for (int i = 0; i < call->n_in; i++)
+    TD_EACH(i, call, in)
         if (call->in[i].kind == TD_TENSOR && take)
             td_retain(call->in[i].as.tensor);
         else if (call->in[i].kind == TD_TENSOR)
@@ -391,24 +373,6 @@ PyObject *run_call(glue *g, td_call *call, int64_t elements)
     if (call->n_out == 1)
         return wrap(g, call->out[0]);
     return wrap_many(g, call->out, call->n_out);
-}
-/* binder: function ask_spare */
-static PyObject *ask_spare(const call_state *c, PyObject *const *args,
-                           Py_ssize_t n, PyObject *names)
-{
-    PyObject *spare = PyObject_GetAttrString((PyObject *)c->operator,
-                                             "_spare");
-    PyErr_Clear();
-    PyObject *result = spare ? PyObject_Vectorcall(spare, args,
-                                                   (size_t)n, names)
-                             : Py_NewRef(Py_NotImplemented);
-    Py_XDECREF(spare);
-    if (result == Py_NotImplemented) {
-        Py_CLEAR(result);
-        complain(c->operator, "unexpected keyword argument '%U'",
-                 c->unknown);
-    }
-    return result;
 }
 /* binder: function with_gradient */
 /* The tensor, from now on requiring a gradient if that is wanted. */
@@ -441,7 +405,17 @@ static PyObject *operator_vectorcall(PyObject *self,
                          .attr = c.attr };
         result = run_call(o->glue, &call, c.elements);
     } else if (c.unknown) {
-        result = ask_spare(&c, args, n, names);
+        /* binder: ask what the keyword may mean */
+        PyObject *spare = PyObject_GetAttrString(self, "_spare");
+        PyErr_Clear();
+        result = spare ? PyObject_Vectorcall(spare, args, (size_t)n, names)
+                       : Py_NewRef(Py_NotImplemented);
+        Py_XDECREF(spare);
+        if (result == Py_NotImplemented) {
+            Py_DECREF(result);
+            result = complain(o, "unexpected keyword argument '%U'",
+                              c.unknown);
+        }
     }
     /* binder: free the lists of the call */
     for (int i = 0; i < c.n_lists; i++)
@@ -462,7 +436,7 @@ static bool study_parameters(operator_object *o)
     td_signature *s = &o->signature;
     o->spread = -1;
     o->creates = true;
-    for (int i = 0; i < s->n_parameters; i++) {
+    TD_EACH(i, s, parameters) {
         td_parameter *p = &s->at[i];
         o->name[i] = PyUnicode_InternFromString(p->name);
         if (o->name[i] == NULL)
@@ -476,31 +450,27 @@ static bool study_parameters(operator_object *o)
     }
     return true;
 }
-/* binder: function python_signature */
-/* "(input, dim=None, keepdim=False, *, dtype=None)" */
-static PyObject *python_signature(const char *row)
-{
-    char text[1024];
-    size_t n = 0;
-    for (row = strchr(row, '('); n < sizeof text; row++) {
-        text[n++] = *row;
-        if (*row == ')')
-            break;
-        if (strchr("( ", *row) && row[1] != '*' && row[1] != ')')
-            row = strchr(row + 1, ' ');
-    }
-    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)n);
-}
 /* binder: function describe_operator */
 static bool describe_operator(operator_object *o)
 {
     const char *words = td_op_documentation(o->op);
-    o->text = python_signature(td_op_signature(o->op));
+    const char *row = td_op_signature(o->op);
+    /* binder: rewrite the row for Python */
+    /* "(input, dim=None, keepdim=False, *, dtype=None)" */
+    char text[1024];
+    Py_ssize_t n = 0;
+    for (const char *at = strchr(row, '('); n < 1024; at++) {
+        text[n++] = *at;
+        if (*at == ')')
+            break;
+        if (strchr("( ", *at) && at[1] != '*' && at[1] != ')')
+            at = strchr(at + 1, ' ');
+    }
+    o->text = PyUnicode_FromStringAndSize(text, n);
     if (o->text == NULL)
         return false;
     o->document = PyUnicode_FromFormat("%s%U\n--\n\n%s\n\n%s",
-        td_op_name(o->op), o->text, td_op_signature(o->op),
-        words ? words : "");
+        td_op_name(o->op), o->text, row, words ? words : "");
     if (o->document == NULL)
         return false;
     const char *doc = PyUnicode_AsUTF8(o->document);
@@ -541,6 +511,8 @@ static PyMemberDef operator_members[] = {
       offsetof(operator_object, function.ml_name), READONLY, NULL },
     { "__text_signature__", T_OBJECT,
       offsetof(operator_object, text), READONLY, NULL },
+    { "_results", T_OBJECT, offsetof(operator_object, results), 0,
+      NULL },
     { 0 },
 };
 static PyType_Slot operator_slots[] = {
@@ -555,22 +527,6 @@ static PyType_Spec operator_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL
     | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots
 };
-/* binder: function name_results */
-static bool name_results(operator_object *o)
-{
-    const td_signature *s = &o->signature;
-    PyStructSequence_Field fields[TD_MAX_RESULTS + 1] = { { 0 } };
-    if (s->result[0][0] == '\0')
-        return true;
-    for (int i = 0; i < s->n_results; i++)
-        fields[i].name = s->result[i];
-    snprintf(o->results_name, sizeof o->results_name,
-             "treadle.return_types.%s", s->name);
-    PyStructSequence_Desc desc = { o->results_name, NULL, fields,
-                                   s->n_results };
-    o->results = (PyObject *)PyStructSequence_NewType(&desc);
-    return o->results != NULL;
-}
 /* binder: function new_operator */
 static operator_object *new_operator(glue *g, const td_op *op)
 {
@@ -584,8 +540,7 @@ static operator_object *new_operator(glue *g, const td_op *op)
     o->op = op;
     if (!td_signature_parse(td_op_signature(op), &o->signature))
         fail();
-    else if (study_parameters(o) && describe_operator(o)
-             && name_results(o))
+    else if (study_parameters(o) && describe_operator(o))
         return o;
     Py_DECREF(o);
     return NULL;

@@ -13,13 +13,11 @@ static void drop_capsule(PyObject *capsule)
             td_free_dlpack(PyCapsule_GetPointer(capsule, fresh[v]), v);
 }
 /* _to_dlpack(tensor, versioned, copied) -> capsule */
-PyObject *py_to_dlpack(glue *g, PyObject *args)
+ENTRANCE(to_dlpack, args)
 {
     PyObject *x;
     int versioned, copied;
-    if (!PyArg_ParseTuple(args, "O!pp:to_dlpack", g->tensor, &x,
-                          &versioned, &copied))
-        return NULL;
+    UNPACK(args, "O!pp:to_dlpack", g->tensor, &x, &versioned, &copied);
     void *frame = td_to_dlpack(handle_of(x), versioned, copied);
     if (frame == NULL)
         return fail();
@@ -30,11 +28,10 @@ PyObject *py_to_dlpack(glue *g, PyObject *args)
     return capsule;
 }
 /* _from_dlpack(capsule, copy: None, True or False) -> tensor */
-PyObject *py_from_dlpack(glue *g, PyObject *args)
+ENTRANCE(from_dlpack, args)
 {
     PyObject *capsule, *copy;
-    if (!PyArg_ParseTuple(args, "OO:from_dlpack", &capsule, &copy))
-        return NULL;
+    UNPACK(args, "OO:from_dlpack", &capsule, &copy);
     const int v = PyCapsule_IsValid(capsule, fresh[1]);
     if (!v && !PyCapsule_IsValid(capsule, fresh[0]))
         return PyErr_Format(PyExc_ValueError, "from_dlpack: expected a "
@@ -68,15 +65,13 @@ OF_TENSOR(storage, Py_BuildValue("NN",
     wrap(g, td_storage_bytes(x))))
 
 /* _over_storage(bytes, dtype, shape, strides, offset) */
-PyObject *py_over_storage(glue *g, PyObject *args)
+ENTRANCE(over_storage, args)
 {
     PyObject *bytes, *type;
     td_dims shape, strides;
     long long offset;
-    if (!PyArg_ParseTuple(args, "O!O!O&O&L:storage", g->tensor, &bytes,
-                          g->dtype, &type, read_sizes, &shape,
-                          read_sizes, &strides, &offset))
-        return NULL;
+    UNPACK(args, "O!O!O&O&L:storage", g->tensor, &bytes, g->dtype,
+           &type, read_sizes, &shape, read_sizes, &strides, &offset);
     return wrap(g, td_over_storage(handle_of(bytes), dtype_of(g, type),
                                    shape, strides, offset));
 }
@@ -85,18 +80,16 @@ OF_TENSOR(is_pinned, PyBool_FromLong(td_is_pinned(x)))
 OF_TENSOR(pin_memory, wrap(g, td_pin_memory(x)))
 /* dialect: functions on types and settings */
 /* _promote(dtype, dtype) -> dtype */
-PyObject *py_promote(glue *g, PyObject *args)
+ENTRANCE(promote, args)
 {
     PyObject *a, *b;
-    if (!PyArg_ParseTuple(args, "O!O!:promote_types", g->dtype, &a,
-                          g->dtype, &b))
-        return NULL;
+    UNPACK(args, "O!O!:promote_types", g->dtype, &a, g->dtype, &b);
     return Py_NewRef(g->dtypes[td_promote(dtype_of(g, a),
                                           dtype_of(g, b))]);
 }
 
 /* _default_dtype(dtype or None) -> the default, after setting it */
-PyObject *py_default_dtype(glue *g, PyObject *chosen)
+ENTRANCE(default_dtype, chosen)
 {
     if (chosen != Py_None
         && !td_set_default_dtype(dtype_of(g, chosen)))
@@ -105,12 +98,11 @@ PyObject *py_default_dtype(glue *g, PyObject *chosen)
 }
 
 /* _print_option(which, value) */
-PyObject *py_print_option(glue *g, PyObject *args)
+ENTRANCE(print_option, args)
 {
     int which;
     long long value;
-    if (!PyArg_ParseTuple(args, "iL:set_printoptions", &which, &value))
-        return NULL;
+    UNPACK(args, "iL:set_printoptions", &which, &value);
     return done(which >= 0 && which < TD_PRINT_OPTIONS
         && td_set_print_option((td_print_choice)which, value));
 }

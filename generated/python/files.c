@@ -15,13 +15,12 @@ static PyObject *texts_of(const td_csv *t, int64_t row, int64_t column,
 }
 
 /* _csv_read(path, delimiter) -> (table, texts of row 0) */
-PyObject *py_csv_read(glue *g, PyObject *args)
+ENTRANCE(csv_read, args)
 {
     PyObject *path;
     char delimiter;
-    if (!PyArg_ParseTuple(args, "O&c:csv_read", PyUnicode_FSConverter,
-                          &path, &delimiter))
-        return NULL;
+    UNPACK(args, "O&c:csv_read", PyUnicode_FSConverter, &path,
+           &delimiter);
     leave_python();
     const td_suspended trace = td_trace_suspend();
     td_csv *t = td_csv_read(PyBytes_AS_STRING(path), delimiter);
@@ -34,17 +33,15 @@ PyObject *py_csv_read(glue *g, PyObject *args)
 }
 
 /* _csv_column(table, column, first row, dtype, str or None, fill) */
-PyObject *py_csv_column(glue *g, PyObject *args)
+ENTRANCE(csv_column, args)
 {
     PyObject *table, *type, *fill;
     long long column, from;
-    if (!PyArg_ParseTuple(args, "OLLOO:csv_column", &table, &column,
-                          &from, &type, &fill))
-        return NULL;
+    UNPACK(args, "OLLOO:csv_column", &table, &column, &from, &type,
+           &fill);
     const td_csv *t = PyCapsule_GetPointer(table, TABLE);
-    td_opt_f64 missing = { fill != Py_None, 0 };
-    if (missing.given)
-        missing.value = PyFloat_AsDouble(fill);
+    const double missing = fill == Py_None ? NAN
+                         : PyFloat_AsDouble(fill);
     if (t == NULL || PyErr_Occurred())
         return NULL;
     if (!td_csv_text(t, 0, column) || from < 0 || from > td_csv_rows(t))
@@ -52,6 +49,10 @@ PyObject *py_csv_column(glue *g, PyObject *args)
                             "%lld from row %lld on", column, from);
     const td_dtype dtype = type == Py_None
         ? td_csv_dtype(t, column, from) : dtype_of(g, type);
+    if (!dtype && type != Py_None
+        && type != (PyObject *)&PyUnicode_Type)
+        return PyErr_Format(PyExc_TypeError, "read_csv: %R is no "
+                            "dtype, str or None", type);
     if (dtype == TD_DTYPE_NONE)
         return texts_of(t, from, column, td_csv_rows(t) - from, 1);
     const td_suspended trace = td_trace_suspend();

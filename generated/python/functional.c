@@ -4,12 +4,10 @@
 
 /* gradients: function py_leads_beyond */
 /* _leads_beyond(outputs, inputs) -> bool */
-PyObject *py_leads_beyond(glue *g, PyObject *args)
+ENTRANCE(leads_beyond, args)
 {
     handles y, x;
-    if (!PyArg_ParseTuple(args, "O&O&:leads_beyond", all_tensors, &y,
-                          all_tensors, &x))
-        return NULL;
+    UNPACK(args, "O&O&:leads_beyond", all_tensors, &y, all_tensors, &x);
     const bool beyond = td_leads_beyond(y.at, y.n, x.at, x.n);
     drop_handles(&y);
     drop_handles(&x);
@@ -31,7 +29,7 @@ static PyObject *show_node(td_node *node)
 
 OF_TENSOR(node_of, show_node(td_grad_fn(x)))
 
-PyObject *py_node_edges(glue *g, PyObject *capsule)
+ENTRANCE(node_edges, capsule)
 {
     const td_node *node = PyCapsule_GetPointer(capsule, NODE);
     const int n = node ? td_node_count(node) : 0;
@@ -78,7 +76,7 @@ void where_in_python(char *text, size_t room)
 }
 
 /* _set_anomaly(mode or None) -> the mode before */
-PyObject *py_set_anomaly(glue *g, PyObject *mode)
+ENTRANCE(set_anomaly, mode)
 {
     const td_anomaly before = td_anomaly_mode();
     if (mode != Py_None) {
@@ -133,7 +131,7 @@ static td_tensor *unpack_in_python(void *pair, void *kept)
     return x;
 }
 
-PyObject *py_saved_hooks_begin(glue *g, PyObject *pair)
+ENTRANCE(saved_hooks_begin, pair)
 {
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2
         || !PyCallable_Check(PyTuple_GET_ITEM(pair, 0)))
@@ -143,7 +141,7 @@ PyObject *py_saved_hooks_begin(glue *g, PyObject *pair)
         Py_NewRef(pair), drop_object }));
 }
 
-PyObject *py_saved_hooks_end(glue *g, PyObject *unused)
+ENTRANCE(saved_hooks_end, unused)
 {
     td_saved_hooks_end();
     return done(true);

@@ -18,6 +18,8 @@ static inline PyObject *Py_NewRef(PyObject *object)
     return object;
 }
 #endif
+PyObject *PyErr_Format(PyObject *, const char *, ...)
+    __attribute__((cold));
 /* binder: lists of number slots */
 #define BINARY_SLOTS(S) \
     S(add, add) S(sub, subtract) S(mul, multiply) S(div, true_divide) \
@@ -65,7 +67,6 @@ typedef struct {
 void tensor_dealloc(PyObject *self);
 void wake(tensor_object *w);
 PyObject *wrap(glue *g, td_tensor *x);
-PyObject *wrap_optional(glue *g, td_tensor *x);
 PyObject *complete(PyObject *filled);
 PyObject *wrap_many(glue *g, td_tensor *const *x, int n);
 bool make_tensor_type(glue *g, PyObject *module);
@@ -99,21 +100,13 @@ PyObject *new_tuple(const int64_t *numbers, int n);
 PyObject *new_size(glue *g, const int64_t *sizes, int n);
 bool add_small_objects(glue *g, PyObject *module);
 /* number.c */
-extern const PyType_Slot number_slots[];
+extern const PyType_Slot number_slots[], subscript_slots[];
+extern const PyType_Slot buffer_slots[];
 PyObject *tensor_item(PyObject *self, PyObject *unused);
-/* subscript.c */
-PyObject *tensor_subscript(PyObject *self, PyObject *key);
-int tensor_assign(PyObject *self, PyObject *key, PyObject *object);
-Py_ssize_t tensor_length(PyObject *self);
-PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t i);
-PyObject *tensor_iter(PyObject *self);
 /* data.c */
 td_tensor *new_tensor(glue *g, PyObject *data, td_dtype dtype);
 PyObject *py_tensor(PyObject *module, PyObject *args, PyObject *names);
-PyObject *from_numpy(PyObject *module, PyObject *data);
 PyObject *tensor_tolist(PyObject *self, PyObject *unused);
-int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
-void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 /* gradient.c */
 int all_tensors(PyObject *tuple, void *out);
 bool publish_state(glue *g);
@@ -124,13 +117,31 @@ void drop_object(void *context);
 PyObject *pass_failed(void);
 void where_in_python(char *text, size_t room);
 bool function_backward(void *context, td_custom_call *call);
+/* saving.c */
+int all_texts(PyObject *tuple, void *out);
 /* what the package calls */
-#define FUNCTION(name, how) PyObject *py##name(glue *, PyObject *);
+#define FUNCTION(text, name, how, help) \
+    PyObject *py_##name(PyObject *, PyObject *);
 #include "functions.inc"
 #undef FUNCTION
+/* Opens py_name, a function of the module's state and of `given`. */
+#define ENTRANCE(name, given) \
+    static PyObject *name##_with(glue *g, PyObject *given); \
+    PyObject *py_##name(PyObject *module, PyObject *given) \
+    { \
+        td_error_clear(); \
+        return name##_with(PyModule_GetState(module), given); \
+    } \
+    static PyObject *name##_with(glue *g, PyObject *given)
+/* As PyArg_ParseTuple; returns NULL if the arguments do not fit. */
+#define UNPACK(...) \
+    do { \
+        if (!PyArg_ParseTuple(__VA_ARGS__)) \
+            return NULL; \
+    } while (0)
 /* py_name(x) is `answer` for a tensor `x`. */
 #define OF_TENSOR(name, answer) \
-    PyObject *py_##name(glue *g, PyObject *given) \
+    ENTRANCE(name, given) \
     { \
         td_tensor *x = a_tensor(given, #name); \
         return x ? answer : NULL; \

@@ -50,14 +50,12 @@ glue *published_state(void)
 }
 /* gradients: function py_grad */
 /* _grad(outputs, inputs, grad_outputs, retain, create, unused, add) */
-PyObject *py_grad(glue *g, PyObject *args)
+ENTRANCE(grad, args)
 {
     handles y, x, v;
     int retain, create, unused, add;
-    if (!PyArg_ParseTuple(args, "O&O&O&pppp:grad", all_tensors, &y,
-                          all_tensors, &x, some_tensors, &v, &retain,
-                          &create, &unused, &add))
-        return NULL;
+    UNPACK(args, "O&O&O&pppp:grad", all_tensors, &y, all_tensors, &x,
+           some_tensors, &v, &retain, &create, &unused, &add);
     PyObject *result = NULL;
     td_tensor **made = PyMem_Calloc((size_t)x.n + 1, sizeof *made);
     td_tensor *const *seeds = v.n ? v.at : NULL;
@@ -122,12 +120,11 @@ void drop_object(void *context)
 }
 /* gradients: function py_register_hook */
 /* _register_hook(tensor, callable, post) -> number of the hook */
-PyObject *py_register_hook(glue *g, PyObject *args)
+ENTRANCE(register_hook, args)
 {
     PyObject *x, *hook;
     int post = 0;
-    if (!PyArg_ParseTuple(args, "OO|p:register_hook", &x, &hook, &post))
-        return NULL;
+    UNPACK(args, "OO|p:register_hook", &x, &hook, &post);
     tensor_object *w = tensor_cast(x);
     if (w == NULL || !PyCallable_Check(hook))
         return PyErr_Format(PyExc_TypeError,
@@ -146,12 +143,11 @@ PyObject *py_register_hook(glue *g, PyObject *args)
 }
 /* gradients: function py_remove_hook */
 /* _remove_hook(tensor, number) -> whether it was there */
-PyObject *py_remove_hook(glue *g, PyObject *args)
+ENTRANCE(remove_hook, args)
 {
     PyObject *x, *number;
-    if (!PyArg_ParseTuple(args, "O!O!:remove_hook", g->tensor, &x,
-                          &PyLong_Type, &number))
-        return NULL;
+    UNPACK(args, "O!O!:remove_hook", g->tensor, &x, &PyLong_Type,
+           &number);
     tensor_object *w = (tensor_object *)x;
     const long long n = PyLong_AsLongLong(number);
     if (n == -1 && PyErr_Occurred())
@@ -190,15 +186,13 @@ bool function_backward(void *context, td_custom_call *call)
 }
 /* gradients: function py_record */
 /* _record(name, inputs, outputs, saved, backward) */
-PyObject *py_record(glue *g, PyObject *args)
+ENTRANCE(record, args)
 {
     const char *name;
     PyObject *backward;
     handles x, y, s;
-    if (!PyArg_ParseTuple(args, "sO&O&O&O:_record", &name,
-                          some_tensors, &x, some_tensors, &y,
-                          some_tensors, &s, &backward))
-        return NULL;
+    UNPACK(args, "sO&O&O&O:_record", &name, some_tensors, &x,
+           some_tensors, &y, some_tensors, &s, &backward);
     bool good = td_record_custom(name, x.n, x.at, y.n, y.at,
                                  function_backward,
                                  Py_NewRef(backward), drop_object);

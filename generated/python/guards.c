@@ -2,7 +2,7 @@
 /* Tangled from the chapter "layers": edit that, not this file. */
 #include "glue.h"
 
-PyObject *py_addresses(glue *g, PyObject *dict)
+ENTRANCE(addresses, dict)
 {
     if (!PyDict_Check(dict))
         return PyErr_Format(PyExc_TypeError, "expected a dict, not %s",

@@ -7,27 +7,25 @@
 #define EXECUTABLE "treadle.executable"
 
 /* jit: functions that trace */
-PyObject *py_trace_begin(glue *g, PyObject *symbolic)
+ENTRANCE(trace_begin, symbolic)
 {
     return done(td_trace_begin(PyObject_IsTrue(symbolic) == 1));
 }
 
 OF_TENSOR(trace_input, wrap(g, td_trace_input(
     td_shape_of(x), td_dtype_of(x), td_device_of(x))))
-PyObject *py_program_fits(glue *g, PyObject *args)
+ENTRANCE(program_fits, args)
 {
     PyObject *capsule;
     handles x = { 0 };
-    if (!PyArg_ParseTuple(args, "O|O&:program_fits", &capsule,
-                          all_tensors, &x))
-        return NULL;
-    const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
+    UNPACK(args, "O|O&:program_fits", &capsule, all_tensors, &x);
+    td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     const bool fits = p && (x.at ? !td_program_overlaps(p, x.at, x.n)
                                  : td_program_holds(p));
     drop_handles(&x);
     return p && !td_failed() ? PyBool_FromLong(fits) : fail();
 }
-PyObject *py_trace_end(glue *g, PyObject *outputs)
+ENTRANCE(trace_end, outputs)
 {
     handles x = { 0 };
     if (outputs != Py_None && !all_tensors(outputs, &x))
@@ -40,7 +38,7 @@ PyObject *py_trace_end(glue *g, PyObject *outputs)
     td_error_clear();
     Py_RETURN_NONE;
 }
-PyObject *py_program_text(glue *g, PyObject *capsule)
+ENTRANCE(program_text, capsule)
 {
     const td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     if (p == NULL)
@@ -56,13 +54,12 @@ PyObject *py_program_text(glue *g, PyObject *capsule)
 }
 
 /* jit: functions that compile */
-PyObject *py_compile(glue *g, PyObject *args)
+ENTRANCE(compile, args)
 {
     PyObject *capsule;
     td_compile_options options = { NULL, NULL };
-    if (!PyArg_ParseTuple(args, "Ozz:compile", &capsule,
-                          &options.backend, &options.name))
-        return NULL;
+    UNPACK(args, "Ozz:compile", &capsule, &options.backend,
+           &options.name);
     td_program *p = PyCapsule_GetPointer(capsule, PROGRAM);
     if (p == NULL)
         return NULL;
@@ -74,14 +71,12 @@ PyObject *py_compile(glue *g, PyObject *args)
          : Py_BuildValue("Nss", made, td_executable_backend(e),
                          td_executable_note(e));
 }
-PyObject *py_execute(glue *g, PyObject *args)
+ENTRANCE(execute, args)
 {
     PyObject *capsule;
     handles x;
     int n;
-    if (!PyArg_ParseTuple(args, "OO&i:execute", &capsule, all_tensors,
-                          &x, &n))
-        return NULL;
+    UNPACK(args, "OO&i:execute", &capsule, all_tensors, &x, &n);
     td_executable *e = PyCapsule_GetPointer(capsule, EXECUTABLE);
     td_tensor **y = e ? PyMem_Calloc((size_t)n + 1, sizeof *y) : NULL;
     bool good = false;
@@ -152,7 +147,7 @@ static PyObject *key_of(PyObject *x, PyObject *leaves)
 }
 
 /* (key, tensors), each tensor once. */
-PyObject *py_take_apart(glue *g, PyObject *tree)
+ENTRANCE(take_apart, tree)
 {
     PyObject *leaves = PyDict_New();
     PyObject *key = leaves ? key_of(tree, leaves) : NULL;

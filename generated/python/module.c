@@ -123,14 +123,13 @@ bool callback_failed(const char *operation)
     return td_fail(TD_ERROR_CALLBACK, operation, "exception in Python");
 }
 /* extension: functions that ask the library */
-static PyObject *py_memory_stats(PyObject *module, PyObject *given)
+ENTRANCE(memory_stats, given)
 {
     td_device device = { TD_DEVICE_CPU, 0 };
     PyObject *of = NULL;
     if (!PyArg_ParseTuple(given, "|O:memory_stats", &of)
         || (of != NULL && !parse_device(of, &device)))
         return NULL;
-    td_error_clear();
     const td_memory_info m = td_device_memory_stats(device);
     if (td_failed())
         return fail();
@@ -141,13 +140,12 @@ static PyObject *py_memory_stats(PyObject *module, PyObject *given)
         FIELD(system_allocations), FIELD(cached_bytes));
 }
 #define QUESTION(name, answer) \
-    static PyObject *py_##name(PyObject *module, PyObject *unused) \
-    { return answer; }
+    ENTRANCE(name, unused) { return answer; }
 QUESTION(get_cache_limit, PyLong_FromLongLong(td_memory_cache()))
 QUESTION(live_node_count,
          PyLong_FromLongLong(td_live_node_count()))
 QUESTION(get_num_threads, PyLong_FromLong(td_threads()))
-static PyObject *py_cpu_info(PyObject *module, PyObject *unused)
+ENTRANCE(cpu_info, unused)
 {
     const td_cache_sizes m = td_cache_info();
     return Py_BuildValue("{sssLsLsL}", "isa", td_isa(), FIELD(l1),
@@ -173,18 +171,17 @@ PyObject *done(bool good)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_empty_cache(PyObject *module, PyObject *unused)
+ENTRANCE(empty_cache, unused)
 {
     td_memory_trim();
     Py_RETURN_NONE;
 }
 #define SETTING(name, type, value_of, act) \
-    static PyObject *py_##name(PyObject *module, PyObject *given) \
+    ENTRANCE(name, given) \
     { \
         const type n = value_of(given); \
         if (PyErr_Occurred()) \
             return NULL; \
-        td_error_clear(); \
         act; \
         return done(true); \
     }
@@ -197,7 +194,7 @@ SETTING(manual_seed, uint64_t, PyLong_AsUnsignedLongLongMask,
 SETTING(memory_fail_after, long long, PyLong_AsLongLong,
         td_memory_fail_after(n))
 
-PyObject *py_synchronise(glue *g, PyObject *given)
+ENTRANCE(synchronise, given)
 {
     td_device device;
     if (!parse_device(given, &device))
@@ -205,13 +202,11 @@ PyObject *py_synchronise(glue *g, PyObject *given)
     return done(td_synchronise(device));
 }
 /* _random_state(generator or None[, seed, stream]) -> the old ones */
-PyObject *py_random_state(glue *g, PyObject *args)
+ENTRANCE(random_state, args)
 {
     PyObject *of;
     unsigned long long seed = 0, stream = 0;
-    if (!PyArg_ParseTuple(args, "O|KK:manual_seed", &of, &seed,
-                          &stream))
-        return NULL;
+    UNPACK(args, "O|KK:manual_seed", &of, &seed, &stream);
     const bool set = PyTuple_GET_SIZE(args) == 3;
     const td_random_state new = { .seed = seed, .stream = stream };
     td_generator *own = generator_of(of);
@@ -224,7 +219,7 @@ PyObject *py_random_state(glue *g, PyObject *args)
                          (unsigned long long)old.stream);
 }
 /* _set_grad_enabled(mode) -> the mode before */
-PyObject *py_set_grad_enabled(glue *g, PyObject *mode)
+ENTRANCE(set_grad_enabled, mode)
 {
     const bool before = td_grad_enabled();
     const int on = PyObject_IsTrue(mode);
@@ -253,15 +248,12 @@ PyObject *box(void *object, const char *name)
     return capsule;
 }
 /* extension: functions on data sets */
-#define DATASET "treadle.dataset"
-
-/* _images(name, root or None, train) -> (dataset, images, labels) */
-PyObject *py_images(glue *g, PyObject *args)
+/* _images(name, root or None, train) -> (images, labels) */
+ENTRANCE(images, args)
 {
     const char *name, *root;
     int train;
-    if (!PyArg_ParseTuple(args, "szp:images", &name, &root, &train))
-        return NULL;
+    UNPACK(args, "szp:images", &name, &root, &train);
     leave_python();
     const td_suspended trace = td_trace_suspend();
     td_dataset *data = strcmp(name, "mnist") == 0
@@ -271,33 +263,10 @@ PyObject *py_images(glue *g, PyObject *args)
     enter_python();
     if (data == NULL)
         return fail();
-    PyObject *images = wrap(g, td_retain(td_dataset_images(data)));
-    PyObject *labels = wrap(g, td_retain(td_dataset_labels(data)));
-    return Py_BuildValue("NNN", box(data, DATASET), images, labels);
-}
-/* _batch(dataset, int64 tensor of indices) -> (input, target) */
-PyObject *py_batch(glue *g, PyObject *args)
-{
-    PyObject *capsule, *indices;
-    if (!PyArg_ParseTuple(args, "OO:batch", &capsule, &indices))
-        return NULL;
-    td_dataset *data = PyCapsule_GetPointer(capsule, DATASET);
-    const tensor_object *w = tensor_cast(indices);
-    if (data == NULL || w == NULL || td_rank(w->handle) != 1
-        || td_dtype_of(w->handle) != TD_INT64
-        || !td_is_contiguous(w->handle) || td_data(w->handle) == NULL)
-        return data == NULL ? NULL
-             : PyErr_Format(PyExc_TypeError, "batch: the indices must "
-                            "be a contiguous int64 Tensor of rank 1");
-    td_tensor *pair[2] = { NULL, NULL };
-    leave_python();
-    const td_suspended trace = td_trace_suspend();
-    const bool good = td_dataset_get(data, td_data(w->handle),
-                                     td_numel(w->handle), &pair[0],
-                                     &pair[1]);
-    td_trace_resume(trace);
-    enter_python();
-    return good ? wrap_many(g, pair, 2) : fail();
+    td_tensor *pair[] = { td_retain(td_dataset_images(data)),
+                          td_retain(td_dataset_labels(data)) };
+    td_release(data);
+    return wrap_many(g, pair, 2);
 }
 
 /* td_idx_read or td_bytes_read of a path */
@@ -316,53 +285,22 @@ static PyObject *read_path(glue *g, PyObject *path,
     return wrap(g, x);
 }
 
-PyObject *py_idx_read(glue *g, PyObject *path)
+ENTRANCE(idx_read, path)
 {
     return read_path(g, path, td_idx_read);
 }
 
-PyObject *py_bytes_read(glue *g, PyObject *path)
+ENTRANCE(bytes_read, path)
 {
     return read_path(g, path, td_bytes_read);
 }
-/* extension: entrances of the package's functions */
-#define FUNCTION(name, how) \
-    static PyObject *enter##name(PyObject *module, PyObject *given) \
-    { \
-        td_error_clear(); \
-        return py##name(PyModule_GetState(module), given); \
-    }
-#include "functions.inc"
-#undef FUNCTION
 /* extension: table of module functions */
 static PyMethodDef functions[] = {
     { "tensor", (PyCFunction)(void (*)(void))py_tensor,
       METH_VARARGS | METH_KEYWORDS,
       "tensor(data, *, dtype=None, requires_grad=False, device=None)\n"
       "--\n\nA new tensor that holds a copy of data." },
-    { "from_numpy", from_numpy, METH_O,
-      "from_numpy(array)\n--\n\nA tensor on the memory of array." },
-    { "memory_stats", py_memory_stats, METH_VARARGS,
-      "memory_stats(device='cpu')\n"
-      "--\n\nCounts of live objects and bytes, as a dict." },
-    { "empty_cache", py_empty_cache, METH_NOARGS,
-      "Gives all memory that is kept for later use back." },
-    { "get_cache_limit", py_get_cache_limit, METH_NOARGS,
-      "How many bytes of free memory may be kept." },
-    { "set_cache_limit", py_set_cache_limit, METH_O,
-      "Sets how many bytes of free memory may be kept." },
-    { "live_node_count", py_live_node_count, METH_NOARGS,
-      "How many nodes of recorded graphs are alive." },
-    { "get_num_threads", py_get_num_threads, METH_NOARGS, NULL },
-    { "set_num_threads", py_set_num_threads, METH_O, NULL },
-    { "cpu_info", py_cpu_info, METH_NOARGS,
-      "The level of instructions, and bytes of the caches of data." },
-    { "is_grad_enabled", py_is_grad_enabled, METH_NOARGS, NULL },
-    { "manual_seed", py_manual_seed, METH_O,
-      "Starts this thread's random numbers at a seed." },
-    { "_memory_fail_after", py_memory_fail_after, METH_O, NULL },
-    { "_device_count", py_device_count, METH_NOARGS, NULL },
-#define FUNCTION(name, how) { #name, enter##name, how, NULL },
+#define FUNCTION(text, name, how, help) { text, py_##name, how, help },
 #include "functions.inc"
 #undef FUNCTION
     { 0 },

@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "binder": edit that, not this file. */
 #include "glue.h"
-/* binder: function scalar_beside */
-/* A tensor of rank 0 that behaves as the weak `scalar` beside `x`. */
-static td_tensor *scalar_beside(td_scalar scalar, const td_tensor *x)
-{
-    td_dtype type = td_dtype_of(x);
-    if (scalar.kind == TD_SCALAR_FLOAT && !td_dtype_is_floating(type))
-        type = td_default_dtype();
-    else if (scalar.kind == TD_SCALAR_INT && type == TD_BOOL)
-        type = TD_INT64;
-    return td_full(TD_RANK_0, scalar,
-                   TD_OF(type));
-}
 /* binder: function to_operand */
 /* `made` is set to a tensor to be released, or NULL. */
 static bool to_operand(glue *g, PyObject *object, td_value *out,
@@ -34,8 +22,8 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
 {
     tensor_object *w = tensor_cast(a);
     tensor_object *tensor = w ? w : tensor_cast(b);
-    const td_op *op = tensor->glue->slot[slot];
     glue *g = tensor->glue;
+    const td_op *op = g->slot[slot];
     td_value in[2];
     td_tensor *left = NULL, *right = NULL;
     PyObject *result = NULL;
@@ -48,7 +36,14 @@ static PyObject *run_slot(int slot, PyObject *a, PyObject *b, int n)
         Py_RETURN_NOTIMPLEMENTED;
     }
     if (in[0].kind == TD_SCALAR) {
-        left = scalar_beside(in[0].as.scalar, tensor->handle);
+        /* binder: make a tensor of the number on the left */
+        const td_scalar scalar = in[0].as.scalar;
+        td_dtype type = td_dtype_of(tensor->handle);
+        if (scalar.kind == TD_SCALAR_FLOAT && !td_dtype_is_floating(type))
+            type = td_default_dtype();
+        else if (scalar.kind == TD_SCALAR_INT && type == TD_BOOL)
+            type = TD_INT64;
+        left = td_full(TD_RANK_0, scalar, TD_OF(type));
         in[0] = (td_value){ .kind = TD_TENSOR, .as.tensor = left };
     }
     td_call call = { .op = op, .n_in = n, .in = in };

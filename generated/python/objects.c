@@ -5,6 +5,8 @@
 typedef struct {
     PyObject_HEAD
     td_dtype dtype;
+    Py_ssize_t itemsize;
+    bool floating;
 } dtype_object;
 /* values: functions of dtypes */
 static PyObject *dtype_repr(PyObject *self)
@@ -12,28 +14,17 @@ static PyObject *dtype_repr(PyObject *self)
     const td_dtype dtype = ((dtype_object *)self)->dtype;
     return PyUnicode_FromFormat("treadle.%s", td_dtype_name(dtype));
 }
-
-static PyObject *dtype_itemsize(PyObject *self, void *unused)
-{
-    return PyLong_FromSize_t(
-        td_dtype_size(((dtype_object *)self)->dtype));
-}
-
-static PyObject *dtype_floating(PyObject *self, void *unused)
-{
-    return PyBool_FromLong(
-        td_dtype_is_floating(((dtype_object *)self)->dtype));
-}
 /* values: type of dtypes */
-static PyGetSetDef dtype_getset[] = {
-    { "itemsize", dtype_itemsize, NULL, "Bytes of an element.", NULL },
-    { "is_floating_point", dtype_floating, NULL,
-      "Whether gradients can flow through it.", NULL },
+static PyMemberDef dtype_members[] = {
+    { "itemsize", T_PYSSIZET, offsetof(dtype_object, itemsize),
+      READONLY, "Bytes of an element." },
+    { "is_floating_point", T_BOOL, offsetof(dtype_object, floating),
+      READONLY, "Whether gradients can flow through it." },
     { 0 },
 };
 static PyType_Slot dtype_slots[] = {
     { Py_tp_repr, dtype_repr },
-    { Py_tp_getset, dtype_getset }, { 0 },
+    { Py_tp_members, dtype_members }, { 0 },
 };
 static PyType_Spec dtype_spec = {
     "treadle.dtype", sizeof(dtype_object), 0, Py_TPFLAGS_DEFAULT,
@@ -120,7 +111,7 @@ static PyType_Spec size_spec = {
 #define GENERATOR "treadle.generator"
 
 /* _generator(device) -> a capsule */
-PyObject *py_generator(glue *g, PyObject *device)
+ENTRANCE(generator, device)
 {
     td_device place;
     if (!parse_device(device, &place))
@@ -152,13 +143,16 @@ bool add_small_objects(glue *g, PyObject *module)
     if (!g->dtype || !g->size)
         return false;
     for (int i = 1; i < TD_DTYPE_COUNT; i++) {
+        const td_dtype dtype = (td_dtype)i;
         PyObject *o = g->dtype->tp_alloc(g->dtype, 0);
         if (o == NULL)
             return false;
-        ((dtype_object *)o)->dtype = (td_dtype)i;
         g->dtypes[i] = o;
-        if (PyObject_SetAttrString(module, td_dtype_name((td_dtype)i),
-                                   o) < 0)
+        dtype_object *own = (dtype_object *)o;
+        own->dtype = dtype;
+        own->itemsize = (Py_ssize_t)td_dtype_size(dtype);
+        own->floating = td_dtype_is_floating(dtype);
+        if (PyObject_SetAttrString(module, td_dtype_name(dtype), o) < 0)
             return false;
     }
     return true;

@@ -3,16 +3,15 @@
 /* Profiles, for treadle.profiler. */
 #include "glue.h"
 
-PyObject *py_profile_begin(glue *g, PyObject *args)
+ENTRANCE(profile_begin, args)
 {
     int memory, stack;
-    if (!PyArg_ParseTuple(args, "pp:profile", &memory, &stack))
-        return NULL;
+    UNPACK(args, "pp:profile", &memory, &stack);
     return done(td_profile_begin((td_profile_options){
         .memory = memory, .place = stack ? where_in_python : NULL }));
 }
 
-PyObject *py_profile_end(glue *g, PyObject *unused)
+ENTRANCE(profile_end, unused)
 {
     int n;
     td_event *event = td_profile_end(&n);
@@ -31,14 +30,14 @@ PyObject *py_profile_end(glue *g, PyObject *unused)
     return complete(list);
 }
 /* seeing: functions of Python's profile */
-PyObject *py_event_begin(glue *g, PyObject *name)
+ENTRANCE(event_begin, name)
 {
     const char *text = PyUnicode_AsUTF8(name);
     return text == NULL ? NULL
          : PyBool_FromLong(td_event_begin(text, TD_EVENT_USER));
 }
 
-PyObject *py_event_end(glue *g, PyObject *unused)
+ENTRANCE(event_end, unused)
 {
     td_event_end();
     Py_RETURN_NONE;

@@ -9,36 +9,10 @@ static void put_item(PyObject *dict, const char *name, PyObject *value)
         PyDict_SetItemString(dict, name, value);
     Py_XDECREF(value);
 }
-static PyObject *write_list(PyObject *path, const td_to_save *list,
-                            int n, const char *const *notes)
-{
-    PyObject *bytes;
-    if (path == Py_None) {
-        const int64_t room = td_safetensors_write(NULL, 0, list, n,
-                                                  notes);
-        bytes = room < 0 ? fail()
-              : PyBytes_FromStringAndSize(NULL, room);
-        if (bytes)
-            td_safetensors_write(PyBytes_AS_STRING(bytes), room, list,
-                                 n, notes);
-        if (!td_failed())
-            return bytes;
-        Py_XDECREF(bytes);
-        return fail();
-    }
-    if (!PyUnicode_FSConverter(path, &bytes))
-        return NULL;
-    leave_python();
-    const bool good = td_safetensors_save(PyBytes_AS_STRING(bytes),
-                                          list, n, notes);
-    enter_python();
-    Py_DECREF(bytes);
-    return done(good);
-}
 /* saving-more: functions of saved tensors */
 /* _safetensors_open(path or bytes, share)
    -> (file, {name: (type, shape)}, metadata or None) */
-PyObject *py_safetensors_open(glue *g, PyObject *args)
+ENTRANCE(safetensors_open, args)
 {
     PyObject *source, *path = NULL;
     int share;
@@ -65,65 +39,78 @@ PyObject *py_safetensors_open(glue *g, PyObject *args)
     return Py_BuildValue("NNN", file, index, complete(notes));
 }
 /* _safetensors_get(file, name) -> tensor */
-PyObject *py_safetensors_get(glue *g, PyObject *args)
+ENTRANCE(safetensors_get, args)
 {
     PyObject *file;
     const char *name;
-    if (!PyArg_ParseTuple(args, "Os:get_tensor", &file, &name))
-        return NULL;
+    UNPACK(args, "Os:get_tensor", &file, &name);
     const td_suspended trace = td_trace_suspend();
     td_tensor *x = td_safetensors_get(
         PyCapsule_GetPointer(file, SAFETENSORS), name);
     td_trace_resume(trace);
     return wrap(g, x);
 }
-static const char *plain_text(PyObject *object)
+
+/* For O&: the UTF-8 of the strings of a tuple, and NULL. */
+int all_texts(PyObject *tuple, void *out)
 {
-    Py_ssize_t n;
-    const bool is = PyUnicode_Check(object);
-    const char *text = is ? PyUnicode_AsUTF8AndSize(object, &n) : NULL;
-    if (!is)
-        PyErr_Format(PyExc_TypeError, "save: %R is not a str", object);
-    if (text == NULL || strlen(text) == (size_t)n)
-        return text;
-    PyErr_SetString(PyExc_ValueError, "save: a name has a zero byte");
-    return NULL;
-}
-/* _safetensors_save(path or None, tensors, metadata or None)
-   -> None, or bytes */
-PyObject *py_safetensors_save(glue *g, PyObject *args)
-{
-    PyObject *path, *given, *metadata, *key, *value, *made = NULL;
-    if (!PyArg_ParseTuple(args, "OO!O:save", &path, &PyDict_Type,
-                          &given, &metadata))
-        return NULL;
-    const bool notes = metadata != Py_None;
-    if (notes && !PyDict_Check(metadata))
-        return PyErr_Format(PyExc_TypeError, "save: expected a dict as "
-                            "metadata");
-    const Py_ssize_t n = PyDict_Size(given);
-    const Py_ssize_t m = notes ? PyDict_Size(metadata) : 0;
-    td_to_save *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
-    const char **words = PyMem_Calloc(2 * (size_t)m + 1, sizeof *words);
-    bool good = list && words;
-    Py_ssize_t at = 0;
-    for (td_to_save *t = list; good
-         && PyDict_Next(given, &at, &key, &value); t++)
-        good = (t->name = plain_text(key)) != NULL
-            && (tensor_cast(value) || PyErr_Format(PyExc_ValueError,
-                "save: '%s' is invalid, expected a Tensor, got %s",
-                t->name, Py_TYPE(value)->tp_name))
-            && (t->tensor = handle_of(value)) != NULL;
-    at = 0;
-    for (const char **w = words; good && notes
-         && PyDict_Next(metadata, &at, &key, &value); w += 2)
-        good = (w[0] = plain_text(key)) != NULL
-            && (w[1] = plain_text(value)) != NULL;
-    if (good)
-        made = write_list(path, list, (int)n, notes ? words : NULL);
-    else if (!PyErr_Occurred())
+    const Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple)
+                                              : 0;
+    const char **at = PyMem_Calloc((size_t)n + 1, sizeof *at);
+    if (at == NULL)
         PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
+        /* saving-more: read a text of the tuple */
+        PyObject *item = PyTuple_GET_ITEM(tuple, i);
+        Py_ssize_t length = 0;
+        at[i] = PyUnicode_Check(item)
+            ? PyUnicode_AsUTF8AndSize(item, &length) : NULL;
+        if (!PyErr_Occurred() && (!at[i] || strlen(at[i]) != (size_t)length))
+            PyErr_Format(at[i] ? PyExc_ValueError : PyExc_TypeError, at[i]
+                         ? "the name or note %R has a zero byte"
+                         : "the name or note %R is not a str", item);
+    }
+    *(const char ***)out = at;
+    if (!PyErr_Occurred())
+        return 1;
+    PyMem_Free(at);
+    return 0;
+}
+
+/* _safetensors_save(path or None, tensors, texts) -> None or bytes */
+ENTRANCE(safetensors_save, args)
+{
+    PyObject *path, *bytes, *made = NULL;
+    handles x;
+    const char **texts;
+    UNPACK(args, "OO&O&:save", &path, all_tensors, &x, all_texts,
+           &texts);
+    td_to_save *list = PyMem_Calloc((size_t)x.n + 1, sizeof *list);
+    int n = 0;
+    for (; list && n < x.n && texts[n]; n++)
+        list[n] = (td_to_save){ texts[n], x.at[n] };
+    const char **notes = texts[n] ? texts + n : NULL;
+    if (list == NULL)
+        PyErr_NoMemory();
+    /* saving-more: write the list to memory or to a file */
+    if (list && path == Py_None) {
+        const int64_t room = td_safetensors_write(NULL, 0, list, n, notes);
+        made = room < 0 ? fail() : PyBytes_FromStringAndSize(NULL, room);
+        if (made)
+            td_safetensors_write(PyBytes_AS_STRING(made), room, list, n,
+                                 notes);
+        if (td_failed())
+            Py_XSETREF(made, fail());
+    } else if (list && PyUnicode_FSConverter(path, &bytes)) {
+        leave_python();
+        const bool good = td_safetensors_save(PyBytes_AS_STRING(bytes),
+                                              list, n, notes);
+        enter_python();
+        Py_DECREF(bytes);
+        made = done(good);
+    }
     PyMem_Free(list);
-    PyMem_Free(words);
+    PyMem_Free(texts);
+    drop_handles(&x);
     return made;
 }

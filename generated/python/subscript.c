@@ -18,9 +18,11 @@ typedef struct {
 /* subscripts: struct view_walk */
 typedef struct {
     td_tensor *view;
-    int dim, n;
+    int dim, rest, n, axes, gained;
     td_tensor *pick[TD_MAX_RANK];       /* integers */
-    int at[TD_MAX_RANK];        /* the dimension each one picks from */
+    td_dims from;               /* the dimension each one picks from */
+    int at[TD_MAX_RANK];        /* the same, new axes counted */
+    int axis[MAX_SUBSCRIPTS];   /* dimension behind each new one */
 } view_walk;
 /* subscripts: function read_pick */
 static bool read_pick(glue *g, PyObject *key, subscript *s)
@@ -66,7 +68,7 @@ static bool read_subscript(glue *g, PyObject *key, subscript_list *list)
     tensor_object *w = tensor_cast(key);
     if (is_integer(key) && !PyBool_Check(key)
         && (w == NULL || (td_rank(w->handle) == 0
-                          && td_data(w->handle) != NULL))) {
+                          && td_has_values(w->handle)))) {
         s->start = PyNumber_AsSsize_t(key, PyExc_IndexError);
         return s->start != -1 || !PyErr_Occurred();
     }
@@ -90,25 +92,14 @@ static void free_subscripts(subscript_list *list)
     for (int i = 0; i < list->count; i++)
         td_release(list->at[i].pick);
 }
-/* subscripts: function known_places */
-static td_tensor *known_places(td_tensor *mask)
-{
-    if (td_data(mask) == NULL && td_numel(mask) > 0)
-        td_fail(TD_ERROR_UNSUPPORTED, "index", "how many elements a "
-                "mask picks is not known while tracing; use where() or "
-                "masked_fill(), or pass the places as integers");
-    const td_suspended trace = td_trace_suspend();
-    td_tensor *places = td_nonzero(mask);
-    td_trace_resume(trace);
-    return places;
-}
 /* subscripts: function apply_pick */
 static bool add_pick(view_walk *w, td_tensor *pick)
 {
     pick = td_to_device(pick, td_device_of(w->view));
     if (pick == NULL || w->n == TD_MAX_RANK)
         return td_fail(TD_ERROR_INDEX, "index", "too many indices");
-    w->at[w->n] = w->dim++;
+    w->at[w->n] = w->dim + w->axes;
+    w->from.at[w->n] = w->dim++;
     w->pick[w->n++] = pick;
     return true;
 }
@@ -127,8 +118,15 @@ static bool apply_pick(view_walk *w, td_tensor *pick)
                 (long long)td_size(w->view, w->dim + i));
     if (rank == 0)
         w->view = td_unsqueeze(w->view, w->dim);
-    td_tensor *places = known_places(rank ? pick
-                                     : td_unsqueeze(pick, 0));
+    /* subscripts: read the places of the mask */
+    td_tensor *mask = rank ? pick : td_unsqueeze(pick, 0);
+    if (!td_has_values(mask) && td_numel(mask) > 0)
+        td_fail(TD_ERROR_UNSUPPORTED, "index", "how many elements a "
+                "mask picks is not known while tracing; use where() or "
+                "masked_fill(), or pass the places as integers");
+    const td_suspended trace = td_trace_suspend();
+    td_tensor *places = td_nonzero(mask);
+    td_trace_resume(trace);
     for (int i = 0; i < (rank ? rank : 1); i++)
         if (!add_pick(w, td_select(places, 1, i)))
             return false;
@@ -140,9 +138,11 @@ static bool apply_subscript(view_walk *w, const subscript *s)
     if (s->kind == PICK)
         return apply_pick(w, s->pick);
     if (s->kind == REST)
-        w->dim += s->spans;
+        w->dim += w->rest;
+    if (s->kind == AT)
+        w->view = td_select(w->view, w->dim, s->start);
     if (s->kind == NEW_AXIS)
-        w->view = td_unsqueeze(w->view, w->dim++);
+        w->axis[w->axes++] = w->dim - w->n;
     if (s->kind == RANGE) {
         /* subscripts: cut the range out of the view */
         Py_ssize_t start = s->start, stop = s->stop;
@@ -158,29 +158,19 @@ static bool apply_subscript(view_walk *w, const subscript *s)
 static bool walk_view(view_walk *w, td_tensor *x,
                       subscript_list *list)
 {
-    int rest = td_rank(x), dots = 0;
-    *w = (view_walk){ .view = x };
+    int dots = 0;
+    *w = (view_walk){ .view = x, .rest = td_rank(x) };
     for (int i = 0; i < list->count; i++) {
-        rest -= list->at[i].spans;
+        w->rest -= list->at[i].spans;
         dots += list->at[i].kind == REST;
     }
-    if (rest < 0)
+    if (w->rest < 0)
         return td_fail(TD_ERROR_INDEX, "index", "too many indices: "
-                       "%d for a tensor of rank %d", td_rank(x) - rest,
-                       td_rank(x));
+                       "%d for a tensor of rank %d",
+                       td_rank(x) - w->rest, td_rank(x));
     if (dots > 1)
         return td_fail(TD_ERROR_INDEX, "index",
                        "an index can have only one ellipsis");
-    /* subscripts: take the integers first */
-    for (int i = 0, dim = 0; i < list->count; i++) {
-        subscript *s = &list->at[i];
-        if (s->kind == REST)
-            s->spans = rest;
-        if (s->kind == AT)
-            w->view = td_select(w->view, dim, s->start);
-        else
-            dim += s->spans;
-    }
     for (int i = 0; i < list->count; i++)
         if (!apply_subscript(w, &list->at[i]))
             return false;
@@ -188,13 +178,13 @@ static bool walk_view(view_walk *w, td_tensor *x,
 }
 /* subscripts: function gather_picks */
 /* The coordinates picked; the view becomes such that they cover the
-   dimensions from w->at[0] on. */
+   dimensions from w->from.at[0] on. */
 static td_tensor *gather_picks(view_walk *w)
 {
-    td_dims from = { w->n, { 0 } }, to = from;
+    td_dims to = w->from;
     bool apart = false, mixed = false;
+    to.count = w->from.count = w->n;
     for (int i = 0; i < w->n; i++) {
-        from.at[i] = w->at[i];
         to.at[i] = i;
         apart = apart || w->at[i] != w->at[0] + i;
         mixed = mixed || !td_rank(w->pick[i]) != !td_rank(w->pick[0]);
@@ -203,75 +193,90 @@ static td_tensor *gather_picks(view_walk *w)
         td_fail(TD_ERROR_UNSUPPORTED, "index", "an integer that is "
                 "known only to the program stands apart from a list; "
                 "index twice, first by the integer");
+    td_tensor *places = td_coordinates(w->n, w->pick);
+    /* subscripts: place the new axes around the picks */
+    w->gained = td_rank(places) - (w->n > 1) - w->n;
+    for (int k = 0; k < w->axes; k++)
+        if (apart || w->axis[k] + k >= w->at[0])
+            w->axis[k] += w->gained + w->n;
     if (apart) {
-        w->view = td_movedim(w->view, from, to);
-        w->at[0] = 0;
+        w->view = td_movedim(w->view, w->from, to);
+        w->from.at[0] = 0;
     }
-    return w->view ? td_coordinates(w->n, w->pick) : NULL;
+    return w->view ? places : NULL;
 }
-/* subscripts: function take_picks */
-static td_tensor *take_picks(view_walk *w, td_tensor *x)
+/* subscripts: functions that read what was picked */
+static td_tensor *add_axes(const view_walk *w, td_tensor *y)
 {
-    if (w->n == 0)
-        return w->view == x ? td_view(x, td_shape_of(x)) : w->view;
-    td_tensor *places = gather_picks(w);
-    return td_index_points(w->view, places, w->at[0], w->n);
+    for (int k = 0; k < w->axes; k++)
+        y = td_unsqueeze(y, w->axis[k] + k);
+    return y;
+}
+
+static td_tensor *read_points(const view_walk *w, td_tensor *places)
+{
+    return td_index_points(w->view, places, w->from.at[0], w->n);
 }
 /* subscripts: function tensor_subscript */
-PyObject *tensor_subscript(PyObject *self, PyObject *key)
+static PyObject *tensor_subscript(PyObject *self, PyObject *key)
 {
     glue *g = glue_of(self);
     subscript_list list;
     td_tensor *result = NULL;
     td_error_clear();
     if (read_subscripts(g, key, &list)) {
+        td_tensor *x = handle_of(self);
         view_walk w;
         td_scope_begin();
-        if (walk_view(&w, handle_of(self), &list))
-            result = take_picks(&w, handle_of(self));
+        if (walk_view(&w, x, &list))
+            result = add_axes(&w, w.n > 0
+                ? read_points(&w, gather_picks(&w)) : w.view);
+        if (result == x)
+            result = td_view(x, td_shape_of(x));
         result = td_scope_end_with(result);
     }
     free_subscripts(&list);
     return wrap(g, result);
 }
-/* subscripts: function same_place */
-static bool same_place(const td_tensor *a, const td_tensor *b)
-{
-    bool same = a && b && td_data(a) == td_data(b)
-        && td_base(a) == td_base(b) && td_base(a) != NULL
-        && td_dtype_of(a) == td_dtype_of(b) && td_rank(a) == td_rank(b);
-    for (int d = 0; same && d < td_rank(a); d++)
-        same = td_size(a, d) == td_size(b, d)
-            && td_strides(a)[d] == td_strides(b)[d];
-    return same;
-}
 /* subscripts: function assign_view */
-static bool write_places(td_tensor *view, td_tensor *value)
-{
-    if (same_place(view, value) && !(td_is_leaf(td_base(view))
-                                 && td_requires_grad(td_base(view))))
-        return true;
-    for (int d = 0; view && value && d < td_rank(view); d++)
-        if (td_rank(value) == 0 && td_strides(view)[d] == 0)
-            view = td_slice(view, d, (td_opt_i64){ 0 },
-                            (td_opt_i64)td_some(1), 1);
-    return td_copy_(view, value) != NULL;
-}
-
 static bool assign_view(view_walk *w, td_tensor *value, int how)
 {
     td_tensor *places = w->n > 0 ? gather_picks(w) : NULL;
-    const int rank = td_rank(w->view)
-                   + (w->n > 0 ? td_rank(places) - w->n : 0)
-                   - (w->n > 1);
-    while (value && td_rank(value) > rank && td_size(value, 0) == 1)
+    while (value && td_rank(value)
+           > td_rank(w->view) + w->axes + w->gained
+           && td_size(value, 0) == 1)
         value = td_select(value, 0, 0);
-    if (w->n == 0)
-        return how == TD_PUT_ADD ? td_add_(w->view, value) != NULL
-                                 : write_places(w->view, value);
+    if (w->n == 0) {
+        td_tensor *view = add_axes(w, w->view);
+        if (how == TD_PUT_ADD)
+            return td_add_(view, value) != NULL;
+        /* subscripts: copy the value to its view */
+        /* subscripts: see whether the value is the view */
+        bool same = view && value && td_data(view) == td_data(value)
+            && td_base(view) == td_base(value) && td_base(view) != NULL
+            && td_dtype_of(view) == td_dtype_of(value)
+            && td_rank(view) == td_rank(value);
+        for (int d = 0; same && d < td_rank(view); d++)
+            same = td_size(view, d) == td_size(value, d)
+                && td_strides(view)[d] == td_strides(value)[d];
+        if (same && !(td_is_leaf(td_base(view))
+                      && td_requires_grad(td_base(view))))
+            return true;
+        for (int d = 0; view && value && d < td_rank(view); d++)
+            if (td_rank(value) == 0 && td_strides(view)[d] == 0)
+                view = td_slice(view, d, (td_opt_i64){ 0 },
+                                (td_opt_i64)td_some(1), 1);
+        return td_copy_(view, value) != NULL;
+    }
+    /* subscripts: take the new axes out of the value */
+    if (w->axes > 0) {
+        td_tensor *y = read_points(w, places);
+        value = td_expand(value, td_shape_of(add_axes(w, y)));
+        value = td_reshape(value, td_shape_of(y));
+    }
     if (value && td_numel(value) == 1)
         value = td_to(value, td_dtype_of(w->view));
-    return td_put_points_(w->view, places, value, w->at[0], w->n,
+    return td_put_points_(w->view, places, value, w->from.at[0], w->n,
                           how) != NULL;
 }
 /* subscripts: function tensor_assign */
@@ -306,18 +311,17 @@ static int assign(PyObject *self, PyObject *key, PyObject *object,
 }
 
 
-int tensor_assign(PyObject *self, PyObject *key, PyObject *object)
+static int tensor_assign(PyObject *self, PyObject *key,
+                         PyObject *object)
 {
     return assign(self, key, object, TD_PUT_REPLACE);
 }
 
-PyObject *py_put(glue *g, PyObject *args)
+ENTRANCE(put, args)
 {
     PyObject *self, *key, *object;
     int add;
-    if (!PyArg_ParseTuple(args, "OOOp:_put", &self, &key, &object,
-                          &add))
-        return NULL;
+    UNPACK(args, "OOOp:_put", &self, &key, &object, &add);
     if (tensor_cast(self) == NULL)
         return PyErr_Format(PyExc_TypeError, "index_put_(): argument "
                             "'input' must be a Tensor, not %.100s",
@@ -326,7 +330,7 @@ PyObject *py_put(glue *g, PyObject *args)
     return assign(self, key, object, how) < 0 ? NULL : Py_NewRef(self);
 }
 /* subscripts: sequence functions of a tensor */
-Py_ssize_t tensor_length(PyObject *self)
+static Py_ssize_t tensor_length(PyObject *self)
 {
     if (td_rank(handle_of(self)) > 0)
         return (Py_ssize_t)td_size(handle_of(self), 0);
@@ -334,15 +338,23 @@ Py_ssize_t tensor_length(PyObject *self)
     return -1;
 }
 
-PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t i)
+static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t i)
 {
     td_error_clear();
     return wrap(glue_of(self), td_select(handle_of(self), 0, i));
 }
 
-PyObject *tensor_iter(PyObject *self)
+static PyObject *tensor_iter(PyObject *self)
 {
     if (td_rank(handle_of(self)) > 0)
         return PySeqIter_New(self);
     return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
 }
+const PyType_Slot subscript_slots[] = {
+    { Py_tp_iter, tensor_iter },
+    { Py_sq_item, tensor_sequence_item },
+    { Py_mp_length, tensor_length },
+    { Py_mp_subscript, tensor_subscript },
+    { Py_mp_ass_subscript, tensor_assign },
+    { 0 },
+};

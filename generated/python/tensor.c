@@ -154,7 +154,7 @@ PyObject *wrap(glue *g, td_tensor *x)
 }
 /* binder: function wrap_many */
 /* The tensor, or None where there is none. */
-PyObject *wrap_optional(glue *g, td_tensor *x)
+static PyObject *wrap_optional(glue *g, td_tensor *x)
 {
     return x ? wrap(g, x) : Py_NewRef(Py_None);
 }
@@ -286,9 +286,7 @@ static PyObject *make_subclass(PyObject *cls, PyObject *args)
 {
     PyObject *type, *data;
     int requires_grad = 0;
-    if (!PyArg_ParseTuple(args, "OO|p:_make_subclass", &type, &data,
-                          &requires_grad))
-        return NULL;
+    UNPACK(args, "OO|p:_make_subclass", &type, &data, &requires_grad);
     tensor_object *w = tensor_cast(data);
     if (w == NULL || !PyType_Check(type)
         || !PyType_IsSubtype((PyTypeObject *)type,
@@ -344,26 +342,21 @@ static const PyType_Slot own_slots[] = {
     { Py_tp_dealloc, tensor_dealloc },
     { Py_tp_traverse, tensor_traverse },
     { Py_tp_clear, tensor_clear },
-    { Py_tp_iter, tensor_iter },
     { Py_tp_methods, tensor_methods },
     { Py_tp_members, tensor_members },
     { Py_tp_getset, tensor_getset },
-    { Py_sq_item, tensor_sequence_item },
-    { Py_mp_length, tensor_length },
-    { Py_mp_subscript, tensor_subscript },
-    { Py_mp_ass_subscript, tensor_assign },
-    { Py_bf_getbuffer, tensor_getbuffer },
-    { Py_bf_releasebuffer, tensor_releasebuffer },
+    { 0 },
 };
 /* extension: function make_tensor_type */
 bool make_tensor_type(glue *g, PyObject *module)
 {
-    enum { OWN = sizeof own_slots / sizeof *own_slots };
-    PyType_Slot slots[OWN + 64];
-    memcpy(slots, own_slots, sizeof own_slots);
+    const PyType_Slot *const parts[] = {
+        own_slots, number_slots, subscript_slots, buffer_slots };
+    PyType_Slot slots[80] = { { 0 } };
     int n = 0;
-    do slots[OWN + n] = number_slots[n];
-    while (number_slots[n++].slot != 0);
+    for (int i = 0; i < 4; i++)
+        for (const PyType_Slot *s = parts[i]; s->slot != 0; s++)
+            slots[n++] = *s;
     PyType_Spec spec = {
         "treadle.Tensor", sizeof(tensor_object), 0,
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,

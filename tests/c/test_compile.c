@@ -481,6 +481,60 @@ static void read_late(td_tensor **in, td_tensor **out)
     out[0] = td_add(td_matmul(kept[0], in[0]), before);
 }
 
+/* The text runs on six numbers as it is interpreted; the plan writes over
+   a value, or copies. */
+static void check_changed(const char *steps, bool over)
+{
+    char text[600], plan[2000];
+    td_tensor *in = random_tensor(TD_DIMS(6), TD_FLOAT32, PLAIN, -2, 2);
+    td_tensor *expected[2], *got[2];
+    snprintf(text, sizeof text, "input %%0 : float32[6]\n"
+             "%%1 = zeros(size=[2, 3], dtype=float32) : float32[2, 3]\n%s",
+             steps);
+    td_program *p = td_program_parse(text);
+    if (p == NULL || !td_program_run(p, &in, 1, expected))
+        fail_msg("%s", td_error_message());
+    td_executable *e = compiled(p);
+    td_executable_print(e, plan, sizeof plan);
+    if ((strstr(plan, "over %1") != NULL) != over)
+        fail_msg("not as expected: %s", plan);
+    for (int run = 0; run < 2; run++) {
+        if (!td_execute(e, &in, 1, got))
+            fail_msg("%s", td_error_message());
+        for (int k = 0; k < td_program_outputs(p); k++)
+            expect_alike(got[k], expected[k], k);
+    }
+}
+
+#define IN_ROW "%2 = reshape(%1, shape=[6]) : float32[6]\n" \
+               "%3 = add_(%2, %0) : float32[6]\n"
+
+static void a_view_of_zeros_is_changed_where_it_lies(void **state)
+{
+    check_changed(IN_ROW "%4 = exp(%3) : float32[6]\nreturn %4\n", true);
+    check_changed(IN_ROW "%4 = reshape(%3, shape=[3, 2]) : float32[3, 2]\n"
+                  "%5 = mul(%4, 2.0) : float32[3, 2]\n"
+                  "%6 = sum(%3, keepdim=False) : float32[]\n"
+                  "return %5, %6\n", true);
+    /* somebody else reads the zeros, they leave, or the result does */
+    check_changed(IN_ROW "%4 = add(%1, 1.0) : float32[2, 3]\n"
+                  "%5 = exp(%3) : float32[6]\nreturn %4, %5\n", false);
+    check_changed(IN_ROW "%4 = exp(%3) : float32[6]\nreturn %4, %1\n", false);
+    check_changed(IN_ROW "return %3\n", false);
+    /* given twice; lying otherwise; a part */
+    check_changed("%2 = reshape(%1, shape=[6]) : float32[6]\n"
+                  "%3 = add_(%2, %2) : float32[6]\n"
+                  "%4 = add(%3, %0) : float32[6]\nreturn %4\n", false);
+    check_changed("%2 = transpose(%1, dim0=0, dim1=1) : float32[3, 2]\n"
+                  "%3 = reshape(%0, shape=[3, 2]) : float32[3, 2]\n"
+                  "%4 = add_(%2, %3) : float32[3, 2]\n"
+                  "%5 = mul(%4, %3) : float32[3, 2]\nreturn %5\n", false);
+    check_changed("%2 = select(%1, dim=0, index=1) : float32[3]\n"
+                  "%3 = slice(%0, dim=0, start=1, end=4, step=1) : float32[3]\n"
+                  "%4 = add_(%2, %3) : float32[3]\n"
+                  "%5 = exp(%4) : float32[3]\nreturn %5\n", false);
+}
+
 static void an_old_weight_that_is_still_read_is_not_overwritten(void **state)
 {
     td_tensor *out[2], *weight[2];
@@ -839,9 +893,11 @@ static bool compile_and_run(void *context)
         train_step(x, y);
     td_program *p = td_trace_end(y, 1);
     td_executable *e = p ? td_compile(p, with_c) : NULL;
-    return e != NULL && td_execute(e, in, 2, y);
+    return e != NULL && td_execute(e, in, 2, y) && td_zero_grad(net.sgd);
 }
 
+/* A step has no gradient to give up here, and leaves none: what it does
+   with one is the next test's. */
 static void memory_may_fail_anywhere(void **state)
 {
     td_tensor *in[] = {
@@ -850,8 +906,98 @@ static void memory_may_fail_anywhere(void **state)
     }, *first;
     net = build_net();
     train_step(in, &first);
+    td_zero_grad(net.sgd);
     assert_true(fail_each_allocation(compile_and_run, in) > 100);
     expect_no_children();
+}
+
+/* How many of the net's parameters have a gradient, and whether weights,
+   momenta and those gradients are what was copied before. */
+typedef struct { td_tensor *weight[6], *momentum[6], *gradient[6]; } copies;
+
+static int gradients(void)
+{
+    int n = 0;
+    for (int i = 0; i < 6; i++)
+        n += td_grad_of(net.p[i]) != NULL;
+    return n;
+}
+
+static copies copy_net(void)
+{
+    copies c;
+    for (int i = 0; i < 6; i++) {
+        c.weight[i] = td_clone(net.p[i]);
+        c.momentum[i] = td_clone(td_optimiser_state(net.sgd, i, 0));
+        c.gradient[i] = td_clone(td_grad_of(net.p[i]));
+    }
+    return c;
+}
+
+static void expect_untouched(const copies *c)
+{
+    for (int i = 0; i < 6; i++) {
+        td_tensor *gradient = td_grad_of(net.p[i]);
+        assert_true(same_bytes(net.p[i], c->weight[i]));
+        assert_true(same_bytes(td_optimiser_state(net.sgd, i, 0), c->momentum[i]));
+        assert_true(gradient == NULL || same_bytes(gradient, c->gradient[i]));
+    }
+}
+
+/* Whichever allocation of a step fails, weights and momenta are as they
+   were.  The old gradients are all there, or have all gone: a step begins by
+   letting go of them. */
+static void check_lack_of_memory(const char *backend)
+{
+    td_tensor *in[] = {
+        random_tensor(TD_DIMS(3, 28), TD_FLOAT32, TURNED, -1, 1),
+        random_tensor(TD_DIMS(3), TD_INT64, PLAIN, 0, 10)
+    }, *loss;
+    int stayed = 0, gone = 0;
+    bool done = false;
+    net = build_net();
+    train_step(in, &loss);
+    td_executable *e = td_compile(trace(train_step, in, 2, 1), (td_compile_options){ .backend = backend });
+    assert_true(td_execute(e, in, 2, &loss));
+    for (int64_t n = 0; !done; n++) {
+        if (gradients() == 0)
+            assert_true(td_execute(e, in, 2, &loss));
+        assert_int_equal(gradients(), 6);
+        const copies before = copy_net();
+        td_memory_fail_after(n);
+        done = had_memory(td_execute(e, in, 2, &loss));
+        if (!done) {
+            expect_untouched(&before);
+            stayed += gradients() == 6;
+            gone += gradients() == 0;
+            assert_int_equal(stayed + gone, n + 1);
+        }
+    }
+    assert_true(stayed > 0 && gone > 20);
+    assert_int_equal(gradients(), 6);
+}
+
+static void a_step_without_memory_leaves_no_half(void **state)
+{
+    check_lack_of_memory("c");
+    check_lack_of_memory("interpreter");
+}
+
+/* The largest weight's gradient is two thirds of all. */
+static void a_step_holds_one_gradient_of_a_weight(void **state)
+{
+    td_tensor *in[] = {
+        random_tensor(TD_DIMS(1, 28), TD_FLOAT32, PLAIN, -1, 1),
+        random_tensor(TD_DIMS(1), TD_INT64, PLAIN, 0, 10)
+    }, *loss;
+    net = build_net();
+    train_step(in, &loss);
+    td_executable *e = compiled(trace(train_step, in, 2, 1));
+    assert_true(td_execute(e, in, 2, &loss));
+    const int64_t before = td_memory_stats().bytes;
+    td_memory_reset_peak();
+    assert_true(td_execute(e, in, 2, &loss));
+    assert_in_range(td_memory_stats().peak_bytes - before, 1, 28 * 17 * 4);
 }
 
 /* ---- whose cache, and whose children ------------------------------------ */
@@ -1203,6 +1349,7 @@ int main(void)
         CASE(losses_and_gradients_are_compiled),
         CASE(calls_views_and_empty_tensors_agree),
         CASE(updates_are_those_of_the_interpreter),
+        CASE(a_view_of_zeros_is_changed_where_it_lies),
         CASE(an_old_weight_that_is_still_read_is_not_overwritten),
         CASE(a_weight_may_be_passed_as_an_input),
         CASE(twenty_steps_are_those_of_eager_training),
@@ -1217,6 +1364,8 @@ int main(void)
         CASE(damaged_and_foreign_code_is_compiled_again),
         CASE(what_is_compiled_is_found_again),
         CASE(memory_may_fail_anywhere),
+        CASE(a_step_without_memory_leaves_no_half),
+        CASE(a_step_holds_one_gradient_of_a_weight),
         CASE(only_a_private_folder_is_a_cache),
         CASE(only_a_private_file_is_loaded),
         CASE(without_a_home_the_cache_is_private),

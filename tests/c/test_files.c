@@ -8,7 +8,7 @@ static td_csv *table(const char *text)
     return td_csv_read(write_plain("table", text, strlen(text)), 0);
 }
 
-static const td_opt_f64 none = { 0 };
+static const double none = NAN;
 
 static void a_table_is_rows_of_texts_and_columns_of_numbers(void **state)
 {
@@ -26,7 +26,7 @@ static void a_table_is_rows_of_texts_and_columns_of_numbers(void **state)
     assert_int_equal(((int32_t *)td_data(x))[1], -3);
     x = td_csv_column(t, 1, 1, TD_FLOAT64, none);
     assert_true(((double *)td_data(x))[0] == 2.5 && isnan(((double *)td_data(x))[1]));
-    x = td_csv_column(t, 1, 2, TD_INT64, (td_opt_f64)td_some(9));
+    x = td_csv_column(t, 1, 2, TD_INT64, 9);
     assert_int_equal(((int64_t *)td_data(x))[0], 9);
     refused(td_csv_column(t, 1, 2, TD_INT64, none), TD_ERROR_VALUE, "line 3, column 2 (b \"c\"): expected int64, got ''");
     refused(td_csv_column(t, 2, 1, TD_INT64, none), TD_ERROR_INDEX, "no column 2");
@@ -137,9 +137,12 @@ static void hits_and_confusions_are_counted(void **state)
     assert_true(td_item_double(td_accuracy(s, t, 2)) == 1);
     const int64_t wanted[] = { 0, 0, 1, 0, 1, 0, 0, 0, 1 };
     assert_memory_equal(td_data(td_confusion_matrix(p, t, 3)), wanted, sizeof wanted);
-    refused(td_confusion_matrix(p, t, 2), TD_ERROR_INDEX, "example 0 of class 2 is taken for 2; there are 2");
+    refused(td_confusion_matrix(p, t, 2), TD_ERROR_INDEX, "example 0 is of class 2; there are 2");
     refused(td_confusion_matrix(s, t, 3), TD_ERROR_RUNTIME, "int64 vectors");
     refused(td_accuracy(s, t, 4), TD_ERROR_RUNTIME, "topk");
+    refused(td_accuracy(s, td_arange(td_int(1), td_int(2), td_int(1), (td_tensor_options){ .dtype = TD_INT64 }), 1), TD_ERROR_RUNTIME, "equal length");
+    ((int64_t *)td_data(t))[1] = -1;
+    refused(td_accuracy(s, t, 1), TD_ERROR_INDEX, "example 1 is of class -1; there are 3");
 }
 
 int main(void)

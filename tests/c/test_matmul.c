@@ -364,8 +364,8 @@ static void errors_say_what_is_wrong(void **state)
                    "must have one");
     refused_saying(td_matmul(fresh(TD_DIMS(2, 3, 4), TD_FLOAT32),
                              fresh(TD_DIMS(3, 4, 2), TD_FLOAT32)),
-                   TD_ERROR_RUNTIME, "matmul: shapes do not broadcast in "
-                   "their batch dimensions; got [2, 3, 4] and [3, 4, 2]");
+                   TD_ERROR_RUNTIME, "matmul: batch: shapes [2] and [3] do "
+                   "not broadcast (dimension 0: 2 against 3)");
     td_tensor *small = td_to(x, TD_INT8);
     refused_saying(td_matmul(small, small), TD_ERROR_UNSUPPORTED,
                    "matmul: not available for int8; convert with to()");

@@ -68,30 +68,25 @@ static void a_name_too_long_is_an_error(void **state)
 
 typedef struct {
     td_module module;
-    td_tensor *scale, *seen;
-    td_module *first;
+    td_module *first;            /* a part */
 } custom;
-
-static const td_field custom_fields[] = {
-    TD_PARAMETER(custom, scale), TD_BUFFER(custom, seen),
-    TD_MODULE(custom, first), { NULL, TD_FIELD_PARAMETER, 0 } };
 
 static td_tensor *custom_forward(td_module *self, td_tensor *x)
 {
     custom *c = (custom *)self;
-    return td_mul(td_forward(c->first, x), c->scale);
+    return td_mul(td_forward(c->first, x), self->parts->object);
 }
-static const td_module_class custom_class = {
-    { .name = "Custom", .destroy = td_module_destroy },
-    custom_fields, custom_forward };
+static const td_module_class custom_class = { "Custom", custom_forward };
 
-static void a_table_is_all_a_class_needs(void **state)
+static void parts_are_all_a_module_needs(void **state)
 {
     custom *c = td_module_new(&custom_class, sizeof *c);
-    c->scale = td_retain(td_set_requires_grad(
-        td_full(TD_RANK_0, td_float(2), plain), true));
-    c->seen = td_retain(td_zeros(TD_DIMS(1), plain));
-    c->first = td_retain(three_layers());
+    c->first = three_layers();
+    assert_true(td_add_part(&c->module, TD_PART_PARAMETER,
+                            td_new_parameter(TD_RANK_0, plain, 2, 2), "scale"));
+    assert_true(td_add_part(&c->module, TD_PART_BUFFER, td_zeros(TD_DIMS(1), plain), "seen"));
+    assert_true(td_add_part(&c->module, TD_PART_MODULE, c->first, "first"));
+    assert_true(td_add_part(&c->module, TD_PART_KEPT, td_ones(TD_DIMS(3), plain), "nobody's"));
     td_named_tensor found[16];
     assert_int_equal(td_named_parameters(&c->module, found, 16), 5);
     assert_string_equal(found[0].name, "scale");
@@ -305,7 +300,7 @@ int main(void)
         CASE(a_short_array_is_filled_as_far_as_it_goes),
         CASE(a_shared_layer_is_trained_once_and_saved_twice),
         CASE(a_name_too_long_is_an_error),
-        CASE(a_table_is_all_a_class_needs),
+        CASE(parts_are_all_a_module_needs),
         CASE(linear_is_x_times_w_transposed_plus_b),
         CASE(a_sequence_passes_through_and_an_empty_one_returns),
         CASE(modules_live_as_long_as_their_sequence),

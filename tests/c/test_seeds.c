@@ -59,9 +59,9 @@ static void read_text(const unsigned char *bytes, size_t n)
     for (int64_t c = 0; t && c < td_csv_columns(t); c++)
         for (int from = 0; from < 2 && from <= td_csv_rows(t); from++) {
             static const td_dtype kinds[] = { TD_FLOAT32, TD_INT64, TD_UINT8, TD_BOOL, TD_FLOAT16 };
-            read_elements(td_csv_column(t, c, from, td_csv_dtype(t, c, from), (td_opt_f64){ 0 }));
+            read_elements(td_csv_column(t, c, from, td_csv_dtype(t, c, from), NAN));
             td_error_clear();
-            read_elements(td_csv_column(t, c, from, kinds[draw() % 5], (td_opt_f64)td_some(-1.5)));
+            read_elements(td_csv_column(t, c, from, kinds[draw() % 5], -1.5));
             td_error_clear();
         }
     if (t == NULL)

@@ -59,7 +59,7 @@ static void a_gathered_stretch_is_the_one_that_counting_finds(void **state)
         td_collapse(&s.shape, s.operands, s.stride);
         for (int64_t start = 0; start < s.total; start++)
             for (int64_t n = 1; n <= s.total - start; n += 1 + n / 3) {
-                td_space_gather(&s, 0, s.data[0], start, n, TD_FLOAT64, block);
+                td_space_carry(&s, 0, s.data[0], start, n, TD_FLOAT64, block, false);
                 for (int64_t i = 0; i < n; i++)
                     assert_true(block[i] == (double)counted(&x, start + i));
                 assert_true(*(float *)td_space_place(&s, 0, start) == (float)counted(&x, start));
@@ -79,10 +79,10 @@ static void what_was_gathered_is_scattered_to_where_it_was(void **state)
         td_space_begin(&s, &x, TD_ALL_DIMS);
         td_space_add(&s, &y, TD_ALL_DIMS);
         td_collapse(&s.shape, s.operands, s.stride);
-        td_space_gather(&s, 0, s.data[0], 0, s.total, TD_FLOAT32, block);
+        td_space_carry(&s, 0, s.data[0], 0, s.total, TD_FLOAT32, block, false);
         const int64_t cut = s.total / 3;
-        td_space_scatter(&s, 1, 0, cut, TD_FLOAT32, block);
-        td_space_scatter(&s, 1, cut, s.total - cut, TD_FLOAT32, block + cut);
+        td_space_carry(&s, 1, s.data[1], 0, cut, TD_FLOAT32, block, true);
+        td_space_carry(&s, 1, s.data[1], cut, s.total - cut, TD_FLOAT32, block + cut, true);
         for (int64_t i = 0; i < s.total; i++)
             assert_true(((double *)td_data(other))[counted(&y, i)] == (double)counted(&x, i));
         double sum = 0, expected = 0;
@@ -129,14 +129,14 @@ static void lines_leave_one_dimension_out(void **state)
     assert_int_equal(l.space.total, 6);
     for (int64_t i = 0; i < 6; i++) {
         int64_t line[5], one;
-        td_lines_load(&l, 0, i, TD_INT64, line);
-        td_lines_load(&l, 1, i, TD_INT64, &one);
+        td_lines_carry(&l, 0, i, TD_INT64, line, false);
+        td_lines_carry(&l, 1, i, TD_INT64, &one, false);
         assert_int_equal(one, 50 + i);
         for (int j = 0; j < 5; j++)
             assert_int_equal(line[j], i / 3 + 2 * j + i % 3 * 100);
     }
-    const double fives[] = { 5, 5, 5, 5, 5 };
-    td_lines_store(&l, 0, 4, TD_FLOAT64, fives);
+    double fives[] = { 5, 5, 5, 5, 5 };
+    td_lines_carry(&l, 0, 4, TD_FLOAT64, fives, true);
     for (int j = 0; j < 5; j++)
         assert_true(((float *)td_data(numbers))[1 + 2 * j + 100] == 5);
     assert_true(((float *)td_data(numbers))[2 + 100] == 102);

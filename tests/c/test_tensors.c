@@ -100,6 +100,7 @@ static void creation_fills(void **state)
     assert_int_equal(td_numel(td_arange(td_int(3), td_int(3), td_int(1), plain)), 0);
     VALUES(td_linspace(0, 1, 5, plain), 0, 0.25, 0.5, 0.75, 1);
     VALUES(td_linspace(3, 9, 1, plain), 3);
+    VALUES(td_arange(td_float(0), td_int(1), td_float(0.5), TD_OF(TD_INT32)), 0, 0);
     VALUES(td_eye(2, (td_opt_i64)td_some(3), plain), 1, 0, 0, 0, 1, 0);
     td_tensor *full = td_full(TD_DIMS(1), td_int(INT64_MAX - 1), plain);
     assert_true(td_item_int(full) == INT64_MAX - 1);

@@ -50,7 +50,7 @@ CALLS = {
     "randint": ["low=2 high=7 size=[2,3]"], "randperm": ["n=5", "n=0"],
     "standardise_backward": ["[2,3,4] [2,3,4] [3] eps=0.01"],
     "log_softmax_backward": ["[2,3] [2,3] dim=1", "[2,3] [2,3] dim=0", "[2,3] [3,2] dim=1", "[] [] dim=-1"],
-    "gated_backward": ["[2,1,2] [8,2] [1,2] [1,2] [1,2] [2,1,2] [2,1,10]i9 reverse=true"],
+    "gated_backward_": ["[2,1,10]i9 [1,2] [1,2] [8,2] [1,2] [1,2] [2,1,2] [2,1,2] reverse=true"],
     "attend_backward": ["[2,3,2] [2,4,2] [2,4,2] [2,3,2] dropout_p=0 is_causal=false"],
     "check_labels": ["[4]i3 classes=3 ignore_index=-100"],
     "sgd_step_": ["[2,3] [2,3] _ lr=0.1", "[2,3] [2,3] [2,3] lr=0.1 momentum=0.9"],

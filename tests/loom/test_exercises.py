@@ -105,7 +105,7 @@ BAD = {                                 # code, what the report says, the line o
     "beyond the end": ("*(T *)out = x[n];\n", ["crashes", "heap-buffer-overflow, a read of 4 bytes"], 3),
     "overflow": ("int k = 2147483647;\nk += n > 0;\n*(T *)out = (T)k;\n", ["is wrong"], 2),
     "endless loop": ("for (volatile int i = 0; i < 1; )\n    ;\n*(T *)out = x[n - 1];\n", ["does not end"], 3),
-    "endless recursion": ("NAME(row)(n, x_, out);\n*(T *)out = x[0];\n", ["crashes", "stack-overflow"], 3),
+    "endless recursion": ("FOLD(row)(n, x_, out);\n*(T *)out = x[0];\n", ["crashes", "stack-overflow"], 3),
     "endless memory": ("for (;;) {\n    char *p = __builtin_malloc(1 << 20);\n    __builtin_memset(p, 1, 1 << 20);\n"
                        "    *(char *volatile *)&p = 0;\n}\n*(T *)out = x[n - 1];\n", ["too much memory"], None),
     "endless output": ("for (;;)\n    __builtin_printf(\"%d\\n\", (int)n);\n*(T *)out = x[0];\n",
@@ -132,7 +132,7 @@ def test_bad_work_gives_one_readable_report(student, bad):
     assert "Traceback" not in done.stdout + done.stderr and len(done.stdout.splitlines()) < 25, done.stdout
 
 
-GLOBAL = "(void)n, (void)x, (void)out;\n}\n%s\nvoid NAME(goes_on)(void);\nvoid NAME(goes_on)(void)\n{\n"
+GLOBAL = "(void)n, (void)x, (void)out;\n}\n%s\nvoid FOLD(goes_on)(void);\nvoid FOLD(goes_on)(void)\n{\n"
 ENDS = {                                # none of these may count as solved, whatever the status of the process
     "exit": "extern void exit(int);\nexit(0);\n",
     "_exit": "extern void _exit(int);\n_exit(0);\n",
@@ -144,8 +144,8 @@ ENDS = {                                # none of these may count as solved, wha
     "another program": "extern int execl(const char *, const char *, ...);\nexecl(\"/bin/true\", \"true\", (char *)0);\n",
     "itself again": "extern int execl(const char *, const char *, ...);\n"
                     "execl(\"/proc/self/exe\", \"check\", (char *)0);\n",
-    "constructor": GLOBAL % "extern void _exit(int);\n__attribute__((constructor)) static void NAME(first)(void) { _exit(0); }",
-    "exit in a constructor": GLOBAL % "extern void exit(int);\n__attribute__((constructor)) static void NAME(first)(void) { exit(0); }",
+    "constructor": GLOBAL % "extern void _exit(int);\n__attribute__((constructor)) static void FOLD(first)(void) { _exit(0); }",
+    "exit in a constructor": GLOBAL % "extern void exit(int);\n__attribute__((constructor)) static void FOLD(first)(void) { exit(0); }",
     "child goes on": "extern int fork(void);\nextern void _exit(int);\nif (fork() > 0)\n    _exit(0);\n" + ANSWER,
     "handler": "extern int atexit(void (*)(void));\nextern void _exit(int);\nstatic int set;\n"
                "__extension__ void last(void) { _exit(0); }\nif (!set++)\n    atexit(last);\n" + ANSWER,

@@ -233,7 +233,7 @@ OP(spin, "(tensor input) -> tensor", spin_kernel,
 <<src/grad/rules.inc>>=
 RULE(spin, spin_rule, 0)
 <<src/ops/elementwise.inc>>=
-UNARY_RULE(card, g * (1 - y), 0)
+UNARY_RULE(card, g * (1 - y))
 <<tests/samples.inc>>=
 #define OF(size) "[" size "]"
 SAMPLE(spin, CALL, .call = OF("2,3") " dim=1", .gradient = { 1, 2 })

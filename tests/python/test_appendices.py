@@ -2,7 +2,9 @@
 """The tables of the appendices on types, names and the environment say what is so."""
 import itertools
 import math
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,10 @@ TYPES, NAMES, ENVIRONMENT = (next(HOME.glob(f"chapters/*/*-{slug}.nw")).read_tex
                              for slug in ("types", "names", "environment"))
 SHORT = dict(zip("b1 u1 i1 i2 i4 i8 f2 g2 f4 f8".split(),
                  "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()))
-HEADERS = "\n".join(p.read_text() for p in (HOME / "generated/include/treadle").glob("*.h"))
+INCLUDE = HOME / "generated/include"
+HEADERS = "\n".join(p.read_text() for p in (INCLUDE / "treadle").glob("*.h"))
+HEADERS += subprocess.run([*os.environ.get("CC", "cc").split(), "-E", "-P", f"-I{INCLUDE}", "-include", "treadle/treadle.h", "-xc", os.devnull],
+                          check=True, capture_output=True, text=True).stdout    # prototypes that rows of a table make
 
 
 def rows(text, pattern):

@@ -5,6 +5,7 @@ Each call meets several dtypes and four layouts; what NumPy lacks is compared
 with numbers that PyTorch 1.13 gave.  Gradients are checked by differences.
 """
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -382,6 +383,8 @@ def test_meshes_and_triangles_and_counts():
     (RuntimeError, "chunk.*> 0", lambda x: x.chunk(0)),
     (IndexError, "unbind.*range", lambda x: x.unbind(2)),
     (RuntimeError, "pad.*two margins", lambda x: F.pad(x, [1])),
+    (RuntimeError, "300 does not fit uint8", lambda x: F.pad(x.to(td.uint8), [1, 1], value=300)),
+    (RuntimeError, "nan does not fit int64", lambda x: F.pad(x.to(td.int64), [1, 1], value=math.nan)),
     (RuntimeError, "margins.*size 3", lambda x: F.pad(x, [3, 0], "reflect")),
     (NotImplementedError, "'mirror'", lambda x: F.pad(x, [1, 1], "mirror")),
     (RuntimeError, "negative|numel|size", lambda x: F.pad(x, [-9, 0])),
@@ -428,7 +431,7 @@ def test_gradients_of_what_python_adds():
 
 
 def test_modules_print_as_pytorchs_and_pad():
-    assert repr(nn.ZeroPad2d((1, 0, 2, 0))) == "ZeroPad2d(padding=(1, 0, 2, 0))"
+    assert repr(nn.ZeroPad2d((1, 0, 2, 0))) == "ZeroPad2d((1, 0, 2, 0))"
     assert nn.ConstantPad1d(2, 3.5)(td.zeros(1, 1)).tolist() == [[3.5, 3.5, 0, 3.5, 3.5]]
     assert nn.ReplicationPad2d(1)(td.ones(1, 2, 2)).sum().item() == 16
     assert nn.PixelShuffle(2)(td.ones(1, 4, 2, 2)).shape == (1, 1, 4, 4)

@@ -104,6 +104,9 @@ def test_gaps_are_an_error_or_filled():
     assert td.from_arrow(Made(null_count=-1, offset=3), fill=-7).tolist() == [3, 4, 5, 6, 7]
     with pytest.raises(RuntimeError, match="nan does not fit int32"):
         td.from_arrow(Made(null_count=1), fill=math.nan)
+    for fill in 1.5, 2.0 ** 31 - 0.5:
+        with pytest.raises(ValueError, match="say what fills them"):
+            td.from_arrow(Made(null_count=1), fill=fill)
     with pytest.raises(TypeError, match="fill must be a number, not str"):
         td.from_arrow(Made(null_count=1), fill="x")
     with pytest.raises(ValueError, match="misses"):
@@ -308,6 +311,8 @@ def test_pyarrow_tables_and_streams(pa):
     assert found["x"].tolist() == [1, 2, 3] and found["y"].tolist() == [1, 2, 3]
     assert td.from_arrow(table["x"]).tolist() == [1, 2, 3]
     assert td.from_arrow(table.schema.empty_table(), "y").dtype is td.int64
+    with pytest.raises(ValueError, match="no column 'a', there are"):
+        td.from_arrow(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))
     one = pa.table({"x": [1.0, 2.0]})
     assert td.from_arrow(one, "x").data_ptr() == one["x"].chunk(0).buffers()[1].address
 

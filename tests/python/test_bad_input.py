@@ -43,7 +43,7 @@ ODD = {
 }
 ODD["scalar"] = ODD["float"] + ODD["int"]
 SHAPES = [(), (0,), (1,), (5,), (2, 0, 3), (7, 11), (2,) * 5, (1,) * 8]
-MODULES = {f"treadle.{name}" for name in ("_tensor", "_elementwise", "_arranging", "_indexing", "_order")}
+MODULES = {f"treadle.{name}" for name in ("_tensor", "_forms")}
 AXES = ("dim", "dim0", "dim1", "dim2", "dims", "start_dim", "end_dim", "dimension", "source", "destination")
 
 

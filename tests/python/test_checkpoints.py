@@ -1,6 +1,7 @@
 # needs: checkpoints porting
 """Files of PyTorch, read without running them, and runs that go on after a kill."""
 import collections
+import concurrent.futures
 import functools
 import io
 import os
@@ -283,6 +284,40 @@ def test_a_kill_at_any_system_call_leaves_the_old_or_the_new_file(tmp_path, call
                       sys.executable, "-c", program])
         assert killed.returncode != 0
         assert td.load(path)[0].tolist() in ([1] * 5, [2] * 5)
+
+
+def test_nobody_writes_into_the_file_of_another(tmp_path):
+    path = tmp_path / "state.pt"
+
+    class Nested:
+        def __reduce__(self):
+            td.save(td.ones(7), path)
+            return int, (5,)
+    td.save([td.ones(5000), Nested()], path)
+    assert td.load(path, weights_only=False)[1] == 5
+
+    def many(value):
+        for _ in range(20):
+            td.save(td.full((20000 * value,), value), path)
+            x = td.load(path)
+            assert x.numel() == 20000 * x[0].item() and (x == x[0]).all()
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        list(threads.map(many, (1, 2, 3)))
+    assert os.listdir(tmp_path) == ["state.pt"]
+
+
+def test_links_rights_and_pipes_stay_what_they_are(tmp_path):
+    real, link, pipe = tmp_path / "real.pt", tmp_path / "link.pt", tmp_path / "pipe"
+    td.save(td.ones(3), real)
+    real.chmod(0o600)
+    link.symlink_to(real.name)
+    td.save(td.ones(4), link)
+    assert link.is_symlink() and td.load(real).numel() == 4 and real.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        read = threads.submit(pipe.read_bytes)
+        td.save(td.ones(5), pipe)
+        assert td.load(io.BytesIO(read.result(20))).numel() == 5 and pipe.is_fifo()
 
 
 # --- files that are not to be trusted ---------------------------------------------

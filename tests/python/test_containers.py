@@ -45,7 +45,7 @@ def test_what_is_inside_is_registered():
                       [nn.Linear(2, 2)])))):
         assert names(other)
     assert again(td.ones(1, 2)).tolist() == net(td.ones(1, 2)).tolist()
-    assert "(1): Linear(in_features=2" in repr(net)
+    assert "(0-2): 3 x Linear(in_features=2" in repr(net)
     assert "(0): Parameter of shape (2,)" in repr(net.scales)
 
 
@@ -147,6 +147,8 @@ def test_embedding():
     assert e.weight.grad[1].tolist() == [2, 2, 2]
     assert e.weight.grad[9].tolist() == [0, 0, 0]
     assert repr(e) == "Embedding(10, 3, padding_idx=9)"
+    assert repr(nn.Embedding(5, 3, -1, 2.0, 1.0, True, True)) == \
+        "Embedding(5, 3, padding_idx=4, max_norm=2.0, norm_type=1.0, scale_grad_by_freq=True, sparse=True)"
     assert abs(nn.Embedding(300, 300).weight.std().item() - 1) < .02
     table = td.randn(4, 2)
     frozen = nn.Embedding.from_pretrained(table)

@@ -214,3 +214,35 @@ def test_functions_are_pickled_by_name():
         assert pickle.loads(pickle.dumps(f)) is f
         assert copy.deepcopy(f) is f
     assert not hasattr(td.Tensor.add, "mul")
+
+
+@pytest.mark.parametrize("dtype, first", [(td.float16, 0x7d01), (td.bfloat16, 0x7f81), (td.float32, 0x7f800001)])
+def test_copies_keep_the_bits_of_every_nan(dtype, first):
+    whole = td.int32 if dtype is td.float32 else td.int16
+    bits = td.arange(first, first + 600, dtype=whole).reshape(20, 30)
+    x = bits.view(dtype)
+    for copied in (x.t().contiguous().t(), x.t().clone().t(), td.empty(30, 20, dtype=dtype).t().copy_(x), x.t().to(dtype, copy=True).t(),
+                   td.cat([x.t()]).t(), td.stack([x[:, k] for k in range(30)], 1), x.t().reshape(600).view(30, 20).t(), x.flip(0).flip(0),
+                   x[:, ::3].clone().new_empty(20, 30).copy_(x), td.stack([x, x])[1], x.repeat(2, 1)[20:]):
+        assert copied.contiguous().view(whole).tolist() == bits.tolist()
+
+
+@pytest.mark.parametrize("shape", [(300, 260), (2, 300, 260), (260, 1, 300)])
+def test_large_turned_operands_give_what_straight_ones_do(shape):
+    n = td.Size(shape).numel()
+    x = td.arange(n, dtype=td.float32).reshape(shape)
+    other = td.arange(n, 0, -1, dtype=td.float32).reshape(shape)
+    turned, straight = x.transpose(-1, 0), x.transpose(-1, 0).contiguous()
+    z = other.transpose(-1, 0)
+    for got, wanted in ((turned + z, straight + z.contiguous()), (turned - 1, straight - 1), (td.relu(turned), straight),
+                        (td.where(turned > z, turned, z), td.maximum(straight, z.contiguous())), (turned > 5, straight > 5),
+                        (straight.clone().mul_(turned), straight * straight), (turned.long() // 7, straight.long() // 7)):
+        assert got.equal(wanted)
+    assert x.equal(td.arange(n, dtype=td.float32).reshape(shape))
+
+
+def test_a_large_square_takes_its_own_transpose_in_place():
+    x = td.arange(90000, dtype=td.float32).reshape(300, 300)
+    assert x.clone().sub_(x.t()).equal(x - x.t().contiguous())
+    y = x.clone()
+    assert y.sub_(y.t()).equal(x - x.t().contiguous())

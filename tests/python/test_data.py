@@ -1,6 +1,8 @@
 # needs: package
 """Datasets and loaders."""
+import copy
 import gzip
+import pickle
 import struct
 from collections import namedtuple
 
@@ -50,6 +52,20 @@ def test_loaders_over_image_sets(folder):
     seen = [y for _, ys in DataLoader(train, 2, shuffle=True, drop_last=True)
             for y in ys.tolist()]
     assert len(seen) == 6 and len(set(seen)) == 6
+
+
+def test_image_sets_and_generators_are_copied_and_sent(folder):
+    train = td.datasets.MNIST(folder)
+    for other in copy.deepcopy(train), pickle.loads(pickle.dumps(train)):
+        assert other.targets.tolist() == train.targets.tolist() and td.equal(other[3][0], train[3][0])
+        assert td.equal(next(iter(DataLoader(other, 7)))[0], next(iter(DataLoader(train, 7)))[0])
+    train.data, train.targets = train.data[4:], train.targets[4:]    # a part of it
+    assert len(train) == 3 and train[0][1] == 4 and next(iter(DataLoader(train, 3)))[1].tolist() == [4, 5, 6]
+    own = td.Generator().manual_seed(5)
+    td.rand(3, generator=own)
+    others = copy.deepcopy(own), pickle.loads(pickle.dumps(own))
+    expected = td.rand(3, generator=own).tolist()
+    assert all(td.rand(3, generator=g).tolist() == expected for g in others)
 
 
 def test_transforms_go_item_by_item(folder):
@@ -284,7 +300,7 @@ def test_samplers_that_yield_nonsense(data, sampler, error, no_leaks):
 def test_samplers_may_count_from_the_end():
     data = TensorDataset(td.arange(4))
     assert [b[0].tolist() for b in DataLoader(data, 2, sampler=[-1, 0, 2])] == [[3, 0], [2]]
-    with pytest.raises(IndexError, match="the batch has no items"):
+    with pytest.raises(IndexError, match="out of range"):
         list(DataLoader(Items(1.0), batch_sampler=[[]]))
     with pytest.raises(TypeError):
         list(DataLoader(data, batch_sampler=[3]))

@@ -146,11 +146,11 @@ def test_numbers_and_seeds():
     (lambda: Categorical(td.tensor([0.5, -0.1])), "Categorical: expected probabilities"),
     (lambda: Categorical(td.zeros(3)), "Categorical: "),
     (lambda: Categorical(logits=td.tensor([math.nan, 1.0])), "Categorical: "),
-    (lambda: Categorical(td.ones(3)).log_prob(td.tensor(3)), "Categorical.log_prob: a value is outside"),
-    (lambda: Categorical(td.ones(3)).log_prob(td.tensor(0.5)), "Categorical.log_prob"),
-    (lambda: Bernoulli(0.5).log_prob(0.5), "Bernoulli.log_prob"),
-    (lambda: Uniform(0.0, 1.0).log_prob(1.5), "Uniform.log_prob"),
-    (lambda: Normal(0.0, 1.0).log_prob(math.nan), "Normal.log_prob")])
+    (lambda: Categorical(td.ones(3)).log_prob(td.tensor(3)), "Categorical: a value is outside"),
+    (lambda: Categorical(td.ones(3)).log_prob(td.tensor(0.5)), "Categorical: a value"),
+    (lambda: Bernoulli(0.5).log_prob(0.5), "Bernoulli: a value"),
+    (lambda: Uniform(0.0, 1.0).log_prob(1.5), "Uniform: a value"),
+    (lambda: Normal(0.0, 1.0).log_prob(math.nan), "Normal: a value")])
 def test_wrong_parameters_and_values_are_refused(wrong, message):
     with pytest.raises(ValueError) as caught:
         wrong()
@@ -161,3 +161,50 @@ def test_checks_can_be_left_out():
     assert Uniform(0.0, 1.0, validate_args=False).log_prob(1.5).item() == -math.inf
     with pytest.raises(NotImplementedError, match="Normal and Uniform"):
         kl_divergence(Normal(0.0, 1.0), Uniform(0.0, 1.0))
+
+
+@pytest.mark.parametrize("name, i", CASES)
+def test_supports_and_inverses(peer, name, i):
+    import torch.distributions
+    both = [made(td, td.distributions, name, i)[0], made(peer, torch.distributions, name, i)[0]]
+    batch = [2, *both[0].batch_shape]
+    same(*(d.expand(batch).log_prob(m.tensor(VALUES[name], dtype=m.float64)) for m, d in zip((td, peer), both)))
+    assert list(both[0].expand(batch).sample((3,)).shape) == [3, *batch] and both[0].expand(batch).batch_shape == tuple(batch)
+    same(*(d.expand(batch).entropy() for d in both))
+    if name in ("Normal", "Uniform"):
+        ps = [[0.1], [0.9]]
+        same(*(d.cdf(m.tensor(VALUES[name], dtype=m.float64)) for m, d in zip((td, peer), both)))
+        same(*(d.icdf(m.tensor(ps, dtype=m.float64)) for m, d in zip((td, peer), both)))
+        missing = both[0].enumerate_support
+    else:
+        for expand in (True, False):
+            same(*(d.enumerate_support(expand) for d in both))
+            assert str(both[0].enumerate_support().dtype)[8:] == str(both[1].enumerate_support().dtype)[6:]
+        missing = lambda: both[0].cdf(td.tensor(1))
+        with pytest.raises(NotImplementedError):
+            both[0].icdf(td.tensor(0.5))
+    with pytest.raises(NotImplementedError, match=f"{name} has no such function"):
+        missing()
+
+
+def test_a_number_is_no_choice():
+    for named in (dict(probs=td.tensor(1.0)), dict(logits=td.tensor(1.0)), dict(probs=1.0)):
+        with pytest.raises(ValueError, match="Categorical: expected a vector of probabilities or logits, got 1.0"):
+            Categorical(**named)
+
+
+def test_parameters_of_the_common_shape_are_themselves():
+    a, b, c = td.tensor(0.5, requires_grad=True), td.tensor([1.0, 2], requires_grad=True), td.tensor([2.0, 3], requires_grad=True)
+    D = td.distributions
+    assert D.Normal(a, 1.0).loc is a and D.Normal(b, c).scale is c and D.Normal(b, 1.0).mean is b
+    assert D.Uniform(b, c).low is b and D.Bernoulli(a).probs is a and D.Bernoulli(logits=b).logits is b
+    wide = D.Normal(a, c)
+    assert wide.scale is c and wide.loc is not a and wide.loc.shape == (2,) and not wide.loc.is_leaf
+
+
+def test_a_distribution_is_printed_with_its_parameters():
+    D = td.distributions
+    assert repr(D.Normal(0.0, 1.0)) == "Normal(loc: 0.0, scale: 1.0)"
+    assert repr(D.Uniform(0.0, td.ones(2))) == "Uniform(low: treadle.Size([2]), high: treadle.Size([2]))"
+    assert D.Categorical(td.ones(4)).perplexity().item() == pytest.approx(4) and D.Normal(2.0, 1.0).mode.item() == 2
+    assert D.Categorical(td.tensor([0.2, 0.8])).mode.item() == 1 and D.Bernoulli(0.7).mode.dtype is td.float32

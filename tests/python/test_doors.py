@@ -343,10 +343,10 @@ def test_every_optimiser_schedule_and_initialiser_is_in_c_or_on_the_list():
     header = text("schedules.h")
 
     def snake(name):
-        return "td_" + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("LR", "Lr")).lower()
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("LR", "Lr")).lower()
     missing([n for n, kind in vars(lr_scheduler).items() if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)
              and kind is not lr_scheduler.LRScheduler and n[0] != "_"],
-            lambda name: snake(name) + "(" in header)
+            lambda name: f"TD_RATE({snake(name)}," in header)
     missing([n for n in vars(init) if n.endswith("_") and n[0] != "_"], lambda name: hasattr(C, "td_" + name))
     assert hasattr(C, "td_gain") and hasattr(C, "td_print")
 

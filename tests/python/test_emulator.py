@@ -42,8 +42,8 @@ BUGS = [
     ("sum_part", "divergent barrier: 44 of 64", "__syncthreads();"),
     ("differences", "read outside of shared array tile: byte 256 of 256", "tile[t + 1]"),
     ("differences_padded", "uninitialised read of shared array tile at byte 256", "tile[t + 1]"),
-    ("sum_all", "data race on device memory", "out[0] += in[i]"),
-    ("twice", "read outside of an allocation of 256 bytes", "2 * in[i]"),
+    ("sum_all", "data race on an allocation", "out[0] += in[i]"),
+    ("twice", "read outside of an allocation: byte 256 of 256", "2 * in[i]"),
     ("histogram", "data race on counts", "counts["),
 ]
 

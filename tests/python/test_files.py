@@ -94,12 +94,27 @@ def test_missing_values(tmp_path):
         table(tmp_path, 'a\n1\n""\n', dtype=td.int64)
 
 
+@pytest.mark.parametrize("dtype, fill", [(td.int64, 1.5), (td.int64, float("nan")), (td.uint8, -1), (td.int8, 300), (td.bool, 2),
+                                         (td.int64, 2.0 ** 63), (td.float16, 1e6)])
+def test_what_fills_a_gap_must_fit(tmp_path, dtype, fill):
+    with pytest.raises(ValueError, match="line 2, column 2"):
+        table(tmp_path, "a,b\n1,\n", dtype=dtype, fill=fill)
+    assert table(tmp_path, "a,b\n1,0\n", dtype=dtype, fill=fill)["b"].dtype is dtype
+    assert table(tmp_path, "a,b\n1,\n0,1\n", dtype=dtype, fill=1)["b"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, object])
+def test_what_is_no_dtype_is_not_text(tmp_path, dtype):
+    with pytest.raises(TypeError, match="is no dtype, str or None"):
+        table(tmp_path, "a\n1\n", dtype=dtype)
+
+
 def test_options_of_tables(tmp_path):
     t = table(tmp_path, "1;2\n3;4", delimiter=";", header=False, columns=[1], dtype={1: td.float64})
     assert list(t) == [1] and t[1].tolist() == [2, 4] and t[1].dtype is td.float64
     assert table(tmp_path, b"\xef\xbb\xbfa\n1\n\n\n2\n")["a"].tolist() == [1, 2]
     assert table(tmp_path, gzip.compress(b"a\n5\n"))["a"].tolist() == [5]
-    assert table(tmp_path, "a\n5\n", dtype=str)["a"] == ["5"]
+    assert table(tmp_path, "a\n5\n", dtype=str)["a"] == ["5"] and table(tmp_path, "a\n0x10\n1\n")["a"] == ["0x10", "1"]
     assert table(tmp_path, "") == {} and len(table(tmp_path, "a,b\n")["b"]) == 0
 
 
@@ -107,6 +122,7 @@ def test_options_of_tables(tmp_path):
     ("a,b\n1,2\n\n3\n", "line 4: expected 2 values, got 1"), ("a,b\n1,2,3\n", "line 2: expected 2 values, got 3"),
     ('a\n"x\n\n', "line 2: a quotation mark is never closed"), ('a\n"x""', "line 2: a quotation mark is never closed"),
     ('a\n"', "never closed"), ('a\n"x\ny"z\n', "line 3: text follows a closing quotation mark"),
+    ("a,b\r1,2\r", "line 1: a carriage return ends no line"), ("a\n1\r2\n", "line 2: a carriage return ends no line"),
     (b"a\0b", "zero byte"), (b"\x1f\x8bnot", "t.csv")])
 def test_tables_that_are_none_name_the_line(tmp_path, text, words, no_leaks):
     with pytest.raises(OSError, match=words):
@@ -116,7 +132,8 @@ def test_tables_that_are_none_name_the_line(tmp_path, text, words, no_leaks):
 @pytest.mark.parametrize("text, dtype, words", [
     ('a,b\n1,"2\n"\nx,3\n', td.int64, r"line 4, column 1 \(a\): expected int64, got 'x'"),
     ("a\n300\n", td.uint8, "got '300'"), ("a\n1.5\n", td.int32, "got '1.5'"), ("a\n99999999999999999999\n", td.int64, "got '999"),
-    ("a\n1e\n", td.float32, "got '1e'"), ("a\n1 2\n", td.float32, "got '1 2'")])
+    ("a\n-1\n", td.uint8, "got '-1'"), ("a\n-255\n", td.uint8, "got '-255'"), ("a\n2\n", td.bool, "got '2'"), ("a\n70000\n", td.float16, "got '70000'"),
+    ("a\n0x10\n", td.float32, "got '0x10'"), ("a\n0x10\n", td.int64, "got '0x10'"), ("a\n1e\n", td.float32, "got '1e'"), ("a\n1 2\n", td.float32, "got '1 2'")])
 def test_values_of_the_wrong_type_name_the_line(tmp_path, text, dtype, words):
     with pytest.raises(ValueError, match=words):
         table(tmp_path, text, dtype={"a": dtype})
@@ -277,6 +294,8 @@ def test_random_flip_one_hot_and_composition():
     assert (RandomHorizontalFlip(1)(x) == x.flip(-1)).all() and RandomHorizontalFlip(0)(x) is x
     with pytest.raises(ValueError, match="probability"):
         RandomHorizontalFlip(1.5)
+    with pytest.raises(TypeError, match="float"):
+        OneHot(3)(1.5)
     assert OneHot(4)(2).tolist() == [0, 0, 1, 0] and OneHot(3)(td.tensor(1)).dtype is td.float32
     both = Compose([Normalize(1, 2), Flatten()])
     assert both(x).tolist() == [-0.5, 0, 0.5, 1, 1.5, 2]
@@ -344,13 +363,25 @@ def test_accuracy():
     assert metrics.accuracy(td.tensor([1, 1, 0]), td.tensor([1, 0, 0]), average="macro").item() == pytest.approx(0.75)
 
 
+@pytest.mark.parametrize("dtype, k", [(td.uint8, 20), (td.uint8, 300), (td.int8, 100), (td.int16, 300), (td.int32, 300)])
+def test_narrow_labels_do_not_wrap_around(dtype, k):
+    y = td.arange(min(k, 127), dtype=dtype)
+    m = metrics.confusion_matrix(y, y, k)
+    assert m.dtype is td.int64 and m.trace().item() == len(y) and metrics.f1_score(y, y).item() == 1
+    assert metrics.accuracy(td.eye(len(y)), y).item() == 1
+
+
 @pytest.mark.parametrize("bad, words", [
     (lambda: metrics.confusion_matrix(td.tensor([0, 1]), td.tensor([0])), "shapes"),
     (lambda: metrics.confusion_matrix(td.tensor([0, 1]), td.tensor([0, 4]), 3), "4 is none of 3 classes"),
     (lambda: metrics.confusion_matrix(td.tensor([0, -1]), td.tensor([0, 1])), "-1 is none"),
     (lambda: metrics.confusion_matrix(td.tensor([0]), td.tensor([0]), normalize="x"), "normalize must be"),
     (lambda: metrics.precision(td.tensor([0]), td.tensor([0]), average="x"), "average must be"),
-    (lambda: metrics.accuracy(td.tensor([0]), td.tensor([0]), top_k=2), "top_k needs")])
+    (lambda: metrics.accuracy(td.tensor([0]), td.tensor([0]), top_k=2), "top_k needs"),
+    (lambda: metrics.accuracy(td.eye(3)[:, :2], td.tensor([[0], [1], [0]])), "shapes"),
+    (lambda: metrics.accuracy(td.eye(3)[:, :2], td.tensor([0])), "shapes"),
+    (lambda: metrics.accuracy(td.eye(2), td.tensor([0, 2])), "2 is none of 2"),
+    (lambda: metrics.accuracy(td.eye(2), td.tensor([0, -1])), "-1 is none of 2")])
 def test_bad_arguments_of_metrics(bad, words):
     with pytest.raises(ValueError, match=words):
         bad()
@@ -394,3 +425,11 @@ def test_bytes_that_are_no_text_do_not_silence_an_error(tmp_path):
     table.write_bytes(b"a\n1\nx\xe9y\n")
     with pytest.raises(ValueError, match="line 3.*expected int64, got 'x\ufffdy'"):
         td.datasets.read_csv(table, dtype=td.int64)
+
+
+def test_what_does_not_fit_a_crop_is_refused():
+    for size in -1, 0, (2, -1):
+        with pytest.raises(ValueError, match="sizes > 0"):
+            RandomCrop(size)
+    with pytest.raises(RuntimeError, match="300 does not fit uint8"):
+        RandomCrop(2, padding=1, fill=300)(td.ones(1, 2, 2, dtype=td.uint8))

@@ -177,7 +177,7 @@ def test_vjp_and_jvp_of_several():
 
 def test_what_levels_refuse():
     x = td.ones(2)
-    with pytest.raises(RuntimeError, match="scalar tensor, got tensor with 1 dims"):
+    with pytest.raises(RuntimeError, match="scalar tensor, got treadle.Size"):
         func.grad(lambda x: x * 2)(x)
     with pytest.raises(RuntimeError, match="argnum=2"):
         func.grad(lambda x: x.sum(), argnums=2)(x)
@@ -467,7 +467,7 @@ def test_checkpoints_in_odd_places(no_leaks):
         calls.append(1)
         return x.exp() * x if len(calls) == 1 else x * 2
     y = checkpoint(fickle, x)
-    with pytest.raises(RuntimeError, match="different number of tensors"):
+    with pytest.raises(RuntimeError, match="saved 3 tensors, and 0 when run again"):
         y.sum().backward()
     with td.no_grad():
         assert not checkpoint(lambda x: x * 2, x).requires_grad

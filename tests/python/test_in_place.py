@@ -313,3 +313,31 @@ def test_views_without_elements_are_written_and_differentiated(shape):
     y.sum().backward()
     assert x.grad.shape == shape
     assert td.zeros(4).as_strided((0, 2), (9, 9), 7).numel() == 0
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_new_data_is_no_change_and_hides_none(version):
+    def graph():
+        w = td.full((2,), 3.0, requires_grad=True)
+        with td.no_grad():
+            for _ in range(version):
+                w.mul_(1)
+        return w, (w * w).sum()
+
+    def change(w):
+        with td.no_grad():
+            w.mul_(2)
+
+    def exchange(w):
+        w.data = td.full((2,), 10.0)
+    w, y = graph()
+    exchange(w)
+    assert w._version == version
+    y.backward()
+    assert w.grad.tolist() == [20, 20]                  # as in PyTorch: the new values, at the old version
+    for acts in ((change, exchange), (exchange, change)):
+        w, y = graph()
+        for act in acts:
+            act(w)
+        with pytest.raises(RuntimeError, match="was modified in place"):
+            y.backward()

@@ -133,6 +133,28 @@ def test_gradients_of_random_subscripts():
         same(x.grad, g)
 
 
+def test_new_axes_beside_lists_never_make_nine_dimensions_on_the_way():
+    a = np.arange(32.0).reshape(2, 1, 2, 2, 1, 1, 2, 2)
+    for key in (([0, 1], None, [0, 0]), (None, [0, 1], [0, 0]), (..., [0, 1], [1, 0], None),
+                (slice(None), [0], None, [1, 0]), ([0, 1], [0, 0], None)):
+        read = a[key]
+        x = make(a).requires_grad_()
+        same(x.detach()[key], read)
+        (x[key] * make(read)).sum().backward()
+        g = np.zeros_like(a)
+        np.add.at(g, key, read)
+        same(x.grad, g)
+        value = np.random.default_rng(4).standard_normal(read.shape)
+        for part in (value, value[..., :1], value[(0,) * read.ndim], value[0]):
+            y, b = make(a), a.copy()
+            y[key], b[key] = make(np.asarray(part)), part
+            same(y, b)
+    x = td.zeros(3, 4)
+    with pytest.raises(RuntimeError, match="expand"):
+        x[[0, 1, 2], None] = td.ones(3, 4)      # no place of its own for each of the three
+    assert x.sum().item() == 0
+
+
 def test_subscripts_that_need_care():
     x = td.arange(12).reshape(3, 4)
     assert x[td.tensor(1)].tolist() == [4, 5, 6, 7]

@@ -1,9 +1,11 @@
 # needs: linalg
 # SPDX-License-Identifier: MIT
-"""Dense linear algebra: beside NumPy and PyTorch, its gradients twice, its refusals, traces, threads, a missing library."""
+"""Dense linear algebra: beside NumPy and PyTorch, its gradients twice, its refusals, traces, threads, a missing library; names of modules that are absent."""
+import importlib
 import os
 import subprocess
 import sys
+import types
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -174,6 +176,12 @@ def test_singular_determinants():
 
 def test_bad_shapes_and_types():
     a, b = td.eye(3), td.ones(3, 2)
+    for bad in [[np.nan, 0], [0, 1]], [[1, np.nan], [np.nan, 1]], [[np.inf, 0], [0, 1]], [[4., 0], [np.nan, np.nan]]:
+        for upper in False, True:
+            m = td.tensor(bad).mT if upper else td.tensor(bad)
+            refused("non-finite|positive-definite", lambda: L.cholesky(m, upper=upper), L.LinAlgError)
+            refused("non-finite|positive-definite", lambda: L.cholesky(td.stack([td.eye(2), m]), upper=upper), L.LinAlgError)
+    assert L.cholesky(td.tensor([[4., np.nan], [2, 2]])).tolist() == [[2, 0], [1, 1]]       # not looked at
     for f in (L.inv, L.det, L.slogdet, L.cholesky, L.eigh):
         refused("square", lambda: f(b))
     for f in (L.inv, L.det, L.slogdet, L.cholesky, L.eigh, L.svd, L.qr, L.pinv):
@@ -285,8 +293,8 @@ def test_values_and_gradients_as_pytorch(peer, name, dtype):
 
 
 def test_results_as_pytorch(peer):
-    if not hasattr(peer.linalg, "solve_triangular"):
-        pytest.skip("an old PyTorch")
+    if not hasattr(peer.linalg, "solve_triangular") or os.environ.get("TREADLE_SANITIZED") == "asan":
+        pytest.skip("an old PyTorch, or one whose exceptions the address sanitizer does not know")
     a, b = drawn((2, 5, 3), "float32"), drawn((2, 5, 2), "float32")
     for driver in (None, "gelsy"):
         x, y = L.lstsq(td.from_numpy(a), td.from_numpy(b), driver=driver), peer.linalg.lstsq(
@@ -357,3 +365,28 @@ def test_nothing_leaks():
     before = td.memory_stats()["live_objects"]
     work()
     assert td.memory_stats()["live_objects"] == before
+
+
+def test_nuclear_norm_and_condition():
+    a = td.tensor([[3.0, 0, 0], [0, -4, 0]])
+    assert a.norm("nuc").item() == pytest.approx(7) and td.norm(a[None], "nuc", dim=(1, 2)).tolist() == [pytest.approx(7)]
+    square = td.tensor([[2.0, 1], [0, 0.5]])
+    for p in (None, 1, -1, 2, -2, "fro", "nuc", np.inf):
+        assert td.linalg.cond(square, p).item() == pytest.approx(float(np.linalg.cond(square.numpy(), p)), rel=1e-5)
+
+
+def test_every_absent_name_has_a_reason():
+    torch = pytest.importorskip("torch", reason="needs PyTorch (python3-torch) to compare with")
+    for path in ("nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "distributions",
+                 "utils.data", "linalg", "autograd"):
+        theirs, ours = (importlib.import_module(f"{home}.{path}") for home in ("torch", "treadle"))
+        for name in dir(theirs):
+            if name[0] != "_" and not hasattr(ours, name) and not isinstance(getattr(theirs, name), types.ModuleType):
+                with pytest.raises(AttributeError, match=f"has no attribute '{name}': ..."):
+                    getattr(ours, name)
+    for name, reason in (("nn.LazyLinear", "a layer knows its sizes"), ("nn.utils.parametrizations", "weight_norm and spectral_norm"),
+                         ("nn.DataParallel", "one process"), ("distributions.Beta", "four distributions"), ("optim.Muon", "some lines of what is here")):
+        home, _, name = name.rpartition(".")
+        with pytest.raises(AttributeError, match=reason):
+            getattr(importlib.import_module("treadle." + home), name)
+    assert not hasattr(td.Tensor, "Lazy*") and "LazyLinear" not in dir(td.nn)

@@ -34,7 +34,8 @@ NUMPY |= {"sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.ne
           "relu": lambda x: np.where(x <= 0, 0, x), "sign": lambda x: np.where(x != x, 0, np.sign(x)),
           "mm": np.matmul, "bmm": np.matmul, "mv": np.matmul}
 LONG = "TREADLE_LONG" in os.environ        # make test-long tries every dtype, others half of them, each operator its own
-ASKS_FOR_A_LAYOUT = {"view", "view_dtype", "strided_view", "sgd_step_", "adam_step_", "rmsprop_step_", "adagrad_step_", "detach_"}
+ASKS_FOR_A_LAYOUT = {"view", "view_dtype", "strided_view", "sgd_step_", "adam_step_", "rmsprop_step_", "adagrad_step_", "detach_",
+                     "gated_backward_"}
 np.seterr(all="ignore")
 
 

@@ -149,6 +149,8 @@ def test_a_cache_writes_what_recomputation_writes(options):
 def test_greedy_is_temperature_zero_and_top_one():
     net, ids = gpt(), td.randint(0, 29, (2, 3))
     best = net.generate(ids, 6, temperature=0)
+    with pytest.raises(ValueError, match="expected max_new_tokens and temperature >= 0 and top_k > 0, got -1"):
+        net.generate(ids, -1)
     assert td.equal(best, net.generate(ids, 6, top_k=1)) and td.equal(net.generate(ids, 0), ids)
     said = ids
     with td.no_grad():
@@ -335,6 +337,7 @@ def test_a_bert_of_transformers_answers_here(transformers, torch, tmp_path):
     ("GPT", {"model_type": "gpt2", "activation_function": "relu"}, "activation must be one of .*got 'relu'"),
     ("GPT", {"model_type": "gpt2", "scale_attn_weights": False}, "scale_attn_weights must be"),
     ("BERT", {"model_type": "bert", "hidden_act": "relu"}, r"hidden_act must be one of \['gelu'\]"),
+    ("BERT", {"model_type": "bert", "is_decoder": True}, "is_decoder must"),
     ("BERT", {"model_type": "bert", "position_embedding_type": "relative_key"}, "position_embedding_type must")])
 def test_what_we_cannot_do_is_refused_by_name(tmp_path, cls, told, words):
     (tmp_path / "config.json").write_text(json.dumps({"n_embd": 8, "n_head": 2, "n_layer": 1, "vocab_size": 5, **told}))

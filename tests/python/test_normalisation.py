@@ -238,21 +238,21 @@ def test_bad_input_is_named(call, error, words):
 
 @pytest.mark.parametrize("module, text, state", [
     (nn.BatchNorm1d(3),
-     "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
+     "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)",
      "weight bias running_mean running_var num_batches_tracked"),
     (nn.BatchNorm3d(3, affine=False, momentum=None),
-     "BatchNorm3d(3, eps=1e-05, momentum=None, affine=False, track_running_stats=True)",
+     "BatchNorm3d(3, eps=1e-05, momentum=None, affine=False, bias=False, track_running_stats=True)",
      "running_mean running_var num_batches_tracked"),
-    (nn.LayerNorm((3, 4)), "LayerNorm((3, 4), eps=1e-05, elementwise_affine=True)", "weight bias"),
+    (nn.LayerNorm((3, 4)), "LayerNorm((3, 4), eps=1e-05, elementwise_affine=True, bias=True)", "weight bias"),
     (nn.LayerNorm(4, elementwise_affine=False),
-     "LayerNorm((4,), eps=1e-05, elementwise_affine=False)", ""),
-    (nn.LayerNorm(4, bias=False), "LayerNorm((4,), eps=1e-05, elementwise_affine=True)", "weight"),
+     "LayerNorm((4,), eps=1e-05, elementwise_affine=False, bias=False)", ""),
+    (nn.LayerNorm(4, bias=False), "LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=False)", "weight"),
     (nn.RMSNorm(4), "RMSNorm((4,), eps=None, elementwise_affine=True)", "weight"),
-    (nn.GroupNorm(2, 4), "GroupNorm(2, 4, eps=1e-05, affine=True)", "weight bias"),
+    (nn.GroupNorm(2, 4), "GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)", "weight bias"),
     (nn.InstanceNorm2d(3),
-     "InstanceNorm2d(3, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False)", ""),
+     "InstanceNorm2d(3, eps=1e-05, momentum=0.1, affine=False, bias=False, track_running_stats=False)", ""),
     (nn.InstanceNorm1d(3, affine=True, track_running_stats=True),
-     "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
+     "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)",
      "weight bias running_mean running_var num_batches_tracked")])
 def test_modules_print_and_save_as_in_pytorch(module, text, state):
     assert repr(module) == text

@@ -1,6 +1,8 @@
 # needs: order statistics package
 """Sorting, selection, running totals and their gradients; the reference is NumPy in float64."""
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -294,9 +296,30 @@ def test_searchsorted_and_bucketize():
 def test_named_results():
     result = td.sort(td.tensor([2, 1]))
     assert isinstance(result, tuple) and result.indices.tolist() == [1, 0]
-    assert repr(result).startswith("treadle.return_types.sort(values=")
+    assert repr(result) == "treadle.return_types.sort(\nvalues=tensor([1, 2]),\nindices=tensor([1, 0]))"
     values, indices = td.tensor([1.0, 3]).topk(1)
     assert values.tolist() == [3] and indices.tolist() == [1]
+
+
+NAMED = {"max": lambda x: x.max(1), "min": lambda x: td.min(x, 1), "median": lambda x: x.median(1), "nanmedian": lambda x: td.nanmedian(x, 1),
+         "sort": lambda x: x.sort(), "topk": lambda x: x.topk(2), "mode": lambda x: x.mode(), "kthvalue": lambda x: x.kthvalue(1),
+         "cummax": lambda x: x.cummax(1), "cummin": lambda x: x.cummin(1), "aminmax": lambda x: x.aminmax()}
+
+
+def test_the_larger_of_two_by_name():
+    a, b, out = td.tensor([1.0, 5]), td.tensor([2.0, 3]), td.empty(2)
+    assert td.max(a, other=b).tolist() == [2, 5] and a.min(other=b).tolist() == [1, 3]
+    assert td.max(a, b, out=out) is out and out.tolist() == [2, 5]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_results_are_pickled_and_copied_under_pytorchs_names(name):
+    result = NAMED[name](td.tensor([[1.0, 3, 2], [6, 5, 4]]))
+    kind = type(result)
+    assert kind is getattr(td.return_types, name) and (kind.__module__, kind.__name__) == ("treadle.return_types", name)
+    for again in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
+        assert type(again) is kind and [x.tolist() for x in again] == [x.tolist() for x in result]
+    assert repr(result).startswith(f"treadle.return_types.{name}(\n{kind.__match_args__[0]}=tensor(")
 
 
 @pytest.mark.parametrize("call, error, words", [

@@ -47,6 +47,11 @@ def backward():
     return [x.grad.tolist(), w.grad.tolist()]
 
 
+def turned():
+    x = td.arange(65536.0).reshape(256, 256)
+    return [(x + x.t()).sum(1)[:3].tolist(), x.sub_(x.t()).sum().item()]
+
+
 def create_graph():
     x = leaf(3)
     g, = td.autograd.grad((x.exp() * x).sum(), x, create_graph=True)
@@ -119,6 +124,14 @@ def saved_tensor_hooks():
     z = treadle.utils.checkpoint.checkpoint(lambda t: t.sin().cos(), x, use_reentrant=False)
     (y + z.sum()).backward()
     return [x.grad.tolist()]
+
+
+def computed_again():
+    x, s, b = leaf(128, 128), leaf(128), leaf(128)
+    w = (td.arange(128 * 64).reshape(128, 64) % 5 / 4).requires_grad_()
+    y = nn.functional.layer_norm(x, (128,), s, b).relu() @ w
+    y.sum().backward()
+    return [w.grad.sum().item(), s.grad.sum().item(), x.grad.abs().sum().item()]
 
 
 def network():
@@ -262,8 +275,9 @@ def training_step(backend):
     return [f(td.ones(3, 2)).item() for _ in range(3)] + w.tolist()
 
 
-WORKLOADS = [forward, backward, create_graph, in_place, in_place_on_views, hooks, custom_function,
-             saved_tensor_hooks, optimiser_steps, loading_a_state, indexing, printing, loading_data,
+WORKLOADS = [forward, backward, create_graph, turned, in_place, in_place_on_views, hooks, custom_function,
+             saved_tensor_hooks, computed_again, optimiser_steps, loading_a_state, indexing, printing,
+             loading_data,
              layers, exchange, functional, anomaly_mode, gradients_set_and_data_replaced]
 
 
@@ -316,6 +330,99 @@ def test_goes_on_after_each_allocation_failed(work):
 @pytest.mark.parametrize("work", [compiled, training_step])
 def test_compiling_goes_on_after_each_allocation_failed(work, backend):
     fail_each(lambda: work(backend), again=10)
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "c"])
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_a_compiled_step_without_memory_leaves_no_half(kind, backend):
+    w, b = leaf(3, 2).detach().requires_grad_(), leaf(2).detach().requires_grad_()
+    optimiser = getattr(td.optim, kind)([w, b], 0.1)
+
+    def step(x):
+        optimiser.zero_grad()
+        loss = ((x @ w).tanh() + b).exp().sum(1).amax()
+        loss.backward()
+        optimiser.step()
+
+    def state():
+        return [x.tolist() for s in (w, b) for x in (s, *optimiser.state.get(s, {}).values()) if isinstance(x, td.Tensor)]
+    f, x = td.jit(step, backend=backend), td.ones(4, 3)
+    for _ in range(3):
+        f(x)
+    for n in range(1000):
+        if w.grad is None:
+            f(x)
+        before, gradients = state(), [w.grad.tolist(), b.grad.tolist()]
+        if attempt(lambda: f(x) is None, n):
+            break
+        assert state() == before, f"after allocation {n} failed"
+        assert w.grad is None and b.grad is None or [w.grad.tolist(), b.grad.tolist()] == gradients
+    assert 20 < n < 999 and state() != before
+
+
+def embedding():
+    return nn.Sequential(nn.Embedding(7, 4), nn.LayerNorm(4), nn.Linear(4, 3)), td.tensor([0, 3, 6, 2])
+
+
+def normalised():
+    return nn.Sequential(nn.Conv2d(2, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(16, 3)), td.randn(4, 2, 4, 4)
+
+
+def perceptron():
+    net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 3))
+    net[0].weight.data = td.randn(3, 5).t()
+    return net, td.randn(2, 2, 3)
+
+
+BEHIND = {
+    "nothing": lambda net, x, y, loss, old, opt: None, "twice": lambda net, x, y, loss, old, opt: (loss * 2, loss.detach() * 2),
+    "views": lambda net, x, y, loss, old, opt: (y.detach().reshape(-1), y.detach()[1:], loss.detach().view(1), x),
+    "forward": lambda net, x, y, loss, old, opt: net(x), "gather": lambda net, x, y, loss, old, opt: [*net.parameters()][0].detach()[td.tensor([1, 0])],
+    "old": lambda net, x, y, loss, old, opt: [(o + w.detach()).sum() for o, w in zip(old, net.parameters())],
+    "again": lambda net, x, y, loss, old, opt: (opt.zero_grad(), net(x).exp().mean().backward(), opt.step())[0],
+    "mean": lambda net, x, y, loss, old, opt: [m.mul_(0.9).add_(w.detach(), alpha=0.1) for m, w in zip(net.mean, net.parameters())][:0]}
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "c"])
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("make", [embedding, normalised, perceptron])
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_a_compiled_step_without_memory_writes_all_or_nothing(kind, make, behind, backend):
+    td.manual_seed(3)
+    net, x = make()
+    ws = [*net.parameters()]
+    optimiser = getattr(td.optim, kind)(ws, 0.01)
+    net.mean = [w.detach().clone() for w in ws]
+
+    def step(x):
+        old, y = [w.detach() * 3 for w in ws], net(x)
+        loss = y.pow(2).mean()
+        loss.backward()
+        nn.utils.clip_grad_norm_(ws, 0.5)
+        optimiser.step()
+        result = BEHIND[behind](net, x, y, loss, old, optimiser)
+        optimiser.zero_grad()
+        return result
+
+    def state():
+        kept = [s for w in ws for s in optimiser.state.get(w, {}).values() if isinstance(s, td.Tensor)]
+        return [t.tolist() for t in (*ws, *net.buffers(), *kept, *net.mean)]
+    f = td.jit(step, backend=backend)
+    for _ in range(3):
+        f(x)
+    now = state()
+    f(x)
+    change = [p != q for p, q in zip(now, state())]
+    assert all(change[:len(ws)])
+    for n in range(3000):
+        before = state()
+        done = attempt(lambda: f(x) is f, n)
+        changed = [p != q for p, q in zip(before, state())]
+        assert changed in ([False] * len(change), change), f"after allocation {n} failed"
+        if done is not None:
+            break
+    assert 20 < n < 2999 and changed == change
 
 
 @pytest.mark.parametrize("backend", ["interpreter", "c"])

@@ -13,7 +13,7 @@ from registry_cases import OPERATORS, REFUSALS, arguments
 F = nn.functional
 HALVES = [td.bfloat16, td.float16]
 ROUNDING = {td.bfloat16: 2.0**-8, td.float16: 2.0**-11}
-UNDEFINED = {"empty_like", "view_dtype", "gated_backward"}    # what memory held; other numbers in other bits
+UNDEFINED = {"empty_like", "view_dtype", "gated_backward_"}    # what memory held; other numbers in other bits
 
 
 
@@ -204,6 +204,106 @@ def test_lists_are_pytorchs(torch):
     assert types(td) == types(torch)
 
 
+def test_products_and_decompositions_are_in_the_lists(torch):
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 15):
+        pytest.skip("the lists are those of PyTorch 2.15")
+
+    def types(t):
+        f, linalg = t.nn.functional, t.linalg
+        m, half = t.rand(4, 4), t.rand(4, 4).to(t.bfloat16)
+        v, film = m[0], t.rand(1, 2, 6, 6, 6).to(t.bfloat16)
+        square = (m @ m.mT + t.eye(4)).to(t.bfloat16)
+        with t.autocast("cpu"):
+            found = [t.addbmm(m, m[None], m[None]), m.addbmm(m[None], m[None]), t.mv(m, v), m.mv(v), t.addmv(v, m, v), m @ v, t.dot(v, v),
+                     t.inner(m, v), t.tensordot(m, m, 1), t.outer(v, v), linalg.multi_dot([m, m])]
+            found += [t.einsum(e, *(m if len(part) == 2 else v for part in e.split("->")[0].split(","))) for e in (
+                "i,j->ij", "ij,ij->", "ij,ij->i", "ij,ij->ij", "ij,j->i", "ij,k->ijk", "i,ij,j->", "i,i,i->i", "i,j->", "ij,k->i")]
+            found += [linalg.inv(square), linalg.cholesky(square), *linalg.eigh(square), *linalg.qr(square), *linalg.svd(square),
+                      linalg.solve(square, half), linalg.svdvals(half), t.inverse(square), t.matrix_power(square, -1),
+                      f.max_pool3d(film, 2), f.adaptive_max_pool3d(film, 2)]
+        return [str(x.dtype).split(".")[-1] for x in found]
+    assert types(td) == types(torch)
+    x = td.rand(3, 4, 4, requires_grad=True)
+    with td.autocast("cpu"):
+        td.addbmm(x[0].detach(), x, x, beta=2).sum().backward()
+    assert x.grad.dtype is td.float32
+
+
+LISTED = {      # the lists that PyTorch documents for its CPU autocast, as far as we have the names
+    "bfloat16": """conv1d conv2d conv3d bmm mm linalg.vecdot baddbmm addmm addbmm linear matmul conv_transpose1d conv_transpose2d conv_transpose3d
+        prelu scaled_dot_product_attention multi_head_attention lstm""",
+    "float32": """avg_pool3d binary_cross_entropy grid_sample prod quantile nanquantile cdist trace inverse pinverse Tensor.pinverse
+        Tensor.quantile max_pool3d max_unpool1d max_unpool2d max_unpool3d adaptive_avg_pool3d mse_loss cosine_embedding_loss
+        CosineEmbeddingLoss nll_loss hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy l1_loss huber_loss margin_ranking_loss
+        soft_margin_loss triplet_margin_loss multi_margin_loss MultiMarginLoss ctc_loss kl_div binary_cross_entropy_with_logits
+        local_response_norm linalg.solve linalg.cholesky linalg.svdvals linalg.eigvalsh linalg.inv linalg.qr linalg.svd linalg.eigh
+        linalg.lstsq adaptive_max_pool3d stack cat"""}
+
+
+@pytest.mark.parametrize("given", ["float32", "bfloat16"])
+def test_every_listed_name_gives_its_type(given):
+    """Whatever comes, each name computes in its list's type; a peer of the same version says the same."""
+    def types(t):
+        f, kind = t.nn.functional, getattr(t, given)
+        t.manual_seed(1)
+        m, b, p = t.rand(4, 4) + 4 * t.eye(4), t.rand(2, 4, 4), t.rand(4, 4) * 0.9 + 0.05
+        lines, films, rooms = t.rand(1, 2, 6), t.rand(1, 2, 6, 6), t.rand(1, 2, 6, 6, 6)
+        square, v, sign = m @ m.mT, m[0], t.tensor([1.0, -1.0, 1.0, -1.0])
+        m, b, p, lines, films, rooms, square, v, sign = (x.to(kind) for x in (m, b, p, lines, films, rooms, square, v, sign))
+        w = [t.ones(2, 2, *[3] * n).to(kind) for n in (1, 2, 3)]
+        at, by = t.arange(4), {"return_indices": True}
+        args = {
+            "conv1d": (lines, w[0]), "conv2d": (films, w[1]), "conv3d": (rooms, w[2]), "bmm": (b, b), "baddbmm": (b, b, b), "addmm": (m, m, m),
+            "addbmm": (m, b, b), "conv_transpose1d": (lines, w[0]), "conv_transpose2d": (films, w[1]), "conv_transpose3d": (rooms, w[2]),
+            "prelu": (m, v), "scaled_dot_product_attention": (b, b, b), "avg_pool3d": (rooms, 2), "binary_cross_entropy": (p, p),
+            "grid_sample": (films, t.rand(1, 3, 3, 2).to(kind)), "quantile": (m, 0.5), "nanquantile": (m, 0.5), "Tensor.quantile": (m, 0.5),
+            "max_pool3d": (rooms, 2), "max_unpool1d": (*f.max_pool1d(lines, 2, **by), 2), "max_unpool2d": (*f.max_pool2d(films, 2, **by), 2),
+            "max_unpool3d": (*f.max_pool3d(rooms, 2, **by), 2), "adaptive_avg_pool3d": (rooms, 2), "adaptive_max_pool3d": (rooms, 2),
+            "cosine_embedding_loss": (m, m, sign), "CosineEmbeddingLoss": (m, m, sign), "nll_loss": (m, at), "cross_entropy": (m, at),
+            "margin_ranking_loss": (v, v, sign), "triplet_margin_loss": (m, m, m), "multi_margin_loss": (m, at), "MultiMarginLoss": (m, at),
+            "ctc_loss": (b.transpose(0, 1).log_softmax(-1), t.tensor([[1], [2]]), t.tensor([4, 4]), t.tensor([1, 1])),
+            "local_response_norm": (films, 2), "linalg.cholesky": (square,), "linalg.eigvalsh": (square,), "linalg.eigh": (square,),
+            "lstm": (b,), "multi_head_attention": (b, b, b), "stack": ([m, m.float()],), "cat": ([m, m.float()],)}
+        alone = "prod trace inverse pinverse Tensor.pinverse linalg.svdvals linalg.inv linalg.qr linalg.svd".split()
+
+        def call(name):
+            if name in ("lstm", "multi_head_attention"):
+                return (t.nn.LSTM(4, 4) if name == "lstm" else t.nn.MultiheadAttention(4, 2))(*args[name])
+            if name[0].isupper() and "." not in name:
+                return getattr(t.nn, name)()(*args[name])
+            home, _, last = name.rpartition(".")
+            home = getattr(t, home) if home else f if hasattr(f, last) else t
+            return getattr(home, last)(*args.get(name, (m,) if name in alone else (m, m)))
+        with t.autocast("cpu"):
+            return {name: [x for x in flat(call(name))] for names in LISTED.values() for name in names.split()}
+
+    def flat(x):
+        if isinstance(x, (tuple, list)):
+            return [y for part in x for y in flat(part)]
+        return [str(x.dtype).split(".")[-1]] if x is not None and "float" in str(x.dtype) and x.numel() else []
+    found = types(td)
+    for kind, names in LISTED.items():
+        for name in names.split():
+            assert set(found[name]) == {kind}, name
+    try:
+        import torch
+    except ImportError:
+        return
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15):
+        assert {k: set(v) for k, v in types(torch).items()} == {k: set(v) for k, v in found.items()}
+
+
+def test_gradients_come_back_through_listed_functions():
+    x = td.rand(3, 4, requires_grad=True)
+    with td.autocast("cpu"):
+        y = td.quantile(x @ td.eye(4), 0.5) + td.cdist(x, x + 1).sum()
+        with pytest.raises(RuntimeError, match="quantile: argument 'q' must be"):
+            td.quantile(x, q=2.0)
+        assert (x @ x.mT).dtype is td.bfloat16          # the mode is on again, also after an error
+    y.backward()
+    assert y.dtype is x.grad.dtype is td.float32
+
+
 def test_autocast_nests_decorates_and_ends():
     x = td.ones(3, 3)
 
@@ -346,7 +446,10 @@ def test_scaler_is_pytorchs(torch):
         told += [scaler.get_scale(), scaled[0].tolist(), str(scaled[0].dtype).split(".")[1], str(scaled[1][0].dtype).split(".")[1]]
         again = t.amp.GradScaler("cpu")
         again.load_state_dict(scaler.state_dict())
-        return told + [again.get_scale()]
+        for on in (True, False):
+            with t.autocast("cpu", enabled=on):
+                told.append(t.is_autocast_enabled("cpu"))
+        return told + [again.get_scale(), again.get_growth_factor(), again.get_backoff_factor(), again.get_growth_interval()]
     assert story(td) == story(torch)
 
 
@@ -381,7 +484,39 @@ def test_small_gradients_survive():
     masters = td.amp.MasterWeights(td.optim.SGD([w], lr=1e8))
     scaler.scale((w * 1e-4).mean().float().mul(1e-4)).backward()
     scaler.step(masters)
-    assert w.grad is None and td.allclose(w.float(), td.full((4,), 0.75), atol=2e-3)
+    assert w.grad.dtype is td.float32 and td.allclose(w.float(), td.full((4,), 0.75), atol=2e-3)
+
+
+def test_a_master_obeys_what_is_done_to_the_gradient_of_its_weight():
+    net = nn.Linear(3, 2).to(td.bfloat16)
+    masters = td.amp.MasterWeights(td.optim.SGD(net.parameters(), lr=1.0))
+    schedule = td.optim.lr_scheduler.StepLR(masters, 1, gamma=0.5)
+
+    def backward():
+        net(td.ones(4, 3, dtype=td.bfloat16)).sum().backward()
+    backward()
+    before = [m.clone() for _, m in masters.pairs]
+    assert nn.utils.clip_grad_norm_(net.parameters(), 1e-3).item() == pytest.approx(128**.5, rel=1e-6)
+    masters.step()
+    moved = td.cat([(m - b).flatten() for (_, m), b in zip(masters.pairs, before)])
+    assert moved.norm().item() == pytest.approx(1e-3, rel=1e-4)
+    schedule.step()
+    assert masters.param_groups[0]["lr"] == 0.5 and schedule.get_last_lr() == [0.5]
+
+    for zero in (net.zero_grad, masters.zero_grad, lambda: masters.zero_grad(set_to_none=False)):
+        backward()
+        before = [m.clone() for _, m in masters.pairs]
+        zero()
+        masters.step()
+        assert all(td.equal(m, b) for (_, m), b in zip(masters.pairs, before))
+        backward()
+        assert net.bias.grad.tolist() == [4, 4]
+        backward()
+        assert masters.pairs[1][1].grad.tolist() == [8, 8]
+        masters.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    with pytest.raises(RuntimeError, match="the gradient is float64"):
+        net.bias.grad = td.ones(2, dtype=td.float64)
 
 
 @pytest.mark.parametrize("half", HALVES, ids=str)

@@ -10,10 +10,13 @@ import threading
 import pytest
 
 import treadle as td
+from treadle import nn
 from treadle.profiler import ProfilerActivity, profile, record_function
 
 if os.environ.get("TREADLE_PROFILE") == "1":
     pytest.skip("another profile is running", allow_module_level=True)
+
+F = nn.functional
 
 
 def by_name(p):
@@ -307,6 +310,83 @@ def test_record_function_decorates():
     assert sum(e.again for e in p.events()) == 2
 
 
+class Images(nn.Module):
+    """Results of relu that are pooled, and then wanted for their signs only."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 16, 3, padding=1)
+        self.last = nn.Linear(16 * 7 * 7, 10)
+
+    def forward(self, x):
+        for layer in self.one, self.two:
+            x = F.max_pool2d(F.relu(layer(x)), 2)
+        return self.last(x.flatten(1))
+
+
+class Rows(nn.Module):
+    """Norms, whose results are made again; each layer's program is longer than a short memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(96) for _ in range(4)])
+        self.up, self.down = (nn.ModuleList([nn.Linear(n, m) for _ in range(4)]) for n, m in ((96, 130), (130, 96)))
+        self.last = nn.Linear(96, 10)
+
+    def forward(self, x):
+        for norm, up, down in zip(self.norms, self.up, self.down):
+            x = x + down(F.gelu(up(norm(x))))
+        return self.last(x)
+
+
+def peak_of(call):
+    for _ in range(2):
+        with td.profiler.profile(profile_memory=True) as p:
+            call()
+    return p.memory_peak()[0]
+
+
+@pytest.mark.parametrize("make,shape,most", [(Images, (16, 1, 28, 28), 0.9), (Rows, (256, 96), 1.02)])
+def test_a_compiled_step_holds_no_more_than_an_eager_one(make, shape, most, monkeypatch, tmp_path):
+    monkeypatch.setenv("TREADLE_CACHE", str(tmp_path))
+    peaks, losses, weights = [], [], []
+    td.manual_seed(3)
+    x, y = td.randn(*shape), td.randint(0, 10, shape[:1]).long()
+    for backend in None, "interpreter", "c":
+        td.manual_seed(4)
+        net = make()
+        opt = td.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+
+        def step(x, y):
+            opt.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+            return loss.detach()
+        call = td.jit(step, backend=backend) if backend else step
+        losses.append([call(x, y).item() for _ in range(4)])
+        peaks.append(peak_of(lambda: call(x, y)))
+        weights.append([*net.parameters()])
+    assert losses[0][0] == losses[1][0] == losses[2][0]
+    assert losses[0] == pytest.approx(losses[2], rel=1e-5) and losses[1] == pytest.approx(losses[2], rel=1e-5)
+    for p, q, r in zip(*weights):
+        assert (p - r).abs().amax().item() < 1e-5 and (q - r).abs().amax().item() < 1e-5
+    assert peaks[2] <= most * peaks[0], peaks
+
+
+def test_a_program_without_weights_gives_back_what_it_has_read(monkeypatch, tmp_path):
+    monkeypatch.setenv("TREADLE_CACHE", str(tmp_path))
+    def chain(x):
+        y = x
+        for _ in range(8):
+            y = y @ x
+        return y
+    x, compiled = td.rand(128, 128) / 128, td.jit(chain, backend="c")
+    for _ in range(2):
+        assert compiled(x).equal(chain(x))
+    assert peak_of(lambda: compiled(x)) < 2.1 * 4 * 128 ** 2    # a product and its operand
+
+
 def run(code, **env):
     return subprocess.run([sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
 
@@ -320,5 +400,11 @@ def test_the_environment_prints_a_table_at_exit():
     assert abs(sum(float(line.split()[-3]) for line in table) - 100) < 0.1
     assert "Name" not in run(code, TREADLE_PROFILE="0").stderr
     assert "TREADLE_PROFILE" in run("import treadle as td; td.ones(2); td.ones(2)", TREADLE_PROFILE="x").stderr
-    assert "that of TREADLE_PROFILE" in run("import treadle as td; td.ones(1); td.profiler.profile().start()",
-                                             TREADLE_PROFILE="1").stderr
+    code = """import treadle as td
+td.ones(1).exp()
+with td.profiler.profile() as p:
+    td.ones(1).sin()
+print(*(e.name for e in p.events()))"""
+    done = run(code, TREADLE_PROFILE="1")           # makes room for the program's own
+    assert done.returncode == 0 and "sin" in done.stdout and "exp" not in done.stdout, done.stderr
+    assert done.stderr.count("Self us") == 1 and "exp" in done.stderr and "sin" not in done.stderr

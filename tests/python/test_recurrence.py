@@ -223,6 +223,55 @@ def test_cells_step_as_sequences_do(kind):
     assert (alone[0] if kind == "LSTM" else alone).shape == (4,)
 
 
+def gradients(net, x, passes, hold=lambda kept: kept):
+    """Of all weights, the input, and the states, after so many passes over one graph."""
+    net.zero_grad()
+    x = x.detach().requires_grad_()
+    with td.autograd.graph.saved_tensors_hooks(hold, lambda kept: kept):
+        y, last = net(x)
+    loss = sum((r * td.arange(r.numel(), dtype=r.dtype).reshape(r.shape).cos()).sum()
+               for r in (y, *(last if isinstance(last, tuple) else (last,))))
+    for n in range(passes):
+        for p in (x, *net.parameters()):
+            p.grad = None
+        loss.backward(retain_graph=n + 1 < passes)
+    return [x.grad, *(p.grad for p in net.parameters())]
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("options", [{}, {"bias": False, "bidirectional": True}, {"num_layers": 2, "batch_first": True}])
+def test_gates_are_written_over_only_where_nobody_looks_again(kind, options):
+    td.manual_seed(5)
+    net, x = getattr(nn, kind)(3, 5, **options), td.randn(4, 17, 3)
+    once = gradients(net, x, 1)
+    assert all(map(td.equal, once, gradients(net, x, 3)))
+    held, before = [], []
+
+    def hold(kept):
+        held.append(kept)
+        before.append(kept.clone())
+        return kept
+    assert all(map(td.equal, once, gradients(net, x, 1, hold)))
+    assert len(held) > 4 and all(map(td.equal, held, before))
+    threads = td.get_num_threads()
+    try:
+        for n in (1, 2, 3):
+            td.set_num_threads(n)
+            assert all(map(td.equal, once, gradients(net, x, 1)))
+    finally:
+        td.set_num_threads(threads)
+
+
+def test_a_step_back_refuses_gaps():
+    z = td.zeros
+    gates, dh, w, h = z(2, 1, 8, dtype=td.int32), z(1, 2), z(6, 2), z(2, 1, 2)
+    td._C.gated_backward_(gates, dh, None, w, dh, None, h, h, False)
+    with pytest.raises(RuntimeError, match="without gaps"):
+        td._C.gated_backward_(z(2, 1, 16, dtype=td.int32)[..., ::2], dh, None, w, dh, None, h, h, False)
+    with pytest.raises(RuntimeError, match="do not fit"):
+        td._C.gated_backward_(gates, dh, dh, w, dh, None, h, h, False)
+
+
 def test_dropout_between_layers_only_in_training():
     net = nn.GRU(3, 8, 2, dropout=0.5)
     x = td.randn(4, 2, 3)

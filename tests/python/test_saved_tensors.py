@@ -1,6 +1,7 @@
 # needs: layers
 # SPDX-License-Identifier: MIT
 """What the graph keeps: for every gradient that is wanted what it uses, and nothing else."""
+import concurrent.futures
 import weakref
 from itertools import combinations
 
@@ -184,3 +185,136 @@ def test_memory_of_others_is_not_written_to():
     z = x * 1
     (Ones.apply(z) + z * 3 + Ones.apply(z)).sum().backward()
     assert (theirs == 1).all()
+
+
+FORGETFUL = {
+    "norm": lambda x, s, b, w: F.relu(F.batch_norm(F.linear(x, w), None, None, s, b, True)) @ w,
+    "rows": lambda x, s, b, w: F.linear(F.layer_norm(x * 2, (160,), s, b), w),
+    "folded": lambda x, s, b, w: F.linear(F.layer_norm((x * 2).view(4, 30, 160), (160,), s, b), w),
+    "root": lambda x, s, b, w: F.silu(F.rms_norm(x * 2, (160,), s)) @ w,
+    "gelu": lambda x, s, b, w: F.gelu(F.layer_norm(x, (160,), s, b)) @ w,
+}
+
+
+def forgetful_leaves():
+    td.manual_seed(1)
+    return [(td.randn(*shape) * 0.1 + 0.2).requires_grad_() for shape in ((120, 160), (160,), (160,), (160, 160))]
+
+
+def held_by(make):
+    before = td.memory_stats()["bytes"]
+    return make(), td.memory_stats()["bytes"] - before
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_what_is_computed_again_has_the_same_bits(name):
+    """Under hooks that want to see all, nothing is forgotten."""
+    leaves, answers, held = forgetful_leaves(), [], []
+    with td.no_grad():
+        weights = td.randn(*FORGETFUL[name](*leaves).shape)
+    for hooks in (td.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t), td.enable_grad()):
+        with hooks:
+            y, bytes = held_by(lambda: FORGETFUL[name](*leaves))
+        held.append(bytes)
+        loss = (y * weights).sum()
+        first = td.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
+        slopes = td.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+        again = td.autograd.grad(sum((g * g).sum() for g in slopes if g is not None), leaves, allow_unused=True)
+        answers.append([[g.detach() for g in some if g is not None] for some in ((*first, *slopes), again)])
+        del y, loss, slopes
+    assert held[1] <= held[0] - 120 * 160 * 4 + 4096
+    assert all(td.equal(a, b) for a, b in zip(answers[0][0], answers[1][0], strict=True))
+    for a, b in zip(answers[0][1], answers[1][1], strict=True):         # sums in another order
+        assert (a - b).abs().max() <= 1e-5 * b.abs().max()
+
+
+def behind(x, change):
+    """Change x in a way that no version shows."""
+    if change == "address":
+        x.detach().numpy()[...] *= 2
+    elif change == "data":
+        x.data.mul_(2)
+    elif change == "storage":
+        x.data = x.detach() * 2
+    elif change == "counted":
+        with td.no_grad():
+            x.mul_(2)
+
+
+@pytest.mark.parametrize("change", ["address", "data", "storage", "counted"])
+def test_a_value_changed_before_its_use_is_saved_as_it_is(change):
+    x, s, b, w = forgetful_leaves()
+    r = F.relu(F.layer_norm(x, (160,), s, b))
+    behind(r, change)
+    as_used = r.detach().clone()
+    y = (r @ w).sum()
+    del r
+    g, = td.autograd.grad(y, [w])
+    assert td.equal(g, as_used.T @ td.ones(120, 160))
+
+
+@pytest.mark.parametrize("change", ["address", "data", "storage", "counted"])
+@pytest.mark.parametrize("which", ["weight", "bias"])
+def test_numbers_changed_after_their_use_do_not_matter(change, which):
+    x, s, b, w = forgetful_leaves()
+    r = F.relu(F.layer_norm(x, (160,), s, b))
+    as_used = r.detach().clone()
+    y = (r @ w).sum()
+    del r
+    behind(s if which == "weight" else b, change)
+    g, = td.autograd.grad(y, [w])
+    assert td.equal(g, as_used.T @ td.ones(120, 160))
+
+
+def test_hooks_and_second_derivatives_know_what_was_computed_again():
+    x, s, b, w = forgetful_leaves()
+    with td.no_grad():
+        v = td.randn(120, 160)
+    got = []
+    for hooks in (td.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t), td.enable_grad()):
+        seen = []
+        with hooks:
+            r = F.relu(F.layer_norm(x, (160,), s, b))
+            r.register_hook(lambda g, seen=seen: seen.append(g.detach().clone()))
+            y = ((r @ w) * v).sum()
+        g, = td.autograd.grad(y, [w], create_graph=True)
+        dr, dx = td.autograd.grad((g * g).sum(), [r, x])
+        got.append((dr, dx, *seen))
+        del r, y, g
+    assert len(got[0]) == len(got[1]) and all(td.allclose(a, b, rtol=1e-5, atol=1e-5) for a, b in zip(*got))
+
+
+def test_a_function_that_writes_to_what_it_saved_changes_nothing_else():
+    class Spoils(td.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            x, = ctx.saved_tensors
+            x.detach().numpy()[...] = 7
+            return g * 3
+
+    x, s, b, w = forgetful_leaves()
+    r = F.relu(F.layer_norm(x, (160,), s, b))
+    as_used = r.detach().clone()
+    y = Spoils.apply(r).sum() + (r @ w).sum()
+    del r
+    y.backward()
+    assert td.equal(w.grad, as_used.T @ td.ones(120, 160))
+
+
+def test_threads_that_compute_again_at_once():
+    """Two graphs that share what was forgotten, and nothing else."""
+    x, s, b, w = forgetful_leaves()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            r = F.relu(F.layer_norm(x, (160,), s, b)).detach()
+            expected = r.T @ td.ones(120, 160)
+            sums = [(r.view(r.shape).requires_grad_() @ w).sum() for _ in range(4)]
+            del r
+            for again in (True, False):
+                for g, in pool.map(lambda y, again=again: td.autograd.grad(y, [w], retain_graph=again), sums):
+                    assert td.equal(g, expected)

@@ -187,6 +187,17 @@ def test_warmup_then_decay():
     assert follow(o, [S.LinearWarmup(o, 0, 2)], 3) == [1, .5, 0]
 
 
+@pytest.mark.parametrize("name, options, words", [
+    ("WSD", (3, -5, 4), "stable_steps"), ("WSD", (-1, 5, 4), "warmup_steps"), ("WSD", (3, 5, -4), "decay_steps"),
+    ("WSD", (3, 5, 4, -1), "min_lr_ratio"), ("WSD", (3, 5, 4, 2.), "min_lr_ratio: expected 0 to 1, got 2.0"),
+    ("WSD", (3, 5, 4, float("nan")), "min_lr_ratio"), ("LinearWarmup", (5, 3), "total_steps: expected 5 to inf, got 3"),
+    ("LinearWarmup", (-2, 5), "warmup_steps"), ("LinearWarmup", (0, 0), "total_steps"),
+    ("CosineAnnealingWarmRestarts", (0,), "T_0"), ("CosineAnnealingWarmRestarts", (2, 0), "T_mult: expected 1")])
+def test_options_of_a_schedule_that_make_no_sense(name, options, words):
+    with pytest.raises(ValueError, match=words):
+        getattr(S, name)(optimiser(), *options)
+
+
 def test_two_schedules_multiply():
     o = optimiser()
     plans = [S.ExponentialLR(o, .5), S.MultiStepLR(o, [2], .1)]

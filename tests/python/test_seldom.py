@@ -2,6 +2,7 @@
 """Functions that few programs call: against PyTorch where it is installed, by difference quotients, and by hand."""
 import copy
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -118,7 +119,7 @@ def test_films_are_pooled_by_hand():
     assert F.adaptive_avg_pool3d(x, (None, 1, 1)).tolist() == [[[[1.5]], [[5.5]], [[9.5]], [[13.5]]]]
     y, places = nn.MaxPool3d(2, return_indices=True)(x)
     assert nn.MaxUnpool3d(2)(y, places).flatten().tolist() == [0] * 7 + [7] + [0] * 7 + [15]
-    assert repr(nn.MaxUnpool2d(2, 1)) == "MaxUnpool2d(kernel_size=2, stride=1, padding=0)"
+    assert repr(nn.MaxUnpool2d(2, 1)) == "MaxUnpool2d(kernel_size=(2, 2), stride=(1, 1), padding=(0, 0))"
     assert gradcheck(lambda x: F.avg_pool3d(x, 2, 1, 1, True, False), (double(draw(1, 2, 3, 2)),))
 
 
@@ -144,22 +145,30 @@ def test_margins_may_take_everything_but_what_the_other_brings():
 
 
 def test_whole_numbers_of_fractions(torch):
-    for bounds in ((0, 5.5), (0.5, 3), (0, 5, 1.5), (5, 0.5, -1), (-2.5, 2.5), (0.2, 0.7), (3.9, -4.1, -1.1)):
-        for dtype in ("int64", "int32", "uint8"):
-            if dtype == "uint8" and min(bounds[:2]) < 0:
-                continue
-            ours, theirs = (m.arange(*bounds, dtype=getattr(m, dtype)).tolist() for m in (td, torch))
-            if dtype != "int64" or tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15):    # it was of two minds before
-                assert ours == theirs, (bounds, dtype)
+    two_minds = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 15)    # of steps below one, of signs, and of bool
+    draw = random.Random(5)
+    for i in range(2000):
+        numbers = [draw.choice([draw.randint(-300, 300), draw.uniform(-20, 20), draw.choice([True, False, .5, -.5, 0, 255, -256])])
+                   for _ in range(3)]
+        dtype = draw.choice(["int64", "int32", "int16", "int8", "uint8", "bool"])
+        name = draw.choice(["arange", "linspace"])
+        if name == "linspace":
+            numbers[2] = draw.randint(0, 9)
+
+        def of(m):
+            try:
+                return getattr(m, name)(*numbers, dtype=getattr(m, dtype)).tolist()
+            except Exception as e:
+                return type(e).__name__
+        if not two_minds:
+            assert of(td) == of(torch), (name, numbers, dtype)
     assert td.arange(0, 5, 1.5, dtype=td.int64).tolist() == [0, 1, 2, 3] and td.arange(0, 5.5, dtype=td.int64).tolist() == [*range(6)]
-    for ends in ((0.5, 5.5, 6), (0, 10, 4), (1.9, -3.7, 7), (-2.5, 2.5, 5), (2.7, 9, 1)):
-        for dtype in ("int64", "int32"):
-            ours, theirs = (m.linspace(*ends, dtype=getattr(m, dtype)).tolist() for m in (td, torch))
-            assert ours == theirs, (ends, dtype)
-    with pytest.raises(RuntimeError, match="step not zero"):
-        td.arange(0, 5, 0.5, dtype=td.int64)
-    with pytest.raises(RuntimeError, match="step not zero"):
-        td.arange(0, 5, 0.5, dtype=td.int32)
+    assert td.arange(0, 3, .5, dtype=td.int64).tolist() == [0] * 6 and td.linspace(-3, 7, 4, dtype=td.uint8).tolist() == [253, 171, 89, 7]
+    assert td.arange(-3, 7, 1.5, dtype=td.uint8).tolist() == [253, 254, 255, 0, 1, 2, 3]
+    assert td.linspace(-249, 127, 7, dtype=td.int16).tolist() == [-249, -186, -123, -60, 1, 64, 127]
+    assert td.jit(lambda x: x + td.arange(250, 260, dtype=td.uint8))(td.zeros(10)).tolist() == [*range(250, 256), 0, 1, 2, 3]
+    with pytest.raises(TypeError, match="'steps' must be an integer, not bool"):
+        td.linspace(0, 5, True)
     with pytest.raises(RuntimeError, match="must be finite"):
         td.arange(0.5, INF, dtype=td.int32)
 
@@ -209,6 +218,8 @@ def test_bytes_seen_as_another_type(torch):
                 lambda: td.ones(4, 6).bfloat16().view(td.float64)):
         with pytest.raises(RuntimeError, match="cannot be viewed as"):
             odd()
+    with pytest.raises(RuntimeError, match="view: bytes of uint8 cannot be viewed as bool"):
+        td.ones(4, dtype=td.uint8).view(td.bool)
     for bad, dtype in ((ours.t(), td.int64), (ours[:, 1:], td.int64), (ours[:, 1:3], td.int64), (td.tensor(1.0), td.uint8),
                        (td.zeros(2, dtype=td.uint8), td.bool), (td.zeros(3), td.float64)):
         with pytest.raises(RuntimeError, match="view: .* cannot be viewed as"):
@@ -315,6 +326,32 @@ def test_ctc_loss(torch, reduction, blank):
             m.nn.functional.log_softmax(x, -1), m.tensor(targets.tolist()), times, sizes, blank, reduction), draw(12, 4, 5))
 
 
+def test_an_empty_batch_is_read_at_no_place_and_packed_rows_say_where_they_are():
+    for n, c in (0, 2), (2, 0):
+        x = td.ones(n, c, 3, 3, requires_grad=True)
+        y = F.grid_sample(x, td.zeros(n, 4, 5, 2))
+        y.sum().backward()
+        assert y.shape == (n, c, 4, 5) and x.grad.shape == x.shape
+    with pytest.raises(RuntimeError, match="with pixels"):
+        F.grid_sample(td.ones(2, 2, 0, 3), td.zeros(2, 4, 5, 2))
+    assert nn.utils.rnn.pack_padded_sequence(td.ones(3, 1, 1), [3]).is_cuda is False
+
+
+@pytest.mark.parametrize("infinite", [False, True])
+def test_ctc_loss_in_no_time_and_of_blanks(torch, infinite):
+    x, line = draw(5, 3, 4), {"reduction": "none", "zero_infinity": infinite}
+    some = double(x).requires_grad_()
+    none, _, never = y = F.ctc_loss(some.log_softmax(2), td.tensor([[1, 2]] * 3), [0, 5, 0], [0, 2, 2], **line)
+    y.sum().backward()
+    assert none.item() == 0 and never.item() == (0 if infinite else INF)
+    assert some.grad[:, [0, 2]].abs().max().item() == 0 < some.grad[:, 1].abs().min().item()
+    for word in [1, 0], [0, 1], [0, 0], [3, 0]:         # PyTorch's gradients are not the slopes of its values there
+        ours, theirs = (m.nn.functional.ctc_loss(m.tensor(x.tolist()).log_softmax(2), m.tensor([word] * 3), [5, 2, 3], [2] * 3, **line)
+                        for m in (td, torch))
+        assert ours.tolist() == pytest.approx(theirs.tolist(), rel=1e-5)
+        assert gradcheck(lambda x: F.ctc_loss(x.log_softmax(-1), td.tensor([word]), [4], [2]), (double(draw(4, 1, 4)),))
+
+
 def test_ctc_by_all_paths():
     """Minus the logarithm of the sum over all paths that say the word."""
     x = double(draw(4, 1, 3)).log_softmax(-1).detach()
@@ -362,7 +399,11 @@ BAD = [
     (lambda: F.grid_sample(td.ones(1, 1, 2, 2, 2), td.ones(1, 2, 2, 2, 3), "bicubic"), ValueError, "for pictures"),
     (lambda: F.affine_grid(td.ones(1, 2, 2), (1, 1, 2, 2)), ValueError, r"got \[1, 2, 2\]"),
     (lambda: F.affine_grid(td.ones(1, 2, 3), (1, 1, 0, 2)), ValueError, "affine_grid: expected"),
-    (lambda: F.ctc_loss(td.zeros(3, 1, 2), td.tensor([[1]]), [4], [1]), ValueError, "from 1 to 3"),
+    (lambda: F.ctc_loss(td.zeros(3, 1, 2), td.tensor([[1]]), [4], [1]), ValueError, "from 0 to 3"),
+    (lambda: F.ctc_loss(td.zeros(3, 1, 2), td.tensor([[1]]), [-1], [1]), ValueError, "from 0 to 3"),
+    (lambda: F.ctc_loss(td.zeros(0, 1, 2), td.tensor([[1]]), [0], [1]), ValueError, "from 0 to 0"),
+    (lambda: F.ctc_loss(td.zeros(3, 1, 2, dtype=td.float16), td.tensor([[1]]), [3], [1]), ValueError, "float32 or float64"),
+    (lambda: F.ctc_loss(td.zeros(3, 1, 2, dtype=td.bfloat16), td.tensor([[1]]), [3], [1]), ValueError, "float32 or float64"),
     (lambda: F.ctc_loss(td.zeros(3, 1, 2), td.tensor([[1]]), [3], [2]), ValueError, r"got \[3\] and \[2\]"),
     (lambda: F.ctc_loss(td.zeros(3, 1, 2), td.tensor([[1]]), [3], [1], 2), ValueError, "blank below"),
     (lambda: F.ctc_loss(td.zeros(3, 1, 2), td.tensor([[1]]), [3], [1], 0, "max"), ValueError, "'max'"),
@@ -445,7 +486,7 @@ def test_warm_stable_decay():
         optimiser.step()
         schedule.step()
     assert rates == pytest.approx([0.5, 1, 1.5, 2, 2, 2, 2, 2, 1.75, 1.5, 1.25, 1, 1, 1])
-    assert td.optim.lr_scheduler.WSD(optimiser, 0, 1, 0)._rate(1, 2.0, 5) == 0
+    assert td.optim.lr_scheduler.WSD(optimiser, 0, 1, 0)._part(5) == 0
 
 
 def test_spectral_norm(torch):
@@ -496,3 +537,64 @@ def test_packed_rows_by_hand():
     np.testing.assert_allclose(y[1:, :2].tolist(), short.tolist(), rtol=1e-6)
     np.testing.assert_allclose(h[:, 1:].tolist(), h2.tolist(), rtol=1e-6)
     np.testing.assert_allclose(c[:, 1:].tolist(), c2.tolist(), rtol=1e-6)
+
+
+def test_nearest_places_have_a_gradient_of_zero(torch):
+    for mode in ("zeros", "border", "reflection"):
+        compare(torch, lambda m, x, g: m.nn.functional.grid_sample(x, g, "nearest", mode, align_corners=False),
+                draw(2, 3, 4, 5), numbers.uniform(-1.3, 1.3, (2, 3, 2, 2)))
+    g = td.full((1, 1, 1, 2), INF, requires_grad=True)
+    F.grid_sample(td.ones(1, 1, 2, 2), g, "nearest").sum().backward()
+    assert g.grad.tolist() == [[[[0, 0]]]]
+
+
+def test_what_cannot_be_said_has_no_slope(torch):
+    for times, sizes, targets in (([6, 6], [3, 3], [[1, 1, 1], [1, 2, 3]]), ([4, 6], [3, 2], [[1, 1, 1], [1, 2, 3]]),
+                                  ([2, 3], [3, 1], [[3, 1, 2], [1, 0, 0]])):
+        for zero in (False, True):
+            for reduction in ("none", "mean", "sum"):
+                def grad(m):
+                    x = m.arange(48, dtype=m.float64).reshape(6, 2, 4).sin().requires_grad_()
+                    loss = m.nn.functional.ctc_loss(x.log_softmax(-1), m.tensor(targets), m.tensor(times), m.tensor(sizes),
+                                                    reduction=reduction, zero_infinity=zero)
+                    loss.sum().backward()
+                    return loss.tolist(), x.grad.tolist()
+                for ours, theirs in zip(grad(td), grad(torch)):
+                    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    x = td.full((2, 1, 3), -INF, requires_grad=True)
+    assert F.ctc_loss(x, td.tensor([[1, 1]]), td.tensor([2]), td.tensor([2])).item() == INF
+
+
+def test_weights_are_computed_once_and_given_back(torch):
+    for name in ("weight_norm", "spectral_norm"):
+        put, remove = getattr(nn.utils, name), getattr(nn.utils, "remove_" + name)
+        layer = put(nn.Linear(4, 3))
+        with pytest.raises(RuntimeError, match=f"Cannot register two {name} hooks on the same parameter weight"):
+            put(layer)
+        with pytest.raises(KeyError, match="weight"):
+            getattr(nn.utils, {"weight_norm": "spectral_norm"}.get(name, "weight_norm"))(layer)
+        put(layer, "bias") if name == "weight_norm" else None
+        layer.eval()
+        x = td.randn(2, 4)
+        y = layer(x)
+        assert remove(layer) is layer and type(layer.weight) is nn.Parameter and td.equal(layer(x), y)
+        assert name == "weight_norm" or [*layer.state_dict()] == [*nn.Linear(4, 3).state_dict()][::-1]
+        with pytest.raises(ValueError, match=f"{name} of 'weight' is not in Linear"):
+            remove(layer)
+        assert put(layer) is layer and td.allclose(layer(x), y, atol=1e-5) or name == "spectral_norm"
+
+
+def test_sequences_come_back(torch):
+    rows = [draw(n, 2) for n in (2, 4, 1)]
+
+    def both(m):
+        rnn, x = m.nn.utils.rnn, [m.tensor(row.tolist()) for row in rows]
+        found = [rnn.pad_sequence(x, side, 7.0, padding_side=end) for side in (True, False) for end in ("left", "right")]
+        found += rnn.unpad_sequence(rnn.pad_sequence(x), m.tensor([2, 4, 1])) + rnn.unpack_sequence(rnn.pack_sequence(x, False))
+        found += rnn.unpad_sequence(rnn.pad_sequence(x, True), m.tensor([2, 4, 1]), batch_first=True)
+        return [y.tolist() for y in found]
+    if hasattr(torch.nn.utils.rnn, "unpack_sequence") and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15):
+        assert both(td) == both(torch)
+    assert both(td)[-1] == td.tensor(rows[2].tolist()).tolist()
+    with pytest.raises(ValueError, match="padding_side must be 'left' or 'right', got 'top'"):
+        nn.utils.rnn.pad_sequence([td.ones(2)], padding_side="top")

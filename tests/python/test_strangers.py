@@ -269,7 +269,7 @@ def test_streams_are_only_iterated():
         [[3, 4], [5, 6], [7]]
     assert list(DataLoader(Lines(), batch_size=None)) == [3, 4, 5, 6, 7]
     assert len(list(DataLoader(Lines(), 2, drop_last=True))) == 2
-    with pytest.raises(ValueError, match="iterated"):
+    with pytest.raises(ValueError, match="IterableDataset exclude each other"):
         DataLoader(Lines(), 2, shuffle=True)
     with pytest.raises(TypeError):
         len(DataLoader(Lines(), 2))

@@ -347,7 +347,7 @@ def test_an_index_that_changes_the_tensor():
 def test_size_names_its_dimension():
     x = td.zeros(2, 3)
     assert (x.size(-1), x.size(0), tuple(x.size())) == (3, 2, (2, 3))
-    with pytest.raises(IndexError, match=r"size: dimension 2 is out of range of the 2 of shape \[2, 3\]"):
+    with pytest.raises(IndexError, match=r"size: dimension 2 is out of range of shape \[2, 3\]"):
         x.size(2)
 
 
@@ -385,7 +385,7 @@ def test_a_tensor_of_rank_0_is_a_number():
 
 
 def test_a_word_is_not_searched_for():
-    with pytest.raises(RuntimeError, match="searched for str"):
+    with pytest.raises(RuntimeError, match="a Tensor holds no str"):
         "a" in td.ones(2)
     with pytest.raises(ValueError, match="'device'"):
         td.ones(2, device="\udc80")

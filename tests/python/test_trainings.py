@@ -227,6 +227,12 @@ def test_the_log_is_a_table_of_the_history(data, tmp_path):
         {k: v for k, v in state["history"][-1].items() if k != "train"}, abs=6e-5)
 
 
+def test_a_training_that_diverges_goes_on_to_the_end(data, tmp_path):
+    done = command("train", "airline", "--epochs", 2, "--lr", 1e30, "--data", data, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "train nan" in done.stdout.splitlines()[-1] and {"model.safetensors", "curves.svg", "log.csv"} <= {*os.listdir(tmp_path)}
+
+
 def test_models_that_write(data, tmp_path, monkeypatch):
     monkeypatch.setattr(programs.Shakespeare, "draws", 48)
     for task in "airline", "shakespeare":
@@ -296,6 +302,8 @@ def test_a_program_in_c_believes_no_checkpoint(in_c, tmp_path):
     assert "has epochs 4, not 5" in in_c("forecast", "airline", 5, folder, returncode=1).stderr
     in_c(*words, folder)
     assert "usage" in in_c("forecast", "weather", returncode=2).stderr
+    assert "expected a number, got '2x'" in in_c("forecast", "airline", "2x", returncode=2).stderr
+    assert "expected a number, got '--help'" in in_c("forecast", "airline", "--help", returncode=2).stderr
 
 
 @pytest.mark.parametrize("name, file", [("resnet", "cifar10-subset"), ("forecast airline", "airline-passengers"),
@@ -412,9 +420,10 @@ def test_errors_of_a_person_are_a_line(data, tmp_path):
     whole = (run / "checkpoint.pt").read_bytes()
     (run / "checkpoint.pt").write_bytes(whole[:len(whole) // 2])
     fails("checkpoint.pt", "train", "airline", "--resume", "--out", run)
-    td.save({"weights": td.ones(2)}, run / "checkpoint.pt")
-    fails("is no checkpoint of a training", "eval", "airline", "--out", run)
-    with pytest.raises(ValueError, match="no task 'knitting'; there are fashion, mnist"):
+    for other in {"weights": td.ones(2)}, {"options": None}:
+        td.save(other, run / "checkpoint.pt")
+        fails("is no checkpoint of a training", "eval", "airline", "--out", run)
+    with pytest.raises(ValueError, match=r"task must be one of \['fashion', 'mnist', .*\], got 'knitting'"):
         Loop("knitting", data)
     with pytest.raises(ValueError, match="sample: this task names pictures"):
         Loop("fashion", data).task.sample(3, 1.0)

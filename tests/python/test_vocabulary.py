@@ -302,7 +302,7 @@ def test_reducing_shares_a_gradient_among_equals():
         assert math.isnan(y[0]) and not math.isnan(y[1] + y[2])
     whole = td.tensor([7, 7]).scatter_reduce(0, td.tensor([0, 0, 1]), td.tensor([1, 2, 4]), "mean", include_self=False)
     assert whole.tolist() == [1, 4] and whole.dtype == td.int64
-    with pytest.raises(RuntimeError, match="reduce must be sum, prod, mean, amax or amin, not 'max'"):
+    with pytest.raises(RuntimeError, match=r"reduce must be one of \['sum', 'prod', 'mean', 'amax', 'amin'\], got 'max'"):
         x.scatter_reduce(0, index, s, "max")
     y = td.zeros(2, 3).index_reduce_(1, td.tensor([0, 0]), td.tensor([[1.0, 5], [7, 2]]), "amax")
     assert y.tolist() == [[5, 0, 0], [7, 0, 0]]
@@ -327,6 +327,10 @@ def test_the_rest_of_the_corners():
     assert values.shape == (2, 1) and values[0].item() == 1 and places[0].item() == 2 and math.isnan(values[1])
     assert [i.tolist() for i in td.unravel_index(td.tensor([5, 11]), (2, 3, 2))] == [[0, 1], [2, 2], [1, 1]]
     assert td.vander(td.tensor([2, 3]), 0).shape == (2, 0) and td.combinations(td.ones(2), 3).shape == (0, 3)
+    for weights in {"fweights": td.tensor([1, -1, 2])}, {"aweights": td.tensor([1., -.5, 2])}:
+        with pytest.raises(RuntimeError, match="cov: a weight is negative"):
+            td.cov(td.tensor([[1., 2, 3], [4, 5, 7]]), **weights)
+    assert td.cov(td.tensor([[1., 2, 3]])).item() == 1 and td.cov(td.tensor([[1., 2, 3]])).shape == ()
     assert td.cov(td.ones(2, 1)).isnan().all() and td.block_diag(td.ones(1, 2), td.ones(0, 1)).shape == (1, 3)
     assert td.diff(td.tensor([1, 4, 9]), prepend=td.tensor([0])).tolist() == [1, 3, 5] and td.ones(3).diff(9).shape == (0,)
     td.manual_seed(3)

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -230,6 +231,85 @@ def test_views_are_sent_without_what_they_do_not_show():
     assert items[0][0].untyped_storage().nbytes() == 4
 
 
+class Endings(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        return bytes(300000)                # more than a pipe holds
+
+
+def test_workers_of_several_loaders_end_at_once():
+    begun = time.monotonic()
+    kept = [DataLoader(Endings(), num_workers=2, persistent_workers=True) for _ in range(2)]
+    for loader in kept:
+        assert len(list(loader)) == 6
+    for _ in DataLoader(Endings(), num_workers=2):
+        assert len(list(kept[1])) == 6
+    for _ in zip(DataLoader(TensorDataset(td.ones(2)), num_workers=2), DataLoader(Endings(), num_workers=2)):
+        pass
+    some = 4 * (os.environ.get("TREADLE_SANITIZED") != "tsan")       # which forks no process that has threads
+    threads = [threading.Thread(target=lambda: list(DataLoader(Endings(), num_workers=1))) for _ in range(some)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    del kept, loader
+    assert time.monotonic() - begun < 4.5                            # one that is waited for takes five
+
+
+class Uniform(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return td.rand(1).item()
+
+
+def test_epochs_and_loaders_that_do_not_shuffle_draw_different_numbers():
+    def seen(seed):
+        td.manual_seed(seed)
+        fresh = [x.item() for _ in range(3) for x in DataLoader(Uniform(), num_workers=2)]
+        return fresh + [x.item() for x in DataLoader(Uniform(), num_workers=1)]
+    first = seen(3)
+    assert len(set(first)) == 16 and seen(3) == first and not set(seen(4)) & set(first)
+
+
+class PythonDraws(Uniform):
+    def __getitem__(self, i):
+        return random.random()
+
+
+def seed_python(worker):
+    random.seed(worker)
+
+
+def test_what_worker_init_fn_seeds_goes_on_from_there():
+    mine = [random.Random(w) for w in (0, 1)]
+    got = [x.item() for x in DataLoader(PythonDraws(), num_workers=2, worker_init_fn=seed_python)]
+    assert got == pytest.approx([mine[i % 2].random() for i in range(4)])
+
+
+class Cropped(Dataset):
+    def __init__(self, own):
+        self.crop = td.transforms.RandomCrop(2, generator=own)
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        return self.crop(td.arange(10000).view(100, 100))
+
+
+def test_a_generator_in_a_worker_depends_on_the_batch():
+    seen = []
+    for n in 1, 2:
+        td.manual_seed(1)
+        loader = DataLoader(Cropped(td.Generator().manual_seed(2)), 2, num_workers=n)
+        seen.append([x.flatten().tolist() for _ in range(2) for x in loader])
+    assert seen[0] == seen[1] and len(set(map(str, seen[0]))) == 6
+
+
 def test_large_batches_and_long_requests():
     data = TensorDataset(td.arange(400000))
     total = sum(x.sum().item() for x, in DataLoader(data, 100000, num_workers=2, prefetch_factor=3))
@@ -282,3 +362,13 @@ def test_workers_end_with_the_program(how):
 def test_spawned_workers():
     loader = DataLoader(TensorDataset(td.arange(5)), 2, num_workers=1, multiprocessing_context="spawn")
     assert [x.tolist() for x, in loader] == [[0, 1], [2, 3], [4]]
+
+
+def test_spawned_workers_of_a_loader_with_a_generator():
+    data = TensorDataset(td.arange(5))
+    seen = []
+    for n in 0, 1:
+        loader = DataLoader(data, 5, shuffle=True, generator=td.Generator().manual_seed(3), num_workers=n,
+                            multiprocessing_context="spawn" if n else None)
+        seen.append([x.tolist() for _ in range(2) for x, in loader])
+    assert seen[0] == seen[1]

@@ -67,10 +67,13 @@ TD_API bool td_program_run(td_program *p, td_tensor *const *inputs,
 
 /* Whether captured tensors still have the type, shape, need and
    presence of a gradient that the trace met; if not, it is no use. */
-TD_API bool td_program_holds(const td_program *p);
+TD_API bool td_program_holds(td_program *p);
 
-/* Whether it writes to memory that these inputs share, with each other
-   or with what was captured; it reads all of them as they were. */
+/* Whether only its function will do: the program writes to memory that
+   these inputs share, with each other or with what was captured, and it
+   reads all of them as they were; an input has a gradient or gaps,
+   which inputs of a trace have not; the trace met what no program can
+   leave, or td_program_holds a change of numbers that it looked at. */
 TD_API bool td_program_overlaps(const td_program *p,
                                 td_tensor *const *inputs, int n);
 

@@ -24,7 +24,7 @@ TD_API td_tensor *td_idx_read(const char *path);
 
        td_csv *t = td_csv_read("iris.csv", 0);
        td_tensor *length = td_csv_column(t, 2, 1, TD_FLOAT32,
-                                         (td_opt_f64){ 0 });
+                                         NAN);
 */
 typedef struct td_csv td_csv;
 TD_API td_csv *td_csv_read(const char *path, char delimiter);
@@ -93,11 +93,11 @@ TD_API td_tensor *td_bytes_read(const char *path);
    numbers; else none. */
 TD_API td_dtype td_csv_dtype(const td_csv *table, int64_t column,
                              int64_t from);
-/* [rows - from].  An empty cell becomes `missing`, else NaN, else an
-   error. */
+/* [rows - from].  An empty cell becomes `missing`, which may be NaN
+   in real numbers; a cell that the type cannot hold is an error. */
 TD_API td_tensor *td_csv_column(const td_csv *table, int64_t column,
                                 int64_t from, td_dtype dtype,
-                                td_opt_f64 missing);
+                                double missing);
 /* Rows of two tensors [n,...] on the CPU, as they are; they may be
    views. */
 TD_API td_dataset *td_tensor_dataset(td_tensor *inputs,

@@ -32,7 +32,7 @@ TD_API td_module *td_sequential(td_module *const *children, int count);
 TD_API td_tensor *td_forward(td_module *module, td_tensor *x);
 TD_API bool td_train(td_module *module, bool training);
 TD_API bool td_is_training(const td_module *module);
-/* Each parameter once; the order is that of the field tables. */
+/* Each parameter once; the order is that of the parts. */
 TD_API int td_parameters(td_module *module, td_tensor **out,
                          int capacity);
 typedef int td_names(td_module *module, td_named_tensor *out,

@@ -46,6 +46,11 @@ typedef struct td_call {
 
 typedef bool td_kernel(td_call *call);
 
+/* operators: macro TD_EACH */
+/* i from 0 to below the n_many of *whole. */
+#define TD_EACH(i, whole, many) \
+    for (int i = 0; i < (whole)->n_##many; i++)
+
 /* operators: struct td_signature */
 typedef enum {
     TD_P_TENSOR, TD_P_OPERAND, TD_P_SCALAR, TD_P_INT, TD_P_FLOAT,

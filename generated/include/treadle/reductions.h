@@ -24,6 +24,8 @@ typedef struct {
     td_dtype dtype;     /* sum, mean, ...: convert to it first */
 } td_reduce_options;
 #define TD_REDUCE_DEFAULTS ((td_reduce_options){ 0 })
+#define TD_OVER(...) \
+    ((td_reduce_options){ .dims = TD_DIMS(__VA_ARGS__) })
 /* softmax: struct td_arg_options */
 typedef struct {
     td_opt_i64 dim;     /* none: of the flattened tensor */

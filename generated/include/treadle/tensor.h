@@ -133,6 +133,9 @@ TD_API td_device td_device_of(const td_tensor *x);
 typedef bool td_asks(const td_tensor *x);
 TD_API td_asks td_is_contiguous;
 
+/* Whether there are elements to look at: not in a symbolic trace. */
+TD_API td_asks td_has_values;
+
 /* Address of element 0; borrowed, valid while the tensor lives. */
 TD_API void *td_data(const td_tensor *x);
 

@@ -25,15 +25,10 @@ int = int32
 short = int16
 nograd = no_grad
 from math import e, inf, nan, pi
-from . import autograd, cuda, nn, optim, utils, datasets
+from . import autograd, cuda, nn, optim, utils, datasets, return_types
 # activations: imports of further parts of the package
-from ._elementwise import *
-# indexing: imports of further parts of the package
-from ._indexing import *
-# arranging: imports of further parts of the package
-from ._arranging import *
+from ._forms import *
 # statistics: imports of further parts of the package
-from ._order import var, std, var_mean, std_mean, median, norm
 from . import linalg
 # vocabulary: imports of further parts of the package
 from ._composed import *
@@ -63,9 +58,11 @@ from .compat import absent as _absent
 from .safetensors import (safe_open, save_file, load_file, save_model,
                           load_model, SafetensorError)
 # arrow: imports of further parts of the package
-from ._arrow import from_arrow, to_arrow
+from ._exchange import from_arrow, to_arrow
 # linalg: imports of further parts of the package
 from .linalg import logdet, pinverse, _svd as svd
+# precision: imports of further parts of the package
+from . import _casts
 from ._errors import name_errors as _name_errors
 
 _name_errors()

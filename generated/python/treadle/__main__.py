@@ -14,13 +14,10 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1] in COMMANDS \
             or not os.path.exists(sys.argv[1]):
         return run(sys.argv[1:])
-    if len(sys.argv) < 2:
-        return "usage: python3 -m treadle FILE [ARGUMENT ...]"
     del sys.argv[0]
     stand_for("torch")
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
-    return None
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 import time
 import zipfile
 import zlib
+from inspect import signature
 from . import (Tensor, __version__, cpu_info, cuda, get_num_threads,
                load, manual_seed, no_grad, save_file, set_num_threads)
 from .programs import TASKS, Loop, find
@@ -29,13 +30,13 @@ def checkpoint(o):
 def begun(o, resume):
     """A loop with the given options, or with those of a checkpoint."""
     given = {name: value for name, value in vars(o).items()
-             if value is not None and name in (
-                 "epochs", "batch_size", "lr", "seed", "device",
-                 "compile", "data")}
+             if value is not None
+             and name in signature(Loop).parameters}
     if resume:
         path = checkpoint(o)
         state = load(path, map_location="cpu")
-        if not isinstance(state, dict) or "options" not in state:
+        if not isinstance(state, dict) \
+                or not isinstance(state.get("options"), dict):
             raise ValueError(f"{path} is no checkpoint of a training")
         given = {**state["options"], **given}
     loop = Loop(**{**given, "task": o.name})
@@ -66,7 +67,6 @@ def train(o):
     if not loop.run(path, o.save_every, lambda: caught, show):
         print(f"stopped at step {loop.step}; --resume goes on")
         return 128 + caught[0]
-    write_log(folder, loop.history)
     save_file(loop.model.state_dict(),
               os.path.join(folder, "model.safetensors"))
 
@@ -170,9 +170,10 @@ def tensors(path):
         with safe_open(path) as file:
             for name in file.offset_keys():
                 x = file.get_slice(name)
-                bits = re.search(r"\d+|$", x.get_dtype()).group() or 8
-                yield (name, x.get_dtype(), x.get_shape(),
-                       int(bits) * math.prod(x.get_shape()) // 8)
+                kind, shape = x.get_dtype(), x.get_shape()
+                bits = re.search(r"\d+|$", kind).group() or 8
+                yield (name, kind, shape,
+                       int(bits) * math.prod(shape) // 8)
     elif kind in (".pt", ".pth"):
         yield from leaves("", load(path, map_location="cpu"))
     elif kind == ".npy":

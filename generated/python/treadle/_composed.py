@@ -5,18 +5,14 @@
 import builtins
 import math
 import re
-from collections import namedtuple
 from functools import reduce
 from itertools import (accumulate, combinations as _chosen,
                        combinations_with_replacement as _repeated)
-from . import _C, linalg
+from . import _C, Tensor, linalg
 from ._C import *
-from ._C import Tensor
-from ._arranging import (_deep, _many, broadcast_tensors, split,
-                         tensor_split)
-from ._elementwise import clamp, div
-from ._indexing import index_put
-from ._tensor import _give_methods, as_tensor
+from ._forms import (_deep, _many, atleast_2d, broadcast_tensors, clamp,
+                     div, index_put, split, tensor_split)
+from ._tensor import _choose, _give_functions, _results, as_tensor
 from .nn import functional as _F
 
 _before = set(globals())
@@ -31,8 +27,6 @@ def _define(names, text):
         made.__name__ = made.__qualname__ = name
         made.__doc__ = f"= {' '.join(formula.split())}"
         names[name] = made
-        if parameters.startswith("input"):
-            setattr(Tensor, name, made)
 
 
 # vocabulary: functions that need a few lines
@@ -48,16 +42,17 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     if input.ndim > 2:
         raise RuntimeError("expected at most 2 dimensions, got "
                            f"shape {list(input.shape)}")
-    x = input if input.ndim > 1 else input.reshape(1, -1)
-    a = ones(x.shape[1], dtype=x.dtype, device=x.device) \
-        if aweights is None else aweights
+    x = atleast_2d(input)
+    a = ones_like(x.sum(0)) if aweights is None else aweights
+    for v in (fweights, aweights):
+        if v is not None and (v < 0).any():
+            raise RuntimeError("a weight is negative")
     w = a if fweights is None else a * fweights
     total = w.sum()
     d = x - (x * w).sum(1, True) / total
-    lost = correction if aweights is None \
-        else correction * (w * a).sum() / total
-    c = (d * w) @ d.t() / (total - lost).clamp(min=0)
-    return c if input.ndim > 1 else c.reshape(())
+    left = (total - correction * (w * a).sum() / total).clamp(min=0)
+    c = (d * w) @ d.t() / left
+    return c.squeeze()
 
 
 def _correlation(c):
@@ -104,8 +99,7 @@ def vander(x, N=None, increasing=False):
 
 def block_diag(*tensors):
     """A matrix with the given ones along its diagonal."""
-    blocks = [x.reshape(1, -1) if x.ndim < 2 else x
-              for x in _many(tensors)]
+    blocks = [_deep(x, 2) for x in _many(tensors)]
     for b in blocks:
         if b.ndim > 2:
             raise RuntimeError("expected at most 2 "
@@ -144,7 +138,7 @@ def isin(elements, test_elements, *, assume_unique=False,
     return (tests[at] == x) != invert
 
 
-_Median = namedtuple("nanmedian", "values indices")
+_Median = _results("nanmedian", "values indices")
 
 
 def nanmedian(input, dim=None, keepdim=False):
@@ -175,9 +169,10 @@ def _quantiles(name, skip, sentence):
     def quantile(input, q, dim=None, keepdim=False, *,
                  interpolation="linear"):
         # vocabulary: look the quantiles up
-        ways = {"linear": lambda at: at, "lower": floor, "higher": ceil,
-                "nearest": round, "midpoint": lambda at: floor(at) / 2
-                + ceil(at) / 2}
+        way = _choose("argument 'interpolation'", interpolation, {
+            "linear": lambda at: at, "lower": floor, "higher": ceil,
+            "nearest": round, "midpoint":
+            lambda at: floor(at) / 2 + ceil(at) / 2}, RuntimeError)
         q = as_tensor(q, dtype=input.dtype, device=input.device)
         if not input.is_floating_point() or not input.numel():
             raise RuntimeError(f"argument 'input' must be floats, "
@@ -185,14 +180,11 @@ def _quantiles(name, skip, sentence):
         if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
             raise RuntimeError("argument 'q' must be one number or a vector "
                                "of numbers, from 0 to 1")
-        if interpolation not in ways:
-            raise RuntimeError(f"argument 'interpolation' is not "
-                               f"in {list(ways)}: {interpolation!r}")
         x = input.flatten() if dim is None else input.movedim(dim, -1)
         x = x.reshape(1) if x.ndim == 0 else x.sort(-1)[0]
         known = (x == x).sum(-1, True)
         last = (known if skip else full_like(known, x.shape[-1])) - 1
-        at = ways[interpolation](q.reshape(-1) * last.clamp(min=0))
+        at = way(q.reshape(-1) * last.clamp(min=0))
         low, high = (x.gather(-1, f(at).long()) for f in (floor, ceil))
         y = low.lerp(high, at - floor(at))
         if not skip:
@@ -233,10 +225,12 @@ def scatter_reduce(input, dim, index, src, reduce, *,
 
     reduce is "sum", "prod", "mean", "amax" or "amin".
     """
+    _choose("reduce", reduce, ("sum", "prod", "mean", "amax", "amin"),
+            RuntimeError)
     src = src[tuple(builtins.slice(n) for n in index.shape)]
     old = include_self | scatter(zeros_like(input, dtype=_C.bool), dim,
                                  index, True).logical_not()
-    x = where(old, input, full_like(input, int(reduce == "prod")))
+    x = where(old, input, int(reduce == "prod"))
     new = ones_like(src)
     if reduce == "prod":
         return _multiplied(x, dim, index, src)
@@ -250,9 +244,6 @@ def scatter_reduce(input, dim, index, src, reduce, *,
         old = old & ((input == y) | (input != input))
         new = (src == y.gather(dim, index)) | (src != src)
         x, src = where(old, input, 0), where(new, src, 0)
-    elif reduce not in ("sum", "mean"):
-        raise RuntimeError("reduce must be sum, prod, "
-                           f"mean, amax or amin, not {reduce!r}")
     # vocabulary: add up, and divide for a mean
     total = x.scatter_add(dim, index, src)
     if reduce == "sum":
@@ -260,14 +251,6 @@ def scatter_reduce(input, dim, index, src, reduce, *,
     count = old.to(x.dtype).scatter_add(dim, index, new.to(x.dtype))
     return div(total, count, rounding_mode=None
                if x.is_floating_point() else "floor")
-
-
-def index_reduce(input, dim, index, source, reduce, *,
-                 include_self=True):
-    """Slices of source reduced into those of input that index names."""
-    at = index.reshape([-1] + [1] * (input.ndim - 1 - dim % input.ndim))
-    return scatter_reduce(input, dim, at.expand(source.shape), source,
-                          reduce, include_self=include_self)
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
@@ -290,8 +273,9 @@ def _fill_diagonal_(self, fill_value, wrap=False):
      self.view(-1)[::builtins.sum(self.stride())]).fill_(fill_value)
     return self
 _define(globals(), """
-addbmm(input, batch1, batch2, *, beta=1, alpha=1) =
-    (input * beta if beta else 0) + alpha * bmm(batch1, batch2).sum(0)
+addbmm(input, batch1, batch2, *, beta=1, alpha=1) = (lambda y: y + (
+    input.to(y.dtype) * beta if beta else 0))(
+        alpha * bmm(batch1, batch2).sum(0))
 chain_matmul(*matrices) = reduce(mm, _many(matrices))
 bilinear(input1, input2, weight, bias=None) =
     einsum("...i,oij,...j->...o", (input1, weight, input2))
@@ -321,6 +305,10 @@ select_scatter(input, src, dim, index) =
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1) = _written(
     src, input.clone(), lambda x: diagonal(x, offset, dim1, dim2))
 diagflat(input, offset=0) = input.flatten().diag(offset)
+index_reduce(input, dim, index, source, reduce, *, include_self=True) =
+    scatter_reduce(input, dim, index.reshape(
+        [-1] + [1] * (input.ndim - 1 - dim % input.ndim)).expand(
+        source.shape), source, reduce, include_self=include_self)
 put(input, index, source, accumulate=False) = index_put(
     input.flatten(), (index,), source, accumulate).reshape(input.shape)
 fill(input, value) = input.clone().fill_(value)
@@ -355,7 +343,7 @@ rsub(input, other, *, alpha=1) = other - alpha * input
 polygamma(n, input) = digamma(input) if n == 0 else (
     (-1) ** (n + 1) * math.gamma(n + 1.0) * zeta(n + 1.0, input))
 mvlgamma(input, p) = lgamma(
-    input.unsqueeze(-1) - arange(0, p, device=input.device) / 2).sum(-1)
+    input.unsqueeze(-1) - arange(0, p).to(input) / 2).sum(-1)
     + p * (p - 1) / 4 * math.log(math.pi)
 trapezoid(y, x=None, *, dx=1, dim=-1) =
     _trapezia(y, x, dx, dim).sum(dim)
@@ -378,6 +366,14 @@ positive(input) = input
 resolve_conj(input) = input
 resolve_neg(input) = input
 """)
+_define(vars(linalg), """
+diagonal(A, *, offset=0, dim1=-2, dim2=-1) =
+    _C.diagonal(A, offset, dim1, dim2)
+vecdot(x, y, *, dim=-1) = (x * y).sum(dim)
+inv(A) = _C.inverse(A)
+eigvalsh(A, UPLO="L") = eigh(A, UPLO).eigenvalues
+svdvals(A) = _C.linalg_svd(A).S
+""")
 # vocabulary: make methods of functions
 trapz, split_with_sizes = trapezoid, split
 pairwise_distance = _F.pairwise_distance
@@ -395,23 +391,16 @@ def _updating(name):
     return update
 
 
-_give_methods(type("_Methods", (), dict(
-    view=_view, split_with_sizes=split, fill_diagonal_=_fill_diagonal_,
-    polygamma=lambda self, n: polygamma(n, self),
-    clamp_min_=lambda self, min: self.clamp_(min),
-    clamp_max_=lambda self, max: self.clamp_(None, max))))
-for _name in """addbmm float_power index_reduce logit mvlgamma polygamma
-        put scatter_reduce""".split():
+_give_functions(globals())
+Tensor.view, Tensor.split_with_sizes = _view, split
+Tensor.fill_diagonal_ = _fill_diagonal_
+Tensor.polygamma = lambda self, n: polygamma(n, self)
+for _name in """addbmm clamp_max clamp_min float_power index_reduce
+        logit mvlgamma polygamma put scatter_reduce""".split():
     setattr(Tensor, _name + "_", _updating(_name))
-for _home, _names in (
-        (Tensor, "cov cross diff index_reduce nanmedian nanquantile "
-         "quantile scatter_reduce"),
-        (_F, "bilinear channel_shuffle gumbel_softmax pdist softmin")):
-    for _name in _names.split():
-        setattr(_home, _name, globals()[_name])
-vars(linalg).update(
-    matmul=matmul, matrix_power=matrix_power, diagonal=lambda A, *,
-    offset=0, dim1=-2, dim2=-1: diagonal(A, offset, dim1, dim2),
-    multi_dot=lambda tensors: chain_matmul(*tensors),
-    cross=lambda input, other, *, dim=-1: cross(input, other, dim),
-    vecdot=lambda x, y, *, dim=-1: (x * y).sum(dim))
+for _name in """bilinear channel_shuffle gumbel_softmax pdist
+        softmin""".split():
+    setattr(_F, _name, globals()[_name])
+linalg.matmul, linalg.matrix_power = matmul, matrix_power
+linalg.multi_dot = lambda tensors: chain_matmul(*tensors)
+linalg.cross = lambda input, other, *, dim=-1: cross(input, other, dim)

@@ -3,7 +3,7 @@
 # needs: package
 """Convolutions by the number of their directions."""
 from . import _C
-from ._arranging import _spread
+from ._forms import _spread
 
 
 def _convolve(name, n, input, weight, bias, lists, transposed, groups):
@@ -106,6 +106,25 @@ def _transposed(n):
     input: [N, C, ...] or [C, ...]; weight: [C, O / groups, ...];
     bias: [O].  See convolution."""
     return conv
+
+
+def _size_before(name, input, size, less, kernel, stride, padding,
+                 dilation):
+    """The size whose windows are input, and what it is more than least.
+
+    size: None, or less than a stride more, or also less.
+    """
+    n = len(kernel)
+    least = [(x - 1) * s - 2 * p + d * (k - 1) + 1 for x, s, p, d, k in
+             zip(input.shape[-n:], stride, padding, dilation, kernel)]
+    size = least if size is None else list(size)[-n:]
+    more = [a - b for a, b in zip(size, least)]
+    if len(size) != n or any(abs(m) >= s or m < 0 and not less
+                             for m, s in zip(more, stride)):
+        raise ValueError(f"{name}: expected an output_size of {least} "
+                         f"or less than a stride {list(stride)} more"
+                         f"{' or less' * less}, got {size}")
+    return size, more
 
 
 conv1d, conv2d, conv3d = map(_forward, (1, 2, 3))

@@ -10,10 +10,10 @@ from ._C import Tensor
 
 _OURS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError,
          NotImplementedError)
-_FILES = {f"{__package__}.{name}" for name in """_tensor _elementwise
-    _arranging _indexing _order _composed compat.spelling compat.types
-    compat.creation compat.settings random linalg nn.functional
-    nn._curves nn._arranging""".split()}
+_FILES = {f"{__package__}.{name}" for name in """_tensor _forms
+    _composed compat.spelling compat.types compat.creation
+    compat.settings random linalg nn.functional nn._curves
+    nn._arranging _casts""".split()}
 # package: functions that name errors
 def _no_tensor(function, name, args, named, error):
     wrong = getattr(error, "obj", args[0] if args else None)

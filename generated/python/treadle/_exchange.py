@@ -3,8 +3,7 @@
 """Trading with NumPy and others, and names that programs use."""
 from copy import deepcopy as _deepcopy
 from weakref import WeakValueDictionary as _WeakValues
-from . import _C
-from ._C import Tensor
+from . import _C, Tensor
 from ._tensor import _give_methods
 # exchange: functions that borrow memory
 def from_dlpack(ext_tensor, *, device=None, copy=None):
@@ -75,6 +74,86 @@ def _rebuild(cls, storage, dtype, shape, strides, offset,
     """The tensor that was pickled or copied, over its storage."""
     x = _C._over_storage(storage._bytes, dtype, shape, strides, offset)
     return Tensor._make_subclass(cls, x, requires_grad)
+# arrow: functions that trade columns
+
+
+def _chunks(source):
+    """What source lends: (schema, array) each, at least one."""
+    if hasattr(source, "__arrow_c_array__"):
+        return [source.__arrow_c_array__()]
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise TypeError("from_arrow: expected an object with "
+                        "__arrow_c_array__ or __arrow_c_stream__, not "
+                        f"{type(source).__name__}")
+    stream = source.__arrow_c_stream__()
+    found = [_C._arrow_next(stream)]
+    while found[-1][1] is not None:
+        found.append(_C._arrow_next(stream))
+    return found[:-1] or found
+
+
+def from_arrow(source, columns=None, *, fill=None):
+    """Tensors over the memory of an Arrow array, batch or table.
+
+    source has a method __arrow_c_array__ or __arrow_c_stream__.  An
+    array gives a tensor; a table a dict of them, of all columns or of
+    those named; with columns a single name, the tensor of that column.
+    Lists of fixed size give [rows, size].
+
+    Bools, columns in several chunks and what has gaps are copied, and
+    fill replaces the gaps; without it they raise ValueError.  Other
+    types raise NotImplementedError.  Memory of Arrow is meant to be
+    constant: write into a clone.
+    """
+    chunks, names = _chunks(source), []
+    while (name := _C._arrow_name(chunks[0][0],
+                                  len(names))) is not None:
+        names.append(name)
+
+    def column(name):
+        if name is not None and names.count(name) != 1:
+            raise ValueError(f"from_arrow: no column {name!r}, there "
+                             f"are {names}")
+        k = -1 if name is None else names.index(name)
+        parts = [_C._from_arrow(*pair, k, fill) for pair in chunks]
+        return _C.cat(parts, 0) if parts[1:] else parts[0]
+
+    if isinstance(columns, str) or columns is None and not names:
+        return column(columns)
+    return {name: column(name)
+            for name in (names if columns is None else columns)}
+
+
+class to_arrow:
+    """A table that others read: to_arrow({"x": x, "y": y}).
+
+    Tensors of equal length, lent by __arrow_c_stream__; a matrix is a
+    column of lists of fixed size.
+    """
+
+    def __init__(self, columns):
+        self.columns = dict(columns)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return _C._to_arrow(list(self.columns.values()),
+                            tuple(self.columns))
+
+
+def _of_others(data):
+    """A Tensor or NumPy array for another library's, or data itself."""
+    if hasattr(data, "__arrow_c_array__"):
+        found = from_arrow(data)
+        return found if isinstance(found, Tensor) else data
+    if hasattr(data, "__array__") or hasattr(data,
+                                             "__array_interface__"):
+        import numpy
+        return numpy.asarray(data)
+    return data
+
+
+Tensor._of_others = staticmethod(_of_others)
+
+
 class _Methods:
     # exchange: methods that lend memory
     def __dlpack_device__(self):
@@ -120,11 +199,18 @@ class _Methods:
             copy.__dict__.update(_deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
-    def __copy__(self):
-        copy = Tensor._make_subclass(self.__class__, self,
-                                     self.requires_grad)
-        copy.__dict__.update(self.__dict__)
-        return copy
+    # arrow: methods that lend columns
+    def __arrow_c_array__(self, requested_schema=None):
+        """A pair of capsules, schema and array, on this memory."""
+        return _C._to_arrow([self], ())
+
+    @property
+    def __array_interface__(self):
+        """Address, shape, type and strides, version 3."""
+        try:
+            return self.numpy().__array_interface__
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise AttributeError(f"__array_interface__: {error}") from None
 
 
 _give_methods(_Methods)

@@ -3,7 +3,6 @@
 """no_grad and its relatives: context managers and decorators."""
 import functools
 import inspect
-import sys
 import threading
 from copy import copy
 from ._C import _set_grad_enabled, is_grad_enabled
@@ -43,19 +42,15 @@ class _Mode:
                     return end.value
                 try:
                     step, given = steps.send, ((yield answer),)
-                except GeneratorExit:
-                    with self.copy():
-                        steps.close()
-                    raise
-                except BaseException:
-                    step, given = steps.throw, sys.exc_info()[1:2]
+                except BaseException as error:
+                    step, given = steps.throw, (error,)
         return wrapper
 
 
 class _Bare(_Mode):
     def __new__(cls, function=None):
         self = super().__new__(cls)
-        return self if function is None else self(function)
+        return self(function) if callable(function) else self
 
 
 class no_grad(_Bare):
@@ -107,20 +102,15 @@ def is_inference_mode_enabled():
     return getattr(_thread, "inference", False)
 
 
-class inference_mode(_Mode):
+class inference_mode(_Bare):
     """Nothing is recorded inside; with mode=False, all is again."""
+    mode = True, False
 
-    def __new__(cls, mode=True):
-        self = super().__new__(cls)
-        self.inference = mode is not False
-        self.mode = not self.inference
-        return self(mode) if callable(mode) else self
+    def __init__(self, mode=True):
+        self.mode = mode, not mode
 
-    def __enter__(self):
-        self.outer = is_inference_mode_enabled()
-        _thread.inference = self.inference
-        return super().__enter__()
-
-    def __exit__(self, *exception):
-        _thread.inference = self.outer
-        super().__exit__()
+    @staticmethod
+    def swap(modes):
+        before = is_inference_mode_enabled()
+        _thread.inference, records = modes
+        return before, _set_grad_enabled(records)

@@ -116,10 +116,8 @@ class _Program:
         for read, _ in self.assumed:
             _assume(read)
         if not self.holds():
-            raise RuntimeError("jit: a parameter, the mode of a module "
-                               "or an option of an optimiser has "
-                               "changed since this program was "
-                               "compiled; compile it again")
+            raise RuntimeError("jit: a parameter, a mode or an option "
+                               "has changed; compile it again")
         return self.run(inputs)
 
     def run(self, inputs):
@@ -133,8 +131,7 @@ class _Program:
 
 
 def _has_no_history(*unused):
-    raise RuntimeError("jit: a compiled function records no history, "
-                       "so no gradient can go back through its result; "
+    raise RuntimeError("jit: a compiled function records no history; "
                        "call backward() inside it")
 
 
@@ -162,9 +159,10 @@ class _Compiled:
         program = self._held(made)
         if program is None:
             with _one_trace:
-                program = self._held(made) or self._compile(
-                    args, kwargs, given, made)
-        if not _C._program_fits(program.program, given):
+                if not self._held(made):
+                    self._compile(args, kwargs, given, made)
+            program = self._held(made)
+        if not program or not _C._program_fits(program.program, given):
             return self.function(*args, **kwargs)
         return program.run(given)
 
@@ -183,11 +181,8 @@ class _Compiled:
         if len(made) > MOST_PROGRAMS:
             del made[0]
             _warnings.warn(f"jit: {self.name} is compiled again and "
-                           "again, since options of an optimiser, "
-                           "the mode of a module or its parameters "
-                           "keep changing",
+                           "again: parameters, modes or options change",
                            RuntimeWarning, stacklevel=3)
-        return program
 
     def _remember(self, key, made):
         self.programs.pop(key, None)
@@ -195,8 +190,7 @@ class _Compiled:
         if len(self.programs) > MOST_KINDS:
             self.programs.pop(next(iter(self.programs)), None)
             _warnings.warn(f"jit: {self.name} is called with ever new "
-                           "numbers or shapes, each of which needs a "
-                           "program; pass numbers as tensors",
+                           "numbers or shapes; pass numbers as tensors",
                            RuntimeWarning, stacklevel=4)
 
     @property
@@ -218,12 +212,15 @@ class _Jit:
     The first call with arguments of new shapes, dtypes or values runs
     as ever, the second is traced and compiled, later ones run the
     program.  It may use modules, backward() and optimisers.  Not seen:
-    a branch on the value of a tensor (an error), random numbers (an
-    error), and an attribute of your own that changes.  Every new
+    a branch on a computed value (an error), random numbers (an error),
+    and an attribute of your own that changes.  A function that reads a
+    weight, w.item(), runs eagerly once w is another.  Every new
     number makes a program; the 64 last used are kept, so pass a number
     that changes as a tensor.  p.grad is left as eagerly; backward()
     through a result is an error, as a program records no history.
-    Arguments that share memory the function writes to run eagerly.
+    What shares memory that the function writes to, be it arguments or
+    gradients, runs eagerly, and so does an argument with gaps: give
+    x.contiguous().  x.data = y is an error in a trace.
     """
     record = record
 
@@ -235,8 +232,8 @@ class _Jit:
     def compile(self, module, shapes, dtype=None, backend=None):
         """The forward pass of a module, for inputs of these shapes."""
         if not isinstance(shapes, (list, tuple)):
-            raise TypeError("jit.compile: shapes must be a shape or a "
-                            f"list of shapes, not {shapes!r}")
+            raise TypeError("jit.compile: expected shapes, not "
+                            f"{shapes!r}")
         if shapes and not isinstance(shapes[0], (list, tuple)):
             shapes = [shapes]
         like = [_C.empty(shape, dtype=dtype) for shape in shapes]

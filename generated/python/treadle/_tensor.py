@@ -3,10 +3,9 @@
 """Methods of Tensor that need no C."""
 import re as _re
 from collections import namedtuple as _namedtuple
-from functools import lru_cache as _lru_cache
+from functools import lru_cache as _lru_cache, partial as _partial
 from math import prod as _prod
-from . import _C
-from ._C import Tensor
+from . import _C, Tensor, return_types as _types
 # package: class device
 class device:
     """Where a tensor lives: device('cpu')."""
@@ -53,6 +52,16 @@ def _destination(what, dtype, device):
 # package: class Generator, and methods of small objects
 
 
+class _Shown:
+    """Shows its attributes."""
+
+    def __repr__(self):
+        shown = ", ".join(
+            f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
+            for k, v in vars(self).items() if k[0] != "_")
+        return f"{type(self).__name__}({shown})"
+
+
 class Generator:
     """Random numbers apart from those of the thread."""
     __module__, __slots__ = "treadle", ("_box",)
@@ -65,12 +74,38 @@ class Generator:
         _C._random_state(self, seed, 0)
         return self
 
+    def __getstate__(self):
+        return _C._random_state(self)
+
+    def __setstate__(self, state):
+        self.__init__()
+        _C._random_state(self, *state)
+
 
 def _numel(self):
     """The product of the sizes."""
     return _prod(self)
 
 
+def _shown(self):
+    parts = ",\n".join(map("{}={!r}".format, self._fields, self))
+    return f"{type(self).__module__}.{type(self).__name__}(\n{parts})"
+
+
+def _results(name, fields):
+    """The type `name` of results whose parts are named so."""
+    kind = _namedtuple(name, fields, module=_types.__name__)
+    kind.__repr__ = _shown
+    setattr(_types, name, kind)
+    return kind
+
+
+for _f in vars(_C).values():
+    _named = _re.search("-> tensor (.+)", _f.__doc__ or "")
+    if _named:
+        _f.__self__._results = _partial(tuple.__new__, _results(
+            _f.__name__.removesuffix("_dim"),
+            _named[1].replace("tensor", "")))
 _C.Size.numel = _numel
 _C.Size.__repr__ = lambda self: f"treadle.Size({list(self)})"
 _C.dtype.__reduce__ = lambda self: repr(self)[8:]
@@ -88,9 +123,8 @@ def as_tensor(data, dtype=None, device=None):
         try:
             data = _C.from_numpy(data)
         except (TypeError, ValueError, BufferError):
-            ask = getattr(Tensor, "_of_others", lambda data: None)
-            found = ask(data)
-            if found is None or found is data:
+            found = Tensor._of_others(data)
+            if found is data:
                 return _C.tensor(data, dtype=dtype, device=device)
             return as_tensor(found, dtype, device)
     return data.to(dtype=dtype, device=device)
@@ -106,22 +140,26 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None,
                      requires_grad=requires_grad)
 
 
+def _choose(what, value, table, error=ValueError):
+    """What a dict has for the value; or the value, if listed."""
+    if value not in table:
+        raise error(f"{what} must be one of {list(table)}, "
+                    f"got {value!r}")
+    return table[value] if isinstance(table, dict) else value
+
+
 _LINE = [80]
 # package: functions max and min
 def _extreme(name, whole, along, of_two):
-    kind = _namedtuple(name, "values indices")
-
-    def extreme(input, dim=None, keepdim=False):
+    def extreme(input, dim=None, keepdim=False, **more):
+        dim = more.pop("other", dim)
         if dim is None:
-            return whole(input)
+            return whole(input, **more)
         if isinstance(dim, Tensor):
-            return of_two(input, dim)
-        return kind(*along(input, dim, keepdim))
+            return of_two(input, dim, **more)
+        return along(input, dim, keepdim, **more)
     extreme.__name__ = name
-    extreme.__doc__ = (
-        f"{name}(input): the {name}imum of all elements; "
-        f"{name}(input, dim): (values, indices) along dim; "
-        f"{name}(input, other): of each pair.")
+    extreme.__doc__ = f"{whole.__doc__}  Along dim: and indices."
     return extreme
 
 
@@ -234,8 +272,8 @@ class _Methods:
         if dim is None:
             return self.shape
         if not -self.ndim <= dim < self.ndim:
-            raise IndexError(f"size: dimension {dim} is out of range of "
-                             f"the {self.ndim} of shape {list(self.shape)}")
+            raise IndexError(f"dimension {dim} is out of range of "
+                             f"shape {list(self.shape)}")
         return self.shape[dim]
 
     def stride(self, dim=None):
@@ -307,6 +345,7 @@ class _Methods:
         return self.dtype.itemsize
     # package: methods about NumPy
     __array_priority__ = 1000
+    _of_others = staticmethod(lambda data: data)
 
     def numpy(self, *, force=False):
         """A NumPy array on the same memory; or, by force, a copy."""
@@ -314,10 +353,9 @@ class _Methods:
             self = self.detach().cpu()
         if self._device != "cpu":
             raise TypeError(f"can't convert {self._device} device type "
-                            "tensor to numpy. Use Tensor.cpu() to copy the "
-                            "tensor to host memory first.")
+                            "tensor to numpy; use x.cpu()")
         if self.requires_grad:
-            raise RuntimeError("numpy: a tensor that requires grad cannot "
+            raise RuntimeError("a tensor that requires grad cannot "
                                "be shared; use x.detach().numpy()")
         import numpy
         return numpy.asarray(memoryview(self))
@@ -334,8 +372,8 @@ class _Methods:
     def __contains__(self, value):
         equal = self == value
         if not isinstance(equal, Tensor):
-            raise RuntimeError("in: a Tensor holds numbers, and is not "
-                               f"searched for {value.__class__.__name__}")
+            raise RuntimeError("in: a Tensor holds no "
+                               f"{value.__class__.__name__}")
         return equal.any().item()
     # package: methods about printing
     def __repr__(self):
@@ -368,12 +406,20 @@ def _give_methods(methods):
 _give_methods(_Methods)
 # package: methods named after types
 _CASTS = {
-    "float": _C.float32, "double": _C.float64, "half": _C.float16,
-    "bfloat16": _C.bfloat16, "long": _C.int64, "int": _C.int32,
-    "short": _C.int16, "char": _C.int8, "byte": _C.uint8,
-    "bool": _C.bool}
+    "Float": _C.float32, "Double": _C.float64, "Half": _C.float16,
+    "BFloat16": _C.bfloat16, "Long": _C.int64, "Int": _C.int32,
+    "Short": _C.int16, "Char": _C.int8, "Byte": _C.uint8,
+    "Bool": _C.bool}
 for _name, _dtype in _CASTS.items():
     def _cast(self, memory_format=None, *, _dtype=_dtype):
         return self.to(_dtype)
-    _cast.__name__, _cast.__doc__ = _name, f"In {repr(_dtype)[8:]}."
-    setattr(Tensor, _name, _cast)
+    _cast.__name__ = _name.lower()
+    _cast.__doc__ = f"In {repr(_dtype)[8:]}."
+    setattr(Tensor, _cast.__name__, _cast)
+
+
+def _give_functions(names):
+    for name, f in list(names.items()):
+        if name[0] != "_" and hasattr(f, "__code__") \
+                and str(f.__code__.co_varnames).startswith("('input"):
+            setattr(Tensor, name, f)

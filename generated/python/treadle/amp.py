@@ -45,6 +45,11 @@ class autocast(_Mode):
             enabled = False
         if not (enabled and _available(device_type, "autocast")):
             self.mode = None
+
+
+def is_autocast_enabled(device_type="cpu"):
+    """Whether operators are given halves here, on whatever device."""
+    return _C._autocast() is not None
 # precision: class GradScaler
 
 
@@ -74,6 +79,15 @@ class GradScaler:
 
     def get_scale(self):
         return self._state["scale"] if self._enabled else 1.0
+
+    def get_growth_factor(self):
+        return self._state["growth_factor"]
+
+    def get_backoff_factor(self):
+        return self._state["backoff_factor"]
+
+    def get_growth_interval(self):
+        return self._state["growth_interval"]
 
     def scale(self, outputs):
         """outputs times the scale: a tensor, or a list of them."""
@@ -162,8 +176,8 @@ class MasterWeights:
     """An optimiser of float32 copies of weights of sixteen bits.
 
     The copies stand in the groups of the optimizer, which must be new.
-    Gradients go to them as soon as they are complete, and step() rounds
-    them back.  What is not named here is the optimizer's own.
+    A weight and its copy have one gradient, in float32, and step()
+    rounds the copies back.  What is not named here is the optimizer's.
     """
 
     def __init__(self, optimizer):
@@ -180,17 +194,24 @@ class MasterWeights:
         master = p.detach().float().requires_grad_()
 
         def carry(p):
-            g, p.grad = p.grad.float(), None
-            master.grad = g if master.grad is None else master.grad + g
+            p.grad = master.grad = p.grad.float()
         p.register_post_accumulate_grad_hook(carry)
         self.pairs.append((p, master))
         return master
 
     @_no_grad
     def step(self):
+        for p, master in self.pairs:
+            master.grad = p.grad
         self.optimizer.step()
         for p, master in self.pairs:
             p.copy_(master)
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients, or set them to zero."""
+        self.optimizer.zero_grad(set_to_none)
+        for p, master in self.pairs:
+            p.grad = master.grad
 
     def state_dict(self):
         return {**self.optimizer.state_dict(),

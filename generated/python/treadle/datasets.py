@@ -16,9 +16,8 @@ class MNIST(Dataset):
 
     def __init__(self, root=None, train=True, transform=None,
                  target_transform=None, download=False):
-        root = None if root is None else str(root)
-        self._dataset, self.data, self.targets = _C._images(
-            self.name, root, train)
+        self.data, self.targets = _C._images(
+            self.name, root and str(root), train)
         self.train = train
         self.transform = transform
         self.target_transform = target_transform
@@ -30,12 +29,15 @@ class MNIST(Dataset):
         """A batch: images [n, 784] and classes [n]."""
         if self.transform or self.target_transform:
             return default_collate([self[i] for i in indices.tolist()])
-        return list(_C._batch(self._dataset, indices))
+        return [self._images(indices), self.targets[indices].long()]
+
+    def _images(self, at):
+        images = self.data[at].float() / 255
+        return images if self.data.ndim > 3 else images.flatten(-2)
 
     def __getitem__(self, index):
         index = _place(self.name, index, len(self))
-        images, labels = _C._batch(self._dataset, _C.tensor([index]))
-        image, label = images[0], labels[0].item()
+        image, label = self._images(index), self.targets[index].item()
         if self.transform is not None:
             image = self.transform(image)
         if self.target_transform is not None:

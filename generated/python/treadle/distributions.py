@@ -2,11 +2,14 @@
 # Tangled from the chapter "distributions": edit that, not this file.
 """Normal, Uniform, Bernoulli, Categorical: draws and likelihoods."""
 import math
-from . import _C
-from ._C import Size, Tensor
-from ._arranging import broadcast_tensors
+import sys
+from copy import copy
+from . import _C, Size, Tensor
+from ._forms import broadcast_tensors
 from ._grad_mode import no_grad
 from ._tensor import as_tensor
+from .special import ndtr, ndtri
+from .compat import find_on_demand
 from .compat.types import finfo
 # distributions: class Distribution
 
@@ -32,8 +35,8 @@ class Distribution:
     def _value(self, value):
         value = as_tensor(value)
         if self._strict and not self._has(value).all():
-            raise ValueError(f"{type(self).__name__}.log_prob: a value "
-                             f"is outside of the support: {value}")
+            raise ValueError(f"{type(self).__name__}: a value is "
+                             f"outside of the support: {value}")
         return value
 
     def sample(self, sample_shape=()):
@@ -52,13 +55,39 @@ class Distribution:
     def stddev(self):
         """The square root of the variance."""
         return self.variance.sqrt()
+
+    # distributions: methods about probabilities
+    def cdf(self, value=None, expand=True):
+        """The probability of no more than value."""
+        raise NotImplementedError(f"{type(self).__name__} has no such "
+                                  "function")
+    icdf = enumerate_support = cdf
+
+    def expand(self, batch_shape):
+        """The same for a larger batch_shape."""
+        new, n = copy(self), len(self.batch_shape)
+        new.batch_shape = Size(batch_shape)
+        vars(new).update((k, x.expand((*batch_shape, *x.shape[n:])))
+                         for k, x in vars(self).items()
+                         if isinstance(x, Tensor))
+        return new
+
+    def perplexity(self):
+        """Among how many equal choices this is as hard to guess."""
+        return self.entropy().exp()
+
+    def __repr__(self):
+        shown = ", ".join(f"{k}: {x if x.numel() == 1 else x.shape}"
+                          for k, x in vars(self).items()
+                          if isinstance(x, Tensor) and k[0] != "_")
+        return f"{type(self).__name__}({shown})"
 # distributions: classes of distributions
 
 
 class Normal(Distribution):
     """Mean loc and standard deviation scale > 0."""
     has_rsample = True
-    mean = property(lambda self: self.loc)
+    mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: self.scale ** 2)
 
     def __init__(self, loc, scale, validate_args=None):
@@ -76,11 +105,17 @@ class Normal(Distribution):
     def log_prob(self, value):
         """The logarithm of the density at value."""
         z = (self._value(value) - self.loc) / self.scale
-        return -z * z / 2 - self.scale.log() - math.log(2 * math.pi) / 2
+        return (1 - z * z) / 2 - self.entropy()
 
     def entropy(self):
         """The expectation of -log_prob."""
         return 0.5 + math.log(2 * math.pi) / 2 + self.scale.log()
+
+    def cdf(self, value):
+        return ndtr((self._value(value) - self.loc) / self.scale)
+
+    def icdf(self, value):
+        return self.loc + self.scale * ndtri(value)
 
     def _kl(self, q):
         ratio = (self.scale / q.scale) ** 2
@@ -103,8 +138,7 @@ class Uniform(Distribution):
         return (self.low <= value) & (value <= self.high)
 
     def _draw(self, shape):
-        u = _C.rand(shape, dtype=self.low.dtype)
-        return self.low + u * (self.high - self.low)
+        return self.icdf(_C.rand(shape, dtype=self.low.dtype))
 
     def log_prob(self, value):
         """The logarithm of the density at value."""
@@ -116,12 +150,22 @@ class Uniform(Distribution):
         """The expectation of -log_prob."""
         return (self.high - self.low).log()
 
+    def cdf(self, value):
+        return ((self._value(value) - self.low)
+                / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value):
+        return self.low + value * (self.high - self.low)
+
     def _kl(self, q):
         return (q.entropy() - self.entropy()).masked_fill(
             (q.low > self.low) | (q.high < self.high), math.inf)
 
 
 class _Choice(Distribution):
+    _kind = _C.int64
+    mode = property(lambda self: self._p.argmax(-1).to(self._kind))
+
     def _choose(self, x, are_logits, validate_args):
         if are_logits:
             good = x == x
@@ -149,6 +193,13 @@ class _Choice(Distribution):
         least = finfo(self._log.dtype).min
         return -(self._log.clamp(min=least) * self._p).sum(-1)
 
+    def enumerate_support(self, expand=True):
+        """All values, [K, batch_shape], or else [K, 1, ...]."""
+        batch = self.batch_shape
+        x = _C.arange(0, self._p.shape[-1], dtype=self._kind).reshape(
+            [-1] + [1] * len(batch))
+        return x.expand(-1, *batch) if expand else x
+
     def _kl(self, q):
         each = (self._p * (self._log - q._log)).masked_fill(
             q._p == 0, math.inf)
@@ -166,6 +217,7 @@ class Bernoulli(_Choice):
     """1 with probability probs, else 0."""
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
+    _kind = property(lambda self: self.probs.dtype)
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         x = _either(probs, logits)
@@ -186,8 +238,11 @@ class Categorical(_Choice):
     variance = mean
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        self._choose(_either(probs, logits), probs is None,
-                     validate_args)
+        x = _either(probs, logits)
+        if not x.ndim:
+            raise ValueError("Categorical: expected a vector of "
+                             f"probabilities or logits, got {x}")
+        self._choose(x, probs is None, validate_args)
         self.probs, self.logits = self._p, self._log
 
     def _draw(self, shape):
@@ -204,3 +259,6 @@ def kl_divergence(p, q):
             "kl_divergence: no formula for "
             f"{type(p).__name__} and {type(q).__name__}")
     return p._kl(q)
+
+
+find_on_demand(sys.modules[__name__], "there are four distributions")

@@ -3,13 +3,11 @@
 """Functions of functions: grad, vjp, jvp, Jacobians, Hessians."""
 import copy
 import functools
-from . import _C
-from ._C import Tensor
-from ._arranging import _spread
+from . import _C, Tensor
+from ._forms import _spread
 from ._grad_mode import enable_grad, is_grad_enabled
 from .autograd import _filled
-from .autograd.functional import (columns, fresh, lift, pull, push,
-                                  rows)
+from .autograd.functional import columns, fresh, pull, push, rows
 # functional: functions that walk over trees of tensors
 
 
@@ -74,33 +72,50 @@ def _begin(func, args, argnums, has_aux=False, named={}):
 # functional: functions that transform functions
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
-    """A function that gives (gradient, value) of func."""
+def _slope(outs, ins, create):
+    return [pull(outs, ins, [_C.ones_like(outs[0])], create)]
+
+
+def _derived(blocks, func, argnums, has_aux, valued=False):
     @functools.wraps(func)
     def wrapper(*args, **named):
         chosen, out, beyond, results = _begin(
             func, args, argnums, has_aux, named)
-        if not isinstance(out, Tensor) or out.ndim != 0:
+        if blocks is _slope and getattr(out, "ndim", None) != 0:
             raise RuntimeError(
                 "Expected f(*args) to return a scalar tensor, got "
-                + (f"tensor with {out.ndim} dims. Maybe you wanted to "
-                   "use the vjp or jacrev APIs instead?"
-                   if isinstance(out, Tensor) else str(type(out))))
-        got = pull([out], _leaves(chosen), [_C.ones_like(out)], beyond)
-        return (_rebuild(chosen, got),
-                results if has_aux else results[0])
+                + str(getattr(out, "shape", type(out))))
+        made = blocks(_leaves(out), _leaves(chosen), beyond)
+        made = _rebuild(out, [_rebuild(chosen, row) for row in made])
+        if valued:
+            return made, results if has_aux else results[0]
+        return (made, results[1]) if has_aux else made
     return wrapper
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that gives (gradient, value) of func."""
+    return _derived(_slope, func, argnums, has_aux, True)
 
 
 def grad(func, argnums=0, has_aux=False):
     """A function that gives the gradient of func."""
-    both = grad_and_value(func, argnums, has_aux)
+    return _derived(_slope, func, argnums, has_aux)
 
-    @functools.wraps(func)
-    def wrapper(*args, **named):
-        got, value = both(*args, **named)
-        return (got, value[1]) if has_aux else got
-    return wrapper
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+    """A function that gives the Jacobian of func, by rows."""
+    return _derived(rows, func, argnums, has_aux)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """A function that gives the Jacobian of func, by columns."""
+    return _derived(columns, func, argnums, has_aux)
+
+
+def hessian(func, argnums=0):
+    """A function that gives the Hessian of func."""
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def vjp(func, *primals, has_aux=False):
@@ -136,37 +151,11 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                            "same structure")
     record = is_grad_enabled() and (
         beyond or any(t.requires_grad for t in along))
-    got = push(lift(outs, _leaves(chosen)), along, record)
-    if strict and any(g is None for g in got):
+    got = push(outs, _leaves(chosen), along, record)
+    if strict and None in got:
         raise RuntimeError("jvp: an output does not depend on any "
                            "input")
     return results[0], _rebuild(out, got), *results[1:]
-
-
-def _jacobian(blocks, func, argnums, has_aux):
-    @functools.wraps(func)
-    def wrapper(*args, **named):
-        chosen, out, beyond, results = _begin(
-            func, args, argnums, has_aux, named)
-        made = blocks(_leaves(out), _leaves(chosen), beyond)
-        made = _rebuild(out, [_rebuild(chosen, row) for row in made])
-        return (made, results[1]) if has_aux else made
-    return wrapper
-
-
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
-    """A function that gives the Jacobian of func, by rows."""
-    return _jacobian(rows, func, argnums, has_aux)
-
-
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """A function that gives the Jacobian of func, by columns."""
-    return _jacobian(columns, func, argnums, has_aux)
-
-
-def hessian(func, argnums=0):
-    """A function that gives the Hessian of func."""
-    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None,

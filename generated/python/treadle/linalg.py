@@ -2,10 +2,9 @@
 # Tangled from the chapter "statistics": edit that, not this file.
 # needs: package
 """Linear algebra: norms, and what later chapters add."""
-from collections import namedtuple
 from math import inf, nan
-from . import _C, _errors
-from ._C import Tensor, vector_norm
+from . import _C, Tensor, _errors, vector_norm
+from ._tensor import _choose, _give_functions, _results
 
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *,
@@ -15,7 +14,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *,
     if ord == "fro":
         return _C.vector_norm(A, 2, dim, keepdim)
     if ord not in (1, -1, 2, -2, inf, -inf, "nuc"):
-        raise RuntimeError(f"matrix_norm: Order {ord} not supported.")
+        raise RuntimeError(f"Order {ord} not supported.")
     A = A.movedim(dim, (-2, -1))
     if ord in (2, -2, "nuc"):
         sizes = svdvals(A)
@@ -47,16 +46,6 @@ _errors._OURS += LinAlgError,
 det, slogdet = _C.det, _C.slogdet
 
 
-def inv(A):
-    """The inverses of square matrices."""
-    return _C.inverse(A)
-
-
-def cholesky(A, *, upper=False):
-    """L with A = L L', or U with A = U' U; one triangle is read."""
-    return cholesky(A.mT).mT if upper else _C.linalg_cholesky(A)
-
-
 def _is_vector(A, B):
     return B.ndim == 1 or B.shape == A.shape[:-1]
 
@@ -72,7 +61,7 @@ def solve(A, B, *, left=True):
 
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """solve of one triangle of A; with ones on its diagonal, if so."""
-    k = bool(unitriangular)
+    k = int(unitriangular)
     A = A.triu(k) if upper else A.tril(-k)
     if k:
         A = A + _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
@@ -81,25 +70,21 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
 
 def qr(A, mode="reduced"):
     """Q and R with A = QR; mode "complete": Q square, "r": no Q."""
-    if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError("qr received unrecognized mode "
-                           f"{mode!r}: reduced, complete or r")
+    _choose("mode", mode, ("reduced", "complete", "r"), RuntimeError)
     y = _C.linalg_qr(A, mode == "complete")
-    return type(y)((A.new_zeros(0), y.R)) if mode == "r" else y
+    return y._replace(Q=A.new_zeros(0)) if mode == "r" else y
 
 
 def eigh(A, UPLO="L"):
     """eigenvalues and eigenvectors of A; one triangle is read."""
-    if UPLO not in ("L", "U"):
-        raise RuntimeError("Expected UPLO argument to be 'L' or 'U', "
-                           f"but got {UPLO}")
+    _choose("UPLO", UPLO, ("L", "U"), RuntimeError)
     return _C.linalg_eigh(A if UPLO == "L" else A.mT)
 
 
 def svd(A, full_matrices=True):
     """U, S and Vh with A = U diag(S) Vh."""
     y = _C.linalg_svd(A)
-    return type(y)((_full(y.U), y.S, _full(y.Vh.mT).mT)) \
+    return y._replace(U=_full(y.U), Vh=_full(y.Vh.mT).mT) \
         if full_matrices else y
 
 
@@ -109,20 +94,30 @@ def _full(U):
         (U, qr(U.detach(), "complete").Q[..., n:]), -1)
 
 
-def eigvalsh(A, UPLO="L"):
-    """The eigenvalues of eigh."""
-    return eigh(A, UPLO).eigenvalues
-
-
-def svdvals(A):
-    """The singular values of svd."""
-    return _C.linalg_svd(A).S
-
-
 def _cut(A, atol, rtol):
     return atol or 0.0, rtol if rtol is not None else 0.0 \
         if atol is not None else max(A.shape[-2:], default=0) * 2.0 ** (
             -23 if A.dtype is _C.float32 else -52)
+
+_Least = _results("linalg_lstsq",
+                  "solution residuals rank singular_values")
+_Old = _results("svd", "U S V")
+
+
+def lstsq(A, B, rcond=None, *, driver=None):
+    """solution X of least |AX - B|, and the rank of A.
+
+    A: [..., m, n], B: [..., m, k] or, for vectors, [..., m].
+    """
+    _choose("driver", driver, (None, "gelsy"), NotImplementedError)
+    P, none = pinv(A, rtol=rcond), A.new_zeros(0)
+    X = (P @ B.unsqueeze(-1)).squeeze(-1) if _is_vector(A, B) else P @ B
+    return _Least(X, none, matrix_rank(A, rtol=rcond), none)
+
+
+def cholesky(A, *, upper=False):
+    """L with A = L L', or U with A = U' U; one triangle is read."""
+    return cholesky(A.mT).mT if upper else _C.linalg_cholesky(A)
 
 
 def pinv(A, *, atol=None, rtol=None, hermitian=False):
@@ -137,18 +132,12 @@ def matrix_rank(A, *, atol=None, rtol=None, hermitian=False):
     return (s > (s[..., :1] * rtol).clamp(min=atol)).sum(-1)
 
 
-def lstsq(A, B, rcond=None, *, driver=None):
-    """solution X of least |AX - B|, and the rank of A.
-
-    A: [..., m, n], B: [..., m, k] or, for vectors, [..., m].
-    """
-    if driver not in (None, "gelsy"):
-        raise NotImplementedError(f"lstsq: no driver {driver!r}")
-    P, none = pinv(A, rtol=rcond), A.new_zeros(0)
-    X = (P @ B.unsqueeze(-1)).squeeze(-1) if _is_vector(A, B) else P @ B
-    return namedtuple("lstsq", """solution residuals rank
-                      singular_values""")(
-        X, none, matrix_rank(A, rtol=rcond), none)
+def cond(A, p=None):
+    """The norm p of A times that of its inverse; None stands for 2."""
+    if p in (None, 2):
+        s = svdvals(A)
+        return s[..., 0] / s[..., -1]
+    return norm(A, p, (-2, -1)) * norm(inv(A), p, (-2, -1))
 
 
 def logdet(input):
@@ -165,8 +154,8 @@ def pinverse(input, rcond=1e-15):
 def _svd(input, some=True, compute_uv=True):
     """U, S and V of input; zeros for U and V without compute_uv."""
     U, S, Vh = svd(input, not (some and compute_uv))
-    return namedtuple("svd", "U S V")(
-        *(U, S, Vh.mT) if compute_uv else (U * 0, S, Vh * 0))
+    return _Old(*(U, S, Vh.mT) if compute_uv else (U * 0, S, Vh * 0))
 
 
-Tensor.logdet, Tensor.pinverse, Tensor.svd = logdet, pinverse, _svd
+_give_functions(globals())
+Tensor.svd = _svd

@@ -3,6 +3,27 @@
 # needs: layers
 """How well a classifier does, and the loop that trains one."""
 from . import _C
+from ._tensor import _choose
+
+
+def _checked(preds, target, k):
+    """Both as rows of [2, n], of k classes or as many as occur; k."""
+    if preds.ndim == 2:
+        k = k or preds.shape[1]
+        preds = preds.argmax(1)
+    if preds.ndim != 1 or preds.shape != target.shape:
+        raise ValueError("metrics: expected classes [n] or scores "
+                         "[n, K], classes [n], got shapes "
+                         f"{list(preds.shape)}, {list(target.shape)}")
+    both = _C.stack([preds, target])
+    if not both.is_floating_point():
+        both = both.long()
+    k = k or int(both.max()) + 1
+    wrong = both[(both < 0) | (both >= k)]
+    if len(wrong):
+        raise ValueError(f"metrics: {wrong[0].item()} is none of {k} "
+                         "classes")
+    return both, k
 
 
 def confusion_matrix(preds, target, num_classes=None, normalize=None):
@@ -12,41 +33,24 @@ def confusion_matrix(preds, target, num_classes=None, normalize=None):
     normalize: "true" divides rows by their sums, "pred" columns, "all"
     everything; 0 / 0 is 0.
     """
-    dims = {"true": (1,), "pred": (0,), "all": (0, 1), None: ()}
-    if normalize not in dims:
-        raise ValueError("confusion_matrix: normalize must be None, "
-                         f"'true', 'pred' or 'all', got {normalize!r}")
-    if preds.ndim == 2:
-        num_classes = num_classes or preds.shape[1]
-        preds = preds.argmax(1)
-    if preds.ndim != 1 or preds.shape != target.shape:
-        raise ValueError("confusion_matrix: expected classes [n] or "
-                         "scores [n, K] and classes [n], got shapes "
-                         f"{list(preds.shape)}, {list(target.shape)}")
-    both = _C.cat([preds, target])
-    k = num_classes or int(both.max()) + 1
-    wrong = both[(both < 0) | (both >= k)]
-    if len(wrong) > 0:
-        raise ValueError(f"confusion_matrix: {wrong[0].item()} is none "
-                         f"of {k} classes")
+    dims = _choose("confusion_matrix: normalize", normalize, {
+        "true": (1,), "pred": (0,), "all": (0, 1), None: ()})
+    (preds, target), k = _checked(preds, target, num_classes)
     m = (target * k + preds).bincount(minlength=k * k).view(k, k)
     return m if normalize is None else \
-        m / m.sum(dims[normalize], True).clamp(min=1)
+        m / m.sum(dims, True).clamp(min=1)
 
 
 def _average(m, average, hit, whole):
     """hit / whole of each class, averaged."""
+    weights = _choose("average", average, {
+        "micro": None, "none": None, None: None, "weighted":
+        m.sum(1).float(), "macro": (m.sum(0) + m.sum(1) > 0).float()})
     if average == "micro":
-        return hit.sum() / whole.sum().clamp(min=1)
+        hit, whole = hit.sum(), whole.sum()
     each = hit / whole.clamp(min=1)
-    if average is None or average == "none":
-        return each
-    weights = {"macro": (m.sum(0) + m.sum(1) > 0).float(),
-               "weighted": m.sum(1).float()}.get(average)
-    if weights is None:
-        raise ValueError("average must be 'micro', 'macro', "
-                         f"'weighted', 'none' or None, got {average!r}")
-    return (each * weights).sum() / weights.sum().clamp(min=1)
+    return each if weights is None else \
+        (each * weights).sum() / weights.sum().clamp(min=1)
 
 
 def _metric(name, text, whole, twice=1):
@@ -85,6 +89,7 @@ def accuracy(preds, target, num_classes=None, average="micro", top_k=1):
             raise ValueError("accuracy: top_k needs scores [n, K] and "
                              "average='micro'")
         return recall(preds, target, num_classes, average)
+    (_, target), _ = _checked(preds, target, None)
     best = preds.topk(top_k, 1)[1]
     return (best == target.unsqueeze(1)).any(1).float().mean()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from . import _C
 from ._grad_mode import no_grad
+from ._tensor import _choose
 from .safetensors import load_file
 from .nn import (BatchNorm2d, Conv2d, Dropout, Embedding, GELU,
                  LayerNorm, Linear, LSTM, Module, ModuleList, ReLU,
@@ -135,13 +136,6 @@ def _places(what, ids, start, most):
         raise ValueError(f"{what}: places {start} to {end - 1}, but "
                          f"there are positions for {most}")
     return end
-
-
-def _choose(what, value, table):
-    if value not in table:
-        raise ValueError(f"{what} must be one of {list(table)}, "
-                         f"got {value!r}")
-    return table[value]
 # models: functions that read what others saved
 
 
@@ -150,7 +144,7 @@ def _load(cls, kind, folder, renamed, only, state):
     folder = Path(folder)
     told = json.loads((folder / "config.json").read_text("utf-8"))
     for name, value in only.items():
-        _choose(f"{folder}: {name}", told.get(name, value), {value: 0})
+        _choose(f"{folder}: {name}", told.get(name, value), [value])
     config = kind(**{
         f.name: told[name] for f in fields(kind)
         if (name := renamed.get(f.name, f.name)) in told})
@@ -298,9 +292,11 @@ class GPT(Module):
 
         temperature=0 takes the likeliest; call eval() first.
         """
-        if temperature < 0 or top_k is not None and top_k < 1:
-            raise ValueError("GPT.generate: expected temperature >= 0 and "
-                             f"top_k > 0, got {temperature} and {top_k}")
+        if max_new_tokens < 0 or temperature < 0 \
+                or top_k is not None and top_k < 1:
+            raise ValueError("GPT.generate: expected max_new_tokens and "
+                             "temperature >= 0 and top_k > 0, got "
+                             f"{max_new_tokens}, {temperature} and {top_k}")
         # models: write sign after sign
         cache, new = {} if use_cache else None, ids
         with no_grad():
@@ -326,14 +322,14 @@ class GPT(Module):
         """
         # models: names and shapes of GPT-2
         def state(found, config):
-            ours = {}
+            ours, left = {}, (".attn.bias", ".masked_bias") \
+                + ("lm_head.weight",) * config.tied
             for name, x in found.items():
                 name = name.removeprefix("transformer.")
-                ours[name] = x.T if name.endswith(
-                    ("c_attn.weight", "c_fc.weight", "c_proj.weight")) else x
-            left = (".attn.bias", ".masked_bias") \
-                + ("lm_head.weight",) * config.tied
-            return {n: x for n, x in ours.items() if not n.endswith(left)}
+                if not name.endswith(left):
+                    ours[name] = x.T if name.endswith((
+                        "c_attn.weight", "c_fc.weight", "c_proj.weight")) else x
+            return ours
         return _load(cls, GPTConfig, folder, {
             "eps": "layer_norm_epsilon", "dropout": "resid_pdrop",
             "tied": "tie_word_embeddings",
@@ -417,4 +413,5 @@ class BERT(Module):
             return ours
         return _load(cls, BERTConfig, folder, {}, {
             "model_type": "bert", "hidden_act": "gelu",
+            "is_decoder": False,
             "position_embedding_type": "absolute"}, state)

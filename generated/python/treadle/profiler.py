@@ -12,8 +12,10 @@ import copy
 import enum
 import json
 import os
+import sys
 from pathlib import Path
 from . import _C
+from .compat import find_on_demand
 
 # seeing: activities, and events of one's own
 class ProfilerActivity(enum.Enum):
@@ -94,7 +96,10 @@ HEAD = ("Name", "Self CPU %", "Self CPU us", "CPU total us",
         "CPU avg us", "CPU Mem", "Self CPU Mem", "# of Calls")
 # seeing: class profile
 class profile:
-    """Records what runs between start and stop, on all threads."""
+    """Records what runs between start and stop, on all threads.
+
+    There are no schedule and no step(): begin where it matters.
+    """
 
     def __init__(self, *, activities=None, record_shapes=False,
                  profile_memory=False, with_stack=False,
@@ -188,3 +193,6 @@ class profile:
                   for e, bytes, _ in self._moments()]
         Path(path).write_text(json.dumps(
             {"traceEvents": trace, "displayTimeUnit": "ms"}), "utf-8")
+
+find_on_demand(sys.modules[__name__], "a profile is one block: begin "
+                                      "where it matters")

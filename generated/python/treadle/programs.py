@@ -21,6 +21,7 @@ from .nn.utils import clip_grad_norm_
 from .optim import SGD, AdamW
 from .optim.lr_scheduler import OneCycleLR
 from .transforms import Compose, RandomCrop, RandomHorizontalFlip
+from ._tensor import _choose
 from .utils.data import DataLoader, RandomSampler, TensorDataset
 
 
@@ -34,7 +35,7 @@ def find(data, *names):
             return path
     raise FileNotFoundError(
         f"no {names[0]} in {folder!r}: `make data` fetches it; then "
-        "set TREADLE_DATA, or --data, to the folder it went to")
+        "set TREADLE_DATA")
 
 
 # trainings: class Task
@@ -52,8 +53,7 @@ class Task:
                 100 * (scores.argmax(1) == y).float().mean()}
 
     def sample(self, length, temperature):
-        raise ValueError("sample: this task names pictures; airline, "
-                         "temperatures and shakespeare go on writing")
+        raise ValueError("sample: this task names pictures")
 
 
 # trainings: tasks about pictures
@@ -186,10 +186,7 @@ class Loop:
 
     def __init__(self, task, data=None, epochs=None, batch_size=None,
                  lr=None, seed=0, device="cpu", compile=False):
-        if task not in TASKS:
-            raise ValueError(f"no task {task!r}; there are "
-                             + ", ".join(TASKS))
-        kind, self.device = TASKS[task], device
+        kind, self.device = _choose("task", task, TASKS), device
         given = {"epochs": epochs, "batch_size": batch_size, "lr": lr}
         self.options = o = {"task": task, "seed": seed, **{
             name: getattr(kind, name) if value is None else value

@@ -9,6 +9,7 @@
 tensor([1., 1.])
 """
 import os
+from itertools import chain
 from . import _C
 
 # saving-more: class SafetensorError
@@ -65,7 +66,7 @@ class safe_open:
     # saving-more: methods that make tensors
     def get_tensor(self, name):
         """The tensor of that name."""
-        return self._part(name, ())
+        return self._part(name, ...)
 
     def get_tensors(self):
         """All tensors by name."""
@@ -86,7 +87,7 @@ class safe_open:
     def _part(self, name, index):
         self._look(name)
         x = _ask(_C._safetensors_get, self._file, name)
-        x = x[index].contiguous() if index else x
+        x = x if index is ... else x[index].contiguous()
         return x.numpy() if self._numpy else x.to(self._device)
 
 # saving-more: class _Slice
@@ -103,30 +104,22 @@ class _Slice:
         return self._file._look(self._name)[0]
 
     def __getitem__(self, index):
-        items = list(index if isinstance(index, tuple) else (index,))
-        sizes = self.get_shape()
-        dots = [k for k, i in enumerate(items) if i is ...]
-        for k in dots[:1]:
-            items[k:k + 1] = [slice(None)] * (
-                len(sizes) - len(items) + 1)
-        good = len(items) <= len(sizes)
-        for i, n in zip(items, sizes):
-            if isinstance(i, slice):
-                a, b = i.start or 0, n if i.stop is None else i.stop
-                good = good and 0 <= a <= b <= n and (i.step or 1) > 0
-            else:
-                good = good and type(i) is int and -n <= i < n
-        if not good:
-            raise SafetensorError(f"get_slice: {index} is no index of "
-                                  f"'{self._name}', {sizes}")
-        return self._file._part(self._name, tuple(items))
+        return self._file._part(self._name, index)
 
 # saving-more: functions that write files of tensors
 def _write(path, tensors, metadata):
     if not isinstance(tensors, dict):
         raise ValueError("save: expected a dict of names and tensors, "
                          f"got {type(tensors).__name__}")
-    return _ask(_C._safetensors_save, path, tensors, metadata)
+    for name, x in tensors.items():
+        if not isinstance(x, _C.Tensor):
+            raise ValueError(f"save: {name!r} is invalid, expected a "
+                             f"Tensor, got {type(x).__name__}")
+    notes = {} if metadata is None else metadata
+    if not isinstance(notes, dict):
+        raise TypeError("save: expected a dict as metadata")
+    return _ask(_C._safetensors_save, path, tuple(tensors.values()),
+                (*tensors, *chain(*notes.items())))
 
 
 def save_file(tensors, filename, metadata=None):
@@ -143,11 +136,15 @@ def save(tensors, metadata=None):
     return _write(None, tensors, metadata)
 
 
+def _place(x):
+    return (x.data_ptr(), *x.shape, *x.stride())
+
+
 def save_model(model, filename, metadata=None, force_contiguous=True):
     """Write the state of a module, a shared tensor under one name."""
     kept, notes, seen = {}, dict(metadata or {}), {}
     for name, x in model.state_dict().items():
-        first = seen.setdefault((x.data_ptr(), x.shape), name)
+        first = seen.setdefault(_place(x), name)
         if first == name or x.numel() == 0:
             kept[name] = x
         else:
@@ -177,8 +174,8 @@ def load_model(model, filename, strict=True, device="cpu", *,
     """Read the state of a module; (missing, unexpected) names."""
     state = load_file(filename, device, backend=backend)
     own = model.state_dict()
-    twins = {own[n].data_ptr(): x for n, x in state.items() if n in own}
+    known = {_place(own[name]) for name in own.keys() & state.keys()}
     for name in own.keys() - state.keys():
-        if own[name].data_ptr() in twins:
-            state[name] = twins[own[name].data_ptr()]
+        if _place(own[name]) in known:
+            state[name] = own[name]
     return model.load_state_dict(state, strict)

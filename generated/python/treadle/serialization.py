@@ -5,17 +5,18 @@
 import collections
 import contextlib
 import io
+import itertools
 import mmap as mapping
 import os
 import pickle
 import pickletools
+import stat
 import struct
 import sys
 import zipfile
-from . import _C
-from ._C import Size, Tensor
+from . import _C, Size, Tensor
 from ._exchange import UntypedStorage, _storage_over
-from ._tensor import device
+from ._tensor import _CASTS, device
 from .nn.module import Parameter
 
 
@@ -48,11 +49,7 @@ def _parameter(data, requires_grad, hooks):
     return Tensor._make_subclass(Parameter, data, requires_grad)
 
 
-_KINDS = {dtype: _Kind(dtype) for dtype in (
-    _C.float32, _C.float64, _C.int64, _C.float16, _C.bfloat16,
-    _C.int32, _C.int16, _C.int8, _C.uint8, _C.bool, None)}
-_WORDS = """Float Double Long Half BFloat16 Int Short Char Byte
-    Bool""".split()
+_KINDS = {dtype: _Kind(dtype) for dtype in (*_CASTS.values(), None)}
 _OURS = {"torch._utils _rebuild_tensor_v2": _tensor_v2,
          "torch._utils _rebuild_tensor_v3": _tensor_v3,
          "torch._utils _rebuild_parameter": _parameter,
@@ -60,19 +57,29 @@ _OURS = {"torch._utils _rebuild_tensor_v2": _tensor_v2,
          "torch Size": Size, "torch device": device,
          **{str(d).replace("treadle.", "torch "): d
             for d in _KINDS if d},
-         **{f"torch {word}Storage": kind
-            for word, kind in zip(_WORDS, _KINDS.values())}}
+         **{f"torch {word}Storage": _KINDS[dtype]
+            for word, dtype in _CASTS.items()}}
 _THEIRS = {id(ours): name for name, ours in _OURS.items()}
 
 
 # checkpoints: function _whole_file
+_numbers = itertools.count()
+
+
 @contextlib.contextmanager
 def _whole_file(path):
     """A file to write, that takes the place of path when whole."""
-    path = os.path.abspath(path)
-    new = f"{path}.{os.getpid()}.new"
+    path = os.path.realpath(path)
+    old = os.stat(path).st_mode if os.path.exists(path) else None
+    if old is not None and not stat.S_ISREG(old):
+        with open(path, "wb") as file:
+            yield file
+        return
+    new = f"{path}.{os.getpid()}.{next(_numbers)}.new"
     try:
         with open(new, "wb") as file:
+            if old is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(old))
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -45,9 +45,7 @@ def curves(path, series, title=""):
     series = {name: as_tensor(v, dtype=float64).flatten().tolist()
               for name, v in series.items()}
     points = [(k, y) for v in series.values()
-              for k, y in enumerate(v) if isfinite(y)]
-    if not points:
-        raise ValueError("svg: the series have no finite value")
+              for k, y in enumerate(v) if isfinite(y)] or [(0, 0)]
 
     def draw(place):
         body = []
@@ -71,8 +69,7 @@ def count(values, bins):
             f"histogram: {bad} of {len(values)} values are not finite, "
             f"and there are {bins} bins")
     low, high = values.min().item(), values.max().item()
-    part = ((values - low) / (high - low or 1) * bins).long()
-    counts = part.clamp(max=bins - 1).bincount(minlength=bins)
+    counts = values.histc(bins, low, high + (low == high))
     return values.tolist(), low, high, counts.tolist()
 
 

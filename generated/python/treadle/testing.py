@@ -53,10 +53,9 @@ def assert_close(actual, expected, *, rtol=None, atol=None,
     for name, size, most in (("absolute", off, atol),
                              ("relative", off / y.abs(), rtol)):
         size = _C.where(wrong, size, -1.0)
-        at = int(size.argmax())
-        place = tuple(int(i) for i in _unravel(_C.tensor(at), a.shape))
+        place = (*map(int, _unravel(size.argmax(), a.shape)),)
         lines.append(f"Greatest {name} difference: "
-                     f"{size.flatten()[at].item()} at index {place} (up to "
+                     f"{size.max().item()} at index {place} (up to "
                      f"{most} allowed)")
     raise AssertionError(msg or "Tensors are not close!\n\n"
                          + "\n".join(lines))

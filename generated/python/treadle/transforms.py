@@ -4,20 +4,19 @@
 """What happens to an image or a label before it is in a batch.
 
 Random transforms draw from the default generator of their process, or
-from generator=; manual_seed repeats them.
+from generator=, but not in a worker; manual_seed repeats them.
 """
-from . import _C
-from ._C import Tensor
+from operator import index as _index
+from . import _C, Tensor
+from ._forms import _spread
+from ._tensor import _Shown
 from .nn import functional as _F
+from .utils._workers import get_worker_info as _worker
 
 
-class _Transform:
-    """Shows its options."""
-
-    def __repr__(self):
-        shown = ", ".join(f"{k}={v}" for k, v in vars(self).items()
-                          if not k.startswith("_"))
-        return f"{type(self).__name__}({shown})"
+class _Transform(_Shown):
+    def _own(self):
+        return None if _worker() else self._generator
 
 
 def _expect(name, x, good, what):
@@ -48,9 +47,10 @@ class ToTensor(_Transform):
         x = pic
         if getattr(pic, "mode", None) in ("L", "RGB", "RGBA"):
             x = _C.tensor(bytearray(pic.tobytes())).view(
-                pic.size[1], pic.size[0], -1).permute(2, 0, 1)
+                *pic.size[::-1], -1)
         elif hasattr(pic, "__array__") and not isinstance(pic, Tensor):
             x = _C.tensor(pic)
+        if x is not pic:
             x = x.reshape(*x.shape[:2], -1).permute(2, 0, 1)
         _expect("ToTensor", x, lambda x: True,
                 "an array or image in L or RGB(A)")
@@ -97,16 +97,17 @@ class RandomCrop(_Transform):
 
     def __init__(self, size, padding=None, pad_if_needed=False, fill=0,
                  padding_mode="constant", *, generator=None):
-        self.size = (size, size) if isinstance(size, int) else \
-            tuple(size) * (3 - len(size))
+        size = _spread(size, 1)
+        self.size = size * (3 - len(size))
         self.padding, self.pad_if_needed = padding, pad_if_needed
         self.fill, self.padding_mode = fill, padding_mode
         self._generator = generator
-        if isinstance(padding, int) or padding is None:
-            padding = [padding or 0]
-        if len(self.size) != 2 or len(padding) not in (1, 2, 4):
-            raise ValueError("RandomCrop: expected 1 or 2 sizes and 1, "
-                             f"2 or 4 paddings, got {size}, {padding}")
+        padding = _spread(padding or 0, 1)
+        if len(self.size) != 2 or min(self.size) < 1 \
+                or len(padding) not in (1, 2, 4):
+            raise ValueError("RandomCrop: expected 1 or 2 sizes > 0, "
+                             "1, 2 or 4 paddings, got "
+                             f"{size}, {padding}")
         left, top, right, bottom = [*padding] * (4 // len(padding))
         self._margins = [left, right, top, bottom]
     # transforms: methods of a random crop
@@ -124,10 +125,10 @@ class RandomCrop(_Transform):
             x = self._pad(x, [max(w - n, 0)] * 2 + [max(h - m, 0)] * 2)
         rooms = [x.shape[-2] - h, x.shape[-1] - w]
         if min(rooms) < 0:
-            raise ValueError(f"RandomCrop: required crop size {(h, w)} is "
-                             f"larger than input image size {(m, n)}")
+            raise ValueError(f"RandomCrop: {(h, w)} is larger than the "
+                             f"image, {(m, n)}")
         top, left = (0 if room == 0 else _C.randint(
-            0, room + 1, (1,), generator=self._generator).item()
+            0, room + 1, (1,), generator=self._own()).item()
             for room in rooms)
         return x[..., top:top + h, left:left + w]
 
@@ -143,7 +144,7 @@ class RandomHorizontalFlip(_Transform):
 
     def __call__(self, img):
         _expect("RandomHorizontalFlip", img, Tensor.dim, "[..., W]")
-        coin = _C.rand(1, generator=self._generator).item()
+        coin = _C.rand(1, generator=self._own()).item()
         return img.flip(-1) if coin < self.p else img
 
 
@@ -154,5 +155,5 @@ class OneHot(_Transform):
         self.num_classes, self.dtype = num_classes, dtype
 
     def __call__(self, label):
-        return _F.one_hot(_C.tensor(int(label)),
+        return _F.one_hot(_C.tensor(_index(label)),
                           self.num_classes).to(self.dtype)

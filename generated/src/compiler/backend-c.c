@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "codegen": edit that, not this file. */
 /* The C back end: a compiler, a cache, a run. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,56 +26,21 @@ const char td_supervisor[] =
     "TMPDIR=$1 LC_ALL=C; export TMPDIR LC_ALL; shift; "
     "\"$@\" 3<&- </dev/null; status=$?; "
     "kill -9 $!; wait $! 2>/dev/null; printf '\\0%d\\n' $status";
-typedef struct {
-    int words[2], leash[2];     /* our end, the command's end */
-} line;
-
-static int move_up(int file)    /* above those that a shell uses */
-{
-    const int high = fcntl(file, F_DUPFD_CLOEXEC, 4);
-    close(file);
-    return high;
-}
-
-static void hang_up(line *l, int end)
-{
-    close(l->words[end]);
-    close(l->leash[end]);
-}
-
-static bool open_line(line *l)
-{
-    *l = (line){ { -1, -1 }, { -1, -1 } };
-    if (pipe2(l->words, O_CLOEXEC) == 0
-        && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-                      l->leash) == 0
-        && (l->words[1] = move_up(l->words[1])) >= 0
-        && (l->leash[1] = move_up(l->leash[1])) >= 0)
-        return true;
-    td_fail(TD_ERROR_IO, "compile", "cannot make a pipe: %s",
-            strerror(errno));
-    hang_up(l, 0);
-    hang_up(l, 1);
-    return false;
-}
-static int spawn(pid_t *child, char *const *arguments, const line *l)
+static int spawn(pid_t *child, char *const *arguments, int end)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t none, usual;
+    sigset_t none, all;
     sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGCHLD);
-    sigaddset(&usual, SIGPIPE);
+    sigfillset(&all);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, l->words[1], 1);
-    posix_spawn_file_actions_adddup2(&files, l->words[1], 2);
-    posix_spawn_file_actions_adddup2(&files, l->leash[1], 3);
+    for (int file = 1; file <= 3; file++)
+        posix_spawn_file_actions_adddup2(&files, end, file);
     posix_spawnattr_init(&how);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP
         | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&how, &none);
-    posix_spawnattr_setsigdefault(&how, &usual);
+    posix_spawnattr_setsigdefault(&how, &all);
     const int error = posix_spawn(child, arguments[0], &files, &how,
                                   arguments, environ);
     posix_spawnattr_destroy(&how);
@@ -112,15 +75,15 @@ static int64_t milliseconds(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static bool listen_to(int words, int seconds, report *r)
+static bool listen_to(int line, int seconds, report *r)
 {
     const int64_t end = milliseconds() + (int64_t)seconds * 1000;
     char piece[4096];
     for (int64_t left; (left = end - milliseconds()) > 0; ) {
-        struct pollfd file = { .fd = words, .events = POLLIN };
+        struct pollfd file = { .fd = line, .events = POLLIN };
         if (poll(&file, 1, (int)left) <= 0)
             continue;
-        const ssize_t n = read(words, piece, sizeof piece);
+        const ssize_t n = read(line, piece, sizeof piece);
         if (n == 0 || (n < 0 && errno != EINTR) || note(r, piece, n))
             return true;
     }
@@ -148,15 +111,16 @@ bool td_run_command(char *const *arguments)
                                          60);
     report r = { .status = -1 };
     pid_t child;
-    line l;
-    if (!open_line(&l))
-        return false;
-    const int error = spawn(&child, arguments, &l);
-    hang_up(&l, 1);
-    const bool ended = error == 0 && listen_to(l.words[0], limit, &r);
+    int line[2];                /* our end, the command's end */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) != 0)
+        return td_fail(TD_ERROR_IO, "compile", "cannot make a socket: "
+                       "%s", strerror(errno));
+    const int error = spawn(&child, arguments, line[1]);
+    close(line[1]);
+    const bool ended = error == 0 && listen_to(line[0], limit, &r);
     if (error == 0 && !ended)
-        send(l.leash[0], "\n", 1, MSG_NOSIGNAL);
-    hang_up(&l, 0);
+        send(line[0], "\n", 1, MSG_NOSIGNAL);
+    close(line[0]);
     while (error == 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
     if (error != 0)
@@ -207,6 +171,16 @@ static bool cannot(const char *what, const char *path)
                    "TREADLE_CACHE", what, path, strerror(errno));
 }
 
+bool td_write_text(const char *path, const char *mode,
+                   const char *text)
+{
+    FILE *file = fopen(path, mode);
+    bool ok = file != NULL && fputs(text, file) >= 0;
+    if (file != NULL)
+        ok = fclose(file) == 0 && ok;
+    return ok || cannot("write", path);
+}
+
 static bool cache_directory(char *real)
 {
     char path[PATH_MAX];
@@ -226,68 +200,36 @@ static bool cache_directory(char *real)
 }
 enum { SEAL = 48 };
 
-static bool seal_of(FILE *file, long end, const char *key,
-                    char seal[SEAL + 1])
+static bool sealed(const char *path, const char *key, bool fresh)
 {
+    char seal[SEAL + 1], found[SEAL + 1];
     uint64_t h = 14695981039346656037u;
-    long bytes = fseek(file, end, SEEK_END) == 0 ? ftell(file) : -1;
-    rewind(file);
-    for (int c; bytes > 0 && (c = getc_unlocked(file)) != EOF;) {
-        h = (h ^ (unsigned char)c) * 0x100000001b3u;
-        bytes--;
-    }
-    snprintf(seal, SEAL + 1, "%016llx%.32s", (unsigned long long)h,
-             key);
-    return bytes == 0;
-}
-
-static bool written(const char *path, FILE *file, bool ok)
-{
-    if (file != NULL)
-        ok = fclose(file) == 0 && ok;
-    return ok || cannot("write", path);
-}
-
-static bool seal(const char *path, const char *key)
-{
-    char text[SEAL + 1];
-    FILE *file = fopen(path, "r+");
-    return written(path, file, file && seal_of(file, 0, key, text)
-        && fseek(file, 0, SEEK_END) == 0 && fputs(text, file) >= 0
-        && fchmod(fileno(file), 0700) == 0);
-}
-static bool is_sealed(const char *path, const char *key)
-{
-    char seal[SEAL + 1], found[SEAL + 1] = "";
     struct stat s;
     const int number = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK
                                   | O_CLOEXEC);
     FILE *file = number >= 0 ? fdopen(number, "r") : NULL;
-    const bool ok = file != NULL && fstat(number, &s) == 0
-        && S_ISREG(s.st_mode) && is_private(&s)
-        && seal_of(file, -SEAL, key, seal)
-        && fread(found, 1, SEAL, file) == SEAL
-        && strcmp(seal, found) == 0;
-    if (file != NULL)
-        fclose(file);
-    return ok;
+    if (file == NULL)
+        return false;
+    long bytes = fstat(number, &s) == 0 && S_ISREG(s.st_mode)
+        && is_private(&s) ? (long)s.st_size - (fresh ? 0 : SEAL) : -1;
+    for (int c; bytes > 0 && (c = getc_unlocked(file)) != EOF; bytes--)
+        h = (h ^ (unsigned char)c) * 0x100000001b3u;
+    snprintf(seal, SEAL + 1, "%016llx%.32s", (unsigned long long)h,
+             key);
+    found[fread(found, 1, SEAL, file)] = '\0';
+    fclose(file);
+    return bytes == 0 && (fresh ? td_write_text(path, "a", seal)
+                                : strcmp(seal, found) == 0);
 }
-
 static void *open_cached(const char *path, const char *key)
 {
-    void *library = is_sealed(path, key)
-        ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *library = sealed(path, key, false)
+                  ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (library == NULL || dlsym(library, "treadle_stages") != NULL)
         return library;
     dlclose(library);
     return NULL;
 }
-bool td_write_source(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    return written(path, file, file && fputs(text, file) >= 0);
-}
-
 static const char *compiler(void)
 {
     const char *asked = td_setting("TREADLE_CC");
@@ -316,7 +258,8 @@ bool td_build_c(const char *folder, const char *text,
         "-w", "-std=gnu11", "-o", library, source,
         (char *)(object ? object : "-lm"), "-lm", NULL
     };
-    return td_write_source(source, text) && td_run_command(arguments);
+    return td_write_text(source, "w", text)
+        && td_run_command(arguments);
 }
 
 /* codegen: function load_code */
@@ -337,8 +280,9 @@ static bool make_library(const char *cache, const char *path,
     if (mkdtemp(folder) == NULL)
         return cannot("write to", cache);
     snprintf(made, sizeof made, "%s/code.so", folder);
-    if (build(folder, text, NULL) && seal(made, key)
-        && rename(made, path) != 0)
+    if (build(folder, text, NULL)
+        && (chmod(made, 0700) != 0 || !sealed(made, key, true)
+            || rename(made, path) != 0))
         cannot("write", path);
     if (td_setting("TREADLE_MLIR_KEEP") == NULL)
         nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -371,69 +315,47 @@ typedef struct {
     td_tensor **tensor;         /* of leaves and results, by value */
     td_tensor **leaf;           /* as they were given */
     td_tensor **at;             /* operands and results of a call */
-    int *owner;                 /* of storages that are written over */
-    char *arena;
+    td_tensor *arena;           /* of what runs as one function */
 } frame;
 
 /* codegen: functions that run stages */
-static int *owner_of(const frame *f, int v)
-{
-    const td_storage *s = f->leaf[v]->storage;
-    const uintptr_t places = (uintptr_t)f->l->program->n_values + 1;
-    uintptr_t at = (uintptr_t)s / 64 % places;
-    while (f->owner[at] > 0
-           && f->leaf[f->owner[at] - 1]->storage != s)
-        at = (at + 1) % places;
-    return &f->owner[at];
-}
-
-static bool find_leaves(frame *f)
-{
-    const td_program *p = f->l->program;
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].update >= 0
-            && f->l->value[p->value[v].update].buffer == v)
-            *owner_of(f, v) = v + 1;
-    for (int v = 0; v < p->n_values && !td_failed(); v++) {
-        if (f->leaf[v] == NULL)
-            continue;
-        const int u = *owner_of(f, v) - 1;
-        f->tensor[v] = u >= 0 && u != v ? td_clone(f->leaf[v])
-                     : td_contiguous(f->leaf[v]);
-    }
-    return !td_failed();
-}
-static bool find_memory(frame *f, const td_program *given,
+static bool find_leaves(frame *f, const td_program *given,
                         td_tensor *const *at)
 {
     const td_program *p = f->l->program;
-    for (int v = 0, k = 0; v < p->n_values; v++) {
-        f->leaf[v] = p->value[v].tensor;
-        if (f->leaf[v] || p->value[v].origin == TD_IR_RESULT)
+    for (int v = 0, k = 0; v < p->n_values && !td_failed(); v++) {
+        td_tensor *x = p->value[v].tensor;
+        if (x == NULL && p->value[v].origin != TD_IR_RESULT) {
+            /* codegen: go on to the next input of the given program */
+            while (given->value[k].origin == TD_IR_RESULT
+                   || given->value[k].tensor != NULL)
+                k++;
+            x = at[k++];
+        }
+        if (x == NULL)
             continue;
-        while (given->value[k].origin == TD_IR_RESULT
-               || given->value[k].tensor != NULL)
-            k++;
-        f->leaf[v] = at[k++];
-    }
-    if (!find_leaves(f))
-        return false;
-    for (int v = 0; v < p->n_values && !td_failed(); v++) {
-        const td_placed *x = &f->l->value[v];
-        if (x->buffer == v && x->kind != TD_CALL)
-            f->tensor[v] = td_tensor_like(x->like, x->like->dtype);
-        if (f->tensor[v] != NULL)
+        f->leaf[v] = td_tensor_alias(x);
+        f->tensor[v] = td_contiguous(f->leaf[v]);
+        if (f->tensor[v])
             f->memory[v] = td_at(f->tensor[v]);
-        else if (x->place >= 0)
-            f->memory[v] = f->arena + x->place;
-    }
-    for (int v = 0; v < p->n_values; v++) {
-        int own = v;
-        for (int to; (to = f->l->value[own].buffer) >= 0 && to != own;)
-            own = to;
-        f->memory[v] = f->memory[own];
     }
     return !td_failed();
+}
+static void find_memory(frame *f, const td_stage *s)
+{
+    const int v = f->l->value[s->out].root;
+    const td_placed *x = &f->l->value[v];
+    int own = v;
+    for (; x->buffer >= 0 && x->buffer != own; x = &f->l->value[own])
+        own = x->buffer;
+    char *at = f->memory[own];
+    if (!at && f->arena && x->place >= 0)
+        at = (char *)td_at(f->arena) + x->place;
+    td_scope_barrier_begin();
+    if (!at && (f->tensor[own] = td_tensor_like(x->like, s->type)))
+        at = td_at(f->tensor[own]);
+    td_scope_barrier_end();
+    f->memory[v] = f->memory[own] = at;
 }
 static td_tensor *tensor_at(const frame *f, int v)
 {
@@ -487,23 +409,28 @@ static bool take_result(frame *f, int v)
     f->memory[v] = own->storage->data;
     return own == y || td_copy_elements(tensor_at(f, v), y);
 }
+static void find_operands(frame *f, const td_ir_step *step)
+{
+    TD_EACH(k, step, values) {
+        const int v = step->value[k];
+        const td_placed *x = &f->l->value[v];
+        f->at[v] = x->root == v && f->tensor[v]
+            && td_ir_same_layout(f->tensor[v], x->like)
+             ? f->tensor[v] : tensor_at(f, v);
+    }
+}
+
 static bool run_call(frame *f, const td_ir_step *step)
 {
     const td_lowered *l = f->l;
     unsigned in_place = 0;
     int n = 0;
     td_scope_begin();
-    for (int k = 0; k < step->n_values; k++) {
-        const int v = step->value[k];
-        f->at[v] = l->value[v].root == v && f->tensor[v]
-            && is_as_planned(f->tensor[v], l->value[v].like)
-             ? f->tensor[v] : tensor_at(f, v);
-    }
-    for (int i = 0; i < step->n_in; i++) {
+    TD_EACH(i, step, in) {
         const td_ir_operand *o = &step->in[i];
         if (o->count > 0 && td_traits_of(step->op)->mutated >> i & 1)
             in_place |= (unsigned)(l->value[step->out[n++]].buffer
-                                   == o->values[0]) << i;
+                == l->value[o->values[0]].root) << i;
     }
     bool ok = !td_failed() && td_ir_replay(step, f->at, in_place);
     for (int k = 0; ok && k < step->n_out; k++)
@@ -535,24 +462,7 @@ static bool run_stage(frame *f, const td_code *c, int n)
         return c->stages[n] == NULL || c->stages[n](f->memory, 0, 1, 0);
     return run_loop(f, s, c->stages[n]);
 }
-static void bury(frame *f, int v)
-{
-    if (f->l->value[v].kind != TD_CALL)
-        return;
-    td_release(f->tensor[v]);
-    f->tensor[v] = NULL;
-}
-
-static bool run_stages(frame *f, const td_code *c)
-{
-    const td_lowered *l = f->l;
-    for (int n = 0; n < l->n_stages && run_stage(f, c, n); n++)
-        for (int v = l->stage[n].dying; v >= 0;
-             v = l->value[v].next_dying)
-            bury(f, v);
-    return !td_failed();
-}
-static bool leave(frame *f, td_tensor **outputs)
+static void hand_over(frame *f, td_tensor **outputs)
 {
     const td_program *p = f->l->program;
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
@@ -561,23 +471,58 @@ static bool leave(frame *f, td_tensor **outputs)
         const bool own = y && is_as_planned(y, f->l->value[v].like);
         if (own)
             f->tensor[v] = NULL;
-        if (own && f->l->value[v].kind == TD_CALL)
-            td_adopt(y);
-        outputs[k] = own ? y : td_clone(tensor_at(f, v));
+        outputs[k] = own ? td_adopt(y) : td_clone(tensor_at(f, v));
     }
+    TD_EACH(v, p, values) {
+        const int u = p->value[v].update;
+        if (u >= 0 && f->l->value[u].buffer != v)
+            f->at[u] = tensor_at(f, u);
+    }
+}
+
+static void bury(frame *f, int v)
+{
+    if (f->l->value[v].kind == TD_LEAF)
+        return;
+    td_release(f->tensor[v]);
+    f->tensor[v] = NULL;
+}
+
+static bool run_stages(frame *f, const td_code *c, td_tensor **outputs)
+{
+    const td_lowered *l = f->l;
+    for (int n = 0, found = 0;; n++) {
+        /* codegen: find memory for what is written next */
+        for (; found < l->n_stages && (found <= n || n >= l->writes
+               || (c->by->whole && l->stage[found].kind != TD_CALL)); found++) {
+            if (l->stage[found].kind != TD_CALL)
+                find_memory(f, &l->stage[found]);
+            else
+                find_operands(f, l->stage[found].step);
+        }
+        if (n == l->writes)
+            hand_over(f, outputs);
+        if (td_failed() || n == l->n_stages || !run_stage(f, c, n))
+            return !td_failed();
+        for (int v = l->stage[n].dying; v >= 0;
+             v = l->value[v].next_dying)
+            bury(f, v);
+    }
+}
+static void write_updates(const frame *f)
+{
+    const td_program *p = f->l->program;
     for (int v = 0; v < p->n_values && !td_failed(); v++) {
         const int u = p->value[v].update;
         if (u < 0)
             continue;
-        td_tensor *old = f->leaf[v];
-        if (f->l->value[u].buffer != v)
-            td_copy_(old, tensor_at(f, u));
-        else if (old->storage != f->tensor[v]->storage)
-            td_copy_(old, f->tensor[v]);
+        td_tensor *old = f->leaf[v], *now = f->l->value[u].buffer == v
+                                          ? f->tensor[v] : f->at[u];
+        if (old->storage != now->storage)
+            td_copy_(old, now);
         else
             td_bump_version(old);
     }
-    return !td_failed();
 }
 
 bool td_run_code(void *compiled, td_program *p, td_tensor **at,
@@ -586,21 +531,21 @@ bool td_run_code(void *compiled, td_program *p, td_tensor **at,
     const td_code *c = compiled;
     const td_lowered *l = c->l;
     const size_t values = (size_t)l->program->n_values + 1;
-    const size_t arena = (size_t)l->bytes + 1;
-    void **table = TD_ARRAY(table, 5 * values);
+    void **table = TD_ARRAY(table, 4 * values);
     if (table == NULL)
         return false;
-    frame f = { .l = l, .arena = td_storage_alloc(arena),
-        .memory = table, .tensor = (td_tensor **)table + values,
+    frame f = { .l = l, .memory = table,
+        .arena = !c->by->whole ? NULL
+            : td_tensor_new(TD_DIMS(l->bytes), TD_UINT8,
+                            TD_CPU),
+        .tensor = (td_tensor **)table + values,
         .leaf = (td_tensor **)table + 2 * values,
-        .at = (td_tensor **)table + 3 * values,
-        .owner = (int *)(table + 4 * values) };
-    if (f.arena && find_memory(&f, p, at) && run_stages(&f, c))
-        leave(&f, outputs);
-    for (int v = 0; v < l->program->n_values; v++)
+        .at = (td_tensor **)table + 3 * values };
+    if (find_leaves(&f, p, at) && run_stages(&f, c, outputs))
+        write_updates(&f);
+    TD_EACH(v, l->program, values)
         bury(&f, v);
-    td_storage_free(f.arena, arena);
-    TD_FREE_ARRAY(table, 5 * values);
+    TD_FREE_ARRAY(table, 4 * values);
     return !td_failed();
 }
 

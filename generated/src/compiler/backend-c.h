@@ -49,5 +49,6 @@ bool td_run_command(char *const *arguments);
 
 td_build td_build_c;
 const char *td_instruction_set(void);
-bool td_write_source(const char *path, const char *text);
+bool td_write_text(const char *path, const char *mode,
+                   const char *text);
 const char *td_setting(const char *name);   /* NULL: unset or empty */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tools": edit that, not this file. */
 /* The MLIR back end: four tools and a linker. */
-#define _GNU_SOURCE
 #include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include "compiler/backend-mlir.h"
 
@@ -78,7 +76,7 @@ static bool build_mlir(const char *folder, const char *text,
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/code.mlir", folder);
-    bool ok = td_write_source(path, text);
+    bool ok = td_write_text(path, "w", text);
     for (int i = 0; ok && i < N_COMMANDS; i++)
         ok = run_tool(&commands[i], folder);
     (void)unused;

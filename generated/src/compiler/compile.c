@@ -21,17 +21,12 @@ static const td_backend *const td_backends[] = {
 };
 
 /* programs: class of executables */
-static void executable_destroy(void *object)
+TD_CLASS(executable, td_executable, e)
 {
-    td_executable *e = object;
     if (e->code != NULL)
         e->backend->release(e->code);
     td_release(e->program);
 }
-
-static const td_class executable_class = {
-    "executable", executable_destroy, TD_COUNT_OTHERS
-};
 
 /* programs: function td_compile */
 td_executable *td_compile(td_program *p, td_compile_options options)
@@ -73,7 +68,7 @@ bool td_execute(td_executable *e, td_tensor *const *inputs, int n,
                        "the executable is NULL");
     if (td_failed())
         return false;
-    for (int k = 0; k < e->program->n_returned; k++)
+    TD_EACH(k, e->program, returned)
         outputs[k] = NULL;
     /* seeing: watch a program begin */
     const bool watched = td_process_state.profiled

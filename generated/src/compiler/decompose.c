@@ -32,10 +32,9 @@ static td_tensor *expand_sum_to_size(const td_ir_step *s,
                                      td_tensor **at)
 {
     td_tensor *x = at[s->value[0]];
-    td_dims size = { s->attr[0].as.ints.count, { 0 } };
+    td_dims size;
     td_reduce_options over = { .keepdim = true };
-    for (int d = 0; d < size.count; d++)
-        size.at[d] = s->attr[0].as.ints.at[d];
+    td_v_dims(NULL, s->attr, &size);
     const int more = x->rank - size.count;
     for (int d = 0; d < x->rank; d++)
         if (d < more || (size.at[d - more] == 1 && x->shape[d] != 1))
@@ -69,7 +68,7 @@ static void enter_values(const td_program *p, td_tensor **at)
 static td_program *leave_values(const td_program *p, td_tensor **at)
 {
     td_tensor **out = at + p->n_values;
-    for (int k = 0; k < p->n_outputs; k++)
+    TD_EACH(k, p, outputs)
         out[k] = at[p->output[k]];
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)

@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "codegen": edit that, not this file. */
 /* Stages, written as C. */
-#include <math.h>
 #include "compiler/backend-c.h"
 
 static const char td_primitives_text[] =
 #include "primitives-text.inc"
 ;
 
-/* codegen: text of the folds */
-static const char folds_text[] =
-    "\n#define FOLDS(T)                                            \\\n"
-    "    static inline T sum_##T(T a, T x) { return a + x; }       \\\n"
-    "    static inline T amax_##T(T a, T x)                        \\\n"
-    "    {                                                         \\\n"
-    "        return (x != x) | (x > a) ? x : a;                    \\\n"
-    "    }                                                         \\\n"
-    "    static inline T amin_##T(T a, T x)                        \\\n"
-    "    {                                                         \\\n"
-    "        return (x != x) | (x < a) ? x : a;                    \\\n"
-    "    }\n"
-    "FOLDS(float) FOLDS(double)\n"
+static const char blocks_text[] =
     /* codegen: text of the blocks */
         "#define JOIN(times)                                           \\\n"
         "    for (int t = times; t > 0; t--, top--)                    \\\n"
@@ -39,6 +26,7 @@ typedef struct {
     FILE *f;
     const td_lowered *l;
     const td_stage *s;
+    bool done[TD_OP_COUNT][TD_BOOL + 1];    /* rows, by type */
 } emitter;
 
 #define put(e, ...) fprintf((e)->f, __VA_ARGS__)
@@ -53,21 +41,13 @@ static const char *c_type(td_dtype dtype)
     };
     return names[dtype];
 }
-static void put_whole(const emitter *e, int64_t i)
-{
-    if (i == INT64_MIN)
-        put(e, "(-INT64_MAX - 1)");
-    else
-        put(e, "%" PRId64 "ll", i);
-}
-
 static void put_number(const emitter *e, td_dtype type, td_scalar s)
 {
     const double f = td_scalar_double(s);
     if (s.kind != TD_SCALAR_FLOAT) {
-        put(e, "((%s)", c_type(type));
-        put_whole(e, td_scalar_int(s));
-        put(e, ")");
+        const int64_t i = td_scalar_int(s);
+        put(e, i == INT64_MIN ? "((%s)(-INT64_MAX - 1))"
+               : "((%s)%" PRId64 "ll)", c_type(type), i);
     } else if (isfinite(f))
         put(e, "((%s)%.17g%s)", c_type(type), f, f == 0 ? ".0" : "");
     else
@@ -98,22 +78,29 @@ static void put_piece(const emitter *e, int k)
 }
 
 /* codegen: functions that write C */
-static void put_rows(const emitter *e)
+static void put_row(emitter *e, const td_op *op, td_dtype type, int n)
 {
-    bool done[TD_OP_COUNT][TD_BOOL + 1] = { { false } };
-    for (int k = 0; k < e->l->n_pieces; k++) {
+    const td_row *row = op ? td_row_of(op) : NULL;
+    if (row == NULL || e->done[op - td_ops][type])
+        return;
+    e->done[op - td_ops][type] = true;
+    const char *c = c_type(type);
+    const char *result = row->tests ? "uint8_t" : c;
+    put(e, "static inline %s %s_%s(", result, op->name, c);
+    put(e, n == 1 ? "%s x)" : "%s a, %s b)", c, c);
+    put(e, "\n{\n    typedef %s T;\n    return (%s)(%s);\n}\n", c,
+        result, row->text);
+}
+
+static void put_rows(emitter *e)
+{
+    TD_EACH(k, e->l, pieces) {
         const td_piece *x = &e->l->piece[k];
-        const td_row *row = x->op ? td_row_of(x->op) : NULL;
-        if (row == NULL || done[x->op - td_ops][x->of])
-            continue;
-        done[x->op - td_ops][x->of] = true;
-        const char *c = c_type(x->of);
-        const char *result = row->tests ? "uint8_t" : c;
-        put(e, "static inline %s %s_%s(", result, x->op->name, c);
-        put(e, x->n == 1 ? "%s x)" : "%s a, %s b)", c, c);
-        put(e, "\n{\n    typedef %s T;\n    return (%s)(%s);\n}\n", c,
-            result, row->text);
+        put_row(e, x->op, x->of, x->n);
     }
+    TD_EACH(n, e->l, stages)
+        if (e->l->stage[n].kind == TD_FOLD)
+            put_row(e, e->l->stage[n].fold, e->l->stage[n].type, 2);
 }
 static void put_index(const emitter *e, const td_load *load)
 {
@@ -131,22 +118,11 @@ static void put_pointers(const emitter *e)
 }
 static void put_loads(const emitter *e, const char *indent)
 {
-    for (int k = e->s->first; k <= e->s->last; k++) {
-        const td_piece *x = &e->l->piece[k];
-        if (x->kind != TD_LEAF && x->kind != TD_COUNT)
-            continue;
-        put(e, "%sconst %s v%d = ", indent, c_type(x->type), x->load);
-        if (x->kind == TD_COUNT) {
-            put(e, "(%s)(", c_type(x->type));
-            put_whole(e, td_scalar_int(x->attr[0].as.scalar));
-            put(e, " + ");
-            put_whole(e, td_scalar_int(x->attr[2].as.scalar));
-            put(e, " * (");
-        } else {
-            put(e, "p%d[", x->load);
-        }
-        put_index(e, &e->s->load[x->load]);
-        put(e, x->kind == TD_COUNT ? "));\n" : "];\n");
+    TD_EACH(k, e->s, loads) {
+        put(e, "%sconst %s v%d = p%d[", indent,
+            c_type(e->s->load[k].type), k, k);
+        put_index(e, &e->s->load[k]);
+        put(e, "];\n");
     }
 }
 static void put_for(const emitter *e, int d, const char *indent)
@@ -181,17 +157,16 @@ static void put_elementwise(const emitter *e)
 }
 static void put_lanes(const emitter *e, int most)
 {
-    const td_op *fold = e->s->fold;
+    const char *c = c_type(e->s->type);
     put(e, "#undef FOLD\n#undef NOTHING\n"
-           "#define FOLD %s_%s\n#define NOTHING %s\n"
-           "        %s lane[%d], part[48][%d];\n"
+           "#define FOLD(a, x) %s_%s(x, a)\n#define NOTHING ",
+        e->s->fold->name, c);
+    put_number(e, e->s->type, e->s->nothing);
+    put(e, "\n        %s lane[%d], part[48][%d];\n"
            "        uint64_t blocks = 0;\n"
            "        int top = 0, steps = 0;\n"
            "        for (int k = 0; k < width; k++)\n"
-           "            lane[k] = NOTHING;\n",
-        fold->name, c_type(e->s->type), fold == &td_ops[TD_OP_sum] ? "0"
-        : fold == &td_ops[TD_OP_amax] ? "-INFINITY" : "INFINITY",
-        c_type(e->s->type), most, most);
+           "            lane[k] = NOTHING;\n", c, most, most);
 }
 static void put_fold_of_columns(const emitter *e)
 {
@@ -225,6 +200,7 @@ static void put_fold_of_rows(const emitter *e)
 {
     const int r = e->s->rank - 1;
     const long long n = (long long)e->s->size[r], whole = n - n % 16;
+    const int groups = n < 1024 ? (int)(n + 15) / 16 : 64;
     for (int d = 0; d < e->s->kept; d++)
         put_for(e, d, "    ");
     put(e, "    {\n        enum { width = 16 };\n");
@@ -236,8 +212,7 @@ static void put_fold_of_rows(const emitter *e)
            "        steps = %d;\n        }\n"
            "        const int64_t stop = at + 1024 < %lld ? at + 1024 "
            ": %lld;\n        for (; at < stop; at += 16)\n", n,
-        n < 1024 ? (int)(n + 15) / 16 : 64,
-        n < 1024 ? (int)(n + 15) / 16 : 64, whole, whole);
+        groups, groups, whole, whole);
     for (int tail = 0; tail < 2; tail++) {
         if (tail)
             put(e, "        if (at == %lld) {\n", whole);
@@ -262,7 +237,7 @@ static void put_body(const emitter *e)
 {
     put_pointers(e);
     int rows = 0;
-    for (int k = 0; k < e->s->n_loads; k++)
+    TD_EACH(k, e->s, loads)
         rows += e->s->load[k].flat[e->s->rank - 1] == 1;
     if (e->s->rank == e->s->kept)       /* what it folds has size one */
         put_elementwise(e);
@@ -297,7 +272,7 @@ static void put_kernels(emitter *e, const td_text *t, int *of,
                         int *kernel)
 {
     int count = 0;
-    for (int n = 0; n < e->l->n_stages; n++) {
+    TD_EACH(n, e->l, stages) {
         e->s = &e->l->stage[n];
         if (e->s->kind <= TD_FOLD) {
             of[n] = put_kernel(e, t, kernel, count);
@@ -306,7 +281,7 @@ static void put_kernels(emitter *e, const td_text *t, int *of,
     }
     put(e, "\n_Bool (*const treadle_stages[])(void *, int64_t, "
            "int64_t, int) = {\n");
-    for (int n = 0; n < e->l->n_stages; n++)
+    TD_EACH(n, e->l, stages)
         if (e->l->stage[n].kind <= TD_FOLD)
             put(e, "    [%d] = kernel_%d,\n", n, of[n]);
     put(e, "    [%d] = 0\n};\n%c", e->l->n_stages, 0);
@@ -321,7 +296,7 @@ char *td_emit_c(const td_lowered *l, bool products)
     if (of == NULL || !td_text_begin(&t))
         return NULL;
     emitter e = { .f = t.file, .l = l };
-    put(&e, "%s%s", td_primitives_text, folds_text);
+    put(&e, "%s%s", td_primitives_text, blocks_text);
     put_rows(&e);
     put_kernels(&e, &t, of, of + room);
     return td_text_end(&t);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "mlir": edit that, not this file. */
 /* Stages, written as MLIR. */
-#include <math.h>
 #include <stdarg.h>
 #include "compiler/backend-mlir.h"
 #include "ops/formula.h"
@@ -227,17 +226,6 @@ static int write_row(writer *w, const td_op *op, td_dtype type,
     return convert(w, last.name, last.type, result);
 }
 
-/* mlir: functions that name counters */
-static word counters(const writer *w)
-{
-    word t;
-    int n = 0;
-    for (int d = 0; d < TD_MAX_RANK; d++)
-        n += snprintf(t.text + n, sizeof t.text - (size_t)n, "%s%%i%d",
-                      d > 0 ? "," : "", d < w->s->rank ? d : 0);
-    return t;
-}
-
 /* mlir: functions that load and store */
 static word memory_type(const writer *w, int v)
 {
@@ -252,8 +240,7 @@ static word memory_type(const writer *w, int v)
 typedef struct {
     char text[(TD_MAX_RANK + 1) * 32];  /* terms of at most 31 */
 } index_text;
-static index_text index_of(const writer *w, const td_load *load,
-                           const char *counter)
+static index_text index_of(const writer *w, const td_load *load)
 {
     /* index: exercise index */
     index_text t;
@@ -261,7 +248,7 @@ static index_text index_of(const writer *w, const td_load *load,
     for (int d = 0; d < w->s->rank; d++)
         if (load->flat[d] != 0)
             n += snprintf(t.text + n, sizeof t.text - (size_t)n,
-                          "%s%d * %" PRId64 " + ", counter, d,
+                          "%%i%d * %" PRId64 " + ", d,
                           load->flat[d]);
     snprintf(t.text + n, sizeof t.text - (size_t)n, "%" PRId64,
              load->offset);
@@ -271,7 +258,7 @@ static int write_load(writer *w, const td_load *load)
 {
     const td_dtype type = load->type;
     const char *of = element(type, true);
-    const index_text at = index_of(w, load, "%i");
+    const index_text at = index_of(w, load);
     const word m = memory_type(w, load->value);
     const word t = type_word(of, w->lanes), b = type_of(w, type);
     int x;
@@ -286,18 +273,6 @@ static int write_load(writer *w, const td_load *load)
     return type != TD_BOOL ? x
         : name(w, "arith.trunci %%%d : %s to %s", x, t.text, b.text);
 }
-static int write_count(writer *w, const td_piece *count)
-{
-    const index_text at = index_of(w, &w->s->load[count->load], "d");
-    int x = name(w, "affine.apply affine_map<(d0, d1, d2, d3, d4, d5, "
-        "d6, d7) -> (%s)>(%s)", at.text, counters(w).text);
-    x = name(w, "arith.index_cast %%%d : index to i64", x);
-    const int by = constant(w, TD_INT64, count->attr[2].as.scalar);
-    const int first = constant(w, TD_INT64, count->attr[0].as.scalar);
-    x = two(w, "arith.addi", two(w, "arith.muli", x, by, TD_INT64),
-            first, TD_INT64);
-    return convert(w, x, TD_INT64, count->type);
-}
 
 /* mlir: functions that write pieces */
 static int write_piece(writer *w, const td_piece *x, const int *made)
@@ -305,8 +280,6 @@ static int write_piece(writer *w, const td_piece *x, const int *made)
     int operand[3] = { 0 };
     if (x->kind == TD_NUMBER)
         return constant(w, x->type, x->number);
-    if (x->kind == TD_COUNT)
-        return write_count(w, x);
     if (x->kind == TD_LEAF)
         return write_load(w, &w->s->load[x->load]);
     for (int i = 0; i < x->n; i++)
@@ -340,7 +313,7 @@ static void write_store(writer *w, int x)
     indent(w);
     fprintf(w->f, "affine.%sstore %%%d, %%m%d[%s] : %s%s%s\n",
         w->lanes > 1 ? "vector_" : "", x, to->value,
-        index_of(w, to, "%i").text, m.text, w->lanes > 1 ? ", " : "",
+        index_of(w, to).text, m.text, w->lanes > 1 ? ", " : "",
         w->lanes > 1 ? t.text : "");
 }
 
@@ -373,21 +346,8 @@ static void take_piece(writer *w, int lanes, int tail)
 /* mlir: functions that fold */
 static int combine(writer *w, int so_far, int x)
 {
-    const td_dtype type = w->s->type;
-    if (w->s->fold == &td_ops[TD_OP_sum])
-        return two(w, "arith.addf", so_far, x, type);
-    const int nan = two(w, "arith.cmpf une,", x, x, type);
-    const int more = two(w, w->s->fold == &td_ops[TD_OP_amax]
-        ? "arith.cmpf ogt," : "arith.cmpf olt,", x, so_far, type);
-    return choose(w, two(w, "arith.ori", nan, more, TD_BOOL), x, so_far,
-                  type);
-}
-
-static int nothing(writer *w)
-{
-    const td_op *op = w->s->fold;
-    return constant(w, w->s->type, td_float(op == &td_ops[TD_OP_sum]
-        ? 0 : op == &td_ops[TD_OP_amax] ? -INFINITY : INFINITY));
+    const int both[] = { so_far, x };
+    return write_row(w, w->s->fold, w->s->type, both, w->s->type);
 }
 static int fold(writer *w, int d, int64_t span, int block)
 {
@@ -402,7 +362,8 @@ static int fold(writer *w, int d, int64_t span, int block)
         for (span = unit; w->s->kind == TD_FOLD
                           && span < (upto - from + 63) / 64; span *= 64)
             ;
-    const int zero = nothing(w), after = w->names++;
+    const int zero = constant(w, w->s->type, w->s->nothing),
+        after = w->names++;
     const int inside = w->names++, next = w->names++;
     indent(w);
     fprintf(w->f, "%%%d = affine.for ", after);
@@ -448,8 +409,7 @@ static int choose_lanes(writer *w)
     w->dim = s->kind == TD_FORMULA || rows > 0 ? s->rank - 1
            : s->kept - 1;
     for (int k = 0; k <= s->n_loads; k++)
-        if (s->load[k].flat[w->dim] < 0 || s->load[k].flat[w->dim] > 1
-            || w->l->value[s->load[k].value].kind == TD_COUNT)
+        if (s->load[k].flat[w->dim] < 0 || s->load[k].flat[w->dim] > 1)
             lanes = 1;
     if (w->dim < s->kept && s->load[s->n_loads].flat[w->dim] != 1)
         lanes = 1;
@@ -512,7 +472,7 @@ static void write_list(const writer *w, int first, int end, bool types)
         for (int k = 0; k <= s->n_loads; k++)
             w->used[s->load[k].value]
                 = w->l->value[s->load[k].value].stored;
-    for (int v = 0; v < w->l->program->n_values; v++) {
+    TD_EACH(v, w->l->program, values) {
         if (!w->used[v])
             continue;
         fprintf(w->f, types ? "%s%%m%d: %s" : "%sm[%d]", between, v,

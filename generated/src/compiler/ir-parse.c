@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include "compiler/ir.h"
 
 /* programs: struct text_reader */
@@ -78,12 +77,10 @@ static td_value read_list(text_reader *r)
     int n = 0;
     const int room = room_for(r, ',', "]\n");
     int64_t *list = td_ir_keep(r->p, (size_t)room * sizeof *list);
-    while (n < room && !td_failed() && !accept(r, "]")) {
-        if (n > 0 && !expect(r, ","))
-            break;
+    bool more = list != NULL && !accept(r, "]");
+    while (more && !td_failed()) {
         list[n++] = read_integer(r, INT64_MAX, "expected an integer");
-        if (n == room)
-            expect(r, "]");
+        more = accept(r, ",") || !expect(r, "]");
     }
     return (td_value){ .kind = TD_INTS, .as.ints = { n, list } };
 }
@@ -121,9 +118,7 @@ static bool read_type(text_reader *r, int v, td_ir_origin origin)
     const td_value shape = read_list(r);
     if (td_failed() || shape.as.ints.count > TD_MAX_RANK)
         return complain(r, "the list is too long");
-    value.shape.count = shape.as.ints.count;
-    for (int d = 0; d < value.shape.count; d++)
-        value.shape.at[d] = shape.as.ints.at[d];
+    td_v_dims(NULL, &shape, &value.shape);
     if (accept(r, "on "))
         value.device = read_device(r);
     r->p->value[v] = value;
@@ -198,13 +193,6 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
                            const td_signature *s)
 {
     bool first = true;
-    for (int i = 0; i < s->n_parameters; i++)
-        *(s->at[i].is_input ? &step->n_in : &step->n_attr) += 1;
-    step->in = td_ir_keep(r->p, (size_t)step->n_in * sizeof *step->in);
-    step->attr = td_ir_keep(r->p, (size_t)step->n_attr
-                                  * sizeof *step->attr);
-    step->value = td_ir_keep(r->p, (size_t)room_for(r, '%', "\n")
-                                   * sizeof *step->value);
     for (int i = 0; i < step->n_in && !td_failed(); i++) {
         if (!first && !expect(r, ","))
             return false;
@@ -234,23 +222,27 @@ static bool read_arguments(text_reader *r, td_ir_step *step,
 static bool read_step(text_reader *r)
 {
     char name[32] = "";
+    int out[TD_MAX_RESULTS], n_in = 0;
     td_signature s;
-    td_ir_step *step = td_ir_step_new(r->p);
-    if (step != NULL)
-        step->n_out = read_values(r, step->out, TD_MAX_RESULTS);
+    const int n_out = read_values(r, out, TD_MAX_RESULTS);
     if (!expect(r, "="))
         return false;
     td_word(&r->at, name, sizeof name);
-    step->op = td_op_find(name);
-    if (step->op == NULL)
+    const td_op *op = td_op_find(name);
+    if (op == NULL)
         return complain(r, "there is no such operator");
-    td_signature_parse(step->op->signature, &s);
+    td_signature_parse(op->signature, &s);
+    for (int i = 0; i < s.n_parameters; i++)
+        n_in += s.at[i].is_input;
+    td_ir_step *step = td_ir_step_new(r->p, op, n_in,
+        s.n_parameters - n_in, room_for(r, '%', "\n"));
     if (!expect(r, "(") || !read_arguments(r, step, &s)
         || !expect(r, ")") || !expect(r, ":"))
         return false;
-    for (int k = 0; k < step->n_out; k++)
+    step->n_out = n_out;
+    for (int k = 0; k < n_out; k++)
         if ((k > 0 && !expect(r, ","))
-            || !read_type(r, step->out[k], TD_IR_RESULT))
+            || !read_type(r, step->out[k] = out[k], TD_IR_RESULT))
             return false;
     return true;
 }
@@ -276,7 +268,7 @@ static bool read_return(text_reader *r)
 /* programs: function read_gradient */
 static td_ir_gradient *gradient_of(text_reader *r, int of)
 {
-    for (int k = 0; k < r->p->n_gradients; k++)
+    TD_EACH(k, r->p, gradients)
         if (r->p->gradient[k].of == of)
             return &r->p->gradient[k];
     return td_ir_gradient_new(r->p, of);
@@ -297,7 +289,7 @@ static bool read_gradient(text_reader *r)
                                            TD_IR_GRADIENT);
     if (!expect(r, "="))
         return false;
-    g->to = accept(r, "None") ? TD_IR_CLEARED : read_value(r);
+    g->to = accept(r, "None") ? TD_IR_ABSENT : read_value(r);
     return !td_failed();
 }
 

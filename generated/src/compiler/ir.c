@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "programs": edit that, not this file. */
 /* Programs: built, printed, run, verified. */
-#define _GNU_SOURCE
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 #include "grad/autograd.h"
 #include "compiler/ir.h"
 #include "ops/elementwise.h"
@@ -54,10 +51,18 @@ int td_ir_value_new(td_program *p, td_ir_value value)
     return p->n_values - 1;
 }
 
-td_ir_step *td_ir_step_new(td_program *p)
+td_ir_step *td_ir_step_new(td_program *p, const td_op *op, int n_in,
+                           int n_attr, int n_values)
 {
-    return td_ir_more(&p->step, &p->n_steps, &p->step_room,
-                      sizeof *p->step);
+    td_ir_step *s = td_ir_more(&p->step, &p->n_steps, &p->step_room,
+                               sizeof *s);
+    if (s != NULL)
+        *s = (td_ir_step){ .op = op, .n_in = n_in, .n_attr = n_attr,
+            .in = td_ir_keep(p, (size_t)n_in * sizeof *s->in),
+            .attr = td_ir_keep(p, (size_t)n_attr * sizeof *s->attr),
+            .value = td_ir_keep(p, (size_t)n_values
+                                   * sizeof *s->value) };
+    return s;
 }
 td_ir_gradient *td_ir_gradient_new(td_program *p, int of)
 {
@@ -65,13 +70,16 @@ td_ir_gradient *td_ir_gradient_new(td_program *p, int of)
         : td_ir_more(&p->gradient, &p->n_gradients, &p->gradient_room,
                      sizeof *g);
     if (g != NULL)
-        *g = (td_ir_gradient){ .of = of, .from = -1, .to = TD_IR_KEPT };
+        *g = (td_ir_gradient){ of, TD_IR_KEPT, TD_IR_KEPT };
     return g;
 }
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin)
 {
     return (td_ir_value){ .origin = origin, .dtype = x->dtype,
                           .device = x->storage->device,
+                          .storage = x->storage,
+                          .version = td_version_of(x),
+                          .requires_grad = x->requires_grad,
                           .shape = td_shape_of(x) };
 }
 td_value td_ir_attribute(td_program *p, const td_value *value)
@@ -82,13 +90,10 @@ td_value td_ir_attribute(td_program *p, const td_value *value)
 }
 
 /* tracing: class of programs */
-static void program_destroy(void *object)
+TD_CLASS(program, td_program, p)
 {
-    td_program *p = object;
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         td_release(p->value[v].tensor);
-    for (int k = 0; k < p->n_gradients; k++)
-        td_release(p->gradient[k].leaf);
     while (p->blocks != NULL) {
         td_ir_block *block = p->blocks;
         p->blocks = block->next;
@@ -98,9 +103,6 @@ static void program_destroy(void *object)
     TD_FREE_ARRAY(p->step, p->step_room);
     TD_FREE_ARRAY(p->gradient, p->gradient_room);
 }
-
-static const td_class program_class = { "program", program_destroy,
-                                        TD_COUNT_OTHERS };
 
 td_program *td_program_new(void)
 {
@@ -114,7 +116,7 @@ int td_program_steps(const td_program *p) { return p->n_steps; }
 int td_program_inputs(const td_program *p)
 {
     int n = 0;
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         n += p->value[v].origin <= TD_IR_CAPTURED
           && p->value[v].tensor == NULL;
     return n;
@@ -197,7 +199,7 @@ void td_ir_print_call(FILE *f, const td_ir_step *s)
     td_signature signature;
     td_signature_parse(s->op->signature, &signature);
     fprintf(f, "%s(", s->op->name);
-    for (int i = 0; i < s->n_in; i++) {
+    TD_EACH(i, s, in) {
         fputs(i ? ", " : "", f);
         put_operand(f, &s->in[i]);
     }
@@ -220,11 +222,11 @@ void td_ir_print_call(FILE *f, const td_ir_step *s)
 static void put_step(FILE *f, const td_program *p, const td_ir_step *s)
 {
     char type[TYPE_TEXT];
-    for (int k = 0; k < s->n_out; k++)
+    TD_EACH(k, s, out)
         fprintf(f, "%s%%%d", k ? ", " : "", s->out[k]);
     fputs(" = ", f);
     td_ir_print_call(f, s);
-    for (int k = 0; k < s->n_out; k++) {
+    TD_EACH(k, s, out) {
         fputs(k ? ", " : " : ", f);
         fputs(type_text(&p->value[s->out[k]], type), f);
     }
@@ -243,28 +245,28 @@ int64_t td_program_print(const td_program *p, char *buffer,
     if (!td_text_begin(&t))
         return 0;
     FILE *f = t.file;
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         if (p->value[v].origin != TD_IR_RESULT) {
             fprintf(f, "%s%%%d", td_ir_words[p->value[v].origin], v);
-            for (int k = 0; k < p->n_gradients; k++)
+            TD_EACH(k, p, gradients)
                 if (p->gradient[k].from == v)
                     fprintf(f, " of %%%d", p->gradient[k].of);
             fprintf(f, " : %s\n", type_text(&p->value[v], type));
         }
-    for (int s = 0; s < p->n_steps; s++)
+    TD_EACH(s, p, steps)
         put_step(f, p, &p->step[s]);
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         if (p->value[v].update >= 0)
             fprintf(f, "update %%%d = %%%d\n", v, p->value[v].update);
-    for (int k = 0; k < p->n_gradients; k++) {
+    TD_EACH(k, p, gradients) {
         const td_ir_gradient *g = &p->gradient[k];
         if (g->to >= 0)
             fprintf(f, "gradient %%%d = %%%d\n", g->of, g->to);
-        else if (g->to == TD_IR_CLEARED)
+        else if (g->to == TD_IR_ABSENT)
             fprintf(f, "gradient %%%d = None\n", g->of);
     }
     fprintf(f, "return");
-    for (int k = 0; k < p->n_returned; k++)
+    TD_EACH(k, p, returned)
         fprintf(f, "%s%%%d", k ? ", " : " ", p->output[k]);
     fputc('\n', f);
     return td_text_copy(&t, buffer, capacity);
@@ -300,12 +302,14 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
     int n = 0;
     /* programs: list the tensors of the step */
     const size_t bytes = (size_t)s->n_values * sizeof *at;
-    td_tensor **list = td_alloc(bytes);
+    td_tensor *few[TD_MAX_PARAMETERS];
+    td_tensor **list = s->n_values > TD_MAX_PARAMETERS ? td_alloc(bytes)
+                                                       : few;
     for (int k = 0; list && k < s->n_values; k++)
         list[k] = at[s->value[k]];
     if (list == NULL)
         return false;
-    for (int i = 0; i < s->n_in; i++) {
+    TD_EACH(i, s, in) {
         /* programs: fetch one operand of the step */
         const td_ir_operand *o = &s->in[i];
         in[i] = (td_value){ .kind = o->kind };
@@ -326,32 +330,26 @@ bool td_ir_replay(const td_ir_step *s, td_tensor **at,
     const bool ok = td_run(&call);
     for (int k = 0; ok && k < s->n_out; k++)
         at[s->out[k]] = mutated ? changed[k] : call.out[k];
-    td_free(list, bytes);
+    td_free(list == few ? NULL : list, bytes);
     return ok;
 }
 
 /* programs: function hand_over_results */
-static bool is_written(const td_program *p, td_tensor **at,
-                       const td_tensor *x)
-{
-    for (int v = 0; v < p->n_values; v++)
-        if (p->value[v].origin != TD_IR_RESULT
-            && at[v]->storage == x->storage)
-            return true;
-    return false;
-}
-
 static void hand_over_results(td_program *p, td_tensor **at,
                               td_tensor **outputs)
 {
+    const int own = 1 + (td_self()->trace != NULL);
     for (int k = 0; k < p->n_outputs && !td_failed(); k++) {
-        td_tensor *x = at[p->output[k]];
-        outputs[k] = is_written(p, at, x) ? td_clone(x)
-                                          : td_tensor_alias(x);
+        const int v = p->output[k];
+        outputs[k] = p->value[v].origin == TD_IR_RESULT
+            && atomic_load(&at[v]->storage->count) == own
+             ? td_tensor_alias(at[v]) : td_clone(at[v]);
     }
+    td_scope_barrier_begin();
     for (int v = 0; v < p->n_values && !td_failed(); v++)
         if (p->value[v].update >= 0)
-            td_copy_(at[v], at[p->value[v].update]);
+            td_release(td_copy_(at[v], at[p->value[v].update]));
+    td_scope_barrier_end();
 }
 
 /* programs: function td_interpret */
@@ -366,32 +364,25 @@ bool td_interpret(void *code, td_program *p, td_tensor **at,
 }
 
 /* programs: functions that check inputs */
-static bool same_type(const td_ir_value *a, const td_ir_value *b)
+static bool same_type(td_ir_value a, td_ir_value b)
 {
-    return a->dtype == b->dtype && td_dims_equal(&a->shape, &b->shape)
-        && td_same_device(a->device, b->device);
+    return a.dtype == b.dtype && td_dims_equal(&a.shape, &b.shape)
+        && td_same_device(a.device, b.device);
 }
 
-static bool is_of_type(const td_tensor *x, const td_ir_value *v)
-{
-    const td_ir_value is = td_ir_describe(x, v->origin);
-    return same_type(&is, v);
-}
-
-static bool refuse_input(int n, const td_tensor *x,
-                         const td_ir_value *v)
+static bool fits_input(int n, const td_tensor *x, const td_ir_value *v)
 {
     const td_ir_value given = td_ir_describe(x, v->origin);
     char is[TYPE_TEXT], expected[TYPE_TEXT];
-    return td_fail(TD_ERROR_VALUE, "run", "input %d is %s, the program "
-        "was traced with %s", n, type_text(&given, is),
-        type_text(v, expected));
+    return same_type(given, *v) || td_fail(TD_ERROR_VALUE, "run",
+        "input %d is %s, the program was traced with %s", n,
+        type_text(&given, is), type_text(v, expected));
 }
 static bool enter_leaves(const td_program *p, td_tensor *const *inputs,
                          int n, td_tensor **at)
 {
     int input = 0;
-    for (int v = 0; v < p->n_values; v++) {
+    TD_EACH(v, p, values) {
         const td_ir_value *value = &p->value[v];
         at[v] = value->tensor;
         if (value->origin > TD_IR_CAPTURED || value->tensor != NULL)
@@ -399,11 +390,11 @@ static bool enter_leaves(const td_program *p, td_tensor *const *inputs,
         if (input >= n || inputs[input] == NULL)
             return td_fail(TD_ERROR_VALUE, "run",
                            "input %d is missing", input);
-        at[v] = inputs[input++];
-        if (!is_of_type(at[v], value))
-            return refuse_input(input - 1, at[v], value);
+        at[v] = inputs[input];
+        if (!fits_input(input++, at[v], value))
+            return false;
     }
-    for (int k = 0; k < p->n_gradients; k++) {
+    TD_EACH(k, p, gradients) {
         const td_ir_gradient *g = &p->gradient[k];
         if (g->from >= 0 && !(at[g->from] = td_grad_of(at[g->of])))
             return td_fail(TD_ERROR_VALUE, "run", "%%%d has no "
@@ -412,32 +403,48 @@ static bool enter_leaves(const td_program *p, td_tensor *const *inputs,
     return input == n || td_fail(TD_ERROR_VALUE, "run", "expected %d "
                                  "inputs, got %d", input, n);
 }
-bool td_program_holds(const td_program *p)
+bool td_program_holds(td_program *p)
 {
     bool holds = true;
     for (int v = 0; holds && v < p->n_values; v++) {
         const td_ir_value *value = &p->value[v];
-        holds = value->tensor == NULL
-            || (is_of_type(value->tensor, value)
-                && value->tensor->requires_grad
-                   == value->requires_grad);
+        if (value->tensor == NULL)
+            continue;
+        const td_ir_value is = td_ir_describe(value->tensor,
+                                              value->origin);
+        holds = same_type(is, *value)
+            && is.requires_grad == value->requires_grad;
+        /* programs: see whether what was read has changed */
+        if (value->read && (!td_has_values(value->tensor)
+                            || is.storage != value->storage
+                            || is.version != value->version
+                            || value->tensor->storage->shown))
+            p->eager = true;
     }
     for (int k = 0; holds && k < p->n_gradients; k++) {
         const td_ir_gradient *g = &p->gradient[k];
-        td_tensor *grad = g->leaf ? td_hold_grad(g->leaf) : NULL;
-        holds = g->leaf == NULL
-            || (!(g->absent && grad) && !(g->from >= 0 && !grad));
+        const td_tensor *leaf = p->value[g->of].tensor;
+        if (leaf == NULL || g->from == TD_IR_KEPT)
+            continue;
+        td_tensor *grad = td_hold_grad(leaf);
+        holds = grad == NULL ? g->from < 0 : g->from >= 0
+            && same_type(td_ir_describe(grad, TD_IR_GRADIENT),
+                         p->value[g->from]);
         td_release(grad);
     }
     return holds;
 }
-static bool overlaps(const td_program *p, td_tensor **at)
+static bool overlaps(const td_program *p, td_tensor **at, bool strict)
 {
-    for (int i = 0; i < p->n_values; i++) {
+    TD_EACH(i, p, values) {
         const td_ir_value *a = &p->value[i];
-        if (a->origin == TD_IR_RESULT || a->tensor != NULL)
+        if (a->origin == TD_IR_RESULT
+            || (a->tensor && a->tensor->storage == a->storage))
             continue;
-        for (int v = 0; v < p->n_values; v++)
+        if (strict && a->tensor == NULL
+            && (at[i]->grad != NULL || !td_is_contiguous(at[i])))
+            return true;
+        TD_EACH(v, p, values)
             if (v != i && p->value[v].origin != TD_IR_RESULT
                 && (a->update >= 0 || p->value[v].update >= 0)
                 && td_share_bytes(at[i], at[v]))
@@ -450,34 +457,21 @@ bool td_program_overlaps(const td_program *p, td_tensor *const *inputs,
                          int n)
 {
     td_tensor **at = td_ir_open(p);
-    const bool found = at != NULL && enter_leaves(p, inputs, n, at)
-                    && overlaps(p, at);
+    const bool found = p->eager || (at != NULL
+        && enter_leaves(p, inputs, n, at) && overlaps(p, at, true));
     td_ir_close(p, at);
     return found;
 }
 
-/* programs: function leave_gradients */
-static bool is_shared(td_tensor **made, int k)
+/* programs: function set_gradients */
+static void set_gradients(const td_program *p, td_tensor **at,
+                          td_tensor **made)
 {
-    int j = atomic_load(&made[k]->storage->count) > 1 ? 0 : k;
-    while (j < k && made[j]->storage != made[k]->storage)
-        j++;
-    return j < k;
-}
-
-static bool leave_gradients(const td_program *p, td_tensor **at,
-                            td_tensor **made)
-{
-    for (int k = 0; k < p->n_outputs; k++)
-        if (is_shared(made, k))
-            made[k] = td_clone(made[k]);
-    int n = p->n_returned;
-    for (int k = 0; k < p->n_gradients && !td_failed(); k++) {
+    TD_EACH(k, p, gradients) {
         const td_ir_gradient *g = &p->gradient[k];
-        if (g->to != TD_IR_KEPT)
-            td_set_grad(at[g->of], g->to >= 0 ? made[n++] : NULL);
+        if (g->to != TD_IR_KEPT && (made || g->from < 0))
+            td_set_grad(at[g->of], made && g->to >= 0 ? *made++ : NULL);
     }
-    return !td_failed();
 }
 
 /* programs: function td_ir_run */
@@ -489,11 +483,16 @@ bool td_ir_run(td_run_program *run, void *code, td_program *p,
     td_tensor **at = td_ir_open(p);
     td_tensor **made = at != NULL ? at + p->n_values : NULL;
     bool ok = at != NULL && enter_leaves(p, inputs, n, at);
-    if (ok && !td_program_holds(p))
-        ok = td_fail(TD_ERROR_RUNTIME, "run", "a tensor that the "
-            "program captured, or its gradient, is not as it was when "
-            "the program was traced; trace it again");
-    ok = ok && run(code, p, at, made) && leave_gradients(p, at, made);
+    if (ok && (!td_program_holds(p) || p->eager))
+        ok = td_fail(TD_ERROR_RUNTIME, "run", "a captured tensor or "
+            "its gradient is not as it was traced, or as no program "
+            "can leave it");
+    if (ok)
+        set_gradients(p, at, NULL);
+    ok = ok && (overlaps(p, at, false) ? td_interpret
+                                : run)(code, p, at, made);
+    if (ok)
+        set_gradients(p, at, made + p->n_returned);
     for (int k = 0; ok && k < p->n_returned; k++)
         outputs[k] = td_keep(made[k]);
     td_ir_close(p, at);
@@ -512,8 +511,8 @@ static bool verify_gradient(const td_program *p,
 {
     const td_ir_value *of = &p->value[g->of];
     const bool good = of->origin <= TD_IR_CAPTURED
-        && (g->from < 0 || same_type(of, &p->value[g->from]))
-        && (g->to < 0 || same_type(of, &p->value[g->to]));
+        && (g->from < 0 || same_type(*of, p->value[g->from]))
+        && (g->to < 0 || same_type(*of, p->value[g->to]));
     return good || td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot have "
                            "this gradient", g->of);
 }
@@ -521,25 +520,25 @@ static bool verify_step(const td_program *p, int n, td_tensor **at)
 {
     const td_ir_step *s = &p->step[n++];
     /* programs: verify what the step reads and makes */
-    for (int k = 0; k < s->n_values; k++)
+    TD_EACH(k, s, values)
         if (at[s->value[k]] == NULL)
             return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) uses "
                            "%%%d before it is defined", n, s->op->name,
                            s->value[k]);
-    for (int k = 0; k < s->n_out; k++)
+    TD_EACH(k, s, out)
         if (at[s->out[k]] != NULL)
             return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) defines "
                            "%%%d a second time", n, s->op->name, s->out[k]);
     if (!td_ir_replay(s, at, 0))
         return false;
     /* programs: verify the types of its results */
-    for (int k = 0; k < s->n_out; k++) {
+    TD_EACH(k, s, out) {
         const td_ir_value *v = &p->value[s->out[k]];
         const td_tensor *x = at[s->out[k]];
         const td_ir_value made = x ? td_ir_describe(x, TD_IR_RESULT)
                                    : (td_ir_value){ 0 };
         char is[TYPE_TEXT], said[TYPE_TEXT];
-        if (!same_type(&made, v))
+        if (!same_type(made, *v))
             return td_fail(TD_ERROR_VALUE, "verify", "step %d (%s) makes "
                 "%s, the program says %s", n, s->op->name,
                 type_text(&made, is), type_text(v, said));
@@ -550,7 +549,7 @@ static bool verify_step(const td_program *p, int n, td_tensor **at)
 /* programs: function verify_values */
 static void verify_values(const td_program *p, td_tensor **at)
 {
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         if (p->value[v].origin != TD_IR_RESULT)
             at[v] = td_tensor_new(p->value[v].shape, p->value[v].dtype,
                                   p->value[v].device);
@@ -567,7 +566,7 @@ static void verify_values(const td_program *p, td_tensor **at)
         const int from = p->value[v].update;
         if (from >= 0 && (p->value[v].origin == TD_IR_RESULT
             || at[from] == NULL
-            || !same_type(&p->value[from], &p->value[v])))
+            || !same_type(p->value[from], p->value[v])))
             td_fail(TD_ERROR_VALUE, "verify", "%%%d cannot be updated with "
                     "%%%d", v, from);
     }

@@ -3,14 +3,11 @@
 /* Inside a program: values in single assignment, and steps.
 
        td_program *p = td_program_new();
-       const int v = td_ir_value_new(p, td_ir_describe(x, TD_IR_INPUT));
-       td_ir_step *s = td_ir_step_new(p); */
+       const int v = td_ir_value_new(p, td_ir_describe(x, origin)); */
 #pragma once
-#include <stdio.h>
 #include <treadle/compile.h>
 #include "core/device.h"
 #include "core/call.h"
-
 #define TD_IR_VALUES 1000000
 
 /* tracing: struct td_ir_value */
@@ -24,19 +21,20 @@ typedef struct {
     td_device device;
     td_dims shape;
     td_tensor *tensor;      /* strong: what was captured, or NULL */
-    bool requires_grad;     /* what was captured */
+    const void *storage;    /* where that lay; not to be followed */
+    uint32_t version;       /* what was captured, when first seen */
+    bool requires_grad;     /* the same */
+    bool read;              /* its elements were, by the function */
     int update;             /* the value it has at the end, or -1 */
 } td_ir_value;
 
 /* tracing: struct td_ir_gradient */
-enum { TD_IR_KEPT = -1, TD_IR_CLEARED = -2 };
+enum { TD_IR_KEPT = -1, TD_IR_ABSENT = -2 };
 
 typedef struct {
-    int of;                 /* the value whose gradient this is */
-    td_tensor *leaf;        /* strong: its tensor; NULL: an input */
-    bool absent;            /* there is none when the program starts */
-    int from;               /* the value it has then, if read, or -1 */
-    int to;                 /* the value it has at the end, or above */
+    int of;         /* the value whose gradient this is */
+    int from;       /* the value that is read first, or above */
+    int to;         /* the value it has at the end, or above */
 } td_ir_gradient;
 
 /* tracing: struct td_ir_step */
@@ -65,6 +63,7 @@ struct td_program {
     td_object object;
     int n_values, value_room, n_steps, step_room;
     int n_returned, n_outputs;  /* then the gradients left behind */
+    atomic_bool eager;          /* its function does more than it can */
     int n_gradients, gradient_room;
     td_ir_value *value;
     td_ir_step *step;
@@ -96,7 +95,8 @@ struct td_executable {
 
 td_program *td_program_new(void);
 int td_ir_value_new(td_program *p, td_ir_value value);
-td_ir_step *td_ir_step_new(td_program *p);
+td_ir_step *td_ir_step_new(td_program *p, const td_op *op, int n_in,
+                           int n_attr, int n_values);
 td_ir_gradient *td_ir_gradient_new(td_program *p, int of);
 td_ir_value td_ir_describe(const td_tensor *x, td_ir_origin origin);
 td_value td_ir_attribute(td_program *p, const td_value *value);

@@ -35,7 +35,7 @@ static void print_stage(FILE *f, const td_lowered *l, int n)
     fprintf(f, "%s %%%d = ", s->rank ? "]"
             : td_shape_text(out->like, shape), s->out);
     if (s->kind == TD_FOLD)
-        fprintf(f, "%s of ", s->fold->name);
+        fprintf(f, "%s of ", s->step->op->name);
     if (s->kind > TD_FOLD)
         td_ir_print_call(f, s->step);
     else
@@ -51,7 +51,7 @@ int64_t td_lowered_print(const td_lowered *l, char *out, int64_t room)
     td_text t;
     if (!td_text_begin(&t))
         return 0;
-    for (int n = 0; n < l->n_stages; n++)
+    TD_EACH(n, l, stages)
         print_stage(t.file, l, n);
     fprintf(t.file, "memory: %" PRId64 " bytes planned, %" PRId64
         " without sharing\n", l->bytes, l->bytes_unplanned);

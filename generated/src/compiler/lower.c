@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "arena": edit that, not this file. */
 /* From steps to stages. */
-#include <stdlib.h>
 #include <treadle/treadle.h>
 #include "compiler/lower.h"
 #include "core/space.h"
@@ -46,15 +45,13 @@ static bool is_copy(const td_lowered *l, const td_ir_step *s)
     if (s->op != &td_ops[TD_OP_clone])
         return false;
     const td_placed *x = &l->value[s->value[0]];
-    const td_tensor *y = l->value[s->out[0]].like;
     return x->kind >= TD_FORMULA
-        && memcmp(x->like->strides, y->strides,
-                  (size_t)y->rank * sizeof *y->strides) == 0;
+        && td_ir_same_layout(x->like, l->value[s->out[0]].like);
 }
 
 static void skip_copies(const td_lowered *l, td_ir_step *step)
 {
-    for (int i = 0; i < step->n_in; i++) {
+    TD_EACH(i, step, in) {
         td_ir_operand *o = &step->in[i];
         const td_ir_step *made = o->kind == TD_TENSOR
             ? l->value[o->values[0]].step : NULL;
@@ -73,13 +70,16 @@ static void rename_steps(td_lowered *l, td_text *t, twin *table,
                          uint64_t slots)
 {
     td_program *p = l->program;
-    for (int s = 0; s < p->n_steps; s++) {
+    TD_EACH(s, p, steps) {
         td_ir_step *step = &p->step[s];
-        for (int k = 0; k < step->n_values; k++)
+        TD_EACH(k, step, values)
             rename_value(l, &step->value[k]);
         skip_copies(l, step);
-        const int e = first_like(p, s, t, table, slots);
-        for (int k = 0; k < step->n_out; k++)
+        int e = first_like(p, s, t, table, slots);
+        if (step->op == &td_ops[TD_OP_mul] && step->n_values == 2
+            && s - e > TD_FAR)
+            e = s;
+        TD_EACH(k, step, out)
             l->value[step->out[k]].root = is_copy(l, step)
                 ? step->value[0] : p->step[e].out[k];
     }
@@ -93,9 +93,9 @@ static void simplify(td_lowered *l)
     if (table != NULL && td_text_begin(&t)) {
         rename_steps(l, &t, table, slots);
         free(td_text_end(&t));
-        for (int k = 0; k < p->n_outputs; k++)
+        TD_EACH(k, p, outputs)
             rename_value(l, &p->output[k]);
-        for (int v = 0; v < p->n_values; v++)
+        TD_EACH(v, p, values)
             if (p->value[v].update >= 0)
                 rename_value(l, &p->value[v].update);
     }
@@ -122,7 +122,7 @@ static bool is_live(const td_lowered *l, int s)
 {
     const td_ir_step *step = &l->program->step[s];
     bool live = false;
-    for (int k = 0; k < step->n_out; k++)
+    TD_EACH(k, step, out)
         live = live || l->value[step->out[k]].uses > 0;
     return live;
 }
@@ -136,11 +136,6 @@ static int inlined_size(const td_lowered *l, const td_ir_operand *o)
 }
 
 /* fusion: functions that place values */
-static bool is_small(const td_placed *v)
-{
-    return v->kind == TD_NUMBER || v->kind == TD_COUNT;
-}
-
 static void store(td_lowered *l, int v)
 {
     l->value[l->value[v].root].stored = true;
@@ -156,8 +151,17 @@ static void place_operand(td_lowered *l, int s, int v)
     const bool fuses = reader->kind >= TD_PART
                     && reader->kind <= TD_FOLD;
     if (x->kind == TD_VIEW || !fuses
-        || (!is_small(x) && (x->uses > 1 || td_numel(x->like) != work)))
+        || (x->kind != TD_NUMBER
+            && (x->uses > 1 || td_numel(x->like) != work)))
         store(l, v);
+}
+static bool is_early(const td_lowered *l, const td_ir_step *s)
+{
+    const td_placed *x = &l->value[s->n_values == 1 ? s->value[0]
+                                                    : s->out[0]];
+    return l->value[s->out[0]].like->dtype == TD_BOOL
+        && x->kind == TD_FORMULA && x->uses == 2
+        && s - x->step > TD_FAR;
 }
 static void leaves(td_placed *x)
 {
@@ -168,9 +172,9 @@ static void leaves(td_placed *x)
 static void count_uses(td_lowered *l)
 {
     const td_program *p = l->program;
-    for (int k = 0; k < p->n_outputs; k++)
+    TD_EACH(k, p, outputs)
         leaves(&l->value[p->output[k]]);
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         if (p->value[v].update >= 0)
             leaves(&l->value[p->value[v].update]);
     for (int s = p->n_steps - 1; s >= 0; s--)
@@ -185,25 +189,25 @@ static void decide(td_lowered *l)
         const td_ir_step *step = &p->step[s];
         if (!is_live(l, s))
             continue;
-        if (l->value[step->out[0]].kind >= TD_FOLD)
-            for (int k = 0; k < step->n_out; k++)
+        if (l->value[step->out[0]].kind >= TD_FOLD || is_early(l, step))
+            TD_EACH(k, step, out)
                 store(l, step->out[k]);
-        for (int k = 0; k < step->n_values; k++)
+        TD_EACH(k, step, values)
             place_operand(l, s, step->value[k]);
     }
 }
 static void limit_formulas(td_lowered *l)
 {
-    for (int s = 0; s < l->program->n_steps; s++) {
+    TD_EACH(s, l->program, steps) {
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
         if (out->kind < TD_PART || out->kind > TD_FOLD)
             continue;
         out->size = 1 + step->n_in;
-        for (int i = 0; i < step->n_in; i++)
+        TD_EACH(i, step, in)
             out->size += inlined_size(l, &step->in[i]) - 1;
         if (out->size > TD_FORMULA_SIZE) {
-            for (int i = 0; i < step->n_in; i++)
+            TD_EACH(i, step, in)
                 if (inlined_size(l, &step->in[i]) > 1)
                     l->value[step->in[i].values[0]].stored = true;
             out->size = 1 + step->n_in;
@@ -240,13 +244,12 @@ static bool may_grow(const td_lowered *l, int v, const td_placed *into)
 {
     const td_placed *sum = &l->value[v];
     return sum->kind > TD_PART && sum->uses == 1
-        && memcmp(sum->like->strides, into->like->strides,
-                  sizeof sum->like->strides) == 0;
+        && td_ir_same_layout(sum->like, into->like);
 }
 
 static void find_parts(td_lowered *l)
 {
-    for (int s = 0; s < l->program->n_steps; s++) {
+    TD_EACH(s, l->program, steps) {
         const td_ir_step *step = &l->program->step[s];
         td_placed *out = &l->value[step->out[0]];
         if (out->kind == TD_VIEW) {
@@ -304,7 +307,7 @@ static bool fits_row(const td_lowered *l, const td_ir_step *s)
     const td_dtype type = common_type(l, s, 0);
     bool fits = row != NULL && type != TD_DTYPE_NONE
         && (out == type || (row->tests && out == TD_BOOL));
-    for (int i = 0; i < s->n_in; i++)
+    TD_EACH(i, s, in)
         if (s->in[i].kind == TD_SCALAR)
             fits = fits && fits_scalar(s->in[i].scalar, type);
     return fits && td_dtype_computes(type)
@@ -325,14 +328,10 @@ static td_step_kind kind_of_step(const td_lowered *l,
     if (op == TD_OP_zeros_like || op == TD_OP_ones_like
         || op == TD_OP_zeros || op == TD_OP_ones)
         return TD_NUMBER;
-    if (op == TD_OP_arange && s->attr[0].as.scalar.kind == TD_SCALAR_INT
-        && s->attr[2].as.scalar.kind == TD_SCALAR_INT)
-        return TD_COUNT;
     if (x == NULL || !is_plain(x))
         return fits_row(l, s) ? TD_FORMULA : TD_CALL;
     if ((op == TD_OP_sum || op == TD_OP_amax || op == TD_OP_amin)
-        && td_dtype_is_floating(x->dtype) && x->dtype == y->dtype
-        && td_numel(x) > 0)
+        && td_dtype_is_floating(x->dtype) && x->dtype == y->dtype)
         return TD_FOLD;
     if (op == TD_OP_matmul && x->rank == 2 && y->rank == 2
         && td_dtype_is_floating(x->dtype))
@@ -368,27 +367,17 @@ static int add_piece(td_lowered *l, td_piece p)
 
 static int add_load(td_lowered *l, td_stage *s, td_load load, int v)
 {
-    for (int k = 0; k < s->n_loads; k++)
+    TD_EACH(k, s, loads)
         if (s->load[k].value == load.value
             && s->load[k].offset == load.offset
             && memcmp(s->load[k].stride, load.stride,
                       sizeof load.stride) == 0)
             return s->load[k].piece;
-    const td_placed *root = &l->value[load.value];
-    const bool counts = root->kind == TD_COUNT;
     load.piece = l->n_pieces;
     s->load[s->n_loads] = load;
-    return add_piece(l, (td_piece){ .value = v, .type = load.type,
-        .kind = counts ? TD_COUNT : TD_LEAF, .load = s->n_loads++,
-        .attr = counts ? root->step->attr : NULL });
+    return add_piece(l, (td_piece){ .kind = TD_LEAF, .value = v,
+        .type = load.type, .load = s->n_loads++ });
 }
-static bool is_load(const td_lowered *l, int v)
-{
-    const td_placed *x = &l->value[v];
-    return x->stored || l->value[x->root].stored || x->kind == TD_LEAF
-        || x->kind == TD_VIEW;
-}
-
 static int add_number(td_lowered *l, td_dtype type, td_scalar number)
 {
     return add_piece(l, (td_piece){ .kind = TD_NUMBER, .type = type,
@@ -421,7 +410,7 @@ static int add_value(td_lowered *l, td_stage *s, int v)
         return add_number(l, x->like->dtype, td_int(
             x->step->op == &td_ops[TD_OP_ones]
             || x->step->op == &td_ops[TD_OP_ones_like]));
-    return x->kind == TD_COUNT || (v != s->out && is_load(l, v))
+    return v != s->out && l->value[x->root].stored
          ? add_load(l, s, load_of(l, s, v), v)
          : add_formula(l, s, v);
 }
@@ -476,7 +465,7 @@ static void collapse_dims(td_stage *s, unsigned dims)
 /* fusion: function find_space */
 static const td_ir_step *part_of(const td_lowered *l, const td_stage *s)
 {
-    for (int k = 0; k < s->step->n_values; k++) {
+    TD_EACH(k, s->step, values) {
         const td_placed *x = &l->value[s->step->value[k]];
         if (x->kind == TD_PART)
             return x->step;
@@ -490,14 +479,17 @@ static void find_space(const td_lowered *l, td_stage *s,
     const td_ir_step *step = s->step;
     s->full_rank = space->rank;
     memcpy(s->full, space->shape, sizeof s->full);
-    s->fold = step->op;
+    const bool most = step->op == &td_ops[TD_OP_amax];
+    const bool least = step->op == &td_ops[TD_OP_amin];
+    s->fold = &td_ops[most ? TD_OP_maximum : least ? TD_OP_minimum
+                      : TD_OP_add];
+    s->nothing = td_float(most ? -INFINITY : least ? INFINITY : 0);
     if (s->kind == TD_FOLD)
         td_axes_to_reduce(&(td_call){ .op = step->op }, space,
                           step->attr, &s->folded);
     if (s->kind != TD_PRODUCT)
         return;
     const td_tensor *a = l->value[step->value[0]].like;
-    s->fold = &td_ops[TD_OP_sum];
     s->folded = 1u << s->full_rank;
     s->full[s->full_rank++] = a->shape[1];
 }
@@ -553,7 +545,7 @@ static bool has_memory(const td_lowered *l, int v)
 
 static bool loads_elsewhere(const td_stage *s, int old)
 {
-    for (int k = 0; k < s->n_loads; k++)
+    TD_EACH(k, s, loads)
         if (s->load[k].value == old
             && memcmp(s->load[k].stride, s->load[s->n_loads].stride,
                       sizeof s->load[k].stride) != 0)
@@ -569,11 +561,11 @@ static int changed_into(const td_lowered *l, const td_ir_step *s,
                         int old)
 {
     int n = 0, readers = 0, fresh = -1;
-    for (int i = 0; i < s->n_in; i++) {
+    TD_EACH(i, s, in) {
         if (s->in[i].kind != TD_TENSOR)
             continue;
         const int v = s->in[i].values[0];
-        readers += l->value[v].root == old;
+        readers += l->value[v].root == l->value[old].root;
         if (td_traits_of(s->op)->mutated >> i & 1) {
             fresh = v == old ? s->out[n] : fresh;
             n++;
@@ -581,28 +573,46 @@ static int changed_into(const td_lowered *l, const td_ir_step *s,
     }
     return readers == 1 ? fresh : -1;
 }
-static bool may_overwrite(const td_lowered *l, int old, int fresh,
-                          int fails)
+static bool is_alone(const td_program *p, int leaf)
 {
-    const td_placed *a = &l->value[old], *b = &l->value[fresh];
-    const td_stage *s = &l->stage[b->first];
-    if (b->root != fresh || b->buffer >= 0 || !b->stored
-        || a->last > b->first || b->first < fails
-        || a->like->dtype != b->like->dtype)
-        return false;
-    return s->kind == TD_CALL
-        && is_training(s->step->op)
-        && changed_into(l, s->step, old) == fresh;
+    TD_EACH(v, p, values)
+        if (v != leaf && p->value[v].origin != TD_IR_RESULT
+            && p->value[v].storage == p->value[leaf].storage)
+            return false;
+    return true;
+}
+
+static bool overwrites(td_lowered *l, int n)
+{
+    const td_stage *s = &l->stage[n];
+    int left = s->step->n_out;
+    if (s->kind != TD_CALL || !is_training(s->step->op))
+        return s->kind != TD_CALL && s->kind != TD_PRODUCT;
+    TD_EACH(k, s->step, values) {
+        const int old = s->step->value[k];
+        const int fresh = changed_into(l, s->step, old);
+        if (fresh < 0 || l->program->value[old].update != fresh
+            || l->value[old].last > n || l->value[fresh].buffer >= 0
+            || !is_alone(l->program, old))
+            continue;
+        l->value[fresh].buffer = old;
+        left--;
+    }
+    for (int k = 0; k < s->step->n_out && left > 0; k++)
+        l->value[s->step->out[k]].buffer = -1;
+    l->writes = left > 0 ? l->writes : n;
+    return left == 0;
 }
 static bool lend(td_lowered *l, int n, int old, int fresh)
 {
     td_placed *from = &l->value[old], *to = &l->value[fresh];
-    if (from->root != old || from->kind == TD_LEAF || from->last != n
-        || from->buffer >= 0 || to->root != fresh
+    if (from->kind == TD_LEAF || from->last != n || from->buffer >= 0
+        || to->root != fresh
         || (to->buffer >= 0 && to->buffer != fresh))
         return false;
     if (to->buffer == fresh) {
         from->buffer = fresh;
+        to->first = from->first;
     } else {
         to->buffer = old;
         from->last = to->last;
@@ -632,10 +642,12 @@ static void change_in_place(td_lowered *l, int n)
     const td_ir_step *step = l->stage[n].step;
     if (l->stage[n].kind != TD_CALL)
         return;
-    for (int k = 0; k < step->n_values; k++) {
+    TD_EACH(k, step, values) {
         const int x = step->value[k], fresh = changed_into(l, step, x);
-        if (fresh >= 0 && l->value[fresh].buffer < 0)
-            lend(l, n, x, fresh);
+        if (fresh >= 0 && l->value[fresh].buffer < 0
+            && td_ir_same_layout(l->value[x].like,
+                                 l->value[fresh].like))
+            lend(l, n, l->value[x].root, fresh);
     }
 }
 static void reads(td_lowered *l, int n, int v)
@@ -648,40 +660,40 @@ static void reads(td_lowered *l, int n, int v)
 static void find_lives(td_lowered *l)
 {
     const td_program *p = l->program;
-    int fails = -1;
-    for (int n = 0; n < l->n_stages; n++) {
+    int behind = -1;
+    TD_EACH(n, l, stages) {
         const td_stage *s = &l->stage[n];
         const td_ir_step *step = s->step;
-        if (s->kind == TD_CALL && !is_training(step->op))
-            fails = n;
-        for (int k = 0; k < step->n_out; k++)
+        TD_EACH(k, step, out)
             l->value[step->out[k]].first = n, reads(l, n, step->out[k]);
-        for (int k = 0; k < s->n_loads; k++)
+        TD_EACH(k, s, loads)
             reads(l, n, s->load[k].value);
         for (int k = 0; s->n_loads == 0 && k < step->n_values; k++)
             reads(l, n, step->value[k]);
     }
     /* arena: let what leaves live to the end */
-    for (int k = 0; k < p->n_outputs; k++)
+    TD_EACH(k, p, outputs) {
+        td_placed *x = &l->value[p->output[k]];
         reads(l, l->n_stages, p->output[k]);
-    for (int v = 0; v < p->n_values; v++) {
-        const int u = p->value[v].update;
-        if (u >= 0 && may_overwrite(l, v, u, fails))
-            l->value[u].buffer = v;
-        else if (u >= 0)
-            reads(l, l->n_stages, u);
-    }
-    for (int k = 0; k < p->n_outputs; k++)
         if (has_memory(l, p->output[k]))
-            l->value[p->output[k]].buffer = p->output[k];
-    for (int n = 0; n < l->n_stages; n++) {
+            x->buffer = p->output[k];
+        else if (l->value[x->root].first > behind)
+            behind = l->value[x->root].first;
+    }
+    TD_EACH(v, p, values)
+        if (p->value[v].update >= 0)
+            reads(l, l->n_stages, p->value[v].update);
+    l->writes = l->n_stages;
+    for (int n = l->n_stages - 1; n > behind && overwrites(l, n);)
+        n--;
+    TD_EACH(n, l, stages) {
         change_in_place(l, n);
         write_in_place(l, n);
     }
 }
 static void announce(td_lowered *l)
 {
-    for (int v = 0; v < l->program->n_values; v++) {
+    TD_EACH(v, l->program, values) {
         td_placed *x = &l->value[v];
         if (has_memory(l, v) && x->last < l->n_stages) {
             td_stage *s = &l->stage[x->last];
@@ -743,7 +755,7 @@ static void classify(void *lowered, td_tensor **at)
 {
     td_lowered *l = lowered;
     const td_program *p = l->program;
-    for (int v = 0; v < p->n_values; v++) {
+    TD_EACH(v, p, values) {
         l->value[v] = (td_placed){ .root = v, .buffer = -1,
             .place = -1, .like = td_retain(at[v]), .last = -1,
             .next_dying = -1 };
@@ -751,16 +763,16 @@ static void classify(void *lowered, td_tensor **at)
             td_fail(TD_ERROR_UNSUPPORTED, "compile", "a value is not "
                     "on the cpu");
     }
-    for (int s = 0; s < p->n_steps; s++) {
+    TD_EACH(s, p, steps) {
         const td_ir_step *step = &p->step[s];
         const td_step_kind kind = kind_of_step(l, step);
-        for (int k = 0; k < step->n_out; k++) {
+        TD_EACH(k, step, out) {
             td_placed *v = &l->value[step->out[k]];
             v->step = step;
             v->kind = kind;
         }
     }
-    for (int v = 0; v < p->n_values; v++)
+    TD_EACH(v, p, values)
         if (l->value[v].kind == TD_LEAF)
             l->value[v].stored = true;
 }
@@ -769,14 +781,18 @@ static void classify(void *lowered, td_tensor **at)
 static void make_stages(td_lowered *l)
 {
     const td_program *p = l->program;
-    for (int n = 0; n < p->n_steps; n++) {
+    TD_EACH(n, p, steps) {
         const int v = p->step[n].out[0];
         const td_placed *x = &l->value[v];
         if (!is_live(l, n) || x->kind == TD_VIEW || !x->stored)
             continue;
         td_stage *s = &l->stage[l->n_stages++];
+        for (; is_early(l, x->step) && s[-1].out != x->step->value[0];
+             s--)
+            *s = s[-1];
         *s = (td_stage){ .step = x->step, .out = v, .dying = -1,
-                         .kind = is_small(x) ? TD_FORMULA : x->kind,
+                         .kind = x->kind == TD_NUMBER ? TD_FORMULA
+                                                      : x->kind,
                          .type = x->like->dtype };
         if (s->kind != TD_CALL)
             describe_loop(l, s);

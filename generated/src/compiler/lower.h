@@ -13,7 +13,6 @@ typedef enum {
     TD_LEAF,        /* no step: an input, a captured tensor */
     TD_VIEW,        /* the memory of another value, seen differently */
     TD_NUMBER,      /* one number everywhere */
-    TD_COUNT,       /* arange: computed from the index */
     TD_PART,        /* put into zeros, to be added to another */
     TD_FORMULA,     /* elementwise: rows, where, conversions, copies */
     TD_FOLD,        /* sum, amax, amin of a formula */
@@ -37,6 +36,7 @@ typedef struct {
 /* fusion: struct td_stage */
 #define TD_FORMULA_SIZE 48      /* loads and operators of a formula */
 #define TD_LOADS 32             /* so at most, with three a step */
+#define TD_FAR 32               /* steps from a value to a late look */
 
 typedef struct {
     int value;
@@ -46,11 +46,10 @@ typedef struct {
     int piece;              /* that stands for it */
 } td_load;
 typedef struct {
-    td_step_kind kind;      /* _LEAF, _NUMBER, _COUNT or _FORMULA */
+    td_step_kind kind;      /* _LEAF, _NUMBER or _FORMULA */
     td_dtype type, of;      /* of the value; in which a row computes */
     const td_op *op;        /* of a formula: a row, where, to, a copy */
     td_scalar number;
-    const td_value *attr;   /* of a count: arange's */
     int value;              /* of a load, as it was asked for */
     int load, n, arg[3];    /* of the stage; earlier pieces */
 } td_piece;
@@ -59,7 +58,8 @@ typedef struct {
     const td_ir_step *step;
     int out;                /* value that it stores */
     td_dtype type;
-    const td_op *fold;      /* sum, amax or amin */
+    const td_op *fold;      /* add, maximum or minimum */
+    td_scalar nothing;      /* what it begins with */
     int first, last;        /* its pieces; the last is the result */
     int full_rank;          /* of its space, before collapsing */
     int64_t full[TD_MAX_RANK];
@@ -77,6 +77,7 @@ typedef struct {
     td_stage *stage;
     td_piece *piece;
     int n_stages, n_pieces, piece_room;
+    int writes;                     /* the first stage over a weight */
     int64_t bytes, bytes_unplanned; /* of the arena; unshared */
 } td_lowered;
 

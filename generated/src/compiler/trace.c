@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tracing": edit that, not this file. */
 /* Traces: the outermost stage of a call. */
-#include <string.h>
 #include "grad/autograd.h"
 #include "compiler/ir.h"
 
@@ -22,7 +21,8 @@ typedef struct {
     td_tensor *tensor;      /* strong: a weight with a gradient */
     td_tensor *before;      /* strong: that, when first seen */
     td_tensor *now;         /* strong: its gradient in this trace */
-    bool cleared, used;     /* set from outside, or changed: first */
+    int uses;               /* of its gradient, up to the first set */
+    bool requires_grad;     /* the weight, when first seen */
 } td_trace_leaf;
 
 struct td_trace {
@@ -69,22 +69,26 @@ static bool remember(td_trace *t, const td_tensor *x, int value)
     t->bucket[b] = t->n_seen;
     return true;
 }
-static const td_seen *find_seen(const td_trace *t,
-                                const td_tensor *x)
+/* The newest look at the view of x, or at any view of its memory; of
+   the looks that came from outside, the oldest. */
+static const td_seen *find_look(const td_trace *t, const td_tensor *x,
+                                bool any, bool outside)
 {
+    const td_seen *found = NULL;
     int i = t->bucket[bucket_of(x->storage)] - 1;
-    while (i >= 0 && !same_view(&t->seen[i].view, x))
-        i = t->seen[i].next;
-    return i >= 0 ? &t->seen[i] : NULL;
+    for (; i >= 0 && (outside || !found); i = t->seen[i].next) {
+        const td_seen *s = &t->seen[i];
+        if ((any ? s->view.storage == x->storage
+                 : same_view(&s->view, x)) && !(outside
+            && t->program->value[s->value].origin == TD_IR_RESULT))
+            found = s;
+    }
+    return found;
 }
 
-static bool made_here(const td_trace *t, const td_tensor *x)
+static const td_seen *find_seen(const td_trace *t, const td_tensor *x)
 {
-    int i = t->bucket[bucket_of(x->storage)] - 1;
-    while (i >= 0 && t->seen[i].view.storage != x->storage)
-        i = t->seen[i].next;
-    return i >= 0 && (t->seen[i].version != td_version_of(x)
-                      || x->storage->data == NULL);
+    return find_look(t, x, false, false);
 }
 static int capture(td_trace *t, const td_op *op, td_tensor *x)
 {
@@ -102,7 +106,7 @@ static int capture(td_trace *t, const td_op *op, td_tensor *x)
 }
 static td_trace_leaf *leaf_of(td_trace *t, td_tensor *x)
 {
-    for (int i = 0; i < t->n_leaves; i++)
+    TD_EACH(i, t, leaves)
         if (t->leaf[i].tensor == x)
             return &t->leaf[i];
     td_trace_leaf *leaf = td_ir_more(&t->leaf, &t->n_leaves,
@@ -112,7 +116,8 @@ static td_trace_leaf *leaf_of(td_trace *t, td_tensor *x)
     pthread_mutex_t *lock = td_lock(x);
     *leaf = (td_trace_leaf){ .tensor = td_retain(x),
                              .before = td_retain(x->grad),
-                             .now = td_retain(x->grad) };
+                             .now = td_retain(x->grad),
+                             .requires_grad = x->requires_grad };
     pthread_mutex_unlock(lock);
     return leaf;
 }
@@ -126,7 +131,9 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
     const td_seen *s = find_seen(t, x);
     if (s != NULL && s->version == td_version_of(x))
         return s->value;
-    if (s != NULL || made_here(t, x)) {
+    const td_seen *any = find_look(t, x, true, false);
+    if (s != NULL || (any && (any->version != td_version_of(x)
+                              || x->storage->data == NULL))) {
         td_fail(TD_ERROR_UNSUPPORTED, op ? op->name : "return",
                 "a tensor was changed in place through another view of "
                 "it; that cannot be traced");
@@ -139,23 +146,13 @@ static int value_of(td_trace *t, const td_op *op, td_tensor *x)
 static void begin_step(td_trace *t, const td_call *call)
 {
     td_program *p = t->program;
-    td_ir_step *step = td_ir_step_new(p);
     td_tensor *const *at;
     int tensors = 0;
-    t->open = step != NULL;
-    if (step == NULL)
-        return;
-    step->op = call->op;
-    step->n_in = call->n_in;
-    step->n_attr = call->n_attr;
-    /* tracing: make room for what the step is given */
-    for (int i = 0; i < call->n_in; i++)
+    TD_EACH(i, call, in)
         tensors += td_tensors_of(&call->in[i], &at);
-    step->in = td_ir_keep(p, (size_t)call->n_in * sizeof *step->in
-                             + (size_t)tensors * sizeof *step->value);
-    step->attr = td_ir_keep(p, (size_t)call->n_attr
-                               * sizeof *step->attr);
-    step->value = (int *)(step->in + call->n_in);
+    td_ir_step *step = td_ir_step_new(p, call->op, call->n_in,
+                                      call->n_attr, tensors);
+    t->open = step != NULL;
     for (int i = 0; i < call->n_in && !td_failed(); i++) {
         /* tracing: write down one operand of the call */
         const int n = td_tensors_of(&call->in[i], &at);
@@ -209,13 +206,34 @@ bool td_trace_leave(td_call *call, bool ok)
         t->program->n_steps--;
     /* tracing: write down what an update changes */
     for (int i = 0; ok && i < call->n_in; i++)
-        if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR)
-            ok = new_result(t, step, call->in[i].as.tensor);
+        if (mutated >> i & 1 && call->in[i].kind == TD_TENSOR) {
+            td_tensor *x = call->in[i].as.tensor;
+            t->program->eager |= find_look(t, x, true, true)
+                              && !find_look(t, x, false, true);
+            ok = new_result(t, step, x);
+        }
     for (int k = 0; ok && !mutated && k < TD_MAX_RESULTS
                     && call->out[k]; k++)
         ok = new_result(t, step, call->out[k]);
     return ok;
 }
+
+/* tracing: function trace_reads */
+static int captured(td_trace *t, td_tensor *x, bool any)
+{
+    const td_seen *old = find_look(t, x, any, true);
+    return old ? old->value : value_of(t, NULL, x);
+}
+
+static bool trace_reads(const td_tensor *x)
+{
+    td_trace *t = td_self()->trace;
+    const int v = captured(t, (td_tensor *)x, true);
+    td_ir_value *value = &t->program->value[v];
+    return v >= 0 && (value->read = true)
+        && value->version == td_version_of(x);
+}
+
 
 /* tracing: functions that suspend a trace */
 td_suspended td_trace_suspend(void)
@@ -223,8 +241,7 @@ td_suspended td_trace_suspend(void)
     td_thread *self = td_self();
     const td_suspended s = { self->trace, self->symbolic,
                              self->watched };
-    self->trace = NULL;
-    self->symbolic = self->watched = false;
+    td_trace_resume((td_suspended){ NULL, false, false });
     return s;
 }
 
@@ -232,6 +249,7 @@ void td_trace_resume(td_suspended s)
 {
     td_thread *self = td_self();
     self->trace = s.trace;
+    self->reads = s.trace && s.symbolic ? trace_reads : NULL;
     self->symbolic = s.symbolic;
     self->watched = s.watched;
 }
@@ -276,27 +294,16 @@ td_tensor *td_trace_input(td_dims shape, td_dtype dtype,
 }
 
 /* tracing: function td_trace_slot */
-td_tensor **td_trace_slot(const td_tensor *x)
+td_tensor **td_trace_slot(const td_tensor *x, td_trace_use use)
 {
     td_trace *t = td_self()->trace;
-    if (!t->symbolic || x->storage->data == NULL)
-        return NULL;
-    td_trace_leaf *leaf = leaf_of(t, (td_tensor *)x);
+    td_trace_leaf *leaf = t && t->symbolic && x->storage->data
+                        ? leaf_of(t, (td_tensor *)x) : NULL;
+    if (leaf && use == TD_TRACE_STALE)
+        t->program->eager = true;
+    else if (leaf && !(leaf->uses & TD_TRACE_SET))
+        leaf->uses |= use;
     return leaf ? &leaf->now : NULL;
-}
-
-/* tracing: function td_trace_gradient */
-bool td_trace_gradient(td_tensor *x)
-{
-    td_trace *t = td_self()->trace;
-    if (t == NULL || !t->symbolic || x->storage->data == NULL)
-        return true;
-    td_trace_leaf *leaf = leaf_of(t, x);
-    if (leaf != NULL && leaf->now != leaf->before)
-        leaf->used = !leaf->cleared;
-    else if (leaf != NULL)
-        leaf->cleared = !leaf->used;
-    return leaf != NULL;
 }
 
 /* tracing: function find_updates */
@@ -321,47 +328,41 @@ void td_trace_update(td_tensor *old, td_tensor *now)
 }
 
 /* tracing: function find_gradient */
-static int captured_as(const td_trace *t, const td_tensor *x)
+static int own_value(td_trace *t, td_tensor *x)
 {
-    const td_seen *s = x ? find_seen(t, x) : NULL;
-    int found = -1;
-    for (int i = s ? (int)(s - t->seen) : -1; i >= 0;
-         i = t->seen[i].next)
-        if (same_view(&t->seen[i].view, x))
-            found = t->seen[i].value;
-    return found >= 0
-        && t->program->value[found].origin == TD_IR_CAPTURED
-         ? found : -1;
+    const int v = captured(t, x, false);
+    const bool own = v >= 0 && t->program->value[v].tensor == x;
+    t->program->eager |= !own || t->program->value[v].read;
+    return own ? v : -1;
 }
 
 static void find_gradient(td_trace *t, td_trace_leaf leaf)
 {
     td_program *p = t->program;
-    td_tensor *after = leaf.now;
-    const int from = captured_as(t, leaf.before);
-    const bool sets = after != leaf.before
-                   || (leaf.cleared && after == NULL);
-    const int to = !sets ? TD_IR_KEPT : after == NULL ? TD_IR_CLEARED
-                 : value_of(t, NULL, after);
-    const bool absent = leaf.before == NULL && !leaf.cleared
-                     && (leaf.used || after != NULL);
-    int of = captured_as(t, leaf.tensor);
-    if (td_failed() || (from < 0 && !sets && !absent))
+    td_tensor *x = leaf.tensor, *before = leaf.before;
+    if (td_object_count(x) == 1)
         return;
-    if (of < 0)
-        of = capture(t, NULL, leaf.tensor);
-    td_ir_gradient *g = td_ir_gradient_new(p, of);
+    if (leaf.requires_grad != x->requires_grad)
+        p->eager = td_set_requires_grad(x, leaf.requires_grad);
+    td_ir_gradient *g = td_ir_gradient_new(p, own_value(t, x));
     if (g == NULL)
         return;
-    *g = (td_ir_gradient){ .of = of, .leaf = td_retain(leaf.tensor),
-                           .absent = absent, .from = from, .to = to };
-    if (to >= 0)
-        p->output[p->n_outputs++] = to;
-    if (from >= 0) {
-        p->value[from].origin = TD_IR_GRADIENT;
-        td_release(p->value[from].tensor);
-        p->value[from].tensor = NULL;
+    p->value[g->of].requires_grad = leaf.requires_grad;
+    if (leaf.uses & TD_TRACE_READ)
+        g->from = before ? own_value(t, before) : TD_IR_ABSENT;
+    if (g->from >= 0) {
+        p->value[g->from].origin = TD_IR_GRADIENT;
+        p->value[g->from].tensor = NULL;
+        td_release(before);
     }
+    if (!(leaf.uses & TD_TRACE_SET) && leaf.now == before)
+        return;
+    g->to = leaf.now ? value_of(t, NULL, leaf.now) : TD_IR_ABSENT;
+    if (g->to < 0)
+        return;
+    p->eager |= find_look(t, leaf.now, true, true) != NULL;
+    remember(t, leaf.now, g->of);
+    p->output[p->n_outputs++] = g->to;
 }
 
 /* tracing: function td_trace_end */
@@ -384,14 +385,11 @@ td_program *td_trace_end(td_tensor *const *outputs, int n)
         find_gradient(t, t->leaf[i]);
     if (!td_failed())
         find_updates(t);
-    for (int v = 0; v < p->n_values; v++)
-        p->value[v].requires_grad = p->value[v].tensor
-            && p->value[v].tensor->requires_grad;
     /* tracing: close the trace */
     td_trace_resume(t->outer);
-    for (int i = 0; i < t->n_seen; i++)
+    TD_EACH(i, t, seen)
         td_storage_release(t->seen[i].view.storage);
-    for (int i = 0; i < t->n_leaves; i++) {
+    TD_EACH(i, t, leaves) {
         td_release(t->leaf[i].tensor);
         td_release(t->leaf[i].before);
         td_release(t->leaf[i].now);

@@ -56,7 +56,7 @@ td_tensor *td_borrow(const char *op, td_foreign m, td_opt_bool copy,
         context);
     if (own) {
         /* printing: copy what others hold */
-        td_tensor *y = td_tensor_new(m.shape, m.dtype, (td_device){ 0 });
+        td_tensor *y = td_tensor_new(m.shape, m.dtype, TD_CPU);
         if (x && y)
             td_copy_elements(y, x);
         else if (y)

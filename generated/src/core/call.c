@@ -39,17 +39,6 @@ static inline bool look_at(const td_call *call, int i, td_tensor *x,
     return true;
 }
 
-/* operators: function look_along */
-static bool look_along(const td_call *call, int i, bool changed,
-                       td_plan *plan)
-{
-    const td_value *v = &call->in[i];
-    bool ok = true;
-    for (int k = 0; ok && k < v->as.tensors.count; k++)
-        ok = look_at(call, i, v->as.tensors.at[k], changed, plan);
-    return ok;
-}
-
 /* operators: function make_plan */
 static bool make_plan(const td_call *call, const td_thread *self,
                       td_plan *plan)
@@ -63,11 +52,10 @@ static bool make_plan(const td_call *call, const td_thread *self,
         /* operators: look at one input of the call */
         const td_value *v = &call->in[i];
         const bool changed = t->mutated >> i & 1;
+        td_tensor *const *at;
         fits = t->in[i] >> v->kind & 1;
-        if (fits && v->kind == TD_TENSOR)
-            ok = look_at(call, i, v->as.tensor, changed, plan);
-        else if (fits && v->kind == TD_TENSORS)
-            ok = look_along(call, i, changed, plan);
+        for (int k = 0, n = td_tensors_of(v, &at); fits && ok && k < n; k++)
+            ok = look_at(call, i, at[k], changed, plan);
     }
     for (int i = 0; fits && i < t->n_attr; i++)
         fits = t->attr[i] >> call->attr[i].kind & 1;

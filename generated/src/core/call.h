@@ -61,8 +61,10 @@ bool td_wants_gradient(td_tensor *x, bool changed);
 /* in-place: prototypes of what stands above */
 void td_note_view(const td_call *call, bool recording);
 const td_op *td_plain_form(const td_op *op);
+/* rules: prototypes of what stands above */
+void td_study_formulas(const td_op *op);
 /* precision: prototypes of what stands above */
 td_kernel td_widened;
 td_kernel td_run_cast;
-enum { TD_AS_IT_COMES, TD_MIXED, TD_LOW, TD_WIDE };
+enum { TD_AS_IT_COMES, TD_MIXED, TD_PLAIN, TD_LOW, TD_WIDE };
 extern const uint8_t td_casts[];

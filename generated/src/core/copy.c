@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "views": edit that, not this file. */
-#include <stdio.h>
 #include "core/device.h"
 #include "core/parallel.h"
 #include "core/registry.h"
@@ -29,13 +28,10 @@ static void copy_run(const copy_plan *p, char *out, const char *in,
 }
 
 /* views: function copy_line */
-static bool copy_line(void *context, int64_t begin, int64_t end,
-                      int worker)
+TD_BODY(copy_line, const copy_plan, p)
 {
-    const copy_plan *p = context;
     const int64_t out = begin * p->along.out * p->outer.size[0];
     const int64_t in = begin * p->along.in * p->outer.size[1];
-    (void)worker;
     copy_run(p, p->outer.data[0] + out, p->outer.data[1] + in,
              end - begin);
     return true;
@@ -69,54 +65,43 @@ static void turn_strip(const copy_plan *p, char *out, const char *in)
     }
 }
 
-/* views: function copy_strip */
+/* views: function copy_strips */
 enum { PIECE = 256 };
 
-static void copy_strip(const copy_plan *p, char *out, const char *in,
-                       int64_t rows)
-{
-    const walk *k = &p->down, *j = &p->along;
-    const int64_t to = p->outer.size[0], from = p->outer.size[1];
-    int64_t c = 0;
-    if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
-        && k->in == 1 && rows == SIDE) {
-        turn_strip(p, out, in);
-        c = j->size / SIDE * SIDE;
-    }
-    for (int64_t n; c < j->size; c += n) {
-        n = j->size - c < PIECE ? j->size - c : PIECE;
-        for (int64_t r = 0; r < rows; r++)
-            copy_run(p, out + (r * k->out + c * j->out) * to,
-                     in + (r * k->in + c * j->in) * from, n);
-    }
-}
-
-/* views: function copy_strips */
 static int64_t strips_of(const copy_plan *p)
 {
     return (p->down.size + SIDE - 1) / SIDE;
 }
 
-static bool copy_strips(void *context, int64_t begin, int64_t end,
-                        int worker)
+TD_BODY(copy_strips, const copy_plan, p)
 {
-    const copy_plan *p = context;
+    const walk *k = &p->down, *j = &p->along;
+    const int64_t to = p->outer.size[0], from = p->outer.size[1];
     const int64_t strips = strips_of(p);
     int64_t matrix = -1;
     char *out = NULL;
     const char *in = NULL;
-    (void)worker;
     for (int64_t strip = begin; strip < end; strip++) {
         const int64_t row = strip % strips * SIDE;
-        const int64_t left = p->down.size - row;
+        const int64_t rows = td_least(k->size - row, SIDE);
         if (strip / strips != matrix) {
             matrix = strip / strips;
             out = td_space_place(&p->outer, 0, matrix);
             in = td_space_place(&p->outer, 1, matrix);
         }
-        copy_strip(p, out + row * p->down.out * p->outer.size[0],
-                   in + row * p->down.in * p->outer.size[1],
-                   left < SIDE ? left : SIDE);
+        /* views: copy the strip */
+        int64_t c = 0;
+        if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
+            && k->in == 1 && rows == SIDE) {
+            turn_strip(p, out + row * k->out * to, in + row * from);
+            c = j->size / SIDE * SIDE;
+        }
+        for (int64_t n; c < j->size; c += n) {
+            n = td_least(j->size - c, PIECE);
+            for (int64_t r = row; r < row + rows; r++)
+                copy_run(p, out + (r * k->out + c * j->out) * to,
+                         in + (r * k->in + c * j->in) * from, n);
+        }
     }
     return true;
 }
@@ -184,27 +169,6 @@ static bool joins(const td_tensor *a, const td_tensor *b, int dim,
                    along);
 }
 
-/* views: function first_of_list */
-static bool first_of_list(td_call *call, int more, td_tensor **first,
-                          int *dim)
-{
-    td_tensor *const *at = call->in[0].as.tensors.at;
-    const int n = call->in[0].as.tensors.count;
-    int i = 0;
-    if (n == 0)
-        return td_refuse(call, "expected a non-empty list of tensors");
-    while (more == 0 && i + 1 < n && is_old_empty(at[i]))
-        i++;
-    *first = at[i];
-    const int rank = (*first)->rank + more;
-    /* views: refuse ranks that cannot be joined */
-    if (rank > TD_MAX_RANK || rank == 0)
-        return td_refuse(call, "the result would have %d dimensions, "
-                         "expected 1 to %d", rank, TD_MAX_RANK);
-    return td_wrap_dim(call->op->name, td_number(call, 0, 0),
-                       rank, dim);
-}
-
 /* views: function length_of */
 static int64_t length_of(const td_tensor *x, int rank, int dim,
                          int more)
@@ -212,35 +176,30 @@ static int64_t length_of(const td_tensor *x, int rank, int dim,
     return more ? 1 : x->rank == rank ? x->shape[dim] : 0;
 }
 
-/* views: functions that copy parts */
-static bool copy_into_slices(td_tensor *y, td_tensor *const *at, int n,
-                             int dim, int more)
+/* views: function join_kernel */
+bool join_kernel(td_call *call)
 {
-    int64_t offset = y->offset;
-    bool ok = true;
-    for (int i = 0; ok && i < n; i++) {
-        td_tensor window = td_look(y);
-        window.offset = offset;
-        window.shape[dim] = length_of(at[i], y->rank, dim, more);
-        offset += window.shape[dim] * y->strides[dim];
-        if (more)
-            td_drop_dim(&window, dim);
-        ok = td_copy_elements(&window, at[i]);
-    }
-    return ok;
-}
-
-/* views: function join */
-static bool join(td_call *call, int more)
-{
-    td_tensor *const *at = call->in[0].as.tensors.at, *first = NULL;
+    const int more = td_is(call, stack);
+    td_tensor *const *at = call->in[0].as.tensors.at;
     const int n = call->in[0].as.tensors.count;
-    int dim;
-    if (!first_of_list(call, more, &first, &dim))
-        return false;
-    td_dims shape = { first->rank + more, { 0 } };
+    /* views: find the first of the list, and the dimension */
+    int from = 0;
+    if (n == 0)
+        return td_refuse(call, "expected a non-empty list of tensors");
+    while (more == 0 && from + 1 < n && is_old_empty(at[from]))
+        from++;
+    const td_tensor *first = at[from];
+    const int rank = first->rank + more;
+    /* views: refuse ranks that cannot be joined */
+    if (rank > TD_MAX_RANK || rank == 0)
+        return td_refuse(call, "the result would have %d dimensions, "
+                         "expected 1 to %d", rank, TD_MAX_RANK);
+    const int dim = td_dimension(call, td_number(call, 0, 0), rank);
+    td_dims shape = { rank, { 0 } };
     td_dtype dtype = first->dtype;
-    for (int d = 0; d < shape.count; d++)
+    if (td_failed())
+        return false;
+    for (int d = 0; d < rank; d++)
         if (d != dim)
             shape.at[d] = first->shape[d - (more && d > dim)];
     /* views: add up the sizes to be joined */
@@ -253,8 +212,19 @@ static bool join(td_call *call, int more)
         dtype = td_promote(dtype, at[i]->dtype);
     }
     td_tensor *y = td_tensor_new(shape, dtype, td_device_of(first));
-    return td_return(call, y)
-        && copy_into_slices(y, at, n, dim, more);
+    bool ok = td_return(call, y);
+    int64_t offset = 0;
+    /* views: copy each part into its window */
+    for (int i = 0; ok && i < n; i++) {
+        td_tensor window = td_look(y);
+        window.offset = offset;
+        window.shape[dim] = length_of(at[i], y->rank, dim, more);
+        offset += window.shape[dim] * y->strides[dim];
+        if (more)
+            td_drop_dim(&window, dim);
+        ok = td_copy_elements(&window, at[i]);
+    }
+    return ok;
 }
 
 /* views: function td_writes_alone */
@@ -276,47 +246,34 @@ static bool changed(td_call *call, td_tensor *x)
 }
 
 /* views: function clone_kernel */
-bool clone_kernel(td_call *call)
+TD_KERNEL(clone, x)
 {
-    td_tensor *x = td_input(call, 0);
     return td_return(call, td_copied(x, x->dtype));
 }
 
 /* views: function to_kernel */
-bool to_kernel(td_call *call)
+TD_KERNEL(to, x)
 {
-    td_tensor *x = td_input(call, 0);
     return td_return(call, td_copied(x,
         td_v_get_dtype(&call->attr[0], x->dtype)));
 }
 
-/* views: function stack_kernel */
-bool cat_kernel(td_call *call) { return join(call, 0); }
-
-bool stack_kernel(td_call *call) { return join(call, 1); }
-
-/* views: function zero__kernel */
-static bool fill_with(td_call *call, td_scalar value)
+/* views: function fill__kernel */
+TD_KERNEL(fill_, x)
 {
-    td_tensor *x = td_input(call, 0), places = td_look(x);
+    const td_scalar value = call->n_attr > 0
+        ? call->attr[0].as.scalar : td_int(0);          /* of zero_ */
+    td_tensor places = td_look(x);
     for (int d = 0; d < x->rank; d++)
         if (x->strides[d] == 0 && x->shape[d] > 1)
             places.shape[d] = 1;
-    return td_check_fits(value, x->dtype)
-        && td_fill_all(&places, value) && changed(call, x);
+    return td_fill_all(&places, value) && changed(call, x);
 }
-
-bool fill__kernel(td_call *call)
-{
-    return fill_with(call, call->attr[0].as.scalar);
-}
-
-bool zero__kernel(td_call *call) { return fill_with(call, td_int(0)); }
 
 /* views: function copy__kernel */
-bool copy__kernel(td_call *call)
+TD_KERNEL(copy_, x)
 {
-    td_tensor *x = td_input(call, 0), *from = td_input(call, 1);
+    td_tensor *from = td_input(call, 1);
     td_dims both;
     if (!td_writes_alone(x)
         || !td_broadcast_shapes("copy_", x, from, &both))
@@ -337,41 +294,25 @@ bool copy__kernel(td_call *call)
 /* views: typed functions that copy */
 td_tensor *td_contiguous(td_tensor *x)
 {
-    if (x != NULL && !td_failed() && td_is_contiguous(x))
+    if (x != NULL && td_is_contiguous(x))
         return td_share(x);
     return TD_CALL(contiguous, x);
 }
 
 td_tensor *td_to(td_tensor *x, td_dtype dtype)
 {
-    if (x != NULL && !td_failed() && x->dtype == dtype)
+    if (x != NULL && x->dtype == dtype)
         return td_share(x);
     return TD_CALL(to, x, { .kind = TD_DTYPE, .as.dtype = dtype });
 }
-td_tensor *td_clone(td_tensor *x)
-{
-    return TD_CALL(clone, x);
-}
-td_tensor *td_cat(td_tensor *const *tensors, int n, int dim)
-{
-    return TD_RUN(cat, (td_v_tensors(n, tensors)), td_v_int(dim));
-}
-
-td_tensor *td_stack(td_tensor *const *tensors, int n, int dim)
-{
-    return TD_RUN(stack, (td_v_tensors(n, tensors)), td_v_int(dim));
-}
-td_tensor *td_copy_(td_tensor *x, td_tensor *src)
-{
-    return TD_CALL2(copy_, x, src);
-}
-
-td_tensor *td_fill_(td_tensor *x, td_scalar value)
-{
-    return TD_CALL(fill_, x, td_v_scalar(value));
-}
-
-td_tensor *td_zero_(td_tensor *x)
-{
-    return TD_CALL(zero_, x);
-}
+TD_OF_ONE(clone)
+#define JOINED(op)                                                    \
+    td_tensor *td_##op(td_tensor *const *tensors, int n, int dim)     \
+    {                                                                 \
+        return TD_RUN(op, (td_v_tensors(n, tensors)), td_v_int(dim)); \
+    }
+JOINED(cat)
+JOINED(stack)
+TD_OF_TWO(copy_)
+TD_TYPED(fill_, (td_v_scalar(value)), td_scalar value)
+TD_OF_ONE(zero_)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "operators": edit that, not this file. */
-#include <math.h>
 #include "core/call.h"
 #include "core/device.h"
 
@@ -16,7 +15,8 @@ bool td_scalar_fits(td_scalar value, td_dtype dtype)
     const int bits = 8 * (int)td_dtype_size(dtype);
     const double v = td_scalar_double(value);
     if (dtype == TD_UINT8)
-        return v > -256 && v < 256;
+        return v < 256 && (v >= 0 ||
+                           (v > -256 && value.kind != TD_SCALAR_FLOAT));
     return dtype == TD_BOOL || td_dtype_is_floating(dtype)
         || (dtype == TD_INT64 && value.kind != TD_SCALAR_FLOAT)
         || (v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1));
@@ -36,12 +36,10 @@ bool td_fill_all(td_tensor *x, td_scalar value)
     td_storage storage = { .data = &room, .bytes = sizeof room };
     const td_tensor one = { .dtype = x->dtype, .storage = &storage };
     td_store(x->dtype, &room, value);
-    return td_copy_elements(x, &one);
+    return td_check_fits(value, x->dtype) && td_copy_elements(x, &one);
 }
 
 /* operators: function new_sized */
-static const td_device cpu = { TD_DEVICE_CPU, 0 };
-
 td_device td_device_wanted(const td_call *call)
 {
     const td_value *v = &call->attr[call->n_attr - 1];
@@ -98,57 +96,43 @@ static int64_t count_whole_steps(int64_t from, int64_t to, int64_t by)
     return (int64_t)(way / step + (way % step != 0));
 }
 
-/* operators: function holds_ends */
-static bool holds_ends(td_tensor *x, double first, double last)
+/* operators: function has_numbers */
+static bool has_numbers(td_call *call, td_dtype dtype)
 {
-    const double least = first < last ? first : last;
-    if (x == NULL || td_numel(x) == 0)
-        return x != NULL;
-    if (x->dtype == TD_UINT8 && least < 0)
-        td_fail(TD_ERROR_RUNTIME, "tensor", "%.17g does not fit uint8",
-                least);
-    else if (td_check_fits(td_float(first), x->dtype))
-        td_check_fits(td_float(last), x->dtype);
-    if (td_failed())
-        td_discard(x);
-    return !td_failed();
+    return dtype != TD_BOOL || td_fail(TD_ERROR_UNSUPPORTED,
+        td_op_name(call->op), "bool has too few numbers");
 }
 
 /* operators: function write_progression */
-static void *element(td_tensor *x, int64_t i)
-{
-    return (char *)td_at(x) + (size_t)i * td_dtype_size(x->dtype);
-}
-
 enum { A_FEW = 256 };
 
-static bool write_progression(td_tensor *x, bool whole, td_scalar from,
-                              td_scalar by)
+static void write_progression(td_tensor *x, bool whole, td_scalar from,
+                              td_scalar by, int64_t left, double last)
 {
     const uint64_t start = (uint64_t)td_scalar_int(from);
     const uint64_t step = (uint64_t)td_scalar_int(by);
     const double a = td_scalar_double(from), b = td_scalar_double(by);
+    const int64_t all = td_numel(x);
     union { double real[A_FEW]; uint64_t whole[A_FEW]; } v;
-    for (int64_t i = 0, n; td_at(x) && i < x->shape[0]; i += n) {
-        n = x->shape[0] - i < A_FEW ? x->shape[0] - i : A_FEW;
-        for (int64_t j = 0; j < n; j++)
+    for (int64_t at = 0, n; x && td_at(x) && at < all; at += n) {
+        n = all - at < A_FEW ? all - at : A_FEW;
+        for (int64_t i = at; i < at + n; i++)
             if (whole)
-                v.whole[j] = start + (uint64_t)(i + j) * step;
+                v.whole[i - at] = start + (uint64_t)i * step;
             else
-                v.real[j] = a + (double)(i + j) * b;
-        td_convert(x->dtype, element(x, i), 1,
+                v.real[i - at] = i < left ? fma((double)i, b, a)
+                    : fma((double)(i - all + 1), b, last);
+        td_convert(x->dtype, (char *)td_at(x) + (size_t)at
+                   * td_dtype_size(x->dtype), 1,
                    whole ? TD_INT64 : TD_FLOAT64, &v, 1, n);
     }
-    return true;
 }
 
 /* operators: kernels that create */
 static bool constant(td_call *call, td_dtype dtype, td_scalar value)
 {
     td_tensor *x = td_new_sized(call, 0, dtype);
-    return td_return(call, x)
-        && td_check_fits(value, x->dtype)
-        && td_fill_all(x, value);
+    return td_return(call, x) && td_fill_all(x, value);
 }
 
 bool empty_kernel(td_call *call)
@@ -183,48 +167,46 @@ bool arange_kernel(td_call *call)
     const td_dtype type = td_v_get_dtype(&call->attr[3],
         whole ? TD_INT64 : td_default_dtype());
     int64_t n = 0;
-    if (!count_steps(from, to, by, &n))
+    if (!has_numbers(call, type) || !count_steps(from, to, by, &n))
         return false;
-    /* operators: cut fractions off where whole numbers are wanted */
-    const bool cut = !whole && !td_dtype_is_floating(type);
-    if (cut) {
-        from = td_int(td_scalar_int(from)), by = td_int(td_scalar_int(by));
-        whole = true;
-        if (td_scalar_int(by) == 0)
-            return count_steps(from, to, by, &n);       /* says so */
-    }
-    if (whole && !cut)
+    if (whole)
         n = count_whole_steps(td_scalar_int(from), td_scalar_int(to),
                               td_scalar_int(by));
-    td_tensor *x = new_tensor(call, TD_DIMS(n), type, cpu);
-    const double last = td_scalar_double(from)
-                      + (double)(n - 1) * td_scalar_double(by);
-    const bool exact = x && whole && x->dtype == TD_INT64;
-    if (!exact && !holds_ends(x, td_scalar_double(from), last))
-        return false;
-    return write_progression(x, whole, from, by)
-        && td_return(call, td_sent(x, td_device_wanted(call)));
+    /* operators: cut fractions off where whole numbers are wanted */
+    if (!td_dtype_is_floating(type)) {
+        if (!td_check_fits(from, TD_INT64) || !td_check_fits(to, TD_INT64)
+            || !td_check_fits(by, TD_INT64))
+            return false;
+        from = td_int(td_scalar_int(from)), by = td_int(td_scalar_int(by));
+        whole = true;
+    }
+    td_tensor *x = new_tensor(call, TD_DIMS(n), type, TD_CPU);
+    write_progression(x, whole, from, by, n, 0);
+    return td_return(call, td_sent(x, td_device_wanted(call)));
 }
 bool linspace_kernel(td_call *call)
 {
-    double from = td_real(call, 0);
-    double to = td_real(call, 1);
     const int64_t n = td_number(call, 2, 0);
-    if (n < 0)
-        return td_fail(TD_ERROR_RUNTIME, "linspace", "number of steps %"
-            PRId64 " is negative", n);
-    td_tensor *x = new_tensor(call, TD_DIMS(n), td_default_dtype(),
-                              cpu);
-    if (!holds_ends(x, from, n > 1 ? to : from))
+    const td_dtype type = td_v_get_dtype(&call->attr[3],
+                                         td_default_dtype());
+    double end[2] = { 0 };
+    if (n > 1 && !has_numbers(call, type))
         return false;
-    if (!td_dtype_is_floating(x->dtype))
-        from = trunc(from), to = trunc(to);
-    const double step = n > 1 ? (to - from) / (double)(n - 1) : 0;
-    /* operators: write the points of the interval */
-    for (int64_t i = 0; i < n && td_on_host(x); i++)
-        td_store(x->dtype, element(x, i),
-                 td_float(2 * i < n ? from + (double)i * step
-                                    : to - (double)(n - 1 - i) * step));
+    for (int i = 0; i < 2 && n > 0; i++)
+        /* operators: read an end of the interval */
+        {
+            const td_scalar given = call->attr[n > 1 ? i : 0].as.scalar;
+            end[i] = td_scalar_double(given);
+            if (type == TD_BOOL || td_dtype_is_floating(type))
+                continue;
+            if (!td_check_fits(given, type))
+                return false;
+            end[i] = trunc(end[i]) + (type == TD_UINT8 && end[i] < 0 ? 256 : 0);
+        }
+    td_tensor *x = new_tensor(call, TD_DIMS(n), type, TD_CPU);
+    const double step = n > 1 ? (end[1] - end[0]) / (double)(n - 1) : 0;
+    write_progression(x, false, td_float(end[0]), td_float(step), n / 2,
+                      end[1]);
     return td_return(call, td_sent(x, td_device_wanted(call)));
 }
 bool eye_kernel(td_call *call)
@@ -246,8 +228,6 @@ bool eye_kernel(td_call *call)
 td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
 {
     (void)options;
-    if (x == NULL)
-        return NULL;
     /* graph: ask for gradients of a new tensor */
     if (options.requires_grad && !td_set_requires_grad(x, true)) {
         td_discard(x);
@@ -257,8 +237,8 @@ td_tensor *td_with_options(td_tensor *x, td_tensor_options options)
 }
 
 /* operators: typed functions that create */
-static td_tensor *create(int op, td_value like, td_tensor_options o,
-                         int n, const td_value *own)
+td_tensor *td_create(int op, td_value like, td_tensor_options o, int n,
+                     const td_value *own)
 {
     td_value attr[TD_MAX_PARAMETERS];
     for (int i = 0; i < n; i++)
@@ -269,57 +249,29 @@ static td_tensor *create(int op, td_value like, td_tensor_options o,
     return td_with_options(td_run1(&td_ops[op],
         like.kind == TD_TENSOR, &like, n + 2, attr), o);
 }
-#define PAIR(name)                                                    \
-    td_tensor *td_##name(td_dims size, td_tensor_options o)           \
-    {                                                                 \
-        return create(TD_OP_##name, td_v_none(), o,                   \
-                      TD_VALUES(td_v_ints(&size)));                   \
-    }                                                                 \
-    td_tensor *td_##name##_like(td_tensor *x, td_tensor_options o)    \
-    {                                                                 \
-        return create(TD_OP_##name##_like, td_v_tensor(x), o,         \
-                      0, NULL);                                       \
-    }
-PAIR(empty)
-PAIR(zeros)
-PAIR(ones)
-td_tensor *td_full(td_dims size, td_scalar value, td_tensor_options o)
-{
-    return create(TD_OP_full, td_v_none(), o, TD_VALUES(
-        td_v_ints(&size), td_v_scalar(value)));
-}
-
-td_tensor *td_arange(td_scalar start, td_scalar end, td_scalar step,
-                     td_tensor_options o)
-{
-    return create(TD_OP_arange, td_v_none(), o, TD_VALUES(
-        td_v_scalar(start), td_v_scalar(end), td_v_scalar(step)));
-}
-
-td_tensor *td_linspace(double start, double end, int64_t steps,
-                       td_tensor_options o)
-{
-    return create(TD_OP_linspace, td_v_none(), o, TD_VALUES(
-        td_v_float(start), td_v_float(end), td_v_int(steps)));
-}
-td_tensor *td_eye(int64_t n, td_opt_i64 m, td_tensor_options o)
-{
-    return create(TD_OP_eye, td_v_none(), o, TD_VALUES(
-        td_v_int(n), td_v_int(m.given ? m.value : n)));
-}
-td_tensor *td_full_like(td_tensor *x, td_scalar value,
-                        td_tensor_options o)
-{
-    return create(TD_OP_full_like, td_v_tensor(x), o,
-                  TD_VALUES(td_v_scalar(value)));
-}
+TD_CREATED_PAIR(empty)
+TD_CREATED_PAIR(zeros)
+TD_CREATED_PAIR(ones)
+TD_CREATED(full, (td_v_ints(&size), td_v_scalar(value)),
+           td_dims size, td_scalar value)
+TD_CREATED(arange,
+           (td_v_scalar(start), td_v_scalar(end), td_v_scalar(step)),
+           td_scalar start, td_scalar end, td_scalar step)
+TD_CREATED(linspace,
+           (td_v_scalar(td_float(start)), td_v_scalar(td_float(end)),
+            td_v_int(steps)),
+           double start, double end, int64_t steps)
+TD_CREATED(eye, (td_v_int(n), td_v_opt_int(m)),
+           int64_t n, td_opt_i64 m)
+TD_CREATED_LIKE(full_like, td_v_tensor(x), (td_v_scalar(value)),
+                td_tensor *x, td_scalar value)
 td_tensor *td_from_data(const void *data, td_dims shape,
                         td_tensor_options o)
 {
     const bool symbolic = td_self()->symbolic;
     td_self()->symbolic = false;
-    td_tensor *x = td_failed() ? NULL : td_tensor_new(shape,
-        o.dtype ? o.dtype : td_default_dtype(), cpu);
+    td_tensor *x = td_tensor_new(shape,
+        o.dtype ? o.dtype : td_default_dtype(), TD_CPU);
     const int64_t n = td_numel(x);
     if (data != NULL && n > 0)
         memcpy(td_at(x), data, (size_t)n * td_dtype_size(x->dtype));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "devices": edit that, not this file. */
-#include <stdio.h>
 #include "core/device.h"
 #include "core/registry.h"
 #include "core/space.h"
@@ -21,10 +20,9 @@ const td_device_table *td_table_of(const char *operation,
                                    td_device device)
 {
     const td_device_table *table = NULL;
-    if (device.kind == TD_DEVICE_CPU || device.kind > TD_DEVICE_CUDA) {
-        td_fail(TD_ERROR_VALUE, operation, "no such device");
-        return NULL;
-    }
+    if (device.kind == TD_DEVICE_CPU || device.kind > TD_DEVICE_CUDA)
+        return td_fail(TD_ERROR_VALUE, operation, "no such device"),
+               NULL;
     /* plugins: load the table of the device */
     table = td_load_cuda(operation);
     if (table == NULL)
@@ -45,11 +43,10 @@ const void *td_fetch(const td_tensor *x, int64_t at, size_t bytes,
 {
     const char *p = x->storage->data;
     const td_device device = x->storage->device;
-    if (p == NULL) {
-        td_fail(TD_ERROR_RUNTIME, "item", "the tensor has no value: it "
-                "was made while tracing, where only shapes are known");
-        return NULL;
-    }
+    if (!td_has_values(x))
+        return td_fail(TD_ERROR_RUNTIME, "item", "the tensor has no "
+            "value: it was made while tracing, where only shapes are "
+            "known"), NULL;
     p += x->offset * (int64_t)td_dtype_size(x->dtype) + at;
     if (device.kind == TD_DEVICE_CPU)
         return p;
@@ -76,22 +73,10 @@ static td_array pack(const td_value *value)
                            .scalar = value->as.scalar };
     if (value->kind != TD_TENSOR)
         return (td_array){ .kind = TD_NONE };
-    if (x->storage->device.kind == TD_DEVICE_CPU && x->rank == 0)
+    if (td_at_home(x) && x->rank == 0)
         return (td_array){ .kind = TD_SCALAR, .dtype = x->dtype,
                            .scalar = td_element(x, 0) };
     return pack_tensor(x);
-}
-
-/* devices: function spread_over */
-static void spread_over(td_array *a, const td_tensor *x,
-                        const td_tensor *out)
-{
-    td_space s;
-    td_space_begin(&s, out, TD_ALL_DIMS);
-    td_space_add(&s, x, TD_ALL_DIMS);
-    a->rank = out->rank;
-    memcpy(a->shape, out->shape, sizeof a->shape);
-    memcpy(a->strides, s.stride[1], sizeof a->strides);
 }
 
 /* devices: function td_compute_elsewhere */
@@ -109,10 +94,17 @@ bool td_compute_elsewhere(const td_call *call, const char *what,
     const td_device_table *table = td_table_of(task.what, device);
     for (int k = 0; call->out[k] != NULL; k++)
         out[task.n_out++] = pack_tensor(call->out[k]);
-    for (int i = 0; i < call->n_in; i++) {
+    TD_EACH(i, call, in) {
         in[i] = pack(&call->in[i]);
-        if (spread && in[i].kind == TD_TENSOR)
-            spread_over(&in[i], call->in[i].as.tensor, call->out[0]);
+        if (spread && in[i].kind == TD_TENSOR) {
+            td_space s;
+            /* devices: show it in the shape of the result */
+            td_space_begin(&s, call->out[0], TD_ALL_DIMS);
+            td_space_add(&s, call->in[i].as.tensor, TD_ALL_DIMS);
+            in[i].rank = out[0].rank;
+            memcpy(in[i].shape, out[0].shape, sizeof out[0].shape);
+            memcpy(in[i].strides, s.stride[1], sizeof s.stride[1]);
+        }
     }
     task.device = device.index;
     return table != NULL && !td_failed() && table->compute(&task);
@@ -133,21 +125,6 @@ static bool copy_across(td_tensor *out, const td_tensor *in)
             || table->synchronise(there.index));
 }
 
-static bool copy_in_steps(td_tensor *out, const td_tensor *in)
-{
-    if (in->dtype == out->dtype && td_numel(in) == td_numel(out)
-        && td_is_contiguous(in) && td_is_contiguous(out))
-        return copy_across(out, in);
-    td_tensor *here = td_copied(in, out->dtype);
-    td_tensor *there = here == NULL ? NULL
-        : td_tensor_new(td_shape_of(in), out->dtype, td_device_of(out));
-    const bool ok = there != NULL && copy_across(there, here)
-                 && td_copy_elements(out, there);
-    td_discard(here);
-    td_discard(there);
-    return ok;
-}
-
 /* devices: function td_copy_elsewhere */
 bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
 {
@@ -162,12 +139,24 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in)
             &(td_call){ .op = &td_ops[TD_OP_copy_], .n_in = 1,
                         .in = &operand, .out = { out } },
             NULL, out->dtype, true);
-    if (from.kind == TD_DEVICE_CPU || to.kind == TD_DEVICE_CPU)
-        return copy_in_steps(out, in);
-    td_tensor *between = td_copied_to(in, in->dtype,
-                                      (td_device){ TD_DEVICE_CPU, 0 });
-    const bool ok = between != NULL && td_copy_elsewhere(out, between);
+    td_tensor *between, *there = NULL;
+    bool ok;
+    if (from.kind == TD_DEVICE_CPU || to.kind == TD_DEVICE_CPU) {
+        /* devices: copy in steps */
+        if (in->dtype == out->dtype && td_numel(in) == td_numel(out)
+            && td_is_contiguous(in) && td_is_contiguous(out))
+            return copy_across(out, in);
+        between = td_copied(in, out->dtype);
+        there = between ? td_tensor_new(td_shape_of(in), out->dtype, to) : NULL;
+        ok = there != NULL && copy_across(there, between)
+          && td_copy_elements(out, there);
+    } else {
+        between = td_copied_to(in, in->dtype,
+                               TD_CPU);
+        ok = between != NULL && td_copy_elsewhere(out, between);
+    }
     td_discard(between);
+    td_discard(there);
     return ok;
 }
 
@@ -187,12 +176,14 @@ td_tensor *td_sent(td_tensor *made, td_device device)
     return there;
 }
 
-/* devices: function td_tensors_of */
-int td_tensors_of(const td_value *v, td_tensor *const **at)
+bool td_send_results(td_call *call, td_tensor *first)
 {
-    const bool one = v->kind == TD_TENSOR;
-    *at = one ? &v->as.tensor : v->as.tensors.at;
-    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
+    call->out[0] = first;
+    for (int k = 0; k < TD_MAX_RESULTS; k++)
+        call->out[k] = td_failed() ? NULL : td_keep(td_sent(
+            call->out[k], td_device_of(td_input(call, 0))));
+    td_scope_end();
+    return !td_failed();
 }
 
 /* devices: function td_meet */
@@ -220,9 +211,9 @@ static bool joins(const td_call *call, const td_tensor *x,
 bool td_meet(const td_call *call)
 {
     const td_tensor *first = NULL;
-    if (call->op == &td_ops[TD_OP_copy_])
+    if (td_is(call, copy_))
         return true;
-    for (int i = 0; i < call->n_in; i++) {
+    TD_EACH(i, call, in) {
         td_tensor *const *at;
         const int n = td_tensors_of(&call->in[i], &at);
         for (int k = 0; k < n; k++)

@@ -15,10 +15,14 @@
 #define TD_DEVICE_TEXT 24
 
 /* devices: function td_on_host */
+static inline bool td_at_home(const td_tensor *x)
+{
+    return x->storage->device.kind == TD_DEVICE_CPU;
+}
+
 static inline bool td_on_host(const td_tensor *x)
 {
-    return x->storage->device.kind == TD_DEVICE_CPU
-        && !td_self()->symbolic;
+    return td_at_home(x) && !td_self()->symbolic;
 }
 
 /* devices: function td_same_device */
@@ -42,11 +46,13 @@ bool td_copy_elsewhere(td_tensor *out, const td_tensor *in);
 /* x where the device is: itself, or a copy. */
 td_tensor *td_brought(td_tensor *x, td_device device);
 
-/* How many tensors an operand has, and where they are. */
-int td_tensors_of(const td_value *v, td_tensor *const **at);
-
 /* Takes a tensor made on the host to the device that was asked for. */
 td_tensor *td_sent(td_tensor *made, td_device device);
+
+/* Ends the scope in which the call's results, of which the first is not
+   in the call yet, were made on the host, and sends them where the
+   first operand is. */
+bool td_send_results(td_call *call, td_tensor *first);
 
 /* The table of a device; NULL with an error pending if it has none. */
 const td_device_table *td_table_of(const char *operation,

@@ -168,16 +168,16 @@ EACH_SOURCE(CONVERSIONS_FROM)
 enum { FILL_PIECE = 4096 };         /* bytes */
 typedef uint32_t __attribute__((may_alias)) word;
 
-static void fill(char *to, const void *number, int64_t size, int64_t n)
+/* n elements, of which the first is there. */
+static void fill(char *to, int64_t size, int64_t n)
 {
     const int64_t few = size == 4 ? n < 16 ? n : 16 : 1, all = n * size;
-    memmove(to, number, (size_t)size);
     for (int64_t i = 1; i < few; i++)
         ((word *)to)[i] = *(word *)to;
     for (int64_t have = few * size, more; have < all; have += more) {
         more = have < FILL_PIECE ? have : FILL_PIECE;
         more = more < all - have ? more : all - have;
-        memcpy(to + have, to, (size_t)more);
+        memmove(to + have, to, (size_t)more);
     }
 }
 /* tensors: function td_convert */
@@ -198,10 +198,13 @@ void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
         memmove(dst, src, (size_t)(n * size));
         return;
     }
-    if (to == from && ds == 1 && ss == 0 && n > 0) {
-        fill(dst, src, size, n);
+    if (ds == 1 && ss == 0 && n > 1) {
+        td_convert(to, dst, 1, from, src, 1, 1);
+        fill(dst, size, n);
         return;
     }
+    if (to == from && size == 2)
+        to = from = TD_INT16;
     switch (from) {
         EACH_SOURCE(CASE_FROM)
         default: return;

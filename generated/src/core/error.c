@@ -2,7 +2,6 @@
 /* Tangled from the chapter "memory": edit that, not this file. */
 #include "core/runtime.h"
 #include <stdarg.h>
-#include <stdio.h>
 
 /* memory: function td_fail */
 bool td_fail(td_error_code code, const char *operation,

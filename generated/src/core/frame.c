@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "elementwise": edit that, not this file. */
 #include "core/frame.h"
-#include <treadle/parallel.h>
+#include "core/parallel.h"
 
 /* elementwise: function td_frame_scalar */
 void td_frame_scalar(td_frame *f, td_scalar value, td_dtype as)
@@ -20,8 +20,10 @@ typedef struct {
     const td_space *space;
     td_loop *loop;
     td_dtype as[TD_SPACE_OPERANDS];     /* what the loop wants */
+    int64_t size[TD_SPACE_OPERANDS];    /* bytes of one of those */
     bool direct[TD_SPACE_OPERANDS];     /* used where it lies */
-    bool fixed[TD_SPACE_OPERANDS];      /* one value throughout */
+    bool fixed[TD_SPACE_OPERANDS];      /* the same in each row */
+    int64_t period;                     /* elements of such a row */
     int64_t span;                       /* pieces do not cross these */
     int64_t limit;                      /* and are not longer */
     int64_t rows;                       /* at one distance, or 1 */
@@ -29,7 +31,7 @@ typedef struct {
 
 /* elementwise: struct block */
 typedef struct {
-    _Alignas(64) char bytes[TD_BLOCK * 8];
+    _Alignas(64) char bytes[2 * TD_BLOCK * 8];
 } block;
 
 /* elementwise: function is_packed */
@@ -45,56 +47,64 @@ static bool is_packed(const td_space *s, int k, int dimensions)
     return true;
 }
 
+/* elementwise: function repeats */
+static bool repeats(const td_space *s, int k)
+{
+    const int last = s->shape.count - 1;
+    for (int d = 0; d < last; d++)
+        if (s->stride[k][d] != 0)
+            return false;
+    return k > 0 && (s->stride[k][last] == 0
+                     || s->shape.at[last] <= TD_BLOCK);
+}
+
 /* elementwise: function plan_operand */
 static void plan_operand(plan *p, int k, td_dtype as)
 {
     const td_space *s = p->space;
-    bool still = k > 0;
-    for (int d = 0; d < s->shape.count; d++)
-        still = still && s->stride[k][d] == 0;
     const int inner = p->span == s->total ? s->shape.count : 1;
     p->as[k] = as;
+    p->size[k] = td_dtype_size(as);
     p->direct[k] = as == s->dtype[k] && is_packed(s, k, inner);
-    p->fixed[k] = still && !p->direct[k];
+    p->fixed[k] = !p->direct[k] && repeats(s, k);
     if (!p->direct[k])
         p->limit = TD_BLOCK;
+    if (!p->direct[k] && (k == 0 || s->stride[k][s->shape.count - 1]))
+        p->rows = 1;
 }
 
 /* elementwise: function run_tail */
 static void run_tail(td_loop *loop, int count, char *const *data,
-                     const td_dtype *as, int64_t from, int64_t n)
+                     const int64_t *size, int64_t from, int64_t n)
 {
     _Alignas(64) char room[TD_SPACE_OPERANDS][TD_LANES * 8];
     char *padded[TD_SPACE_OPERANDS] = { room[0] };
     bool again = from > 0;
     for (int k = 1; k < count; k++)
         again = again && data[k] != data[0];
-    for (int k = 0; again && k < count; k++)
-        padded[k] = data[k] + (from + n - TD_LANES)
-                                  * (int64_t)td_dtype_size(as[k]);
     if (again) {
+        for (int k = 0; k < count; k++)
+            padded[k] = data[k] + (from + n - TD_LANES) * size[k];
         loop(TD_LANES, padded);
         return;
     }
     for (int k = 1; k < count; k++) {
-        const int64_t size = (int64_t)td_dtype_size(as[k]);
         padded[k] = memset(room[k], 0, sizeof room[k]);
-        memcpy(room[k], data[k] + from * size, (size_t)(n * size));
+        memcpy(room[k], data[k] + from * size[k], n * size[k]);
     }
     loop(TD_LANES, padded);
-    const int64_t size = (int64_t)td_dtype_size(as[0]);
-    memcpy(data[0] + from * size, room[0], (size_t)(n * size));
+    memcpy(data[0] + from * size[0], room[0], n * size[0]);
 }
 
 /* elementwise: function td_frame_line */
 void td_frame_line(td_loop *loop, int count, char *const *data,
-                   const td_dtype *as, int64_t n)
+                   const int64_t *size, int64_t n)
 {
     const int64_t whole = n - n % TD_LANES;
     if (whole > 0)
         loop(whole, data);
     if (whole < n)
-        run_tail(loop, count, data, as, whole, n - whole);
+        run_tail(loop, count, data, size, whole, n - whole);
 }
 
 /* elementwise: function run_piece */
@@ -104,36 +114,42 @@ static void run_piece(const plan *p, int64_t start, int64_t n,
     const td_space *s = p->space;
     char *data[TD_SPACE_OPERANDS];
     for (int k = 0; k < s->operands; k++) {
-        data[k] = p->direct[k] ? td_space_place(s, k, start)
-                               : blocks[k].bytes;
-        if (k > 0 && !p->direct[k] && !p->fixed[k])
-            td_space_gather(s, k, s->data[k], start, n, p->as[k],
-                            data[k]);
+        data[k] = !p->direct[k] ? blocks[k].bytes
+            : p->span < s->total ? td_space_place(s, k, start)
+            : s->data[k] + start * p->size[k];
+        if (p->fixed[k])
+            data[k] += start % p->period * p->size[k];
+        else if (k > 0 && !p->direct[k])
+            td_space_carry(s, k, s->data[k], start, n, p->as[k],
+                           data[k], false);
     }
-    td_frame_line(p->loop, s->operands, data, p->as, n);
+    td_frame_line(p->loop, s->operands, data, p->size, n);
     /* elementwise: take the rows below the same way */
     for (int64_t r = 1; r < rows; r++) {
         for (int k = 0; k < s->operands; k++)
-            data[k] += s->stride[k][s->shape.count - 2] * s->size[k];
-        td_frame_line(p->loop, s->operands, data, p->as, n);
+            if (p->direct[k])
+                data[k] += s->stride[k][s->shape.count - 2] * s->size[k];
+            else if (!p->fixed[k])
+                td_convert(p->as[k], data[k], 1, s->dtype[k],
+                           td_space_place(s, k, start + r * n), 0, n);
+        td_frame_line(p->loop, s->operands, data, p->size, n);
     }
     if (!p->direct[0])
-        td_space_scatter(s, 0, start, n, p->as[0], data[0]);
+        td_space_carry(s, 0, s->data[0], start, n, p->as[0], data[0],
+                       true);
 }
 
 /* elementwise: function run_blocks */
-static bool run_blocks(void *context, int64_t begin, int64_t end,
-                       int worker)
+TD_BODY(run_blocks, const plan, p)
 {
-    const plan *p = context;
     const td_space *s = p->space;
     block blocks[TD_SPACE_OPERANDS];
     /* elementwise: fill the blocks of fixed operands */
     for (int k = 0; k < s->operands; k++)
         if (p->fixed[k])
-            td_space_gather(s, k, s->data[k], 0,
-                            td_least(s->total, TD_BLOCK), p->as[k],
-                            blocks[k].bytes);
+            td_space_carry(s, k, s->data[k], 0,
+                           td_least(s->total, TD_BLOCK + p->period),
+                           p->as[k], blocks[k].bytes, false);
     const int64_t last = td_least(end * TD_BLOCK, s->total);
     int64_t n, rows;
     for (int64_t at = begin * TD_BLOCK; at < last; at += n * rows) {
@@ -143,7 +159,6 @@ static bool run_blocks(void *context, int64_t begin, int64_t end,
                                      p->rows - at / n % p->rows);
         run_piece(p, at, n, rows, blocks);
     }
-    (void)worker;
     return true;
 }
 
@@ -156,11 +171,15 @@ bool td_frame_run(td_frame *f, td_loop *loop, const td_dtype *as)
     td_collapse(&s->shape, s->operands, s->stride);
     plan p = { .space = s, .loop = loop, .limit = s->total };
     const int64_t row = s->shape.at[s->shape.count - 1];
-    p.span = row >= TD_LONG_ROW ? row : s->total;
+    int across = 0;
+    for (int k = 0; k < s->operands; k++)
+        across += repeats(s, k) || is_packed(s, k, s->shape.count);
+    p.period = td_least(row, TD_BLOCK);
+    p.span = row >= TD_LONG_ROW && across < s->operands ? row
+                                                         : s->total;
+    p.rows = p.span < s->total ? s->shape.at[s->shape.count - 2] : 1;
     for (int k = 0; k < s->operands; k++)
         plan_operand(&p, k, as[k]);
-    p.rows = p.limit == s->total && p.span < s->total
-           ? s->shape.at[s->shape.count - 2] : 1;
     const int64_t blocks = (s->total + TD_BLOCK - 1) / TD_BLOCK;
     return td_parallel_for(blocks, 32, run_blocks, &p);
 }

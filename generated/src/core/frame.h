@@ -32,6 +32,7 @@ void td_frame_scalar(td_frame *f, td_scalar value, td_dtype as);
 bool td_frame_run(td_frame *f, td_loop *loop, const td_dtype *as);
 
 /* Runs the loop where no frame is needed: `count` operands, n elements
-   each, contiguous and of the dtypes it wants, in this thread. */
+   each, contiguous and of the dtypes it wants, whose sizes in bytes
+   are `size`, in this thread. */
 void td_frame_line(td_loop *loop, int count, char *const *data,
-                   const td_dtype *as, int64_t n);
+                   const int64_t *size, int64_t n);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "rows": edit that, not this file. */
 #include "core/isa.h"
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define TD_ISA_WORD(level, a, b) "|" #level
+#define TD_ISA_WORD(level, a, b) #level "|"
+static const char words[] = TD_ISA_LEVELS(TD_ISA_WORD, , ) "base";
 #define TD_ISA_STRING(level, a, b) #level,
 static const char *const level_names[]
     = { TD_ISA_LEVELS(TD_ISA_STRING, , ) };
@@ -30,22 +27,11 @@ int td_isa_best(void)
 }
 
 /* rows: function td_isa_start */
-static int number_of(const char *name)
-{
-    for (int i = 0; i < TD_ISA_COUNT; i++)
-        if (strcmp(name, level_names[i]) == 0)
-            return i;
-    return strcmp(name, "base") == 0 ? 0 : -1;
-}
-
 int td_isa_start(void)
 {
-    const char *wish = getenv("TREADLE_ISA");
     const int best = td_isa_best();
-    const int asked = wish != NULL && number_of(wish) >= 0
-        ? number_of(wish)
-        : td_environment_choice(
-              "TREADLE_ISA", &TD_ISA_LEVELS(TD_ISA_WORD, , )[1], best);
+    const int asked = td_environment_choice("TREADLE_ISA", words, best)
+                    % TD_ISA_COUNT;
     return asked < best ? asked : best;
 }
 
@@ -57,14 +43,15 @@ const char *td_isa(void)
 
 bool td_set_isa(const char *name)
 {
-    const int level = number_of(name);
-    if (level < 0 || level > td_isa_best())
-        return td_fail(TD_ERROR_VALUE, "set_isa",
-                       "this processor and build have no level '%s'; "
-                       "the highest is %s",
-                       name, level_names[td_isa_best()]);
-    td_process()->isa = level;
-    return true;
+    const int level = td_choose(TD_ERROR_VALUE, "set_isa", name, words,
+                                0) % TD_ISA_COUNT;
+    if (level > td_isa_best())
+        td_fail(TD_ERROR_VALUE, "set_isa", "this processor has no "
+                "level '%s'; the highest is %s", name,
+                level_names[td_isa_best()]);
+    if (!td_failed())
+        td_process()->isa = level;
+    return !td_failed();
 }
 
 /* rows: function td_cache_info */

@@ -37,5 +37,9 @@ enum { TD_ISA_LEVELS(TD_ISA_NUMBER, , ) TD_ISA_COUNT };
         name##_of_level[TD_ISA_COUNT]                                 \
         = { TD_ISA_LEVELS(TD_ISA_ADDRESS, type, name) }
 #define TD_ISA_PICK(name) (name##_of_level[td_process()->isa])
+/* matmul: macros that pick a level */
+/* A loop over 0 <= i < n, written out if n is known to be small. */
+#define TD_UNROLLED(i, n)                                             \
+    _Pragma("GCC unroll 36") for (int i = 0; i < (n); i++)
 
 int td_isa_best(void);

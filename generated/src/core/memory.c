@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "memory": edit that, not this file. */
-#define _DEFAULT_SOURCE
 #include "core/runtime.h"
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* memory: function td_count */
@@ -21,22 +18,19 @@ void td_count(td_counter what, int64_t change)
 }
 
 /* memory: function td_count_bytes */
-static void pay(int64_t change, int64_t most)
+static void settle(td_thread *own)
 {
     td_runtime *process = td_process();
-    most += atomic_fetch_add(&process->count[TD_COUNT_BYTES], change);
+    const int64_t most = own->most + atomic_fetch_add(
+        &process->count[TD_COUNT_BYTES],
+        atomic_exchange(&own->count[TD_COUNT_BYTES], 0));
+    own->most = 0;
     /* memory: raise the peak to most */
     int64_t peak = process->peak_bytes;
     while (most > peak
            && !atomic_compare_exchange_weak(&process->peak_bytes,
                                             &peak, most))
         ;
-}
-
-static void settle(td_thread *own)
-{
-    pay(atomic_exchange(&own->count[TD_COUNT_BYTES], 0), own->most);
-    own->most = 0;
 }
 
 void td_count_bytes(int64_t change)
@@ -99,13 +93,15 @@ static void give_shared(td_block *block, int class)
     pthread_mutex_unlock(&process->memory_lock);
 }
 
-/* memory: function give */
-static void give(void *data, size_t bytes)
+/* memory: function td_free */
+void td_free(void *data, size_t bytes)
 {
     td_block *block = data;
     td_thread *own = td_self();
     const int class = class_of(bytes);
     const int64_t size = (int64_t)size_of(class);
+    if (block == NULL)
+        return;
     if (class >= TD_SMALL || td_process()->plain
         || own->count[TD_COUNT_KEPT] + size > TD_POCKET) {
         give_shared(block, class);
@@ -214,21 +210,17 @@ void td_memory_fail_after(int64_t n)
     td_process()->fail_in = never ? 0 : n + 1;
 }
 
-/* memory: function granted */
-static void *granted(void *block, size_t bytes)
-{
-    if (block == NULL)
-        td_fail(TD_ERROR_MEMORY, "memory",
-                "cannot allocate %zu bytes", bytes);
-    else
-        td_count(TD_COUNT_GRANTED, 1);
-    return block;
-}
-
 /* memory: functions for the library's records */
 void *td_alloc_aligned(size_t bytes)
 {
-    return granted(refused(bytes) ? NULL : take(bytes), bytes);
+    void *block = refused(bytes) ? NULL : take(bytes);
+    /* memory: count the block, or say that there is none */
+    if (block == NULL)
+        td_fail(TD_ERROR_MEMORY, "memory", "cannot allocate %zu bytes",
+                bytes);
+    else
+        td_count(TD_COUNT_GRANTED, 1);
+    return block;
 }
 void *td_alloc(size_t bytes)
 {
@@ -243,12 +235,6 @@ void *td_alloc_array(size_t n, size_t size)
     return td_alloc(bytes);
 }
 
-void td_free(void *block, size_t bytes)
-{
-    if (block != NULL)
-        give(block, bytes);
-}
-
 /* memory: functions for storage */
 void *td_storage_alloc(size_t bytes)
 {
@@ -260,10 +246,9 @@ void *td_storage_alloc(size_t bytes)
 
 void td_storage_free(void *data, size_t bytes)
 {
-    if (data == NULL)
-        return;
-    td_count_bytes(-(int64_t)bytes);
-    give(data, bytes);
+    if (data != NULL)
+        td_count_bytes(-(int64_t)bytes);
+    td_free(data, bytes);
 }
 
 /* memory: functions for checked sizes */

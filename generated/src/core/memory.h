@@ -14,6 +14,9 @@
        td_storage_free(x, bytes); */
 #pragma once
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <treadle/base.h>
 
 #define TD_ALIGNMENT 64

@@ -222,34 +222,27 @@ typedef struct {
     td_object *of;
 } loan;
 
-static void loan_destroy(void *object)
+TD_CLASS(loan, loan, l)
 {
-    td_release(((loan *)object)->of);
+    td_release(l->of);
     td_self()->loans--;
-}
-
-static const td_class loan_class = { "loan", loan_destroy,
-                                     TD_COUNT_OTHERS };
-
-/* memory: function member_for */
-static td_object *member_for(td_thread *self, td_scope *scope,
-                             td_object *object)
-{
-    if (home_of(object) == scope)
-        return object;
-    td_object *member = self->loans > 0 ? scope->first : NULL;
-    while (member != NULL && !(member->class == &loan_class
-                               && ((loan *)member)->of == object))
-        member = member->next;
-    return member;
 }
 
 /* memory: function move_outward */
 static bool move_outward(td_thread *self, td_object *object)
 {
     td_scope *from = scope_at(self, self->depth);
-    td_object *moved = from ? member_for(self, from, object) : NULL;
-    if (moved == NULL || is_beyond(self))
+    td_object *moved = object;
+    /* memory: find what stands for the object */
+    if (from == NULL || is_beyond(self))
+        return false;
+    if (home_of(object) != from)
+        moved = self->loans > 0 ? from->first : NULL;
+    while (moved != NULL && moved != object
+           && !(moved->class == &loan_class
+                && ((loan *)moved)->of == object))
+        moved = moved->next;
+    if (moved == NULL)
         return false;
     td_scope *to = scope_at(self, self->depth - 1);
     leave_scope(moved);

@@ -8,8 +8,10 @@
    of ownership; _unscoped makes an object that is always the caller's.
 
        typedef struct { td_object object; char *text; } note;
-       static void note_destroy(void *x) { free(((note *)x)->text); }
-       static const td_class note_class = { "note", note_destroy };
+       TD_CLASS(note, note, x)
+       {
+           free(x->text);
+       }
        note *n = td_object_new(&note_class, sizeof *n); */
 #pragma once
 #include "core/memory.h"
@@ -20,6 +22,16 @@ typedef struct td_class {
     td_frees *destroy;  /* releases what it holds */
     td_counter counted_as;
 } td_class;
+/* memory: macro TD_CLASS */
+#define TD_CLASS(name, type, x)                                       \
+    static void name##_give_up(type *x);                              \
+    static void name##_destroy(void *object)                          \
+    {                                                                 \
+        name##_give_up(object);                                       \
+    }                                                                 \
+    static const td_class name##_class = {                            \
+        #name, name##_destroy, TD_COUNT_OTHERS };                     \
+    static void name##_give_up(type *x)
 
 /* memory: struct td_scope */
 #define TD_SCOPE_DEPTH 1024

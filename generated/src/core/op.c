@@ -2,7 +2,6 @@
 /* Tangled from the chapter "operators": edit that, not this file. */
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include "core/call.h"
 #include "core/tensor.h"
 
@@ -79,18 +78,6 @@ static const struct { const char *word; unsigned takes; } kinds[] = {
     [TD_P_GENERATOR] = { "generator", 1u << TD_GENERATOR },
 };
 
-/* operators: function kind_of */
-static bool kind_of(const char *word, td_parameter *p)
-{
-    for (int k = 0; k <= TD_P_GENERATOR; k++)
-        if (strcmp(kinds[k].word, word) == 0) {
-            p->kind = (td_parameter_kind)k;
-            p->is_input = k == TD_P_TENSOR || k == TD_P_OPERAND;
-            return true;
-        }
-    return false;
-}
-
 /* operators: function parameter */
 static bool parameter(const char **at, td_signature *s,
                       bool keyword_only)
@@ -105,7 +92,13 @@ static bool parameter(const char **at, td_signature *s,
     p->list = td_token(at, "[]");
     p->optional = td_token(at, "?");
     p->mutated = td_token(at, "!");
-    if (!kind_of(kind, p) || !td_word(at, p->name, sizeof p->name))
+    /* operators: find the kind that the word names */
+    int k = TD_P_GENERATOR;
+    while (k >= 0 && strcmp(kinds[k].word, kind) != 0)
+        k--;
+    p->kind = (td_parameter_kind)k;
+    p->is_input = k == TD_P_TENSOR || k == TD_P_OPERAND;
+    if (k < 0 || !td_word(at, p->name, sizeof p->name))
         return false;
     p->has_default = td_token(at, "=");
     return !p->has_default || take(at, strcspn(*at, ",)"),
@@ -140,7 +133,7 @@ bool td_signature_parse(const char *text, td_signature *out)
 /* operators: function td_signature_input */
 const char *td_signature_input(const td_signature *s, int i)
 {
-    for (int k = 0; k < s->n_parameters; k++)
+    TD_EACH(k, s, parameters)
         if (s->at[k].is_input && i-- == 0)
             return s->at[k].name;
     return "input";
@@ -158,17 +151,6 @@ static unsigned kinds_of(const td_parameter *p)
 /* operators: function study */
 static td_traits traits[TD_OP_COUNT + 1];
 
-static void study_parameter(td_traits *t, const td_parameter *p)
-{
-    if (p->is_input) {
-        t->mutated |= (unsigned)p->mutated << t->n_in;
-        t->in[t->n_in++] = kinds_of(p);
-    } else {
-        t->random |= p->kind == TD_P_GENERATOR;
-        t->attr[t->n_attr++] = kinds_of(p);
-    }
-}
-
 static void study(void)
 {
     for (int n = 0; n <= TD_OP_COUNT; n++) {
@@ -176,15 +158,25 @@ static void study(void)
         td_signature s = { .n_parameters = 0 };
         if (n < TD_OP_COUNT)
             td_signature_parse(td_ops[n].signature, &s);
-        for (int i = 0; i < s.n_parameters; i++)
-            study_parameter(t, &s.at[i]);
+        for (int i = 0; i < s.n_parameters; i++) {
+            const td_parameter *p = &s.at[i];
+            if (p->is_input) {
+                t->mutated |= (unsigned)p->mutated << t->n_in;
+                t->in[t->n_in++] = kinds_of(p);
+            } else {
+                t->random |= p->kind == TD_P_GENERATOR;
+                /* precision: study an attribute */
+                t->typed |= p->kind == TD_P_DTYPE;
+                t->attr[t->n_attr++] = kinds_of(p);
+            }
+        }
         /* graph: study how the operator is called */
         td_study_rule(&td_ops[n], t);
         /* in-place: study how the operator is called */
         t->plain = t->mutated ? td_plain_form(&td_ops[n]) : NULL;
+        /* rules: study how the operator is called */
+        td_study_formulas(&td_ops[n]);
         /* precision: study how the operator is called */
-        for (int i = 0; i < s.n_parameters; i++)
-            t->typed |= s.at[i].kind == TD_P_DTYPE;
         t->cast = n < TD_OP_COUNT && td_casts[n] > TD_MIXED;
     }
     traits[TD_OP_COUNT].n_in = -1;
@@ -205,12 +197,19 @@ const td_traits *td_traits_of(const td_op *op)
 }
 
 /* operators: function td_run1 */
-td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
-                   int n_attr, const td_value *attr)
+td_call td_called(const td_op *op, int n_in, const td_value *in,
+                  int n_attr, const td_value *attr)
 {
     td_call call = { .op = op, .n_in = n_in, .n_attr = n_attr,
                      .in = in, .attr = attr };
-    return td_run(&call) ? call.out[0] : NULL;
+    td_run(&call);
+    return call;
+}
+
+td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
+                   int n_attr, const td_value *attr)
+{
+    return td_called(op, n_in, in, n_attr, attr).out[0];
 }
 
 /* operators: function td_return */

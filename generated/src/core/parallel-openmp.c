@@ -12,9 +12,9 @@ bool td_openmp_is_built(void)
 }
 
 /* parallel: function td_openmp_run */
-void td_openmp_run(td_job *job, int threads)
+void td_openmp_run(td_job *job)
 {
-    #pragma omp parallel num_threads(threads)
+    #pragma omp parallel num_threads(job->chunks)
     td_job_work(job, omp_get_thread_num());
 }
 
@@ -25,9 +25,8 @@ bool td_openmp_is_built(void)
     return false;
 }
 
-void td_openmp_run(td_job *job, int threads)
+void td_openmp_run(td_job *job)
 {
-    (void)threads;
     td_job_work(job, 0);
 }
 

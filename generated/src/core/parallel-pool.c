@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "parallel": edit that, not this file. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include "core/parallel.h"
 #include "core/runtime.h"
 #include <signal.h>
 
@@ -31,35 +27,30 @@ void td_pool_begin(td_pool *pool)
     pool->active = 0;
 }
 
-/* parallel: function next_job */
-static bool next_job(td_pool *pool, int worker, unsigned *seen,
-                     td_job **job)
-{
-    for (int i = 0; i < pool->spins && pool->calls == *seen; i++)
-        relax();
-    pthread_mutex_lock(&pool->lock);
-    while (pool->calls == *seen && !pool->stopping)
-        pthread_cond_wait(&pool->wake, &pool->lock);
-    const bool stopping = pool->stopping;
-    *seen = pool->calls;
-    /* parallel: join the job if it is open */
-    *job = pool->job;
-    if (*job != NULL && worker < (*job)->chunks)
-        pool->active++;
-    else
-        *job = NULL;
-    pthread_mutex_unlock(&pool->lock);
-    return !stopping;
-}
-
 /* parallel: function worker_main */
 static void *worker_main(void *number)
 {
     td_pool *pool = &td_process()->pool;
     const int worker = (int)(intptr_t)number;
     unsigned seen = 0;
-    td_job *job;
-    while (next_job(pool, worker, &seen, &job)) {
+    for (;;) {
+        /* parallel: wait for the next job */
+        for (int i = 0; i < pool->spins && pool->calls == seen; i++)
+            relax();
+        pthread_mutex_lock(&pool->lock);
+        while (pool->calls == seen && !pool->stopping)
+            pthread_cond_wait(&pool->wake, &pool->lock);
+        const bool stopping = pool->stopping;
+        seen = pool->calls;
+        /* parallel: join the job if it is open */
+        td_job *job = pool->job;
+        if (job != NULL && worker < job->chunks)
+            pool->active++;
+        else
+            job = NULL;
+        pthread_mutex_unlock(&pool->lock);
+        if (stopping)
+            return NULL;
         if (job == NULL)
             continue;
         td_job_work(job, worker);
@@ -69,15 +60,6 @@ static void *worker_main(void *number)
             pthread_cond_signal(&pool->done);
         pthread_mutex_unlock(&pool->lock);
     }
-    return NULL;
-}
-
-/* parallel: function start_worker */
-static bool start_worker(td_pool *pool)
-{
-    const int worker = pool->started + 1;
-    return pthread_create(&pool->thread[worker], NULL, worker_main,
-                          (void *)(intptr_t)worker) == 0;
 }
 
 /* parallel: function start_workers */
@@ -88,8 +70,10 @@ static void start_workers(td_pool *pool, int wanted)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool->started < wanted && start_worker(pool))
-        pool->started++;
+    for (int i = pool->started + 1; i <= wanted && pthread_create(
+             &pool->thread[i], NULL, worker_main,
+             (void *)(intptr_t)i) == 0; i++)
+        pool->started = i;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pool->spins = pool->started < td_processors() ? SPINS : 0;
 }
@@ -119,14 +103,14 @@ static void await_workers(td_pool *pool)
 }
 
 /* parallel: function td_pool_run */
-void td_pool_run(td_job *job, int threads)
+void td_pool_run(td_job *job)
 {
     td_pool *pool = &td_process()->pool;
     if (pthread_mutex_trylock(&pool->owner) != 0) {
         td_job_work(job, 0);
         return;
     }
-    start_workers(pool, threads - 1);
+    start_workers(pool, job->chunks - 1);
     call_workers(pool, job);
     td_job_work(job, 0);
     await_workers(pool);

@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "parallel": edit that, not this file. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include "core/parallel.h"
 #include "core/runtime.h"
 #include <sched.h>
-#include <string.h>
 #include <unistd.h>
 
 /* parallel: functions for parallel loops */
-/* parallel: function take_failure */
-static void take_failure(td_error_record *record)
+/* parallel: function unexplained */
+static bool unexplained(void)
 {
-    if (!td_failed())
-        td_fail(TD_ERROR_RUNTIME, "parallel_for",
-                "a loop body failed without saying why");
-    td_error_take(record);
+    return td_fail(TD_ERROR_RUNTIME, "parallel_for",
+                   "a loop body failed without saying why");
 }
 
 /* parallel: function report_failure */
 static void report_failure(td_job *job, int chunk)
 {
     td_error_record record;
-    take_failure(&record);
+    unexplained();
+    td_error_take(&record);
     pthread_mutex_lock(&job->lock);
     if (chunk < job->failed) {
         job->failed = chunk;
@@ -59,21 +53,6 @@ void td_job_work(td_job *job, int worker)
     self->looping--;
 }
 
-/* parallel: table of executors */
-static void run_serially(td_job *job, int threads)
-{
-    (void)threads;
-    td_job_work(job, 0);
-}
-
-typedef void executor(td_job *job, int threads);
-
-static executor *const executors[] = {
-    [TD_EXECUTOR_POOL] = td_pool_run,
-    [TD_EXECUTOR_OPENMP] = td_openmp_run,
-    [TD_EXECUTOR_SERIAL] = run_serially,
-};
-
 /* parallel: functions for serial scopes */
 int td_worker_count(void)
 {
@@ -107,16 +86,6 @@ static int chunks_for(int64_t n, int64_t grain)
     return most < threads ? (int)most : threads;
 }
 
-/* parallel: function run_inline */
-static bool run_inline(int64_t n, td_parallel_body *body, void *context)
-{
-    td_error_record record;
-    if (body(context, 0, n, 0) && !td_failed())
-        return true;
-    take_failure(&record);
-    return td_error_restore(&record);
-}
-
 /* parallel: function td_parallel_for */
 bool td_parallel_for(int64_t n, int64_t grain, td_parallel_body *body,
                      void *context)
@@ -125,12 +94,13 @@ bool td_parallel_for(int64_t n, int64_t grain, td_parallel_body *body,
         return !td_failed();
     const int chunks = chunks_for(n, grain);
     if (chunks == 1)
-        return run_inline(n, body, context);
+        return (body(context, 0, n, 0) && !td_failed())
+            || unexplained();
     td_job job = { .body = body, .context = context, .n = n,
                    .chunks = chunks, .failed = chunks,
                    .lock = PTHREAD_MUTEX_INITIALIZER };
-    const int kind = td_process()->executor;
-    executors[kind](&job, chunks);
+    (td_process()->executor == TD_EXECUTOR_OPENMP ? td_openmp_run
+                                                  : td_pool_run)(&job);
     pthread_mutex_destroy(&job.lock);
     return job.failed == chunks || td_error_restore(&job.error);
 }
@@ -178,8 +148,6 @@ bool td_parallel_reduce(int64_t n, int64_t grain, size_t bytes,
                         td_reduce_combine *combine, void *context,
                         void *result)
 {
-    if (td_failed())
-        return false;
     blocks b = { .n = n > 0 ? n : 0, .grain = grain > 1 ? grain : 1,
                  .stride = (bytes + 15) / 16 * 16, .map = map,
                  .context = context };
@@ -201,39 +169,31 @@ bool td_parallel_reduce(int64_t n, int64_t grain, size_t bytes,
 }
 
 /* parallel: functions for parallel settings */
-/* parallel: function is_inside */
-static bool is_inside(const char *operation)
+/* parallel: function is_outside */
+static bool is_outside(const char *operation)
 {
-    if (td_self()->looping == 0)
-        return false;
-    td_fail(TD_ERROR_RUNTIME, operation,
-            "not possible inside a parallel loop");
-    return true;
-}
-
-/* parallel: function openmp_is_usable */
-static bool openmp_is_usable(const char *name)
-{
-    if (!td_openmp_is_built())
-        return td_fail(TD_ERROR_UNSUPPORTED, name,
-                       "this library was built without OpenMP");
-    if (td_process()->forked)
-        return td_fail(TD_ERROR_UNSUPPORTED, name,
-                       "OpenMP does not survive a fork");
-    return true;
+    return td_self()->looping == 0
+        || td_fail(TD_ERROR_RUNTIME, operation,
+                   "not possible inside a parallel loop");
 }
 
 /* parallel: functions for the executor setting */
 bool td_set_executor(td_executor chosen)
 {
     const char *name = "set_executor";
-    if (td_failed() || is_inside(name))
+    const bool openmp = chosen == TD_EXECUTOR_OPENMP;
+    if (td_failed() || !is_outside(name))
         return false;
     if ((int)chosen < TD_EXECUTOR_POOL || chosen > TD_EXECUTOR_SERIAL)
         return td_fail(TD_ERROR_VALUE, name,
                        "%d is not an executor", (int)chosen);
-    if (chosen == TD_EXECUTOR_OPENMP && !openmp_is_usable(name))
-        return false;
+    /* parallel: refuse OpenMP where it cannot run */
+    if (openmp && !td_openmp_is_built())
+        return td_fail(TD_ERROR_UNSUPPORTED, name,
+                       "this library was built without OpenMP");
+    if (openmp && td_process()->forked)
+        return td_fail(TD_ERROR_UNSUPPORTED, name,
+                       "OpenMP does not survive a fork");
     td_process()->executor = (int)chosen;
     return true;
 }
@@ -247,7 +207,7 @@ td_executor td_get_executor(void)
 bool td_set_threads(int threads)
 {
     td_runtime *process = td_process();
-    if (td_failed() || is_inside("set_threads"))
+    if (td_failed() || !is_outside("set_threads"))
         return false;
     if (threads < 1 || threads > TD_MAX_THREADS)
         return td_fail(TD_ERROR_VALUE, "set_threads",

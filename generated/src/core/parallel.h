@@ -47,11 +47,22 @@ typedef struct td_pool {
 /* parallel: prototypes of the parallel module */
 void td_job_work(td_job *job, int worker);
 void td_pool_begin(td_pool *pool);
-void td_pool_run(td_job *job, int threads);
 void td_pool_stop(td_pool *pool);
-void td_openmp_run(td_job *job, int threads);
+typedef void td_executes(td_job *job);
+td_executes td_pool_run, td_openmp_run;
 bool td_openmp_is_built(void);
 int td_processors(void);
 int td_worker_count(void);
 void *td_scratch(size_t bytes);
 td_acts td_scratch_leave;
+/* parallel: macro that opens a body */
+/* Opens `name`, a body whose context is a `type *of`. */
+#define TD_BODY(name, type, of)                                       \
+    static bool name##_of(type *of, int64_t begin, int64_t end);      \
+    static bool name(void *context, int64_t begin, int64_t end,       \
+                     int worker)                                      \
+    {                                                                 \
+        (void)worker;                                                 \
+        return name##_of(context, begin, end);                        \
+    }                                                                 \
+    static bool name##_of(type *of, int64_t begin, int64_t end)

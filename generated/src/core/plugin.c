@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "plugins": edit that, not this file. */
 /* Plug-ins: found, loaded, and tensors sent to their devices. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include "core/rule.h"
 #include "core/device.h"
@@ -15,15 +12,6 @@
 const td_device_table *td_load_cuda(const char *operation);
 
 /* plugins: functions that find a plug-in */
-static const char *plugin_name(void)
-{
-    static const char *const names[] = {
-        NULL, "libtreadle_cuda.so", "libtreadle_emulate.so",
-        "libtreadle_emulate_checked.so"
-    };
-    return names[td_environment_choice("TREADLE_CUDA",
-                                       "0|1|emulate|check", 1)];
-}
 static void *open_plugin(const char *name)
 {
     Dl_info self;
@@ -49,7 +37,13 @@ static bool shake_hands(const char *operation, td_device_table *table)
     static td_host_api host = { TD_PLUGIN_VERSION, td_fail,
         td_parallel_for, false, td_dtype_size, td_dtype_is_floating,
         td_collapse };
-    const char *name = plugin_name();
+    /* plugins: name the plug-in */
+    static const char *const names[] = {
+        NULL, "libtreadle_cuda.so", "libtreadle_emulate.so",
+        "libtreadle_emulate_checked.so"
+    };
+    const char *name = names[td_environment_choice("TREADLE_CUDA",
+                                                   "0|1|emulate|check", 1)];
     if (td_failed())
         return false;
     void *plugin = name != NULL ? open_plugin(name) : NULL;
@@ -66,8 +60,8 @@ static bool shake_hands(const char *operation, td_device_table *table)
             name == NULL ? "switched off" : why ? why : "no such file");
     }
     if (!init(&host, table))
-        return td_failed() ? false : td_fail(TD_ERROR_UNSUPPORTED,
-            operation, "device cuda is not available: %s refused",
+        return td_fail(TD_ERROR_UNSUPPORTED, operation,
+            "device cuda is not available: %s refused",
             name);
     return table->version == TD_PLUGIN_VERSION
         || td_fail(TD_ERROR_UNSUPPORTED, operation, "%s is of version "
@@ -92,9 +86,8 @@ const td_device_table *td_load_cuda(const char *operation)
 }
 
 /* plugins: kernel to_device_kernel */
-bool to_device_kernel(td_call *call)
+TD_KERNEL(to_device, x)
 {
-    const td_tensor *x = call->in[0].as.tensor;
     return td_return(call, td_copied_to(x, x->dtype,
                                         call->attr[0].as.device));
 }
@@ -102,8 +95,7 @@ bool to_device_kernel(td_call *call)
 /* plugins: functions of devices */
 td_tensor *td_to_device(td_tensor *x, td_device device)
 {
-    if (x != NULL && !td_failed()
-        && td_same_device(td_device_of(x), device)
+    if (x != NULL && td_same_device(td_device_of(x), device)
         && x->storage->data != NULL)
         return td_share(x);
     return TD_CALL(to_device, x, td_v_device(device));
@@ -111,10 +103,10 @@ td_tensor *td_to_device(td_tensor *x, td_device device)
 
 td_tensor *td_to_host(td_tensor *x)
 {
-    if (x != NULL && x->storage->data == NULL && !td_failed())
+    if (x != NULL && !td_has_values(x))
         td_fail(TD_ERROR_RUNTIME, "to_host", "the tensor has no value: "
                 "it was made while tracing, where shapes are known");
-    return td_to_device(x, (td_device){ TD_DEVICE_CPU, 0 });
+    return td_to_device(x, TD_CPU);
 }
 int td_device_count(td_device_kind kind)
 {
@@ -184,7 +176,7 @@ td_tensor *td_pin_memory(td_tensor *x)
 }
 
 /* plugins: function to_device_rule */
-void to_device_rule(td_backward_pass *b)
+TD_RULE(to_device, g)
 {
-    b->grad_in[0] = td_to_device(b->grad[0], td_input_device(b, 0));
+    b->grad_in[0] = td_to_device(g, td_input_device(b, 0));
 }

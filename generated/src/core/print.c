@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "printing": edit that, not this file. */
-#define _GNU_SOURCE
 #include <locale.h>
-#include <math.h>
-#include <stdlib.h>
 #include "core/device.h"
 
 /* printing: functions that read one element */
@@ -205,9 +202,10 @@ static void note_width(format *f, td_scalar s)
 }
 
 /* printing: function separate */
-static void separate(const td_tensor *x, int d, int64_t i, int indent,
+static void separate(const td_tensor *x, int d, int64_t i,
                      int *column, format *f)
 {
+    const int indent = d + 8;           /* behind tensor( and [ */
     const bool row = d == x->rank - 1;
     const int line = (int)f->option[TD_PRINT_LINEWIDTH];
     const int fit = (line - indent + 1) / (f->width + 2);
@@ -228,8 +226,7 @@ static void separate(const td_tensor *x, int d, int64_t i, int indent,
 }
 
 /* printing: function print_part */
-static void print_part(const td_tensor *x, int d, int64_t at,
-                       int indent, format *f)
+static void print_part(const td_tensor *x, int d, int64_t at, format *f)
 {
     char text[TEXT];
     int column = 0;
@@ -241,8 +238,8 @@ static void print_part(const td_tensor *x, int d, int64_t at,
     fputc('[', f->out);
     for (int64_t i = 0; i < x->shape[d]; i = next_shown(x, d, i, f)) {
         if (i > 0)
-            separate(x, d, i, indent + 1, &column, f);
-        print_part(x, d + 1, at + i * x->strides[d], indent + 1, f);
+            separate(x, d, i, &column, f);
+        print_part(x, d + 1, at + i * x->strides[d], f);
     }
     fputc(']', f->out);
 }
@@ -268,7 +265,7 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
             f.style = forced ? EXPONENT : f.whole ? WHOLE : DECIMAL;
         fputs("tensor(", f.out);
         if (td_numel(x) > 0)
-            print_part(x, 0, 0, 7, &f);
+            print_part(x, 0, 0, &f);
         else
             fputs("[]", f.out);
         /* printing: name shape and type where they surprise */
@@ -281,7 +278,7 @@ int64_t td_repr(const td_tensor *x, char *buffer, int64_t capacity)
         const bool usual = x->dtype == td_default_dtype()
             || (td_numel(x) > 0
                 && (x->dtype == TD_INT64 || x->dtype == TD_BOOL));
-        if (x->storage->device.kind != TD_DEVICE_CPU)
+        if (!td_at_home(x))
             fprintf(f.out, ", device='%s'",
                     td_device_text(x->storage->device, device));
         if (!usual)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "seeing": edit that, not this file. */
 /* Events: what ran, from when to when, inside what. */
-#define _POSIX_C_SOURCE 200809L
 #include "core/runtime.h"
 #include "core/call.h"
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 static int64_t now(void)
@@ -126,6 +123,10 @@ bool td_profile_begin(td_profile_options options)
     td_runtime *p = td_process();
     if (td_failed())
         return false;
+    if (p->print_profile) {
+        p->print_profile = false;
+        td_profile_print(stderr);
+    }
     pthread_mutex_lock(&p->profile_lock);
     const bool free = p->profiled == 0;
     if (free) {
@@ -135,9 +136,8 @@ bool td_profile_begin(td_profile_options options)
         p->profiled = true;
     }
     pthread_mutex_unlock(&p->profile_lock);
-    return free || td_fail(TD_ERROR_RUNTIME, "profile", "another "
-        "profile is running%s", p->print_profile
-        ? ": that of TREADLE_PROFILE" : "");
+    return free || td_fail(TD_ERROR_RUNTIME, "profile",
+                           "another profile is running");
 }
 
 td_event *td_profile_end(int *n)

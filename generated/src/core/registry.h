@@ -35,6 +35,8 @@ enum {
 
 extern const td_op td_ops[TD_OP_COUNT + 1];
 
+td_call td_called(const td_op *op, int n_in, const td_value *in,
+                  int n_attr, const td_value *attr);
 td_tensor *td_run1(const td_op *op, int n_in, const td_value *in,
                    int n_attr, const td_value *attr);
 /* operators: makers of values */
@@ -105,6 +107,13 @@ static inline bool td_flag(const td_call *call, int k)
 {
     return td_v_get_bool(&call->attr[k]);
 }
+static inline int td_tensors_of(const td_value *v,
+                                td_tensor *const **at)
+{
+    const bool one = v->kind == TD_TENSOR;
+    *at = one ? &v->as.tensor : v->as.tensors.at;
+    return one ? 1 : v->kind == TD_TENSORS ? v->as.tensors.count : 0;
+}
 static inline td_dtype td_v_get_dtype(const td_value *v,
                                       td_dtype otherwise)
 {
@@ -135,26 +144,69 @@ td_tensor *td_refuse_as(const td_call *call, td_error_code code,
 bool td_expect(const td_call *call, const char *name,
                const td_tensor *x, td_dims want);
 #define TD_VALUES(...) \
-    (int)(sizeof((td_value[]){ { .kind = TD_NONE }, __VA_ARGS__ }) \
-          / sizeof(td_value)) - 1, \
-    (td_value[]){ { .kind = TD_NONE }, __VA_ARGS__ } + 1
+    (int)(sizeof((td_value[]){ __VA_ARGS__ }) / sizeof(td_value)), \
+    (td_value[]){ __VA_ARGS__ }
 #define TD_RUN(op, operands, ...) \
     td_run1(&td_ops[TD_OP_##op], TD_VALUES operands, \
             TD_VALUES(__VA_ARGS__))
+#define TD_CALLED(op, operands, ...) \
+    td_called(&td_ops[TD_OP_##op], TD_VALUES operands, \
+              TD_VALUES(__VA_ARGS__))
 #define TD_CALL(op, x, ...) TD_RUN(op, (td_v_tensor(x)), __VA_ARGS__)
 #define TD_CALL2(op, x, y, ...) \
     TD_RUN(op, (td_v_tensor(x), td_v_tensor(y)), __VA_ARGS__)
 #define TD_CALL3(op, x, y, z, ...) \
     TD_RUN(op, (td_v_tensor(x), td_v_tensor(y), td_v_tensor(z)), \
            __VA_ARGS__)
+#define td_is(call, name) ((call)->op == &td_ops[TD_OP_##name])
+td_tensor *td_create(int op, td_value like, td_tensor_options o, int n,
+                     const td_value *own);
+#define TD_CREATED_LIKE(op, like, values, ...) \
+    td_tensor *td_##op(__VA_ARGS__, td_tensor_options o) \
+    { \
+        return td_create(TD_OP_##op, like, o, TD_VALUES values); \
+    }
+#define TD_CREATED(op, values, ...) \
+    TD_CREATED_LIKE(op, td_v_none(), values, __VA_ARGS__)
+#define TD_CREATED_PAIR(name, ...) \
+    TD_CREATED(name, (td_v_ints(&size), __VA_ARGS__), td_dims size) \
+    TD_CREATED_LIKE(name##_like, td_v_tensor(x), (__VA_ARGS__), \
+                    td_tensor *x)
 /* views: makers of values */
+/* Opens the kernel of `op`, whose first operand is the tensor `x`. */
+#define TD_KERNEL(op, x)                                              \
+    static bool op##_on(td_call *call, td_tensor *x);                 \
+    bool op##_kernel(td_call *call)                                   \
+    {                                                                 \
+        return op##_on(call, td_input(call, 0));                      \
+    }                                                                 \
+    static bool op##_on(td_call *call, td_tensor *x)
+#define TD_LOOK(op)                                                   \
+    static bool look_##op(td_call *call, const td_tensor *x,          \
+                          td_tensor *y);                              \
+    TD_KERNEL(op, x)                                                  \
+    {                                                                 \
+        td_tensor y = td_look(x);                                     \
+        return look_##op(call, x, &y)                                 \
+            && td_return(call, td_tensor_alias(&y));                  \
+    }                                                                 \
+    static bool look_##op(td_call *call, const td_tensor *x,          \
+                          td_tensor *y)
 /* Attribute k as a list of numbers; one number is a list of one. */
 td_dims td_numbers(const td_call *call, int k);
 /* The dimension of operand 0 that attribute 0 names. */
 int td_dim_of(const td_call *call);
-#define TD_TYPED(op, attributes, ...) \
-    td_tensor *td_##op(td_tensor *x, __VA_ARGS__) \
+#define TD_TYPED_AS(function, op, operands, attributes, ...) \
+    td_tensor *td_##function(__VA_ARGS__) \
     { \
         return td_run1(&td_ops[TD_OP_##op], \
-            TD_VALUES(td_v_tensor(x)), TD_VALUES attributes); \
+            TD_VALUES operands, TD_VALUES attributes); \
     }
+#define TD_TYPED(op, attributes, ...) \
+    TD_TYPED_AS(op, op, (td_v_tensor(x)), attributes, \
+                td_tensor *x, __VA_ARGS__)
+#define TD_OF_ONE(op) \
+    TD_TYPED_AS(op, op, (td_v_tensor(x)), (), td_tensor *x)
+#define TD_OF_TWO(op) \
+    TD_TYPED_AS(op, op, (td_v_tensor(x), td_v_tensor(y)), (), \
+                td_tensor *x, td_tensor *y)

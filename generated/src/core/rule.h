@@ -11,7 +11,7 @@
            b->grad_in[0] = td_mul(b->grad[0], y);
        }
 
-   with the row RULE(exp, exp_rule, SAVES_RESULT).  The engine opens
+   with the row RULE(exp, SAVES_RESULT).  The engine opens
    a scope around it, sums a gradient down to the operand's shape,
    converts it to the operand's dtype, and ignores those not needed. */
 #pragma once
@@ -39,8 +39,9 @@ const td_value *td_attribute(const td_backward_pass *b, int i);
 /* What arrived for operand i so far, if a rule may add to it in place;
    such a rule leaves grad_in[i] NULL. */
 td_of_pass td_sum_so_far;
-/* The gradient that arrived, if nobody else will look at it. */
-td_of_pass td_spare_gradient;
+/* May the rule write over what arrived or was saved?  Nobody else has
+   it, and the pass is the last one over this graph. */
+bool td_is_spare(const td_backward_pass *b, const td_tensor *x);
 /* Zeros of a shape with g where the view `op` shows a part of it. */
 td_tensor *td_put_back(const td_op *op, td_tensor *g, td_dims shape,
                        int n, const td_value *at);
@@ -48,14 +49,30 @@ td_dims td_input_dims(const td_backward_pass *b, int i);
 td_dtype td_input_dtype(const td_backward_pass *b, int i);
 td_device td_input_device(const td_backward_pass *b, int i);
 td_tensor *td_rule_call2(int op, td_value a, td_value b);
-td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
-                           const td_value *axes);
+/* g with the axes that a reduction dropped, each of size one. */
+td_tensor *td_spread(const td_backward_pass *b, td_tensor *g);
+/* parts: prototypes for rules */
+/* Opens the rule `name`, with the gradient `g` of the first result. */
+#define TD_RULE(name, g)                                              \
+    static void name##_by(td_backward_pass *b, td_tensor *g);         \
+    void name##_rule(td_backward_pass *b)                             \
+    {                                                                 \
+        name##_by(b, b->grad[0]);                                     \
+    }                                                                 \
+    static void name##_by(td_backward_pass *b, td_tensor *g)
+
+/* As td_number, for a rule. */
+static inline int64_t td_rule_number(const td_backward_pass *b, int k,
+                                     int64_t otherwise)
+{
+    return td_v_get_int(td_attribute(b, k), otherwise);
+}
 /* recurrence: prototypes for rules */
 /* For a pass that is recorded: the gradients of what `again` computes,
    the same by operators that have rules. */
 void td_differentiate(td_backward_pass *b, bool (*again)(td_call *));
 /* graph: prototypes of all rules */
-#define RULE(name, function, ...) td_rule function;
+#define RULE_BY(name, function, ...) td_rule function;
 #define NO_RULE(name, ...)
 #define COMPOSITE(name, ...)
 #include "grad/rules.inc"

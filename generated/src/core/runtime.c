@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "runtime": edit that, not this file. */
-#define _POSIX_C_SOURCE 200809L
 #include "core/runtime.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 _Thread_local td_thread *td_thread_place;
@@ -28,20 +24,27 @@ int td_environment_int(const char *name, int low, int high,
 }
 
 /* runtime: function td_environment_choice */
-int td_environment_choice(const char *name, const char *words,
-                          int otherwise)
+int td_choose(td_error_code code, const char *name, const char *text,
+              const char *words, int otherwise)
 {
-    const char *text = getenv(name), *word = words;
-    if (text == NULL || *text == '\0')
-        return otherwise;
-    for (int i = 0; *word != '\0'; i++) {
+    const char *word = words;
+    for (int i = 0; text != NULL && *word != '\0'; i++) {
         const size_t n = strcspn(word, "|");
         if (n == strlen(text) && memcmp(text, word, n) == 0)
             return i;
         word += n + (word[n] == '|');
     }
-    td_fail(TD_ERROR_VALUE, name, "expected %s, got '%s'", words, text);
+    if (text != NULL)
+        td_fail(code, name, "expected %s, got '%s'", words, text);
     return otherwise;
+}
+
+int td_environment_choice(const char *name, const char *words,
+                          int otherwise)
+{
+    const char *text = getenv(name);
+    return td_choose(TD_ERROR_VALUE, name, text && *text ? text : NULL,
+                     words, otherwise);
 }
 
 /* runtime: function leave_thread */

@@ -21,7 +21,8 @@
 /* parallel: runtime includes */
 #include "core/parallel.h"
 /* rows: runtime includes */
-#include "core/isa-level.h"
+/* The highest level this processor runs, and what TREADLE_ISA asks. */
+int td_isa_start(void);
 /* random: runtime includes */
 #include <treadle/random.h>
 /* graph: runtime includes */
@@ -72,6 +73,7 @@ typedef struct td_thread {
     struct td_packer *packer;       /* innermost pair of saving hooks */
     /* tracing: td_thread fields */
     struct td_trace *trace;         /* what is being recorded, or NULL */
+    td_asks *reads;                 /* of a symbolic one, or NULL */
     /* precision: td_thread fields */
     td_dtype autocast;              /* halves for products, or none */
     /* seeing: td_thread fields */
@@ -156,3 +158,7 @@ int td_environment_int(const char *name, int low, int high,
                        int otherwise);
 int td_environment_choice(const char *name, const char *words,
                           int otherwise);
+/* Which of words text is; `otherwise` if NULL, and with an error if
+   none of them. */
+int td_choose(td_error_code code, const char *name, const char *text,
+              const char *words, int otherwise);

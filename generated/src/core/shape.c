@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
-#include <stdio.h>
 #include "core/error.h"
 #include "core/tensor.h"
 

@@ -87,31 +87,9 @@ void td_collapse(td_dims *shape, int operands, td_steps *stride)
     shape->count = kept;
 }
 
-/* views: function advance */
-/* Move on by n elements, not past the end of the row. */
-static void advance(const td_dims *shape, int64_t *index, int64_t n)
-{
-    int d = shape->count - 1;
-    index[d] += n;
-    for (; d > 0 && index[d] == shape->at[d]; d--) {
-        index[d] = 0;
-        index[d - 1]++;
-    }
-}
-
-/* views: function gather_row */
-static void gather_row(td_dtype as, char *to, td_dtype from,
-                       const char *row, int64_t stride, int64_t n)
-{
-    td_convert(as, to, 1, from, row, stride, stride ? n : 1);
-    if (stride == 0)
-        td_convert(as, to, 1, as, to, 0, n);
-}
-
-/* views: function move_rows */
-static void move_rows(const td_space *s, int k, char *data,
-                      int64_t start, int64_t n, td_dtype as,
-                      char *block, bool back)
+/* views: function td_space_carry */
+void td_space_carry(const td_space *s, int k, void *data, int64_t start,
+                    int64_t n, td_dtype as, void *block, bool back)
 {
     const int row = s->shape.count - 1;
     const int64_t stride = s->stride[k][row];
@@ -123,28 +101,20 @@ static void move_rows(const td_space *s, int k, char *data,
         int64_t offset = 0;
         for (int d = 0; d <= row; d++)
             offset += index[d] * s->stride[k][d];
-        char *at = data + offset * s->size[k];
+        char *at = (char *)data + offset * s->size[k];
         run = td_least(n, s->shape.at[row] - index[row]);
         if (back)
             td_convert(s->dtype[k], at, stride, as, block, 1, run);
         else
-            gather_row(as, block, s->dtype[k], at, stride, run);
-        block += run * size;
-        advance(&s->shape, index, run);
+            td_convert(as, block, 1, s->dtype[k], at, stride, run);
+        block = (char *)block + run * size;
+        /* views: move on, not past the end of the row */
+        index[row] += run;
+        for (int d = row; d > 0 && index[d] == s->shape.at[d]; d--) {
+            index[d] = 0;
+            index[d - 1]++;
+        }
     }
-}
-
-/* views: function td_space_scatter */
-void td_space_gather(const td_space *s, int k, const void *from,
-                     int64_t start, int64_t n, td_dtype as, void *to)
-{
-    move_rows(s, k, (char *)from, start, n, as, to, false);
-}
-
-void td_space_scatter(const td_space *s, int k, int64_t start,
-                      int64_t n, td_dtype as, const void *block)
-{
-    move_rows(s, k, s->data[k], start, n, as, (char *)block, true);
 }
 
 /* views: functions of lines */
@@ -161,18 +131,15 @@ int td_lines_add(td_lines *l, const td_tensor *x, int dim)
     l->size[k] = single ? 1 : x->shape[dim];
     return k;
 }
-void td_lines_load(const td_lines *l, int k, int64_t i, td_dtype as,
-                   void *to)
+void td_lines_carry(const td_lines *l, int k, int64_t i, td_dtype as,
+                    void *block, bool back)
 {
-    td_convert(as, to, 1, l->space.dtype[k],
-               td_space_place(&l->space, k, i), l->step[k], l->size[k]);
-}
-
-void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
-                    const void *from)
-{
-    td_convert(l->space.dtype[k], td_space_place(&l->space, k, i),
-               l->step[k], as, from, 1, l->size[k]);
+    const td_dtype own = l->space.dtype[k];
+    void *at = td_space_place(&l->space, k, i);
+    if (back)
+        td_convert(own, at, l->step[k], as, block, 1, l->size[k]);
+    else
+        td_convert(as, block, 1, own, at, l->step[k], l->size[k]);
 }
 td_tensor td_look_as(const td_tensor *fresh, const td_dims *shape)
 {

@@ -9,7 +9,8 @@
        td_space_begin(&s, out, TD_ALL_DIMS);
        td_space_add(&s, x, TD_ALL_DIMS);
        td_collapse(&s.shape, s.operands, s.stride);
-       td_space_gather(&s, 1, s.data[1], 0, s.total, TD_FLOAT32, to); */
+       td_space_carry(&s, 1, s.data[1], 0, s.total, TD_FLOAT32, to,
+                      false); */
 #pragma once
 #include "core/tensor.h"
 
@@ -52,18 +53,14 @@ void *td_space_place(const td_space *s, int k, int64_t i);
 
 /* Elements [start, start + n) of operand k of a collapsed space, whose
    first is at `from`, as a contiguous array; and such an array back. */
-void td_space_gather(const td_space *s, int k, const void *from,
-                     int64_t start, int64_t n, td_dtype as, void *to);
-void td_space_scatter(const td_space *s, int k, int64_t start,
-                      int64_t n, td_dtype as, const void *block);
+void td_space_carry(const td_space *s, int k, void *data, int64_t start,
+                    int64_t n, td_dtype as, void *block, bool back);
 
 /* Lines along `dim`, from { 0 } on; the number of the operand.  Line i
    of operand k as an array, and such an array back. */
 int td_lines_add(td_lines *l, const td_tensor *x, int dim);
-void td_lines_load(const td_lines *l, int k, int64_t i, td_dtype as,
-                   void *to);
-void td_lines_store(const td_lines *l, int k, int64_t i, td_dtype as,
-                    const void *from);
+void td_lines_carry(const td_lines *l, int k, int64_t i, td_dtype as,
+                    void *block, bool back);
 
 /* A contiguous tensor, seen in another shape. */
 td_tensor td_look_as(const td_tensor *fresh, const td_dims *shape);

@@ -133,11 +133,10 @@ td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
         || !td_dims_numel("tensor", &shape, &numel))
         return NULL;
     /* tensors: count the bytes of the elements */
-    if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes)) {
-        td_fail(TD_ERROR_MEMORY, "tensor", "%" PRId64 " elements of %s are "
-            "more than memory can hold", numel, td_dtype_name(dtype));
-        return NULL;
-    }
+    if (!td_mul_size(numel, (int64_t)td_dtype_size(dtype), &bytes))
+        return td_fail(TD_ERROR_MEMORY, "tensor", "%" PRId64 " elements of "
+            "%s are more than memory can hold", numel,
+            td_dtype_name(dtype)), NULL;
     return fresh(&shape, dtype, bytes, device);
 }
 
@@ -160,27 +159,10 @@ td_tensor *td_tensor_like(const td_tensor *x, td_dtype dtype)
                  x->storage->device);
 }
 
-/* tensors: function memory_fits */
+/* tensors: function release_nothing */
 static void release_nothing(void *context)
 {
     (void)context;
-}
-static bool memory_fits(const void *data, const td_dims *shape,
-                        const td_dims *strides,
-                        td_tensor_options options)
-{
-    int64_t numel;
-    if (!td_dims_numel("from_memory", shape, &numel)
-        || (options.dtype && !is_dtype("from_memory", options.dtype)))
-        return false;
-    if (shape->count != strides->count)
-        return td_fail(TD_ERROR_VALUE, "from_memory", "%d sizes but %d "
-                       "strides", shape->count, strides->count);
-    if (data == NULL && numel > 0)
-        return td_fail(TD_ERROR_VALUE, "from_memory", "data is NULL");
-    return options.device.kind == TD_DEVICE_CPU
-        || td_fail(TD_ERROR_UNSUPPORTED, "from_memory", "only memory "
-                   "of the CPU can be shared; move it with to()");
 }
 
 /* tensors: function td_from_memory */
@@ -188,8 +170,19 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
                           td_tensor_options options,
                           td_frees *release, void *context)
 {
-    if (td_failed() || !memory_fits(data, &shape, &strides, options))
+    int64_t numel;
+    /* tensors: check what can be checked of foreign memory */
+    if (!td_dims_numel("from_memory", &shape, &numel)
+        || (options.dtype && !is_dtype("from_memory", options.dtype)))
         return NULL;
+    if (shape.count != strides.count)
+        td_fail(TD_ERROR_VALUE, "from_memory", "%d sizes but %d strides",
+                shape.count, strides.count);
+    else if (data == NULL && numel > 0)
+        td_fail(TD_ERROR_VALUE, "from_memory", "data is NULL");
+    else if (options.device.kind != TD_DEVICE_CPU)
+        td_fail(TD_ERROR_UNSUPPORTED, "from_memory", "only memory of the "
+                "CPU can be shared; move it with to()");
     td_tensor *x = td_object_new(&tensor_class, sizeof *x);
     if (x == NULL)
         return NULL;
@@ -208,7 +201,7 @@ td_tensor *td_from_memory(void *data, td_dims shape, td_dims strides,
     int64_t reach = 1;
     for (int d = 0; d < x->rank; d++)
         reach += (x->shape[d] - 1) * x->strides[d];
-    x->storage->bytes = td_numel(x) > 0
+    x->storage->bytes = numel > 0
         ? reach * (int64_t)td_dtype_size(x->dtype) : 0;
     if (td_with_options(x, options) == NULL)
         return NULL;
@@ -253,11 +246,26 @@ const int64_t *td_strides(const td_tensor *x)
 {
     return x ? x->strides : 0;
 }
-void *td_data(const td_tensor *x) { return x ? td_at(x) : NULL; }
+bool td_has_values(const td_tensor *x)
+{
+    if (x == NULL || x->storage->data == NULL)
+        return false;
+    /* tracing: ask a trace whether this may be read */
+    if (td_self()->reads != NULL)
+        return td_self()->reads(x);
+    return true;
+}
+void *td_data(const td_tensor *x)
+{
+    if (!td_has_values(x))
+        return NULL;
+    x->storage->shown = true;
+    return td_at(x);
+}
 
 td_device td_device_of(const td_tensor *x)
 {
-    return x ? x->storage->device : (td_device){ TD_DEVICE_CPU, 0 };
+    return x ? x->storage->device : TD_CPU;
 }
 td_dims td_shape_of(const td_tensor *x)
 {

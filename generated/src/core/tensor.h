@@ -7,8 +7,7 @@
            return false;
        float *out = td_at(y); */
 #pragma once
-#include <stdio.h>
-#include <string.h>
+#include <math.h>
 #include <treadle/tensor.h>
 #include "core/object.h"
 
@@ -22,6 +21,8 @@ typedef struct td_storage {
     int64_t bytes;
     td_frees *release; /* of memory that is not ours */
     void *context;
+    bool hidden;                    /* nobody sees what is in it */
+    atomic_bool shown;              /* somebody has its address */
 } td_storage;
 
 /* tensors: struct td_tensor */
@@ -99,6 +100,7 @@ typedef struct {
 bool td_text_begin(td_text *t);
 char *td_text_end(td_text *t);
 int64_t td_text_copy(td_text *t, char *out, int64_t room);
+#define TD_CPU ((td_device){ 0 })
 td_tensor *td_tensor_new(td_dims shape, td_dtype dtype,
                          td_device device);
 td_tensor *td_tensor_alias(const td_tensor *x);
@@ -117,14 +119,12 @@ td_dtype td_scalar_dtype(td_scalar s);      /* of what s.as holds */
 bool td_dims_equal(const td_dims *a, const td_dims *b);
 td_storage *td_storage_retain(td_storage *s);
 void td_storage_release(td_storage *s);     /* NULL is fine */
-bool td_wrap_dim(const char *operation, int64_t dim, int rank,
-                 int *out);
+bool td_wrap_dim(const char *op, int64_t dim, int rank, int *out);
 const char *td_dims_text(const td_dims *shape,
                          char text[TD_SHAPE_TEXT]);
 const char *td_shape_text(const td_tensor *x, char text[TD_SHAPE_TEXT]);
 td_scalar td_element(const td_tensor *x, int64_t at);
 void td_store(td_dtype dtype, void *at, td_scalar value);
-
 /* n elements from `src` to `dst`, strides in elements.  The memory must
    not overlap unless the types are equal and both strides 1. */
 void td_convert(td_dtype to, void *dst, int64_t dst_stride,

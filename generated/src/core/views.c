@@ -3,20 +3,6 @@
 #include "core/registry.h"
 #include "core/tensor.h"
 
-/* views: macro VIEW */
-#define VIEW(op)                                                      \
-    static bool look_##op(td_call *call, const td_tensor *x,          \
-                          td_tensor *y);                              \
-    bool op##_kernel(td_call *call)                                   \
-    {                                                                 \
-        const td_tensor *x = call->in[0].as.tensor;                   \
-        td_tensor y = td_look(x);                                     \
-        return look_##op(call, x, &y)                                 \
-            && td_return(call, td_tensor_alias(&y));                  \
-    }                                                                 \
-    static bool look_##op(td_call *call, const td_tensor *x,          \
-                          td_tensor *y)
-
 /* views: functions that read a call for views */
 td_dims td_numbers(const td_call *call, int k)
 {
@@ -40,7 +26,7 @@ static bool exchange(const td_tensor *x, int a, int b, td_tensor *y)
 }
 
 /* views: view transpose */
-VIEW(transpose)
+TD_LOOK(transpose)
 {
     const int a = td_dim_of(call);
     return exchange(x, a, td_dimension(call, td_number(call, 1, 1),
@@ -48,7 +34,7 @@ VIEW(transpose)
 }
 
 /* views: view t */
-VIEW(t)
+TD_LOOK(t)
 {
     return (x->rank <= 2
             || td_refuse(call, "expected at most 2 dimensions"))
@@ -56,7 +42,7 @@ VIEW(t)
 }
 
 /* views: view permute */
-VIEW(permute)
+TD_LOOK(permute)
 {
     const td_dims dims = td_numbers(call, 0);
     unsigned seen = 0;
@@ -150,7 +136,7 @@ bool td_infer_size(const td_tensor *x, td_dims *shape)
 }
 
 /* views: view view */
-VIEW(view)
+TD_LOOK(view)
 {
     char to[TD_SHAPE_TEXT];
     td_dims shape = td_numbers(call, 0);
@@ -176,23 +162,21 @@ static bool fold_or_copy(td_call *call, const td_tensor *x,
 }
 
 /* views: function reshape_kernel */
-bool reshape_kernel(td_call *call)
+TD_KERNEL(reshape, x)
 {
-    const td_tensor *x = td_input(call, 0);
     td_dims shape = td_numbers(call, 0);
     return td_infer_size(x, &shape) && fold_or_copy(call, x, &shape);
 }
 
 /* views: function flatten_kernel */
-bool flatten_kernel(td_call *call)
+TD_KERNEL(flatten, x)
 {
-    const td_tensor *x = td_input(call, 0);
     const int first = td_dim_of(call);
     const int last = td_dimension(call, td_number(call, 1, -1),
                                   x->rank);
     if (first > last)
-        return td_fail(TD_ERROR_RUNTIME, "flatten", "start_dim %d "
-                       "comes after end_dim %d", first, last);
+        return td_refuse(call, "start_dim %d comes after end_dim %d",
+                         first, last);
     /* views: multiply the sizes to be flattened */
     td_dims shape = { x->rank == 0, { 1 } };
     for (int d = 0; d < x->rank; d++)
@@ -204,11 +188,11 @@ bool flatten_kernel(td_call *call)
 }
 
 /* views: view unsqueeze */
-VIEW(unsqueeze)
+TD_LOOK(unsqueeze)
 {
     if (x->rank == TD_MAX_RANK)
-        return td_fail(TD_ERROR_RUNTIME, "unsqueeze", "a tensor has at "
-                       "most %d dimensions", TD_MAX_RANK);
+        return td_refuse(call, "a tensor has at most %d dimensions",
+                         TD_MAX_RANK);
     const int at = td_dimension(call, td_number(call, 0, 0),
                                 x->rank + 1);
     td_dims shape = { x->rank + 1, { 0 } };
@@ -228,7 +212,7 @@ void td_drop_dim(td_tensor *y, int dim)
 }
 
 /* views: view squeeze */
-VIEW(squeeze)
+TD_LOOK(squeeze)
 {
     const bool all = call->attr[0].kind != TD_INTS;
     const td_dims dims = td_numbers(call, 0);
@@ -242,7 +226,7 @@ VIEW(squeeze)
 }
 
 /* views: view expand */
-VIEW(expand)
+TD_LOOK(expand)
 {
     const td_dims size = td_numbers(call, 0);
     const int more = size.count - x->rank;
@@ -271,7 +255,7 @@ static int64_t clip(int64_t at, int64_t size)
 }
 
 /* views: view slice */
-VIEW(slice)
+TD_LOOK(slice)
 {
     const int64_t step = td_number(call, 3, 1);
     if (x->rank == 0)
@@ -292,7 +276,7 @@ VIEW(slice)
 }
 
 /* views: view select */
-VIEW(select)
+TD_LOOK(select)
 {
     const int64_t index = td_number(call, 1, 0);
     if (x->rank == 0)
@@ -310,11 +294,7 @@ VIEW(select)
 }
 
 /* views: typed functions of views */
-td_tensor *td_t(td_tensor *x)
-{
-    return TD_CALL(t, x);
-}
-
+TD_OF_ONE(t)
 TD_TYPED(transpose, (td_v_int(dim0), td_v_int(dim1)),
          int dim0, int dim1)
 TD_TYPED(permute, (td_v_ints(&dims)), td_dims dims)

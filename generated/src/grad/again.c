@@ -2,7 +2,6 @@
 /* Tangled from the chapter "recurrence": edit that, not this file. */
 /* Gradients of a kernel by operators. */
 #include <treadle/arranging.h>
-#include "core/rule.h"
 #include "grad/autograd.h"
 
 void td_differentiate(td_backward_pass *b, bool (*again)(td_call *))
@@ -11,7 +10,7 @@ void td_differentiate(td_backward_pass *b, bool (*again)(td_call *))
     td_tensor *asked[TD_MAX_PARAMETERS], *got[TD_MAX_PARAMETERS];
     td_tensor *y[TD_MAX_RESULTS], *g[TD_MAX_RESULTS];
     int n = 0, made = 0;
-    for (int i = 0; i < b->n_in; i++) {
+    TD_EACH(i, b, in) {
         const td_dims shape = td_input_dims(b, i);
         in[i] = td_v_optional(shape.count == 0 ? NULL
             : td_reshape(td_saved_input(b, i), shape));
@@ -22,7 +21,7 @@ void td_differentiate(td_backward_pass *b, bool (*again)(td_call *))
         .n_attr = b->n_attr, .attr = td_attribute(b, 0) };
     if (td_failed() || !again(&call))
         return;
-    for (int k = 0; k < b->n_out; k++)
+    TD_EACH(k, b, out)
         if (b->grad[k] && call.out[k])
             y[made] = call.out[k], g[made++] = b->grad[k];
     if (td_grad(y, made, asked, n, got, (td_grad_options){

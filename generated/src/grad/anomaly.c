@@ -3,11 +3,7 @@
 /* The operator that made the first NaN, and where it was called. */
 #include "grad/autograd.h"
 #include "core/runtime.h"
-#include <treadle/elementwise.h>
-#include <treadle/functional.h>
-#include <treadle/reductions.h>
-#include <math.h>
-#include <stdio.h>
+#include <treadle/treadle.h>
 
 /* inspection: function td_note_node */
 typedef struct td_note {

@@ -8,12 +8,13 @@ td_tensor *td_rule_call2(int op, td_value a, td_value b)
 {
     return td_run1(&td_ops[op], TD_VALUES(a, b), 0, NULL);
 }
-/* backward: function td_restore_axes */
-td_tensor *td_restore_axes(const td_backward_pass *b, td_tensor *g,
-                           const td_value *axes)
+/* backward: function td_spread */
+td_tensor *td_spread(const td_backward_pass *b, td_tensor *g)
 {
+    const td_value *axes = td_attribute(b, 0);
     td_dims shape = td_input_dims(b, 0);
-    const bool all = axes->kind != TD_INTS || axes->as.ints.count == 0;
+    const bool all = b->n_attr == 0 || axes->kind != TD_INTS
+                  || axes->as.ints.count == 0;
     const int n = all ? shape.count : axes->as.ints.count;
     for (int i = 0; i < n && shape.count > 0; i++) {
         const int64_t axis = all ? i : axes->as.ints.at[i];
@@ -44,6 +45,6 @@ void mul_rule(td_backward_pass *b)
 /* backward: rule for sums over axes */
 void sum_rule(td_backward_pass *b)
 {
-    td_tensor *g = td_restore_axes(b, b->grad[0], td_attribute(b, 0));
-    b->grad_in[0] = td_expand(g, td_input_dims(b, 0));
+    b->grad_in[0] = td_expand(td_spread(b, b->grad[0]),
+                              td_input_dims(b, 0));
 }

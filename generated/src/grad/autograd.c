@@ -3,7 +3,6 @@
 /* What tensors and threads know about gradients. */
 #include "grad/autograd.h"
 #include "core/device.h"
-#include <stdio.h>
 
 /* graph: function td_is_tensor */
 bool td_is_tensor(const char *operation, const td_tensor *x)
@@ -27,15 +26,11 @@ typedef struct td_hook_entry {
     td_frees *free_context;
 } td_hook_entry;
 /* hooks: class of a hook */
-static void hook_destroy(void *object)
+TD_CLASS(hook, td_hook_entry, hook)
 {
-    td_hook_entry *hook = object;
     td_release(hook->next);
     td_free_context(hook->free_context, hook->context);
 }
-
-static const td_class hook_class = { "hook", hook_destroy,
-                                     TD_COUNT_OTHERS };
 /* graph: function td_forget_graph */
 void td_forget_graph(td_tensor *x)
 {
@@ -84,6 +79,8 @@ td_tensor *td_set_requires_grad(td_tensor *x, bool on)
                 "only a leaf can stop requiring a gradient; use "
                 "detach for the result of a recorded operator");
     else {
+        /* tracing: before requires-grad is read or set */
+        td_trace_slot(x, TD_TRACE_KNOWN);
         td_count_leaf_view(x, on && x->node == NULL);
         x->requires_grad = on;
     }
@@ -101,7 +98,11 @@ static bool may_look(const char *operation, const td_tensor *x)
 
 bool td_requires_grad(const td_tensor *x)
 {
-    return may_look("requires_grad", x) && x->requires_grad;
+    if (!may_look("requires_grad", x))
+        return false;
+    /* tracing: before requires-grad is read or set */
+    td_trace_slot(x, TD_TRACE_KNOWN);
+    return x->requires_grad;
 }
 
 bool td_is_leaf(const td_tensor *x)
@@ -123,14 +124,16 @@ bool td_set_grad(td_tensor *x, td_tensor *grad)
 {
     if (!td_is_tensor("set_grad", x))
         return false;
-    if (grad != NULL && !td_same_kind("set_grad", grad, x))
+    td_tensor kind = td_look(x);
+    if (grad && grad->dtype == td_dtype_wide(x->dtype))
+        kind.dtype = grad->dtype;
+    if (grad != NULL && !td_same_kind("set_grad", grad, &kind))
         return false;
     if (grad == x)
         return td_fail(TD_ERROR_RUNTIME, "set_grad",
                        "a tensor cannot be its own gradient");
     /* tracing: before a gradient is set */
-    if (!td_trace_gradient(x))
-        return false;
+    td_trace_slot(x, TD_TRACE_SET);
     td_retain(grad);
     bool done = false;
     while (!done && !td_failed()) {
@@ -148,10 +151,7 @@ bool detach_kernel(td_call *call)
     return td_return(call, td_tensor_alias(td_input(call, 0)));
 }
 
-td_tensor *td_detach(td_tensor *x)
-{
-    return TD_CALL(detach, x);
-}
+TD_OF_ONE(detach)
 /* graph: functions that switch the grad mode */
 bool td_grad_enabled(void)
 {

@@ -41,6 +41,7 @@ struct td_node {
     struct td_custom *custom;   /* strong: that function, or NULL */
     int n_in, n_out, n_attr;
     bool released;              /* the rule has run, all is dropped */
+    td_node *again;             /* strong: computes its result again */
     td_edge *in;                /* [n_in]  where gradients go */
     td_result *out;             /* [n_out] what they arrive for */
     td_value *attr;             /* [n_attr] copies */
@@ -81,7 +82,7 @@ typedef enum {
 #define SAVES_OTHER SAVES_INPUT(1), SAVES_INPUT(0)
 #define MUTATES (UINT32_C(1) << 31)
 
-enum { TD_MASKS = 5 };
+enum { TD_MASKS = 7 };
 
 typedef struct td_rule_entry {
     td_rule_kind kind;
@@ -143,7 +144,7 @@ td_tensor *td_hold_grad(const td_tensor *x);
 bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new);
 void td_watch(td_tensor *x, td_node *old, int slot);
 td_tensor *td_hold_watcher(td_node *node, int slot);
-extern const td_rule_entry td_rules[];
+extern td_rule_entry td_rules[];
 const td_rule_entry *td_rule_of(const td_op *op);
 uint32_t td_saves(const td_op *op, const td_call *call);
 /* gradcheck: further prototypes of the graph */
@@ -155,12 +156,18 @@ void td_note_node(td_node *node);
 bool td_inspect(td_node *node, bool ok);
 td_acts td_forget_stop;
 void td_look_at_result(td_tensor *x, td_node *node);
-void *td_pack(td_tensor *x);
+/* By the hooks that are set, or as `again`, which is then its own. */
+void *td_pack(td_tensor *x, td_node *again);
 bool td_is_packed(const void *saved);
 td_tensor *td_unpack_by_hook(const td_backward_pass *b,
                              const td_saved *saved);
+void td_note_recipe(td_node *node, const td_call *call);
+td_node *td_again(const td_tensor *x);      /* the caller's, or NULL */
 /* tracing: further prototypes of the graph */
-td_tensor **td_trace_slot(const td_tensor *x);
+typedef enum {
+    TD_TRACE_KNOWN, TD_TRACE_READ, TD_TRACE_SET, TD_TRACE_STALE
+} td_trace_use;
 
-/* The gradient of x is about to be set; false if memory ends. */
-bool td_trace_gradient(td_tensor *x);
+/* Where the open trace keeps the gradient of x, which is about to be
+   used in this way; NULL: nowhere, or memory has ended. */
+td_tensor **td_trace_slot(const td_tensor *x, td_trace_use use);

@@ -3,8 +3,7 @@
 /* The backward pass: claim, count, sweep. */
 #include "grad/autograd.h"
 #include "core/runtime.h"
-#include <treadle/elementwise.h>
-#include <treadle/reductions.h>
+#include <treadle/treadle.h>
 
 /* backward: struct td_sink */
 typedef struct td_sink {
@@ -84,9 +83,9 @@ static bool claim(td_pass *pass, td_node *node)
 /* backward: function unclaim */
 static void clear_gradients(td_node *node)
 {
-    for (int i = 0; i < node->n_in; i++)
+    TD_EACH(i, node, in)
         replace(&node->grad_in[i], NULL);
-    for (int k = 0; k < node->n_out; k++)
+    TD_EACH(k, node, out)
         replace(&node->grad[k], NULL);
 }
 
@@ -195,25 +194,19 @@ static bool walk(td_pass *pass, td_node *root)
     }
     return true;
 }
-/* backward: function prepare_captures */
-static bool prepare_captures(td_pass *pass)
-{
-    for (int i = 0; i < pass->n_captures; i++) {
-        port *c = &pass->captures[i];
-        if (c->node == NULL && !(c->sink = make_sink(pass, c->of)))
-            return false;
-        if (c->node != NULL && !claim(pass, c->node))
-            return false;
-        if (c->node != NULL)
-            c->node->captured = true;
-    }
-    return true;
-}
 /* backward: function discover */
 static bool discover(td_pass *pass)
 {
     pthread_mutex_t *lock = td_lock_leaves();
-    bool ok = prepare_captures(pass);
+    bool ok = true;
+    /* backward: claim what is asked about */
+    for (int i = 0; ok && i < pass->n_captures; i++) {
+        port *c = &pass->captures[i];
+        if (c->node == NULL)
+            ok = (c->sink = make_sink(pass, c->of)) != NULL;
+        else if ((ok = claim(pass, c->node)))
+            c->node->captured = true;
+    }
     for (int i = 0; ok && i < pass->n_roots; i++) {
         port *root = &pass->roots[i];
         if (root->node == NULL)
@@ -244,11 +237,10 @@ td_tensor *td_sum_so_far(const td_backward_pass *b, int i)
                                 : edge->node->grad[edge->slot];
     return sum != NULL && is_ours(sum, 1) ? sum : NULL;
 }
-td_tensor *td_spare_gradient(const td_backward_pass *b, int k)
+bool td_is_spare(const td_backward_pass *b, const td_tensor *x)
 {
-    return is_ours(b->grad[k], 1)
-        && td_device_of(b->grad[k]).kind == TD_DEVICE_CPU
-        && !b->create_graph ? b->grad[k] : NULL;
+    return x != NULL && is_ours(x, 1) && !b->node->pass->retain
+        && td_device_of(x).kind == TD_DEVICE_CPU;
 }
 /* backward: function add_to */
 static bool add_to(const td_pass *pass, td_tensor **sum,
@@ -269,40 +261,32 @@ static bool add_to(const td_pass *pass, td_tensor **sum,
     td_release(grad);
     return !td_failed();
 }
-/* backward: function add_in_place */
-static td_tensor *add_in_place(const td_pass *pass, td_tensor *x,
-                               td_tensor *grad, bool *done)
-{
-    pthread_mutex_t *lock = td_lock_leaves();
-    td_tensor *old = td_hold_grad(x);
-    if (old != NULL && !pass->create && is_ours(old, 2)) {
-        td_scope_begin();
-        *done = td_add_(old, grad) != NULL;
-        td_scope_end();
-    }
-    pthread_mutex_unlock(lock);
-    return old;
-}
-/* backward: functions that add to a leaf */
-static td_tensor *sum_for_leaf(td_tensor *old, td_tensor *grad)
-{
-    if (old == NULL && is_ours(grad, 1))
-        return td_retain(grad);
-    td_scope_begin();
-    td_tensor *sum = td_retain(old ? td_add(old, grad)
-                                   : td_clone(grad));
-    td_scope_end();
-    return sum;
-}
-
+/* backward: function add_to_leaf */
 static bool add_to_leaf(const td_pass *pass, td_tensor *x,
                         td_tensor *grad)
 {
     bool done = false;
     while (!done && !td_failed()) {
-        td_tensor *old = add_in_place(pass, x, grad, &done);
-        td_tensor *sum = done || td_failed() ? NULL
-                       : sum_for_leaf(old, grad);
+        td_tensor *sum = NULL;
+        /* backward: add in place if nobody else can see it */
+        pthread_mutex_t *lock = td_lock_leaves();
+        td_tensor *old = td_hold_grad(x);
+        if (old != NULL && !pass->create && is_ours(old, 2)) {
+            td_scope_begin();
+            done = td_add_(old, grad) != NULL;
+            td_scope_end();
+        }
+        pthread_mutex_unlock(lock);
+        if (!done && !td_failed()) {
+            /* backward: make a new sum for the leaf */
+            if (old == NULL && is_ours(grad, 1)) {
+                sum = td_retain(grad);
+            } else {
+                td_scope_begin();
+                sum = td_retain(old ? td_add(old, grad) : td_clone(grad));
+                td_scope_end();
+            }
+        }
         if (sum != NULL)
             done = td_swap_grad(x, old, sum);
         if (!done)
@@ -352,7 +336,7 @@ static bool apply_rule(td_pass *pass, td_node *node)
     td_scope_begin();
     (node->custom ? td_custom_apply : td_rule_of(node->op)->apply)(&b);
     bool ok = !td_failed();
-    for (int i = 0; i < node->n_in; i++)
+    TD_EACH(i, node, in)
         if (!ok || !node->in[i].needed)
             node->grad_in[i] = NULL;
         else if (node->grad_in[i] != NULL)
@@ -414,14 +398,14 @@ static bool deliver(td_pass *pass, td_node *node, int i)
 static bool visit(td_pass *pass, td_node *node)
 {
     bool arrived = false;
-    for (int k = 0; k < node->n_out; k++) {
+    TD_EACH(k, node, out) {
         if (!show_gradient(pass, node, k))
             return false;
         arrived = arrived || node->grad[k] != NULL;
     }
     if (node->runs && arrived && !apply_rule(pass, node))
         return false;
-    for (int k = 0; k < node->n_out; k++)
+    TD_EACH(k, node, out)
         replace(&node->grad[k], NULL);
     for (int i = 0; node->runs && i < node->n_in; i++)
         if (node->in[i].needed && !deliver(pass, node, i))
@@ -449,40 +433,33 @@ static void make_ready(td_pass *pass, td_node *node)
     node->below = pass->ready;
     pass->ready = node;
 }
-/* backward: function seed_of */
-static td_tensor *seed_of(const char *operation, td_tensor *root,
-                          td_tensor *seed)
+/* backward: function plant */
+static bool plant(td_pass *pass, const char *operation,
+                  const port *root, td_tensor *seed)
 {
-    if (!td_requires_grad(root))
+    /* backward: make the seed, or convert it */
+    td_tensor *of = root->of;
+    if (!td_requires_grad(of))
         td_fail(TD_ERROR_RUNTIME, operation, "the tensor does not "
                 "require a gradient and was not recorded");
-    else if (seed == NULL && td_numel(root) != 1)
+    else if (seed == NULL && td_numel(of) != 1)
         td_fail(TD_ERROR_RUNTIME, operation, "a gradient can be "
             "created implicitly only for a tensor of one element; this "
             "one has %" PRId64 ", give the gradient to start from",
-            td_numel(root));
+            td_numel(of));
     else if (seed == NULL)
-        return td_ones_like(root, (td_tensor_options)TD_DEFAULTS);
-    else if (seed->dtype != root->dtype)
-        seed = td_to(seed, root->dtype);
-    if (!td_failed())
-        td_same_kind(operation, seed, root);
-    return td_failed() ? NULL : seed;
-}
-/* backward: function plant */
-static bool plant(td_pass *pass, const char *operation,
-                  const port *root, td_tensor *given)
-{
-    td_tensor *seed = seed_of(operation, root->of, given);
+        seed = td_ones_like(of, (td_tensor_options)TD_DEFAULTS);
+    else if (seed->dtype != of->dtype)
+        seed = td_to(seed, of->dtype);
     td_tensor **sum = root->node ? &root->node->grad[root->slot]
                     : root->sink ? &root->sink->grad : NULL;
-    return seed != NULL
+    return !td_failed() && td_same_kind(operation, seed, of)
         && (sum == NULL || add_to(pass, sum, td_retain(seed)));
 }
 /* backward: function start of a pass */
 static bool start(td_pass *pass)
 {
-    for (int i = 0; i < pass->n_roots; i++) {
+    TD_EACH(i, pass, roots) {
         td_node *node = pass->roots[i].node;
         if (node != NULL && wanted(node) && node->pending == 0)
             make_ready(pass, node);

@@ -2,15 +2,7 @@
 /* Tangled from the chapter "parts": edit that, not this file. */
 /* Rules of choices, reductions and products of matrices. */
 #include "grad/autograd.h"
-#include <math.h>
-#include <treadle/elementwise.h>
-#include <treadle/matmul.h>
-#include <treadle/reductions.h>
-
-static int int_of(const td_value *v)
-{
-    return (int)td_v_get_int(v, 0);
-}
+#include <treadle/treadle.h>
 
 /* rules: rules for choices */
 static td_value zero(void)
@@ -47,36 +39,26 @@ void clamp_rule(td_backward_pass *b)
     b->grad_in[0] = g;
 }
 /* parts: rules for reductions */
-static td_tensor *spread(const td_backward_pass *b, td_tensor *x)
+TD_RULE(mean, g)
 {
-    const td_value none = td_v_none();
-    return td_restore_axes(b, x, b->n_attr > 0 ? td_attribute(b, 0)
-                                               : &none);
-}
-
-void mean_rule(td_backward_pass *b)
-{
-    td_tensor *g = b->grad[0];
     const td_dims shape = td_input_dims(b, 0);
-    double n = 1;
-    for (int d = 0; d < shape.count; d++)
-        n *= (double)shape.at[d];
-    if (td_numel(g) > 0 && n > 0)
-        g = td_mul_scalar(g, td_float((double)td_numel(g) / n));
-    b->grad_in[0] = td_expand(spread(b, g), shape);
+    int64_t n = 0;
+    if (td_dims_numel("mean", &shape, &n) && n > 0)
+        g = td_mul_scalar(g, td_float((double)td_numel(g) / (double)n));
+    b->grad_in[0] = td_expand(td_spread(b, g), shape);
 }
 
-void sum_to_size_rule(td_backward_pass *b)
+TD_RULE(sum_to_size, g)
 {
-    b->grad_in[0] = td_expand(b->grad[0], td_input_dims(b, 0));
+    b->grad_in[0] = td_expand(g, td_input_dims(b, 0));
 }
 
 void extreme_rule(td_backward_pass *b)
 {
     /* ties: exercise ties */
     td_tensor *x = td_saved_input(b, 0);
-    td_tensor *y = spread(b, td_saved_output(b, 0));
-    td_tensor *g = spread(b, b->grad[0]);
+    td_tensor *y = td_spread(b, td_saved_output(b, 0));
+    td_tensor *g = td_spread(b, b->grad[0]);
     td_tensor *mask = td_to(td_eq(x, y), td_input_dtype(b, 0));
     if (td_failed())
         return;
@@ -84,11 +66,11 @@ void extreme_rule(td_backward_pass *b)
     b->grad_in[0] = td_mul(mask, td_div(g, ties));
 }
 
-void logsumexp_rule(td_backward_pass *b)
+TD_RULE(logsumexp, grad)
 {
     td_tensor *x = td_saved_input(b, 0);
-    td_tensor *y = spread(b, td_saved_output(b, 0));
-    td_tensor *g = spread(b, b->grad[0]);
+    td_tensor *y = td_spread(b, td_saved_output(b, 0));
+    td_tensor *g = td_spread(b, grad);
     y = choose(td_eq_scalar(y, td_float(-INFINITY)), zero(),
                td_v_tensor(y));
     b->grad_in[0] = td_mul(g, td_exp(td_sub(x, y)));
@@ -97,21 +79,21 @@ void logsumexp_rule(td_backward_pass *b)
 static td_tensor *sum_along(const td_backward_pass *b, td_tensor *x)
 {
     return td_sum(x, (td_reduce_options){ .keepdim = true,
-        .dims = TD_DIMS(int_of(td_attribute(b, 0))) });
+        .dims = TD_DIMS(td_rule_number(b, 0, 0)) });
 }
 
-void softmax_rule(td_backward_pass *b)
+TD_RULE(softmax, g)
 {
-    td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
+    td_tensor *y = td_saved_output(b, 0);
     td_tensor *mean = sum_along(b, td_mul(g, y));
     b->grad_in[0] = td_mul(y, td_sub(g, mean));
 }
 
-void log_softmax_rule(td_backward_pass *b)
+TD_RULE(log_softmax, g)
 {
-    td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
+    td_tensor *y = td_saved_output(b, 0);
     /* parts: see whether to go back row by row */
-    const int dim = int_of(td_attribute(b, 0));
+    const int dim = (int)td_rule_number(b, 0, 0);
     const bool rows = y && !b->create_graph
         && (dim == -1 || dim == y->rank - 1)
         && td_device_of(y).kind == TD_DEVICE_CPU;
@@ -131,11 +113,10 @@ static td_tensor *as_matrix(td_tensor *x, int new)
     return x && x->rank == 1 ? td_unsqueeze(x, new) : x;
 }
 
-void matmul_rule(td_backward_pass *b)
+TD_RULE(matmul, g)
 {
     const int rank_a = td_input_dims(b, 0).count;
     const int rank_b = td_input_dims(b, 1).count;
-    td_tensor *g = b->grad[0];
     if (rank_b == 1)
         g = td_unsqueeze(g, -1);
     if (rank_a == 1)
@@ -152,17 +133,11 @@ void matmul_rule(td_backward_pass *b)
 
 static td_tensor *as_rows(td_tensor *x)
 {
-    if (x == NULL || x->rank == 2)
-        return x;
-    td_dims rows = { 2, { 1, 1 } };
-    for (int d = 0; d < x->rank; d++)
-        rows.at[d == x->rank - 1] *= x->shape[d];
-    return td_reshape(x, rows);
+    return td_rank(x) == 2 ? x : td_flatten(as_matrix(x, 0), 0, -2);
 }
 
-void linear_rule(td_backward_pass *b)
+TD_RULE(linear, g)
 {
-    td_tensor *g = b->grad[0];
     /* linear: exercise linear */
     if (td_needs(b, 0))
         b->grad_in[0] = td_matmul(g, td_saved_input(b, 1));
@@ -179,9 +154,8 @@ static td_tensor *times(td_tensor *x, const td_value *factor)
     return value == 1 ? x : td_mul_scalar(x, td_float(value));
 }
 
-void addmm_rule(td_backward_pass *b)
+TD_RULE(addmm, g)
 {
-    td_tensor *g = b->grad[0];
     if (td_needs(b, 0))
         b->grad_in[0] = times(g, td_attribute(b, 0));
     if (td_needs(b, 1))

@@ -4,14 +4,13 @@
 #include "grad/autograd.h"
 #include "core/runtime.h"
 #include <ctype.h>
-#include <stdio.h>
 
 /* hooks: class of a custom function */
 #define BYTES_SAVED (sizeof(td_saved) + sizeof(td_tensor *))
 
 static void drop_saved(td_custom *custom)
 {
-    for (int i = 0; i < custom->n_saved; i++)
+    TD_EACH(i, custom, saved)
         td_release(custom->saved[i].tensor);
     td_free(custom->saved, (size_t)custom->n_saved * BYTES_SAVED);
     custom->saved = NULL;
@@ -34,56 +33,26 @@ static const td_class custom_class = {
     "custom function", td_custom_drop, TD_COUNT_OTHERS
 };
 /* hooks: functions that check a custom function */
-static bool some_require_grad(int n_in, td_tensor *const *in)
-{
-    bool some = false;
-    for (int i = 0; i < n_in; i++)
-        some |= in[i] != NULL && td_follow(in[i])->requires_grad;
-    return some;
-}
-
-static bool may_change(const td_tensor *x)
-{
-    return (x->node != NULL || !x->requires_grad)
-        && x->storage->count == 1;
-}
 
 static bool check_results(const char *name,
                           int n_in, td_tensor *const *in,
                           int n_out, td_tensor *const *out)
 {
     for (int k = 0; k < n_out; k++) {
-        bool good = out[k] == NULL || !out[k]->requires_grad;
-        for (int i = 0; out[k] && i < n_in; i++)
-            if (out[k] == in[i])
-                good = may_change(out[k]);
-        for (int i = 0; out[k] && i < k; i++)
-            good = good && out[i] != out[k];
+        const td_tensor *y = out[k];
+        bool good = y == NULL || !y->requires_grad;
+        for (int i = 0; y && i < n_in; i++)
+            if (y == in[i])
+                good = (y->node != NULL || !y->requires_grad)
+                    && y->storage->count == 1;
+        for (int i = 0; y && i < k; i++)
+            good = good && out[i] != y;
         if (!good)
             return td_fail(TD_ERROR_RUNTIME, name, "result %d was "
                 "recorded already, or is a leaf or a view that cannot "
                 "be changed in place; return a new tensor, computed "
                 "with recording off", k);
     }
-    return true;
-}
-/* hooks: function attach_custom */
-static bool attach_custom(td_custom *custom,
-                          int n_in, td_tensor *const *in,
-                          int n_out, td_tensor *const *out)
-{
-    const size_t flags = (size_t)n_in * sizeof(bool);
-    td_node *node = td_node_new(n_in, n_out, 0, flags);
-    if (node == NULL)
-        return false;
-    node->custom = td_retain(custom);
-    for (int i = 0; i < n_in; i++)
-        if (in[i] != NULL)
-            td_edge_connect(&node->in[i], in[i]);
-    for (int k = 0; k < n_out; k++)
-        if (out[k] && td_dtype_is_floating(out[k]->dtype))
-            td_node_attach(out[k], node, k);
-    td_release(node);
     return true;
 }
 /* hooks: function td_record_custom */
@@ -103,12 +72,26 @@ bool td_record_custom(const char *name, int n_in, td_tensor *const *in,
     custom->context = context;
     custom->free_context = free_context;
     snprintf(custom->name, sizeof custom->name, "%s", name);
-    bool ok = true;
-    if (td_grad_enabled() && some_require_grad(n_in, in))
-        ok = check_results(name, n_in, in, n_out, out)
-            && attach_custom(custom, n_in, in, n_out, out);
+    /* hooks: look for an operand that asks for a gradient */
+    bool asked = false;
+    for (int i = 0; td_grad_enabled() && i < n_in; i++)
+        asked |= in[i] != NULL && td_follow(in[i])->requires_grad;
+    td_node *node
+        = asked && check_results(name, n_in, in, n_out, out)
+        ? td_node_new(n_in, n_out, 0, (size_t)n_in * sizeof(bool))
+        : NULL;
+    /* hooks: connect the node of custom */
+    if (node != NULL)
+        node->custom = td_retain(custom);
+    for (int i = 0; node && i < n_in; i++)
+        if (in[i] != NULL)
+            td_edge_connect(&node->in[i], in[i]);
+    for (int k = 0; node && k < n_out; k++)
+        if (out[k] && td_dtype_is_floating(out[k]->dtype))
+            td_node_attach(out[k], node, k);
+    td_release(node);
     td_release(custom);
-    return ok;
+    return !td_failed();
 }
 /* hooks: function td_save_for_backward */
 bool td_save_for_backward(td_tensor *output, int n,
@@ -135,36 +118,33 @@ bool td_save_for_backward(td_tensor *output, int n,
             td_save(&custom->saved[i], tensors[i]);
     return ok && !td_failed();
 }
-/* hooks: function call_custom */
-static void call_custom(const td_custom *custom, td_custom_call *call)
-{
-    const int depth = td_self()->grad_depth;
-    td_scope_barrier_begin();
-    const bool ok = custom->backward(custom->context, call);
-    td_scope_barrier_end();
-    td_grad_mode_restore(depth);
-    for (int i = 0; i < call->n_in; i++)
-        call->grad_in[i] = td_adopt(call->grad_in[i]);
-    if (!ok && !td_failed())
-        td_fail(TD_ERROR_CALLBACK, custom->name,
-                "the backward function failed without saying why");
-}
 /* hooks: function td_custom_apply */
 void td_custom_apply(td_backward_pass *b)
 {
     const td_custom *custom = b->node->custom;
     bool *needs = (bool *)(b->grad_in + b->n_in);   /* its room */
-    for (int i = 0; i < b->n_in; i++)
+    TD_EACH(i, b, in)
         needs[i] = td_needs(b, i);
-    for (int i = 0; i < custom->n_saved; i++)
+    TD_EACH(i, custom, saved)
         if (custom->saved[i].tensor != NULL)
             custom->shown[i] = td_unpack(b, &custom->saved[i],
                                          "saved tensor", i);
     td_custom_call call = { b->n_out, b->grad, b->n_in, needs,
                             b->grad_in, custom->n_saved,
                             custom->shown };
-    if (!td_failed())
-        call_custom(custom, &call);
+    if (td_failed())
+        return;
+    /* hooks: call the function behind a barrier */
+    const int depth = td_self()->grad_depth;
+    td_scope_barrier_begin();
+    const bool ok = custom->backward(custom->context, &call);
+    td_scope_barrier_end();
+    td_grad_mode_restore(depth);
+    TD_EACH(i, b, in)
+        b->grad_in[i] = td_adopt(b->grad_in[i]);
+    if (!ok)
+        td_fail(TD_ERROR_CALLBACK, custom->name,
+                "the backward function failed without saying why");
 }
 /* hooks: functions that name nodes */
 const char *td_node_name(const td_node *node)

@@ -44,9 +44,14 @@ bool td_set_data(td_tensor *x, td_tensor *source)
         return td_fail(TD_ERROR_RUNTIME, "data",
             "%s cannot hold the data of a tensor that requires grad",
             td_dtype_name(source->dtype));
+    if (td_self()->symbolic)
+        return td_fail(TD_ERROR_UNSUPPORTED, "data",
+                       "not in a trace; use x.data.copy_(y)");
     td_storage *old = x->storage;
     td_describe(x, source);
-    td_storage_retain(x->storage);
+    td_storage_retain(x->storage)->shown = true;
+    if (td_version_of(x) < old->version)
+        x->storage->version = old->version;
     td_count_leaf_view(x, x->leaf_view);
     td_storage_release(old);
     return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "functional": edit that, not this file. */
 /* Derivatives as functions: products, Jacobians, Hessians. */
-#include <treadle/functional.h>
 #include "grad/autograd.h"
 #include "ops/composite.h"
+#include <treadle/treadle.h>
 
 /* functional: struct point */
 enum { MOST = 16 };

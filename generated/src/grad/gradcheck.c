@@ -4,7 +4,6 @@
 #include <treadle/gradcheck.h>
 #include "core/space.h"
 #include "grad/autograd.h"
-#include <math.h>
 
 enum { MAX_INPUTS = 16 };
 
@@ -46,7 +45,7 @@ static bool nudge(check *c, double *x, int64_t column)
 static bool fill_by_quotient(check *c)
 {
     int64_t column = 0;
-    for (int i = 0; i < c->n_in; i++)
+    TD_EACH(i, c, in)
         for (int64_t j = 0; td_requires_grad(c->in[i])
                             && j < td_numel(c->in[i]); j++)
             if (!nudge(c, element_at(c->in[i], j), column++))
@@ -72,34 +71,26 @@ bool td_pull_back(td_tensor *y, td_tensor *v, int n,
                                       (td_tensor_options)TD_DEFAULTS);
     return !td_failed();
 }
-/* gradcheck: function fill_row */
-static bool fill_row(check *c, td_tensor *y, int64_t k, double *row)
-{
-    td_tensor *asked[MAX_INPUTS], *grads[MAX_INPUTS];
-    int n = 0;
-    for (int i = 0; i < c->n_in; i++)
-        if (td_requires_grad(c->in[i]))
-            asked[n++] = c->in[i];
-    td_tensor *seed = td_zeros_like(y, (td_tensor_options)TD_DEFAULTS);
-    if (seed == NULL)
-        return false;
-    *element_at(seed, k) = 1;
-    if (!td_pull_back(y, seed, n, asked, grads, false))
-        return false;
-    for (int i = 0; i < n; i++)
-        for (int64_t j = 0; j < td_numel(asked[i]); j++)
-            *row++ = *element_at(grads[i], j);
-    return true;
-}
 /* gradcheck: function fill_by_rule */
 static bool fill_by_rule(check *c, td_tensor *y)
 {
-    for (int64_t k = 0; k < c->rows; k++) {
+    td_tensor *asked[MAX_INPUTS], *grads[MAX_INPUTS];
+    double *row = c->by_rule;
+    int n = 0;
+    TD_EACH(i, c, in)
+        if (td_requires_grad(c->in[i]))
+            asked[n++] = c->in[i];
+    for (int64_t k = 0; k < c->rows && !td_failed(); k++) {
         td_scope_begin();
-        fill_row(c, y, k, c->by_rule + k * c->columns);
+        /* gradcheck: fill row k */
+        td_tensor *seed = td_zeros_like(y, (td_tensor_options)TD_DEFAULTS);
+        if (seed != NULL)
+            *element_at(seed, k) = 1;
+        if (td_pull_back(y, seed, n, asked, grads, false))
+            for (int i = 0; i < n; i++)
+                for (int64_t j = 0; j < td_numel(asked[i]); j++)
+                    *row++ = *element_at(grads[i], j);
         td_scope_end();
-        if (td_failed())
-            return false;
     }
     return !td_failed();
 }
@@ -140,24 +131,6 @@ static bool accept_inputs(check *c)
     return !td_failed();
 }
 /* gradcheck: function td_gradcheck */
-static bool fill_and_compare(check *c, td_tensor *y)
-{
-    const size_t bytes = sizeof(double);
-    c->rows = td_numel(y);
-    if (y->dtype != TD_FLOAT64)
-        return td_fail(TD_ERROR_TYPE, "gradcheck",
-                       "the result is %s; only float64 is accurate "
-                       "enough", td_dtype_name(y->dtype));
-    const size_t n = (size_t)(c->rows * c->columns);
-    c->by_rule = td_alloc_array(n, bytes);
-    c->by_quotient = td_alloc_array(n, bytes);
-    const bool ok = c->by_rule && c->by_quotient
-        && fill_by_rule(c, y) && fill_by_quotient(c) && compare(c);
-    td_free(c->by_rule, n * bytes);
-    td_free(c->by_quotient, n * bytes);
-    return ok;
-}
-
 bool td_gradcheck(td_check_function *f, void *context, int n_in,
                   td_tensor *const *in, td_gradcheck_options options)
 {
@@ -171,8 +144,18 @@ bool td_gradcheck(td_check_function *f, void *context, int n_in,
         return false;
     td_scope_begin();
     td_tensor *y = f(context, in);
-    const bool ok = y != NULL && !td_failed()
-                 && fill_and_compare(&c, y);
+    /* gradcheck: fill both matrices and compare them */
+    if (y != NULL && y->dtype != TD_FLOAT64)
+        td_fail(TD_ERROR_TYPE, "gradcheck", "the result is %s; only "
+                "float64 is accurate enough", td_dtype_name(y->dtype));
+    c.rows = td_numel(y);
+    const int64_t n = c.rows * c.columns;
+    c.by_rule = TD_ARRAY(c.by_rule, n);
+    c.by_quotient = TD_ARRAY(c.by_quotient, n);
+    const bool ok = y != NULL && !td_failed() && fill_by_rule(&c, y)
+                 && fill_by_quotient(&c) && compare(&c);
+    TD_FREE_ARRAY(c.by_rule, n);
+    TD_FREE_ARRAY(c.by_quotient, n);
     td_scope_end();
     return ok && !td_failed();
 }

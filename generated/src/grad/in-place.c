@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "in-place": edit that, not this file. */
 /* Changes in place: bases of views, rewritten histories. */
-#include <treadle/elementwise.h>
 #include "grad/autograd.h"
 #include "core/device.h"
 #include "ops/composite.h"
 #include "ops/elementwise.h"
+#include <treadle/treadle.h>
 
 /* in-place: functions that know bases */
 td_tensor *td_base(const td_tensor *x)
@@ -22,7 +22,7 @@ void td_note_view(const td_call *call, bool recording)
         if (y == x || y->storage != x->storage || y->base != NULL)
             continue;
         y->quiet = x->quiet;
-        if (call->op == &td_ops[TD_OP_detach])
+        if (td_is(call, detach))
             continue;
         y->untracked = x->untracked
                     || (x->requires_grad && !recording);
@@ -37,7 +37,7 @@ td_tensor *td_data_of(td_tensor *x)
 {
     td_tensor *y = td_detach(x);
     if (y != NULL)
-        y->quiet = true;
+        y->quiet = y->storage->shown = true;
     return y;
 }
 
@@ -49,18 +49,19 @@ void td_count_leaf_view(td_tensor *x, bool on)
 }
 
 /* in-place: kernel strided_view */
-static bool look_at(const td_call *call, td_tensor *y, int first)
+static bool look_at(const td_call *call, const td_tensor *x,
+                    td_tensor *y, int first)
 {
     const td_dims size = td_numbers(call, first);
     const td_dims stride = td_numbers(call, first + 1);
-    const int64_t n = td_numel(y);
+    const int64_t n = td_numel(x);
     int64_t low = td_number(call, first + 2, 0), high = low, numel;
     if (td_failed() || !td_dims_numel(call->op->name, &size, &numel))
         return false;
     if (numel == 0 && low > n)
         low = n;
     bool fits = size.count == stride.count && low >= 0 && low <= n
-             && td_is_contiguous(y);
+             && td_is_contiguous(x);
     for (int d = 0; fits && d < size.count; d++) {
         fits = stride.at[d] >= 0 && (size.at[d] < 2 || numel == 0
             || stride.at[d] <= n / (size.at[d] - 1));
@@ -74,10 +75,9 @@ static bool look_at(const td_call *call, td_tensor *y, int first)
             PRId64 " contiguous elements", n);
 }
 
-bool strided_view_kernel(td_call *call)
+TD_LOOK(strided_view)
 {
-    td_tensor y = td_look(call->in[0].as.tensor);
-    return look_at(call, &y, 0) && td_return(call, td_tensor_alias(&y));
+    return look_at(call, x, y, 0);
 }
 
 /* in-place: kernel strided_view_backward */
@@ -134,7 +134,7 @@ bool strided_view_backward_kernel(td_call *call)
     td_tensor *out = td_zeros(td_numbers(call, 0), td_like(g));
     if (td_return(call, out)) {
         td_tensor y = td_look(out);
-        if (!look_at(call, &y, 1)
+        if (!look_at(call, out, &y, 1)
             || !td_expect(call, "grad", g, td_shape_of(&y)))
             ;
         else if (!overlaps(&y))
@@ -213,10 +213,21 @@ static bool place_in_base(const td_tensor *x, geometry *g)
                    "base are not contiguous; clone it");
 }
 
-/* in-place: function catch_up */
-static void catch_up(td_tensor *x, unsigned then, unsigned now,
-                     td_node *node)
+void td_follow_base(td_tensor *x)
 {
+    geometry g;
+    const unsigned then = x->seen, now = x->base->rebased;
+    const td_value in = td_v_tensor(x->base);
+    const td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
+                         .in = &in, .n_attr = 3, .attr = g.attr,
+                         .n_out = 1, .out = { x } };
+    const bool derives = td_base(x) && x->base->requires_grad
+                      && td_dtype_is_floating(x->dtype);
+    td_node *node = derives && place_in_base(x, &g) ? td_node_for(&as)
+                                                    : NULL;
+    if (derives && node == NULL)
+        return;
+    /* in-place: put the node in its place, the first to come */
     pthread_mutex_t *lock = td_lock(x);
     const bool first = x->seen == then && node != NULL;
     td_node *old = first ? x->node : NULL;
@@ -231,22 +242,6 @@ static void catch_up(td_tensor *x, unsigned then, unsigned now,
     if (first && x->watched)
         td_watch(x, old, old_slot);
     td_release(old);
-}
-
-void td_follow_base(td_tensor *x)
-{
-    geometry g;
-    const unsigned then = x->seen, now = x->base->rebased;
-    const td_value in = td_v_tensor(x->base);
-    const td_call as = { .op = &td_ops[TD_OP_strided_view], .n_in = 1,
-                         .in = &in, .n_attr = 3, .attr = g.attr,
-                         .n_out = 1, .out = { x } };
-    const bool derives = td_base(x) && x->base->requires_grad
-                      && td_dtype_is_floating(x->dtype);
-    td_node *node = derives && place_in_base(x, &g) ? td_node_for(&as)
-                                                    : NULL;
-    if (!derives || node != NULL)
-        catch_up(x, then, now, node);
     td_release(node);
 }
 
@@ -342,15 +337,9 @@ const td_op *td_plain_form(const td_op *op)
 bool td_wants_record(const td_call *call)
 {
     bool any = false;
-    for (int i = 0; i < call->n_in; i++)
+    TD_EACH(i, call, in)
         any |= td_any_requires_grad(&call->in[i]);
     return any && td_grad_enabled();
-}
-
-static bool saves_first(const td_op *op, const td_call *call)
-{
-    return td_rule_of(op)->kind != TD_RULE_FUNCTION
-        || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
 }
 
 bool td_change_by_copy(td_call *call)
@@ -365,15 +354,17 @@ bool td_change_by_copy(td_call *call)
             "no_grad");
     if (records && !td_may_change(call))
         return false;
-    td_tensor *old = records && saves_first(op, call) ? td_clone(x)
-                                                    : x;
-    for (int i = 0; i < call->n_in; i++) {
+    const bool saves = td_rule_of(op)->kind != TD_RULE_FUNCTION
+        || td_saves(op, call) & (SAVES_INPUT(0) | SAVES_INPUT(1));
+    td_tensor *old = records && saves ? td_clone(x) : x;
+    TD_EACH(i, call, in) {
         in[i] = call->in[i];
         if (in[i].kind == TD_TENSOR && in[i].as.tensor == x)
             in[i].as.tensor = old;
     }
-    td_call plain = { .op = op, .n_in = call->n_in, .in = in,
-                      .n_attr = call->n_attr, .attr = call->attr };
+    td_call plain = *call;
+    plain.op = op;
+    plain.in = in;
     td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
     const td_dims shape = td_shape_of(y);
     if (y && td_may_store(x, y->dtype, &shape))

@@ -3,7 +3,6 @@
 /* Recording: nodes, edges, saved tensors. */
 #include "grad/autograd.h"
 #include "core/runtime.h"
-#include <stdio.h>
 
 /* graph: functions that take pointers from a handle */
 pthread_mutex_t *td_lock(const void *object)
@@ -29,7 +28,7 @@ td_node *td_hold_node(const td_tensor *x, int *slot)
 td_tensor *td_hold_grad(const td_tensor *x)
 {
     /* tracing: look at the gradient of a trace */
-    td_tensor **own = td_self()->trace ? td_trace_slot(x) : NULL;
+    td_tensor **own = td_trace_slot(x, TD_TRACE_READ);
     if (own != NULL)
         return td_retain(*own);
     if (x->grad == NULL)
@@ -45,7 +44,7 @@ td_tensor *td_hold_grad(const td_tensor *x)
 bool td_swap_grad(td_tensor *x, td_tensor *old, td_tensor *new)
 {
     /* tracing: swap the gradient of a trace */
-    td_tensor **own = td_self()->trace ? td_trace_slot(x) : NULL;
+    td_tensor **own = td_trace_slot(x, TD_TRACE_READ);
     if (own != NULL && *own == old) {
         *own = new;
         td_release(old);
@@ -67,16 +66,19 @@ void td_node_drop(td_node *node)
 {
     pthread_mutex_t *lock = td_lock(node);
     const int n_in = node->n_in;
+    td_node *again = node->again;
     node->n_in = 0;
+    node->again = NULL;
     node->released = true;
     pthread_mutex_unlock(lock);
+    td_release(again);
     /* graph: give up what the edges and results hold */
     for (int i = 0; i < n_in; i++) {
         td_release(node->in[i].node);
         td_release(node->in[i].leaf);
         td_release(node->in[i].saved.tensor);
     }
-    for (int k = 0; k < node->n_out; k++) {
+    TD_EACH(k, node, out) {
         td_release(node->out[k].saved.tensor);
         node->out[k].saved.tensor = NULL;
     }
@@ -152,7 +154,7 @@ void td_save(td_saved *saved, td_tensor *x)
         x->quiet = false;
     /* inspection: pack what is saved */
     if (td_self()->packer != NULL) {
-        saved->tensor = td_pack(x);
+        saved->tensor = td_pack(x, NULL);
         return;
     }
     saved->tensor = td_retain(x);
@@ -169,36 +171,34 @@ bool td_save_result(td_saved *saved, td_tensor *result, int slot)
     td_scope_end();
     return !td_failed();
 }
-/* graph: function check_version */
-static bool check_version(const td_node *node, const td_saved *saved,
-                          const char *role, int index)
-{
-    char kind[TD_TEXT];
-    const td_tensor *x = saved->tensor;
-    if (x == NULL)
-        return td_fail(TD_ERROR_RUNTIME, td_node_name(node),
-                       "the rule asks for %s %d, which was not saved",
-                       role, index);
-    if (td_version_of(x) == saved->version)
-        return true;
-    return td_fail(TD_ERROR_RUNTIME, "backward",
-        "a tensor needed for the gradient of %s was modified in "
-        "place: %s %d, %s, is at version %u, expected version %u",
-        td_node_name(node), role, index, td_kind_text(kind, x),
-        td_version_of(x), saved->version);
-}
 /* graph: function td_unpack */
 td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
                      const char *role, int index)
 {
+    char kind[TD_TEXT];
+    td_tensor *x = saved->tensor;
     /* inspection: unpack what was packed */
     if (saved->tensor != NULL && td_is_packed(saved->tensor))
         return td_failed() ? NULL : td_unpack_by_hook(b, saved);
-    if (td_failed() || !check_version(b->node, saved, role, index))
+    if (td_failed())
         return NULL;
+    /* graph: compare the versions */
+    if (x == NULL)
+        return td_fail(TD_ERROR_RUNTIME, td_node_name(b->node),
+            "the rule asks for %s %d, which was not saved", role,
+            index), NULL;
+    if (td_version_of(x) != saved->version
+        /* tracing: and no trace leaves it to the function */
+        && td_trace_slot(x, TD_TRACE_STALE) == NULL
+        )
+        return td_fail(TD_ERROR_RUNTIME, "backward",
+            "a tensor needed for the gradient of %s was modified in "
+            "place: %s %d, %s, is at version %u, expected version %u",
+            td_node_name(b->node), role, index, td_kind_text(kind, x),
+            td_version_of(x), saved->version), NULL;
     if (saved->result == 0 || !b->create_graph)
-        return saved->tensor;
-    td_tensor *again = td_tensor_alias(saved->tensor);
+        return x;
+    td_tensor *again = td_tensor_alias(x);
     if (again != NULL)
         td_node_attach(again, b->node, saved->result - 1);
     return again;
@@ -269,14 +269,6 @@ size_t td_bytes_behind(const td_value *value)
     return (bytes + 7) / 8 * 8;
 }
 
-static size_t room_for_attributes(const td_call *call)
-{
-    size_t room = 0;
-    for (int i = 0; i < call->n_attr; i++)
-        room += td_bytes_behind(&call->attr[i]);
-    return room;
-}
-
 td_value td_value_copy(const td_value *value, void *room)
 {
     td_value copy = *value;
@@ -287,40 +279,13 @@ td_value td_value_copy(const td_value *value, void *room)
                                  td_bytes_behind(value));
     return copy;
 }
-/* graph: function copy_attributes */
-static void copy_attributes(td_node *node, const td_call *call)
-{
-    char *room = (char *)(node->grad_in + node->n_in);
-    for (int i = 0; i < call->n_attr; i++) {
-        node->attr[i] = td_value_copy(&call->attr[i], room);
-        if (node->attr[i].kind == TD_GENERATOR)
-            node->attr[i].kind = TD_NONE;
-        room += td_bytes_behind(&call->attr[i]);
-    }
-}
-/* graph: function connect_operands */
-static void connect_operands(td_node *node, const td_call *call)
-{
-    td_edge *edge = node->in;
-    for (int i = 0; i < call->n_in; i++) {
-        const td_value *in = &call->in[i];
-        if (in->kind == TD_TENSORS)
-            for (int j = 0; j < in->as.tensors.count; j++)
-                td_edge_connect(edge++, in->as.tensors.at[j]);
-        else if (in->kind == TD_TENSOR)
-            td_edge_connect(edge++, in->as.tensor);
-        else
-            edge++->scalar = in->kind == TD_SCALAR
-                ? in->as.scalar : (td_scalar){ TD_SCALAR_NONE, { 0 } };
-    }
-}
 /* graph: function td_saves */
 bool td_any_requires_grad(const td_value *v)
 {
-    bool any = v->kind == TD_TENSOR && v->as.tensor->requires_grad;
-    const int n = v->kind == TD_TENSORS ? v->as.tensors.count : 0;
-    for (int k = 0; k < n; k++)
-        any |= v->as.tensors.at[k]->requires_grad;
+    td_tensor *const *at;
+    bool any = false;
+    for (int k = 0, n = td_tensors_of(v, &at); k < n; k++)
+        any |= at[k]->requires_grad;
     return any;
 }
 
@@ -337,12 +302,27 @@ static bool save_for_rule(td_node *node, const td_call *call)
 {
     const uint32_t saves = td_saves(call->op, call);
     for (int i = 0; i < call->n_in && i < 16; i++)
-        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR)
+        if (saves & SAVES_INPUT(i) && call->in[i].kind == TD_TENSOR) {
+            /* inspection: forget an operand */
+            td_node *again = td_again(call->in[i].as.tensor);
+            if (again != NULL) {
+                node->in[i].saved.tensor = td_pack(call->in[i].as.tensor, again);
+                continue;
+            }
             td_save(&node->in[i].saved, call->in[i].as.tensor);
-    for (int k = 0; k < call->n_out; k++)
-        if (saves & SAVES_OUTPUT(k) && call->out[k]
-            && !td_save_result(&node->out[k].saved, call->out[k], k))
-            return false;
+        }
+    TD_EACH(k, call, out)
+        if (saves & SAVES_OUTPUT(k) && call->out[k]) {
+            /* inspection: forget a result */
+            if (node->again != NULL) {
+                node->out[k].saved.result = 1 + k;
+                node->out[k].saved.tensor = td_pack(call->out[k],
+                                                    td_retain(node->again));
+                continue;
+            }
+            if (!td_save_result(&node->out[k].saved, call->out[k], k))
+                return false;
+        }
     return !td_failed();
 }
 /* graph: function td_record_call */
@@ -351,16 +331,37 @@ td_node *td_node_for(const td_call *call)
 {
     /* graph: count the operands and those in lists */
     int n_in = 0;
-    for (int i = 0; i < call->n_in; i++)
+    size_t room = 0;
+    TD_EACH(i, call, attr)
+        room += td_bytes_behind(&call->attr[i]);
+    TD_EACH(i, call, in)
         n_in += call->in[i].kind == TD_TENSORS
             ? call->in[i].as.tensors.count : 1;
-    td_node *node = td_node_new(n_in, call->n_out, call->n_attr,
-                                room_for_attributes(call));
+    td_node *node = td_node_new(n_in, call->n_out, call->n_attr, room);
     if (node == NULL)
         return NULL;
     node->op = call->op;
-    copy_attributes(node, call);
-    connect_operands(node, call);
+    /* graph: copy the attributes */
+    char *behind = (char *)(node->grad_in + n_in);
+    TD_EACH(i, call, attr) {
+        node->attr[i] = td_value_copy(&call->attr[i], behind);
+        if (node->attr[i].kind == TD_GENERATOR)
+            node->attr[i].kind = TD_NONE;
+        behind += td_bytes_behind(&call->attr[i]);
+    }
+    /* graph: connect the operands */
+    td_edge *edge = node->in;
+    TD_EACH(i, call, in) {
+        const td_value *in = &call->in[i];
+        td_tensor *const *at;
+        for (int j = 0, n = td_tensors_of(in, &at); j < n; j++)
+            td_edge_connect(edge++, at[j]);
+        if (in->kind != TD_TENSOR && in->kind != TD_TENSORS)
+            edge++->scalar = in->kind == TD_SCALAR
+                ? in->as.scalar : (td_scalar){ TD_SCALAR_NONE, { 0 } };
+    }
+    /* inspection: note how a large result is computed */
+    td_note_recipe(node, call);
     if (save_for_rule(node, call))
         return node;
     td_release(node);
@@ -385,10 +386,10 @@ bool td_record_call(td_call *call)
 static bool derives(const td_call *call)
 {
     bool real = false;
-    for (int k = 0; k < call->n_out; k++) {
+    TD_EACH(k, call, out) {
         const td_tensor *y = call->out[k];
         real |= y != NULL && td_dtype_is_floating(y->dtype);
-        for (int i = 0; i < call->n_in; i++)
+        TD_EACH(i, call, in)
             if (call->in[i].kind == TD_TENSOR
                 && call->in[i].as.tensor == y)
                 return false;

@@ -3,25 +3,19 @@
 /* Rules of views and joins. */
 #include "grad/autograd.h"
 
-static int int_of(const td_value *v)
-{
-    return (int)td_v_get_int(v, 0);
-}
-
 /* parts: rules for views */
-void reshape_rule(td_backward_pass *b)
+TD_RULE(reshape, g)
 {
-    b->grad_in[0] = td_reshape(b->grad[0], td_input_dims(b, 0));
+    b->grad_in[0] = td_reshape(g, td_input_dims(b, 0));
 }
 
-void transpose_rule(td_backward_pass *b)
+TD_RULE(transpose, g)
 {
-    b->grad_in[0] = td_transpose(b->grad[0],
-        int_of(td_attribute(b, 0)),
-        int_of(td_attribute(b, 1)));
+    b->grad_in[0] = td_transpose(g, (int)td_rule_number(b, 0, 0),
+                                 (int)td_rule_number(b, 1, 0));
 }
 
-void permute_rule(td_backward_pass *b)
+TD_RULE(permute, g)
 {
     const td_value *p = td_attribute(b, 0);
     td_dims back = { p->as.ints.count, { 0 } };
@@ -29,26 +23,25 @@ void permute_rule(td_backward_pass *b)
         const int64_t axis = p->as.ints.at[d];
         back.at[axis < 0 ? axis + back.count : axis] = d;
     }
-    b->grad_in[0] = td_permute(b->grad[0], back);
+    b->grad_in[0] = td_permute(g, back);
 }
 
-void t_rule(td_backward_pass *b)
+TD_RULE(t, g)
 {
-    b->grad_in[0] = td_t(b->grad[0]);
+    b->grad_in[0] = td_t(g);
 }
 
-void identity_rule(td_backward_pass *b)
+TD_RULE(identity, g)
 {
-    b->grad_in[0] = b->grad[0];
+    b->grad_in[0] = g;
 }
 /* parts: rules for joins */
-void cat_rule(td_backward_pass *b)
+TD_RULE(cat, g)
 {
-    td_tensor *g = b->grad[0];
-    int dim = int_of(td_attribute(b, 0));
+    int dim = (int)td_rule_number(b, 0, 0);
     int64_t at = 0;
     dim += dim < 0 ? g->rank : 0;
-    for (int i = 0; i < b->n_in; i++) {
+    TD_EACH(i, b, in) {
         const td_dims part = td_input_dims(b, i);
         if (part.count != g->rank)
             continue;           /* an old-style empty tensor */
@@ -59,10 +52,10 @@ void cat_rule(td_backward_pass *b)
     }
 }
 
-void stack_rule(td_backward_pass *b)
+TD_RULE(stack, g)
 {
-    const int dim = int_of(td_attribute(b, 0));
-    for (int i = 0; i < b->n_in; i++)
+    const int dim = (int)td_rule_number(b, 0, 0);
+    TD_EACH(i, b, in)
         if (td_needs(b, i))
-            b->grad_in[i] = td_select(b->grad[0], dim, i);
+            b->grad_in[i] = td_select(g, dim, i);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "arrow": edit that, not this file. */
-#include <treadle/arrow.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <treadle/autograd.h>
-#include <treadle/compile.h>
+#include <treadle/treadle.h>
 #include "core/device.h"
 /* arrow: table of Arrow's types */
 /* By td_dtype: none, float32 and 64, int64 and 32, uint8, bool,
@@ -43,8 +39,7 @@ typedef struct {
 static bool malformed(const column *c, const char *what)
 {
     return td_fail(TD_ERROR_VALUE, "from_arrow", "the %s of column "
-        "'%s' is malformed: sizes, lengths or pointers contradict each "
-        "other", what, c->name ? c->name : "");
+        "'%s' is malformed", what, c->name ? c->name : "");
 }
 /* arrow: function read_type */
 static bool read_type(column *c, const struct ArrowSchema *s)
@@ -107,7 +102,7 @@ static bool missing(const column *c, int64_t e)
 }
 /* arrow: function over_column */
 static td_tensor *over_column(const column *c, td_scalar fill,
-                              void (*release)(void *), void *context)
+                              td_frees *release, void *context)
 {
     const int64_t size = (int64_t)td_dtype_size(c->dtype);
     const td_tensor_options like = { .dtype = c->dtype };
@@ -128,7 +123,9 @@ static td_tensor *over_column(const column *c, td_scalar fill,
                : bits ? (const void *)&truth
                : at + c->start + e * size, (size_t)size);
     }
-    if (gaps && !fill.kind)
+    if (gaps && !(fill.kind && (td_dtype_is_floating(c->dtype)
+            || td_scalar_double(td_item(one))
+               == td_scalar_double(fill))))
         td_fail(TD_ERROR_VALUE, "from_arrow", "column '%s' misses %"
             PRId64 " of %" PRId64 " elements; say what fills them",
             c->name, gaps, c->elements);
@@ -139,15 +136,11 @@ static td_tensor *over_column(const column *c, td_scalar fill,
 /* arrow: function td_from_arrow */
 td_tensor *td_from_arrow(const struct ArrowArray *a,
     const struct ArrowSchema *s, int64_t k, td_scalar fill,
-    void (*release)(void *), void *context)
+    td_frees *release, void *context)
 {
-    if (td_failed())
-        return NULL;
-    if (!s || !s->release || (a && (!a->release || a->length < 0))) {
-        td_fail(TD_ERROR_VALUE, "from_arrow", "the array or its schema "
-                "was released, or taken by another");
-        return NULL;
-    }
+    if (!s || !s->release || (a && (!a->release || a->length < 0)))
+        return td_fail(TD_ERROR_VALUE, "from_arrow", "the array or its "
+                       "schema was released"), NULL;
     column c = { .name = k < 0 ? "" : td_arrow_name(s, k), .a = a,
                  .count = a ? a->length : 0 };
     c.shape = TD_DIMS(c.count);
@@ -177,24 +170,22 @@ typedef struct {
     void *links[];
 } part;
 
-static void part_destroy(void *object)
+TD_CLASS(part, part, p)
 {
-    td_release(((part *)object)->data);
+    td_release(p->data);
 }
-static const td_class part_class = {
-    .name = "part", .destroy = part_destroy };
 
-#define RELEASE(type) \
-    static void release_##type(struct type *s) \
+#define RELEASE(name, type, n) \
+    static void name(struct type *s) \
     { \
-        for (int64_t i = 0; i < s->n_children; i++) \
+        for (int64_t i = 0; i < n; i++) \
             if (s->children[i]->release) \
                 s->children[i]->release(s->children[i]); \
         td_release(s->private_data); \
         s->release = NULL; \
     }
-RELEASE(ArrowSchema)
-RELEASE(ArrowArray)
+RELEASE(release_ArrowSchema, ArrowSchema, s->n_children)
+RELEASE(release_ArrowArray, ArrowArray, s->n_children)
 /* arrow: function new_part */
 static bool new_part(const char *format, int64_t size, const char *name,
     int64_t n, td_tensor *data, int64_t length, struct ArrowArray *a,
@@ -266,7 +257,7 @@ static bool lend_column(td_tensor *x, const char *name, int64_t rows,
         return td_fail(TD_ERROR_VALUE, "to_arrow", "column '%s' has %"
             PRId64 " rows, expected %" PRId64, name, td_rank(x)
             ? td_size(x, 0) : 0, rows);
-    if (td_device_of(x).kind != TD_DEVICE_CPU || td_requires_grad(x)
+    if (!td_at_home(x) || td_requires_grad(x)
         || (!td_data(x) && td_numel(x))
         || td_dtype_of(x) == TD_BFLOAT16)
         return td_fail(TD_ERROR_UNSUPPORTED, "to_arrow", "column '%s' "
@@ -283,8 +274,6 @@ static bool lend_column(td_tensor *x, const char *name, int64_t rows,
 bool td_to_arrow(td_tensor *const *columns, const char *const *names,
     int n, struct ArrowArray *array, struct ArrowSchema *schema)
 {
-    if (td_failed())
-        return false;
     if (!names)
         return lend_column(*columns, "", -1, array, schema);
     const int64_t rows = n && td_rank(*columns)
@@ -303,22 +292,15 @@ typedef struct {
     struct ArrowArray array;
 } lent;
 
-static void lent_destroy(void *object)
+TD_CLASS(lent, lent, l)
 {
-    lent *l = object;
     if (l->array.release)
         l->array.release(&l->array);
     l->schema.release(&l->schema);
 }
-static const td_class lent_class = {
-    .name = "lent", .destroy = lent_destroy };
 
 /* arrow: function td_arrow_stream */
-static void release_copy(struct ArrowSchema *s)
-{
-    td_release(s->private_data);
-    s->release = NULL;
-}
+RELEASE(release_copy, ArrowSchema, 0)
 
 static int lent_schema(struct ArrowArrayStream *s,
                        struct ArrowSchema *out)

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "data": edit that, not this file. */
-#define _POSIX_C_SOURCE 200809L
 #include "core/device.h"
 #include "core/require.h"
-#include <treadle/data.h>
-/* files: includes of further datasets */
 #include "ops/composite.h"
-#include <treadle/indexing.h>
+#include <treadle/treadle.h>
 /* workers: includes of further datasets */
-#include "core/error.h"
-#include <pthread.h>
 #include <semaphore.h>
-#include <treadle/parallel.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* data: struct td_dataset */
@@ -35,8 +27,7 @@ struct td_loader {
     td_dataset *dataset;
     int64_t batch_size, next;    /* next: place in the epoch */
     td_loader_options options;
-    td_tensor *order;            /* int64 permutation, if shuffled */
-    int64_t *run;                /* consecutive numbers, if not */
+    td_tensor *order;            /* the epoch's examples, int64 */
     td_random_state drawn;       /* the stream before the epoch */
     uint64_t epoch;              /* how many have begun */
     /* workers: td_loader fields */
@@ -62,20 +53,17 @@ static const collection fashion_mnist = {
     "/usr/share/datasets/fashion-mnist" };
 /* data: functions of datasets */
 /* data: function td_dataset_new */
-static void dataset_destroy(void *object)
+TD_CLASS(dataset, td_dataset, d)
 {
-    td_dataset *d = object;
     td_free_context(d->free_context, d->context);
     td_release(d->images);
     td_release(d->labels);
     /* transforms: release the fields of a dataset */
     td_release(d->of);
 }
-static const td_class dataset_class = {
-    .name = "dataset", .destroy = dataset_destroy };
 
 td_dataset *td_dataset_new(int64_t size, td_dataset_batch *batch,
-    void *context, void (*free_context)(void *context))
+    void *context, td_frees *free_context)
 {
     if (size < 0)
         td_fail(TD_ERROR_VALUE, "dataset_new", "size %" PRId64
@@ -108,7 +96,7 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
         return false;
     if (td_self()->symbolic)
         return td_fail(TD_ERROR_UNSUPPORTED, "dataset_get",
-            "data cannot be read while tracing; pass the batch in");
+            "data cannot be read while tracing");
     for (int64_t i = 0; i < n; i++)
         if (index[i] < 0 || index[i] >= d->size)
             return td_fail(TD_ERROR_INDEX, "dataset_get",
@@ -119,9 +107,9 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
     td_scope_barrier_begin();
     const bool made = d->batch(d->context, index, n, &x, &y);
     td_scope_barrier_end();
-    if (!made && !td_failed())
+    if (!made)
         td_fail(TD_ERROR_RUNTIME, "dataset_get",
-                "the dataset failed and recorded no error");
+                "the dataset recorded no error");
     /* data: send back rows that nobody asked for */
     if (td_failed() || !check_rows(x, n, "input")
         || !check_rows(y, n, "target")) {
@@ -133,29 +121,31 @@ bool td_dataset_get(td_dataset *d, const int64_t *index, int64_t n,
     *target = td_adopt(y);
     return !td_failed();
 }
+/* data: function pair_batch */
+static bool pair_batch(void *context, const int64_t *index, int64_t n,
+                       td_tensor **input, td_tensor **target)
+{
+    const td_dataset *d = context;
+    td_scope_begin();
+    td_tensor *at = td_from_data(index, TD_DIMS(n), TD_OF(TD_INT64));
+    *input = td_keep(td_index_select(d->images, 0, at));
+    *target = td_keep(td_index_select(d->labels, 0, at));
+    td_scope_end();
+    return !td_failed();
+}
 /* data: function image_batch */
 static bool image_batch(void *context, const int64_t *index, int64_t n,
                         td_tensor **input, td_tensor **target)
 {
-    const td_dataset *d = context;
-    const int64_t pixels = d->size ? td_numel(d->images) / d->size : 0;
-    td_dims shape = TD_DIMS(n, pixels);
-    if (td_rank(d->images) > 3)
-        (shape = td_shape_of(d->images)).at[0] = n;
-    *input = td_tensor_new(shape, TD_FLOAT32, (td_device){ 0 });
-    *target = td_tensor_new(TD_DIMS(n), TD_INT64, (td_device){ 0 });
-    if (td_failed())
-        return false;
-    /* data: copy each image and its label to its row */
-    const uint8_t *p = td_at(d->images), *label = td_at(d->labels);
-    for (int64_t b = 0; b < n; b++) {
-        float *x = (float *)td_at(*input) + b * pixels;
-        const uint8_t *image = p + index[b] * pixels;
-        for (int64_t j = 0; j < pixels; j++)
-            x[j] = (float)image[j] / 255.0f;
-        ((int64_t *)td_at(*target))[b] = label[index[b]];
-    }
-    return true;
+    td_scope_begin();
+    pair_batch(context, index, n, input, target);
+    td_tensor *p = *input;
+    p = td_rank(p) > 3 ? p : td_flatten(p, 1, -1);
+    *input = td_keep(td_div_scalar(td_to(p, TD_FLOAT32),
+                                   td_float(255)));
+    *target = td_keep(td_to(*target, TD_INT64));
+    td_scope_end();
+    return !td_failed();
 }
 /* data: function check_images */
 static bool check_images(td_tensor *images, td_tensor *labels)
@@ -166,15 +156,14 @@ static bool check_images(td_tensor *images, td_tensor *labels)
             "images and labels must be uint8, not %s and %s",
             td_dtype_name(td_dtype_of(images)),
             td_dtype_name(td_dtype_of(labels)));
-    if (td_rank(images) < 2 || td_rank(labels) != 1
+    if (td_device_of(images).kind || td_device_of(labels).kind
+        || td_rank(images) < 2 || td_rank(labels) != 1
         || td_size(images, 0) != td_size(labels, 0))
         return td_fail(TD_ERROR_RUNTIME, "image_dataset",
             "%" PRId64 " labels in %d dimensions do not belong to %"
             PRId64 " images", td_numel(labels), td_rank(labels),
             td_rank(images) > 0 ? td_size(images, 0) : (int64_t)0);
-    return (td_is_contiguous(images) && td_is_contiguous(labels))
-        || td_fail(TD_ERROR_RUNTIME, "image_dataset",
-                   "images and labels must be contiguous");
+    return true;
 }
 /* data: function td_image_dataset */
 static td_dataset *two_tensors(td_tensor *x, td_tensor *y,
@@ -195,7 +184,8 @@ td_dataset *td_image_dataset(td_tensor *images, td_tensor *labels)
         || !td_require(labels, "image_dataset", "labels")
         || !check_images(images, labels))
         return NULL;
-    return two_tensors(images, labels, image_batch);
+    return two_tensors(td_contiguous(images), td_contiguous(labels),
+                       image_batch);
 }
 /* data: functions that look into a dataset */
 int64_t td_dataset_size(const td_dataset *d)
@@ -212,37 +202,27 @@ td_tensor *td_dataset_labels(const td_dataset *d)
 }
 /* data: functions of collections */
 /* data: function find_file */
-/* Writes the path of name.gz or name in folder, if one can be read. */
-static bool find_file(const char *folder, const char *name, char *path)
-{
-    const char *endings[] = { ".gz", "" };
-    for (int i = 0; i < 2; i++) {
-        const int n = snprintf(path, PATH_SIZE, "%s/%s%s", folder, name,
-                               endings[i]);
-        if (n < PATH_SIZE && access(path, R_OK) == 0)
-            return true;
-    }
-    return false;
-}
-/* data: function find_folder */
-static bool find_folder(const collection *c, const char *root,
-                        const char *first, char *folder)
+/* Writes the path of name.gz or name, if one can be read. */
+static bool find_file(const collection *c, const char *root,
+                      const char *name, char *path)
 {
     const char *data = getenv("TREADLE_DATA");
-    const char *packaged = root ? NULL : c->packaged;
     const bool told = root || (data && *data);
-    char path[PATH_SIZE];
+    char folder[PATH_SIZE] = "(TREADLE_DATA is not set)";
+    const char *packaged = root ? NULL : c->packaged;
+    const char *const in[] = { told ? folder : NULL, packaged };
     if (told)
         snprintf(folder, PATH_SIZE, "%s%s%s", root ? root : data,
                  root ? "" : "/", root ? "" : c->folder);
-    if (told && find_file(folder, first, path))
-        return true;
-    if (packaged && find_file(packaged, first, path))
-        return snprintf(folder, PATH_SIZE, "%s", packaged) > 0;
+    for (int i = 0; i < 4; i++)
+        if (in[i / 2] && snprintf(path, PATH_SIZE, "%s/%s%s", in[i / 2],
+                                  name, i % 2 ? "" : ".gz") < PATH_SIZE
+            && access(path, R_OK) == 0)
+            return true;
     /* data: say where the files were sought */
     return td_fail(TD_ERROR_IO, c->name, "no %s or %s.gz in %s%s%s%s",
-        first, first, told ? folder : "(TREADLE_DATA is not set)",
-        packaged ? " or " : "", packaged ? packaged : "",
+        name, name, folder, packaged ? " or " : "",
+        packaged ? packaged : "",
         root ? "" : "; set TREADLE_DATA to the folder that holds "
                     "mnist/ and fashion-mnist/");
 }
@@ -253,16 +233,12 @@ static td_dataset *read_part(const collection *c, const char *root,
     const char *name[] = { "t10k-images-idx3-ubyte",
         "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte",
         "train-labels-idx1-ubyte" };
-    const char **files = name + (train ? 2 : 0);
-    char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
+    char path[PATH_SIZE];
     td_tensor *part[2] = { NULL, NULL };
-    if (!find_folder(c, root, files[0], folder))
-        return NULL;
     td_scope_begin();
-    for (int i = 0; i < 2 && !td_failed(); i++) {
-        find_file(folder, files[i], path);
-        part[i] = td_idx_read(path);
-    }
+    for (int i = 0; i < 2; i++)
+        if (find_file(c, root, name[2 * train + i], path))
+            part[i] = td_idx_read(path);
     return td_scope_end_with(td_image_dataset(part[0], part[1]));
 }
 /* data: function td_mnist */
@@ -275,18 +251,6 @@ td_dataset *td_fashion_mnist(const char *root, bool train)
     return read_part(&fashion_mnist, root, train);
 }
 /* files: functions of further datasets */
-static bool pair_batch(void *context, const int64_t *index, int64_t n,
-                       td_tensor **input, td_tensor **target)
-{
-    const td_dataset *d = context;
-    td_tensor *at = td_from_data(index, TD_DIMS(n),
-        TD_OF(TD_INT64));
-    *input = td_index_select(d->images, 0, at);
-    *target = td_index_select(d->labels, 0, at);
-    td_release(at);
-    return !td_failed();
-}
-
 td_dataset *td_tensor_dataset(td_tensor *inputs, td_tensor *targets)
 {
     const int64_t n = !td_require(inputs,
@@ -319,21 +283,20 @@ td_dataset *td_cifar10(const char *root, bool train)
         "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
         "data_batch_5.bin" };
     const int begin = train ? 2 : 0, end = train ? 7 : 2;
-    char folder[PATH_SIZE] = "", path[PATH_SIZE] = "";
+    char path[PATH_SIZE];
     td_tensor *part[5];
     int n = 0;
-    if (!find_folder(&cifar10, root, names[2], folder))
-        return NULL;
     td_scope_begin();
-    for (int i = begin; i < end && !td_failed(); i++)
-        if (find_file(folder, names[i], path) ? train || n == 0
-                                              : n == 0 && i == end - 1)
+    for (int i = begin; i < end && !td_failed() && n <= 4 * train; i++)
+        if (find_file(&cifar10, root, names[i], path))
             part[n++] = read_records(path);
+        else if (n > 0 || i == 0)
+            td_error_clear();
     td_tensor *all = td_cat(part, n, 0);
     td_tensor *images = td_reshape(td_part(all, 1, 1, INT64_MAX),
                                    TD_DIMS(-1, 3, 32, 32));
-    return td_scope_end_with(td_image_dataset(td_contiguous(images),
-        td_contiguous(td_select(all, 1, 0))));
+    return td_scope_end_with(td_image_dataset(images,
+        td_select(all, 1, 0)));
 }
 /* transforms: functions of further datasets */
 
@@ -378,15 +341,9 @@ typedef bool batch_maker(td_loader *l, int64_t at, int64_t n,
 static bool make_batch(td_loader *l, int64_t at, int64_t n,
                        td_batch *batch)
 {
-    /* data: let index point at the next examples */
-    const int64_t *index = l->run;
-    if (l->options.shuffle)
-        index = (const int64_t *)td_at(l->order) + at;
-    else
-        for (int64_t i = 0; i < n; i++)
-            l->run[i] = at + i;
-    return td_dataset_get(l->dataset, index, n, &batch->input,
-                          &batch->target);
+    return td_dataset_get(l->dataset,
+        (const int64_t *)td_at(l->order) + at, n, &batch->input,
+        &batch->target);
 }
 /* workers: functions of further loaders */
 static void take_one(sem_t *s)
@@ -427,9 +384,8 @@ static bool start_fetching(td_loader *l, int64_t at)
     l->ring = TD_ARRAY(l->ring, l->options.prefetch + 1);
     l->fetching = l->ring && pthread_create(&l->fetcher, NULL,
                                             fetch_batches, l) == 0;
-    return l->fetching || td_failed()
-        || td_fail(TD_ERROR_RUNTIME, "loader_next", "no thread to make "
-                   "batches ahead could be started");
+    return l->fetching || td_fail(TD_ERROR_RUNTIME, "loader_next",
+                                  "no thread could be started");
 }
 
 static void stop_fetching(td_loader *l)
@@ -473,10 +429,11 @@ static bool begin_epoch(td_loader *l)
     l->epoch++;
     l->drawn = td_random_swap((td_random_state){ 0 });
     td_random_swap(l->drawn);
-    if (!l->options.shuffle)
-        return true;
     td_scope_begin();
-    td_tensor *order = td_randperm(l->dataset->size);
+    const int64_t n = l->dataset->size;
+    td_tensor *order = l->options.shuffle ? td_randperm(n)
+        : td_arange(td_int(0), td_int(n), td_int(1),
+                    TD_OF(TD_INT64));
     if (order) {
         td_release(l->order);
         l->order = td_retain(order);
@@ -509,17 +466,13 @@ bool td_loader_next(td_loader *l, td_batch *batch)
     return true;
 }
 /* data: function td_data_loader */
-static void loader_destroy(void *object)
+TD_CLASS(loader, td_loader, l)
 {
-    td_loader *l = object;
     /* workers: leave the epoch before */
     stop_fetching(l);
     td_release(l->dataset);
     td_release(l->order);
-    TD_FREE_ARRAY(l->run, l->batch_size);
 }
-static const td_class loader_class = {
-    .name = "loader", .destroy = loader_destroy };
 
 td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
                           td_loader_options options)
@@ -529,19 +482,10 @@ td_loader *td_data_loader(td_dataset *dataset, int64_t batch_size,
     if (batch_size < 1)
         td_fail(TD_ERROR_VALUE, "data_loader", "batch_size %" PRId64
                 " must be positive", batch_size);
-    /* data: make the loader and its run */
-    if (batch_size > dataset->size && !options.drop_last)
-        batch_size = dataset->size > 0 ? dataset->size : 1;
     td_loader *l = td_object_new(&loader_class, sizeof *l);
-    int64_t *run = !l || options.shuffle || batch_size > dataset->size
-        ? NULL : TD_ARRAY(run, batch_size);
     if (l) {
         l->dataset = td_retain(dataset);
-        l->batch_size = batch_size, l->options = options, l->run = run;
-    }
-    if (l && td_failed()) {
-        td_release(l);
-        return NULL;
+        l->batch_size = batch_size, l->options = options;
     }
     return l;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "exchange": edit that, not this file. */
-#include <treadle/exchange.h>
-#include <treadle/compile.h>
+#include <treadle/treadle.h>
 #include "core/device.h"
 /* exchange: structures of DLPack */
 typedef struct {
@@ -70,14 +69,11 @@ static dl_tensor describe_loan(td_tensor *x)
 /* exchange: function td_to_dlpack */
 void *td_to_dlpack(td_tensor *x, bool versioned, bool copied)
 {
-    if (td_failed())
-        return NULL;
-    if (td_device_of(x).kind != TD_DEVICE_CPU
-        || (td_data(x) == NULL && td_numel(x) > 0)) {
-        td_fail(TD_ERROR_UNSUPPORTED, "to_dlpack", "only memory of the "
-                "CPU can be lent; copy the tensor there first");
-        return NULL;
-    }
+    if (!td_at_home(x)
+        || (td_data(x) == NULL && td_numel(x) > 0))
+        return td_fail(TD_ERROR_UNSUPPORTED, "to_dlpack", "only memory "
+            "of the CPU can be lent; copy the tensor there first"),
+            NULL;
     dl_loan *l = td_alloc(sizeof *l);
     if (l == NULL)
         return NULL;

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "data": edit that, not this file. */
-#define _POSIX_C_SOURCE 200809L
 #include "core/device.h"
 #include "core/require.h"
 #include <treadle/data.h>
 #include <errno.h>
 #include <limits.h>
-/* files: includes of further formats */
-#include <math.h>
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -172,15 +166,13 @@ static td_tensor *read_file(const char *op, const char *path,
     if (!td_require(path, op, "path"))
         return NULL;
     /* data: refuse an operation that a trace cannot hold */
-    if (td_self()->symbolic) {
-        td_fail(TD_ERROR_UNSUPPORTED, op,
-                "files cannot be read while tracing");
-        return NULL;
-    }
+    if (td_self()->symbolic)
+        return td_fail(TD_ERROR_UNSUPPORTED, op,
+                       "files cannot be read while tracing"), NULL;
     td_scope_begin();
     if (open_source(&s, path) && ask(&s, &shape)) {
         shape.at[0] += line;
-        x = td_tensor_new(shape, TD_UINT8, (td_device){ 0 });
+        x = td_tensor_new(shape, TD_UINT8, TD_CPU);
     }
     if (x && read_exactly(&s, td_at(x), td_numel(x) - line)
         && read_end(&s) && line)
@@ -248,6 +240,10 @@ static char *take_cell(const td_csv *t, cursor *c, char *ended)
         while (*in != t->delimiter && *in != '\n')
             in++;
         out = in - (*in == '\n' && in > start && in[-1] == '\r');
+        if (memchr(start, '\r', (size_t)(out - start))) {
+            wrong_line(t, c->line, "a carriage return ends no line");
+            return NULL;
+        }
     }
     *ended = *in;
     *out = 0;
@@ -296,17 +292,14 @@ static bool fill_table(td_csv *t)
     return t->slot && take_rows(t, &c);
 }
 /* data: function td_csv_read */
-static void csv_destroy(void *object)
+TD_CLASS(csv, td_csv, t)
 {
-    td_csv *t = object;
     td_release(t->bytes);
     TD_FREE_ARRAY(t->slot, t->slots);
 }
 
 td_csv *td_csv_read(const char *path, char delimiter)
 {
-    static const td_class csv_class = {
-        .name = "csv", .destroy = csv_destroy };
     td_scope_begin();
     if (delimiter && strchr("\"\r\n", delimiter))
         td_fail(TD_ERROR_VALUE, "csv_read", "a delimiter cannot be a "
@@ -347,27 +340,30 @@ td_tensor *td_bytes_read(const char *path)
 }
 
 /* files: function read_column */
-static bool read_cell(const char *text, td_dtype dtype,
-                      td_opt_f64 missing, double *real)
+static bool read_cell(const char *text, td_dtype dtype, double missing,
+                      double *real)
 {
     const bool whole = !td_dtype_is_floating(dtype);
-    td_scalar value = td_float(missing.given ? missing.value : NAN);
+    td_scalar value = td_float(missing);
     char *end = "";
     errno = 0;
-    if (*text == 0 && whole)
-        value = td_int((int64_t)missing.value);
-    else if (*text)
+    if (*text)
         value = whole ? td_int(strtoll(text, &end, 10))
                       : td_float(strtod(text, &end));
-    memcpy(real, &value.as, sizeof *real);
-    return (*text || !whole || missing.given) && end != text
-        && end[strspn(end, " \t")] == 0 && td_scalar_fits(value, dtype)
-        && !(whole && errno == ERANGE);
+    const double v = td_scalar_double(value);
+    td_store(whole ? TD_INT64 : TD_FLOAT64, real, value);
+    return end != text && !strpbrk(text, "xX")  /* 0x10: no decimal */
+        && end[strspn(end, " \t")] == 0
+        && (!whole || (v == floor(v) && errno != ERANGE))
+        && td_scalar_fits(dtype == TD_INT64 ? value : td_float(v),
+                          dtype)
+        && (dtype != TD_BOOL || v * v == v)
+        && (dtype != TD_FLOAT16 || !(fabs(v) >= 65520) || isinf(v));
 }
 
 /* Writes the cells, 8 bytes each; the first row that is not so. */
 static int64_t read_column(const td_csv *t, int64_t column, int64_t row,
-                           td_dtype dtype, td_opt_f64 missing,
+                           td_dtype dtype, double missing,
                            double *out)
 {
     const char *text;
@@ -384,14 +380,14 @@ td_dtype td_csv_dtype(const td_csv *t, int64_t column, int64_t from)
 {
     const td_dtype order[] = { TD_INT64, TD_FLOAT32 };
     for (int i = 0; i < 2; i++)
-        if (read_column(t, column, from, order[i], (td_opt_f64){ 0 },
+        if (read_column(t, column, from, order[i], NAN,
                         NULL) == td_csv_rows(t))
             return order[i];
     return TD_DTYPE_NONE;
 }
 
 td_tensor *td_csv_column(const td_csv *t, int64_t column, int64_t from,
-                         td_dtype dtype, td_opt_f64 missing)
+                         td_dtype dtype, double missing)
 {
     if (!td_require(t, "csv_column", "table"))
         return NULL;
@@ -403,7 +399,7 @@ td_tensor *td_csv_column(const td_csv *t, int64_t column, int64_t from,
     td_scope_begin();
     td_tensor *x = td_tensor_new(TD_DIMS(t->rows - from),
         td_dtype_is_floating(dtype) ? TD_FLOAT64 : TD_INT64,
-        (td_device){ 0 });
+        TD_CPU);
     const int64_t bad = !x ? t->rows
         : read_column(t, column, from, dtype, missing, td_at(x));
     if (bad < t->rows)

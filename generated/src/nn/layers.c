@@ -3,9 +3,6 @@
 #include "nn/layers.h"
 #include "core/require.h"
 #include "grad/autograd.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { LAYERS_MOST = 100 };
 typedef td_tensor *const tensor;
@@ -179,7 +176,7 @@ static const char *mention(const char *words, const char *name)
 
 static bool accepts(const layer_row *row, td_args *a)
 {
-    const char *name = row->class.object.name;
+    const char *name = row->class.name;
     if (!row->make && (a->dtype || a->device.kind))
         return td_fail(TD_ERROR_VALUE, name, "has no dtype, no device");
     for (int n = 0; n < ARGS; n++) {
@@ -201,7 +198,7 @@ static bool accepts(const layer_row *row, td_args *a)
 /* containers: function by_name */
 static td_tensor *by_name(const td_op *op, td_tensor *x, td_args a)
 {
-    const layer_row row = { .class.object.name = op->name, .op = op,
+    const layer_row row = { .class.name = op->name, .op = op,
                             .takes = "" };
     return accepts(&row, &a) ? td_run_named(op, x, &a) : NULL;
 }
@@ -210,7 +207,7 @@ td_opt_f64 td_or(td_opt_f64 given, double otherwise)
 {
     return given.given ? given : (td_opt_f64)td_some(otherwise);
 }
-void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
+void td_add_tensor(layer *l, td_part_kind kind, td_tensor *x,
                    const char *name)
 {
     const int n = find(name);
@@ -220,18 +217,15 @@ void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name)
 {
-    td_tensor *x = td_empty(shape, (td_tensor_options){
-        .dtype = l->a.dtype, .device = l->a.device });
-    x = low < high ? td_uniform_(x, low, high)
-                   : td_fill_(x, td_float(low));
-    td_add_tensor(l, TD_FIELD_PARAMETER, td_set_requires_grad(x, true),
-                  name);
+    td_tensor *x = td_new_parameter(shape, (td_tensor_options){
+        .dtype = l->a.dtype, .device = l->a.device }, low, high);
+    td_add_tensor(l, TD_PART_PARAMETER, x, name);
     return x;
 }
 static td_module *child(const td_module *m, const char *name)
 {
     for (td_part *p = m ? m->parts : NULL; p; p = p->next)
-        if (p->kind == TD_FIELD_MODULE && name
+        if (p->kind == TD_PART_MODULE && name
             && strcmp(p->name, name) == 0)
             return p->object;
     return NULL;
@@ -260,12 +254,12 @@ void td_add_layer(layer *l, const char *name, td_new_layer *make,
 {
     a.dtype = l->a.dtype;
     a.device = l->a.device;
-    td_add_part(&l->module, TD_FIELD_MODULE, make(a), name);
+    td_add_part(&l->module, TD_PART_MODULE, make(a), name);
 }
 void td_add_linear(layer *l, const char *name, int64_t in, int64_t out,
                    bool no_bias)
 {
-    td_add_part(&l->module, TD_FIELD_MODULE, td_linear_module(in, out,
+    td_add_part(&l->module, TD_PART_MODULE, td_linear_module(in, out,
         (td_linear_options){ no_bias, l->a.dtype, l->a.device }), name);
 }
 layer *td_add_stack(layer *l, const char *name)
@@ -273,7 +267,7 @@ layer *td_add_stack(layer *l, const char *name)
     layer *s = td_module_new(&td_sequential_class, sizeof *s);
     if (s)
         s->a = l->a;
-    td_add_part(&l->module, TD_FIELD_MODULE, s, name);
+    td_add_part(&l->module, TD_PART_MODULE, s, name);
     return s ? s : l;            /* after a failure nothing is added */
 }
 void td_add_bend(layer *l, const char *name, const char *usual)
@@ -283,7 +277,7 @@ void td_add_bend(layer *l, const char *name, const char *usual)
     const bool relu = strcmp(f, "relu") == 0;
     if (!relu && !tangent && strcmp(f, "gelu") != 0)
         refuse(l, "activation must be relu or gelu, not %s", f);
-    td_add_part(&l->module, TD_FIELD_MODULE, relu ? td_relu_module()
+    td_add_part(&l->module, TD_PART_MODULE, relu ? td_relu_module()
         : td_gelu_module((td_args){
             .approximate = tangent ? "tanh" : NULL }), name);
 }
@@ -369,8 +363,8 @@ td_module *td_parts(const td_named_part *parts, int count)
         if (!p->module == !p->parameter)
             td_fail(TD_ERROR_VALUE, "parts", "part %d must be a module "
                     "or a parameter", i);
-        td_add_part(m, p->module ? TD_FIELD_MODULE
-            : TD_FIELD_PARAMETER, p->module ? (void *)p->module
+        td_add_part(m, p->module ? TD_PART_MODULE
+            : TD_PART_PARAMETER, p->module ? (void *)p->module
             : p->parameter, p->name);
     }
     return td_scope_end_with(m);
@@ -474,7 +468,7 @@ static td_tensor *run_conv(layer *l, td_tensor *x)
 static void make_norm(layer *l)
 {
     td_args *a = &l->a;
-    const bool shy = *l->module.class->object.name == 'I';
+    const bool shy = *l->module.class->name == 'I';
     const int64_t n = a->num_features ? a->num_features
                                       : a->num_channels;
     const td_dims shape = n ? TD_DIMS(n) : a->normalized_shape;
@@ -491,11 +485,11 @@ static void make_norm(layer *l)
     a->eps = td_or(a->eps, 1e-5);
     if (shy ? !a->track_running_stats : a->no_running_stats)
         return;
-    td_add_tensor(l, TD_FIELD_BUFFER, td_zeros(shape, like),
+    td_add_tensor(l, TD_PART_BUFFER, td_zeros(shape, like),
                   "running_mean");
-    td_add_tensor(l, TD_FIELD_BUFFER, td_ones(shape, like),
+    td_add_tensor(l, TD_PART_BUFFER, td_ones(shape, like),
                   "running_var");
-    td_add_tensor(l, TD_FIELD_BUFFER, td_zeros(TD_RANK_0,
+    td_add_tensor(l, TD_PART_BUFFER, td_zeros(TD_RANK_0,
         (td_tensor_options){ .dtype = TD_INT64,
                              .device = a->device }),
         "num_batches_tracked");
@@ -508,9 +502,8 @@ static td_tensor *run_norm(layer *l, td_tensor *x)
         return refuse(l, "expected %d dimensions, not %d", n + 2,
                        td_rank(x)), NULL;
     if (a->num_batches_tracked && a->training
-        && *l->module.class->object.name == 'B')
-        td_fill_(a->num_batches_tracked,
-                 td_int(td_item_int(a->num_batches_tracked) + 1));
+        && *l->module.class->name == 'B')
+        td_add_scalar_(a->num_batches_tracked, td_int(1));
     a->training = a->training || !a->running_mean;
     return td_run_named(((const layer_row *)l->module.class)->op, x, a);
 }
@@ -688,7 +681,7 @@ static void make_positions(layer *l)
         ((float *)td_data(w))[i] = (float)(i % 2 ? cos(angle)
                                                  : sin(angle));
     }
-    td_add_tensor(l, learned ? TD_FIELD_PARAMETER : TD_FIELD_KEPT, w,
+    td_add_tensor(l, learned ? TD_PART_PARAMETER : TD_PART_KEPT, w,
                   "weight");
 }
 static td_tensor *run_positions(layer *l, td_tensor *x)
@@ -758,7 +751,7 @@ static void make_cnn(layer *l)
 }
 static td_tensor *run_cnn(layer *l, td_tensor *x)
 {
-    x = td_reshape(x, TD_DIMS(td_size(x, 0), 1, 28, 28));
+    x = td_reshape(x, TD_DIMS(-1, 1, 28, 28));
     return td_through(l, "conv1 relu max_pool2d conv2 relu max_pool2d "
                     "flatten fc1 relu fc2", x);
 }
@@ -766,7 +759,7 @@ static void draw_again(td_module *m, double spread, double last)
 {
     td_tensor *w[2] = { NULL, NULL };
     td_part *p = m->parts;
-    for (; p && p->kind == TD_FIELD_MODULE; p = p->next)
+    for (; p && p->kind == TD_PART_MODULE; p = p->next)
         draw_again(p->object, strcmp(p->name, "c_proj")
             && strcmp(p->name, "down") ? spread : last, last);
     if (p || !m->parts)
@@ -792,7 +785,7 @@ static td_tensor *block_forward(td_module *m, td_tensor *x)
     return td_relu(td_add(x, y));
 }
 static const td_module_class block_class = {
-    { .name = "BasicBlock" }, NULL, block_forward };
+    "BasicBlock", block_forward };
 static void make_resnet(layer *l)
 {
     td_args *a = &l->a;
@@ -823,8 +816,7 @@ static void make_resnet(layer *l)
 static td_tensor *run_resnet(layer *l, td_tensor *x)
 {
     x = td_through(l, "conv1 bn1 relu layer1 layer2 layer3", x);
-    return td_through(l, "fc", td_mean(x, (td_reduce_options){
-        .dims = TD_DIMS(2, 3) }));
+    return td_through(l, "fc", td_mean(x, TD_OVER(2, 3)));
 }
 static void make_forecaster(layer *l)
 {
@@ -961,8 +953,7 @@ enum {
 };
 static const layer_row rows[] = {
 #define LAYER(title, c_name, op, make, run, dims, takes) \
-    { { { .name = #title, .destroy = td_module_destroy }, \
-        NULL, layer_forward }, op, make, run, dims, takes },
+    { { #title, layer_forward }, op, make, run, dims, takes },
 #include <treadle/layer_rows.h>
 };
 #define LAYER(title, c_name, ...) \

@@ -7,7 +7,7 @@
 #include <treadle/treadle.h>
 
 #define refuse(l, ...) \
-    td_fail(TD_ERROR_VALUE, l->module.class->object.name, __VA_ARGS__)
+    td_fail(TD_ERROR_VALUE, l->module.class->name, __VA_ARGS__)
 typedef struct {
     td_module module;
     td_args a;
@@ -24,7 +24,7 @@ typedef struct {
 
 /* containers: prototypes of rows */
 td_opt_f64 td_or(td_opt_f64 given, double otherwise);
-void td_add_tensor(layer *l, td_field_kind kind, td_tensor *x,
+void td_add_tensor(layer *l, td_part_kind kind, td_tensor *x,
                    const char *name);
 td_tensor *td_add_weight(layer *l, td_dims shape, double low,
                          double high, const char *name);

@@ -5,8 +5,6 @@
 #include "ops/formula.h"
 #include "ops/reductions.h"
 #include <treadle/treadle.h>
-#include <inttypes.h>
-#include <math.h>
 
 /* losses: struct entropy */
 typedef struct {
@@ -72,9 +70,9 @@ static bool read_attributes(entropy *e, const td_call *call)
     return read_reduction(&call->attr[1], &e->reduction);
 }
 /* losses: function prepare */
-static bool prepare(entropy *e, const td_call *call)
+static bool prepare(entropy *e, const td_call *call, td_tensor *x)
 {
-    *e = (entropy){ .call = call, .x = td_input(call, 0),
+    *e = (entropy){ .call = call, .x = x,
         .target = td_input(call, 1), .weight = td_input(call, 2) };
     return check_scores(e) && check_target(e)
         && (!e->weight || td_expect(call, "weight", e->weight,
@@ -82,9 +80,8 @@ static bool prepare(entropy *e, const td_call *call)
         && read_attributes(e, call);
 }
 /* losses: kernel check_labels_kernel */
-bool check_labels_kernel(td_call *call)
+TD_KERNEL(check_labels, t)
 {
-    const td_tensor *t = td_input(call, 0);
     const int64_t classes = td_number(call, 0, 0);
     const int64_t ignored = td_number(call, 1, -100);
     if (t->dtype != TD_INT64 && t->dtype != TD_UINT8)
@@ -138,8 +135,7 @@ static td_tensor *smoothed(const entropy *e, td_tensor *logs,
     const double spread = e->smoothing / (double)e->classes;
     if (e->weight)
         logs = td_mul(logs, class_weights(e));
-    td_tensor *all = td_sum(logs, (td_reduce_options){
-        .dims = TD_DIMS(e->dim) });
+    td_tensor *all = td_sum(logs, TD_OVER(e->dim));
     return td_add(td_mul_scalar(share, td_float(1 - e->smoothing)),
                   td_mul_scalar(all, td_float(spread)));
 }
@@ -191,17 +187,18 @@ static td_tensor *of_masses(const entropy *e, td_tensor *logs)
     return reduced(e->reduction, surprise(logs, q, e->dim));
 }
 /* losses: function pointwise */
-static td_tensor *pointwise(td_call *call, const char *text)
+static td_tensor *pointwise(td_call *call, const td_tensor *x,
+                            const char *text)
 {
     td_value bound[8], y = td_v_none();
     td_loss_reduction how = TD_LOSS_MEAN;
     td_formula f;
     int n = 0;
     if (!read_reduction(&call->attr[0], &how)
-        || !td_check_computes(call, td_input(call, 0)->dtype, true))
+        || !td_check_computes(call, x->dtype, true))
         return NULL;
     /* losses: bind the operands and the options */
-    for (int i = 0; i < call->n_in; i++)
+    TD_EACH(i, call, in)
         bound[n++] = call->in[i].kind == TD_TENSOR ? call->in[i]
                                                    : td_v_float(1);
     for (int k = 1; k < call->n_attr; k++)
@@ -212,45 +209,38 @@ static td_tensor *pointwise(td_call *call, const char *text)
     return reduced(how, y.as.tensor);
 }
 /* losses: formulas of losses */
-td_tensor *cross_entropy_formula(td_call *call)
+TD_COMPOSED(cross_entropy, x)
 {
+    const bool given = td_is(call, nll_loss);
     entropy e;
-    if (!prepare(&e, call))
+    if (!prepare(&e, call, x))
         return NULL;
-    td_tensor *logs = td_log_softmax(e.x, e.dim);
+    if (given && e.soft)
+        return td_refuse(call, "target must be int64 labels");
+    td_tensor *logs = given ? e.x : td_log_softmax(e.x, e.dim);
     return e.soft ? of_masses(&e, logs) : of_labels(&e, logs);
 }
-td_tensor *nll_loss_formula(td_call *call)
+static bool alike(const td_call *call, const td_tensor *x)
 {
-    entropy e;
-    if (!prepare(&e, call))
-        return NULL;
-    return e.soft ? td_refuse(call, "target must be int64 labels")
-                  : of_labels(&e, e.x);
-}
-static bool alike(const td_call *call)
-{
-    const td_dims x = td_shape_of(td_input(call, 0));
+    const td_dims s = td_shape_of(x);
     const td_dims t = td_shape_of(td_input(call, 1));
-    return td_dims_equal(&x, &t) || td_refuse_as(call, TD_ERROR_VALUE,
+    return td_dims_equal(&s, &t) || td_refuse_as(call, TD_ERROR_VALUE,
         "input and target differ in shape");
 }
-static bool any(const td_call *call)
+static bool any(const td_call *call, const td_tensor *x)
 {
-    (void)call;
-    return true;
+    return call && x;
 }
-static bool bends(const td_call *call)
+static bool bends(const td_call *call, const td_tensor *x)
 {
-    const bool huber = call->op == &td_ops[TD_OP_huber_loss];
+    const bool huber = td_is(call, huber_loss);
     const double at = td_real(call, 1);
-    return alike(call) && (at > 0 || (at == 0 && !huber)
+    return alike(call, x) && (at > 0 || (at == 0 && !huber)
         || td_refuse(call, "the bend must not be at %g", at));
 }
-static bool unit(const td_call *call)
+static bool unit(const td_call *call, td_tensor *x)
 {
-    td_tensor *x = td_input(call, 0);
-    if (!alike(call) || !td_on_host(x))
+    if (!alike(call, x) || !td_on_host(x))
         return !td_failed();
     td_no_grad_begin();
     td_tensor *above = td_ge_scalar(x, td_float(0));
@@ -261,24 +251,24 @@ static bool unit(const td_call *call)
     return good != 0 || td_refuse(call,
         "input must be probabilities between 0 and 1");
 }
-td_tensor *binary_cross_entropy_with_logits_formula(td_call *call)
+TD_COMPOSED(binary_cross_entropy_with_logits, x)
 {
-    return !alike(call) ? NULL
-        : pointwise(call, call->in[3].kind != TD_TENSOR
+    return !alike(call, x) ? NULL
+        : pointwise(call, x, call->in[3].kind != TD_TENSOR
             ? "b * ((1 - a) * x - p_logsigmoid(x))"
             : "b * ((1 - a) * x"
               " - (1 + (g - 1) * a) * p_logsigmoid(x))");
 }
-td_tensor *kl_div_formula(td_call *call)
+TD_COMPOSED(kl_div, x)
 {
-    return pointwise(call, td_flag(call, 1)
+    return pointwise(call, x, td_flag(call, 1)
         ? "p_exp(a) * (a - x)"
         : "a * (p_log(select(a == 0, 1, a)) - x)");
 }
 #define LOSS(name, check, operands, options, text, sentence)    \
-    td_tensor *name##_formula(td_call *call)                    \
+    TD_COMPOSED(name, x)                                        \
     {                                                           \
-        return check(call) ? pointwise(call, text) : NULL;      \
+        return check(call, x) ? pointwise(call, x, text) : NULL; \
     }
 #include "nn/losses.inc"
 /* losses: function reduction_value */
@@ -290,12 +280,8 @@ static td_value reduction_value(td_loss_reduction r)
 }
 /* losses: typed functions of losses */
 #define PACK(name, operands, attributes, ...)                         \
-    td_tensor *td_##name(td_tensor *input, td_tensor *target,         \
-                         __VA_ARGS__)                                 \
-    {                                                                 \
-        return td_run1(&td_ops[TD_OP_##name], TD_VALUES operands,     \
-                       TD_VALUES attributes);                         \
-    }
+    TD_TYPED_AS(name, name, operands, attributes, td_tensor *input,   \
+                td_tensor *target, __VA_ARGS__)
 #define BOTH td_v_tensor(input), td_v_tensor(target)
 PACK(cross_entropy, (BOTH, td_v_optional(o.weight)),
      (td_v_opt_int(o.ignore_index), reduction_value(o.reduction),

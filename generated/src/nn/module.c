@@ -4,34 +4,28 @@
 #include "core/require.h"
 #include "core/tensor.h"
 #include <treadle/treadle.h>
-#include <math.h>
-#include <stdio.h>
 
-/* modules: function td_module_new */
-void *td_module_new(const td_module_class *class, size_t bytes)
+/* modules: class of all modules */
+TD_CLASS(module, td_module, m)
 {
-    td_module *m = td_object_new(&class->object, bytes);
-    if (m) {
-        m->class = class;
-        m->training = true;
-    }
-    return m;
-}
-/* modules: function td_module_destroy */
-void td_module_destroy(void *object)
-{
-    td_module *m = object;
-    for (const td_field *f = m->class ? m->class->fields : NULL;
-         f && f->name; f++)
-        td_release(*(void **)(void *)((char *)m + f->offset));
     for (td_part *p = m->parts, *next; p; p = next) {
         next = p->next;
         td_release(p->object);
         td_free(p, sizeof *p);
     }
 }
+/* modules: function td_module_new */
+void *td_module_new(const td_module_class *class, size_t bytes)
+{
+    td_module *m = td_object_new(&module_class, bytes);
+    if (m) {
+        m->class = class;
+        m->training = true;
+    }
+    return m;
+}
 /* modules: function td_add_part */
-bool td_add_part(td_module *m, td_field_kind kind, void *object,
+bool td_add_part(td_module *m, td_part_kind kind, void *object,
                  const char *name)
 {
     td_part *p = td_failed() ? NULL : td_alloc(sizeof *p);
@@ -53,10 +47,8 @@ bool td_add_part(td_module *m, td_field_kind kind, void *object,
 /* modules: functions that walk a module */
 /* modules: struct walk */
 typedef struct {
-    td_named_tensor *found;      /* NULL: only count */
-    int count;
-    bool state;                  /* buffers too, and what is shared
-                                    every time */
+    td_named_list found;         /* at NULL: only count */
+    bool buffers, once;          /* those, too; each tensor once */
     const bool *training;        /* the switch; NULL: leave it */
     char path[TD_NAME_SIZE];
 } walk;
@@ -64,16 +56,15 @@ static void walk_module(walk *w, td_module *m);
 /* modules: function note_tensor */
 static void note_tensor(walk *w, const char *name, td_tensor *x)
 {
-    if (!x)
-        return;                  /* a layer without a bias */
-    if (!w->found) {
-        w->count++;
+    td_named_list *all = &w->found;
+    if (!all->at) {
+        all->count++;
         return;
     }
-    for (int i = 0; i < w->count && !w->state; i++)
-        if (w->found[i].tensor == x)
+    for (int i = 0; i < all->count && w->once; i++)
+        if (all->at[i].tensor == x)
             return;
-    td_named_tensor *n = &w->found[w->count++];
+    td_named_tensor *n = &all->at[all->count++];
     n->tensor = x;
     const int length = snprintf(n->name, sizeof n->name, "%s%s",
                                 w->path, name);
@@ -82,28 +73,34 @@ static void note_tensor(walk *w, const char *name, td_tensor *x)
                 "%d characters: %s...", TD_NAME_SIZE - 1, n->name);
 }
 /* modules: function walk_module */
-static void walk_field(walk *w, td_field_kind kind, const char *name,
-                       void *x)
-{
-    if (kind == TD_FIELD_MODULE && x) {
-        /* modules: go down to the child and come back */
-        const size_t before = strlen(w->path);
-        snprintf(w->path + before, TD_NAME_SIZE - before, "%s.", name);
-        walk_module(w, x);
-        w->path[before] = '\0';
-    } else if (kind == TD_FIELD_PARAMETER
-               || (kind == TD_FIELD_BUFFER && w->state))
-        note_tensor(w, name, x);
-}
 static void walk_module(walk *w, td_module *m)
 {
     if (w->training)
         m->training = *w->training;
-    for (const td_field *f = m->class->fields; f && f->name; f++)
-        walk_field(w, f->kind, f->name,
-                   *(void **)(void *)((char *)m + f->offset));
     for (td_part *p = m->parts; p; p = p->next)
-        walk_field(w, p->kind, p->name, p->object);
+        if (p->kind == TD_PART_MODULE) {
+            /* modules: go down to the child and come back */
+            const size_t before = strlen(w->path);
+            snprintf(w->path + before, TD_NAME_SIZE - before, "%s.", p->name);
+            walk_module(w, p->object);
+            w->path[before] = '\0';
+        } else if (p->kind == TD_PART_PARAMETER
+                   || (p->kind == TD_PART_BUFFER && w->buffers))
+            note_tensor(w, p->name, p->object);
+}
+/* modules: function td_list_tensors */
+td_named_list td_list_tensors(td_module *m, bool buffers, bool once)
+{
+    walk w = { .buffers = buffers, .once = once };
+    if (!td_require(m, "parameters", "module"))
+        return w.found;
+    walk_module(&w, m);
+    w.found.room = w.found.count + 1;
+    w.found.count = 0;
+    w.found.at = TD_ARRAY(w.found.at, w.found.room);
+    if (w.found.at)
+        walk_module(&w, m);
+    return w.found;
 }
 /* modules: function collect */
 /* Lists parameters or the state, in `plain` without names if that is
@@ -111,23 +108,14 @@ static void walk_module(walk *w, td_module *m)
 static int collect(td_module *m, bool state, td_named_tensor *out,
                    td_tensor **plain, int capacity)
 {
-    if (!td_require(m, "parameters", "module"))
-        return -1;
-    walk w = { .state = state };
-    walk_module(&w, m);
-    const size_t room = (size_t)w.count + 1;
-    w.count = 0;
-    w.found = TD_ARRAY(w.found, room);
-    if (!w.found)
-        return -1;
-    walk_module(&w, m);
-    for (int i = 0; i < w.count && i < capacity; i++)
+    const td_named_list all = td_list_tensors(m, state, !state);
+    for (int i = 0; i < all.count && i < capacity; i++)
         if (plain)
-            plain[i] = w.found[i].tensor;
+            plain[i] = all.at[i].tensor;
         else
-            out[i] = w.found[i];
-    TD_FREE_ARRAY(w.found, room);
-    return td_failed() ? -1 : w.count;
+            out[i] = all.at[i];
+    TD_FREE_ARRAY(all.at, all.room);
+    return td_failed() ? -1 : all.count;
 }
 /* modules: functions that list tensors */
 int td_named_parameters(td_module *m, td_named_tensor *out,
@@ -164,31 +152,22 @@ td_tensor *td_forward(td_module *m, td_tensor *x)
     return m->class->forward(m, x);
 }
 /* modules: the modules themselves */
-/* modules: struct linear */
-typedef struct {
-    td_module module;
-    td_tensor *weight, *bias;
-} linear;
-
-static const td_field linear_fields[] = {
-    TD_PARAMETER(linear, weight), TD_PARAMETER(linear, bias),
-    { NULL, TD_FIELD_PARAMETER, 0 } };
 /* modules: function linear_forward */
 static td_tensor *linear_forward(td_module *self, td_tensor *x)
 {
-    linear *l = (linear *)self;
-    return td_linear(x, l->weight, l->bias);
+    const td_part *weight = self->parts, *bias = weight->next;
+    return td_linear(x, weight->object, bias ? bias->object : NULL);
 }
 static const td_module_class linear_class = {
-    { .name = "Linear", .destroy = td_module_destroy },
-    linear_fields, linear_forward };
-/* modules: function new_parameter */
-static td_tensor *new_parameter(td_dims shape, td_linear_options o,
-                                double bound)
+    "Linear", linear_forward };
+/* modules: function td_new_parameter */
+td_tensor *td_new_parameter(td_dims shape, td_tensor_options o,
+                            double low, double high)
 {
-    td_tensor *x = td_empty(shape, (td_tensor_options){
-        .dtype = o.dtype, .device = o.device });
-    return td_set_requires_grad(td_uniform_(x, -bound, bound), true);
+    td_tensor *x = td_empty(shape, o);
+    x = low < high ? td_uniform_(x, low, high)
+                   : td_fill_(x, td_float(low));
+    return td_set_requires_grad(x, true);
 }
 /* modules: function td_linear_module */
 td_module *td_linear_module(int64_t in, int64_t out,
@@ -197,16 +176,16 @@ td_module *td_linear_module(int64_t in, int64_t out,
     if (in < 0 || out < 0)
         td_fail(TD_ERROR_VALUE, "linear_module", "sizes %" PRId64
                 " and %" PRId64 " must not be negative", in, out);
+    const td_tensor_options o = { .dtype = options.dtype,
+                                  .device = options.device };
     const double bound = in > 0 ? 1 / sqrt((double)in) : 0;
     td_scope_begin();
-    linear *l = td_module_new(&linear_class, sizeof *l);
-    td_tensor *weight = new_parameter(TD_DIMS(out, in), options, bound);
-    td_tensor *bias = options.no_bias ? NULL
-        : new_parameter(TD_DIMS(out), options, bound);
-    if (!td_failed()) {
-        l->weight = td_retain(weight);
-        l->bias = td_retain(bias);
-    }
+    td_module *l = td_module_new(&linear_class, sizeof *l);
+    td_add_part(l, TD_PART_PARAMETER,
+        td_new_parameter(TD_DIMS(out, in), o, -bound, bound), "weight");
+    if (!options.no_bias)
+        td_add_part(l, TD_PART_PARAMETER,
+            td_new_parameter(TD_DIMS(out), o, -bound, bound), "bias");
     return td_scope_end_with(l);
 }
 /* modules: functions of the module ReLU */
@@ -215,9 +194,7 @@ static td_tensor *relu_forward(td_module *self, td_tensor *x)
     (void)self;
     return td_relu(x);
 }
-static const td_module_class relu_class = {
-    { .name = "ReLU", .destroy = td_module_destroy },
-    NULL, relu_forward };
+static const td_module_class relu_class = { "ReLU", relu_forward };
 
 td_module *td_relu_module(void)
 {
@@ -228,27 +205,25 @@ static td_tensor *sequential_forward(td_module *self, td_tensor *x)
 {
     td_scope_begin();
     for (td_part *p = self->parts; p; p = p->next)
-        if (p->kind == TD_FIELD_MODULE)
+        if (p->kind == TD_PART_MODULE)
             x = td_forward(p->object, x);
     return td_scope_end_with(x);
 }
 const td_module_class td_sequential_class = {
-    { .name = "Sequential", .destroy = td_module_destroy },
-    NULL, sequential_forward };
+    "Sequential", sequential_forward };
 /* modules: function td_sequential */
 td_module *td_sequential(td_module *const *children, int count)
 {
-    if (td_failed() || count < 0 || (count > 0 && !children)) {
-        td_fail(TD_ERROR_VALUE, "sequential", "%d children", count);
-        return NULL;
-    }
+    if (count < 0 || (count > 0 && !children))
+        return td_fail(TD_ERROR_VALUE, "sequential", "%d children",
+                       count), NULL;
     for (int i = 0; i < count; i++)
         if (!td_require(children[i], "sequential", "a child"))
             return NULL;
     td_scope_begin();
     td_module *s = td_module_new(&td_sequential_class, sizeof *s);
     for (int i = 0; s && i < count; i++)
-        td_add_part(s, TD_FIELD_MODULE, children[i], NULL);
+        td_add_part(s, TD_PART_MODULE, children[i], NULL);
     return td_scope_end_with(s);
 }
 /* modules: initialisers */
@@ -269,27 +244,25 @@ static bool fans(const char *op, const td_tensor *w, double *in,
     return true;
 }
 /* modules: functions that fill without a trace */
-static td_tensor *fill(td_tensor *w, bool normal, double spread)
+static td_tensor *fill(td_tensor *w, bool normal, double deviation)
 {
+    const double reach = sqrt(3) * deviation;
     td_no_grad_begin();
-    td_tensor *result = normal ? td_normal_(w, 0, spread)
-                               : td_uniform_(w, -spread, spread);
+    td_tensor *result = normal ? td_normal_(w, 0, deviation)
+                               : td_uniform_(w, -reach, reach);
     td_no_grad_end();
     return result;
 }
 /* modules: initialisers of Glorot and Bengio */
-td_tensor *td_xavier_uniform_(td_tensor *w, double gain)
-{
-    double in, out;
-    return fans("xavier_uniform_", w, &in, &out)
-        ? fill(w, false, gain * sqrt(6 / (in + out))) : NULL;
-}
-td_tensor *td_xavier_normal_(td_tensor *w, double gain)
-{
-    double in, out;
-    return fans("xavier_normal_", w, &in, &out)
-        ? fill(w, true, gain * sqrt(2 / (in + out))) : NULL;
-}
+#define INITIALISER(name, type, normal, deviation) \
+    td_tensor *td_##name(td_tensor *w, type o) \
+    { \
+        double in, out; \
+        return fans(#name, w, &in, &out) \
+            ? fill(w, normal, deviation) : NULL; \
+    }
+INITIALISER(xavier_uniform_, double, false, o * sqrt(2 / (in + out)))
+INITIALISER(xavier_normal_, double, true, o * sqrt(2 / (in + out)))
 /* modules: initialisers of He and others */
 static double kaiming_deviation(double in, double out,
                                 td_kaiming_options o)
@@ -298,19 +271,10 @@ static double kaiming_deviation(double in, double out,
     const double slope = o.negative_slope;
     return sqrt(2 / (1 + slope * slope) / (o.fan_out ? out : in));
 }
-td_tensor *td_kaiming_uniform_(td_tensor *w, td_kaiming_options o)
-{
-    double in, out;
-    return fans("kaiming_uniform_", w, &in, &out)
-        ? fill(w, false, sqrt(3) * kaiming_deviation(in, out, o))
-        : NULL;
-}
-td_tensor *td_kaiming_normal_(td_tensor *w, td_kaiming_options o)
-{
-    double in, out;
-    return fans("kaiming_normal_", w, &in, &out)
-        ? fill(w, true, kaiming_deviation(in, out, o)) : NULL;
-}
+INITIALISER(kaiming_uniform_, td_kaiming_options, false,
+            kaiming_deviation(in, out, o))
+INITIALISER(kaiming_normal_, td_kaiming_options, true,
+            kaiming_deviation(in, out, o))
 /* modules: function td_gain */
 double td_gain(const char *function, double slope)
 {

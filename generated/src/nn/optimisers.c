@@ -5,17 +5,13 @@
 #include "ops/composite.h"
 #include "ops/kernels/optimisers-kernels.h"
 #include "core/require.h"
-#include <math.h>
 #include <treadle/treadle.h>
 
 /* optimisers: function step_part */
 typedef struct { const step *s; step_loop *loop; } step_job;
 
-static bool step_part(void *context, int64_t begin, int64_t end,
-                      int worker)
+TD_BODY(step_part, const step_job, job)
 {
-    (void)worker;
-    const step_job *job = context;
     job->loop(job->s, begin, end);
     return true;
 }
@@ -82,7 +78,7 @@ static bool step_elsewhere(const td_call *call, td_tensor *p,
     td_tensor *in[6] = { p, d }, *out[6] = { NULL };
     for (int i = 2; i < call->n_in; i++)
         in[i] = td_input(call, i);
-    if (call->op == &td_ops[TD_OP_sgd_step_])
+    if (td_is(call, sgd_step_))
         return td_compute_elsewhere(&(td_call){ .n_in = 3,
             .in = (td_value[]){ td_v_tensor(p), td_v_tensor(d),
                                 call->in[2] },
@@ -158,7 +154,7 @@ static td_tensor *run_step(const td_call *call, step *s,
     }
     td_scope_end();
     td_no_grad_end();
-    return td_failed() ? NULL : td_share(theta);
+    return td_share(theta);
 }
 /* optimisers: kernel sgd_step_kernel */
 bool sgd_step_kernel(td_call *call)
@@ -183,7 +179,7 @@ bool adaptive_kernel(td_call *call)
     double t = 1;
     /* optimisers: check the arguments of a step that adapts */
     if (td_numel(count) != 1 || !td_dtype_is_floating(count->dtype)
-        || count->storage->device.kind != TD_DEVICE_CPU)
+        || !td_at_home(count))
         return td_fail(TD_ERROR_TYPE, call->op->name,
                        "step must be one float on the CPU");
     for (int i = 1; i < call->n_in; i++)
@@ -217,9 +213,8 @@ struct td_optimiser {
     td_value attr[ATTRIBUTES];   /* attr[0] is the learning rate */
 };
 /* optimisers: class of the optimiser */
-static void optimiser_destroy(void *object)
+TD_CLASS(optimiser, td_optimiser, o)
 {
-    td_optimiser *o = object;
     for (int i = 0; o->each && i < o->count; i++) {
         td_release(o->each[i].parameter);
         for (int k = 0; k < STATES; k++)
@@ -227,8 +222,6 @@ static void optimiser_destroy(void *object)
     }
     TD_FREE_ARRAY(o->each, o->count);
 }
-static const td_class optimiser_class = {
-    .name = "optimiser", .destroy = optimiser_destroy };
 /* optimisers: function check_settings */
 typedef struct {
     const char *name;
@@ -292,7 +285,7 @@ td_optimiser *td_sgd(td_tensor *const *parameters, int count,
     const setting settings[] = { { "learning rate", rate, false },
         { "momentum", s.momentum, false },
         { "weight_decay", s.weight_decay, false } };
-    if (td_failed() || !check_settings("sgd", settings, 3)
+    if (!check_settings("sgd", settings, 3)
         || !check_parameters("sgd", parameters, count))
         return NULL;
     if (s.nesterov && !(s.momentum > 0 && s.dampening == 0))
@@ -333,7 +326,7 @@ td_optimiser *td_adapt(td_adapting rule, td_tensor *const *parameters,
                                  rule == TD_ADAMW ? 0.01 : 0), false },
         { adam ? "beta1" : "momentum",
           adam ? either(o.beta1, 0.9) : o.momentum, adam } };
-    if (td_failed() || !check_settings(adapting[rule].name, s, 5)
+    if (!check_settings(adapting[rule].name, s, 5)
         || !check_parameters(adapting[rule].name, parameters, count))
         return NULL;
     const unsigned more = adam ? 4 | (unsigned)o.amsgrad << 3
@@ -369,7 +362,7 @@ static void step_parameter(td_optimiser *o, int i, td_tensor *grad)
     pthread_mutex_t *lock = td_lock(o);
     memcpy(state, kept, sizeof state);
     pthread_mutex_unlock(lock);
-    const bool sgd = o->op == &td_ops[TD_OP_sgd_step_];
+    const bool sgd = td_is(o, sgd_step_);
     const bool first = o->uses & 1 && !state[0];
     /* optimisers: give the step its states, at first zeros */
     for (int k = 0; k < STATES; k++) {

@@ -15,7 +15,7 @@ static td_dtype half_of(const td_call *call)
 {
     const bool mixed = may_mix(call);
     td_dtype half = TD_DTYPE_NONE;
-    for (int i = 0; i < call->n_in; i++) {
+    TD_EACH(i, call, in) {
         const td_tensor *x = call->in[i].kind == TD_TENSOR
                            ? call->in[i].as.tensor : NULL;
         if (!td_dtype_is_floating(td_dtype_of(x)))
@@ -24,7 +24,7 @@ static td_dtype half_of(const td_call *call)
             return TD_DTYPE_NONE;
         half = half != TD_DTYPE_NONE ? half : x->dtype;
     }
-    for (int i = 0; i < call->n_attr; i++)
+    TD_EACH(i, call, attr)
         if (call->attr[i].kind == TD_DTYPE
             && td_dtype_wide(half) == half)
             half = call->attr[i].as.dtype;
@@ -38,13 +38,13 @@ static bool run_wide(td_call *call, td_dtype half)
     td_call wide = { .op = call->op, .n_in = call->n_in, .in = in,
                      .n_attr = call->n_attr, .attr = attr };
     /* precision: widen the operands */
-    for (int i = 0; i < call->n_in; i++) {
+    TD_EACH(i, call, in) {
         in[i] = call->in[i];
         if (in[i].kind == TD_TENSOR && in[i].as.tensor->dtype == half)
             in[i].as.tensor = td_to(in[i].as.tensor, TD_FLOAT32);
     }
     /* precision: let the type that was asked for decide */
-    for (int i = 0; i < call->n_attr; i++) {
+    TD_EACH(i, call, attr) {
         attr[i] = call->attr[i];
         if (attr[i].kind == TD_DTYPE && attr[i].as.dtype) {
             half = attr[i].as.dtype;
@@ -82,7 +82,7 @@ bool td_widened(td_call *call)
     const td_error_code code = td_self()->error.code;
     if (half == TD_DTYPE_NONE || code == TD_ERROR_MEMORY
         || code == TD_ERROR_CALLBACK
-        || call->op == &td_ops[TD_OP_view_dtype])
+        || td_is(call, view_dtype))
         return false;
     td_error_clear();
     for (int k = 0; k < TD_MAX_RESULTS; k++) {
@@ -97,14 +97,19 @@ bool td_widened(td_call *call)
 const uint8_t td_casts[TD_OP_COUNT] = {
 #define LOW(name) [TD_OP_##name] = TD_LOW,
 #define WIDE(name, ...) [TD_OP_##name] = TD_WIDE,
+#define PLAIN(name) [TD_OP_##name] = TD_PLAIN,
 #define MIXED(name) [TD_OP_##name] = TD_MIXED,
 #define LOSS WIDE
 #include "nn/losses.inc"
     LOW(matmul) LOW(linear) LOW(bmm) LOW(addmm) LOW(baddbmm)
     LOW(convolution) LOW(prelu) LOW(scaled_dot_product_attention)
-    WIDE(prod) WIDE(trace) WIDE(cross_entropy) WIDE(nll_loss)
-    WIDE(kl_div) WIDE(binary_cross_entropy_with_logits)
+    WIDE(gated) WIDE(prod) WIDE(trace) WIDE(cross_entropy)
+    WIDE(nll_loss) WIDE(kl_div)
+    WIDE(binary_cross_entropy_with_logits)
     WIDE(avg_pool3d) WIDE(max_pool3d) WIDE(adaptive_avg_pool3d)
+    WIDE(max_pool3d_with_indices) WIDE(adaptive_max_pool3d)
+    WIDE(inverse) WIDE(linalg_solve) WIDE(linalg_cholesky)
+    WIDE(linalg_qr) WIDE(linalg_eigh) WIDE(linalg_svd) PLAIN(mv)
     MIXED(standardise) MIXED(standardise_backward) MIXED(adam_step_)
 };
 
@@ -113,16 +118,17 @@ bool td_run_cast(td_call *call)
 {
     td_thread *self = td_self();
     const td_dtype low = self->autocast;
-    const td_dtype to = td_casts[call->op - td_ops] == TD_LOW
-                      ? low : TD_FLOAT32;
+    const uint8_t how = td_casts[call->op - td_ops];
+    const td_dtype to = how == TD_LOW ? low : TD_FLOAT32;
     td_value in[TD_MAX_PARAMETERS];
     td_call cast = *call;
     cast.in = in;
     td_scope_begin();
-    for (int i = 0; i < call->n_in; i++) {
+    TD_EACH(i, call, in) {
         td_tensor *x = call->in[i].as.tensor;
         in[i] = call->in[i];
-        if (in[i].kind == TD_TENSOR && td_dtype_is_floating(x->dtype)
+        if (in[i].kind == TD_TENSOR && how != TD_PLAIN
+            && td_dtype_is_floating(x->dtype)
             && x->dtype != TD_FLOAT64 && x->dtype != to)
             in[i].as.tensor = td_to(x, to);
     }

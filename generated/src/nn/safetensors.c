@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "saving": edit that, not this file. */
-#define _DEFAULT_SOURCE
 #include "core/device.h"
 #include "core/require.h"
+#include "nn/module.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <treadle/autograd.h>
-#include <treadle/safetensors.h>
+#include <treadle/treadle.h>
 #include <unistd.h>
 
 typedef struct { const char *name; int bits; td_dtype dtype; } type;
@@ -85,21 +82,17 @@ static bool broken_file(const td_safetensors *f, const char *what)
 {
     return td_fail(TD_ERROR_IO, "safetensors", "%s %s", f->path, what);
 }
-static bool cannot(const char *what, const char *path, int fd)
+static bool cannot(const char *what, const char *path)
 {
-    if (!td_failed())
-        td_fail(TD_ERROR_IO, "safetensors", "cannot %s %s: %s", what,
-                path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return false;
+    return td_fail(TD_ERROR_IO, "safetensors", "cannot %s %s: %s", what,
+                   path, strerror(errno));
 }
 /* saving: function wants */
 static bool wants(const td_safetensors *f, const char *what)
 {
-    return !td_failed() && td_fail(TD_ERROR_IO, "safetensors",
-        "%s: byte %d of its header is no %s", f->path,
-        (int)(f->at - f->bytes - 8), what);
+    return td_fail(TD_ERROR_IO, "safetensors", "%s: byte %d of its "
+                   "header is no %s", f->path,
+                   (int)(f->at - f->bytes - 8), what);
 }
 static bool broken_tensor(const td_safetensors *f,
                           const td_saved_tensor *t, const char *what)
@@ -367,32 +360,32 @@ static bool read_head(td_safetensors *f)
 }
 /* saving: functions that read tensors */
 /* saving: function td_safetensors_open */
-static void safetensors_destroy(void *object)
+TD_CLASS(safetensors, td_safetensors, f)
 {
-    td_safetensors *f = object;
     if (f->mapped)
         munmap(f->bytes, (size_t)f->size);
     td_free(f->tensor, f->room);
 }
-static const td_class safetensors_class = {
-    .name = "safetensors", .destroy = safetensors_destroy };
 
 static bool map_file(td_safetensors *f, const char *path)
 {
     struct stat about;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &about) != 0)
-        return cannot("open", path, fd);
-    if (!S_ISREG(about.st_mode))
-        return close(fd), broken_file(f, "is not a regular file");
-    /* saving: map the file */
-    f->size = about.st_size;
-    f->bytes = f->size == 0 ? NULL : mmap(NULL, (size_t)f->size,
-        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
-    if (f->bytes == MAP_FAILED)
-        return cannot("map", path, fd);
-    close(fd);
-    return f->mapped = f->bytes, true;
+        cannot("open", path);
+    else if (!S_ISREG(about.st_mode))
+        broken_file(f, "is not a regular file");
+    else {
+        /* saving: map the file */
+        f->size = about.st_size;
+        f->bytes = f->size == 0 ? NULL : mmap(NULL, (size_t)f->size,
+            PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    }
+    f->mapped = f->bytes && (f->bytes != MAP_FAILED
+                             || cannot("map", path));
+    if (fd >= 0)
+        close(fd);
+    return !td_failed();
 }
 static td_safetensors *open_either(const char *path, const void *bytes,
     int64_t n, bool share, const char *what)
@@ -453,37 +446,19 @@ const td_saved_tensor *td_safetensors_find(const td_safetensors *f,
                            sizeof *found, by_place) : NULL;
 }
 /* saving: function can_be_read */
-static size_t width(const td_saved_tensor *t)
-{
-    return (size_t)type_of(t->type, TD_DTYPE_NONE)->bits / 8;
-}
 static bool can_be_read(const td_safetensors *f,
                         const td_saved_tensor *t)
 {
     if (td_self()->symbolic || t->dtype == TD_DTYPE_NONE)
         return td_fail(TD_ERROR_UNSUPPORTED, "safetensors",
-            "%s: tensor '%.80s' %s", f->path, t->name,
-            t->dtype ? "cannot be read while tracing"
-                     : "is of a type that none of ours can hold");
+            "%s: tensor '%.80s' of type %s cannot be read%s", f->path,
+            t->name, t->type, t->dtype ? " while tracing"
+                                       : ", none of ours can hold it");
     for (int64_t i = t->begin; t->dtype == TD_BOOL && i < t->end; i++)
         if (f->bytes[f->data + i] & ~1)
             return broken_tensor(f, t, "has bools of other bytes than "
                                  "0 and 1");
     return true;
-}
-/* saving: function widen_saved */
-static td_tensor *widen_saved(const td_safetensors *f,
-                             const td_saved_tensor *t)
-{
-    td_tensor *x = td_tensor_new(t->shape, t->dtype, (td_device){ 0 });
-    const size_t size = td_dtype_size(t->dtype), narrow = width(t);
-    const size_t all = (size_t)(t->end - t->begin);
-    if (x)
-        memset(td_at(x), 0, all / narrow * size);
-    for (size_t i = 0; x && i < all; i += narrow)
-        memcpy((char *)td_at(x) + i / narrow * size,
-               f->bytes + f->data + t->begin + i, narrow);
-    return x;
 }
 /* saving: function td_safetensors_get */
 td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
@@ -491,16 +466,19 @@ td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
     const td_saved_tensor *t = td_safetensors_find(f, name);
     if (!t || !can_be_read(f, t))
         return NULL;
-    const size_t size = td_dtype_size(t->dtype);
-    if (width(t) != size)
-        return widen_saved(f, t);
+    const int bits = type_of(t->type, TD_DTYPE_NONE)->bits;
+    const bool wide = bits < 8 * (int)td_dtype_size(t->dtype);
+    td_scope_begin();
     td_tensor *x = td_borrow("safetensors", (td_foreign){
-        .data = f->bytes + f->data + t->begin, .dtype = t->dtype,
-        .shape = t->shape }, (td_opt_bool){ !f->share, true },
-        td_release, td_retain(f));
+        .data = f->bytes + f->data + t->begin, .shape = t->shape,
+        .dtype = !wide ? t->dtype : bits == 16 ? TD_INT16 : TD_INT32 },
+        (td_opt_bool){ !f->share, true }, td_release, td_retain(f));
     if (!x)
         td_release(f);
-    return x;
+    if (wide)
+        x = td_bitwise_and_scalar(td_to(x, t->dtype),
+                                  td_int(((int64_t)1 << bits) - 1));
+    return td_scope_end_with(x);
 }
 /* saving: functions that write */
 /* saving: struct item */
@@ -585,7 +563,7 @@ static bool put_elements(sink *s, const item *t)
 {
     td_scope_begin();
     td_tensor *x = td_contiguous(td_brought(t->tensor,
-                                            (td_device){ 0 }));
+                                            TD_CPU));
     const size_t n = (size_t)t->bytes;
     const void *bytes = x ? td_fetch(x, 0, n, NULL) : NULL;
     if (bytes)
@@ -620,8 +598,8 @@ static bool nothing_shared(sink *s)
     for (int i = 1; i < s->count; i++)
         if (s->item[i].from < s->item[i - 1].to)
             return td_fail(TD_ERROR_RUNTIME, "safetensors", "tensors "
-                "'%.80s' and '%.80s' share memory: save one of them, "
-                "or a clone", s->item[i - 1].name, s->item[i].name);
+                "'%.80s' and '%.80s' share memory",
+                s->item[i - 1].name, s->item[i].name);
     return true;
 }
 /* saving: function describe_all */
@@ -695,13 +673,13 @@ static bool write_file(const char *path, sink *s)
     char room[PATH_MAX], beside[PATH_MAX];
     const char *place = realpath(path, room) ? room : path;
     if (!open_beside(s, place, beside))
-        return cannot("write", path, -1);
+        return cannot("write", path);
     bool good = put_all(s) && fflush(s->file) == 0
         && !ferror(s->file) && fsync(fileno(s->file)) == 0;
     good = fclose(s->file) == 0 && good && rename(beside, place) == 0;
     if (good)
-        return sync_folder(place) || cannot("sync", path, -1);
-    cannot("write", path, -1);
+        return sync_folder(place) || cannot("sync", path);
+    cannot("write", path);
     unlink(beside);
     return false;
 }
@@ -712,7 +690,7 @@ static int64_t save(const char *path, void *memory, int64_t room,
 {
     sink s = { .count = n, .notes = notes, .memory = memory };
     int64_t size = 0;
-    s.item = td_failed() ? NULL : TD_ARRAY(s.item, n + 1);
+    s.item = TD_ARRAY(s.item, n + 1);
     if (s.item && describe_all(&s, given)
         && (size = make_header(&s)) > 0) {
         if (path || (memory && size <= room))
@@ -734,41 +712,12 @@ int64_t td_safetensors_write(void *out, int64_t room,
 {
     return save(NULL, out, room, tensors, n, notes);
 }
-/* saving: functions on the state of a module */
-typedef struct {
-    td_to_save *saved;            /* names are those of `all` */
-    td_named_tensor *all;
-    int count;
-    size_t room;
-} state;
-
-static bool list_state(state *s, td_module *m)
-{
-    *s = (state){ 0 };
-    const int n = td_named_state(m, NULL, 0);
-    if (n < 0)
-        return false;
-    s->room = (size_t)(n + 1) * (sizeof *s->saved + sizeof *s->all);
-    s->saved = td_alloc(s->room);
-    if (!s->saved)
-        return false;
-    s->all = (void *)(s->saved + n + 1);
-    if (td_named_state(m, s->all, n) != n)
-        return false;
-    for (int i = 0, k; i < n; i++) {
-        for (k = 0; s->all[k].tensor != s->all[i].tensor; )
-            k++;
-        if (k == i)
-            s->saved[s->count++] = (td_to_save){ s->all[i].name,
-                                               s->all[i].tensor };
-    }
-    return true;
-}
-static bool fits(const state *s, const td_safetensors *f)
+/* saving: function that compares a file with a module */
+static bool fits(const td_named_list *s, const td_safetensors *f)
 {
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     for (int i = 0; i < s->count; i++) {
-        const td_to_save *own = &s->saved[i];
+        const td_named_tensor *own = &s->at[i];
         const td_saved_tensor *t = td_safetensors_find(f, own->name);
         const td_dims shape = td_shape_of(own->tensor);
         if (!t)
@@ -785,25 +734,28 @@ static bool fits(const state *s, const td_safetensors *f)
 /* saving: function td_save_module */
 bool td_save_module(td_module *m, const char *path)
 {
-    state s;
-    const bool good = list_state(&s, m)
-        && td_safetensors_save(path, s.saved, s.count, NULL);
-    td_free(s.saved, s.room);
+    const td_named_list own = td_list_tensors(m, true, true);
+    td_to_save *all = TD_ARRAY(all, own.room);
+    for (int i = 0; all && i < own.count; i++)
+        all[i] = (td_to_save){ own.at[i].name, own.at[i].tensor };
+    const bool good = td_safetensors_save(path, all, own.count, NULL);
+    TD_FREE_ARRAY(all, own.room);
+    TD_FREE_ARRAY(own.at, own.room);
     return good;
 }
 /* saving: function td_load_module */
 bool td_load_module(td_module *m, const char *path)
 {
-    state s;
     td_scope_begin();
     td_safetensors *f = td_safetensors_open(path, true);
-    bool good = list_state(&s, m) && fits(&s, f);
+    const td_named_list s = td_list_tensors(m, true, true);
+    bool good = !td_failed() && fits(&s, f);
     td_no_grad_begin();
     for (int i = 0; good && i < s.count; i++)
-        good = td_copy_(s.saved[i].tensor,
-                        td_safetensors_get(f, s.saved[i].name));
+        good = td_copy_(s.at[i].tensor,
+                        td_safetensors_get(f, s.at[i].name));
     td_no_grad_end();
-    td_free(s.saved, s.room);
+    TD_FREE_ARRAY(s.at, s.room);
     td_scope_end();
     return good;
 }

@@ -5,9 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/formula.h"
 #include <float.h>
-#include <math.h>
-#include <pthread.h>
-#include <treadle/elementwise.h>
+#include <treadle/treadle.h>
 
 /* activations: functions that run a formula */
 enum {
@@ -33,9 +31,9 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
     td_value bound[8], result = td_v_none();
     int n = 0;
     pthread_once(&once, read_formulas);
-    for (int i = 0; i < call->n_in; i++)
+    TD_EACH(i, call, in)
         bound[n++] = call->in[i];
-    for (int i = 0; i < call->n_attr; i++)
+    TD_EACH(i, call, attr)
         bound[n++] = attr[i];
     return td_formula_run(&formulas[which], "xabgy", bound, &result)
         && td_return(call, result.as.tensor);
@@ -50,9 +48,8 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
 #include "ops/formulas.inc"
 
 /* activations: kernels of several operators */
-bool bitwise_not_kernel(td_call *call)
+TD_KERNEL(bitwise_not, x)
 {
-    td_tensor *x = td_input(call, 0);
     if (td_dtype_is_floating(x->dtype))
         return td_refuse(call, "not defined for %s tensors",
                          td_dtype_name(x->dtype));
@@ -62,9 +59,8 @@ bool bitwise_not_kernel(td_call *call)
     return td_return(call, td_scope_end_with(y));
 }
 
-bool nan_to_num_kernel(td_call *call)
+TD_KERNEL(nan_to_num, x)
 {
-    td_tensor *x = td_input(call, 0);
     const double most = x->dtype == TD_FLOAT64 ? DBL_MAX : FLT_MAX;
     const double otherwise[] = { 0, most, -most };
     td_value attr[3];
@@ -76,22 +72,15 @@ bool nan_to_num_kernel(td_call *call)
     return run_formula(call, FORMULA_nan_to_num, attr);
 }
 
-td_tensor *gelu_formula(td_call *call)
+TD_COMPOSED(gelu, x)
 {
-    const td_value *form = &call->attr[0];
-    const char *name = form->kind == TD_STRING ? form->as.string
-                                               : "none";
-    const bool tangent = strcmp(name, "tanh") == 0;
-    if (!tangent && strcmp(name, "none") != 0)
-        return td_refuse(call, "approximate must be 'none' or 'tanh', "
-                         "got '%s'", name);
-    td_tensor *x = td_input(call, 0);
-    return tangent ? td_gelu_tanh(x) : td_gelu_erf(x);
+    return td_choice(call, 0, "none|tanh") == 1 ? td_gelu_tanh(x)
+                                                : td_gelu_erf(x);
 }
 
-td_tensor *prelu_formula(td_call *call)
+TD_COMPOSED(prelu, x)
 {
-    td_tensor *x = td_input(call, 0), *w = td_input(call, 1);
+    td_tensor *w = td_input(call, 1);
     const int64_t channels = x->rank > 1 ? x->shape[1] : 1;
     td_dims line = td_dims_of_ones(x->rank - 1);
     line.at[0] = td_numel(w);
@@ -104,8 +93,7 @@ td_tensor *prelu_formula(td_call *call)
     return TD_CALL2(leaky_relu, x, td_reshape(w, line));
 }
 
-td_tensor *masked_fill_formula(td_call *call)
+TD_COMPOSED(masked_fill, x)
 {
-    td_tensor *x = td_input(call, 0);
     return td_where(td_input(call, 1), td_number_like(call, 2, x), x);
 }

@@ -2,15 +2,9 @@
 /* Tangled from the chapter "arranging": edit that, not this file. */
 /* Composites, views and copies that arrange elements, and products by
    subscripts. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <treadle/arranging.h>
-#include <treadle/elementwise.h>
-#include <treadle/indexing.h>
-#include <treadle/matmul.h>
 #include "ops/composite.h"
 #include "ops/reductions.h"
+#include <treadle/treadle.h>
 
 /* arranging: helpers of this chapter */
 static int64_t *room_for(int64_t n)
@@ -41,9 +35,9 @@ static td_dims margins(const td_call *call)
     return td_failed() ? TD_RANK_0 : pad;
 }
 /* arranging: kernels that arrange */
-bool flip_kernel(td_call *call)
+TD_KERNEL(flip, x)
 {
-    td_tensor *x = td_input(call, 0), from = td_look(x);
+    td_tensor from = td_look(x);
     const td_dims dims = td_numbers(call, 0);
     unsigned seen = 0;
     for (int i = 0; i < dims.count; i++) {
@@ -59,9 +53,8 @@ bool flip_kernel(td_call *call)
         && td_copy_elements(call->out[0], &from);
 }
 
-bool diagonal_kernel(td_call *call)
+TD_LOOK(diagonal)
 {
-    td_tensor *x = td_input(call, 0), y = td_look(x);
     /* arranging: find where the diagonal starts and how it steps */
     const int64_t k = td_number(call, 0, 0);
     const int a = td_dimension(call, td_number(call, 1, 0), x->rank);
@@ -72,17 +65,16 @@ bool diagonal_kernel(td_call *call)
     const int64_t n = x->shape[b] - (k > 0 ? k : 0);
     const int64_t size = m < n ? m : n;
     if (size > 0)
-        y.offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
-    td_drop_dim(&y, a > b ? a : b);
-    td_drop_dim(&y, a > b ? b : a);
-    y.shape[y.rank] = size > 0 ? size : 0;
-    y.strides[y.rank++] = x->strides[a] + x->strides[b];
-    return td_return(call, td_tensor_alias(&y));
+        y->offset += k < 0 ? -k * x->strides[a] : k * x->strides[b];
+    td_drop_dim(y, a > b ? a : b);
+    td_drop_dim(y, a > b ? b : a);
+    y->shape[y->rank] = size > 0 ? size : 0;
+    y->strides[y->rank++] = x->strides[a] + x->strides[b];
+    return true;
 }
 /* arranging: functions that arrange */
-td_tensor *narrow_formula(td_call *call)
+TD_COMPOSED(narrow, x)
 {
-    td_tensor *x = td_input(call, 0);
     const int64_t start = td_number(call, 1, 0);
     const int64_t length = td_number(call, 2, 0);
     const int d = td_dim_of(call);
@@ -95,9 +87,8 @@ td_tensor *narrow_formula(td_call *call)
     return td_part(x, d, from, from + length);
 }
 
-td_tensor *unflatten_formula(td_call *call)
+TD_COMPOSED(unflatten, x)
 {
-    td_tensor *x = td_input(call, 0);
     td_dims sizes = td_numbers(call, 1), shape = { 0, { 0 } };
     const int d = td_dim_of(call);
     if (x->rank == 0 || sizes.count == 0
@@ -107,8 +98,7 @@ td_tensor *unflatten_formula(td_call *call)
     td_tensor line = td_look(x);
     line.rank = 1;
     line.shape[0] = x->shape[d];
-    if (!td_infer_size(&line, &sizes))
-        return NULL;
+    td_infer_size(&line, &sizes);
     for (int i = 0; i < x->rank; i++)
         for (int k = 0; k < (i == d ? sizes.count : 1); k++)
             shape.at[shape.count++] = i == d ? sizes.at[k]
@@ -116,9 +106,8 @@ td_tensor *unflatten_formula(td_call *call)
     return td_view(x, shape);
 }
 
-td_tensor *movedim_formula(td_call *call)
+TD_COMPOSED(movedim, x)
 {
-    td_tensor *x = td_input(call, 0);
     const td_dims from = td_numbers(call, 0), to = td_numbers(call, 1);
     td_dims order = { x->rank, { 0 } };
     unsigned taken = 0, filled = 0;
@@ -148,8 +137,6 @@ td_tensor *movedim_formula(td_call *call)
 static td_tensor *repeated(const td_call *call, td_tensor *x, int d,
                            int first, int64_t times)
 {
-    if (td_failed())
-        return NULL;
     td_dims shape = td_shape_of(x), one = { 3, { 1, 1, 1 } };
     for (int i = 0; i < shape.count; i++)
         one.at[i < first ? 0 : 2] *= shape.at[i];
@@ -166,10 +153,13 @@ static td_tensor *apart(td_tensor *y, const td_tensor *x)
          ? td_clone(y) : y;
 }
 
-td_tensor *tile_formula(td_call *call)
+TD_COMPOSED(repeat, x)
 {
-    td_tensor *x = td_input(call, 0), *y;
+    td_tensor *y;
     const td_dims times = td_numbers(call, 0);
+    if (td_is(call, repeat) && times.count < x->rank)
+        return td_refuse(call, "there must be a count for each "
+                         "dimension");
     const int rank = x->rank > times.count ? x->rank : times.count;
     td_dims shape = td_dims_of_ones(rank);
     for (int d = 0; d < x->rank; d++)
@@ -181,38 +171,9 @@ td_tensor *tile_formula(td_call *call)
     return apart(y, x);
 }
 
-td_tensor *repeat_formula(td_call *call)
+TD_COMPOSED(repeat_interleave, x)
 {
-    return td_numbers(call, 0).count >= td_input(call, 0)->rank
-         ? tile_formula(call)
-         : td_refuse(call, "there must be a count for each dimension");
-}
-
-static td_tensor *repeat_each(const td_call *call, td_tensor *x, int d,
-                              td_tensor *counts)
-{
-    int64_t total = 0;
-    const int64_t n = td_numel(counts);
-    td_tensor *c = td_contiguous(counts);
-    if (!td_dtype_is_integer(counts->dtype) || counts->rank > 1
-        || n != (x->rank > 0 ? x->shape[d] : 1))
-        return td_refuse(call, "expected a vector of integers, one "
-                         "for each position");
-    for (int64_t i = 0; i < n && !td_failed(); i++) {
-        const int64_t times = td_scalar_int(td_element(c, i));
-        if (times < 0 || !td_add_size(total, times, &total))
-            td_refuse(call, "cannot repeat so often");
-    }
-    int64_t *at = room_for(total);
-    for (int64_t i = 0, k = 0; at != NULL && i < n; i++)
-        for (int64_t t = td_scalar_int(td_element(c, i)); t > 0; t--)
-            at[k++] = i;
-    return pick(x, d, total, at);
-}
-
-td_tensor *repeat_interleave_formula(td_call *call)
-{
-    td_tensor *x = td_input(call, 0), *y = x;
+    td_tensor *y = x;
     const td_value *times = &call->in[1];
     td_tensor *each = times->kind == TD_SCALAR ? NULL
                     : times->as.tensor;
@@ -220,11 +181,29 @@ td_tensor *repeat_interleave_formula(td_call *call)
     const int d = td_dim_of(call);
     if (call->attr[0].kind == TD_NONE || x->rank == 0)
         y = td_reshape(x, TD_DIMS(-1));
-    if (each == NULL || td_numel(each) == 1)
+    if (each == NULL || td_numel(each) == 1) {
         y = repeated(call, y, d, d + 1, each ? td_item_int(each)
                      : td_scalar_int(times->as.scalar));
-    else if (y != NULL)
-        y = repeat_each(call, y, d, each);
+    } else if (y != NULL) {
+        /* arranging: pick each position as often as wanted */
+        int64_t total = 0;
+        const int64_t n = td_numel(each);
+        td_tensor *c = td_contiguous(each);
+        if (!td_dtype_is_integer(each->dtype) || each->rank > 1
+            || n != (y->rank > 0 ? y->shape[d] : 1))
+            return td_refuse(call, "expected a vector of integers, one "
+                             "for each position");
+        for (int64_t i = 0; i < n && !td_failed(); i++) {
+            const int64_t more = td_scalar_int(td_element(c, i));
+            if (more < 0 || !td_add_size(total, more, &total))
+                td_refuse(call, "cannot repeat so often");
+        }
+        int64_t *at = room_for(total);
+        for (int64_t i = 0, k = 0; at != NULL && i < n; i++)
+            for (int64_t t = td_scalar_int(td_element(c, i)); t > 0; t--)
+                at[k++] = i;
+        y = pick(y, d, total, at);
+    }
     if (y != NULL && wanted >= 0 && y->shape[d] != wanted)
         return td_refuse(call, "output_size is not the sum of repeats");
     return apart(y, x);
@@ -241,9 +220,9 @@ static td_tensor *rolled(td_tensor *x, int d, int64_t shift)
     return td_cat(parts, 2, d);
 }
 
-td_tensor *roll_formula(td_call *call)
+TD_COMPOSED(roll, x)
 {
-    td_tensor *x = td_input(call, 0), *y = x;
+    td_tensor *y = x;
     const td_dims shifts = td_numbers(call, 0);
     const td_dims dims = td_numbers(call, 1);
     if (shifts.count == 0
@@ -258,9 +237,8 @@ td_tensor *roll_formula(td_call *call)
     return apart(y, x);
 }
 
-td_tensor *rot90_formula(td_call *call)
+TD_COMPOSED(rot90, x)
 {
-    td_tensor *x = td_input(call, 0);
     td_dims dims = td_numbers(call, 1);
     const int64_t turns = (td_number(call, 0, 1) % 4 + 4) % 4;
     if (dims.count == 0)
@@ -273,27 +251,24 @@ td_tensor *rot90_formula(td_call *call)
          : td_transpose(td_flip(x, TD_DIMS(turns == 1 ? b : a)), a, b);
 }
 
-td_tensor *tril_formula(td_call *call)
+TD_COMPOSED(tril, x)
 {
-    td_tensor *x = td_input(call, 0);
-    const bool upper = call->op == &td_ops[TD_OP_triu];
+    const bool upper = td_is(call, triu);
     const td_tensor_options o = td_beside(x, TD_INT64);
     if (x->rank < 2)
         return td_refuse(call, "expected at least two dimensions");
     const int64_t m = td_size(x, -2), n = td_size(x, -1);
     int64_t k = td_number(call, 0, 0);
     k = k < -m ? -m : k > n ? n : k;
-    td_tensor *edge = td_unsqueeze(
-        td_arange(td_int(k), td_int(k + m), td_int(1), o), 1);
-    td_tensor *j = td_arange(td_int(0), td_int(n), td_int(1), o);
+    td_tensor *edge = td_unsqueeze(td_count_up(k, k + m, o), 1);
+    td_tensor *j = td_count_up(0, n, o);
     return td_where_scalar(upper ? td_ge(j, edge) : td_le(j, edge), x,
                            td_boolean(false));
 }
 
-static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
-                           int64_t dim2)
+static td_tensor *embedded(const td_call *call, td_tensor *x, int64_t k,
+                           int64_t dim1, int64_t dim2)
 {
-    td_tensor *x = td_input(call, 0);
     if (x->rank == 0 || x->rank == TD_MAX_RANK)
         return td_refuse(call, "expected 1 to 7 dimensions");
     if (k > INT64_C(1) << 60 || k < -(INT64_C(1) << 60))
@@ -308,33 +283,31 @@ static td_tensor *embedded(const td_call *call, int64_t k, int64_t dim1,
         TD_VALUES(td_v_int(k), td_v_int(a), td_v_int(b)));
 }
 
-td_tensor *diag_embed_formula(td_call *call)
+TD_COMPOSED(diag_embed, x)
 {
-    return embedded(call, td_number(call, 0, 0), td_number(call, 1, -2),
-                    td_number(call, 2, -1));
+    return embedded(call, x, td_number(call, 0, 0),
+                    td_number(call, 1, -2), td_number(call, 2, -1));
 }
 
-td_tensor *diag_formula(td_call *call)
+TD_COMPOSED(diag, x)
 {
-    td_tensor *x = td_input(call, 0);
     const int64_t k = td_number(call, 0, 0);
-    return x->rank == 1 ? embedded(call, k, 0, 1)
+    return x->rank == 1 ? embedded(call, x, k, 0, 1)
          : x->rank == 2 ? td_clone(td_diagonal(x, k, 0, 1))
          : td_refuse(call, "expected a vector or a matrix");
 }
 
-td_tensor *trace_formula(td_call *call)
+TD_COMPOSED(trace, x)
 {
-    td_tensor *x = td_input(call, 0);
     return x->rank == 2
          ? td_sum(td_diagonal(x, 0, 0, 1), TD_REDUCE_DEFAULTS)
          : td_refuse(call, "expected a matrix");
 }
 /* pictures: kernels on pictures */
 
-bool constant_pad_nd_kernel(td_call *call)
+TD_KERNEL(constant_pad_nd, x)
 {
-    td_tensor *x = td_input(call, 0), from = td_look(x), to;
+    td_tensor from = td_look(x), to;
     const td_dims pad = margins(call);
     td_dims shape = td_shape_of(x);
     for (int i = 0; i < pad.count / 2; i++)
@@ -342,7 +315,7 @@ bool constant_pad_nd_kernel(td_call *call)
     if (td_failed()
         || !td_return(call, td_tensor_new(shape, x->dtype,
                                           td_device_of(x)))
-        || !td_fill_all(call->out[0], td_scalar_at(call, 1, td_int(0))))
+        || !td_fill_all(call->out[0], call->attr[1].as.scalar))
         return false;
     to = td_look(call->out[0]);
     bool empty = td_numel(&to) == 0;
@@ -359,9 +332,8 @@ bool constant_pad_nd_kernel(td_call *call)
     return empty || td_copy_elements(&to, &from);
 }
 
-bool unfold_kernel(td_call *call)
+TD_LOOK(unfold)
 {
-    td_tensor *x = td_input(call, 0), y = td_look(x);
     const int64_t size = td_number(call, 1, 0);
     const int64_t step = td_number(call, 2, 0);
     const int64_t dilation = td_number(call, 3, 1);
@@ -377,15 +349,15 @@ bool unfold_kernel(td_call *call)
     if (td_failed())
         return false;
     const int64_t span = size > 0 ? dilation * (size - 1) + 1 : 0;
-    y.shape[d] = (n - span) / step + 1;
-    y.strides[d] = x->strides[d] * (y.shape[d] > 1 ? step : 1);
-    y.shape[y.rank] = size;
-    y.strides[y.rank++] = x->strides[d] * (size > 1 ? dilation : 1);
-    return td_return(call, td_tensor_alias(&y));
+    y->shape[d] = (n - span) / step + 1;
+    y->strides[d] = x->strides[d] * (y->shape[d] > 1 ? step : 1);
+    y->shape[y->rank] = size;
+    y->strides[y->rank++] = x->strides[d] * (size > 1 ? dilation : 1);
+    return true;
 }
 /* pictures: functions on pictures */
 
-enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR, MODES };
+enum { CONSTANT, REFLECT, REPLICATE, CIRCULAR };
 
 static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
                          int64_t high)
@@ -413,23 +385,21 @@ static td_tensor *padded(td_tensor *x, int d, int mode, int64_t low,
     return pick(x, d, to, at);
 }
 
-td_tensor *pad_formula(td_call *call)
+TD_COMPOSED(pad, x)
 {
-    static const char *const modes[] = { "constant", "reflect",
-                                         "replicate", "circular" };
-    td_tensor *x = td_input(call, 0);
-    const int mode = td_choice(call, 1, MODES, modes);
+    const int mode = td_choice(call, 1,
+                               "constant|reflect|replicate|circular");
     const td_dims pad = margins(call);
-    const td_scalar value = td_scalar_at(call, 2, td_int(0));
+    const bool filled = call->attr[2].kind == TD_SCALAR;
+    const td_value value = filled ? call->attr[2] : td_v_int(0);
     const int more = x->rank - pad.count / 2;
     if (mode == CONSTANT)
-        return TD_CALL(constant_pad_nd, x, td_v_ints(&pad),
-                    td_v_scalar(value));
+        return TD_CALL(constant_pad_nd, x, td_v_ints(&pad), value);
     if (pad.count == 0 || more < 1 || more > 2)
         td_fail(TD_ERROR_UNSUPPORTED, "pad", "this mode pads all "
                 "dimensions but the first one or two; got %d margins "
                 "for rank %d", pad.count, x->rank);
-    if (td_scalar_double(value) != 0)
+    if (td_v_double(&value) != 0)
         td_refuse(call, "only mode constant takes a value");
     for (int i = 0; i < pad.count / 2 && !td_failed(); i++)
         x = padded(x, x->rank - 1 - i, mode, pad.at[2 * i],
@@ -474,10 +444,9 @@ static bool read_film(const td_call *call, bool columns, td_dims whole,
     return true;
 }
 
-td_tensor *im2col_formula(td_call *call)
+TD_COMPOSED(im2col, x)
 {
     film f;
-    td_tensor *x = td_input(call, 0);
     td_tensor *y = x->rank == 3 ? td_unsqueeze(x, 0) : x;
     if (!y || !read_film(call, false, td_shape_of(y), &f))
         return NULL;
@@ -492,13 +461,12 @@ td_tensor *im2col_formula(td_call *call)
     return x->rank == 3 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-td_tensor *col2im_formula(td_call *call)
+TD_COMPOSED(col2im, x)
 {
     film f;
-    td_tensor *x = td_input(call, 0), *y;
+    td_tensor *y;
     const td_dims out = td_numbers(call, 0);
-    if (!td_check_computes(call, x->dtype, true))
-        return NULL;
+    td_check_computes(call, x->dtype, true);
     if (out.count != 2 || x->rank < 2 || x->rank > 3)
         return td_refuse(call, "expected two output sizes and columns "
                          "[N, C * kernel, L] or [C * kernel, L]");
@@ -518,10 +486,9 @@ td_tensor *col2im_formula(td_call *call)
     return x->rank == 2 ? td_squeeze(y, TD_DIMS(0)) : y;
 }
 
-td_tensor *pixel_shuffle_formula(td_call *call)
+TD_COMPOSED(pixel_shuffle, x)
 {
-    td_tensor *x = td_input(call, 0);
-    const bool out = call->op == &td_ops[TD_OP_pixel_shuffle];
+    const bool out = td_is(call, pixel_shuffle);
     const int64_t r = td_number(call, 0, 0);
     td_dims shape = td_shape_of(x);
     int64_t *const s = shape.at + (x->rank > 2 ? x->rank - 3 : 0);
@@ -545,7 +512,7 @@ td_tensor *pixel_shuffle_formula(td_call *call)
     return td_reshape(x, shape);
 }
 
-enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC, FILTERS };
+enum { NEAREST, EXACT, LINEAR, BILINEAR, TRILINEAR, BICUBIC };
 
 typedef struct {
     int filter;
@@ -553,31 +520,6 @@ typedef struct {
     int64_t n, m;           /* old and new size */
     double step;            /* from one new position to the next */
 } sampling;
-
-static double cubic(double t)
-{
-    const double a = -0.75;
-    t = fabs(t);
-    return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1
-         : t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
-}
-
-/* Position and weight of tap k for the new element j. */
-static int64_t tap(const sampling *s, int k, int64_t j, double *weight)
-{
-    const float half = s->filter == EXACT ? 0.5f : 0;
-    double p = s->align ? (double)j * s->step
-                        : ((double)j + 0.5) * s->step - 0.5;
-    if (s->filter <= EXACT)
-        p = (double)floorf(((float)j + half) * (float)s->step);
-    else if (s->filter < BICUBIC && p < 0)
-        p = 0;
-    const double below = floor(p), part = p - below;
-    const int64_t at = (int64_t)below + k - (s->filter == BICUBIC);
-    *weight = s->filter == BICUBIC ? cubic(part - (double)(k - 1))
-            : k == 0 ? 1 - part : part;
-    return at < 0 ? 0 : at < s->n ? at : s->n - 1;
-}
 
 static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
 {
@@ -589,8 +531,24 @@ static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
     for (int k = 0; k < taps && !td_failed(); k++) {
         double *weight = (double *)room_for(s->m);
         int64_t *at = room_for(s->m);
-        for (int64_t j = 0; at && weight && j < s->m; j++)
-            at[j] = tap(s, k, j, &weight[j]);
+        for (int64_t j = 0; at && weight && j < s->m; j++) {
+            /* pictures: find position and weight of a tap */
+            const float half = s->filter == EXACT ? 0.5f : 0;
+            double p = s->align ? (double)j * s->step
+                                : ((double)j + 0.5) * s->step - 0.5;
+            if (s->filter <= EXACT)
+                p = (double)floorf(((float)j + half) * (float)s->step);
+            else if (s->filter < BICUBIC && p < 0)
+                p = 0;
+            const double below = floor(p), part = p - below;
+            const int64_t i = (int64_t)below + k - (s->filter == BICUBIC);
+            /* pictures: find the cubic weight */
+            const double t = fabs(part - (double)(k - 1)), a = -0.75;
+            const double cubic = t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1
+                : t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+            weight[j] = s->filter == BICUBIC ? cubic : k == 0 ? 1 - part : part;
+            at[j] = i < 0 ? 0 : i < s->n ? i : s->n - 1;
+        }
         td_tensor *w = !weight || taps == 1 ? NULL
             : td_to(td_from_data(weight, line, td_beside(x,
                                  TD_FLOAT64)), x->dtype);
@@ -602,24 +560,21 @@ static td_tensor *resampled(td_tensor *x, int d, const sampling *s)
     return sum;
 }
 
-td_tensor *interpolate_formula(td_call *call)
+TD_COMPOSED(interpolate, x)
 {
-    static const char *const filters[] = { "nearest", "nearest-exact",
-        "linear", "bilinear", "trilinear", "bicubic" };
-    td_tensor *x = td_input(call, 0), *y = x;
+    td_tensor *y = x;
     const td_dims size = td_numbers(call, 0);
-    sampling s = { td_choice(call, 1, FILTERS, filters),
+    sampling s = { td_choice(call, 1, "nearest|nearest-exact|linear|"
+                             "bilinear|trilinear|bicubic"),
                    td_flag(call, 2), 0, 0, 0 };
     /* pictures: refuse what cannot be resized */
-    const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4, -1 };
+    const int rank_for[] = { x->rank, x->rank, 3, 4, 5, 4 };
     if (x->rank < 3 || x->rank > 5 || size.count != x->rank - 2
         || x->rank != rank_for[s.filter]
-        || (s.filter > EXACT && !td_dtype_is_floating(x->dtype))) {
-        td_fail(TD_ERROR_UNSUPPORTED, "interpolate", "this mode with %d "
-                "sizes does not resize %s of rank %d", size.count,
-                td_dtype_name(x->dtype), x->rank);
-        return NULL;
-    }
+        || (s.filter > EXACT && !td_dtype_is_floating(x->dtype)))
+        return td_refuse_as(call, TD_ERROR_UNSUPPORTED, "this mode with %d "
+            "sizes does not resize %s of rank %d", size.count,
+            td_dtype_name(x->dtype), x->rank);
     for (int i = 0; i < size.count; i++)
         if (size.at[i] < 1 || x->shape[2 + i] < 1)
             return td_refuse(call, "sizes must be greater than 0");
@@ -635,50 +590,35 @@ td_tensor *interpolate_formula(td_call *call)
     return apart(y, x);
 }
 /* einsum: functions that multiply */
-static td_tensor *ranked(const td_call *call, int left, int right,
-                         int op)
+TD_COMPOSED(mm, a)
 {
-    const td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
-    if (a->rank == left && b->rank == right)
-        return td_run1(&td_ops[op], 2, call->in, 0, NULL);
-    return td_refuse(call, "expected ranks %d and %d", left, right);
+    td_tensor *b = td_input(call, 1);
+    const bool dots = td_is(call, vdot);
+    const int left = dots ? 1 : 2, right = td_is(call, mm) ? 2 : 1;
+    if (a->rank != left || b->rank != right)
+        return td_refuse(call, "expected ranks %d and %d", left, right);
+    return dots ? td_dot(a, b) : td_matmul(a, b);
 }
 
-td_tensor *mm_formula(td_call *call)
+TD_COMPOSED(outer, a)
 {
-    return ranked(call, 2, 2, TD_OP_matmul);
-}
-
-td_tensor *mv_formula(td_call *call)
-{
-    return ranked(call, 2, 1, TD_OP_matmul);
-}
-
-td_tensor *vdot_formula(td_call *call)
-{
-    return ranked(call, 1, 1, TD_OP_dot);
-}
-
-td_tensor *outer_formula(td_call *call)
-{
-    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    td_tensor *b = td_input(call, 1);
     return a->rank == 1 && b->rank == 1 ? td_mul(td_unsqueeze(a, 1), b)
          : td_refuse(call, "expected two vectors");
 }
 
-static td_tensor *add_product(const td_call *call, int op)
+TD_COMPOSED(baddbmm, x)
 {
-    const td_scalar beta = td_scalar_at(call, 0, td_int(1));
-    const td_scalar alpha = td_scalar_at(call, 1, td_int(1));
-    td_tensor *x = td_input(call, 0);
+    const int op = td_is(call, baddbmm) ? TD_OP_bmm
+                 : td_is(call, addmv) ? TD_OP_mv : TD_OP_outer;
+    const td_scalar beta = call->attr[0].as.scalar;
+    const td_scalar alpha = call->attr[1].as.scalar;
     td_tensor *y = td_run1(&td_ops[op], 2, &call->in[1], 0, NULL);
     const td_dtype type = y ? td_promote(x->dtype, y->dtype) : x->dtype;
     if (!td_dtype_is_floating(type)
         && (beta.kind == TD_SCALAR_FLOAT
             || alpha.kind == TD_SCALAR_FLOAT))
         return td_refuse(call, "integers need whole factors");
-    if (td_failed())
-        return NULL;
     x = td_expand(x, td_shape_of(y));
     if (td_scalar_double(alpha) != 1)
         y = td_mul_scalar(y, alpha);
@@ -687,24 +627,9 @@ static td_tensor *add_product(const td_call *call, int op)
     return td_scalar_double(beta) != 0 ? td_add(x, y) : td_to(y, type);
 }
 
-td_tensor *baddbmm_formula(td_call *call)
+TD_COMPOSED(matrix_power, x)
 {
-    return add_product(call, TD_OP_bmm);
-}
-
-td_tensor *addmv_formula(td_call *call)
-{
-    return add_product(call, TD_OP_mv);
-}
-
-td_tensor *addr_formula(td_call *call)
-{
-    return add_product(call, TD_OP_outer);
-}
-
-td_tensor *matrix_power_formula(td_call *call)
-{
-    td_tensor *p = td_input(call, 0), *y = NULL;
+    td_tensor *p = x, *y = NULL;
     int64_t n = td_number(call, 0, 0);
     if (p->rank < 2 || p->shape[p->rank - 1] != p->shape[p->rank - 2])
         return td_refuse(call, "expected square matrices");
@@ -725,12 +650,12 @@ td_tensor *matrix_power_formula(td_call *call)
         if (n > 1)
             p = td_matmul(p, p);
     }
-    return apart(y, td_input(call, 0));
+    return apart(y, x);
 }
 
-td_tensor *kron_formula(td_call *call)
+TD_COMPOSED(kron, a)
 {
-    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    td_tensor *b = td_input(call, 1);
     const int rank = a->rank > b->rank ? a->rank : b->rank;
     if (2 * rank > TD_MAX_RANK)
         return td_refuse(call, "expected at most 4 dimensions");
@@ -829,7 +754,7 @@ static bool contract(term *a, term *b, const char *wanted)
         return false;
     for (int d = 0; d < shape.count; d++)
         shape.at[d] = size_of(a, b, all[d]);
-    a->x = td_reshape(td_bmm(
+    a->x = td_reshape((*summed ? td_bmm : td_mul)(
         folded(a, b, (const char *[]){ batch, left, summed }),
         folded(b, a, (const char *[]){ batch, summed, right })), shape);
     strcpy(a->letter, all);
@@ -954,8 +879,9 @@ static td_tensor *contract_all(term *t, int n, const term *out)
     return td_permute(t->x, order);
 }
 
-td_tensor *einsum_formula(td_call *call)
+TD_COMPOSED(einsum, x)
 {
+    (void)x;                    /* a list is none */
     term t[MOST_TERMS], out;
     const char *at = call->attr[0].as.string;
     const int n = call->in[0].as.tensors.count;
@@ -991,9 +917,9 @@ static td_tensor *dotted(td_tensor *x, td_tensor *y, td_dims of_x,
     return contract(&a, &b, "abcdefghijklmnop") ? a.x : NULL;
 }
 
-td_tensor *tensordot_formula(td_call *call)
+TD_COMPOSED(tensordot, x)
 {
-    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    td_tensor *y = td_input(call, 1);
     td_dims left = td_numbers(call, 0), right = td_numbers(call, 1);
     unsigned of_x = 0, of_y = 0;
     if (left.count != right.count)
@@ -1011,12 +937,12 @@ td_tensor *tensordot_formula(td_call *call)
                       "size than its partner");
         left.at[i] = a, right.at[i] = b;
     }
-    return td_failed() ? NULL : dotted(x, y, left, right);
+    return dotted(x, y, left, right);
 }
 
-td_tensor *inner_formula(td_call *call)
+TD_COMPOSED(inner, x)
 {
-    td_tensor *x = td_input(call, 0), *y = td_input(call, 1);
+    td_tensor *y = td_input(call, 1);
     const int a = x->rank - 1, b = y->rank - 1;
     if (a < 0 || b < 0)
         return td_mul(x, y);
@@ -1025,18 +951,18 @@ td_tensor *inner_formula(td_call *call)
          : td_refuse(call, "the last dimensions have different sizes");
 }
 /* arranging: rules that arrange */
-void flip_rule(td_backward_pass *b)
+TD_RULE(flip, g)
 {
-    b->grad_in[0] = TD_CALL(flip, b->grad[0], *td_attribute(b, 0));
+    b->grad_in[0] = TD_CALL(flip, g, *td_attribute(b, 0));
 }
 /* pictures: rules on pictures */
 
-void constant_pad_nd_rule(td_backward_pass *b)
+TD_RULE(constant_pad_nd, g)
 {
     td_dims back = { td_attribute(b, 0)->as.ints.count, { 0 } };
     for (int i = 0; i < back.count; i++)
         back.at[i] = -td_attribute(b, 0)->as.ints.at[i];
-    b->grad_in[0] = TD_CALL(constant_pad_nd, b->grad[0],
+    b->grad_in[0] = TD_CALL(constant_pad_nd, g,
                          td_v_ints(&back), td_v_int(0));
 }
 /* arranging: typed functions that arrange */

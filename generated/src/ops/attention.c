@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "attention": edit that, not this file. */
 /* Attention, and positions by rotation. */
-#include <math.h>
-#include <treadle/arranging.h>
-#include <treadle/elementwise.h>
-#include <treadle/matmul.h>
 #include "core/device.h"
-#include "core/parallel.h"
 #include "ops/composite.h"
 #include "ops/gemm.h"
 #include "ops/reductions.h"
 #include "ops/kernels/attention-kernels.h"
+#include <treadle/treadle.h>
 
 /* attention: function masked */
 /* Scores with a mask; *alive: which rows have a key left. */
@@ -165,14 +161,11 @@ static void use_block(const attention *w, int64_t h, int64_t i,
     times(w, w->scale, n, d, m, gt, x[Q], x[DK]);
     times(w, w->scale, m, d, n, g, x[K], x[DQ]);
 }
-static bool some_heads(void *context, int64_t begin, int64_t end,
-                       int worker)
+TD_BODY(some_heads, const attention, w)
 {
-    const attention *w = context;
     const int64_t row = w->wide * w->size, d = w->d;
     const size_t bytes = (size_t)(2 * (BLOCK + d) * row);
     char *p = td_storage_alloc(bytes);
-    (void)worker;
     for (; p != NULL && begin < end; begin++) {
         /* attention: turn keys and values */
         for (int64_t k = 0; k < (w->back ? 2 : 1) * d; k++) {
@@ -248,27 +241,28 @@ static bool attend_again(td_call *call)
 
 void attend_rule(td_backward_pass *b)
 {
-    const td_value in[] = { td_operand(b, Q), td_operand(b, K),
-        td_operand(b, V), td_v_tensor(b->grad[0]) };
-    td_call call = { .op = &td_ops[TD_OP_attend_backward], .n_in = 4,
-        .in = in, .n_attr = 3, .attr = td_attribute(b, 0) };
-    if (b->create_graph)
+    if (b->create_graph) {
         td_differentiate(b, attend_again);
-    else if (!td_failed() && td_run(&call))
-        memcpy(b->grad_in, call.out, 3 * sizeof *call.out);
+        return;
+    }
+    const td_value *attr = td_attribute(b, 0);
+    const td_call call = TD_CALLED(attend_backward,
+        (td_operand(b, Q), td_operand(b, K), td_operand(b, V),
+         td_v_tensor(b->grad[0])), attr[0], attr[1], attr[2]);
+    memcpy(b->grad_in, call.out, 3 * sizeof *call.out);
 }
 /* attention: formulas of attention */
-td_tensor *attention_weights_formula(td_call *call)
+TD_COMPOSED(attention_weights, q)
 {
-    td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
+    td_tensor *k = td_input(call, 1);
     td_tensor *mask = td_input(call, 2);
     return is_attentive(call, q, k, mask)
          ? weights(call, q, k, mask) : NULL;
 }
 
-td_tensor *scaled_dot_product_attention_formula(td_call *call)
+TD_COMPOSED(scaled_dot_product_attention, q)
 {
-    td_tensor *q = td_input(call, 0), *k = td_input(call, 1);
+    td_tensor *k = td_input(call, 1);
     td_tensor *v = td_input(call, 2), *mask = td_input(call, 3);
     if (!is_attentive(call, q, k, mask))
         return NULL;
@@ -280,15 +274,15 @@ td_tensor *scaled_dot_product_attention_formula(td_call *call)
         return NULL;
     /* attention: leave out the matrix */
     if (mask == NULL && fits(call, q, k, v) && td_size(q, -2) > BLOCK / 2
-        && td_device_of(q).kind == TD_DEVICE_CPU)
+        && td_at_home(q))
         return TD_CALL3(attend, q, k, v, call->attr[0], call->attr[1],
                         call->attr[2]);
     return td_matmul(weights(call, q, k, mask), v);
 }
 
-td_tensor *rotary_embedding_formula(td_call *call)
+TD_COMPOSED(rotary_embedding, x)
 {
-    td_tensor *x = td_input(call, 0), *at = td_input(call, 1);
+    td_tensor *at = td_input(call, 1);
     const bool neighbours = td_flag(call, 1);
     const td_tensor_options o = td_beside(x, TD_FLOAT64);
     if (!td_check_computes(call, x->dtype, true))
@@ -301,11 +295,9 @@ td_tensor *rotary_embedding_formula(td_call *call)
     /* attention: turn positions into sines and cosines */
     const td_scalar step = td_float(n > 0 ? -1.0 / (double)n : 0);
     td_tensor *rate = td_rpow_scalar(td_mul_scalar(
-        td_arange(td_int(0), td_int(n), td_int(1), o), step),
-        td_float(td_real(call, 0)));
+        td_count_up(0, n, o), step), td_float(td_real(call, 0)));
     if (at == NULL)
-        at = td_arange(td_int(0), td_int(x->shape[x->rank - 2]), td_int(1),
-                       o);
+        at = td_count_up(0, x->shape[x->rank - 2], o);
     td_tensor *angle = td_mul(td_unsqueeze(td_to(at, TD_FLOAT64), -1),
                               rate);
     td_tensor *c = td_to(td_cos(angle), x->dtype);

@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "graph": edit that, not this file. */
 /* Operators made of operators: kernels, and how they read calls. */
-#include <stdarg.h>
-#include <stdio.h>
+#include "core/runtime.h"
 #include "ops/composite.h"
 
-#define COMPOSED_AS(name, signature, sentence)          \
-    bool name##_kernel(td_call *call)                   \
-    {                                                   \
-        return td_return(call, name##_formula(call));   \
+#define COMPOSED_BY(name, formula, signature, sentence)    \
+    bool name##_kernel(td_call *call)                      \
+    {                                                      \
+        return td_return(call, formula##_formula(call,     \
+                         td_input(call, 0)));              \
     }
 #include "ops/composites.inc"
 
 /* graph: functions that read a call */
-td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise)
+int td_choice(const td_call *call, int k, const char *words)
 {
-    return call->attr[k].kind == TD_SCALAR ? call->attr[k].as.scalar
-                                           : otherwise;
-}
-
-int td_choice(const td_call *call, int k, int n,
-              const char *const *words)
-{
-    int i = 0;
-    while (call->attr[k].kind == TD_STRING && i < n
-           && strcmp(call->attr[k].as.string, words[i]) != 0)
-        i++;
-    if (i == n)
-        td_fail(TD_ERROR_UNSUPPORTED, call->op->name, "'%s' is no mode "
-                "of this operator", call->attr[k].as.string);
-    return i;
+    const td_value *v = &call->attr[k];
+    return td_choose(TD_ERROR_UNSUPPORTED, call->op->name,
+                     v->kind == TD_STRING ? v->as.string : NULL, words,
+                     0);
 }
 
 td_reduce_options td_over(const td_call *call, int dim, int keepdim)
@@ -60,6 +49,11 @@ td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end)
 {
     return TD_CALL(slice, x, td_v_int(dim), td_v_int(start),
                    td_v_int(end), td_v_int(1));
+}
+
+td_tensor *td_count_up(int64_t from, int64_t to, td_tensor_options o)
+{
+    return td_arange(td_int(from), td_int(to), td_int(1), o);
 }
 
 td_tensor *td_number_like(const td_call *call, int i,

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "graph": edit that, not this file. */
-/* What the formulas of composite operators share.  A formula returns
-   the first result, or NULL after a failure; it need not notice one
-   itself, and may make as many tensors as it likes: the door has a
-   scope open. */
+/* What the formulas of composite operators share.  A formula gets the
+   first operand, NULL if that is no tensor, and returns the first
+   result, or NULL after a failure; it need not notice one itself, and
+   may make as many tensors as it likes: the door has a scope open. */
 #pragma once
 #include <treadle/reductions.h>
 #include "core/error.h"
 #include "core/rule.h"
 
-#define COMPOSED_AS(name, signature, sentence) \
-    td_tensor *name##_formula(td_call *call);
+/* Opens the formula of `op`, whose first operand is the tensor `x`. */
+#define TD_COMPOSED(op, x) \
+    td_tensor *op##_formula(td_call *call, td_tensor *x)
+#define COMPOSED_BY(name, formula, signature, sentence) \
+    TD_COMPOSED(formula, x);
 #include "ops/composites.inc"
 
-/* Attribute k as a number that keeps its type. */
-td_scalar td_scalar_at(const td_call *call, int k, td_scalar otherwise);
-/* Which of n words attribute k is, the first if absent; n and an error
-   if none of them. */
-int td_choice(const td_call *call, int k, int n,
-              const char *const *words);
+/* Which of "some|words" attribute k is; the first if absent, and with
+   an error if none of them. */
+int td_choice(const td_call *call, int k, const char *words);
 /* Attributes dim (one or several) and keepdim, if the operator has it
    (else -1), as reductions take them. */
 td_reduce_options td_over(const td_call *call, int dim, int keepdim);
@@ -31,6 +31,8 @@ td_tensor_options td_beside(const td_tensor *x, td_dtype dtype);
 td_tensor_options td_like(const td_tensor *x);
 /* Positions [start, end) along dim; INT64_MAX: to the end. */
 td_tensor *td_part(td_tensor *x, int dim, int64_t start, int64_t end);
+/* from, from + 1, ..., to - 1 */
+td_tensor *td_count_up(int64_t from, int64_t to, td_tensor_options o);
 /* Operand i, a tensor of rank 0 or a number, in x's type. */
 td_tensor *td_number_like(const td_call *call, int i,
                           const td_tensor *x);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "convolution": edit that, not this file. */
 /* Convolution, its adjoint, and the gradient of its weight. */
-#include <treadle/convolution.h>
-#include <treadle/arranging.h>
-#include <treadle/elementwise.h>
-#include <treadle/matmul.h>
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/gemm.h"
 #include "ops/kernels/winograd-kernels.h"
+#include <treadle/treadle.h>
 
 enum {
     WORK_GRAIN = 1024 * 1024,       /* multiplications of a chunk */
@@ -23,6 +20,7 @@ typedef struct {
     int64_t n, groups, c, o;    /* pictures; channels of a group */
     int64_t x[2], y[2], k[2];   /* the two sides, the window */
     int64_t step[2], margin[2], gap[2];     /* s, m, delta */
+    bool back;                  /* the input is the small side */
 } geometry;
 /* convolution: function measure */
 static int64_t listed(const td_value *v, int i, int64_t least)
@@ -31,11 +29,12 @@ static int64_t listed(const td_value *v, int i, int64_t least)
     return n == 0 ? least : n > 2 ? -1 : v->as.ints.at[n == 1 ? 0 : i];
 }
 
-/* Fills g from the shapes of an input and a weight; back: the input is
-   the small side. */
+/* Fills g from the shapes of an input and a weight. */
 static bool measure(td_dims a, td_dims w, const td_value *attr,
-                    int64_t groups, bool back, geometry *g)
+                    bool both_ways, geometry *g)
 {
+    const bool back = both_ways && td_v_get_bool(&attr[3]);
+    const int64_t groups = td_v_get_int(&attr[both_ways ? 5 : 3], 1);
     char input[TD_SHAPE_TEXT], weight[TD_SHAPE_TEXT];
     if (a.count != 4 || w.count != 4 || groups < 1
         || groups > INT32_MAX || w.at[0] % groups != 0
@@ -46,7 +45,7 @@ static bool measure(td_dims a, td_dims w, const td_value *attr,
             "[C, O / groups, h, w]",
             td_dims_text(&a, input), td_dims_text(&w, weight), groups);
     *g = (geometry){ .n = a.at[0], .groups = groups, .c = w.at[1],
-                     .o = w.at[0] / groups };
+                     .o = w.at[0] / groups, .back = back };
     for (int i = 0; i < 2; i++) {
         /* convolution: compute the other side's size */
         const int64_t s = listed(&attr[0], i, 1), m = listed(&attr[1], i, 0);
@@ -145,19 +144,11 @@ static bool lay_out(plan *p)
     return true;
 }
 /* convolution: choose loops by type */
-#define T float
-#define NAME(x) x##_float
-#include "ops/convolution-lines.inc"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_double
-#include "ops/convolution-lines.inc"
-#undef T
-#undef NAME
+#define BODY "ops/convolution-lines.inc"
+#include "ops/kernels/twice.inc"
 #define FOR_TYPE(name, ...)                                     \
-    (p->dtype == TD_FLOAT32 ? name##_float(__VA_ARGS__)         \
-                            : name##_double(__VA_ARGS__))
+    (p->dtype == TD_FLOAT32 ? name##_f32(__VA_ARGS__)           \
+                            : name##_f64(__VA_ARGS__))
 /* convolution: functions that turn a geometry */
 static bool is_direct(const geometry *g)
 {
@@ -436,11 +427,8 @@ static bool convolve_range(const plan *p, int64_t begin, int64_t end,
     return ok;
 }
 
-static bool convolve_some(void *context, int64_t begin, int64_t end,
-                          int worker)
+TD_BODY(convolve_some, const plan, p)
 {
-    const plan *p = context;
-    (void)worker;
     return convolve_range(p, begin, end, p->w);
 }
 
@@ -528,7 +516,7 @@ static td_tensor *by_columns(const geometry *g, int role, td_tensor *a,
         y = td_reshape(y, TD_DIMS(g->n, g->groups, g->o, l));
     if (role == WEIGHT)
         return td_sum(td_matmul(y, td_transpose(x, 2, 3)),
-                      (td_reduce_options){ .dims = TD_DIMS(0) });
+                      TD_OVER(0));
     w = td_reshape(w, TD_DIMS(g->groups, g->o, t));
     if (role == FORWARD)
         return td_matmul(w, x);
@@ -600,13 +588,11 @@ static bool compute(td_call *call, const geometry *g, int role,
 
 bool convolution_kernel(td_call *call)
 {
-    const bool back = td_flag(call, 3);
     geometry g;
     if (!measure(td_shape_of(td_input(call, 0)),
-                 td_shape_of(td_input(call, 1)), call->attr,
-                 td_number(call, 5, 1), back, &g))
+                 td_shape_of(td_input(call, 1)), call->attr, true, &g))
         return false;
-    return compute(call, &g, back ? LARGE_SIDE : FORWARD, back
+    return compute(call, &g, g.back ? LARGE_SIDE : FORWARD, g.back
         ? TD_DIMS(g.n, g.groups * g.c, g.x[0], g.x[1])
         : TD_DIMS(g.n, g.groups * g.o, g.y[0], g.y[1]));
 }
@@ -616,7 +602,7 @@ bool convolution_weight_kernel(td_call *call)
     const td_dims w = td_numbers(call, 0);
     geometry g;
     if (td_failed() || !measure(td_shape_of(td_input(call, 0)), w,
-            call->attr + 1, td_number(call, 4, 1), false, &g))
+                                call->attr + 1, false, &g))
         return false;
     const td_dims y = TD_DIMS(g.n, g.groups * g.o, g.y[0], g.y[1]);
     return td_expect(call, "grad", td_input(call, 1), y)
@@ -646,26 +632,22 @@ static td_tensor *weighed(const geometry *g, td_tensor *x, td_tensor *y)
                     td_v_int(g->groups));
 }
 
-void convolution_rule(td_backward_pass *b)
+TD_RULE(convolution, grad)
 {
-    const bool back = td_v_get_bool(td_attribute(b, 3));
-    td_tensor *grad = b->grad[0];
     geometry g;
     if (!measure(td_input_dims(b, 0), td_input_dims(b, 1),
-                 td_attribute(b, 0),
-                 td_v_get_int(td_attribute(b, 5), 1), back, &g))
+                 td_attribute(b, 0), true, &g))
         return;
     /* convolution: ask the other two readings for gradients */
     if (td_needs(b, 0))
         b->grad_in[0] = convolved(&g, grad, td_saved_input(b, 1),
-                                  !back);
+                                  !g.back);
     if (td_needs(b, 1)) {
         td_tensor *a = td_saved_input(b, 0);
-        b->grad_in[1] = weighed(&g, back ? grad : a, back ? a : grad);
+        b->grad_in[1] = weighed(&g, g.back ? grad : a, g.back ? a : grad);
     }
     if (td_needs(b, 2))
-        b->grad_in[2] = td_sum(grad, (td_reduce_options){
-                                   .dims = TD_DIMS(0, 2, 3) });
+        b->grad_in[2] = td_sum(grad, TD_OVER(0, 2, 3));
 }
 
 void convolution_weight_rule(td_backward_pass *b)
@@ -674,8 +656,7 @@ void convolution_weight_rule(td_backward_pass *b)
     td_dims w = { 4, { 0 } };
     geometry g;
     memcpy(w.at, size->as.ints.at, 4 * sizeof w.at[0]);
-    if (!measure(td_input_dims(b, 0), w, size + 1,
-                 td_v_get_int(size + 4, 1), false, &g))
+    if (!measure(td_input_dims(b, 0), w, size + 1, false, &g))
         return;
     /* convolution: give each operand what the other two make */
     for (int i = 0; i < 2; i++)

@@ -3,8 +3,7 @@
 #include "ops/elementwise.h"
 #include "core/device.h"
 #include "core/registry.h"
-#include <math.h>
-#include <treadle/elementwise.h>
+#include <treadle/treadle.h>
 
 /* arithmetic: dtypes and shapes of operands */
 /* rows: functions that vote on dtypes */
@@ -51,17 +50,13 @@ typedef struct {
 /* rows: enumeration of row flags */
 enum { ANY = 0, AS_FLOAT = 1, TO_BOOL = 2, OF_FLOAT = 4 };
 
-/* arithmetic: steps from a call to a loop */
-/* rows: function hint_for */
-static const char *hint_for(int row, td_dtype dtype)
-{
-    if (dtype == TD_BOOL && row == TD_ROW_neg)
-        return "; logical_not() inverts them";
-    if (dtype == TD_BOOL && row == TD_ROW_sub)
-        return "; ne() is true where they differ";
-    return "";
-}
+static const uint8_t flags_of[TD_ROW_COUNT] = {
+#define ROW(name, formula, sentence, operands, dtypes, flags)         \
+    [TD_ROW_##name] = flags,
+#include "ops/elementwise.inc"
+};
 
+/* arithmetic: steps from a call to a loop */
 /* rows: function has_loop */
 static td_loop *loop_of(const job *j)
 {
@@ -78,104 +73,84 @@ static bool has_loop(job *j)
                            "%s tensors store but do not compute; "
                            "convert with to() first",
                            td_dtype_name(dtype_of(&j->in[i])));
+    /* rows: find a hint for bools */
+    const char *hint = j->dtype != TD_BOOL ? ""
+        : j->row == TD_ROW_neg ? "; logical_not() inverts them"
+        : j->row == TD_ROW_sub ? "; ne() is true where they differ" : "";
     if (loop_of(j) == NULL)
         return td_fail(TD_ERROR_RUNTIME, "elementwise",
                        "not defined for %s tensors%s",
-                       td_dtype_name(j->dtype),
-                       hint_for(j->row, j->dtype));
+                       td_dtype_name(j->dtype), hint);
     return true;
-}
-
-/* rows: function fits */
-static bool fits(const td_value *value, td_dtype dtype)
-{
-    const td_scalar s = value->as.scalar;
-    return value->kind != TD_SCALAR
-        || (td_scalar_fits(s, dtype)
-            && (dtype != TD_UINT8 || td_scalar_double(s) >= 0));
 }
 
 /* rows: function settle_scalars */
 static bool settle_scalars(job *j)
 {
     for (int i = 0; i < j->n; i++) {
-        if (fits(&j->in[i], j->dtype))
-            continue;
-        if (j->result != TD_BOOL)
+        /* rows: ask whether the operand fits */
+        const td_scalar s = j->in[i].as.scalar;
+        const bool fits = j->in[i].kind != TD_SCALAR
+            || (td_scalar_fits(s, j->dtype)
+                && (j->dtype != TD_UINT8 || td_scalar_double(s) >= 0));
+        if (!fits && j->result != TD_BOOL)
             return td_fail(TD_ERROR_VALUE, "elementwise",
-                           "%" PRId64 " does not fit %s",
-                           j->in[i].as.scalar.as.i,
+                           "%" PRId64 " does not fit %s", s.as.i,
                            td_dtype_name(j->dtype));
-        j->dtype = TD_INT64;
+        j->dtype = fits ? j->dtype : TD_INT64;
     }
     return true;
 }
 
-/* arithmetic: function refuses_power */
-static bool refuses_power(const job *j)
-{
-    const td_value *b = &j->in[1];
-    return j->row == TD_ROW_pow && !td_dtype_is_floating(j->dtype)
-        && b->kind == TD_SCALAR && b->as.scalar.kind == TD_SCALAR_INT
-        && b->as.scalar.as.i < 0
-        && !td_fail(TD_ERROR_RUNTIME, "elementwise",
-                    "integers to negative integer powers are not "
-                    "integers; convert to a float first");
-}
-
-static bool is_square(const job *j)
-{
-    return j->row == TD_ROW_pow && j->in[1].kind == TD_SCALAR
-        && td_v_double(&j->in[1]) == 2;
-}
-
 /* activations: further questions about a job */
-#include <treadle/reductions.h>
-
 static bool has_zero(const td_value *v)
 {
     if (v->kind == TD_SCALAR)
         return td_scalar_int(v->as.scalar) == 0;
     td_scope_begin();
     td_tensor *zeros = td_eq_scalar(v->as.tensor, td_int(0));
-    td_tensor *any = td_any(zeros, (td_reduce_options){ .keepdim = 0 });
+    td_tensor *any = td_any(zeros, TD_REDUCE_DEFAULTS);
     const bool found = any != NULL && td_item(any).as.b;
     td_scope_end();
     return found;
 }
 
-static bool divides_by_zero(const job *j)
-{
-    const bool divides = j->row == TD_ROW_floor_divide
-        || j->row == TD_ROW_remainder || j->row == TD_ROW_fmod;
-    return divides && !td_dtype_is_floating(j->dtype)
-        && !td_self()->symbolic && has_zero(&j->in[1])
-        && !td_fail(TD_ERROR_RUNTIME, "elementwise",
-            "ZeroDivisionError: an integer is divided by zero");
-}
-
 /* rows: function describe */
-static bool describe(job *j, const td_call *call, int row, int flags)
+static bool describe(job *j, const td_call *call, int row)
 {
+    const int flags = flags_of[row];
     *j = (job){ .row = row, .n = call->n_in, .in = call->in };
     for (int i = 0; i < j->n; i++)
         if (j->in[i].kind == TD_NONE)
             return td_fail(TD_ERROR_VALUE, "elementwise", "operand %d "
                            "is missing", i + 1);
-    if ((flags & OF_FLOAT) != 0)        /* a slope has no vote */
+    if (flags & OF_FLOAT)               /* a slope has no vote */
         j->dtype = dtype_of(&j->in[0]);
     else
         j->dtype = td_result_type(j->n, j->in);
-    if ((flags & AS_FLOAT) != 0 && !td_dtype_is_floating(j->dtype))
+    if (flags & AS_FLOAT && !td_dtype_is_floating(j->dtype))
         j->dtype = td_default_dtype();
-    j->result = (flags & TO_BOOL) != 0 ? TD_BOOL : j->dtype;
-    if (!settle_scalars(j) || !has_loop(j) || refuses_power(j))
+    j->result = flags & TO_BOOL ? TD_BOOL : j->dtype;
+    if (!settle_scalars(j) || !has_loop(j))
         return false;
-    if (is_square(j))
-        j->row = TD_ROW_square, j->n = 1;
+    /* arithmetic: refuse further jobs */
+    if (j->row == TD_ROW_pow && j->in[1].kind == TD_SCALAR) {
+        const td_scalar power = j->in[1].as.scalar;
+        if (!td_dtype_is_floating(j->dtype)
+            && power.kind == TD_SCALAR_INT && power.as.i < 0)
+            return td_fail(TD_ERROR_RUNTIME, "elementwise",
+                           "integers to negative integer powers are not "
+                           "integers; convert to a float first");
+        if (td_scalar_double(power) == 2)
+            j->row = TD_ROW_square, j->n = 1;
+    }
     /* activations: refuse further jobs */
-    if (divides_by_zero(j))
-        return false;
+    const bool divides = j->row == TD_ROW_floor_divide
+        || j->row == TD_ROW_remainder || j->row == TD_ROW_fmod;
+    if (divides && !td_dtype_is_floating(j->dtype)
+        && !td_self()->symbolic && has_zero(&j->in[1]))
+        return td_fail(TD_ERROR_RUNTIME, "elementwise",
+            "ZeroDivisionError: an integer is divided by zero");
     return true;
 }
 
@@ -200,147 +175,7 @@ static bool shape_of_result(const job *j, td_dims *shape)
                    "at least one operand must be a tensor");
 }
 
-/* rows: function device_of */
-static td_device device_of(const job *j)
-{
-    td_device device = { TD_DEVICE_CPU, 0 };
-    for (int i = 0; i < j->n && device.kind == TD_DEVICE_CPU; i++)
-        if (j->in[i].kind != TD_SCALAR)
-            device = td_device_of(j->in[i].as.tensor);
-    return device;
-}
 
-/* rows: function wanted */
-static td_dtype wanted(const job *j, int i)
-{
-    return j->row == TD_ROW_where && i == 0 ? TD_BOOL : j->dtype;
-}
-
-/* rows: function runs_as_a_line */
-static bool runs_as_a_line(const job *j, const td_tensor *out)
-{
-    const int64_t n = td_numel(out);
-    char *data[TD_SPACE_OPERANDS] = { td_at(out) };
-    td_dtype as[TD_SPACE_OPERANDS] = { j->result };  /* no half */
-    bool line = n <= TD_BLOCK && out->dtype == j->result
-             && td_is_contiguous(out);
-    for (int i = 0; line && i < j->n; i++) {
-        const td_tensor *x = j->in[i].as.tensor;
-        as[i + 1] = wanted(j, i);
-        line = j->in[i].kind != TD_SCALAR && x->dtype == as[i + 1]
-            && td_numel(x) == n && td_is_contiguous(x);
-        data[i + 1] = line ? td_at(x) : NULL;
-    }
-    if (line)
-        td_frame_line(loop_of(j), j->n + 1, data, as, n);
-    return line;
-}
-
-/* rows: function compute_elsewhere */
-static bool compute_elsewhere(const job *j, td_tensor *out)
-{
-    static const char *const names[] = {
-#define ROW(name, ...) #name,
-#include "ops/elementwise.inc"
-        "where", "clamp"
-    };
-    const td_call call = { .n_in = j->n, .in = j->in, .out = { out } };
-    return td_compute_elsewhere(&call, names[j->row], j->dtype, true);
-}
-
-/* rows: function compute */
-static bool compute(const job *j, td_tensor *out)
-{
-    td_dtype as[TD_SPACE_OPERANDS] = { td_dtype_wide(j->result) };
-    td_frame f;
-    if (!td_on_host(out))
-        return compute_elsewhere(j, out);
-    if (runs_as_a_line(j, out))
-        return true;
-    td_space_begin(&f.space, out, TD_ALL_DIMS);
-    for (int i = 0; i < j->n; i++) {
-        as[i + 1] = wanted(j, i);
-        if (j->in[i].kind == TD_SCALAR)
-            td_frame_scalar(&f, j->in[i].as.scalar, as[i + 1]);
-        else
-            td_space_add(&f.space, j->in[i].as.tensor, TD_ALL_DIMS);
-    }
-    return td_frame_run(&f, loop_of(j), as);
-}
-
-/* rows: the short way */
-static bool lies_as(const td_tensor *y, const td_tensor *x)
-{
-    bool alike = y->dtype == x->dtype && y->rank == x->rank;
-    for (int d = 0; alike && d < x->rank; d++)
-        alike = y->shape[d] == x->shape[d]
-             && y->strides[d] == x->strides[d];
-    return alike;
-}
-
-static td_loop *short_way(const td_call *call, int row, int64_t *n)
-{
-    const td_tensor *x = call->in[0].as.tensor;
-    bool alike = call->in[0].kind == TD_TENSOR && td_on_host(x)
-              && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64)
-              && (*n = td_numel(x)) <= TD_BLOCK && td_is_contiguous(x);
-    for (int i = 1; alike && i < call->n_in; i++)
-        alike = call->in[i].kind == TD_TENSOR
-              ? lies_as(call->in[i].as.tensor, x)
-                && td_on_host(call->in[i].as.tensor)
-              : call->in[i].kind == TD_SCALAR && *n <= TD_LANES
-                && row != TD_ROW_pow;
-    return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]
-                 : NULL;
-}
-
-static char *fill_lanes(double *lanes, td_dtype dtype, td_scalar s)
-{
-    td_convert(dtype, lanes, 1, td_scalar_dtype(s), &s.as, 0, TD_LANES);
-    return (char *)lanes;
-}
-
-static bool run_short(td_call *call, td_loop *loop, int flags,
-                      int64_t n)
-{
-    const td_tensor *x = call->in[0].as.tensor;
-    td_dtype as[3] = { flags & TO_BOOL ? TD_BOOL : x->dtype,
-                       x->dtype, x->dtype };
-    char *data[3];
-    double lanes[TD_LANES];
-    td_tensor *out = td_tensor_like(x, as[0]);
-    if (!td_return(call, out))
-        return false;
-    data[0] = td_at(out);
-    for (int i = 0; i < call->n_in; i++)
-        data[i + 1] = call->in[i].kind == TD_TENSOR
-            ? td_at(call->in[i].as.tensor)
-            : fill_lanes(lanes, x->dtype, call->in[i].as.scalar);
-    td_frame_line(loop, call->n_in + 1, data, as, n);
-    return true;
-}
-
-/* rows: function run_row */
-static bool run_job(td_call *call, const job *j)
-{
-    td_dims shape;
-    if (!shape_of_result(j, &shape))
-        return false;
-    td_tensor *out = td_tensor_new(shape, j->result, device_of(j));
-    return td_return(call, out) && compute(j, out);
-}
-
-static bool run_row(td_call *call, int row, int flags)
-{
-    job j;
-    int64_t n;
-    td_loop *loop = short_way(call, row, &n);
-    if (loop != NULL)
-        return run_short(call, loop, flags, n);
-    return describe(&j, call, row, flags) && run_job(call, &j);
-}
-
-/* arithmetic: updates in place */
 /* rows: functions for the extent of a view */
 static int64_t last_of(const td_tensor *x)
 {
@@ -357,15 +192,124 @@ bool td_share_bytes(const td_tensor *x, const td_tensor *y)
         && y->offset <= last_of(x);
 }
 
-/* rows: function overlaps */
-/* Do x and y share bytes other than as one and the same view? */
-static bool overlaps(const td_tensor *x, const td_tensor *y)
+/* rows: function needs_copy */
+/* rows: function lies_as */
+static bool lies_as(const td_tensor *y, const td_tensor *x)
 {
-    return (x->offset != y->offset || !lies_as(x, y))
-        && td_share_bytes(x, y);
+    bool alike = y->dtype == x->dtype && y->rank == x->rank;
+    for (int d = 0; alike && d < x->rank; d++)
+        alike = y->shape[d] == x->shape[d]
+             && y->strides[d] == x->strides[d];
+    return alike;
 }
 
-/* rows: function may_update */
+static bool needs_copy(const td_tensor *x, const td_tensor *out)
+{
+    const int last = x->rank - 1;
+    bool turned = false;
+    for (int d = 0; d < last; d++)
+        turned |= x->strides[d] == 1 && x->strides[last] >= TD_LANES;
+    return (turned && td_numel(x) >= 64 * TD_BLOCK)
+        || ((out->offset != x->offset || !lies_as(out, x))
+            && td_share_bytes(out, x));
+}
+
+/* rows: function compute */
+static bool compute(const job *j, td_tensor *out)
+{
+    td_dtype as[TD_SPACE_OPERANDS] = { td_dtype_wide(j->result) };
+    td_tensor *copy[TD_SPACE_OPERANDS] = { NULL };
+    td_frame f;
+    /* rows: hand the row on by name */
+    if (!td_on_host(out)) {
+        static const char *const names[] = {
+    #define ROW(name, ...) #name,
+    #include "ops/elementwise.inc"
+            "where", "clamp"
+        };
+        const td_call call = { .n_in = j->n, .in = j->in, .out = { out } };
+        return td_compute_elsewhere(&call, names[j->row], j->dtype, true);
+    }
+    td_space_begin(&f.space, out, TD_ALL_DIMS);
+    for (int i = 0; i < j->n; i++) {
+        as[i + 1] = j->row == TD_ROW_where && i == 0 ? TD_BOOL
+                                                     : j->dtype;
+        if (j->in[i].kind == TD_SCALAR)
+            td_frame_scalar(&f, j->in[i].as.scalar, as[i + 1]);
+        else {
+            td_tensor *x = j->in[i].as.tensor;
+            if (needs_copy(x, out))
+                copy[i] = td_copied(x, x->dtype);
+            td_space_add(&f.space, copy[i] ? copy[i] : x, TD_ALL_DIMS);
+        }
+    }
+    const bool done = !td_failed() && td_frame_run(&f, loop_of(j), as);
+    for (int i = 0; i < j->n; i++)
+        td_release(copy[i]);
+    return done;
+}
+
+/* rows: the short way */
+static td_loop *short_way(const td_call *call, int row, int64_t *n)
+{
+    const td_tensor *x = call->in[0].as.tensor;
+    bool alike = call->in[0].kind == TD_TENSOR && td_on_host(x)
+              && (x->dtype == TD_FLOAT32 || x->dtype == TD_FLOAT64)
+              && (*n = td_numel(x)) <= TD_BLOCK && td_is_contiguous(x);
+    for (int i = 1; alike && i < call->n_in; i++)
+        alike = call->in[i].kind == TD_TENSOR
+              ? lies_as(call->in[i].as.tensor, x)
+                && td_on_host(call->in[i].as.tensor)
+              : call->in[i].kind == TD_SCALAR && *n <= TD_LANES
+                && row != TD_ROW_pow;
+    return alike ? TD_ISA_PICK(td_elementwise)->loop[row][x->dtype]
+                 : NULL;
+}
+
+/* rows: function run_row */
+static bool run_job(td_call *call, const job *j)
+{
+    td_dims shape;
+    if (!shape_of_result(j, &shape))
+        return false;
+    /* rows: find the device of the operands */
+    td_device device = { TD_DEVICE_CPU, 0 };
+    for (int i = 0; i < j->n && device.kind == TD_DEVICE_CPU; i++)
+        if (j->in[i].kind != TD_SCALAR)
+            device = td_device_of(j->in[i].as.tensor);
+    td_tensor *out = td_tensor_new(shape, j->result, device);
+    return td_return(call, out) && compute(j, out);
+}
+
+static bool run_row(td_call *call, int row)
+{
+    job j;
+    int64_t n;
+    td_loop *loop = short_way(call, row, &n);
+    if (loop == NULL)
+        return describe(&j, call, row) && run_job(call, &j);
+    /* rows: take the short way */
+    const td_tensor *x = call->in[0].as.tensor;
+    const td_dtype result = flags_of[row] & TO_BOOL ? TD_BOOL : x->dtype;
+    const int64_t wide = td_dtype_size(x->dtype);
+    const int64_t size[3] = { td_dtype_size(result), wide, wide };
+    double lanes[TD_LANES];
+    td_tensor *out = td_tensor_like(x, result);
+    if (!td_return(call, out))
+        return false;
+    char *data[3] = { td_at(out), td_at(x), (char *)lanes };
+    if (call->n_in > 1 && call->in[1].kind == TD_TENSOR)
+        data[2] = td_at(call->in[1].as.tensor);
+    else if (call->n_in > 1)
+        td_convert(x->dtype, lanes, 1,
+                   td_scalar_dtype(call->in[1].as.scalar),
+                   &call->in[1].as.scalar.as, 0, TD_LANES);
+    td_frame_line(loop, call->n_in + 1, data, size, n);
+    return true;
+}
+
+/* arithmetic: updates in place */
+/* rows: function td_may_store */
 bool td_may_store(const td_tensor *x, td_dtype dtype,
                   const td_dims *shape)
 {
@@ -381,55 +325,34 @@ bool td_may_store(const td_tensor *x, td_dtype dtype,
                    td_shape_text(x, own), td_dims_text(shape, other));
 }
 
-static bool may_update(const job *j, const td_tensor *x)
-{
-    td_dims shape;
-    return shape_of_result(j, &shape)
-        && td_may_store(x, j->dtype, &shape)
-        && td_writes_alone(x);
-}
-
 /* rows: function run_in_place */
-static bool run_in_place(td_call *call, int row, int flags)
+static bool run_in_place(td_call *call, int row)
 {
     job j;
-    td_tensor *x = call->in[0].as.tensor, *copy = NULL;
-    td_value in[2] = { call->in[0], call->in[1] };
-    if (!describe(&j, call, row, flags) || !may_update(&j, x))
+    td_dims shape;
+    td_tensor *x = td_input(call, 0);
+    if (!describe(&j, call, row) || !shape_of_result(&j, &shape)
+        || !td_may_store(x, j.dtype, &shape) || !td_writes_alone(x))
         return false;
-    if (in[1].kind != TD_SCALAR && overlaps(x, in[1].as.tensor)) {
-        copy = td_copied(in[1].as.tensor, in[1].as.tensor->dtype);
-        if (copy == NULL)
-            return false;
-        in[1].as.tensor = copy;
-    }
-    j.in = in;
-    const bool done = td_return(call, td_share(x)) && compute(&j, x);
-    if (done)
-        td_bump_version(x);
-    td_release(copy);
-    return done;
+    if (!td_return(call, td_share(x)) || !compute(&j, x))
+        return false;
+    td_bump_version(x);
+    return true;
 }
 
 /* rows: kernels of all rows */
-#define ROW(name, formula, sentence, operands, dtypes, flags)         \
+#define ROW(name, ...)                                                \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
-        return run_row(call, TD_ROW_##name, flags);                   \
+        return run_row(call, TD_ROW_##name);                          \
     }
 #include "ops/elementwise.inc"
 
 /* rows: kernels of rows in place */
-static const uint8_t flags_of[TD_ROW_COUNT] = {
-#define ROW(name, formula, sentence, operands, dtypes, flags)         \
-    [TD_ROW_##name] = flags,
-#include "ops/elementwise.inc"
-};
 #define INPLACE(name, row, sentence)                                  \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
-        return run_in_place(call, TD_ROW_##row,                       \
-                            flags_of[TD_ROW_##row]);                  \
+        return run_in_place(call, TD_ROW_##row);                      \
     }
 #include "ops/elementwise.inc"
 
@@ -474,51 +397,25 @@ bool clamp_kernel(td_call *call)
     return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
 }
 
-/* rows: functions that run a row by number */
-static td_tensor *run_1(int op, td_tensor *x)
-{
-    const td_value in[] = { td_v_tensor(x) };
-    return td_run1(&td_ops[op], 1, in, 0, NULL);
-}
-
-static td_tensor *run_2(int op, td_value a, td_value b)
-{
-    const td_value in[] = { a, b };
-    return td_run1(&td_ops[op], 2, in, 0, NULL);
-}
-
 /* rows: typed functions of all rows */
-#define FUNCTIONS_1(name)                                             \
-    td_tensor *td_##name(td_tensor *x)                                \
-    {                                                                 \
-        return run_1(TD_OP_##name, x);                                \
-    }
-#define PAIR(function, op)                                            \
-    td_tensor *td_##function(td_tensor *a, td_tensor *b)              \
-    {                                                                 \
-        return run_2(op, td_v_tensor(a), td_v_tensor(b));             \
-    }
 #define WITH_SCALAR(function, op)                                     \
-    td_tensor *td_##function(td_tensor *x, td_scalar s)               \
-    {                                                                 \
-        return run_2(op, td_v_tensor(x), td_v_scalar(s));             \
-    }
+    TD_TYPED_AS(function, op, (td_v_tensor(x), td_v_scalar(s)), (),   \
+                td_tensor *x, td_scalar s)
+#define FUNCTIONS_1(name) TD_OF_ONE(name)
 #define FUNCTIONS_2(name)                                             \
-    PAIR(name, TD_OP_##name) WITH_SCALAR(name##_scalar, TD_OP_##name)
+    TD_OF_TWO(name) WITH_SCALAR(name##_scalar, name)
 #define ROW(name, formula, sentence, operands, dtypes, flags)         \
     FUNCTIONS_##operands(name)
 #define CURVE_OF(name, parameter, formula, sentence)                  \
-    WITH_SCALAR(name, TD_OP_##name)
+    WITH_SCALAR(name, name)
 #define INPLACE(name, row, sentence)                                  \
-    PAIR(name, TD_OP_##name) WITH_SCALAR(row##_scalar_, TD_OP_##name)
+    TD_OF_TWO(name) WITH_SCALAR(row##_scalar_, name)
 #include "ops/elementwise.inc"
 
 /* rows: functions with the scalar first */
 #define SCALAR_FIRST(function, name)                                  \
-    td_tensor *td_##function(td_tensor *x, td_scalar s)               \
-    {                                                                 \
-        return run_2(TD_OP_##name, td_v_scalar(s), td_v_tensor(x));   \
-    }
+    TD_TYPED_AS(function, name, (td_v_scalar(s), td_v_tensor(x)), (), \
+                td_tensor *x, td_scalar s)
 SCALAR_FIRST(rsub_scalar, sub)
 SCALAR_FIRST(rdiv_scalar, div)
 SCALAR_FIRST(rpow_scalar, pow)
@@ -535,22 +432,13 @@ static td_value bound(const td_tensor *x, td_opt_f64 given)
                  : td_v_float(given.value);
 }
 
-td_tensor *td_clamp(td_tensor *x, td_clamp_options options)
-{
-    return TD_CALL(clamp, x, bound(x, options.min),
-                   bound(x, options.max));
-}
+TD_TYPED(clamp, (bound(x, options.min), bound(x, options.max)),
+         td_clamp_options options)
 
 /* arithmetic: functions for where */
-td_tensor *td_where(td_tensor *condition, td_tensor *a, td_tensor *b)
-{
-    return TD_CALL3(where, condition, a, b);
-}
-
-td_tensor *td_where_scalar(td_tensor *condition, td_tensor *a,
-                           td_scalar b)
-{
-    return td_run1(&td_ops[TD_OP_where], TD_VALUES(
-        td_v_tensor(condition), td_v_tensor(a), td_v_scalar(b)),
-        0, NULL);
-}
+#define CHOOSING(function, other, type)                               \
+    TD_TYPED_AS(function, where,                                      \
+                (td_v_tensor(c), td_v_tensor(a), other(b)), (),       \
+                td_tensor *c, td_tensor *a, type b)
+CHOOSING(where, td_v_tensor, td_tensor *)
+CHOOSING(where_scalar, td_v_scalar, td_scalar)

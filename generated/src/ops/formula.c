@@ -2,7 +2,6 @@
 /* Tangled from the chapter "rules": edit that, not this file. */
 #include "ops/formula.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include "core/tensor.h"
 
 /* rules: struct reader */
@@ -47,9 +46,22 @@ static int add_call(reader *r, int op, int n, const int *arg)
                                       .constant = -first->constant });
     return add_term(r, call);
 }
-/* rules: function read_name */
-static int read_name(reader *r)
+/* rules: function read_primary */
+static int read_primary(reader *r)
 {
+    if (td_token(&r->at, "(")) {
+        const int inner = read_formula(r);
+        r->bad = r->bad || !td_token(&r->at, ")");
+        return inner;
+    }
+    if (isdigit((unsigned char)*r->at)) {
+        char *end;
+        const double value = strtod(r->at, &end);
+        r->at = end;
+        return add_term(r, (td_term){ .kind = TD_TERM_CONSTANT,
+                                      .constant = value });
+    }
+    /* rules: read a name or a call */
     char name[24] = "";
     r->bad = !td_word(&r->at, name, sizeof name) || r->bad;
     if (!td_token(&r->at, "(")) {
@@ -68,23 +80,6 @@ static int read_name(reader *r)
         : td_op_find(strncmp(name, "p_", 2) == 0 ? name + 2 : name);
     r->bad = r->bad || op == NULL;
     return r->bad ? 0 : add_call(r, (int)(op - td_ops), count, arg);
-}
-/* rules: function read_primary */
-static int read_primary(reader *r)
-{
-    if (td_token(&r->at, "(")) {
-        const int inner = read_formula(r);
-        r->bad = r->bad || !td_token(&r->at, ")");
-        return inner;
-    }
-    if (isdigit((unsigned char)*r->at)) {
-        char *end;
-        const double value = strtod(r->at, &end);
-        r->at = end;
-        return add_term(r, (td_term){ .kind = TD_TERM_CONSTANT,
-                                      .constant = value });
-    }
-    return read_name(r);
 }
 /* rules: function read_factor */
 static int read_factor(reader *r)

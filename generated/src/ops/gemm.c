@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "products": edit that, not this file. */
-#include "ops/gemm.h"
 #include "ops/kernels/gemm-kernels.h"
-#include "core/parallel.h"
 enum {
     PACK_GRAIN = 64 * 1024,        /* numbers copied */
     WORK_GRAIN = 1024 * 1024,      /* multiplications */
     VECTOR_GRAIN = 128 * 1024,     /* numbers read once */
     TILE_BYTES = 14 * 2 * 64,      /* the largest tile */
-    DEEPEST = 384,                 /* steps of p in a stretch */
     STRETCH = 4096                 /* steps of a dot product */
 };
 /* products: choose the gemm kernels */
 static const td_gemm_kernel *gemm_kernel(td_dtype dtype)
 {
-    const td_gemm_level *level = TD_ISA_PICK(td_gemm_level);
-    return dtype == TD_FLOAT32 ? level->of_float : level->of_double;
+    return TD_ISA_PICK(td_gemm_level)->of[dtype == TD_FLOAT64];
 }
 /* matmul: struct gemm */
 typedef struct {
@@ -53,11 +49,9 @@ static inline bool sliver_in_place(const gemm *g, int64_t s)
 /* matmul: function block_bytes */
 static size_t block_bytes(const gemm *g)
 {
-    const td_gemm_kernel *kernel = g->kernel;
-    const int64_t depth = td_least(kernel->depth, g->of.k);
-    const int64_t rows = td_least(kernel->block,
-                               g->of.m + kernel->rows);
-    const size_t bytes = (size_t)(depth * rows) * kernel->size;
+    const int64_t depth = td_least(DEPTH, g->of.k);
+    const int64_t rows = td_least(BLOCK * g->kernel->rows, g->of.m);
+    const size_t bytes = (size_t)(depth * rows) * g->kernel->size;
     return (bytes + 63) / 64 * 64 + 64;
 }
 /* matmul: function pack_sliver */
@@ -73,11 +67,8 @@ static void pack_sliver(const gemm *g, int64_t s)
                                 * kernel->size);
 }
 /* matmul: function pack_panel */
-static bool pack_slivers(void *context, int64_t begin, int64_t end,
-                         int worker)
+TD_BODY(pack_slivers, const gemm, g)
 {
-    const gemm *g = context;
-    (void)worker;
     for (int64_t s = begin; s < end; s++)
         if (!sliver_in_place(g, s))
             pack_sliver(g, s);
@@ -163,12 +154,11 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
 static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
                           int64_t s0, int64_t s1)
 {
-    const int64_t step = g->kernel->block / g->kernel->rows;
     char *block = td_scratch(block_bytes(g));
     if (!block)
         return false;
-    for (int64_t first = r0; first < r1; first += step) {
-        const int64_t last = td_least(first + step, r1);
+    for (int64_t first = r0; first < r1; first += BLOCK) {
+        const int64_t last = td_least(first + BLOCK, r1);
         for (int64_t r = first; r < last; r++)
             if (!g->a_in_place)
                 pack_rows_of_a(g, r, row_of(g, first), block);
@@ -179,12 +169,9 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
     return true;
 }
 /* matmul: function multiply_panel */
-static bool multiply_share(void *context, int64_t begin, int64_t end,
-                           int worker)
+TD_BODY(multiply_share, const gemm, g)
 {
-    const gemm *g = context;
     const int64_t slivers = pieces(g->columns, g->wide);
-    (void)worker;
     return g->tiles >= slivers
          ? multiply_part(g, begin, end, 0, slivers)
          : multiply_part(g, 0, g->tiles, begin, end);
@@ -201,15 +188,14 @@ static bool multiply_panel(gemm *g)
 /* matmul: function multiply_bands */
 static bool multiply_bands(gemm *g)
 {
-    const td_gemm_kernel *kernel = g->kernel;
-    int64_t at[DEEPEST], packed[DEEPEST];
+    int64_t at[DEPTH], packed[DEPTH];
     g->at = at, g->packed = packed;
-    for (g->j0 = 0; g->j0 < g->of.n; g->j0 += kernel->panel) {
-        g->columns = td_least(kernel->panel, g->of.n - g->j0);
+    for (g->j0 = 0; g->j0 < g->of.n; g->j0 += PANEL) {
+        g->columns = td_least(PANEL, g->of.n - g->j0);
         g->beta = g->of.beta;
         g->p0 = 0;
         do {
-            g->depth = td_least(kernel->depth, g->of.k - g->p0);
+            g->depth = td_least(DEPTH, g->of.k - g->p0);
             /* matmul: find where rows of $B$ begin */
             for (int64_t p = 0; p < g->depth; p++) {
                 at[p] = g->of.rows != NULL ? g->of.rows[g->p0 + p]
@@ -218,7 +204,7 @@ static bool multiply_bands(gemm *g)
             }
             if (!pack_panel(g) || !multiply_panel(g))
                 return false;
-            g->p0 += kernel->depth;
+            g->p0 += DEPTH;
             g->beta = 1;
         } while (g->p0 < g->of.k);
     }
@@ -236,15 +222,12 @@ static const char *stretch_of(const gemm *g, const void *x,
     return room;
 }
 
-static bool multiply_vector(void *context, int64_t begin, int64_t end,
-                            int worker)
+TD_BODY(multiply_vector, const gemm, g)
 {
-    const gemm *g = context;
     td_product of = g->of;
     const size_t half = STRETCH * g->kernel->size;
     char *room = td_scratch(2 * half);
     int64_t p = 0;
-    (void)worker;
     if (!room)
         return false;
     of.n = end - begin;
@@ -278,9 +261,9 @@ bool td_gemm(td_dtype dtype, const td_product *product)
         return td_parallel_for(of->n, VECTOR_GRAIN / (of->k + 1) + 1,
                                multiply_vector, &g);
     g.tiles = pieces(of->m, g.kernel->rows);
-    g.wide = of->m == 1 && of->n >= g.kernel->span ? g.kernel->span
-           : of->n <= g.kernel->columns / 2 ? g.kernel->columns / 2
-                                            : g.kernel->columns;
+    const int64_t wide = g.kernel->columns;
+    g.wide = of->m == 1 && of->n >= 4 * wide ? 4 * wide
+           : of->n <= wide / 2 ? wide / 2 : wide;
     const double work = (double)of->m * (double)of->n * (double)of->k;
     g.a_in_place = work <= 1e6 || (of->csa == 1 && of->rsa <= 256);
     g.b_in_place = of->csb == 1
@@ -288,16 +271,15 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
     const bool shared = work > 2 * WORK_GRAIN && g.tiles
-        >= pieces(td_least(of->n, g.kernel->panel), g.wide);
+        >= pieces(td_least(of->n, PANEL), g.wide);
     const int64_t threads = shared ? td_worker_count() : 1;
     /* deal: exercise deal */
     const int64_t fewest = (m + most - 1) / most;
     const int64_t dealt = (fewest + threads - 1) / threads * threads;
     g.tiles = dealt < m ? dealt : m;
     /* matmul: find room for a block and a panel */
-    const int64_t depth = td_least(g.kernel->depth, of->k);
-    const int64_t width = td_least(g.kernel->panel, of->n)
-                        + g.wide;
+    const int64_t depth = td_least(DEPTH, of->k);
+    const int64_t width = td_least(PANEL, of->n) + g.wide;
     char *memory = td_scratch(block_bytes(&g)
                               + (size_t)(depth * width) * g.kernel->size);
     if (!memory)
@@ -311,13 +293,10 @@ void td_dots(td_dtype dtype, const td_product *product)
 }
 /* products: rung 1 for whole numbers */
 #define INTEGERS(name, T, U)                                          \
-    static bool name(void *context, int64_t begin, int64_t end,       \
-                     int worker)                                      \
+    TD_BODY(name, const td_product, of)                               \
     {                                                                 \
-        const td_product *of = context;                               \
         const U alpha = (U)(int64_t)of->alpha;                        \
         const U beta = (U)(int64_t)of->beta;                          \
-        (void)worker;                                                 \
         for (int64_t i = begin; i < end; i++) {                       \
             const T *a = (const T *)of->a + i * of->rsa;              \
             T *c = (T *)of->c + i * of->ldc;                          \
@@ -335,7 +314,6 @@ void td_dots(td_dtype dtype, const td_product *product)
 INTEGERS(multiply_int64, int64_t, uint64_t)
 INTEGERS(multiply_int32, int32_t, uint32_t)
 INTEGERS(multiply_uint8, uint8_t, uint32_t)
-#undef INTEGERS
 /* products: function multiply_one */
 static bool multiply_one(td_dtype dtype, const td_product *of)
 {
@@ -353,13 +331,10 @@ typedef struct {
     const td_space *batch;
 } batch_work;
 
-static bool multiply_some(void *context, int64_t begin, int64_t end,
-                          int worker)
+TD_BODY(multiply_some, const batch_work, work)
 {
-    const batch_work *work = context;
     td_product here = *work->first;
     bool ok = true;
-    (void)worker;
     for (int64_t i = begin; ok && i < end; i++) {
         here.c = td_space_place(work->batch, 0, i);
         here.a = td_space_place(work->batch, 1, i);

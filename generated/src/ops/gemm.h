@@ -37,3 +37,5 @@ void td_dots(td_dtype dtype, const td_product *product);
 /* One for each place of the space of c, a, b; also of int64, int32 and
    uint8.  The pointers of `first` are not looked at. */
 bool td_gemm_batch(const td_product *first, const td_space *batch);
+/* The dimensions in front of a stack's matrices. */
+td_dims td_batch_of(const td_tensor *x);

@@ -7,9 +7,8 @@
 #include "core/isa.h"
 
 enum {
-#define UNARY_RULE(name, gradient, saves) TD_GRADIENT_##name,
-#define BINARY_RULE(name, gradient_a, gradient_b, ...) \
-    TD_GRADIENT_##name,
+#define UNARY_RULE(name, ...) TD_GRADIENT_##name,
+#define BINARY_RULE UNARY_RULE
 #include "ops/elementwise.inc"
     TD_GRADIENT_COUNT
 };

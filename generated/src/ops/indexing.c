@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "indexing": edit that, not this file. */
 /* Reading and writing at places that are data. */
-#include <treadle/elementwise.h>
-#include <treadle/indexing.h>
 #include "core/device.h"
 #include "core/space.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"
+#include <treadle/treadle.h>
 
 /* indexing: struct points */
 enum { READ, SET, ADD, MULTIPLY, CHECK };
@@ -206,12 +205,10 @@ static bool walk(const points *p, int d, int64_t x, int64_t y,
     return ok;
 }
 
-static bool move_share(void *context, int64_t begin, int64_t end,
-                       int worker)
+TD_BODY(move_share, const points, all)
 {
-    points p = *(const points *)context;
+    points p = *all;
     side *s = &p.by[p.cut];
-    (void)worker;
     s->size = end - begin;
     return walk(&p, 0, begin * s->x, begin * s->y, begin * s->at);
 }
@@ -239,23 +236,6 @@ static bool move_points(points *p)
                            p);
 }
 
-static bool move_elsewhere(const points *p, const td_tensor *x,
-                           const td_tensor *y, const td_tensor *index)
-{
-    td_tensor look[] = { td_look(x), td_look(y), td_look(index) };
-    for (int k = 0; k < 3; k++)
-        td_lay(&look[k], &p->shape, p->stride[k]);
-    const bool reads = p->how == READ;
-    const td_value in[] = { td_v_tensor(&look[!reads]),
-                            td_v_tensor(&look[2]) };
-    const td_value attr[] = { td_v_int(p->how), td_v_bool(p->wrap),
-        td_v_int(p->next), td_v_ints(&p->size), td_v_ints(&p->step) };
-    return td_compute_elsewhere(
-        &(td_call){ .n_in = 2, .in = in, .n_attr = 5, .attr = attr,
-                    .out = { &look[reads] } },
-        reads ? "index_points" : "put_points", x->dtype, false);
-}
-
 /* indexing: functions that check indices */
 /* A number counts as a vector of one. */
 static td_tensor as_line(const td_tensor *x)
@@ -264,20 +244,6 @@ static td_tensor as_line(const td_tensor *x)
     if (x->rank == 0)
         line.shape[line.rank++] = line.strides[0] = 1;
     return line;
-}
-
-static bool shape_of_each(const td_call *call, const td_tensor *x,
-                          points *p)
-{
-    td_tensor *index = td_input(call, 1), line = as_line(index);
-    bool fits = line.rank == x->rank;
-    for (int d = 0; fits && d < x->rank; d++)
-        fits = d == p->dim || line.shape[d] <= x->shape[d];
-    p->shape = td_shape_of(index);
-    char text[TD_SHAPE_TEXT];
-    return fits || td_numel(index) == 0
-        || td_refuse(call, "index of shape %s does not fit along "
-            "dimension %d", td_shape_text(index, text), p->dim);
 }
 
 static bool shape_of_slices(const td_call *call, const td_tensor *x,
@@ -317,9 +283,18 @@ static bool shape_of_points(const td_call *call, const td_tensor *x,
     if (!td_dtype_is_integer(index->dtype))
         td_fail(TD_ERROR_INDEX, "index", "an index must hold "
                 "integers, not %s", td_dtype_name(index->dtype));
-    return !td_failed()
-        && (covers == 0 ? shape_of_each(call, &line, p)
-            : shape_of_slices(call, &line, covers, p));
+    if (td_failed() || covers != 0)
+        return !td_failed() && shape_of_slices(call, &line, covers, p);
+    /* indexing: take the shape of the index */
+    const td_tensor each = as_line(index);
+    bool fits = each.rank == line.rank;
+    for (int d = 0; fits && d < line.rank; d++)
+        fits = d == p->dim || each.shape[d] <= line.shape[d];
+    p->shape = td_shape_of(index);
+    char text[TD_SHAPE_TEXT];
+    return fits || td_numel(index) == 0
+        || td_refuse(call, "index of shape %s does not fit along "
+            "dimension %d", td_shape_text(index, text), p->dim);
 }
 
 /* indexing: kernel index_points */
@@ -337,14 +312,26 @@ static bool move(points *p, td_tensor *x, td_tensor *index,
     p->x = td_at(x), p->y = td_at(y), p->index = td_at(index);
     p->how = how;
     plan_points(p, &line, p->covers ? index : &at, y);
-    return td_on_host(x) ? move_points(p)
-                         : move_elsewhere(p, &line, y, index);
+    if (td_on_host(x))
+        return move_points(p);
+    /* indexing: move points elsewhere */
+    td_tensor look[] = { td_look(&line), td_look(y), td_look(index) };
+    for (int k = 0; k < 3; k++)
+        td_lay(&look[k], &p->shape, p->stride[k]);
+    const bool reads = how == READ;
+    const td_value in[] = { td_v_tensor(&look[!reads]),
+                            td_v_tensor(&look[2]) };
+    const td_value attr[] = { td_v_int(how), td_v_bool(p->wrap),
+        td_v_int(p->next), td_v_ints(&p->size), td_v_ints(&p->step) };
+    return td_compute_elsewhere(
+        &(td_call){ .n_in = 2, .in = in, .n_attr = 5, .attr = attr,
+                    .out = { &look[reads] } },
+        reads ? "index_points" : "put_points", x->dtype, false);
 }
 
-bool index_points_kernel(td_call *call)
+TD_KERNEL(index_points, x)
 {
     points p;
-    td_tensor *x = td_input(call, 0);
     if (!shape_of_points(call, x, &p))
         return false;
     td_scope_begin();
@@ -391,9 +378,8 @@ bool put_points_kernel(td_call *call)
     return td_return(call, td_scope_end_with(x));
 }
 
-bool put_points__kernel(td_call *call)
+TD_KERNEL(put_points_, x)
 {
-    td_tensor *x = td_input(call, 0);
     if (!td_writes_alone(x))
         return false;
     td_scope_begin();
@@ -457,20 +443,14 @@ td_tensor *td_coordinates(int n, td_tensor *const *index)
     return n == 1 ? index[0] : td_stack(all, n, shape.count);
 }
 
-td_tensor *td_gather(td_tensor *x, int dim, td_tensor *index)
-{
-    return TD_CALL2(gather, x, index, td_v_int(dim));
-}
-
-td_tensor *td_index_select(td_tensor *x, int dim, td_tensor *index)
-{
-    return TD_CALL2(index_select, x, index, td_v_int(dim));
-}
-
-td_tensor *td_nonzero(td_tensor *x)
-{
-    return TD_CALL(nonzero, x);
-}
+#define ALONG(op)                                                 \
+    td_tensor *td_##op(td_tensor *x, int dim, td_tensor *index)   \
+    {                                                             \
+        return TD_CALL2(op, x, index, td_v_int(dim));             \
+    }
+ALONG(gather)
+ALONG(index_select)
+TD_OF_ONE(nonzero)
 
 td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
 {
@@ -478,9 +458,9 @@ td_tensor *td_embedding(td_tensor *input, td_tensor *weight)
 }
 
 /* indexing: rules of points */
-void index_points_rule(td_backward_pass *b)
+TD_RULE(index_points, g)
 {
-    td_tensor *g = b->grad[0], *sum = td_sum_so_far(b, 0);
+    td_tensor *sum = td_sum_so_far(b, 0);
     /* lookup: exercise lookup */
     td_tensor *y = put_into(
         sum ? sum : td_zeros(td_input_dims(b, 0), td_like(g)),
@@ -489,9 +469,9 @@ void index_points_rule(td_backward_pass *b)
     b->grad_in[0] = sum ? NULL : y;
 }
 
-void put_points_rule(td_backward_pass *b)
+TD_RULE(put_points, g)
 {
-    td_tensor *g = b->grad[0], *index = td_saved_input(b, 1);
+    td_tensor *index = td_saved_input(b, 1);
     const td_value *at = td_attribute(b, 0);
     const int how = SET + (int)td_v_get_int(&at[3], 0);
     if (how == MULTIPLY)
@@ -512,9 +492,9 @@ static td_tensor *as_vector(td_tensor *x)
     return x && x->rank == 0 ? td_unsqueeze(x, 0) : x;
 }
 
-td_tensor *gather_formula(td_call *call)
+TD_COMPOSED(gather, x)
 {
-    return points_at(td_input(call, 0), td_input(call, 1),
+    return points_at(x, td_input(call, 1),
                      td_number(call, 0, 0), 0, false);
 }
 
@@ -530,57 +510,38 @@ static bool put_for(td_call *call, td_tensor *index, td_tensor *source,
         at, how, name[strlen(name) - 1] == '_'));
 }
 
-static td_tensor *corner(const td_call *call, td_tensor *source,
-                         const td_tensor *index)
+bool scatter_kernel(td_call *call)
 {
-    if (td_rank(source) != td_rank(index))
-        return td_refuse(call, "index and source differ in rank");
-    for (int d = 0; d < td_rank(index) && source != NULL; d++) {
-        const int64_t n = index->shape[d], m = source->shape[d];
-        if (m < n)
-            return td_refuse(call, "index has %" PRId64 " entries "
-                "in dimension %d, the source has %" PRId64, n, d, m);
-        source = m > n ? td_part(source, d, 0, n) : source;
-    }
-    return source;
-}
-
-static bool scatter(td_call *call, int how)
-{
+    const int how = call->n_attr < 2 ? ADD
+                  : SET + td_choice(call, 1, "|add|multiply");
     td_tensor *index = td_input(call, 1), *source = td_input(call, 2);
     if (call->in[2].kind == TD_SCALAR)
         source = td_number_like(call, 2, td_input(call, 0));
     else if (td_numel(index) == 0)
         source = td_reshape(td_part(td_flatten(source, 0, -1), 0, 0, 0),
                             td_shape_of(index));
-    else
-        source = corner(call, as_vector(source), as_vector(index));
+    else {
+        /* indexing: cut the source to the corner that the index has */
+        const td_tensor line = as_line(index);
+        source = as_vector(source);
+        if (td_rank(source) != line.rank)
+            return td_refuse(call, "index and source differ in rank");
+        for (int d = 0; d < line.rank && source != NULL; d++) {
+            const int64_t n = line.shape[d], m = source->shape[d];
+            if (m < n)
+                return td_refuse(call, "index has %" PRId64 " entries "
+                    "in dimension %d, the source has %" PRId64, n, d, m);
+            source = m > n ? td_part(source, d, 0, n) : source;
+        }
+    }
     if (index->rank == 0)
         source = td_reshape(source, TD_RANK_0);
     return put_for(call, index, source, td_number(call, 0, 0), 0, how);
 }
 
-bool scatter_kernel(td_call *call)
+TD_COMPOSED(take_along_dim, x)
 {
-    const td_value *reduce = &call->attr[1];
-    const char *name = reduce->kind == TD_STRING ? reduce->as.string
-                                                 : "";
-    const int how = strcmp(name, "add") == 0 ? ADD
-                  : strcmp(name, "multiply") == 0 ? MULTIPLY : SET;
-    if (how == SET && name[0] != '\0')
-        return td_refuse(call, "reduce must be 'add' or 'multiply', "
-                         "got '%s'", name);
-    return scatter(call, how);
-}
-
-bool scatter_add_kernel(td_call *call)
-{
-    return scatter(call, ADD);
-}
-
-td_tensor *take_along_dim_formula(td_call *call)
-{
-    td_tensor *x = td_input(call, 0), *index = td_input(call, 1);
+    td_tensor *index = td_input(call, 1);
     const int dim = td_dim_of(call);
     if (call->attr[0].kind == TD_NONE) {
         x = td_reshape(x, TD_DIMS(-1));
@@ -606,9 +567,9 @@ static td_tensor *vector_of(const td_call *call)
     return as_vector(index);
 }
 
-td_tensor *index_select_formula(td_call *call)
+TD_COMPOSED(index_select, x)
 {
-    td_tensor *x = td_input(call, 0), *index = vector_of(call), *y;
+    td_tensor *index = vector_of(call), *y;
     if (x->rank == 0 && td_numel(index) != 1)
         td_refuse_as(call, TD_ERROR_INDEX,
                      "a tensor of rank 0 has one position");
@@ -630,7 +591,7 @@ static bool write_slices(td_call *call, td_tensor *index,
 
 bool index_add_kernel(td_call *call)
 {
-    const td_scalar alpha = td_scalar_at(call, 1, td_int(1));
+    const td_scalar alpha = call->attr[1].as.scalar;
     td_tensor *source = td_input(call, 2);
     if (td_scalar_double(alpha) != 1)
         source = td_mul_scalar(source, alpha);
@@ -642,23 +603,19 @@ bool index_copy_kernel(td_call *call)
     return write_slices(call, vector_of(call), td_input(call, 2), SET);
 }
 
-/* The positions that index names, each of them once. */
-static td_tensor *each_once(const td_call *call, td_tensor *index)
-{
-    const td_tensor x = as_line(td_input(call, 0));
-    td_tensor *none = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
-                               td_beside(index, TD_BOOL));
-    td_tensor *named = TD_RUN(index_fill, (td_v_tensor(none),
-        td_v_tensor(index), td_v_bool(true)), td_v_int(0));
-    return td_reshape(td_nonzero(named), TD_DIMS(-1));
-}
-
 bool index_fill_kernel(td_call *call)
 {
     td_tensor *value = td_number_like(call, 2, td_input(call, 0));
     td_tensor *index = vector_of(call);
-    if (value && value->requires_grad)
-        index = each_once(call, index);
+    if (value && value->requires_grad) {
+        /* indexing: find each named position once */
+        const td_tensor x = as_line(td_input(call, 0));
+        td_tensor *none = td_zeros(TD_DIMS(x.shape[td_dim_of(call)]),
+                                   td_beside(index, TD_BOOL));
+        td_tensor *named = TD_RUN(index_fill, (td_v_tensor(none),
+            td_v_tensor(index), td_v_bool(true)), td_v_int(0));
+        index = td_reshape(td_nonzero(named), TD_DIMS(-1));
+    }
     return write_slices(call, index, value, SET);
 }
 
@@ -690,15 +647,14 @@ static td_tensor *coordinates(td_tensor *mask)
 }
 
 
-bool nonzero_kernel(td_call *call)
+TD_KERNEL(nonzero, x)
 {
-    td_tensor *x = td_input(call, 0);
     if (td_self()->symbolic)
         return td_fail(TD_ERROR_UNSUPPORTED, "nonzero", "the shape of "
                      "the result depends on values that a trace lacks");
     td_scope_begin();
     td_tensor *y = coordinates(td_brought(
-        td_contiguous(td_to(x, TD_BOOL)), (td_device){ 0 }));
+        td_contiguous(td_to(x, TD_BOOL)), TD_CPU));
     y = td_brought(y, td_device_of(x));
     return td_return(call, td_scope_end_with(y));
 }
@@ -723,16 +679,16 @@ static bool spread_mask(td_tensor **x, td_tensor **mask)
     return !td_failed();
 }
 
-td_tensor *masked_select_formula(td_call *call)
+TD_COMPOSED(masked_select, x)
 {
-    td_tensor *x = td_input(call, 0), *mask = td_input(call, 1);
+    td_tensor *mask = td_input(call, 1);
     return spread_mask(&x, &mask)
          ? points_at(x, places_of(mask), 0, x->rank, false) : NULL;
 }
 
-bool masked_scatter_kernel(td_call *call)
+TD_KERNEL(masked_scatter, x)
 {
-    td_tensor *x = td_input(call, 0), *mask = td_input(call, 1);
+    td_tensor *mask = td_input(call, 1);
     td_tensor *source = td_input(call, 2), *at = NULL, *y = x;
     if (spread_mask(&y, &mask))
         at = places_of(mask);
@@ -746,16 +702,16 @@ bool masked_scatter_kernel(td_call *call)
     return put_for(call, at, source, 0, y ? y->rank : 1, SET);
 }
 
-td_tensor *take_formula(td_call *call)
+TD_COMPOSED(take, x)
 {
-    return td_index_points(td_reshape(td_input(call, 0), TD_DIMS(-1)),
+    return td_index_points(td_reshape(x, TD_DIMS(-1)),
                            td_input(call, 1), 0, 1);
 }
 
 /* indexing: kernel embedding */
-td_tensor *embedding_formula(td_call *call)
+TD_COMPOSED(embedding, index)
 {
-    td_tensor *index = td_input(call, 0), *w = td_input(call, 1);
+    td_tensor *w = td_input(call, 1);
     int64_t pad = td_number(call, 0, 0);
     const bool pads = call->attr[0].kind != TD_NONE;
     if (w->rank != 2)
@@ -773,41 +729,34 @@ td_tensor *embedding_formula(td_call *call)
 }
 
 /* indexing: kernel one_hot */
-static int64_t count_classes(const td_call *call, int64_t given)
+TD_KERNEL(one_hot, input)
 {
-    td_tensor *input = td_input(call, 0);
+    int64_t n = td_number(call, 0, -1);
     const bool none = td_numel(input) == 0;
-    if (given == 0 || given < -1 || (none && given < 0))
-        td_refuse(call, "argument 'num_classes' must be above 0, or -1 "
-                  "to infer it from elements of 'input'; got %" PRId64,
-                  given);
-    if (td_failed() || td_self()->symbolic || none)
-        return given;
-    const int64_t least = td_item_int(td_min(input));
-    const int64_t most = td_item_int(td_max(input));
-    if (least < 0)
-        td_refuse(call, "argument 'input' must hold classes from 0 on, "
-                  "got %" PRId64, least);
-    if (given > 0 && most >= given)
-        td_refuse(call, "argument 'input' must hold classes below "
-                  "num_classes = %" PRId64 ", got %" PRId64, given,
-                  most);
-    return given > 0 ? given : most + 1;
-}
-
-bool one_hot_kernel(td_call *call)
-{
-    td_tensor *input = td_input(call, 0);
     if (input->dtype != TD_INT64)
         return td_refuse(call, "argument 'input' must be int64, got %s",
                          td_dtype_name(input->dtype));
     td_scope_begin();
-    const int64_t n = count_classes(call, td_number(call, 0, -1));
+    if (n == 0 || n < -1 || (none && n < 0))
+        td_refuse(call, "argument 'num_classes' must be above 0, or -1 "
+                  "to infer it from elements of 'input'; got %" PRId64,
+                  n);
+    if (!td_failed() && !td_self()->symbolic && !none) {
+        /* indexing: count the classes */
+        const int64_t least = td_item_int(td_min(input));
+        const int64_t most = td_item_int(td_max(input));
+        if (least < 0)
+            td_refuse(call, "argument 'input' must hold classes from 0 on, "
+                      "got %" PRId64, least);
+        if (n > 0 && most >= n)
+            td_refuse(call, "argument 'input' must hold classes below "
+                      "num_classes = %" PRId64 ", got %" PRId64, n, most);
+        n = n > 0 ? n : most + 1;
+    }
     if (n < 0)
         td_fail(TD_ERROR_UNSUPPORTED, "one_hot",
                 "num_classes must be given in a trace");
-    td_tensor *all = td_arange(td_int(0), td_int(n), td_int(1),
-                               td_like(input));
+    td_tensor *all = td_count_up(0, n, td_like(input));
     td_tensor *y = td_to(td_eq(td_unsqueeze(input, -1), all), TD_INT64);
     return td_return(call, td_scope_end_with(y));
 }

@@ -3,14 +3,11 @@
 /* Dense linear algebra: LAPACK, and the rules of what it computes. */
 #include <ctype.h>
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <treadle/arranging.h>
-#include <treadle/linalg.h>
-#include <treadle/matmul.h>
 #include "core/device.h"
 #include "ops/composite.h"
+#include "ops/gemm.h"
 #include "ops/reductions.h"
+#include <treadle/treadle.h>
 
 /* linalg: struct of a problem */
 typedef struct {
@@ -86,6 +83,15 @@ static void each(problem *p, const char *text, const char *before,
 }
 
 /* linalg: functions of problems */
+static void need_finite(const problem *p, td_tensor *a)
+{
+    if (p->batch > 0
+        && !td_item(td_all(td_isfinite(a), TD_REDUCE_DEFAULTS)).as.b)
+        td_fail(TD_ERROR_SINGULAR, "", "The algorithm failed to "
+                "converge because the input matrix contained "
+                "non-finite values.");
+}
+
 /* [B, m, n] in columns, or [B, n] if m < 0, under a letter. */
 static td_tensor *make(problem *p, int letter, td_dtype dtype,
                        int64_t m, int64_t n)
@@ -94,7 +100,7 @@ static td_tensor *make(problem *p, int letter, td_dtype dtype,
     shape.at[shape.count++] = n;
     if (m >= 0)
         shape.at[shape.count++] = m;
-    td_tensor *x = td_tensor_new(shape, dtype, (td_device){ 0 });
+    td_tensor *x = td_tensor_new(shape, dtype, TD_CPU);
     if (x == NULL)
         return NULL;
     p->at[letter] = td_at(x);
@@ -115,13 +121,6 @@ static td_tensor *fill(td_tensor *y, td_tensor *x)
     if (x != NULL)
         td_copy_elements(y, x);
     return y;
-}
-
-static td_dims all_but_two(const td_tensor *x)
-{
-    td_dims d = td_shape_of(x);
-    d.count = d.count > 2 ? d.count - 2 : 0;
-    return d;
 }
 
 /* linalg: function begin */
@@ -152,32 +151,18 @@ static td_tensor *begin(problem *p, td_call *call, bool square,
     make(p, 'z', TD_INT32, -1, p->number['y']);
     p->step['w'] = p->step['z'] = 0;
     /* linalg: spread the problem over both operands */
-    p->lead = all_but_two(x);
+    p->lead = td_batch_of(x);
     if (call->n_in > 1) {
-        const td_dims more = all_but_two(td_input(call, 1));
+        const td_dims more = td_batch_of(td_input(call, 1));
         td_broadcast_dims(call->op->name, &p->lead, &more, &p->lead);
     }
     td_tensor *a = fill(make(p, 'a', p->dtype, m, n), x);
     if (a != NULL && td_on_host(a))
         td_dims_numel(call->op->name, &p->lead, &p->batch);
     /* linalg: refuse what would never converge */
-    if (squares > 0 && p->batch > 0 && !td_item(td_all(td_isfinite(a),
-                                       TD_REDUCE_DEFAULTS)).as.b)
-        td_fail(TD_ERROR_SINGULAR, "", "The algorithm failed to "
-                "converge because the input matrix contained non-finite "
-                "values.");
+    if (squares > 0)
+        need_finite(p, a);
     return a;
-}
-
-/* linalg: function finish */
-static bool finish(td_call *call, td_tensor *first)
-{
-    call->out[0] = first;
-    for (int k = 0; k < TD_MAX_RESULTS; k++)
-        call->out[k] = td_failed() ? NULL : td_keep(td_sent(
-            call->out[k], td_device_of(td_input(call, 0))));
-    td_scope_end();
-    return !td_failed();
 }
 
 /* linalg: functions of formulas */
@@ -275,19 +260,19 @@ static const char *const texts[][2] = {
 
 void matrix_rule(td_backward_pass *b)
 {
-    for (int i = 0; i < b->n_in; i++) {
+    TD_EACH(i, b, in) {
         formula f = { texts[b->op - td_ops][i], { NULL } };
         if (!td_needs(b, i))
             continue;
         if (strchr(f.at, 'A') != NULL)
             f.value['A'] = td_saved_input(b, 0);
-        for (int k = 0; k < b->n_out; k++) {
+        TD_EACH(k, b, out) {
             f.value['P' + k] = b->grad[k];
             if (strchr(f.at, 'X' + k) != NULL)
                 f.value['X' + k] = td_saved_output(b, k);
         }
         /* linalg: refuse a complete factor */
-        if (b->op == &td_ops[TD_OP_linalg_qr]
+        if (td_is(b, linalg_qr)
             && td_size(f.value['X'], -1) > td_size(f.value['Y'], -1))
             td_fail(TD_ERROR_RUNTIME, "", "a complete Q of more rows than "
                     "columns has no derivative");
@@ -322,7 +307,7 @@ bool solve_kernel(td_call *call)
          inverse ? " is zero, the inversion could not be completed "
          "because the input matrix is singular."
          : " of the diagonal is zero: the input matrix is singular.");
-    return finish(call, x);
+    return td_send_results(call, x);
 }
 
 bool det_kernel(td_call *call)
@@ -330,18 +315,17 @@ bool det_kernel(td_call *call)
     problem p;
     td_tensor *a = begin(&p, call, true, 0);
     const int64_t n = p.number['n'];
-    const td_reduce_options last = { .dims = TD_DIMS(-1) };
     /* linalg: factor the matrices and read off their diagonals */
     td_tensor *pivots = make(&p, 'z', TD_INT32, -1, n);
     each(&p, "getrf:nnalzj", "", "");
     a = td_diagonal(a, 0, -2, -1);
-    a = td_where(td_ne(pivots, td_arange(td_int(1), td_int(n + 1),
-        td_int(1), (td_tensor_options)TD_DEFAULTS)), td_neg(a), a);
-    if (call->op == &td_ops[TD_OP_slogdet]) {
-        call->out[1] = td_sum(td_log(td_abs(a)), last);
+    a = td_where(td_ne(pivots, td_count_up(1, n + 1, TD_OF(TD_INT64))),
+                 td_neg(a), a);
+    if (td_is(call, slogdet)) {
+        call->out[1] = td_sum(td_log(td_abs(a)), TD_OVER(-1));
         a = td_sign(a);
     }
-    return finish(call, td_prod(a, (td_arg_options){
+    return td_send_results(call, td_prod(a, (td_arg_options){
         .dim = td_some(-1) }));
 }
 
@@ -352,7 +336,9 @@ bool linalg_cholesky_kernel(td_call *call)
     each(&p, "potrf:Lnali", "The factorization could not be "
          "completed because the input is not positive-definite (the "
          "leading minor of order ", " is not positive-definite).");
-    return finish(call, td_tril(a, 0));
+    a = td_tril(a, 0);
+    need_finite(&p, a);
+    return td_send_results(call, a);
 }
 
 bool linalg_qr_kernel(td_call *call)
@@ -365,7 +351,7 @@ bool linalg_qr_kernel(td_call *call)
     td_tensor *q = make(&p, 'q', p.dtype, p.number['m'], rows);
     each(&p, "geqrf:mnaltwxi lacpy:Amkalql orgqr:mfkqltwxi", "", "");
     call->out[1] = TD_CALL(triu, td_part(a, -2, 0, rows), td_v_int(0));
-    return finish(call, q);
+    return td_send_results(call, q);
 }
 
 static const char failed[] = "The algorithm failed to converge (error "
@@ -378,7 +364,7 @@ bool linalg_eigh_kernel(td_call *call)
     td_tensor *w = make(&p, 'v', p.dtype, -1, p.number['n']);
     each(&p, "syevd:VLnalvwxzyi", failed, ").");
     call->out[1] = a;
-    return finish(call, w);
+    return td_send_results(call, w);
 }
 
 bool linalg_svd_kernel(td_call *call)
@@ -392,7 +378,7 @@ bool linalg_svd_kernel(td_call *call)
     p.number['h'] = k > 1 ? k : 1;
     each(&p, "gesdd:Smnalsulvhwxzi", failed, ").");
     call->out[1] = s, call->out[2] = v;
-    return finish(call, u);
+    return td_send_results(call, u);
 }
 
 bool linalg_pinv_kernel(td_call *call)
@@ -400,9 +386,9 @@ bool linalg_pinv_kernel(td_call *call)
     td_tensor *s, *v;
     td_scope_begin();
     td_tensor *u = td_svd(td_input(call, 0), &s, &v);
-    td_tensor *least = td_clamp(td_mul_scalar(td_part(s, -1, 0, 1),
-        td_float(td_real(call, 1))), (td_clamp_options){
-            .min = td_some(td_real(call, 0)) });
+    td_tensor *least = td_maximum_scalar(td_mul_scalar(
+        td_part(s, -1, 0, 1), td_float(td_real(call, 1))),
+        td_float(td_real(call, 0)));
     s = td_where_scalar(td_gt(s, least), td_reciprocal(s), td_int(0));
     return td_return(call, td_scope_end_with(td_matmul(
         td_mul(td_transpose(v, -2, -1), td_unsqueeze(s, -2)),
@@ -415,7 +401,7 @@ td_tensor *td_inv(td_tensor *a)
     return TD_CALL(inverse, a, td_v_bool(true));
 }
 
-td_tensor *td_det(td_tensor *a) { return TD_CALL(det, a); }
+TD_OF_ONE(det)
 
 td_tensor *td_cholesky(td_tensor *a)
 {
@@ -455,10 +441,7 @@ td_tensor *td_eigh(td_tensor *a, td_tensor **vectors)
 
 td_tensor *td_svd(td_tensor *a, td_tensor **s, td_tensor **vh)
 {
-    const td_value in = td_v_tensor(a);
-    td_call call = { .op = &td_ops[TD_OP_linalg_svd], .n_in = 1,
-                     .in = &in };
-    td_run(&call);
+    const td_call call = TD_CALLED(linalg_svd, (td_v_tensor(a)));
     *s = call.out[1], *vh = call.out[2];
     return call.out[0];
 }

@@ -48,6 +48,13 @@ static td_product product_of(const td_tensor *a, const td_tensor *b)
         .rsb = b->strides[j], .csb = b->strides[j + 1] };
 }
 /* products: function plan_product */
+td_dims td_batch_of(const td_tensor *x)
+{
+    td_dims d = td_shape_of(x);
+    d.count = d.count > 2 ? d.count - 2 : 0;
+    return d;
+}
+
 static bool plan_product(matmul_plan *plan, const td_tensor *x,
                          const td_tensor *y)
 {
@@ -55,23 +62,19 @@ static bool plan_product(matmul_plan *plan, const td_tensor *x,
     describe(a, x, 0);
     describe(b, y, 1);
     plan->first = product_of(a, b);
-    const int batch = (a->rank > b->rank ? a->rank : b->rank) - 2;
-    td_dims shape = { batch + 2, { 0 } }, *out = &plan->shape;
-    for (int d = 0; d < batch; d++) {
-        const int i = d - batch + a->rank - 2;
-        const int j = d - batch + b->rank - 2;
-        const int64_t m = i < 0 ? 1 : a->shape[i];
-        const int64_t n = j < 0 ? 1 : b->shape[j];
-        if (m != n && m != 1 && n != 1)
+    td_dims *out = &plan->shape;
+    out->count = 0;
+    if (a->rank > 2 || b->rank > 2) {
+        const td_dims left = td_batch_of(a), right = td_batch_of(b);
+        if (!td_broadcast_dims("matmul: batch", &left, &right, out))
             return false;
-        shape.at[d] = m == 1 ? n : m;
     }
-    *out = shape;
     /* products: give the result its rows and columns */
-    shape.at[batch] = plan->first.m;
-    shape.at[batch + 1] = plan->first.n;
+    const int batch = out->count;
+    out->at[out->count++] = plan->first.m;
+    out->at[out->count++] = plan->first.n;
     plan->c.offset = 0;
-    td_lay(&plan->c, &shape, NULL);
+    td_lay(&plan->c, out, NULL);
     out->count = batch;
     if (x->rank > 1)
         out->at[out->count++] = plan->first.m;
@@ -150,9 +153,8 @@ static bool carry_out(td_call *call, matmul_plan *plan,
     return td_gemm_batch(&plan->first, &plan->batch);
 }
 /* products: kernel matmul */
-bool matmul_kernel(td_call *call)
+TD_KERNEL(matmul, x)
 {
-    const td_tensor *x = td_input(call, 0);
     const td_tensor *y = td_input(call, 1);
     if (!check_types(x, y))
         return false;
@@ -164,10 +166,8 @@ bool matmul_kernel(td_call *call)
                          "the first must be as many as the rows of "
                          "the second");
     matmul_plan plan;
-    if (!plan_product(&plan, x, y))
-        return td_refuse(call, "shapes do not broadcast in their batch "
-                         "dimensions");
-    return carry_out(call, &plan, NULL, 0);
+    return plan_product(&plan, x, y)
+        && carry_out(call, &plan, NULL, 0);
 }
 /* products: kernels dot and bmm */
 static bool strictly(td_call *call, int rank, const char *expected)
@@ -189,9 +189,8 @@ bool bmm_kernel(td_call *call)
     return strictly(call, 3, "stacks of equally many matrices");
 }
 /* products: kernel linear */
-bool linear_kernel(td_call *call)
+TD_KERNEL(linear, x)
 {
-    const td_tensor *x = td_input(call, 0);
     const td_tensor *w = td_input(call, 1);
     const td_tensor *bias = td_input(call, 2);
     /* products: check the operands of linear */
@@ -225,9 +224,8 @@ static bool factor(const td_tensor *x, const td_value *value,
     return true;
 }
 /* products: kernel addmm */
-bool addmm_kernel(td_call *call)
+TD_KERNEL(addmm, x)
 {
-    const td_tensor *x = td_input(call, 0);
     const td_tensor *y = td_input(call, 1);
     const td_tensor *z = td_input(call, 2);
     double beta, alpha;
@@ -252,19 +250,9 @@ bool addmm_kernel(td_call *call)
     return carry_out(call, &plan, x, beta);
 }
 /* products: functions of the matmul operators */
-td_tensor *td_matmul(td_tensor *input, td_tensor *other)
-{
-    return TD_CALL2(matmul, input, other);
-}
-td_tensor *td_dot(td_tensor *input, td_tensor *other)
-{
-    return TD_CALL2(dot, input, other);
-}
-
-td_tensor *td_bmm(td_tensor *input, td_tensor *mat2)
-{
-    return TD_CALL2(bmm, input, mat2);
-}
+TD_OF_TWO(matmul)
+TD_OF_TWO(dot)
+TD_OF_TWO(bmm)
 td_tensor *td_linear(td_tensor *input, td_tensor *weight,
                      td_tensor *bias)
 {

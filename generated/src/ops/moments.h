@@ -13,5 +13,5 @@ typedef struct {
                   const double by[3], void *out);
 } td_moment_loops;
 
-typedef struct { td_moment_loops f32, f64; } td_moments;
+typedef struct { td_moment_loops of[2]; } td_moments;  /* 1: double */
 TD_ISA_TABLE(td_moments, td_moments);

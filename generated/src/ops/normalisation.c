@@ -2,13 +2,11 @@
 /* Tangled from the chapter "normalisation": edit that, not this file. */
 /* Normalisations: one kernel, and composites around it. */
 #include <float.h>
-#include <math.h>
-#include <treadle/elementwise.h>
-#include <treadle/parallel.h>
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/moments.h"
 #include "ops/reductions.h"
+#include <treadle/treadle.h>
 
 enum { RUN = 4096, SHORT = 8 };
 
@@ -38,13 +36,10 @@ static void sums_of(const standardising *s, int64_t c, double p,
 }
 
 /* normalisation: function standardise_some */
-static bool standardise_some(void *context, int64_t begin, int64_t end,
-                             int worker)
+TD_BODY(standardise_some, const standardising, s)
 {
-    const standardising *s = context;
     const double n = (double)(s->outer * s->inner);
     const td_dtype type = s->size == 8 ? TD_FLOAT64 : TD_FLOAT32;
-    (void)worker;
     for (int64_t c = begin; c < end; c++) {
         double sum[2], by[3];
         char *mean = s->mean + c * s->size, *var = s->var + c * s->size;
@@ -83,7 +78,6 @@ static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
                           td_tensor *mean, td_tensor *var, double eps,
                           bool back)
 {
-    const td_moments *level = TD_ISA_PICK(td_moments);
     td_scope_begin();
     x = td_contiguous(x);
     y = y ? td_contiguous(y) : x;
@@ -91,7 +85,8 @@ static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
     bool ok = !td_failed();
     if (ok && td_numel(mean) > 0) {
         standardising s = {
-            .loop = x->dtype == TD_FLOAT64 ? &level->f64 : &level->f32,
+            .loop = TD_ISA_PICK(td_moments)->of
+                  + (x->dtype == TD_FLOAT64),
             .x = td_at(x), .y = td_at(y), .out = td_at(out),
             .mean = td_at(mean), .var = td_at(var),
             .outer = x->shape[0], .channels = x->shape[1],
@@ -105,9 +100,8 @@ static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
 }
 
 /* normalisation: kernel standardise */
-bool standardise_kernel(td_call *call)
+TD_KERNEL(standardise, x)
 {
-    td_tensor *x = td_input(call, 0);
     const td_device device = td_device_of(x);
     if (!td_check_computes(call, x->dtype, true))
         return false;
@@ -125,9 +119,9 @@ bool standardise_kernel(td_call *call)
                          call->out[2], td_real(call, 0),
                          false);
 }
-bool standardise_backward_kernel(td_call *call)
+TD_KERNEL(standardise_backward, g)
 {
-    td_tensor *g = td_input(call, 0), *y = td_input(call, 1);
+    td_tensor *y = td_input(call, 1);
     td_tensor *var = td_input(call, 2);
     const td_dims a = td_shape_of(g), b = td_shape_of(y);
     if (!td_check_computes(call, g->dtype, true))
@@ -155,21 +149,16 @@ static td_tensor *plus(td_tensor *a, td_tensor *b)
 }
 
 /* normalisation: rule of standardise */
-static bool at_home(const td_tensor *x)
+TD_RULE(standardise, g)
 {
-    return td_device_of(x).kind == TD_DEVICE_CPU;
-}
-
-void standardise_rule(td_backward_pass *b)
-{
-    td_tensor *y = td_saved_output(b, 0), *g = b->grad[0];
+    td_tensor *y = td_saved_output(b, 0);
     td_tensor *var = td_saved_output(b, 2), *sum = NULL;
     const double eps = td_v_double(td_attribute(b, 0));
     if (td_failed())
         return;
     /* normalisation: call the loop if that is all */
     if (g && !b->grad[1] && !b->grad[2] && !b->create_graph
-        && at_home(g)) {
+        && td_at_home(g)) {
         b->grad_in[0] = TD_CALL3(standardise_backward, g, y, var,
                                  td_v_float(eps));
         return;
@@ -195,27 +184,20 @@ void standardise_rule(td_backward_pass *b)
 /* normalisation: function standard of a tensor */
 /* x [outer, channels, inner], standardised for each channel; stat:
    the means and the variances. */
-static td_tensor *of_type(td_tensor *x, td_dtype dtype)
-{
-    return td_dtype_of(x) == dtype ? x : td_to(x, dtype);
-}
-
 static td_tensor *standard(td_tensor *x, double eps,
                            td_tensor *stat[2])
 {
     x = td_contiguous(x);
     if (td_failed())
         return NULL;
-    if (at_home(x) && (x->shape[0] == 1 || x->shape[2] >= SHORT)) {
+    if (td_at_home(x) && (x->shape[0] == 1 || x->shape[2] >= SHORT)) {
         /* normalisation: standardise by the kernel */
-        const td_value in = td_v_tensor(x), attr = td_v_float(eps);
-        td_call call = { .op = &td_ops[TD_OP_standardise], .n_in = 1,
-                         .in = &in, .n_attr = 1, .attr = &attr };
-        const bool ok = td_run(&call);
+        const td_call call = TD_CALLED(standardise, (td_v_tensor(x)),
+                                       td_v_float(eps));
         memcpy(stat, call.out + 1, 2 * sizeof *stat);
-        return ok ? call.out[0] : NULL;
+        return call.out[0];
     }
-    x = of_type(x, td_dtype_wide(x->dtype));
+    x = td_to(x, td_dtype_wide(x->dtype));
     /* normalisation: standardise by operators */
     stat[0] = td_mean(x, per_channel);
     td_tensor *from = td_sub(x, stat[0]);
@@ -232,10 +214,11 @@ static td_tensor *affine(const td_call *call, td_tensor *y,
 {
     for (int i = 1; i < 3 && i < call->n_in; i++) {
         td_tensor *w = td_input(call, i);
-        if (w == NULL || td_failed())
+        if (w == NULL || y == NULL)
             continue;
         td_expect(call, i == 1 ? "weight" : "bias", w, want);
         w = td_reshape(w, as);
+        y->storage->hidden = i == 1 && w && w->requires_grad;
         y = i == 1 ? td_mul(y, w) : td_add(y, w);
     }
     return y;
@@ -252,7 +235,7 @@ static td_tensor *normalised(const td_call *call, td_dims seen, int eps,
     td_tensor *y = standard(td_reshape(x, seen),
                             td_real(call, eps), stat);
     y = affine(call, td_reshape(y, td_shape_of(x)), want, as);
-    return of_type(y, x->dtype);
+    return td_to(y, x->dtype);
 }
 
 /* normalisation: formulas of normalisations */
@@ -275,32 +258,31 @@ static td_dims trailing(const td_call *call, int64_t *n)
     return shape;
 }
 
-td_tensor *layer_norm_formula(td_call *call)
+TD_COMPOSED(layer_norm, x)
 {
     td_tensor *stat[2];
     int64_t n;
     const td_dims shape = trailing(call, &n);
-    const int64_t rows = n > 0 ? td_numel(td_input(call, 0)) / n : 1;
+    const int64_t rows = n > 0 ? td_numel(x) / n : 1;
     return normalised(call, TD_DIMS(1, rows, n), 1, shape, shape, stat);
 }
 
-td_tensor *rms_norm_formula(td_call *call)
+TD_COMPOSED(rms_norm, x)
 {
-    td_tensor *x = td_input(call, 0);
     int64_t n;
     const td_dims shape = trailing(call, &n);
     td_reduce_options last = { .keepdim = true };
     for (int d = 0; d < shape.count; d++)
         last.dims.at[last.dims.count++] = d - shape.count;
     const td_dtype given = x->dtype;
-    x = of_type(x, td_dtype_wide(given));
+    x = td_to(x, td_dtype_wide(given));
     /* normalisation: divide by the root of the mean square */
     const double eps = call->attr[1].kind == TD_SCALAR
         ? td_real(call, 1)
         : given == TD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     td_tensor *mean = td_mean(td_square(x), last);
     td_tensor *r = td_rsqrt(td_add_scalar(mean, td_float(eps)));
-    return of_type(affine(call, td_mul(x, r), shape, shape), given);
+    return td_to(affine(call, td_mul(x, r), shape, shape), given);
 }
 
 static td_dims along_channels(const td_tensor *x)
@@ -330,9 +312,9 @@ static bool enough(const td_call *call, int64_t n)
         "expected more than 1 value per channel in training");
 }
 
-td_tensor *group_norm_formula(td_call *call)
+TD_COMPOSED(group_norm, x)
 {
-    td_tensor *x = td_input(call, 0), *stat[2];
+    td_tensor *stat[2];
     const int64_t groups = td_number(call, 0, 1);
     int64_t n = in_a_channel(call);
     if (td_failed())
@@ -356,16 +338,16 @@ static void move_towards(td_tensor *running, td_tensor *now,
         return;
     td_tensor *rows = td_reshape(td_detach(now),
                                  TD_DIMS(-1, td_numel(running)));
-    td_tensor *mean = td_mean(rows, (td_reduce_options){
-        .dims = TD_DIMS(0) });
+    td_tensor *mean = td_mean(rows, TD_OVER(0));
     td_add_(td_mul_scalar_(running, td_float(1 - part)),
             td_mul_scalar(mean, td_float(part * correction)));
 }
 
 static td_tensor *with_own(const td_call *call, td_tensor *running[2],
-                           bool instance, int64_t n)
+                           int64_t n)
 {
     td_tensor *x = td_input(call, 0), *stat[2];
+    const bool instance = td_is(call, instance_norm);
     const int64_t batch = x->shape[0], channels = x->shape[1];
     const double part = td_real(call, 1);
     const double count = (double)(instance ? n : n * batch);
@@ -395,10 +377,10 @@ static td_tensor *with_running(const td_call *call,
         scale = td_mul(scale, td_input(call, 1));
     td_tensor *y = td_add(td_mul(x, td_reshape(scale, as)),
                           td_reshape(shift, as));
-    return of_type(y, x->dtype);
+    return td_to(y, x->dtype);
 }
 
-static td_tensor *over_channels(const td_call *call, bool instance)
+TD_COMPOSED(batch_norm, x)
 {
     static const char *const names[] = { "running_mean",
                                          "running_var" };
@@ -408,22 +390,10 @@ static td_tensor *over_channels(const td_call *call, bool instance)
     for (int i = 0; i < 2 && !td_failed(); i++) {
         running[i] = td_input(call, 3 + i);
         if (running[i])
-            td_expect(call, names[i], running[i],
-                      TD_DIMS(td_input(call, 0)->shape[1]));
+            td_expect(call, names[i], running[i], TD_DIMS(x->shape[1]));
         else if (!own)
             td_refuse(call, "%s must be given in evaluation", names[i]);
     }
-    return td_failed() ? NULL : own ? with_own(call, running, instance,
-                                               n)
+    return td_failed() ? NULL : own ? with_own(call, running, n)
                                     : with_running(call, running);
-}
-
-td_tensor *batch_norm_formula(td_call *call)
-{
-    return over_channels(call, false);
-}
-
-td_tensor *instance_norm_formula(td_call *call)
-{
-    return over_channels(call, true);
 }

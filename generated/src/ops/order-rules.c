@@ -2,22 +2,16 @@
 /* Tangled from the chapter "order": edit that, not this file. */
 /* Rules of sorting, selection and running totals. */
 #include <float.h>
-#include <math.h>
-#include <treadle/elementwise.h>
-#include <treadle/order.h>
 #include "ops/composite.h"
 #include "ops/order.h"
+#include <treadle/treadle.h>
 
 /* order: rules of order */
-td_tensor *td_count_up(int64_t n)
+TD_RULE(chosen, g)
 {
-    return td_arange(td_int(0), td_int(n), td_int(1),
-                     (td_tensor_options)TD_DEFAULTS);
-}
-
-static void chosen_rule(td_backward_pass *b, int dim)
-{
-    td_tensor *g = b->grad[0], *places = td_saved_output(b, 1);
+    const int dim = (int)td_rule_number(
+        b, td_is(b, topk) || td_is(b, kthvalue), -1);
+    td_tensor *places = td_saved_output(b, 1);
     const td_dims shape = td_input_dims(b, 0);
     if (g->rank < shape.count) {
         g = td_unsqueeze(g, dim);
@@ -27,21 +21,6 @@ static void chosen_rule(td_backward_pass *b, int dim)
     b->grad_in[0] = b->create_graph
         ? TD_CALL3(scatter_add, into, places, g, td_v_int(dim))
         : TD_CALL3(scatter_add_, into, places, g, td_v_int(dim));
-}
-
-static int along(const td_backward_pass *b, int k)
-{
-    return (int)td_v_get_int(td_attribute(b, k), -1);
-}
-
-void first_dim_rule(td_backward_pass *b)
-{
-    chosen_rule(b, along(b, 0));
-}
-
-void second_dim_rule(td_backward_pass *b)
-{
-    chosen_rule(b, along(b, 1));
 }
 
 td_tensor *td_head(td_tensor *x, int dim)
@@ -61,11 +40,11 @@ static td_tensor *recur(td_tensor *links, td_tensor *x, int dim,
                     td_v_bool(reverse));
 }
 
-void recurrence_rule(td_backward_pass *b)
+TD_RULE(recurrence, g)
 {
-    const int dim = along(b, 0);
+    const int dim = (int)td_rule_number(b, 0, -1);
     const bool reverse = td_v_get_bool(td_attribute(b, 1));
-    td_tensor *w = recur(td_saved_input(b, 0), b->grad[0], dim,
+    td_tensor *w = recur(td_saved_input(b, 0), g, dim,
                          !reverse);
     b->grad_in[1] = w;
     if (td_needs(b, 0)) {
@@ -76,10 +55,9 @@ void recurrence_rule(td_backward_pass *b)
     }
 }
 
-void cumsum_rule(td_backward_pass *b)
+TD_RULE(cumsum, g)
 {
-    td_tensor *g = b->grad[0];
-    const int dim = along(b, 0);
+    const int dim = (int)td_rule_number(b, 0, -1);
     if (g->rank > 0) {
         td_tensor *one = td_ones(TD_RANK_0, td_like(g));
         g = recur(td_expand(one, td_shape_of(td_tail(g, dim))), g, dim,
@@ -98,18 +76,17 @@ static td_tensor *product_gradient(td_tensor *x, td_tensor *y,
     return td_failed() ? NULL : td_cat(parts, 2, dim);
 }
 
-void cumprod_rule(td_backward_pass *b)
+TD_RULE(cumprod, g)
 {
-    td_tensor *g = b->grad[0];
-    const int dim = along(b, 0);
+    const int dim = (int)td_rule_number(b, 0, -1);
     b->grad_in[0] = g->rank == 0 ? g : product_gradient(
         td_to(td_saved_input(b, 0), g->dtype), td_saved_output(b, 0), g,
         dim);
 }
 
-void prod_rule(td_backward_pass *b)
+TD_RULE(prod, g)
 {
-    td_tensor *x = td_saved_input(b, 0), *g = b->grad[0];
+    td_tensor *x = td_saved_input(b, 0);
     int dim = 0;
     if (x == NULL || x->rank == 0 || td_numel(x) == 0) {
         b->grad_in[0] = x && x->rank == 0 ? g : td_zeros_like(x,
@@ -118,7 +95,7 @@ void prod_rule(td_backward_pass *b)
     }
     if (td_attribute(b, 0)->kind == TD_NONE)
         x = td_reshape(x, TD_DIMS(-1));
-    td_wrap_dim("prod", along(b, 0), td_rank(x), &dim);
+    td_wrap_dim("prod", td_rule_number(b, 0, -1), td_rank(x), &dim);
     td_dims shape = td_shape_of(x);
     shape.at[dim] = 1;
     x = td_to(x, g->dtype);
@@ -130,13 +107,13 @@ void prod_rule(td_backward_pass *b)
         td_cat(parts, 2, dim), dim), td_input_dims(b, 0));
 }
 
-void logcumsumexp_rule(td_backward_pass *b)
+TD_RULE(logcumsumexp, g)
 {
-    td_tensor *g = b->grad[0], *x = td_saved_input(b, 0);
-    const int dim = along(b, 0);
+    td_tensor *x = td_saved_input(b, 0);
+    const int dim = (int)td_rule_number(b, 0, -1);
     const double least = g->dtype == TD_FLOAT32 ? -FLT_MAX : -DBL_MAX;
-    td_tensor *y = td_clamp(td_saved_output(b, 0),
-        (td_clamp_options){ .min = td_some(least) });
+    td_tensor *y = td_maximum_scalar(td_saved_output(b, 0),
+                                     td_float(least));
     if (g->rank > 0)
         g = recur(td_exp(td_sub(td_head(y, dim), td_tail(y, dim))), g,
                   dim, true);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "order": edit that, not this file. */
 /* Operators on lines: order, running totals, search. */
-#include <math.h>
-#include <treadle/order.h>
 #include "core/device.h"
 #include "core/space.h"
 #include "ops/composite.h"
 #include "ops/reductions.h"
+#include <treadle/treadle.h>
 
 enum { FEW = 48, LINE_GRAIN = 16 * 1024 };
 
@@ -41,24 +40,22 @@ static bool lines_along(td_call *call, lines *w, td_tensor *x,
     return true;
 }
 /* order: function run_lines */
-static bool some_lines(void *context, int64_t begin, int64_t end,
-                       int worker)
+TD_BODY(some_lines, const lines, w)
 {
-    const lines *w = context;
     const td_dtype form = w->real ? TD_FLOAT64 : TD_INT64;
     number *line = td_storage_alloc(w->room);
     const bool good = line != NULL;
-    (void)worker;
     for (int64_t i = begin; good && i < end; i++) {
         /* order: load a line, work on it and store it */
-        td_lines_load(&w->all, 0, i, form, line);
+        td_lines_carry(&w->all, 0, i, form, line, false);
         if (w->other > 0)
-            td_lines_load(&w->all, w->other, i, form, line + w->n);
-        const number *values = w->body(w, line);
+            td_lines_carry(&w->all, w->other, i, form, line + w->n, false);
+        number *values = w->body(w, line);
         if (w->values > 0)
-            td_lines_store(&w->all, w->values, i, form, values);
+            td_lines_carry(&w->all, w->values, i, form, values, true);
         if (w->indices > 0)
-            td_lines_store(&w->all, w->indices, i, TD_INT64, values + w->k);
+            td_lines_carry(&w->all, w->indices, i, TD_INT64, values + w->k,
+                           true);
     }
     td_storage_free(line, w->room);
     return good;
@@ -179,13 +176,16 @@ static number *few_line(const lines *w, number *line)
     }
     return values;
 }
-/* order: function nth_key */
-/* The key that stands at `nth` (from 0) of n items in order; *ties is
-   how many items with this key come before that place, and itself.
-   There is room for n items at b. */
-static uint64_t nth_key(const item *a, item *b, int64_t n, int64_t nth,
-                        int64_t *ties)
+/* order: function choose_place */
+/* The place of the element that stands at `nth` in order, from 0; there
+   is room for as many items again. */
+static int64_t place_of_nth(item *items, int64_t n, int64_t nth)
 {
+    if (n <= FEW)
+        return insert_each(items, n)[nth].place;
+    /* order: find the key that stands there */
+    const item *a = items;
+    item *b = items + n;
     uint64_t key = 0;
     for (int shift = 56; shift >= 0; shift -= 8) {
         int64_t count[256] = { 0 }, kept = 0;
@@ -203,34 +203,9 @@ static uint64_t nth_key(const item *a, item *b, int64_t n, int64_t nth,
         a = b;
         n = kept;
     }
-    *ties = nth + 1;
-    return key;
-}
-/* order: function choose_place */
-/* The place of the element that stands at `nth` in order. */
-static int64_t place_of_nth(item *items, int64_t n, int64_t nth)
-{
-    if (n <= FEW)
-        return insert_each(items, n)[nth].place;
-    int64_t ties;
-    const uint64_t key = nth_key(items, items + n, n, nth, &ties);
     for (int64_t j = 0;; j++)
-        if (items[j].key == key && --ties == 0)
+        if (items[j].key == key && nth-- == 0)
             return j;
-}
-
-static int64_t place_of_mode(item *items, int64_t n)
-{
-    const item *a = sort_items(items, items + n, n);
-    int64_t run = 0, longest = 0, place = 0;
-    for (int64_t j = 0; j < n; j++) {
-        run = j > 0 && a[j].key == a[j - 1].key ? run + 1 : 1;
-        if (run > longest) {
-            longest = run;
-            place = a[j].place;
-        }
-    }
-    return place;
 }
 /* order: function choose_line */
 enum { MEDIAN = -1, MODE = -2 };
@@ -242,11 +217,21 @@ static number *choose_line(const lines *w, number *line)
     for (int64_t j = 0; j < n; j++)
         items[j] = (item){ key_of(w->real, line[j]), j };
     int64_t place = n;
-    if (w->nth == MODE)
-        place = place_of_mode(items, n);
-    else if (w->nth == MEDIAN && w->real)
+    if (w->nth == MODE) {
+        /* order: find the longest run */
+        const item *a = sort_items(items, items + n, n);
+        int64_t run = 0, longest = 0;
+        for (int64_t j = 0; j < n; j++) {
+            run = j > 0 && a[j].key == a[j - 1].key ? run + 1 : 1;
+            if (run > longest) {
+                longest = run;
+                place = a[j].place;
+            }
+        }
+    } else if (w->nth == MEDIAN && w->real) {
         for (place = 0; place < n && items[place].key != UINT64_MAX;)
             place++;
+    }
     if (place == n)
         place = place_of_nth(items, n, w->nth == MEDIAN ? (n - 1) / 2
                                                         : w->nth);
@@ -265,12 +250,11 @@ static bool there_are(const td_call *call, const lines *w, int64_t k,
 }
 
 /* order: kernels of sorting */
-bool sort_kernel(td_call *call)
+TD_KERNEL(sort, x)
 {
     lines w;
     const int at = call->n_attr > 3;
-    td_tensor *x = td_input(call, 0);
-    const bool places = call->op == &td_ops[TD_OP_argsort];
+    const bool places = td_is(call, argsort);
     if (!lines_along(call, &w, x, td_number(call, at, -1)))
         return false;
     /* order: take no more than are wanted */
@@ -285,11 +269,10 @@ bool sort_kernel(td_call *call)
 
 /* dim and keepdim are the attributes from `at` on; kthvalue has one
    before them. */
-bool choose_kernel(td_call *call)
+TD_KERNEL(choose, x)
 {
     lines w;
     const int at = call->n_attr > 2;
-    td_tensor *x = td_input(call, 0);
     const int64_t k = td_number(call, 0, 1);
     if (!lines_along(call, &w, x, td_number(call, at, -1)))
         return false;
@@ -299,7 +282,7 @@ bool choose_kernel(td_call *call)
     if (at > 0 && !there_are(call, &w, k, 1))
         return false;
     w.nth = at > 0 ? k - 1
-          : call->op == &td_ops[TD_OP_mode] ? MODE : MEDIAN;
+          : td_is(call, mode) ? MODE : MEDIAN;
     w.k = 1;
     return run_lines(call, &w, choose_line, 40, x->dtype, true,
                      !td_flag(call, at + 1));
@@ -326,12 +309,16 @@ static number *total_line(const lines *w, number *line)
     if (w->real && w->flag)
         TOTAL(real, *);
     else if (w->real) {
-        /* order: add the numbers of the line in pairs */
-        double sum = line[w->n].real = 0;
-        for (int64_t j = 0; j < w->n; j += 2) {
-            const double both = line[j].real + line[j + 1].real;
-            line[j].real += sum;
-            line[j + 1].real = sum += both;
+        /* order: add the numbers of the line in fours */
+        double sum = line[w->n].real = line[w->n + 1].real
+                   = line[w->n + 2].real = 0;
+        for (number *at = line; at < line + w->n; at += 4) {
+            const double two = at[0].real + at[1].real;
+            const double four = two + (at[2].real + at[3].real);
+            at[0].real += sum;
+            at[1].real = sum + two;
+            at[2].real += at[1].real;
+            at[3].real = sum += four;
         }
     } else if (w->flag)
         TOTAL(whole, *);
@@ -340,19 +327,15 @@ static number *total_line(const lines *w, number *line)
     return line;
 }
 
-static double log_add(double a, double b)
-{
-    const double high = a > b ? a : b, low = a > b ? b : a;
-    if (isnan(a) || isnan(b))
-        return a + b;
-    return high == low && isinf(high) ? high
-         : high + log1p(exp(low - high));
-}
-
 static number *log_line(const lines *w, number *line)
 {
-    for (int64_t j = 1; j < w->n; j++)
-        line[j].real = log_add(line[j - 1].real, line[j].real);
+    for (int64_t j = 1; j < w->n; j++) {
+        const double a = line[j - 1].real, b = line[j].real;
+        const double high = a > b ? a : b, low = a > b ? b : a;
+        line[j].real = isnan(a) || isnan(b) ? a + b
+            : high == low && isinf(high) ? high
+            : high + log1p(exp(low - high));
+    }
     return line;
 }
 
@@ -384,12 +367,11 @@ static number *recur_line(const lines *w, number *line)
     return line;
 }
 /* order: kernels of running operators */
-bool running_kernel(td_call *call)
+TD_KERNEL(running, x)
 {
     lines w;
-    td_tensor *x = td_input(call, 0);
     const bool totals = call->n_attr > 1;
-    const bool logs = call->op == &td_ops[TD_OP_logcumsumexp];
+    const bool logs = td_is(call, logcumsumexp);
     td_dtype dtype = x->dtype;
     if (totals)
         dtype = td_v_get_dtype(&call->attr[1],
@@ -398,17 +380,16 @@ bool running_kernel(td_call *call)
         || !td_check_computes(call, dtype, logs))
         return false;
     w.real = td_dtype_is_floating(dtype);
-    w.flag = call->op == &td_ops[TD_OP_cumprod];
-    w.turned = call->op == &td_ops[TD_OP_cummin];
+    w.flag = td_is(call, cumprod);
+    w.turned = td_is(call, cummin);
     return run_lines(call, &w, totals ? total_line
                      : logs ? log_line : extreme_line, 16, dtype,
                      !totals && !logs, false);
 }
 
-bool recurrence_kernel(td_call *call)
+TD_KERNEL(recurrence, links)
 {
     lines w;
-    td_tensor *links = td_input(call, 0);
     td_tensor *x = td_input(call, 1);
     if (!lines_along(call, &w, x, td_number(call, 0, 0))
         || !td_check_computes(call, x->dtype, true))
@@ -424,43 +405,28 @@ bool recurrence_kernel(td_call *call)
     return run_lines(call, &w, recur_line, 16, x->dtype, false, false);
 }
 /* order: bodies of searching */
-/* How many of n sorted numbers come before v; with `right` those equal
-   to it as well. */
-static int64_t rank_among(bool real, const number *sorted, int64_t n,
-                          number v, bool right)
-{
-    const uint64_t key = key_of(real, v);
-    int64_t low = 0;
-    while (n > 0) {
-        const int64_t half = n / 2;
-        const uint64_t middle = key_of(real, sorted[low + half]);
-        const bool before = right ? middle <= key : middle < key;
-        low += before ? half + 1 : 0;
-        n = before ? n - half - 1 : half;
-    }
-    return low;
-}
-
+/* How many of the sorted numbers come before each; on the right of
+   its equals, those too. */
 static number *search_line(const lines *w, number *line)
 {
-    const int64_t m = w->all.size[w->other];
-    for (int64_t j = 0; j < w->n; j++)
-        line[j].whole = rank_among(w->real, line + w->n, m, line[j],
-            w->flag || (w->real && line[j].real != line[j].real));
+    const number *sorted = line + w->n;
+    for (int64_t j = 0; j < w->n; j++) {
+        const uint64_t key = key_of(w->real, line[j]);
+        const bool right = w->flag
+            || (w->real && line[j].real != line[j].real);
+        int64_t low = 0, n = w->all.size[w->other];
+        while (n > 0) {
+            const int64_t half = n / 2;
+            const uint64_t middle = key_of(w->real, sorted[low + half]);
+            const bool before = right ? middle <= key : middle < key;
+            low += before ? half + 1 : 0;
+            n = before ? n - half - 1 : half;
+        }
+        line[j].whole = low;
+    }
     return line;
 }
 /* order: kernels of searching */
-static bool read_side(const td_call *call, bool *right)
-{
-    const bool asked = td_flag(call, 1);
-    const char *side = call->attr[2].kind == TD_STRING
-        ? call->attr[2].as.string : asked ? "right" : "left";
-    *right = strcmp(side, "right") == 0;
-    return *right || (strcmp(side, "left") == 0 && !asked)
-        || td_refuse(call, "side '%s' is not 'left' or 'right', or "
-                     "contradicts right", side);
-}
-
 
 static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
                             td_tensor *x)
@@ -477,14 +443,16 @@ static bool lines_to_search(td_call *call, lines *w, td_tensor *sorted,
 }
 
 
-bool searchsorted_kernel(td_call *call)
+TD_KERNEL(searchsorted, sorted)
 {
     lines w;
-    bool right;
-    td_tensor *sorted = td_input(call, 0);
     const td_value *in = &call->in[1];
-    if (!read_side(call, &right))
-        return false;
+    /* order: read the side of a search */
+    const bool asked = td_flag(call, 1);
+    const bool right = call->attr[2].kind == TD_STRING
+                     ? td_choice(call, 2, "left|right") : asked;
+    if (asked && !right)
+        td_refuse(call, "side 'left' contradicts right");
     td_scope_begin();
     td_tensor *x = in->kind == TD_TENSOR ? in->as.tensor
         : td_full(TD_RANK_0, in->as.scalar, td_beside(sorted,
@@ -519,25 +487,12 @@ bool bucketize_kernel(td_call *call)
         td_v_none()));
 }
 /* order: functions of order */
-td_tensor *td_sort(td_tensor *input, int dim, bool descending,
-                   td_tensor **indices)
-{
-    return td_run_pair(TD_OP_sort, input, TD_VALUES(td_v_int(dim),
-        td_v_bool(descending), td_v_bool(true)), indices);
-}
-
-td_tensor *td_topk(td_tensor *input, int64_t k, int dim, bool largest,
-                   td_tensor **indices)
-{
-    return td_run_pair(TD_OP_topk, input, TD_VALUES(td_v_int(k),
-        td_v_int(dim), td_v_bool(largest), td_v_bool(true)), indices);
-}
-td_tensor *td_median_dim(td_tensor *input, int dim, bool keepdim,
-                         td_tensor **indices)
-{
-    return td_run_pair(TD_OP_median_dim, input,
-        TD_VALUES(td_v_int(dim), td_v_bool(keepdim)), indices);
-}
+TD_PICKING(sort, (td_v_int(dim), td_v_bool(descending),
+                  td_v_bool(true)), int dim, bool descending)
+TD_PICKING(topk, (td_v_int(k), td_v_int(dim), td_v_bool(largest),
+                  td_v_bool(true)), int64_t k, int dim, bool largest)
+TD_PICKING(median_dim, (td_v_int(dim), td_v_bool(keepdim)),
+           int dim, bool keepdim)
 
 TD_TYPED(cumsum, (td_v_int(dim), td_v_none()), int dim)
 

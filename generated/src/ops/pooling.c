@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "pooling": edit that, not this file. */
 /* Windows, poolings and dropout. */
-#include <math.h>
-#include <treadle/elementwise.h>
-#include <treadle/random.h>
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/reductions.h"
 #include "ops/kernels/pooling-kernels.h"
+#include <treadle/treadle.h>
 
 /* pooling: struct pooling */
 typedef struct {
@@ -56,20 +54,13 @@ static inline span full_windows(const axis *a)
 }
 
 /* pooling: walks of both types */
-#define T float
-#define NAME(x) x##_f32
-#include "ops/pooling.inc"
-#define T double
-#define NAME(x) x##_f64
-#include "ops/pooling.inc"
+#define BODY "ops/pooling.inc"
+#include "ops/kernels/twice.inc"
 
 /* pooling: function pool_planes */
-static bool pool_planes(void *context, int64_t begin, int64_t end,
-                        int worker)
+TD_BODY(pool_planes, const pooling, p)
 {
-    const pooling *p = context;
     const int64_t down = p->axis[1].m, rows = p->axis[0].m * down;
-    (void)worker;
     for (int64_t r = begin * rows; r < end * rows; r++)
         p->work(p, r / rows, span_of(&p->axis[0], r % rows / down),
                 span_of(&p->axis[1], r % down), r * p->axis[2].m);
@@ -163,49 +154,27 @@ static bool read_windows(const td_call *call, pooling *p,
     }
     for (int k = 0; k < dims && !td_failed(); k++) {
         axis *a = &p->axis[3 - dims + k];
-        *a = (axis){ shape->at[first + k], size.at[k], 0, 1, 0, 1 };
-        if (!adaptive) {
-            *a = (axis){ a->n, 0, size.at[k], step.at[k], margin.at[k],
-                         dilation.at[k] };
+        *a = (axis){ shape->at[first + k], size.at[k],
+                     adaptive ? 0 : size.at[k], step.at[k],
+                     margin.at[k], dilation.at[k] };
+        if (!adaptive)
             a->m = count_windows(call, a, ceil);
-        } else if (a->m < 0 || a->m > INT32_MAX) {
+        else if (a->m < 0 || a->m > INT32_MAX)
             td_refuse(call, "expected output sizes from 0 on");
-        }
         shape->at[first + k] = a->m;
     }
     return !td_failed();
 }
 
-/* pooling: function by_way_of_the_host */
-static bool by_way_of_the_host(td_call *call)
-{
-    if (td_self()->symbolic)
-        return true;
-    td_scope_begin();
-    const td_tensor *x = td_input(call, 0);
-    td_tensor *here = td_copied_to(x, x->dtype,
-                                   (td_device){ TD_DEVICE_CPU, 0 });
-    const td_value in = td_v_tensor(here);
-    td_call again = { .op = call->op, .n_in = 1, .in = &in,
-                      .n_attr = call->n_attr, .attr = call->attr };
-    bool ok = here && td_run(&again);
-    for (int k = 0; ok && call->out[k] != NULL; k++)
-        ok = td_copy_elements(call->out[k], again.out[k]);
-    td_scope_end();
-    return ok;
-}
-
 /* pooling: kernel of all poolings */
-bool pool_kernel(td_call *call)
+TD_KERNEL(pool, x)
 {
-    td_tensor *x = td_input(call, 0);
     const bool max = name_has(call->op, "max");
     const bool wide = x->dtype == TD_FLOAT64;
     pooling p = { .axis = { { 1, 1, 1, 1, 0, 1 },
                             { 1, 1, 1, 1, 0, 1 } },
                   .back = name_has(call->op, "backward") };
-    const td_dims have = td_shape_of(x);
-    const td_dims in = p.back ? td_numbers(call, 0) : have;
+    const td_dims in = p.back ? td_numbers(call, 0) : td_shape_of(x);
     td_dims out = in;
     if (!td_check_computes(call, x->dtype, true)
         || !read_windows(call, &p, &out))
@@ -214,49 +183,39 @@ bool pool_kernel(td_call *call)
         return false;
     p.work = max ? (wide ? largest_f64 : largest_f32)
                  : (wide ? mean_f64 : mean_f32);
-    /* pooling: make the results of a pooling */
-    const td_device device = td_device_of(x);
-    td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, device);
-    if (!td_return(call, y) || (p.back && !td_fill_all(y, td_int(0))))
-        return false;
-    if (max && !(call->out[1] = td_tensor_new(out, TD_INT64, device)))
-        return false;
-    if (!td_on_host(y))
-        return by_way_of_the_host(call);
-    /* pooling: walk over all planes */
     td_scope_begin();
-    td_tensor *plain = td_contiguous(x);
+    /* pooling: make the results of a pooling */
+    const td_device home = { TD_DEVICE_CPU, 0 };
+    td_tensor *y = td_tensor_new(p.back ? in : out, x->dtype, home);
+    if (max)
+        call->out[1] = td_tensor_new(out, TD_INT64, home);
+    if (p.back && y != NULL)
+        td_fill_all(y, td_int(0));
+    /* pooling: walk over all planes */
     const int64_t area = p.axis[0].m * p.axis[1].m * p.axis[2].m;
-    bool ok = plain != NULL;
-    if (ok && area > 0) {
+    td_tensor *plain = td_failed() || !td_on_host(y) ? NULL
+                     : td_contiguous(td_brought(x, home));
+    if (plain != NULL && area > 0) {
         p.many = td_at(p.back ? y : plain);
         p.one = td_at(p.back ? plain : y);
         p.at = max ? td_at(call->out[1]) : NULL;
-        ok = td_parallel_for(td_numel(p.back ? x : y) / area,
-                             8192 / area + 1, pool_planes, &p);
+        td_parallel_for(td_numel(p.back ? x : y) / area,
+                        8192 / area + 1, pool_planes, &p);
     }
-    td_scope_end();
-    return ok;
+    return td_send_results(call, y);
 }
 
 /* pooling: rules of poolings */
-static td_tensor *places(const td_backward_pass *b)
-{
-    const td_value x = td_operand(b, 0);
-    td_call again = { .op = b->op, .n_in = 1, .in = &x,
-        .n_attr = b->n_attr, .attr = td_attribute(b, 0) };
-    td_scope_begin();
-    if (!td_failed() && td_run(&again))
-        td_keep(again.out[1]);
-    td_scope_end();
-    return again.out[1];
-}
 
-void max_pool_rule(td_backward_pass *b)
+TD_RULE(max_pool, g)
 {
     const td_dims shape = td_input_dims(b, 0);
     const int dims = directions(b->op);
-    td_tensor *g = b->grad[0], *at = places(b);
+    const td_value x = td_operand(b, 0);
+    td_scope_begin();
+    const td_call again = td_called(b->op, 1, &x, b->n_attr,
+                                    td_attribute(b, 0));
+    td_tensor *at = td_scope_end_with(again.out[1]);
     const td_tensor_options like = td_beside(g, td_input_dtype(b, 0));
     td_tensor *planes[] = { td_zeros(shape, like), at, g };
     td_value in[3];
@@ -269,40 +228,35 @@ void max_pool_rule(td_backward_pass *b)
             TD_VALUES(td_v_int(-1))), shape);
 }
 
-void avg_pool_rule(td_backward_pass *b)
+TD_RULE(avg_pool, grad)
 {
     const td_dims shape = td_input_dims(b, 0);
-    const td_value g = td_v_tensor(b->grad[0]);
+    const td_value g = td_v_tensor(grad);
     const int n = b->n_attr;
     td_value attr[8] = { td_v_ints(&shape) };
     memcpy(attr + 1, td_attribute(b, 0), (size_t)n * sizeof *attr);
     b->grad_in[0] = td_run1(b->op + 1, 1, &g, n + 1, attr);
 }
 
-void avg_pool_backward_rule(td_backward_pass *b)
+TD_RULE(avg_pool_backward, grad)
 {
-    const td_value g = td_v_tensor(b->grad[0]);
+    const td_value g = td_v_tensor(grad);
     b->grad_in[0] = td_run1(b->op - 1, 1, &g,
                             b->n_attr - 1, td_attribute(b, 1));
 }
 
 /* pooling: formulas of poolings */
-#define ALONE(name)                                                   \
-    td_tensor *name##_formula(td_call *call)                          \
-    {                                                                 \
-        return td_run1(&td_ops[TD_OP_##name##_with_indices], 1,       \
-                       call->in, call->n_attr, call->attr);           \
-    }
-ALONE(max_pool1d)
-ALONE(max_pool2d)
-ALONE(max_pool3d)
-
-/* pooling: function dropped */
-enum { DROP_ALPHA = 1, DROP_FEATURES = 2 };
-
-static td_tensor *dropped(td_call *call, int kind)
+bool max_pool_kernel(td_call *call)
 {
-    td_tensor *x = td_input(call, 0);
+    return td_return(call, td_run1(call->op + 1, 1, call->in,
+                                   call->n_attr, call->attr));
+}
+
+/* pooling: formulas of dropout */
+TD_COMPOSED(dropout, x)
+{
+    const bool alpha = name_has(call->op, "alpha");
+    const bool features = name_has(call->op, "feature");
     const double p = td_real(call, 0);
     td_dims shape = td_shape_of(x);
     if (!(p >= 0 && p <= 1)) {
@@ -310,18 +264,18 @@ static td_tensor *dropped(td_call *call, int kind)
                 "has to be between 0 and 1, but got %g", p);
         return NULL;
     }
-    if (kind & DROP_FEATURES && x->rank < 2)
+    if (features && x->rank < 2)
         return td_refuse(call, "expected at least 2 dimensions");
     if (!td_flag(call, 1) || p == 0)
         return td_share(x);
     if (!td_check_computes(call, x->dtype, true))
         return NULL;
-    for (int d = 2; d < shape.count && kind & DROP_FEATURES; d++)
+    for (int d = 2; d < shape.count && features; d++)
         shape.at[d] = 1;
     td_tensor *keep = td_bernoulli_(td_empty(shape,
         td_like(x)), 1 - p);
     const double scale = p < 1 ? 1 / (1 - p) : 0;
-    if (!(kind & DROP_ALPHA))
+    if (!alpha)
         return td_mul(x, td_mul_scalar(keep, td_float(scale)));
     /* pooling: move what is dropped to the low end */
     const double low = 1.7580993408473766;
@@ -330,14 +284,3 @@ static td_tensor *dropped(td_call *call, int kind)
                                      td_float(low * a));
     return td_add(td_mul(x, td_mul_scalar(keep, td_float(a))), moved);
 }
-
-/* pooling: formulas of dropout */
-#define DROPOUT(name, kind)                     \
-    td_tensor *name##_formula(td_call *call)    \
-    {                                           \
-        return dropped(call, kind);             \
-    }
-DROPOUT(dropout, 0)
-DROPOUT(alpha_dropout, DROP_ALPHA)
-DROPOUT(feature_dropout, DROP_FEATURES)
-DROPOUT(feature_alpha_dropout, DROP_FEATURES | DROP_ALPHA)

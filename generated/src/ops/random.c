@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "random": edit that, not this file. */
 #include "ops/kernels/random-kernels.h"
-#include "ops/random.h"
 #include "core/device.h"
 #include "core/registry.h"
 #include "core/space.h"
 #include <float.h>
-#include <math.h>
 
 static const td_device cpu = { TD_DEVICE_CPU, 0 };
 
@@ -17,7 +15,7 @@ struct td_generator {
 };
 /* random: struct fill */
 typedef struct fill fill;
-typedef void fill_block(const fill *, int64_t begin, int64_t end,
+typedef bool fill_block(const fill *, int64_t begin, int64_t end,
                         void *out);
 struct fill {
     fill_block *block;
@@ -81,8 +79,9 @@ td_random_state td_generator_state(td_generator *generator,
         generator->state = *state;
     return before;
 }
-/* random: function td_next_stream */
-td_stream td_next_stream(const td_value *generator)
+/* random: function next_stream */
+/* The next stream of a TD_GENERATOR value; TD_NONE: the thread's. */
+static td_stream next_stream(const td_value *generator)
 {
     td_random_state *state = thread_state();
     if (generator->kind == TD_GENERATOR)
@@ -102,7 +101,7 @@ static inline double unit53(uint64_t x)
     return (double)(x >> 11) * 0x1p-53;
 }
 /* random: function uniforms */
-static void uniforms(const fill *f, int64_t begin, int64_t end,
+static bool uniforms(const fill *f, int64_t begin, int64_t end,
                      void *out)
 {
     /* random: find the span and the last number below the end */
@@ -122,6 +121,7 @@ static void uniforms(const fill *f, int64_t begin, int64_t end,
         else
             ((double *)out)[i - begin] = value;
     }
+    return true;
 }
 /* random: function normal_pair */
 /* Two independent normal numbers from two draws: Box, Muller 1958. */
@@ -157,7 +157,7 @@ static double normal_at(const fill *f, int64_t i, int64_t begin,
     return f->a + f->b * p->at[i & 1];
 }
 /* random: function normals */
-static void normals(const fill *f, int64_t begin, int64_t end,
+static bool normals(const fill *f, int64_t begin, int64_t end,
                     void *out)
 {
     double *at = out;
@@ -174,27 +174,35 @@ static void normals(const fill *f, int64_t begin, int64_t end,
     }
     for (int64_t i = begin; i < end; i++, at++)
         *at = normal_at(f, i, begin, &p);
+    return true;
 }
 /* random: function integers */
-static void integers(const fill *f, int64_t begin, int64_t end,
+static bool integers(const fill *f, int64_t begin, int64_t end,
                      void *out)
 {
     for (int64_t i = begin; i < end; i++)
         ((int64_t *)out)[i - begin] = (int64_t)((uint64_t)f->low
             + td_draw_below(f->stream, (uint64_t)i, f->range));
+    return true;
 }
 /* random: function coins */
-static void coins(const fill *f, int64_t begin, int64_t end, void *out)
+static bool coins(const fill *f, int64_t begin, int64_t end, void *out)
 {
     const int64_t n = end - begin;
     float *heads = out;
     double chance[FILL_BLOCK];
     if (f->probabilities != NULL)
-        td_space_gather(&f->space, 1, f->space.data[1], begin, n,
-                        TD_FLOAT64, chance);
+        td_space_carry(&f->space, 1, f->space.data[1], begin, n,
+                       TD_FLOAT64, chance, false);
+    for (int64_t i = 0; f->probabilities != NULL && i < n; i++)
+        if (!(chance[i] >= 0 && chance[i] <= 1))
+            return td_fail(TD_ERROR_VALUE, "bernoulli",
+                "probability %g at position %" PRId64
+                " is not between 0 and 1", chance[i], begin + i);
     for (int64_t i = 0; i < n; i++)
         heads[i] = unit53(td_draw(f->stream, (uint64_t)(begin + i)))
                  < (f->probabilities != NULL ? chance[i] : f->a);
+    return true;
 }
 /* random: function shuffle */
 static void shuffle(int64_t *order, int64_t n, td_stream stream)
@@ -211,21 +219,19 @@ static void shuffle(int64_t *order, int64_t n, td_stream stream)
 }
 /* random: functions that fill tensors */
 /* random: function fill_range */
-static bool fill_range(void *context, int64_t begin, int64_t end,
-                       int worker)
+TD_BODY(fill_range, const fill, f)
 {
-    (void)worker;
-    const fill *f = context;
     const bool direct = f->drawn == f->x->dtype
                      && td_is_contiguous(f->x);
     for (int64_t i = begin, stop; i < end; i = stop) {
         stop = end - i < FILL_BLOCK ? end : i + FILL_BLOCK;
         _Alignas(8) char buffer[FILL_BLOCK * 8];
-        f->block(f, i, stop, direct ? td_space_place(&f->space, 0, i)
-                                    : buffer);
+        if (!f->block(f, i, stop, direct
+                      ? td_space_place(&f->space, 0, i) : buffer))
+            return false;
         if (!direct)
-            td_space_scatter(&f->space, 0, i, stop - i, f->drawn,
-                             buffer);
+            td_space_carry(&f->space, 0, f->space.data[0], i, stop - i,
+                           f->drawn, buffer, true);
     }
     return true;
 }
@@ -233,7 +239,7 @@ static bool fill_range(void *context, int64_t begin, int64_t end,
 static bool fill_tensor(fill f, const td_value *generator)
 {
     td_tensor *wanted = f.x;
-    f.stream = td_next_stream(generator);
+    f.stream = next_stream(generator);
     if (!td_on_host(wanted))
         f.x = td_tensor_new(td_shape_of(wanted), wanted->dtype, cpu);
     if (f.x == NULL)
@@ -278,56 +284,6 @@ static bool fill_in_place(td_call *call, fill f,
     td_bump_version(f.x);
     return td_return(call, td_share(f.x));
 }
-/* random: function check_interval */
-static bool check_interval(td_dtype dtype, double a, double b)
-{
-    const double most = dtype == TD_FLOAT32 ? FLT_MAX : DBL_MAX;
-    if (!(a <= b))
-        return td_fail(TD_ERROR_VALUE, "random", "the interval [%g,%g) "
-                       "ends before it begins", a, b);
-    if (!(fabs(a) <= most && fabs(b) <= most && b - a <= most))
-        return td_fail(TD_ERROR_VALUE, "random", "the interval [%g,%g) "
-            "is not finite in %s", a, b, td_dtype_name(dtype));
-    return true;
-}
-/* random: function check_bounds */
-static bool check_bounds(td_dtype dtype, int64_t low, int64_t high)
-{
-    const bool floating = td_dtype_is_floating(dtype);
-    const int64_t most = INT64_C(1) << (dtype == TD_FLOAT32 ? 24 : 53);
-    if (low >= high)
-        return td_fail(TD_ERROR_VALUE, "random", "low = %" PRId64
-            " must be below high = %" PRId64, low, high);
-    if (dtype >= TD_BOOL)
-        return td_fail(TD_ERROR_TYPE, "random", "cannot draw whole "
-                       "numbers as %s", td_dtype_name(dtype));
-    return (floating ? low >= -most && high - 1 <= most
-            : td_scalar_fits(td_int(low), dtype)
-              && td_scalar_fits(td_int(high - 1), dtype)
-              && (low >= 0 || dtype != TD_UINT8))
-        || td_fail(TD_ERROR_VALUE, "random", "[%" PRId64 ",%" PRId64
-                   ") does not fit %s", low, high,
-                   td_dtype_name(dtype));
-}
-/* random: function check_chances */
-static bool check_chances(const td_tensor *p)
-{
-    double chance[FILL_BLOCK];
-    td_space s;
-    td_space_begin(&s, p, TD_ALL_DIMS);
-    td_collapse(&s.shape, s.operands, s.stride);
-    for (int64_t i = 0; i < s.total; i++) {
-        const int64_t at = i % FILL_BLOCK, left = s.total - i;
-        if (at == 0)
-            td_space_gather(&s, 0, s.data[0], i, left < FILL_BLOCK
-                            ? left : FILL_BLOCK, TD_FLOAT64, chance);
-        if (!(chance[at] >= 0 && chance[at] <= 1))
-            return td_fail(TD_ERROR_VALUE, "bernoulli",
-                "probability %g at position %" PRId64
-                " is not between 0 and 1", chance[at], i);
-    }
-    return true;
-}
 /* random: kernels of random numbers */
 /* random: kernel rand_kernel */
 static bool fresh(td_call *call,
@@ -347,10 +303,27 @@ bool randint_kernel(td_call *call)
     const int64_t low = td_number(call, 0, 0);
     const int64_t high = td_number(call, 1, 0);
     td_tensor *x = td_new_sized(call, 2, TD_INT64);
-    return td_return(call, x) && check_bounds(x->dtype, low, high)
-        && fill_tensor((fill){ .x = x, .low = low, .drawn = TD_INT64,
-               .range = (uint64_t)high - (uint64_t)low,
-               .block = integers }, &call->attr[3]);
+    if (!td_return(call, x))
+        return false;
+    /* random: refuse bounds that do not fit */
+    const td_dtype dtype = x->dtype;
+    const int64_t most = INT64_C(1) << (dtype == TD_FLOAT32 ? 24 : 53);
+    if (low >= high)
+        return td_fail(TD_ERROR_VALUE, "random", "low = %" PRId64
+            " must be below high = %" PRId64, low, high);
+    if (dtype >= TD_BOOL)
+        return td_fail(TD_ERROR_TYPE, "random", "cannot draw whole "
+                       "numbers as %s", td_dtype_name(dtype));
+    if (!(td_dtype_is_floating(dtype) ? low >= -most && high - 1 <= most
+          : td_scalar_fits(td_int(low), dtype)
+            && td_scalar_fits(td_int(high - 1), dtype)
+            && (low >= 0 || dtype != TD_UINT8)))
+        return td_fail(TD_ERROR_VALUE, "random", "[%" PRId64 ",%" PRId64
+                       ") does not fit %s", low, high,
+                       td_dtype_name(dtype));
+    return fill_tensor((fill){ .x = x, .low = low, .drawn = TD_INT64,
+        .range = (uint64_t)high - (uint64_t)low,
+        .block = integers }, &call->attr[3]);
 }
 /* random: kernel randperm_kernel */
 bool randperm_kernel(td_call *call)
@@ -362,27 +335,33 @@ bool randperm_kernel(td_call *call)
     td_tensor *x = td_tensor_new(TD_DIMS(n), TD_INT64, cpu);
     if (x == NULL)
         return false;
-    const td_stream stream = td_next_stream(&call->attr[1]);
+    const td_stream stream = next_stream(&call->attr[1]);
     if (td_on_host(x))
         shuffle(td_at(x), n, stream);
     return td_return(call, td_sent(x, td_device_wanted(call)));
 }
 /* random: kernel uniform_kernel */
-bool uniform_kernel(td_call *call)
+TD_KERNEL(uniform, x)
 {
-    td_tensor *x = td_input(call, 0);
     const double a = td_real(call, 0);
     const double b = td_real(call, 1);
-    if (!check_floating(x->dtype) || !check_interval(x->dtype, a, b))
+    if (!check_floating(x->dtype))
         return false;
+    /* random: refuse an interval that is none */
     const bool single = x->dtype == TD_FLOAT32;
+    const double most = single ? FLT_MAX : DBL_MAX;
+    if (!(a <= b))
+        return td_fail(TD_ERROR_VALUE, "random", "the interval [%g,%g) "
+                       "ends before it begins", a, b);
+    if (!(fabs(a) <= most && fabs(b) <= most && b - a <= most))
+        return td_fail(TD_ERROR_VALUE, "random", "the interval [%g,%g) "
+            "is not finite in %s", a, b, td_dtype_name(x->dtype));
     return fill_in_place(call, interval(x, single ? (float)a : a,
                          single ? (float)b : b), &call->attr[2]);
 }
 /* random: kernel normal_kernel */
-bool normal_kernel(td_call *call)
+TD_KERNEL(normal, x)
 {
-    td_tensor *x = td_input(call, 0);
     const double mean = td_real(call, 0);
     const double deviation = td_real(call, 1);
     if (!check_floating(x->dtype))
@@ -401,17 +380,15 @@ static bool is_chance(double p)
                    "and 1", p);
 }
 
-bool bernoulli_in_place_kernel(td_call *call)
+TD_KERNEL(bernoulli_in_place, x)
 {
-    td_tensor *x = td_input(call, 0);
     const double p = td_real(call, 0);
     return is_chance(p) && fill_in_place(call, (fill){ .x = x, .a = p,
         .drawn = TD_FLOAT32, .block = coins }, &call->attr[1]);
 }
 /* random: kernel bernoulli_kernel */
-bool bernoulli_kernel(td_call *call)
+TD_KERNEL(bernoulli, p)
 {
-    const td_tensor *p = td_input(call, 0);
     const bool given = call->attr[0].kind == TD_SCALAR;
     fill f = { .block = coins, .probabilities = given ? NULL : p,
                .drawn = TD_FLOAT32, .a = td_real(call, 0) };
@@ -420,40 +397,18 @@ bool bernoulli_kernel(td_call *call)
     if (!given && !td_on_host(p))
         return td_fail(TD_ERROR_UNSUPPORTED, "bernoulli", "the "
                        "probabilities must be values on the cpu");
-    if (!given && (!check_floating(p->dtype) || !check_chances(p)))
+    if (!given && !check_floating(p->dtype))
         return false;
     f.x = td_tensor_new(td_shape_of(p), p->dtype, td_device_of(p));
     return td_return(call, f.x) && fill_tensor(f, &call->attr[1]);
 }
 /* random: typed functions of random numbers */
-/* random: function td_rand */
-#define SHAPED(name)                                                   \
-    td_tensor *td_##name(td_dims shape, td_tensor_options options)     \
-    {                                                                  \
-        return td_with_options(TD_RUN(name, (), td_v_ints(&shape),     \
-            td_v_none(), td_v_dtype(options.dtype),                    \
-            td_v_device(options.device)), options);                    \
-    }
-SHAPED(rand)
-SHAPED(randn)
-/* random: function td_rand_like */
-#define ALIKE(name)                                                    \
-    td_tensor *td_##name(td_tensor *x, td_tensor_options options)      \
-    {                                                                  \
-        return td_with_options(TD_CALL(name, x, td_v_none(),           \
-            td_v_dtype(options.dtype), td_v_none()), options);         \
-    }
-ALIKE(rand_like)
-ALIKE(randn_like)
-/* random: function td_randint */
-td_tensor *td_randint(int64_t low, int64_t high, td_dims shape,
-                      td_tensor_options options)
-{
-    return td_with_options(TD_RUN(randint, (), td_v_int(low),
-        td_v_int(high), td_v_ints(&shape), td_v_none(),
-        td_v_dtype(options.dtype), td_v_device(options.device)),
-        options);
-}
+/* random: typed functions that draw */
+TD_CREATED_PAIR(rand, td_v_none())
+TD_CREATED_PAIR(randn, td_v_none())
+TD_CREATED(randint, (td_v_int(low), td_v_int(high), td_v_ints(&shape),
+                     td_v_none()),
+           int64_t low, int64_t high, td_dims shape)
 /* random: function td_randperm */
 td_tensor *td_randperm(int64_t n)
 {

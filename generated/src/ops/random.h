@@ -6,8 +6,6 @@
 #include <treadle/random.h>
 /* random: struct td_stream */
 typedef struct { uint64_t start, step; } td_stream;
-/* The next stream of a TD_GENERATOR value; TD_NONE: the thread's. */
-td_stream td_next_stream(const td_value *generator);
 /* random: function td_mix */
 /* SplitMix64's finaliser: Steele, Lea, Flood 2014, after Stafford. */
 static inline uint64_t td_mix(uint64_t z)

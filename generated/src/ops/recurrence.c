@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "recurrence": edit that, not this file. */
 /* Recurrent networks: cells, and their loops over time. */
-#include <treadle/arranging.h>
-#include <treadle/elementwise.h>
-#include <treadle/matmul.h>
 #include "core/device.h"
 #include "ops/composite.h"
 #include "ops/gemm.h"
 #include "ops/reductions.h"
 #include "ops/kernels/recurrence-kernels.h"
+#include <treadle/treadle.h>
 
 /* recurrence: struct cell */
 typedef enum { RNN_TANH, RNN_RELU, LSTM, GRU } cell_kind;
@@ -93,9 +91,9 @@ static bool read_state(const td_call *call, cell_kind kind,
         && (!pair || td_expect(call, "cx", state[1], shape));
 }
 /* recurrence: function one_step */
-static td_tensor *one_step(td_call *call, cell_kind kind)
+static td_tensor *one_step(td_call *call, td_tensor *x, cell_kind kind)
 {
-    td_tensor *x = td_input(call, 0), *state[2];
+    td_tensor *state[2];
     const cell c = { kind, td_input(call, 2), td_input(call, 3),
                      td_input(call, 4), td_input(call, 5) };
     if (!td_check_computes(call, td_dtype_wide(x->dtype), true)
@@ -109,11 +107,11 @@ static td_tensor *one_step(td_call *call, cell_kind kind)
     return state[0];
 }
 /* recurrence: function step_by_step */
-/* What the input adds, [T, N, blocks h], to [T, N, h]; state becomes
-   that after the last step. */
-static td_tensor *step_by_step(const cell *c, td_tensor *added,
+/* [T, N, n] to [T, N, h]; state becomes that after the last step. */
+static td_tensor *step_by_step(const cell *c, td_tensor *x,
                                bool backward, td_tensor *state[2])
 {
+    td_tensor *added = from_input(c, x);
     const int64_t n = td_size(added, 0);
     td_tensor **h = TD_ARRAY(h, n);
     for (int64_t i = 0; h != NULL && i < n; i++) {
@@ -130,25 +128,18 @@ static td_tensor *step_by_step(const cell *c, td_tensor *added,
     return all;
 }
 /* recurrence: function over_time */
-/* As step_by_step, at once if all lies here and is of one type. */
-static td_tensor *over_time(const cell *c, td_tensor *added,
-                            bool backward, td_tensor *state[2])
+/* As step_by_step, at once if that can be. */
+static td_tensor *over_time(const cell *c, td_tensor *x, bool backward,
+                            td_tensor *state[2])
 {
-    td_tensor *all[] = { added, c->w_hh, c->kind == GRU ? c->b_hh
-                                       : NULL, state[0], state[1] };
-    td_value in[5], reverse = td_v_bool(backward);
-    bool fits = !td_failed() && c->kind >= LSTM;
-    for (int i = 0; fits && i < 5; i++) {
-        in[i] = td_v_optional(all[i]);
-        fits = all[i] == NULL || (all[i]->dtype == added->dtype
-            && td_device_of(all[i]).kind == TD_DEVICE_CPU);
-    }
-    if (!fits || td_dtype_wide(added->dtype) != added->dtype)
-        return step_by_step(c, added, backward, state);
-    td_call call = { .op = &td_ops[TD_OP_gated], .n_in = 5,
-                     .in = in, .n_attr = 1, .attr = &reverse };
-    if (!td_run(&call))
-        return NULL;
+    if (td_failed() || c->kind < LSTM
+        || !td_at_home(x))
+        return step_by_step(c, x, backward, state);
+    const td_call call = TD_CALLED(gated,
+        (td_v_tensor(x), td_v_tensor(c->w_ih), td_v_optional(c->b_ih),
+         td_v_tensor(c->w_hh), td_v_optional(c->b_hh),
+         td_v_tensor(state[0]), td_v_optional(state[1])),
+        td_v_bool(backward));
     state[0] = td_select(call.out[0], 0, backward ? 0 : -1);
     state[1] = call.out[2];
     return call.out[0];
@@ -181,7 +172,7 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
             return NULL;
         td_tensor *state[2] = { td_select(s->first[0], 0, k),
             s->kind == LSTM ? td_select(s->first[1], 0, k) : NULL };
-        h[side] = over_time(&c, from_input(&c, x), side == 1, state);
+        h[side] = over_time(&c, x, side == 1, state);
         last[0][k] = state[0];
         last[1][k] = state[1];
         if (side + 1 < s->sides)
@@ -195,9 +186,9 @@ static td_tensor *through_cells(const td_call *call, const stack *s,
     return x;
 }
 /* recurrence: function sequence */
-static td_tensor *sequence(td_call *call, cell_kind kind)
+static td_tensor *sequence(td_call *call, td_tensor *x, cell_kind kind)
 {
-    td_tensor *x = td_input(call, 0), *y = NULL;
+    td_tensor *y = NULL;
     const bool turn = td_flag(call, 5);
     stack s = { .kind = kind, .w = call->in[2].as.tensors.at,
                 .sides = td_flag(call, 4) ? 2 : 1,
@@ -234,14 +225,14 @@ static td_tensor *sequence(td_call *call, cell_kind kind)
     return turn ? td_transpose(y, 0, 1) : y;
 }
 /* recurrence: formulas of cells and sequences */
-#define RECURRENT(name, kind)                       \
-    td_tensor *name##_cell_formula(td_call *call)   \
-    {                                               \
-        return one_step(call, kind);                \
-    }                                               \
-    td_tensor *name##_formula(td_call *call)        \
-    {                                               \
-        return sequence(call, kind);                \
+#define RECURRENT(name, kind)                                   \
+    TD_COMPOSED(name##_cell, x)                                 \
+    {                                                           \
+        return one_step(call, x, kind);                         \
+    }                                                           \
+    TD_COMPOSED(name, x)                                        \
+    {                                                           \
+        return sequence(call, x, kind);                         \
     }
 RECURRENT(rnn_tanh, RNN_TANH)
 RECURRENT(rnn_relu, RNN_RELU)
@@ -253,7 +244,7 @@ enum { UNIT = 8, WORK_GRAIN = 1 << 20 };    /* sequences of a share */
 typedef struct {
     bool gru, reverse, back;
     int64_t t, n, m, rows;      /* steps, sequences, h, blocks h */
-    int64_t *at;                /* rows of w */
+    td_tensor *at;              /* rows of w */
     td_tensor *x[10];           /* operands, then results */
 } recurrence;
 
@@ -271,17 +262,15 @@ static void place(const recurrence *l, int64_t i, int64_t r, void **at)
     for (int k = 0; k < 10; k++)
         at[k] = row_of(l, k, i, r);
     if (i > 0) {                /* the state before is a result */
-        at[3] = row_of(l, 5, i - 1, r);
-        at[4] = row_of(l, 6, i - 1, r)
-              + l->rows * (int64_t)td_dtype_size(l->x[0]->dtype);
+        at[5] = row_of(l, 7, i - 1, r);
+        at[6] = row_of(l, l->back ? 0 : 8, i - 1, r)
+              + l->rows * (int64_t)td_dtype_size(l->x[3]->dtype);
     }
 }
 /* recurrence: function over_rows */
-static bool over_rows(void *context, int64_t begin, int64_t end,
-                      int worker)
+TD_BODY(over_rows, const recurrence, l)
 {
-    const recurrence *l = context;
-    const td_dtype dtype = l->x[0]->dtype;
+    const td_dtype dtype = l->x[3]->dtype;
     td_gated_row *row = TD_ISA_PICK(td_gated)
         ->row[l->back][l->gru][dtype == TD_FLOAT64];
     const int64_t m = l->m, rows = l->rows, r0 = begin * UNIT;
@@ -289,107 +278,116 @@ static bool over_rows(void *context, int64_t begin, int64_t end,
     bool ok = true;
     void *at[10];
     td_product u = { .m = r1 - r0, .n = rows, .k = m, .rsa = m,
-        .csa = 1, .b = td_at(l->x[1]), .csb = 1, .rows = l->at,
+        .csa = 1, .b = td_at(l->x[3]), .csb = 1, .rows = td_at(l->at),
         .alpha = 1, .ldc = rows + m };
     if (l->back)
-        u.n = u.ldc = m, u.k = u.rsa = rows, u.beta = l->gru;
-    (void)worker;
+        u.n = u.ldc = m, u.k = rows, u.rsa = rows + m, u.beta = l->gru;
     for (int64_t k = 0; ok && k < l->t; k++) {
         const int64_t i = l->back ? l->t - 1 - k : k;
         /* recurrence: take the rows of one step */
         place(l, i, r0, at);
-        u.a = at[3], u.c = at[6];
+        u.a = at[l->back ? 0 : 5], u.c = at[l->back ? 1 : 8];
         ok = l->back || td_gemm(dtype, &u);
-        for (int64_t r = r0; ok && r < r1; r++) {
+        for (int64_t r = r1; ok && r-- > r0;) {
             place(l, i, r, at);
             row(m, at);
         }
-        place(l, i, r0, at);
-        u.a = at[l->gru ? 9 : 7], u.c = at[8];
         ok = ok && (!l->back || td_gemm(dtype, &u));
     }
     return ok;
+}
+/* recurrence: function rolled */
+/* The last rows put before the others. */
+static td_tensor *rolled(td_tensor *x, int64_t rows)
+{
+    const td_dims by = TD_DIMS(rows), dim = TD_DIMS(0);
+    return TD_CALL(roll, x, td_v_ints(&by), td_v_ints(&dim));
 }
 /* recurrence: function walk over the batch */
 static bool walk(recurrence *l)
 {
     td_tensor **x = l->x;
-    if (l->n * l->m == 0)
-        return true;
-    td_self()->muted++;
     td_scope_begin();
     /* recurrence: copy the matrix with gaps */
-    td_tensor *u = l->back ? x[1] : td_transpose(x[1], 0, 1);
+    td_tensor *u = rolled(x[3], l->gru * l->m);
+    u = l->back ? u : td_t(u);
     const int64_t k = l->back ? l->rows : l->m, j = l->m + l->rows - k;
-    x[1] = td_empty(TD_DIMS(k, j + TD_SLIVER), td_like(x[0]));
-    l->at = TD_ARRAY(l->at, k);
-    td_tensor *part = td_part(x[1], 1, 0, j);
-    bool ok = l->at && !td_failed() && td_copy_elements(part, u);
-    for (int64_t i = 0; ok && i < k; i++)
-        l->at[i] = i * (j + TD_SLIVER);
-    for (int i = 0; i < 7; i++)
+    x[3] = td_empty(TD_DIMS(k, j + TD_SLIVER), td_like(x[3]));
+    l->at = td_arange(td_int(0), td_int(k * (j + TD_SLIVER)),
+                      td_int(j + TD_SLIVER),
+                      (td_tensor_options){ .dtype = TD_INT64 });
+    td_tensor *part = td_part(x[3], 1, 0, j);
+    if (!l->back) {
+        x[0] = from_input(&(cell){ l->gru ? GRU : LSTM, x[1], NULL,
+                                   x[2], x[4] }, x[0]);
+        x[1] = x[2] = NULL;
+    }
+    for (int i = 0; i < 9; i++)
         x[i] = x[i] ? td_contiguous(x[i]) : NULL;
-    if (l->gru && !l->back && !x[2])
-        x[2] = td_zeros(TD_DIMS(l->rows), td_like(x[0]));
-    if (l->back)
-        ok = ok && td_fill_all(x[8], td_int(0))
-            && (l->gru || (x[2] ? td_copy_elements(x[9], x[2])
-                                : td_fill_all(x[9], td_int(0))));
+    if (l->gru && !l->back && !x[4])
+        x[4] = td_zeros(TD_DIMS(l->rows), td_like(u));
     const int64_t work = UNIT * l->t * l->m * l->rows;
     const int64_t shares = (l->n + UNIT - 1) / UNIT;
-    ok = ok && !td_failed() && td_parallel_for(shares,
-        WORK_GRAIN / work + 1, over_rows, l);
-    TD_FREE_ARRAY(l->at, k);
+    const bool ok = !td_failed() && td_copy_elements(part, u)
+        && td_parallel_for(shares, WORK_GRAIN / (work + 1) + 1,
+                           over_rows, l);
     td_scope_end();
-    td_self()->muted--;
     return ok;
 }
 /* recurrence: kernel of all steps */
 bool gated_kernel(td_call *call)
 {
-    const bool back = call->n_in > 5;
+    const bool back = call->n_in > 7;
     recurrence l = { .back = back, .reverse = td_flag(call, 0) };
-    for (int i = 0; i < call->n_in; i++)
-        l.x[i] = td_input(call, i);
-    const td_tensor *x = l.x[0], *w = l.x[1];
-    if (!td_check_computes(call, x->dtype, true))
+    TD_EACH(i, call, in)
+        l.x[i + (back && i > 3)] = td_input(call, i);
+    const td_tensor *x = l.x[0], *w = l.x[3];
+    if (!td_check_computes(call, w->dtype, true))
         return false;
-    if (x->rank != 3 || w->rank != 2 || x->shape[0] == 0)
-        return td_refuse(call, "expected [T, N, blocks h], a matrix "
-                         "and at least one step");
-    l.gru = l.x[4] == NULL;
+    l.gru = l.x[6] == NULL;
+    if (x->rank != 3 || w->rank != 2 || x->shape[0] == 0
+        || (back && l.gru != (l.x[2] == NULL)))
+        return td_refuse(call, "operands do not fit each other");
     l.t = x->shape[0], l.n = x->shape[1], l.m = w->shape[1];
     l.rows = l.m * (l.gru ? 3 : 4);
-    const td_dtype bits = x->dtype == TD_FLOAT64 ? TD_INT64 : TD_INT32;
+    const td_dtype bits = w->dtype == TD_FLOAT64 ? TD_INT64 : TD_INT32;
     /* recurrence: compare with the shapes of all steps */
     const td_dims each = TD_DIMS(l.n, l.m), all = TD_DIMS(l.t, l.n, l.m);
     const td_dims kept = TD_DIMS(l.t, l.n, l.rows + l.m);
-    const td_dims gates = TD_DIMS(l.t, l.n, l.rows);
-    const td_dims shapes[] = { back ? all : gates, TD_DIMS(l.rows, l.m),
-        back ? each : TD_DIMS(l.rows), each, each, all, kept,
-        back ? gates : l.gru ? TD_DIMS(0) : each, each,
-        l.gru ? gates : each };
-    for (int i = 0; i < call->n_in + 3; i++) {
-        const td_dtype dtype = i == 6 ? bits : x->dtype;
-        if (i >= call->n_in)
-            call->out[i - call->n_in] = l.x[i]
-                = td_tensor_new(shapes[i], dtype, td_device_of(x));
-        else if (l.x[i] && l.x[i]->dtype != dtype)
-            return td_refuse(call, "operand %d is of another type", i);
-        else if (l.x[i])
+    const td_dims c = l.gru ? TD_DIMS(0) : each;
+    const td_dims shapes[] = { back ? kept : td_shape_of(x),
+        back ? each : TD_DIMS(l.rows, x->shape[2]),
+        back ? c : TD_DIMS(l.rows), TD_DIMS(l.rows, l.m), TD_DIMS(l.rows),
+        each, each, all, back ? all : kept, c };
+    for (int i = 0; i < 10; i++) {
+        const td_dtype dtype = i == (back ? 0 : 8) ? bits : w->dtype;
+        if (i > 6 && !back)
+            call->out[i - 7] = l.x[i]
+                = td_tensor_new(shapes[i], dtype, td_device_of(w));
+        else if (l.x[i] && (l.x[i]->dtype != dtype || (back && i < 3
+                            && !td_is_contiguous(l.x[i]))))
+            return td_refuse(call, "operand %d must be %s without gaps", i,
+                             td_dtype_name(dtype));
+        else if (l.x[i]) {
             td_expect(call, "operand", l.x[i], shapes[i]);
+            if (back && i < 3)
+                td_bump_version(l.x[i]);
+        }
         if (td_failed())
             return false;
     }
-    return td_on_host(x) ? walk(&l)
-         : td_compute_elsewhere(call, NULL, x->dtype, false);
+    if (back)
+        call->out[0] = td_share(l.x[0]);
+    return td_on_host(w) ? walk(&l)
+         : td_compute_elsewhere(call, NULL, w->dtype, false);
 }
 /* recurrence: function steps_again */
 static bool steps_again(td_call *call)
 {
-    td_tensor *state[2] = { td_input(call, 3), td_input(call, 4) };
-    const cell c = { state[1] ? LSTM : GRU, NULL, td_input(call, 1),
-                     NULL, td_input(call, 2) };
+    td_tensor *state[2] = { td_input(call, 5), td_input(call, 6) };
+    const cell c = { state[1] ? LSTM : GRU, td_input(call, 1),
+                     td_input(call, 3), td_input(call, 2),
+                     td_input(call, 4) };
     call->out[0] = step_by_step(&c, td_input(call, 0),
                                 td_flag(call, 0), state);
     call->out[2] = state[1];
@@ -402,33 +400,38 @@ void gated_rule(td_backward_pass *b)
         td_differentiate(b, steps_again);
         return;
     }
-    td_tensor *h = td_saved_output(b, 0), *h0 = td_saved_input(b, 3);
-    const bool gru = td_input_dims(b, 4).count == 0;
-    td_tensor *g = b->grad[0] || !h ? b->grad[0]
-                 : td_zeros_like(h, (td_tensor_options)TD_DEFAULTS);
-    const td_value in[] = { td_v_tensor(g),
-        td_v_tensor(td_saved_input(b, 1)),
-        td_v_optional(gru ? NULL : b->grad[2]), td_v_tensor(h0),
-        td_v_optional(gru ? NULL : td_saved_input(b, 4)),
-        td_v_tensor(h), td_v_tensor(td_saved_output(b, 1)) };
-    td_call call = { .op = &td_ops[TD_OP_gated_backward],
-        .n_in = 7, .in = in, .n_attr = 1, .attr = td_attribute(b, 0) };
-    if (td_failed() || !td_run(&call))
+    td_tensor *h = td_saved_output(b, 0), *h0 = td_saved_input(b, 5);
+    td_tensor *gates = td_saved_output(b, 1), *w = td_saved_input(b, 3);
+    const td_tensor_options same = TD_DEFAULTS;
+    td_tensor *c0 = td_input_dims(b, 6).count ? td_saved_input(b, 6)
+                                              : NULL;
+    td_tensor *dh = td_zeros_like(h0, same);
+    td_tensor *dc = !c0 ? c0 : td_clone(b->grad[2] ? b->grad[2] : dh);
+    td_tensor *g = b->grad[0] ? b->grad[0] : td_zeros_like(h, same);
+    gates = td_is_spare(b, gates) ? gates : td_clone(gates);
+    TD_RUN(gated_backward_, (td_v_tensor(gates), td_v_tensor(dh),
+            td_v_optional(dc), td_v_tensor(w), td_v_tensor(h0),
+            td_v_optional(c0), td_v_tensor(h), td_v_tensor(g)),
+        *td_attribute(b, 0));
+    if (td_failed())
         return;
-    b->grad_in[0] = call.out[0];
-    b->grad_in[3] = call.out[1];
-    if (!gru)
-        b->grad_in[4] = call.out[2];
+    b->grad_in[5] = dh;
+    b->grad_in[6] = dc;
     /* recurrence: give the weights their gradients */
-    td_tensor *du = td_flatten(call.out[gru ? 2 : 0], 0, 1);
     const bool reverse = td_v_get_bool(td_attribute(b, 0));
-    td_tensor *before[3] = { td_unsqueeze(h0, 0) };
-    before[1] = td_part(h, 0, reverse, h->shape[0] - !reverse);
-    before[2] = before[0];
-    if (td_needs(b, 1))
-        b->grad_in[1] = td_matmul(td_transpose(du, 0, 1),
-            td_flatten(td_cat(before + reverse, 2, 0), 0, 1));
-    if (td_needs(b, 2))
-        b->grad_in[2] = td_sum(du, (td_reduce_options){
-                                   .dims = TD_DIMS(0) });
+    const int64_t k = c0 ? 0 : h->shape[2];
+    const int64_t rows = w->shape[0];
+    td_tensor *before[2], *d = td_to(TD_CALL(view_dtype, gates,
+        td_v_dtype(td_dtype_wide(h->dtype))), h->dtype);
+    before[reverse] = td_unsqueeze(h0, 0);
+    before[!reverse] = td_part(h, 0, reverse, h->shape[0] - !reverse);
+    td_tensor *dx = td_part(d, 2, k, k + rows);
+    td_tensor *du = td_flatten(td_part(d, 2, 0, rows), 0, 1);
+    td_backward_pass input = *b;
+    input.grad = &dx;
+    linear_rule(&input);
+    if (td_needs(b, 3))
+        b->grad_in[3] = rolled(td_matmul(td_t(du),
+            td_flatten(td_cat(before, 2, 0), 0, 1)), -k);
+    b->grad_in[4] = rolled(td_sum(du, TD_OVER(0)), -k);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "softmax": edit that, not this file. */
-#include <math.h>
+#include <treadle/elementwise.h>
 #include <treadle/reductions.h>
 #include "core/device.h"
-#include "core/parallel.h"
 #include "ops/reductions.h"
 #include "ops/kernels/reductions-kernels.h"
 #include "core/space.h"
@@ -24,8 +23,8 @@ static inline int64_t cut(int64_t whole, int64_t piece)
 static const td_row_kernels *rows_of(td_dtype type)
 {
     const td_reduction_level *level = TD_ISA_PICK(td_reduction_level);
-    return type == TD_FLOAT32 ? &level->f32
-         : type == TD_FLOAT64 ? &level->f64 : &level->i64;
+    return type == TD_FLOAT32 ? level->f32
+         : type == TD_FLOAT64 ? level->f64 : level->i64;
 }
 /* reductions: function sort_by_stride */
 static void sort_by_stride(td_dims *shape, int64_t *stride)
@@ -58,20 +57,20 @@ static reduction normalise(const td_tensor *x, const td_tensor *out,
     return r;
 }
 /* reductions: function fetch */
-static const void *fetch(const reduction *r, const char *line,
+static const void *fetch(const reduction *r, char *line,
                          int64_t begin, int64_t n, void *buffer)
 {
     const td_space *s = &r->reduced;
     unsigned char truth[BLOCK];             /* n is at most a block */
     if (r->truth) {
-        td_space_gather(s, 0, line, begin, n, TD_BOOL, truth);
+        td_space_carry(s, 0, line, begin, n, TD_BOOL, truth, false);
         td_convert(r->type, buffer, 1, TD_BOOL, truth, 1, n);
         return buffer;
     }
     if (r->from == r->type && (s->total == 1 || (s->shape.count == 1
                                            && s->stride[0][0] == 1)))
-        return line + begin * (int64_t)td_dtype_size(r->from);
-    td_space_gather(s, 0, line, begin, n, r->type, buffer);
+        return line + begin * s->size[0];
+    td_space_carry(s, 0, line, begin, n, r->type, buffer, false);
     return buffer;
 }
 /* reductions: struct folding */
@@ -83,25 +82,11 @@ typedef struct {
     size_t size;                  /* of r->type */
     char *partial;                /* [blocks][kept.total] */
 } folding;
-/* reductions: function plan_folding */
-static void plan_folding(folding *f)
-{
-    const td_space *kept = &f->r->kept, *reduced = &f->r->reduced;
-    const int i = kept->shape.count - 1, j = reduced->shape.count - 1;
-    const int64_t across = kept->shape.at[i];
-    f->by_columns = kept->stride[0][i] == 1 && reduced->total > 1
-        && reduced->stride[0][j] != 1 && f->r->from == f->r->type
-        && !f->r->truth;
-    f->band = f->by_columns ? td_least(across, BAND) : 1;
-    f->bands = f->by_columns ? kept->total / across * cut(across, BAND)
-                             : kept->total;
-    f->block = f->by_columns ? BLOCK_ROWS : BLOCK;
-    f->blocks = cut(reduced->total, f->block);
-}
 /* reductions: function fold_units */
 static void fold_columns(const folding *f, int64_t band, int64_t begin,
-                         int64_t n, char *partial)
+                         int64_t n, char *partial, void *buffer)
 {
+    (void)buffer;
     /* reductions: fold one block of columns */
     td_space reduced = f->r->reduced;
     const td_space *kept = &f->r->kept;
@@ -125,61 +110,62 @@ static void fold_columns(const folding *f, int64_t band, int64_t begin,
 }
 
 static void fold_row(const folding *f, int64_t band, int64_t begin,
-                     int64_t n, char *partial)
+                     int64_t n, char *partial, void *buffer)
 {
     /* reductions: fold one block of a row */
-    _Alignas(64) double buffer[BLOCK];
     const void *x = fetch(f->r, td_space_place(&f->r->kept, 0, band), begin,
                           n, buffer);
     f->fold->row(n, x, partial + band * (int64_t)f->size);
 }
-static bool fold_units(void *context, int64_t begin, int64_t end,
-                       int worker)
+TD_BODY(fold_units, const folding, f)
 {
-    const folding *f = context;
-    (void)worker;
+    _Alignas(64) double buffer[BLOCK];
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t block = unit / f->bands;
         const int64_t first = block * f->block;
         const int64_t left = f->r->reduced.total - first;
         char *partial = f->partial
-                      + (size_t)(block * f->r->kept.total) * f->size;
+                      + block * f->r->kept.total * f->size;
         (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
-            first, td_least(f->block, left), partial);
+            first, td_least(f->block, left), partial, buffer);
     }
     return true;
 }
-/* reductions: function combine_blocks_in_a_tree */
-static void combine_blocks_in_a_tree(const folding *f)
-{
-    const int64_t width = f->r->kept.total;
-    const size_t row = (size_t)width * f->size;
-    for (int64_t step = 1; step < f->blocks; step *= 2)
-        for (int64_t b = 0; b + step < f->blocks; b += 2 * step)
-            f->fold->columns(1, width,
-                             f->partial + (size_t)(b + step) * row,
-                             width, f->partial + (size_t)b * row);
-}
 /* reductions: function fold_all */
-/* Fold everything into `out`, kept.total numbers of r->type.  Nothing
-   may be empty. */
-static bool fold_all(const reduction *r, int kind, void *out)
+/* Fold everything into `out`.  Nothing may be empty. */
+static bool fold_all(const reduction *r, int kind, td_tensor *out)
 {
     folding f = { .r = r, .fold = &rows_of(r->type)->fold[kind],
                   .size = td_dtype_size(r->type) };
-    plan_folding(&f);
-    const size_t row = (size_t)r->kept.total * f.size;
-    f.partial = f.blocks == 1 ? out
-              : td_scratch((size_t)f.blocks * row);
+    /* reductions: plan bands and blocks */
+    const td_space *kept = &r->kept, *reduced = &r->reduced;
+    const int i = kept->shape.count - 1, j = reduced->shape.count - 1;
+    const int64_t across = kept->shape.at[i];
+    f.by_columns = kept->stride[0][i] == 1 && reduced->total > 1
+        && reduced->stride[0][j] != 1 && r->from == r->type && !r->truth;
+    f.band = f.by_columns ? td_least(across, BAND) : 1;
+    f.bands = f.by_columns ? kept->total / across * cut(across, BAND)
+                           : kept->total;
+    f.block = f.by_columns ? BLOCK_ROWS : BLOCK;
+    f.blocks = cut(reduced->total, f.block);
+    const size_t row = (size_t)kept->total * f.size;
+    const bool there = f.blocks == 1 && out->dtype == r->type;
+    f.partial = there ? td_at(out) : td_scratch((size_t)f.blocks * row);
     if (!f.partial)
         return false;
-    const int64_t work = f.band * td_least(f.block, r->reduced.total);
+    const int64_t work = f.band * td_least(f.block, reduced->total);
     if (!td_parallel_for(f.bands * f.blocks, GRAIN / work + 1,
                          fold_units, &f))
         return false;
-    combine_blocks_in_a_tree(&f);
-    if (f.blocks > 1)
-        memcpy(out, f.partial, row);
+    /* reductions: combine the blocks in a tree */
+    for (int64_t step = 1; step < f.blocks; step *= 2)
+        for (int64_t b = 0; b + step < f.blocks; b += 2 * step)
+            f.fold->columns(1, kept->total,
+                            f.partial + (size_t)(b + step) * row,
+                            kept->total, f.partial + (size_t)b * row);
+    if (!there)
+        td_convert(out->dtype, td_at(out), 1, r->type, f.partial, 1,
+                   kept->total);
     return true;
 }
 /* softmax: what every reduction begins with */
@@ -222,24 +208,10 @@ bool td_check_computes(const td_call *call, td_dtype dtype,
                        "with to() or dtype=", td_dtype_name(dtype));
     return true;
 }
-/* reductions: function fold_into */
+/* reductions: function folding_type */
 static td_dtype folding_type(td_dtype dtype)
 {
     return td_dtype_is_floating(dtype) ? dtype : TD_INT64;
-}
-
-static bool fold_into(const reduction *r, int kind, td_tensor *out)
-{
-    const int64_t n = r->kept.total;
-    if (out->dtype == r->type)
-        return fold_all(r, kind, td_at(out));
-    const size_t bytes = (size_t)n * td_dtype_size(r->type);
-    void *wide = td_storage_alloc(bytes);
-    const bool done = wide && fold_all(r, kind, wide);
-    if (done)
-        td_convert(out->dtype, td_at(out), 1, r->type, wide, 1, n);
-    td_storage_free(wide, bytes);
-    return done;
 }
 /* reductions: function reduce_elsewhere */
 static bool reduce_elsewhere(const char *what, td_tensor *x,
@@ -263,13 +235,9 @@ static bool reduce_elsewhere(const char *what, td_tensor *x,
     }
     return td_compute_elsewhere(&call, what, type, false);
 }
-static const char *name_of_fold(const reduction *r, int kind)
-{
-    return kind == TD_FOLD_SUM ? "sum"
-         : kind == TD_FOLD_PRODUCT ? "prod"
-         : kind == TD_FOLD_MAX ? (r->truth ? "any" : "amax")
-                               : (r->truth ? "all" : "amin");
-}
+static const char *const fold_names[2][4] = { /* by r->truth */
+    { "sum", "amax", "amin", "prod" }, { "sum", "any", "all", "prod" }
+};
 /* reductions: function reduce */
 /* A fold of x; empty_value is the result of folding nothing. */
 static td_tensor *reduce(td_tensor *x, td_dims shape,
@@ -281,9 +249,9 @@ static td_tensor *reduce(td_tensor *x, td_dims shape,
         return out;
     const bool done = r->reduced.total == 0
         ? td_fill_all(out, td_int(empty_value))
-        : td_on_host(out) ? fold_into(r, kind, out)
-        : reduce_elsewhere(name_of_fold(r, kind), x, r->mask, r->type,
-                           &(td_call){ .out = { out } });
+        : td_on_host(out) ? fold_all(r, kind, out)
+        : reduce_elsewhere(fold_names[r->truth][kind], x, r->mask,
+                           r->type, &(td_call){ .out = { out } });
     if (done)
         return out;
     td_discard(out);
@@ -338,38 +306,22 @@ static td_dtype sum_type(const td_call *call)
 FOLD(sum, TD_FOLD_SUM, sum_type(call), 0)
 FOLD(prod, TD_FOLD_PRODUCT, sum_type(call), 1)
 /* reductions: kernel mean */
-static bool divide(td_tensor *out, double by)
+TD_KERNEL(mean, x)
 {
-    const int64_t n = td_numel(out);
-    float *f = td_at(out);
-    double *d = td_at(out);
-    const td_value in[] = { td_v_tensor(out), td_v_float(by) };
-    if (!td_on_host(out))
-        return td_compute_elsewhere(
-            &(td_call){ .n_in = 2, .in = in, .out = { out } }, "div",
-            out->dtype, true);
-    for (int64_t i = 0; i < n; i++)
-        if (out->dtype == TD_FLOAT32)
-            f[i] = (float)(f[i] / by);
-        else
-            d[i] /= by;
-    return true;
-}
-
-bool mean_kernel(td_call *call)
-{
-    const td_tensor *x = td_input(call, 0);
     const td_dtype dtype = td_v_get_dtype(&call->attr[2], x->dtype);
-    td_tensor *out = !td_check_computes(call, dtype, true) ? NULL
-        : fold(call, TD_FOLD_SUM, dtype, 0);
-    const int64_t n = td_numel(out);
-    return td_return(call, out)
-        && (n == 0 || divide(out, (double)(td_numel(x) / n)));
+    if (!td_check_computes(call, dtype, true))
+        return false;
+    td_scope_begin();
+    td_tensor *y = td_run1(&td_ops[TD_OP_sum], 1, call->in, 3,
+                           call->attr);
+    const int64_t n = td_numel(y);
+    if (n > 0)
+        y = td_div_scalar(y, td_float((double)(td_numel(x) / n)));
+    return td_return(call, td_scope_end_with(y));
 }
 /* reductions: kernel sum_to_size */
-bool sum_to_size_kernel(td_call *call)
+TD_KERNEL(sum_to_size, x)
 {
-    td_tensor *x = td_input(call, 0);
     td_dims size;
     if (!td_v_dims(call, &call->attr[0], &size)
         || !td_check_computes(call, x->dtype, false))
@@ -402,31 +354,6 @@ FOLD(any, TD_FOLD_MAX, TD_BOOL, 0)
 FOLD(all, TD_FOLD_MIN, TD_BOOL, 1)
 #undef FOLD
 /* softmax: operators that search a maximum */
-/* softmax: function find_extreme */
-/* The extreme value of one result and its index among the reduced. */
-static int64_t find_extreme(const reduction *r, int kind, int64_t kept,
-                            double *best)
-{
-    const td_row_kernels *rows = rows_of(r->type);
-    const td_fold *fold = &rows->fold[kind];
-    const char *line = td_space_place(&r->kept, 0, kept);
-    const size_t size = td_dtype_size(r->type);
-    int64_t index = 0;
-    for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
-        _Alignas(64) double buffer[BLOCK];
-        const int64_t n = td_least(BLOCK, r->reduced.total - at);
-        const void *x = fetch(r, line, at, n, buffer);
-        /* softmax: skip the block unless it beats the best */
-        double here, both = *best;
-        fold->row(n, x, &here);
-        fold->columns(1, 1, &here, 1, &both);
-        if (at > 0 && rows->find(1, &both, best) == 0)
-            continue;
-        memcpy(best, &here, size);
-        index = at + rows->find(n, x, &here);
-    }
-    return index;
-}
 /* softmax: struct search */
 typedef struct {
     const reduction *r;
@@ -436,28 +363,41 @@ typedef struct {
     td_dtype dtype;               /* of the values */
 } search;
 /* softmax: function search_some */
-static bool search_some(void *context, int64_t begin, int64_t end,
-                        int worker)
+TD_BODY(search_some, const search, s)
 {
-    const search *s = context;
+    const reduction *r = s->r;
+    const td_row_kernels *rows = rows_of(r->type);
+    const td_fold *fold = &rows->fold[s->kind];
     const int64_t size = (int64_t)td_dtype_size(s->dtype);
-    (void)worker;
     for (int64_t i = begin; i < end; i++) {
         double best = 0;
-        s->indices[i] = find_extreme(s->r, s->kind, i, &best);
+        /* softmax: find the extreme value and its index */
+        char *line = td_space_place(&r->kept, 0, i);
+        for (int64_t at = 0; at < r->reduced.total; at += BLOCK) {
+            _Alignas(64) double buffer[BLOCK];
+            const int64_t n = td_least(BLOCK, r->reduced.total - at);
+            const void *x = fetch(r, line, at, n, buffer);
+            /* softmax: skip the block unless it beats the best */
+            double here, both = best;
+            fold->row(n, x, &here);
+            fold->columns(1, 1, &here, 1, &both);
+            if (at > 0 && rows->find(1, &both, &best) == 0)
+                continue;
+            memcpy(&best, &here, td_dtype_size(r->type));
+            s->indices[i] = at + rows->find(n, x, &here);
+        }
         if (s->values)
-            td_convert(s->dtype, s->values + i * size, 1, s->r->type,
+            td_convert(s->dtype, s->values + i * size, 1, r->type,
                        &best, 1, 1);
     }
     return true;
 }
 /* softmax: kernel search */
-bool search_kernel(td_call *call)
+TD_KERNEL(search, x)
 {
     const int op = (int)(call->op - td_ops);
     const bool least = op == TD_OP_argmin || op == TD_OP_min_dim;
     const bool with_values = op == TD_OP_max_dim || op == TD_OP_min_dim;
-    td_tensor *x = td_input(call, 0);
     unsigned mask;
     if (!td_check_computes(call, x->dtype, false)
         || !td_axes_to_reduce(call, x, call->attr, &mask))
@@ -551,10 +491,8 @@ static void finish_row(const exponentials *w, int64_t n, const void *x,
     td_convert(type, y, 1, TD_FLOAT64, &rest, 1, 1);
 }
 
-static bool finish_some(void *context, int64_t begin, int64_t end,
-                        int worker)
+TD_BODY(finish_some, const exponentials, w)
 {
-    const exponentials *w = context;
     const td_space *row = &w->r.reduced, *kept = &w->r.kept;
     const td_row_kernels *rows = rows_of(w->r.type);
     const int64_t n = row->total, step = row->stride[1][0];
@@ -562,7 +500,6 @@ static bool finish_some(void *context, int64_t begin, int64_t end,
     const size_t room = td_dtype_size(w->r.type)
                       * (n / 16 + 1) * 16;
     char *scratch = td_scratch(2 * room);
-    (void)worker;
     for (int64_t i = begin, few = 1; scratch && i < end; i += few) {
         char *line = td_space_place(kept, 0, i);
         char *out = td_space_place(kept, 1, i);
@@ -584,10 +521,11 @@ static bool finish_some(void *context, int64_t begin, int64_t end,
     }
     return scratch != NULL;
 }
-/* softmax: function take_exponentials */
-static bool take_exponentials(td_call *call, int what)
+/* softmax: kernel of exponentials */
+TD_KERNEL(exponential, x)
 {
-    td_tensor *x = td_input(call, 0);
+    const int what = td_is(call, softmax) ? SOFTMAX
+                   : td_is(call, logsumexp) ? LOGSUMEXP : LOG_SOFTMAX;
     td_tensor *y = call->n_in > 1 ? td_input(call, 1) : NULL;
     const td_dtype dtype = td_v_get_dtype(&call->attr[1], x->dtype);
     unsigned mask;
@@ -625,108 +563,45 @@ static bool take_exponentials(td_call *call, int what)
     td_scope_end();
     return ok;
 }
-/* softmax: kernels that take exponentials */
-bool softmax_kernel(td_call *call)
-{
-    return take_exponentials(call, SOFTMAX);
-}
-
-bool log_softmax_kernel(td_call *call)
-{
-    return take_exponentials(call, LOG_SOFTMAX);
-}
-
-bool logsumexp_kernel(td_call *call)
-{
-    return take_exponentials(call, LOGSUMEXP);
-}
 /* reductions: functions of the reductions */
-static td_tensor *run_reduction(int op, td_tensor *input,
-                                td_reduce_options options, bool typed)
-{
-    const td_value attr[] = {
-        options.dims.count ? td_v_ints(&options.dims) : td_v_none(),
-        td_v_bool(options.keepdim), td_v_dtype(options.dtype)
-    };
-    return td_run1(&td_ops[op], TD_VALUES(td_v_tensor(input)),
-                   typed ? 3 : 2, attr);
-}
+#define REDUCTION(name, ...) \
+    TD_TYPED(name, (o.dims.count ? td_v_ints(&o.dims) : td_v_none(), \
+                    td_v_bool(o.keepdim), __VA_ARGS__), \
+             td_reduce_options o)
+REDUCTION(sum, td_v_dtype(o.dtype))
+REDUCTION(mean, td_v_dtype(o.dtype))
 
-td_tensor *td_sum(td_tensor *input, td_reduce_options options)
-{
-    return run_reduction(TD_OP_sum, input, options, true);
-}
-
-td_tensor *td_mean(td_tensor *input, td_reduce_options options)
-{
-    return run_reduction(TD_OP_mean, input, options, true);
-}
-
-td_tensor *td_prod(td_tensor *input, td_arg_options options)
-{
-    return TD_CALL(prod, input, td_v_opt_int(options.dim),
-                   td_v_bool(options.keepdim), td_v_none());
-}
-td_tensor *td_sum_to_size(td_tensor *input, td_dims size)
-{
-    return TD_CALL(sum_to_size, input, td_v_ints(&size));
-}
-#define REDUCTION(name)                                              \
-    td_tensor *td_##name(td_tensor *input, td_reduce_options options) \
-    {                                                                \
-        return run_reduction(TD_OP_##name, input, options, false);   \
-    }
+TD_TYPED(prod, (td_v_opt_int(options.dim), td_v_bool(options.keepdim),
+                td_v_none()), td_arg_options options)
+TD_TYPED(sum_to_size, (td_v_ints(&size)), td_dims size)
 REDUCTION(amax)
 REDUCTION(amin)
 REDUCTION(any)
 REDUCTION(all)
 REDUCTION(logsumexp)
-#undef REDUCTION
-td_tensor *td_max(td_tensor *input)
-{
-    return TD_CALL(max, input);
-}
-
-td_tensor *td_min(td_tensor *input)
-{
-    return TD_CALL(min, input);
-}
+TD_OF_ONE(max)
+TD_OF_ONE(min)
 /* softmax: typed functions that search and scale */
-#define ARGUMENT_OF(name)                                              \
-    td_tensor *td_##name(td_tensor *input, td_arg_options options)     \
-    {                                                                  \
-        return TD_CALL(name, input, td_v_opt_int(options.dim),         \
-                       td_v_bool(options.keepdim));                    \
-    }
+#define ARGUMENT_OF(name) \
+    TD_TYPED(name, (td_v_opt_int(options.dim), \
+                    td_v_bool(options.keepdim)), td_arg_options options)
 ARGUMENT_OF(argmax)
 ARGUMENT_OF(argmin)
 td_tensor *td_run_pair(int op, td_tensor *input, int n,
                        const td_value *attr, td_tensor **second)
 {
-    const td_value in[] = { td_v_tensor(input) };
-    td_call call = { .op = &td_ops[op], .n_in = 1, .n_attr = n,
-                     .in = in, .attr = attr };
-    const bool done = td_run(&call);
+    const td_value in = td_v_tensor(input);
+    const td_call call = td_called(&td_ops[op], 1, &in, n, attr);
     if (second)
-        *second = done ? call.out[1] : NULL;
-    else if (done)
+        *second = call.out[1];
+    else
         td_release(call.out[1]);
-    return done ? call.out[0] : NULL;
+    return call.out[0];
 }
 
-#define EXTREME_OF(name)                                               \
-    td_tensor *td_##name(td_tensor *input, int dim, bool keepdim,      \
-                         td_tensor **indices)                          \
-    {                                                                  \
-        return td_run_pair(TD_OP_##name, input, TD_VALUES(             \
-            td_v_int(dim), td_v_bool(keepdim)), indices);              \
-    }
-EXTREME_OF(max_dim)
-EXTREME_OF(min_dim)
-#define ALONG(name)                                                    \
-    td_tensor *td_##name(td_tensor *input, int dim)                    \
-    {                                                                  \
-        return TD_CALL(name, input, td_v_int(dim), td_v_none());       \
-    }
-ALONG(softmax)
-ALONG(log_softmax)
+TD_PICKING(max_dim, (td_v_int(dim), td_v_bool(keepdim)),
+           int dim, bool keepdim)
+TD_PICKING(min_dim, (td_v_int(dim), td_v_bool(keepdim)),
+           int dim, bool keepdim)
+TD_TYPED(softmax, (td_v_int(dim), td_v_none()), int dim)
+TD_TYPED(log_softmax, (td_v_int(dim), td_v_none()), int dim)

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "statistics": edit that, not this file. */
 /* Operators that are formulas of operators. */
-#include <math.h>
-#include <treadle/arranging.h>
-#include <treadle/elementwise.h>
-#include <treadle/indexing.h>
-#include <treadle/order.h>
-#include <treadle/statistics.h>
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/order.h"
 #include "ops/reductions.h"
+#include <treadle/treadle.h>
 
 /* statistics: formulas of statistics */
-static td_tensor *variance(td_call *call, td_tensor **mean)
+/* The square root; its gradient at 0 is 0. */
+static td_tensor *safe_root(td_tensor *x)
 {
-    td_tensor *x = td_input(call, 0);
+    td_tensor *positive = td_ne_scalar(x, td_float(0));
+    td_tensor *safe = td_where_scalar(positive, x, td_float(1));
+    return td_where_scalar(positive, td_sqrt(safe), td_float(0));
+}
+
+TD_COMPOSED(var, x)
+{
     const td_value *unbiased = &call->attr[1], *given = &call->attr[3];
     const double correction = given->kind == TD_SCALAR
         ? td_v_double(given)
@@ -25,43 +27,16 @@ static td_tensor *variance(td_call *call, td_tensor **mean)
     if (given->kind == TD_SCALAR && unbiased->kind == TD_SCALAR)
         return td_refuse_as(call, TD_ERROR_TYPE, "takes 'unbiased' or "
                             "'correction', not both");
-    if (!td_check_computes(call, x->dtype, true))
-        return NULL;
     td_tensor *m = td_mean(x, kept);
     td_tensor *sum = td_sum(td_square(td_sub(x, m)), wanted);
     const int64_t lines = td_numel(m);
     const double n = lines > 0 ? (double)(td_numel(x) / lines) : 0;
-    *mean = td_failed() ? NULL : td_reshape(m, td_shape_of(sum));
-    return td_div_scalar(sum, td_float(fmax(n - correction, 0)));
-}
-
-/* The square root; its gradient at 0 is 0. */
-static td_tensor *safe_root(td_tensor *x)
-{
-    td_tensor *positive = td_ne_scalar(x, td_float(0));
-    td_tensor *safe = td_where_scalar(positive, x, td_float(1));
-    return td_where_scalar(positive, td_sqrt(safe), td_float(0));
-}
-
-td_tensor *var_formula(td_call *call)
-{
-    td_tensor *mean;
-    return variance(call, &mean);
-}
-
-td_tensor *var_mean_formula(td_call *call)
-{
-    return variance(call, &call->out[1]);
-}
-
-td_tensor *std_formula(td_call *call)
-{
-    return safe_root(var_formula(call));
-}
-
-td_tensor *std_mean_formula(td_call *call)
-{
-    return safe_root(var_mean_formula(call));
+    if (!td_failed()
+        && (td_is(call, var_mean) || td_is(call, std_mean)))
+        call->out[1] = td_reshape(m, td_shape_of(sum));
+    sum = td_div_scalar(sum, td_float(fmax(n - correction, 0)));
+    return td_is(call, std) || td_is(call, std_mean) ? safe_root(sum)
+                                                     : sum;
 }
 
 static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
@@ -84,79 +59,67 @@ static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
                          td_float(1 / p));
 }
 
-td_tensor *vector_norm_formula(td_call *call)
+TD_COMPOSED(vector_norm, x)
 {
-    td_tensor *x = td_input(call, 0);
     x = td_to(x, td_v_get_dtype(&call->attr[3], x->dtype));
-    if (x == NULL || !td_check_computes(call, x->dtype, true))
-        return NULL;
+    td_check_computes(call, td_dtype_of(x), true);
     return norm_of(x, td_real(call, 0), td_over(call, 1, 2));
 }
 
-static td_tensor *at_least(td_tensor *x, double eps)
+TD_COMPOSED(normalize, x)
 {
-    return td_clamp(x, (td_clamp_options){ .min = td_some(eps) });
-}
-
-td_tensor *normalize_formula(td_call *call)
-{
-    td_tensor *x = td_input(call, 0);
     td_reduce_options o = td_over(call, 1, -1);
     o.keepdim = true;
-    if (!td_check_computes(call, x->dtype, true))
-        return NULL;
+    td_check_computes(call, x->dtype, true);
     td_tensor *length = norm_of(x, td_real(call, 0), o);
-    return td_div(x, at_least(length, td_real(call, 2)));
+    return td_div(x, td_maximum_scalar(length,
+                                       td_float(td_real(call, 2))));
 }
 
-td_tensor *cosine_similarity_formula(td_call *call)
+TD_COMPOSED(cosine_similarity, a)
 {
-    td_tensor *a = td_input(call, 0), *b = td_input(call, 1);
+    td_tensor *b = td_input(call, 1);
     const td_dtype both = td_promote(a->dtype, b->dtype);
     const td_reduce_options o = td_over(call, 0, -1);
-    const double eps = td_real(call, 1);
-    td_dims shape;
-    if (!td_broadcast_shapes("cosine_similarity", a, b, &shape))
-        return NULL;
+    const td_scalar eps = td_float(td_real(call, 1));
+    td_dims shape = TD_RANK_0;
+    td_broadcast_shapes("cosine_similarity", a, b, &shape);
+    td_check_computes(call, both, true);
     a = td_expand(td_to(a, both), shape);
     b = td_expand(td_to(b, both), shape);
-    if (td_failed() || !td_check_computes(call, a->dtype, true))
-        return NULL;
     return td_div(td_sum(td_mul(a, b), o),
-                  td_mul(at_least(norm_of(a, 2, o), eps),
-                         at_least(norm_of(b, 2, o), eps)));
+                  td_mul(td_maximum_scalar(norm_of(a, 2, o), eps),
+                         td_maximum_scalar(norm_of(b, 2, o), eps)));
 }
 
-td_tensor *count_nonzero_formula(td_call *call)
+TD_COMPOSED(count_nonzero, x)
 {
-    return td_sum(td_ne_scalar(td_input(call, 0), td_int(0)),
+    return td_sum(td_ne_scalar(x, td_int(0)),
                   td_over(call, 0, -1));
 }
 
-td_tensor *nansum_formula(td_call *call)
+TD_COMPOSED(nansum, x)
 {
-    td_tensor *x = td_input(call, 0), *nan = td_isnan(x);
+    td_tensor *nan = td_isnan(x);
     td_reduce_options o = td_over(call, 0, 1);
     o.dtype = td_v_get_dtype(&call->attr[2], TD_DTYPE_NONE);
     return td_sum(td_where_scalar(td_logical_not(nan), x,
                                   td_boolean(false)), o);
 }
 
-td_tensor *nanmean_formula(td_call *call)
+TD_COMPOSED(nanmean, x)
 {
-    td_tensor *x = td_input(call, 0);
     td_reduce_options o = td_over(call, 0, 1);
-    if (!td_check_computes(call, x->dtype, true))
-        return NULL;
-    return td_div(nansum_formula(call),
+    td_check_computes(call, x->dtype, true);
+    return td_div(nansum_formula(call, x),
                   td_sum(td_logical_not(td_isnan(x)), o));
 }
 
-td_tensor *aminmax_formula(td_call *call)
+TD_COMPOSED(aminmax, x)
 {
     const td_reduce_options o = td_over(call, 0, 1);
-    call->out[1] = td_amax(td_input(call, 0), o);
-    return td_amin(td_input(call, 0), o);
+    call->out[1] = td_amax(x, o);
+    return td_amin(x, o);
 }
 
 /* Zeros of n, to which each weight is added at its place. */
@@ -167,9 +130,9 @@ static td_tensor *add_at(td_tensor *weights, td_tensor *places,
                     places, weights, td_v_int(0), td_v_int(1));
 }
 
-td_tensor *bincount_formula(td_call *call)
+TD_COMPOSED(bincount, x)
 {
-    td_tensor *x = td_input(call, 0), *given = td_input(call, 1);
+    td_tensor *given = td_input(call, 1);
     td_tensor *weights = given ? given
         : td_ones_like(x, TD_OF(TD_FLOAT64));
     int64_t n = td_number(call, 0, 0);
@@ -190,13 +153,11 @@ td_tensor *bincount_formula(td_call *call)
     return given ? x : td_to(x, TD_INT64);
 }
 
-td_tensor *histc_formula(td_call *call)
+TD_COMPOSED(histc, x)
 {
-    td_tensor *x = td_input(call, 0);
     const int64_t bins = td_number(call, 0, 100);
     double low = td_real(call, 1), high = td_real(call, 2);
-    if (!td_check_computes(call, x->dtype, true))
-        return NULL;
+    td_check_computes(call, x->dtype, true);
     /* statistics: find the edges of the histogram */
     if (low == high && td_numel(x) > 0) {
         low = td_item_double(td_min(x));
@@ -222,13 +183,12 @@ td_tensor *histc_formula(td_call *call)
     return td_clone(td_part(x, 0, 0, bins));
 }
 
-td_tensor *multinomial_formula(td_call *call)
+TD_COMPOSED(multinomial, x)
 {
-    td_tensor *x = td_input(call, 0), *places = NULL;
+    td_tensor *places = NULL;
     const int64_t k = td_number(call, 0, 1);
     const bool again = td_flag(call, 1);
-    if (!td_check_computes(call, x->dtype, true))
-        return NULL;
+    td_check_computes(call, x->dtype, true);
     const int64_t n = x->rank > 0 ? x->shape[x->rank - 1] : 0;
     if (x->rank < 1 || x->rank > 2 || k <= 0 || (!again && k > n))
         return td_refuse(call, "cannot draw %" PRId64 " of %" PRId64
@@ -260,7 +220,8 @@ td_tensor *multinomial_formula(td_call *call)
 /* The places of n rows in the order of their elements. */
 static td_tensor *order_rows(td_tensor *rows)
 {
-    td_tensor *order = td_count_up(td_size(rows, 0));
+    td_tensor *order = td_count_up(0, td_size(rows, 0),
+                                   TD_OF(TD_INT64));
     for (int64_t c = td_size(rows, 1) - 1; c >= 0 && !td_failed();
          c--) {
         td_tensor *places = NULL;
@@ -272,10 +233,10 @@ static td_tensor *order_rows(td_tensor *rows)
     return order;
 }
 
-td_tensor *unique_formula(td_call *call)
+TD_COMPOSED(unique, x)
 {
-    td_tensor *x = td_input(call, 0), **more = call->out + 1;
-    const bool sorted = call->op == &td_ops[TD_OP_unique];
+    td_tensor **more = call->out + 1;
+    const bool sorted = td_is(call, unique);
     const td_value *attr = call->attr + sorted;
     const bool flat = attr[2].kind == TD_NONE || x->rank == 0;
     const td_dims shape = td_shape_of(x);
@@ -288,14 +249,15 @@ td_tensor *unique_formula(td_call *call)
         return td_refuse(call, "the slices along dimension %d are "
                          "empty", dim);
     td_tensor *rows = td_reshape(td_movedim(
-        td_brought(x, (td_device){ 0 }), TD_DIMS(dim), TD_DIMS(0)),
+        td_brought(x, TD_CPU), TD_DIMS(dim), TD_DIMS(0)),
         TD_DIMS(n, n > 0 ? all / n : 1));
-    td_tensor *order = sorted ? order_rows(rows) : td_count_up(n);
+    td_tensor *order = sorted ? order_rows(rows)
+                     : td_count_up(0, n, TD_OF(TD_INT64));
     /* statistics: find groups of equal neighbours */
     rows = td_index_select(rows, 0, order);
     td_tensor *fresh = td_ne(td_tail(rows, 0), td_head(rows, 0));
     fresh = td_size(rows, 1) == 1 ? td_select(fresh, 1, 0)
-          : td_any(fresh, (td_reduce_options){ .dims = TD_DIMS(1) });
+          : td_any(fresh, TD_OVER(1));
     td_tensor *group = td_cumsum(td_pad(fresh, TD_DIMS(n > 0, 0),
                                         "constant", 0), 0);
     td_tensor *counts = TD_RUN(bincount,
@@ -311,29 +273,14 @@ td_tensor *unique_formula(td_call *call)
         *more++ = td_sent(counts, home);
     return td_index_select(x, dim, td_sent(first, home));
 }
-
-td_tensor *unique_consecutive_formula(td_call *call)
-{
-    return unique_formula(call);
-}
 /* statistics: functions of statistics */
-static td_tensor *run_moment(int op, td_tensor *input, td_var_options o)
-{
-    return td_run1(&td_ops[op], TD_VALUES(td_v_tensor(input)),
-        TD_VALUES(td_v_ints(&o.dims), td_v_none(), td_v_bool(o.keepdim),
-                  o.correction.given ? td_v_float(o.correction.value)
-                                     : td_v_none()));
-}
-
-td_tensor *td_var(td_tensor *input, td_var_options options)
-{
-    return run_moment(TD_OP_var, input, options);
-}
-
-td_tensor *td_std(td_tensor *input, td_var_options options)
-{
-    return run_moment(TD_OP_std, input, options);
-}
+#define SPREAD(op) \
+    TD_TYPED(op, (td_v_ints(&o.dims), td_v_none(), \
+                  td_v_bool(o.keepdim), o.correction.given \
+                  ? td_v_float(o.correction.value) : td_v_none()), \
+             td_var_options o)
+SPREAD(var)
+SPREAD(std)
 
 td_tensor *td_norm(td_tensor *input, double p, td_reduce_options o)
 {

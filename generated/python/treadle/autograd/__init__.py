@@ -2,18 +2,15 @@
 # Tangled from the chapter "package": edit that, not this file.
 """Gradients: backward, grad, gradcheck, functions of one's own."""
 from itertools import chain, product
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
+from .._forms import _spread
 from .._grad_mode import no_grad, enable_grad, set_grad_enabled
 # package: function to make a tuple of tensors
 
 
-def _tuple_of_all(x):
-    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
-
-
 def _tuple(x):
-    return () if x is None else _tuple_of_all(x)
+    return () if x is None else \
+        (x,) if isinstance(x, Tensor) else tuple(x)
 
 
 def _sums_to(shape, size):
@@ -31,13 +28,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None,
     """
     if grad_tensors is None:
         grad_tensors = grad_variables
-    if inputs is not None:
-        inputs = (inputs,) if isinstance(inputs, Tensor) \
-            else tuple(inputs)
-        if not inputs:
-            raise RuntimeError("'inputs' argument to backward() cannot "
-                               "be empty.")
-    _C._grad(_tuple(tensors), inputs or (), _tuple(grad_tensors),
+    wanted = _tuple(inputs)
+    if inputs is not None and not wanted:
+        raise RuntimeError("'inputs' argument to backward() cannot be "
+                           "empty.")
+    _C._grad(_tuple(tensors), wanted, _tuple(grad_tensors),
              create_graph if retain_graph is None else retain_graph,
              create_graph, False, True)
 
@@ -51,13 +46,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None,
     error, or None if allow_unused, or zeros if materialize_grads.
     """
     if is_grads_batched:
-        raise NotImplementedError(
-            "grad: is_grads_batched is not supported; use one call for "
-            "each gradient, or func.vjp")
+        raise NotImplementedError("is_grads_batched: use func.vjp")
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not "
-                         "passed when materialize_grads=True, but got: "
-                         "allow_unused=False.")
+        raise ValueError("grad: materialize_grads=True excludes "
+                         "allow_unused=False")
     inputs = _tuple(inputs)
     got = _C._grad(_tuple(outputs), inputs, _tuple(grad_outputs),
                    create_graph if retain_graph is None
@@ -111,7 +103,7 @@ class Function:
             else:
                 results = cls.forward(*args)
                 cls.setup_context(ctx, args, results)
-        outputs = _tuple_of_all(results)
+        outputs = _spread(results, 1)
         # package: refuse results that are no tensors
         for output in outputs:
             if not isinstance(output, Tensor):
@@ -134,8 +126,7 @@ class Function:
             if not all(any(d is o for o in outputs) for d in dirty):
                 raise RuntimeError(
                     "Some elements marked as dirty during the forward method were "
-                    "not returned as output. The inputs that are modified inplace "
-                    "must all be outputs of the Function.")
+                    "not returned")
             outputs = tuple(
                 o.detach() if any(o is a for a in tensors)
                 and not any(o is d for d in dirty)
@@ -153,7 +144,7 @@ class Function:
                              if g is None else g
                              for g, (shape, dtype, device) in zip(grads, kinds)]
                 try:
-                    grads = _tuple_of_all(cls.backward(ctx, *grads))
+                    grads = _spread(cls.backward(ctx, *grads), 1)
                 finally:
                     ctx.saved_tensors = ()
                 # package: check the gradients that came back
@@ -185,16 +176,10 @@ class Function:
             else outputs[0]
 
     @staticmethod
-    def forward(ctx, *args):
-        raise NotImplementedError("forward must be defined")
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise NotImplementedError("backward must be defined")
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        raise NotImplementedError("setup_context must be defined")
+    def forward(*unused):
+        raise NotImplementedError("a Function must define forward and "
+                                  "backward")
+    backward = setup_context = forward
 # package: function gradcheck
 
 
@@ -215,8 +200,7 @@ def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3,
                              f"{inputs[k].dtype}, expected "
                              "treadle.float64")
     if not checked:
-        raise ValueError("gradcheck: no input requires a gradient, so "
-                         "there is nothing to compare")
+        raise ValueError("gradcheck: no input requires a gradient")
     try:
         for o, output in enumerate(_tuple(func(*inputs))):
             for k in checked if output.dtype.is_floating_point else ():

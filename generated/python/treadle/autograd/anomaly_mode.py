@@ -26,9 +26,8 @@ class detect_anomaly(_Mode):
 
     def __init__(self, check_nan=True):
         self.mode = 1 + bool(check_nan)
-        warnings.warn("Anomaly Detection has been enabled. This mode "
-                      "will increase the runtime and should only be "
-                      "enabled for debugging.", stacklevel=2)
+        warnings.warn("Anomaly Detection has been enabled, which is "
+                      "slow", stacklevel=2)
 
 
 # inspection: functions that show a place
@@ -40,7 +39,7 @@ def _shown(place):
 
 def _warn(where, name, first):
     text = ("Error detected in the backward pass. Traceback of forward "
-            "call that caused the error:\n" + _shown(where))
+            "call:\n" + _shown(where))
     if name:
         text += ("The first result that was not finite is that of "
                  f"'{name}':\n" + _shown(first))

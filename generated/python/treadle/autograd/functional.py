@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "functional": edit that, not this file.
 """Jacobians, Hessians and their products with vectors."""
-from .. import _C
-from .._C import Tensor, stack, zeros_like
+from .. import _C, Tensor, stack, zeros_like
+from .._tensor import _choose
 from . import _filled, enable_grad, grad
 # functional: functions pull and push
 
@@ -29,14 +29,14 @@ def pull(outs, ins, seeds, create):
 
 
 def lift(outs, ins):
-    """What push needs: dummies, and their pull, recorded."""
+    """Dummies at the outputs, and their pull, recorded."""
     dummies = [zeros_like(o).requires_grad_() for o in outs]
     return dummies, pull(outs, ins, dummies, True)
 
 
-def push(lifted, tangents, create):
+def push(outs, ins, tangents, create):
     """The Jacobian times directions at the inputs, or None."""
-    dummies, pulled = lifted
+    dummies, pulled = lift(outs, ins)
     return pull(pulled, dummies, tangents, create)
 # functional: functions rows and columns
 
@@ -49,11 +49,11 @@ def _units(x):
         yield unit.reshape(x.shape)
 
 
-def _joined(parts, like, axis, shape):
-    parts = [zeros_like(like) if p is None else p for p in parts]
+def _joined(parts, like, shape):
+    parts = _filled(parts, [like] * len(parts))
     if not parts:
         return _C.zeros(shape, dtype=like.dtype, device=like.device)
-    return stack(parts, axis).reshape(shape)
+    return stack(parts, 0).reshape(shape)
 
 
 def rows(outs, ins, create, strict=False):
@@ -65,22 +65,18 @@ def rows(outs, ins, create, strict=False):
             if None in row:
                 raise RuntimeError(
                     f"Output {i} of the user-provided function is "
-                    f"independent of input {row.index(None)}. This is "
-                    "not allowed in strict mode.")
-        made.append([_joined([row[k] for row in pulled], x, 0,
-                             (*out.shape, *x.shape))
-                     for k, x in enumerate(ins)])
+                    f"independent of input {row.index(None)}")
+        made.append([_joined(parts, x, (*out.shape, *x.shape))
+                     for x, *parts in zip(ins, *pulled)])
     return made
 
 
-def columns(outs, ins, create):
+def columns(outs, ins, create, strict=False):
     """For each output its Jacobian by each input, by columns."""
     dummies, pulled = lift(outs, ins)
-    made = [[push((dummies, [p]), [t], create) for t in _units(x)]
-            for p, x in zip(pulled, ins)]
-    return [[_joined([column[o] for column in made[k]], out, out.ndim,
-                     (*out.shape, *x.shape)) for k, x in enumerate(ins)]
-            for o, out in enumerate(outs)]
+    made = rows(_filled(pulled, ins), dummies, create)
+    return [[made[k][o].movedim([*range(x.ndim)], [*range(-x.ndim, 0)])
+             for k, x in enumerate(ins)] for o in range(len(outs))]
 # functional: functions that check what a function is given
 
 
@@ -90,9 +86,8 @@ def _as_tuple(name, what, x):
     for item in x if many else (x,):
         if not isinstance(item, Tensor):
             raise TypeError(
-                f"The {what} given to {name} must be either a Tensor "
-                f"or a tuple of Tensors but the given {what} has type "
-                f"{type(item if many else x)}.")
+                f"The {what} given to {name} must be a Tensor or a "
+                f"tuple of Tensors, not {type(item if many else x)}")
     return x if many else (x,), many
 
 
@@ -108,20 +103,15 @@ def _call(name, func, inputs, create, strict):
         if strict and not o.requires_grad:
             raise RuntimeError(
                 f"Output {i} of the user-provided function does not "
-                "require gradients. The outputs must be computed in a "
-                "differentiable manner from the input when running in "
-                "strict mode.")
+                "require gradients, as strict wants")
     return (ins, many), (outs, several)
 
 
-def _vector(name, v, like, tuple_like, of_result):
+def _vector(name, v, like, tuple_like):
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
-                "The vector v can only be None if the "
-                + ("user-provided function returns" if of_result
-                   else "input to the user-provided function is")
-                + " a single Tensor with a single element.")
+                "The vector v can only be None for one element")
         return [_C.ones_like(like[0])]
     v, many = _as_tuple(name, "v", v)
     if len(v) != len(like) or many != tuple_like:
@@ -138,10 +128,8 @@ def _vector(name, v, like, tuple_like, of_result):
 def _answer(got, like, many, create, strict):
     for i, g in enumerate(got):
         if strict and (g is None or create and not g.requires_grad):
-            raise RuntimeError(
-                f"The output of the user-provided function is "
-                f"independent of input {i}. This is not allowed in "
-                "strict mode.")
+            raise RuntimeError("The output of the user-provided "
+                               f"function is independent of input {i}")
     got = tuple(g if create else g.detach()
                 for g in _filled(got, like))
     return got if many else got[0]
@@ -155,7 +143,7 @@ def _product(name, sentence, times, given=0, found=0):
         sides = _call(name, _single(name, func) if times is _curve
                       else func, inputs, create_graph, strict)
         (ins, _), (outs, several) = sides
-        v = _vector(name, v, *sides[given], given)
+        v = _vector(name, v, *sides[given])
         got = times(outs, ins, v, create_graph)
         return (_answer(outs, outs, several, create_graph, False),
                 _answer(got, *sides[found], create_graph, strict))
@@ -169,8 +157,7 @@ vjp = _product(
     pull, given=1)
 jvp = _product(
     "jvp", """(outputs, the Jacobian of func at inputs times v).""",
-    lambda outs, ins, v, create: push(lift(outs, ins), v, create),
-    found=1)
+    push, found=1)
 
 
 def jacobian(func, inputs, create_graph=False, strict=False,
@@ -178,29 +165,19 @@ def jacobian(func, inputs, create_graph=False, strict=False,
     """The Jacobian of func at inputs: J[output][input]."""
     (ins, many), (outs, several) = _call("jacobian", func, inputs,
                                          create_graph, strict)
-    if strategy == "forward-mode":
-        made = columns(outs, ins, create_graph)
-    elif strategy == "reverse-mode":
-        made = rows(outs, ins, create_graph, strict)
-    else:
-        raise RuntimeError("Expected strategy to be either "
-                           f'"reverse-mode" or "forward-mode", not '
-                           f"{strategy!r}")
-    made = tuple(_answer(row, row, many, create_graph, strict)
-                 for row in made)
+    blocks = _choose("strategy", strategy, {
+        "forward-mode": columns, "reverse-mode": rows}, RuntimeError)
+    made = tuple(_answer(row, row, many, create_graph, strict) for row
+                 in blocks(outs, ins, create_graph, strict))
     return made if several else made[0]
 
 
 def _single(name, func):
     def single(*inputs):
         out = func(*inputs)
-        if not isinstance(out, Tensor):
+        if not isinstance(out, Tensor) or out.numel() != 1:
             raise RuntimeError(f"The function given to {name} should "
-                               "return a single Tensor")
-        if out.numel() != 1:
-            raise RuntimeError(
-                f"The Tensor returned by the function given to {name} "
-                "should contain a single element")
+                               "return a Tensor of one element")
         return out.reshape(())
     return single
 

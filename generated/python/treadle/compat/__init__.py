@@ -2,6 +2,7 @@
 # Tangled from the chapter "dialect": edit that, not this file.
 """Names that PyTorch's users need, found when first asked for."""
 import sys
+from fnmatch import fnmatchcase
 from importlib import import_module
 from .. import _errors, cuda
 
@@ -34,7 +35,7 @@ NAMES = {name: home or name for home, names in (
     # models: names found on demand
     ("", "models"),
     # precision: names found on demand
-    ("amp", "GradScaler autocast"),
+    ("amp", "GradScaler autocast is_autocast_enabled"),
     ("", "amp cuda.amp"),
     # seeing: names found on demand
     ("", "graph profiler svg"),
@@ -43,7 +44,7 @@ REASONS = {}        # why a name is absent, where we know
 # dialect: function find_on_demand
 
 
-def find_on_demand(module):
+def find_on_demand(module, otherwise=None):
     """Let the module find those of NAMES that are its own."""
     own, inside = vars(module), module.__name__.partition(".")[2]
     names = {name.rpartition(".")[2]: name for name in NAMES
@@ -53,9 +54,11 @@ def find_on_demand(module):
         if name == "__all__":
             return [name for name in dir(module) if name[0] != "_"]
         if name not in names:
-            reason = f": {REASONS[name]}" if name in REASONS else ""
-            raise AttributeError(f"module {module.__name__!r} has no "
-                                 f"attribute {name!r}{reason}")
+            reason = next((why for known, why in REASONS.items()
+                           if fnmatchcase(name, known)), otherwise)
+            raise AttributeError(
+                f"module {module.__name__!r} has no attribute {name!r}"
+                + (f": {reason}" if reason else ""))
         home = NAMES[names[name]]
         found = import_module(f"treadle.{home}")
         _errors.name_errors(found)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "porting": edit that, not this file.
 """Names that are absent, and why."""
-from .. import linalg
-from .._C import Tensor
+from .. import Tensor, autograd, linalg, nn, optim, utils
 from . import REASONS, find_on_demand
 
 _ABSENT = {
     "matrices are decomposed in treadle.linalg, in fewer ways": """
-        cholesky cholesky_inverse cholesky_solve cond eig eigvals
+        cholesky cholesky_inverse cholesky_solve eig eigvals
         geqrf householder_product ldl lobpcg lstsq lu lu_factor lu_solve
         lu_unpack matrix_exp matrix_rank ormqr pca_lowrank qr solve
         svd_lowrank symeig triangular_solve""",
@@ -19,10 +18,14 @@ _ABSENT = {
         sparse_csr_tensor sspaddmm to_dense to_sparse values""",
     "there are no quantised tensors": """dequantize int_repr q_scale
         q_zero_point qint8 qint32 quantization quantize_per_channel
-        quantize_per_tensor quint8""",
+        quantize_per_tensor quint8 intrinsic* qat* quantiz*""",
     "dimensions have no names": "align_as align_to names refine_names",
     "one process computes": """distributed is_shared multiprocessing
-        share_memory_""",
+        share_memory_ *[pP]arallel SyncBatch* Distributed*""",
+    "a layer knows its sizes when it is made": "Lazy* Uninitialized*",
+    "weight_norm and spectral_norm compute weights, nothing else does":
+    "parametri* stateless*",
+
     "a tensor keeps its memory": """resize_ resize_as_ set_ storage""",
     "programs are not exported this way": "fx hub onnx package"}
 REASONS.update((name, reason) for reason, names in _ABSENT.items()
@@ -36,7 +39,12 @@ def _absent(name, reason):
     return property(absent)
 
 
-find_on_demand(linalg)
+# porting: let modules say why
+for _module in (autograd, linalg, nn, nn.functional, nn.init, nn.utils,
+                nn.utils.rnn, optim, optim.lr_scheduler, utils,
+                utils.data):
+    find_on_demand(_module, "what PyTorch has there is some lines of "
+                            "what is here")
 for _row in REASONS.items():
-    if not hasattr(Tensor, _row[0]):
+    if _row[0].isidentifier() and not hasattr(Tensor, _row[0]):
         setattr(Tensor, _row[0], _absent(*_row))

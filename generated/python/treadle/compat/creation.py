@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "dialect": edit that, not this file.
 """Second ways to make tensors."""
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
 from .._exchange import from_dlpack
 from .spelling import _like, randint as _randint
 # dialect: names that make tensors
@@ -27,11 +26,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None,
     y = x.to(dtype=dtype, device=device)
     lent = lent and y is x
     if copy is False and not lent:
-        raise ValueError("asarray: the data must be copied, and "
+        raise ValueError("the data must be copied, and "
                          "copy is False")
     y = y.clone() if copy and lent else y
-    return y if y.requires_grad == requires_grad \
-        else y.requires_grad_(requires_grad)
+    return y.requires_grad_(requires_grad)
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0,
@@ -39,17 +37,11 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
     """count elements of dtype at byte `offset` of a buffer."""
     data, size = memoryview(buffer).cast("B"), dtype.itemsize
     rest = len(data) - offset
-    if count == 0 or not 0 < rest <= len(data):
-        raise ValueError(f"frombuffer: count {count}, offset {offset} "
-                         f"leave nothing of {len(data)} bytes")
-    if count < 0 and rest % size:
-        raise ValueError(
-            f"frombuffer: {len(data)} bytes after offset {offset} are "
-            f"no multiple of the {size} bytes of an element")
     n = rest // size if count < 0 else count
-    if n * size > rest:
-        raise ValueError(f"frombuffer: {n} elements at offset {offset} "
-                         f"are more than {len(data)} bytes")
+    if count == 0 or not 0 < rest <= len(data) or n * size > rest \
+            or count < 0 and rest % size:
+        raise ValueError(f"{count} items of {size} bytes "
+                         f"at {offset} of {len(data)} bytes")
     data = data[offset:offset + n * size]
     x = _C.tensor(data) if data.readonly else _C.from_numpy(data)
     x = x if x.data_ptr() % size == 0 else x.clone()
@@ -67,7 +59,7 @@ def randint_like(input, low, high=None, **named):
 def normal(mean, std=1.0, size=None, *, generator=None, **named):
     """Normal numbers, of given size or in the shape of mean and std."""
     if not isinstance(std, Tensor) and std < 0:
-        raise RuntimeError(f"normal: std = {std} is negative")
+        raise RuntimeError(f"std = {std} is negative")
     if size is not None:
         return _C.randn(size, generator=generator, **named) * std + mean
     return _C.randn_like(mean + std, generator=generator) * std + mean

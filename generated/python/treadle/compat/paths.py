@@ -18,8 +18,9 @@ _PATHS = {
     _hooks: "utils.hooks",
     autograd: "autograd.variable autograd.gradcheck",
     _grad_mode: "autograd.grad_mode", _tensor: "tensor"}
-nn.utils.weight_norm = _reparametrise.weight_norm
-nn.utils.spectral_norm = _reparametrise.spectral_norm
+for _name in "weight_norm", "spectral_norm":
+    for _name in _name, "remove_" + _name:
+        setattr(nn.utils, _name, getattr(_reparametrise, _name))
 # strangers: names that begin with an underscore
 def _tuples(n):
     return lambda x: tuple(x) if hasattr(x, "__iter__") else (x,) * n

@@ -30,10 +30,8 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 def set_float32_matmul_precision(precision):
     """Nothing changes: products of float32 keep its precision."""
-    if precision not in ("highest", "high", "medium"):
-        raise ValueError("set_float32_matmul_precision: expected "
-                         "'highest', 'high' or 'medium', got "
-                         f"{precision!r}")
+    _tensor._choose("precision", precision,
+                    ("highest", "high", "medium"))
 # porting: settings
 
 
@@ -48,5 +46,5 @@ def set_default_device(device):
     """Where new tensors are made: there is only "cpu"."""
     if str(device).partition(":")[0] != "cpu":
         raise NotImplementedError(
-            "set_default_device: tensors are made on the CPU unless "
+            "tensors are made on the CPU unless "
             f"device={str(device)!r} stands in the call")

@@ -4,9 +4,7 @@
 import sys as _sys
 from functools import wraps as _wraps
 from struct import pack as _pack, unpack as _unpack
-from .. import _C
-from .._C import Tensor
-from .._elementwise import _second_names
+from .. import _C, Tensor
 from .._tensor import (_give_methods, as_tensor as _as_tensor,
                        Generator as _Generator)
 # dialect: second spellings
@@ -249,8 +247,6 @@ for _name in "empty", "zeros", "ones", "full", "tensor":
     setattr(Tensor, "new_" + _name, _like(getattr(_C, _name)))
 for _name in "is_floating_point", "numel", "is_pinned":
     globals()[_name] = getattr(Tensor, _name)
-_second_names("ndimension dim, H T, mH mT, ravel flatten, concat cat,"
-              "concatenate cat", globals())
 # dialect: give operators their second names
 
 

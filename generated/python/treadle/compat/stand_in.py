@@ -12,11 +12,10 @@ class _Stand:
 
     def find_spec(self, name, path=None, target=None):
         first, dot, rest = name.partition(".")
-        if first != self.name:
-            return None
-        module = importlib.import_module("treadle" + dot + rest)
-        return importlib.machinery.ModuleSpec(
-            name, self, loader_state=(module, module.__spec__))
+        if first == self.name:
+            module = importlib.import_module("treadle" + dot + rest)
+            return importlib.machinery.ModuleSpec(
+                name, self, loader_state=(module, module.__spec__))
 
     def create_module(self, spec):
         return spec.loader_state[0]

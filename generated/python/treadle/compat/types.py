@@ -2,9 +2,8 @@
 # Tangled from the chapter "dialect": edit that, not this file.
 """Questions about types of elements, and types that are classes."""
 from math import floor as _floor
-from .. import _C
-from .._C import Tensor
-from .._tensor import _CASTS
+from .. import _C, Tensor
+from .._tensor import _CASTS, _Shown
 from . import NAMES
 from .spelling import _legacy
 # dialect: names for types
@@ -42,12 +41,8 @@ _FLOATS = {_C.float16: (10, 15), _C.bfloat16: (7, 127),
            _C.float32: (23, 127), _C.float64: (52, 1023)}
 
 
-class _Info:
-    def __repr__(self):
-        fields = ", ".join(
-            f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
-            for k, v in vars(self).items() if k != "bits")
-        return f"{type(self).__name__}({fields})"
+class _Info(_Shown):
+    bits = property(lambda self: 8 * getattr(_C, self.dtype).itemsize)
 
 
 class finfo(_Info):
@@ -58,7 +53,6 @@ class finfo(_Info):
         if type not in _FLOATS:
             raise TypeError(f"finfo: {type} is not a floating dtype")
         digits, high = _FLOATS[type]
-        self.bits = 8 * type.itemsize
         self.resolution = 10.0 ** -_floor(digits * 0.30103)
         largest = (2 - 2.0 ** -digits) * 2.0 ** high
         self.min, self.max = -largest, largest
@@ -73,8 +67,7 @@ class iinfo(_Info):
     def __init__(self, type):
         if _category(type) != 1:
             raise TypeError(f"iinfo: {type} is not an integer dtype")
-        self.bits = 8 * type.itemsize
-        half = 2 ** (self.bits - 1)
+        half = 2 ** (8 * type.itemsize - 1)
         self.min = -half if type.is_signed else 0
         self.max = self.min + 2 * half - 1
         self.dtype = repr(type).partition(".")[2]
@@ -88,7 +81,7 @@ def get_default_dtype():
 def set_default_dtype(d):
     """Make float32 or float64 the dtype that floats get."""
     if d is None:
-        raise TypeError("set_default_dtype: expected a dtype, not None")
+        raise TypeError("expected a dtype, not None")
     _C._default_dtype(d)
 
 
@@ -107,7 +100,7 @@ _TYPES = {}
 for _name in NAMES:
     if _name.endswith("Tensor"):
         _where, _, _short = f"treadle.{_name}".rpartition(".")
-        _dtype = _CASTS[_short[:-6].lower()]
+        _dtype = _CASTS[_short[:-6]]
         _place = "cuda" if "." in _name else None
         globals()[_name] = _TYPES[_dtype, _place] = _TensorType(
             _short, (), {"dtype": _dtype, "_place": _place,
@@ -130,6 +123,6 @@ def set_default_tensor_type(t):
     """Make FloatTensor or DoubleTensor what floats become."""
     t = _type_named(t) if isinstance(t, str) else t
     if t._place is not None:
-        raise ValueError("set_default_tensor_type: tensors are made "
+        raise ValueError("tensors are made "
                          "on the CPU; pass device='cuda'")
     set_default_dtype(t.dtype)

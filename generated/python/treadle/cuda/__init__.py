@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "package": edit that, not this file.
 """CUDA devices: how many, what they hold, and waiting for them."""
-from .. import _C
-from .._C import empty_cache
+from .. import _C, empty_cache
 
 
 def device_count():

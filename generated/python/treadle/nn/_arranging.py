@@ -5,7 +5,7 @@
 from math import floor as _floor
 from .. import _C
 from .._C import pad, pixel_shuffle, pixel_unshuffle
-from .._arranging import _spread
+from .._forms import _spread
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

@@ -56,18 +56,13 @@ def _gated(show, values):
           if isinstance(v, Tensor) and v.requires_grad]
 
     def pick(grads):
-        every = [None] * len(values)
-        for i, g in zip(at, grads):
-            every[i] = g
-        every = show(tuple(every))
+        known = dict(zip(at, grads))
+        every = show(tuple(map(known.get, range(len(values)))))
         return [every[i] for i in at]
 
-    values = list(values)
-    if at:
-        gated = _Gate.apply(pick, *(values[i] for i in at))
-        for i, v in zip(at, gated):
-            values[i] = v
-    return tuple(values)
+    gated = dict(zip(at, at and _Gate.apply(
+        pick, *(values[i] for i in at))))
+    return tuple(gated.get(i, v) for i, v in enumerate(values))
 
 
 def _entered(module, args):

@@ -4,9 +4,8 @@
 """Losses as functions."""
 import math as _math
 import warnings as _warnings
-from inspect import signature as _signature
 from .. import _C
-from .._arranging import broadcast_tensors as _broadcast
+from .._forms import broadcast_tensors as _broadcast
 
 
 def _reduction(reduction, size_average=None, reduce=None):
@@ -27,7 +26,7 @@ def _pair(input, target):
     return _broadcast(input, target)
 
 
-_forms = {name: str(_signature(getattr(_C, name)))[1:-1] for name in (
+_forms = {name: getattr(_C, name).__text_signature__[1:-1] for name in (
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
     "cross_entropy", "nll_loss", "binary_cross_entropy", "kl_div",
     "soft_margin_loss")}

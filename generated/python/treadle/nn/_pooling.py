@@ -6,7 +6,8 @@ from math import prod as _prod
 from .. import _C
 from .._C import (adaptive_avg_pool1d, avg_pool1d, avg_pool2d,
                   avg_pool3d)
-from .._arranging import _spread
+from .._convolution import _size_before
+from .._forms import _spread
 
 
 def _largest(name, adaptive):
@@ -65,15 +66,8 @@ def _unpooling(n):
                 f"and {list(indices.shape)}")
         size = _spread(kernel_size, n)
         step = size if stride in (None, [], ()) else _spread(stride, n)
-        old = input.shape[-n:]
-        least = [(m - 1) * s - 2 * p + k for m, s, p, k in
-                 zip(old, step, _spread(padding, n), size)]
-        new = least if output_size is None else list(output_size)[-n:]
-        if len(new) != n or any(abs(a - b) >= s for a, b, s in
-                                zip(new, least, step)):
-            raise ValueError(
-                f"{name}: output_size {new} is not within less than a "
-                f"stride {list(step)} of {least}")
+        new, _ = _size_before(name, input, output_size, True, size,
+                              step, _spread(padding, n), (1,) * n)
         where = input.shape[:-n]
         zeros = input.new_zeros([*where, _prod(new)])
         return _C.scatter(zeros, -1, indices.flatten(-n),

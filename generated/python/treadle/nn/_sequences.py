@@ -8,13 +8,31 @@ from .._tensor import as_tensor
 from . import functional
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0):
+def pad_sequence(sequences, batch_first=False, padding_value=0.0,
+                 padding_side="right"):
     """One tensor [longest, batch, ...] of tensors [length, ...]."""
     sequences = list(sequences)
     longest = max(map(len, sequences))
+    if padding_side not in ("left", "right"):
+        raise ValueError("pad_sequence: padding_side must be 'left' or "
+                         f"'right', got {padding_side!r}")
+    step = 1 if padding_side == "right" else -1
     return _C.stack([functional.pad(
-        s, (0, 0) * (s.ndim - 1) + (0, longest - len(s)),
+        s, (0, 0) * (s.ndim - 1) + (0, longest - len(s))[::step],
         value=padding_value) for s in sequences], int(not batch_first))
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """The tensors [length, ...] of one that is padded on the right."""
+    x = padded_sequences
+    x = x if batch_first else x.transpose(0, 1)
+    return [row[:n] for row, n in zip(x, as_tensor(lengths).tolist(),
+                              strict=True)]
+
+
+def unpack_sequence(packed_sequences):
+    """The tensors of a PackedSequence."""
+    return unpad_sequence(*pad_packed_sequence(packed_sequences))
 
 
 def pack_padded_sequence(input, lengths, batch_first=False,
@@ -78,6 +96,7 @@ class PackedSequence(namedtuple(
         defaults=(None, None))):
     """Rows of sequences, time by time; see pack_padded_sequence."""
     __slots__ = ()
+    is_cuda = property(lambda self: self.data.is_cuda)
 
     def to(self, *args, **named):
         """With the data in another dtype or on another device."""

@@ -19,21 +19,21 @@ class MultiheadAttention(Module):
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True,
                  add_bias_kv=False, add_zero_attn=False, kdim=None,
                  vdim=None, batch_first=False, device=None, dtype=None):
-        self._begin(locals())
         # attention: refuse heads that cannot be
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ValueError("MultiheadAttention: embed_dim must be divisible "
                              f"by num_heads, got {embed_dim} and {num_heads}")
-        self.head_dim = embed_dim // num_heads
-        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        head_dim = embed_dim // num_heads
+        kdim, vdim = kdim or embed_dim, vdim or embed_dim
+        self._begin(locals())
         # attention: make the weights of several heads
-        e, same = embed_dim, self.kdim == self.vdim == embed_dim
-        one = (1, 1, e) if add_bias_kv else None
-        self._empty_parameters(
-            device, dtype, in_proj_weight=(3 * e, e) if same else None,
-            **{f"{name}_proj_weight": None if same else (e, n) for name, n in
-               zip("qkv", (e, self.kdim, self.vdim))},
-            in_proj_bias=(3 * e,) if bias else None, bias_k=one, bias_v=one)
+        e, same = embed_dim, kdim == vdim == embed_dim
+        one = add_bias_kv and (1, 1, e)
+        self._add_parameters(locals(), {
+            "in_proj_weight": same and (3 * e, e),
+            **{f"{name}_proj_weight": not same and (e, n) for name, n in
+               zip("qkv", (e, kdim, vdim))},
+            "in_proj_bias": bias and (3 * e,), "bias_k": one, "bias_v": one})
         self.out_proj = Linear(e, e, bias, device, dtype)
         for p in self._matrices():
             init.xavier_uniform_(p)
@@ -73,8 +73,7 @@ class MultiheadAttention(Module):
         if self.add_zero_attn:
             k, v = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1))
         if mask is not None and k.shape[2] > places:
-            mask = F.pad(mask, (0, k.shape[2] - places),
-                         value=mask.dtype is _C.bool)
+            mask = F.pad(mask, (0, k.shape[2] - places))
         p = float(self.dropout) if self.training else 0.0
         weights = None
         if need_weights:
@@ -135,12 +134,9 @@ class MultiheadAttention(Module):
             masks.append(mask[:, None, None] if mask is padding else
                          mask.unflatten(0, (n, heads)) if mask.ndim == 3
                          else mask)
-        if not masks:
-            return None
-        if all(mask.dtype is _C.bool for mask in masks):
-            return ~(masks[0] | masks[-1])
         return sum(mask.to(q.dtype).masked_fill(mask, -math.inf)
-                   if mask.dtype is _C.bool else mask for mask in masks)
+                   if mask.dtype is _C.bool else mask
+                   for mask in masks) if masks else None
 
 
 class _Layer(Module):
@@ -227,10 +223,11 @@ class _Stack(Module):
                                  for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 
-    def _through(self, x, *args):
+    def forward(self, tgt, *others, **masks):
+        """tgt and all that a layer takes beside it, as it takes it."""
         for layer in self.layers:
-            x = layer(x, *args)
-        return x if self.norm is None else self.norm(x)
+            tgt = layer(tgt, *others, **masks)
+        return tgt if self.norm is None else self.norm(tgt)
 
 
 class TransformerEncoder(_Stack):
@@ -238,19 +235,12 @@ class TransformerEncoder(_Stack):
 
     def forward(self, src, mask=None, src_key_padding_mask=None,
                 is_causal=None):
-        return self._through(src, mask, src_key_padding_mask, is_causal)
+        return super().forward(src, mask, src_key_padding_mask,
+                               is_causal)
 
 
 class TransformerDecoder(_Stack):
     """num_layers copies of a decoder's layer, and a norm."""
-
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None,
-                tgt_key_padding_mask=None, memory_key_padding_mask=None,
-                tgt_is_causal=None, memory_is_causal=False):
-        return self._through(tgt, memory, tgt_mask, memory_mask,
-                             tgt_key_padding_mask,
-                             memory_key_padding_mask, tgt_is_causal,
-                             memory_is_causal)
 
 
 class Transformer(Module):

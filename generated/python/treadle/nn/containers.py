@@ -3,10 +3,11 @@
 # needs: layers
 """Modules that hold modules or parameters, and small layers."""
 from collections.abc import MutableMapping
-from operator import index
+from itertools import groupby
+from operator import index, itemgetter
 from .. import _C
 from . import functional as F, init
-from .activation import calls, layers
+from .activation import Activation, layers
 from .module import Module, Parameter
 
 
@@ -26,8 +27,8 @@ class _OfParameters:
             value, (Parameter, type(None))) else Parameter(value))
 
     def extra_repr(self):
-        return "\n  ".join(
-            f"({name}): Parameter of shape {tuple(p.shape)}"
+        return "\n".join(
+            f"  ({name}): Parameter of shape {tuple(p.shape)}"
             for name, p in self._parameters.items())
 
 
@@ -118,6 +119,12 @@ class _Dict(_Container, MutableMapping):
 class ModuleList(_List):
     """A list of modules, each registered under its number."""
 
+    def _texts(self):
+        for text, run in groupby(super()._texts(), itemgetter(1)):
+            first, *more = [name for name, _ in run]
+            yield (f"{first}-{more[-1]}", f"{1 + len(more)} x {text}") \
+                if more else (first, text)
+
 
 class ModuleDict(_Dict):
     """Modules by names."""
@@ -158,30 +165,32 @@ def _unflatten(input, dim, unflattened_size):
 _flatten = _C.flatten
 __all__ = [
     "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
-    "Sequential", "Embedding", "Bilinear"]
+    "Sequential", "Bilinear"]
 layers(globals(), "_flatten", options={"start_dim": 1, "end_dim": -1})
 layers(globals(), "_unflatten")
-layers(globals(), "cosine_similarity pairwise_distance", tensors=2)
+layers(globals(), "cosine_similarity pairwise_distance", tensors=2,
+       _printed="")
 
 
-class Embedding(Module):
+class _Embedding(Activation):
     """Rows of a table, by number; padding_idx stays zero."""
     _printed = "num_embeddings embedding_dim"
-    _usual = {"padding_idx": None}
+    _usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0,
+              "scale_grad_by_freq": False, "sparse": False}
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None,
                  max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
                  sparse=False, _weight=None, device=None, dtype=None):
-        self._begin(locals())
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(
                     f"Embedding: padding_idx {padding_idx} is not one "
                     f"of {num_embeddings} rows")
-            self.padding_idx %= num_embeddings
+            padding_idx %= num_embeddings
+        self._begin(locals())
         if _weight is None:
-            self._empty_parameters(device, dtype, weight=(
-                num_embeddings, embedding_dim))
+            self._add_parameters(locals(), {"weight": (
+                num_embeddings, embedding_dim)})
             self.reset_parameters()
         else:
             self.weight = Parameter(_weight)
@@ -198,7 +207,8 @@ class Embedding(Module):
         if self.padding_idx is not None:
             init.zeros_(self.weight.data[self.padding_idx])
 
-    forward = calls(F.embedding)
+
+layers(globals(), "embedding", _Embedding)
 
 
 class Bilinear(Module):
@@ -207,12 +217,9 @@ class Bilinear(Module):
 
     def __init__(self, in1_features, in2_features, out_features,
                  bias=True, device=None, dtype=None):
-        self._begin(locals())
-        self._empty_parameters(
-            device, dtype,
-            weight=(out_features, in1_features, in2_features),
-            bias=(out_features,) if bias else None)
-        self.reset_parameters()
+        self._begin(
+            locals(), weight=(out_features, in1_features, in2_features),
+            bias=bias and (out_features,))
 
     def reset_parameters(self):
         """Draw both uniformly from +-1/sqrt(in1_features)."""

@@ -2,14 +2,16 @@
 # Tangled from the chapter "convolution": edit that, not this file.
 # needs: layers
 """Convolutions as modules."""
-from math import prod as _prod
-from .._arranging import _spread
-from . import functional as F, init
+from .._convolution import _size_before
+from .._forms import _spread
+from . import functional as F
 from .activation import layers
+from .layers import Linear
 from .module import Module
 
 
 class _Conv(Module):
+    reset_parameters = Linear.reset_parameters
     _modes = ("zeros", "reflect", "replicate", "circular")
     _printed = "in_channels out_channels kernel_size= stride="
     _usual = {"padding": 0, "dilation": 1, "output_padding": 0,
@@ -20,37 +22,28 @@ class _Conv(Module):
                  padding=0, dilation=1, groups=1, bias=True,
                  padding_mode="zeros", device=None, dtype=None, *,
                  output_padding=0):
-        self._begin(locals())
-        for name in ("kernel_size", "stride", "dilation",
-                     "output_padding", "padding"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                setattr(self, name, _spread(value, self._dims))
+        kernel_size, stride, dilation, output_padding = (
+            _spread(option, self._dims) for option in (
+                kernel_size, stride, dilation, output_padding))
+        if not isinstance(padding, str):
+            padding = _spread(padding, self._dims)
         # convolution: refuse options of a convolution
-        kind = type(self).__name__
         if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ValueError(f"{kind}: in_channels {in_channels} and "
-                             f"out_channels {out_channels} must be divisible "
-                             f"by groups {groups}")
+            raise ValueError(f"{type(self).__name__}: in_channels "
+                             f"{in_channels} and out_channels {out_channels} "
+                             f"must be divisible by groups {groups}")
         if isinstance(padding, str) and padding != "valid" and (
-                padding != "same" or set(self.stride) != {1}):
-            raise ValueError(f"{kind}: padding must be 'same' (with stride 1),"
-                             f" 'valid' or integers, got {padding!r} with "
-                             f"stride {self.stride}")
+                padding != "same" or set(stride) != {1}):
+            raise ValueError(f"{type(self).__name__}: padding must be 'same' "
+                             "(with stride 1), 'valid' or integers, got "
+                             f"{padding!r} with stride {stride}")
         if padding_mode not in self._modes:
-            raise ValueError(f"{kind}: padding_mode must be one of "
-                             f"{self._modes}, got {padding_mode!r}")
-        sides = (in_channels, out_channels // groups) if \
-            self.transposed else (out_channels, in_channels // groups)
-        self._empty_parameters(device, dtype,
-                               weight=(*sides, *self.kernel_size),
-                               bias=(out_channels,) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Draw both uniformly from +-1/sqrt(fan-in)."""
-        init._draw(_prod(self.weight.shape[1:]), self.weight,
-                   self.bias)
+            raise ValueError(f"{type(self).__name__}: padding_mode must be one "
+                             f"of {self._modes}, got {padding_mode!r}")
+        self._begin(locals(), weight=(
+            *((in_channels, out_channels // groups) if self.transposed
+              else (out_channels, in_channels // groups)),
+            *kernel_size), bias=bias and (out_channels,))
 
     def forward(self, input):
         padding = self.padding
@@ -77,25 +70,13 @@ class _Transposed(_Conv):
         super().__init__(in_channels, out_channels, kernel_size, stride,
                          padding, dilation, groups, bias, padding_mode,
                          device, dtype, output_padding=output_padding)
-
-    def _padding_for(self, input, size):
-        n = self._dims
-        size = list(size[-n:] if len(size) == input.ndim else size)
-        least = [(x - 1) * s - 2 * p + d * (k - 1) + 1
-                 for x, s, p, d, k in
-                 zip(input.shape[-n:], self.stride, self.padding,
-                     self.dilation, self.kernel_size)]
-        extra = [a - b for a, b in zip(size, least)]
-        if len(size) != n or any(not 0 <= e < s for e, s in
-                                 zip(extra, self.stride)):
-            raise ValueError(
-                f"{type(self).__name__}: output_size {size} is not "
-                f"{least} or less than a stride {self.stride} more")
-        return extra
-
     def forward(self, input, output_size=None):
-        extra = self.output_padding if output_size is None \
-            else self._padding_for(input, output_size)
+        extra = self.output_padding
+        if output_size is not None:
+            _, extra = _size_before(
+                type(self).__name__, input, output_size, False,
+                self.kernel_size, self.stride, self.padding,
+                self.dilation)
         return self._function(input, self.weight, self.bias,
                               self.stride, self.padding, extra,
                               self.groups, self.dilation)

@@ -4,14 +4,13 @@
 from .. import _C
 from .._C import (cosine_similarity, normalize, one_hot,
                   rotary_embedding, scaled_dot_product_attention)
-from .._indexing import embedding
+from .._forms import embedding
 from ._curves import *
 from ._arranging import *
 from .._convolution import *
 from ._normalising import *
 from ._pooling import *
 from ._losses import *
-from ._losses import _reduction
 
 
 def linear(input, weight, bias=None):

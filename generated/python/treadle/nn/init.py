@@ -24,8 +24,8 @@ def calculate_gain(nonlinearity, param=None):
 
 def _fans(tensor):
     if tensor.ndim < 2:
-        raise ValueError("fan in and fan out need at least 2 "
-                         f"dimensions, got {tensor.ndim}")
+        raise ValueError("fan in and fan out need a tensor of at least "
+                         f"2 dimensions, got {tensor.ndim}")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -101,10 +101,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in",
 @no_grad
 def orthogonal_(tensor, gain=1):
     """Orthonormal rows or columns, whichever are fewer, times gain."""
-    if tensor.ndim < 2:
-        raise ValueError("orthogonal_: expected at least 2 dimensions, "
-                         f"got {tensor.ndim}")
-    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    columns, rows = _fans(tensor)[0], len(tensor)
     few, many = sorted((rows, columns))
     drawn = _C.empty((few, many), dtype=_C.float64).normal_()
     q = _C.zeros((few, many), dtype=_C.float64)
@@ -142,12 +139,9 @@ def dirac_(tensor, groups=1):
         raise ValueError(
             "dirac_: expected 3 to 5 dimensions, the first divisible "
             f"by {groups} groups, got {tuple(tensor.shape)}")
-    tensor.zero_()
-    each = tensor.shape[0] // groups
-    centre = tuple(n // 2 for n in tensor.shape[2:])
-    for c in range(tensor.shape[0]):
-        if c % each < tensor.shape[1]:
-            tensor[(c, c % each, *centre)] = 1.0
+    rows, columns, *sizes = tensor.shape
+    tensor.zero_()[(..., *(n // 2 for n in sizes))] = \
+        _C.eye(rows // groups, columns).repeat(groups, 1)
     return tensor
 
 

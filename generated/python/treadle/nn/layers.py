@@ -13,15 +13,12 @@ class Linear(Module):
 
     def __init__(self, in_features, out_features, bias=True,
                  device=None, dtype=None):
-        self._begin(locals())
-        self._empty_parameters(
-            device, dtype, weight=(out_features, in_features),
-            bias=(out_features,) if bias else None)
-        self.reset_parameters()
+        self._begin(locals(), weight=(out_features, in_features),
+                    bias=bias and (out_features,))
 
     def reset_parameters(self):
-        """Draw both uniformly from +-1/sqrt(in_features)."""
-        init._draw(self.in_features, self.weight, self.bias)
+        """Draw both uniformly from +-1/sqrt(fan-in)."""
+        init._draw(init._fans(self.weight)[0], self.weight, self.bias)
 
     def forward(self, x):
         return _C.linear(x, self.weight, self.bias)

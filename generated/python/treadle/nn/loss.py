@@ -2,19 +2,18 @@
 # Tangled from the chapter "containers": edit that, not this file.
 # needs: layers
 """Losses as modules."""
-from . import functional as F
-from .activation import Activation, layers
-from .module import Module
+from ._losses import _reduction
+from .activation import Activation, Given, layers
 
 
 class _Loss(Activation):
-    extra_repr = Module.extra_repr
+    _printed = ""
 
     def _ready(self):
         given = self.__dict__
-        self.reduction = F._reduction(self.reduction, *(
+        self.reduction = _reduction(self.reduction, *(
             given.get(name) for name in ("size_average", "reduce")))
-        for name in self._defaults:
+        for name in self._given:
             if name in ("weight", "pos_weight"):
                 self.register_buffer(name, given.pop(name))
             elif name in ("size_average", "reduce"):
@@ -30,4 +29,4 @@ layers(globals(), "MSELoss=mse_loss l1_loss smooth_l1_loss huber_loss "
 layers(globals(), "margin_ranking_loss cosine_embedding_loss "
        "triplet_margin_loss", _Loss, 3)
 layers(globals(), "GaussianNLLLoss=gaussian_nll_loss", _Loss, 3,
-       _positional=0)
+       kind=Given.KEYWORD_ONLY)

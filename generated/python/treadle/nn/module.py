@@ -4,8 +4,7 @@
 from collections import OrderedDict, namedtuple
 from .._guards import assume
 from .._grad_mode import no_grad
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
 from .._tensor import _destination
 # strangers: imports of modules
 from ._hooks import Handle, call
@@ -27,10 +26,9 @@ class Parameter(Tensor):
 def zero_grads(parameters, set_to_none=True):
     """Forget the gradients, or set them to zero."""
     for p in parameters:
-        grad = p.grad
         if set_to_none:
             p.grad = None
-        elif grad is not None:
+        elif (grad := p.grad) is not None:
             grad.detach().zero_()
 
 
@@ -50,9 +48,12 @@ class Module:
             "_forward_pre_hooks", "_forward_hooks", "_backward_hooks"
         )}, _transient=set(), training=True)
 
-    def _begin(self, given):
+    def _begin(self, given, **shapes):
         Module.__init__(self)
         self.__dict__.update(options_of(given))
+        self._add_parameters(given, shapes)
+        if shapes:
+            self.reset_parameters()
 
     # layers: call a module
     def forward(self, *args, **named):
@@ -130,11 +131,12 @@ class Module:
         """Register a Parameter, or None as a place for one."""
         self.__put("_parameters", name, param, self)
 
-    def _empty_parameters(self, device, dtype, **shapes):
-        """Register parameters of these shapes; None keeps a place."""
+    def _add_parameters(self, given, shapes):
+        """Register parameters; what has no shape keeps a place."""
         for name, shape in shapes.items():
-            self.register_parameter(name, None if shape is None else
-                Parameter(_C.empty(shape, dtype=dtype, device=device)))
+            self.register_parameter(name, Parameter(_C.empty(
+                shape, dtype=given["dtype"], device=given["device"]))
+                if isinstance(shape, tuple) else None)
 
     def register_buffer(self, name, tensor, persistent=True):
         """Register a tensor that is saved (if persistent), not trained."""
@@ -300,29 +302,29 @@ class Module:
 
     def extra_repr(self):
         """One line about this module, for printing."""
-        shown = self._show(*self._printed.split())
+        shown = [(name if name[-1] == "=" else "")
+                 + repr(self._shown(name.rstrip("=")))
+                 for name in self._printed.split()]
         for name, usual in self._usual.items():
             value = self._shown(name)
             if value not in (usual, (usual,) * self._dims):
-                shown += f", {name}={value}"
-        return shown
-
-    def _show(self, *names):
-        """Values, after their names where these end in "="."""
-        return ", ".join((name if name[-1] == "=" else "") + repr(
-            self._shown(name.rstrip("="))) for name in names)
+                shown.append(f"{name}={value}")
+        return ", ".join(shown)
 
     def _shown(self, name):
         value = getattr(self, name)
         return value if name != "bias" else \
             not (value is None or value is False)
 
+    def _texts(self):
+        return ((name, repr(m)) for name, m in self._modules.items())
+
     def __repr__(self):
         extra = self.extra_repr()
-        children = [f"({name}): " + repr(child).replace("\n", "\n  ")
-                    for name, child in self._modules.items()]
-        if children:
-            lines = [extra] * bool(extra) + children
+        lines = extra.split("\n") * bool(extra) + [
+            f"({name}): " + text.replace("\n", "\n  ")
+            for name, text in self._texts()]
+        if len(lines) > 1 or self._modules:
             extra = "\n  ".join(["", *lines]) + "\n"
         return f"{type(self).__name__}({extra})"
     # strangers: further methods of Module

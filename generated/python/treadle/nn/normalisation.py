@@ -3,20 +3,14 @@
 # needs: layers
 """Normalisations as modules."""
 from .. import _C
-from .._arranging import _spread
-from . import functional as F, init
-from .activation import calls, layers
-from .module import Module
+from .._forms import _spread
+from . import init
+from .activation import Activation, layers
 
 
-class _Affine(Module):
-    def _begin(self, given, shape, weight, bias=True):
-        super()._begin(given)
-        self._empty_parameters(
-            given["device"], given["dtype"],
-            weight=shape if weight else None,
-            bias=shape if weight and bias else None)
-        self.reset_parameters()
+class _Affine(Activation):
+    def _begin(self, given, shape, bias=True):
+        super()._begin(given, weight=shape, bias=bias and shape)
 
     def reset_parameters(self):
         """Ones for the weight, zeros for the bias."""
@@ -25,53 +19,50 @@ class _Affine(Module):
                 init.constant_(parameter, value)
 
 
-class LayerNorm(_Affine):
-    """See functional.layer_norm."""
-    _printed = "normalized_shape eps= elementwise_affine="
+class _LayerNorm(_Affine):
+    _printed = "normalized_shape eps= elementwise_affine= bias="
 
     def __init__(self, normalized_shape, eps=1e-05,
                  elementwise_affine=True, bias=True, device=None,
                  dtype=None):
         normalized_shape = _spread(normalized_shape, 1)
-        self._begin(locals(), normalized_shape, elementwise_affine,
+        self._begin(locals(), elementwise_affine and normalized_shape,
                     bias)
 
-    forward = calls(F.layer_norm)
 
-
-class RMSNorm(LayerNorm):
-    """See functional.rms_norm."""
+class _RMSNorm(_LayerNorm):
+    _printed = "normalized_shape eps= elementwise_affine="
 
     def __init__(self, normalized_shape, eps=None,
                  elementwise_affine=True, device=None, dtype=None):
         super().__init__(normalized_shape, eps, elementwise_affine,
                          False, device, dtype)
 
-    forward = calls(F.rms_norm)
 
-
-class GroupNorm(_Affine):
-    """See functional.group_norm."""
-    _printed = "num_groups num_channels eps= affine="
+class _GroupNorm(_Affine):
+    _printed = "num_groups num_channels eps= affine= bias="
 
     def __init__(self, num_groups, num_channels, eps=1e-05, affine=True,
                  device=None, dtype=None):
         if num_channels % num_groups:
             raise ValueError("num_channels must be divisible by "
                              "num_groups")
-        self._begin(locals(), (num_channels,), affine)
+        self._begin(locals(), affine and (num_channels,))
 
-    forward = calls(F.group_norm)
+
+layers(globals(), "layer_norm", _LayerNorm)
+layers(globals(), "RMSNorm=rms_norm", _RMSNorm)
+layers(globals(), "group_norm", _GroupNorm)
 
 
 class _BatchNorm(_Affine):
-    _printed = "num_features eps= momentum= affine= " \
+    _printed = "num_features eps= momentum= affine= bias= " \
         "track_running_stats="
 
     def __init__(self, num_features, eps=1e-05, momentum=0.1,
                  affine=True, track_running_stats=True, device=None,
                  dtype=None):
-        self._begin(locals(), (num_features,), affine)
+        self._begin(locals(), affine and (num_features,))
         track, at = track_running_stats, {"device": device}
         for name in ("running_mean", "running_var"):
             self.register_buffer(name, _C.empty(
@@ -121,6 +112,5 @@ class _InstanceNorm(_BatchNorm):
         return self._normalise(input, self.momentum, alone, alone + 1)
 
 
-__all__ = ["LayerNorm", "RMSNorm", "GroupNorm"]
 layers(globals(), "BatchNorm#d=batch_norm", _BatchNorm)
 layers(globals(), "InstanceNorm#d=instance_norm", _InstanceNorm)

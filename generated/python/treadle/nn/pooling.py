@@ -2,33 +2,34 @@
 # Tangled from the chapter "pooling": edit that, not this file.
 # needs: layers
 """Pooling and dropout as modules."""
-from inspect import Signature
-from .._arranging import _spread
+from .._forms import _spread
 from . import functional as F
-from .activation import Activation, layers
+from .activation import Activation, Given, layers
 from .module import Module
 
 
 class _Windows(Activation):
     _single, _printed = False, "output_size="
-    extra_repr = Module.extra_repr
 
     def _ready(self):
         if getattr(self, "stride", 0) is None:
             self.stride = self.kernel_size
         if self._single:
             for name in ("kernel_size", "stride", "padding"):
-                setattr(self, name, _spread(getattr(self, name), 1))
+                setattr(self, name, _spread(getattr(self, name),
+                                            self._dims or 1))
 
 
 class _Unpooling(_Windows):
+    _single = True
+
     def forward(self, input, indices, output_size=None):
         return self._function(input, indices, **self._options(),
                               output_size=output_size)
 
 
 class _Dropout(Activation):
-    _printed, extra_repr = "p= inplace=", Module.extra_repr
+    _printed, _usual = "p= inplace=", {}
 
     def _ready(self):
         if not 0 <= self.p <= 1:
@@ -51,7 +52,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-_size = {"kernel_size": Signature.empty, "stride": None, "padding": 0}
+_size = {"kernel_size": Given.empty, "stride": None, "padding": 0}
 _mean = {**_size, "ceil_mode": False, "count_include_pad": True}
 _max = {**_size, "dilation": 1, "return_indices": False,
         "ceil_mode": False}

@@ -4,35 +4,29 @@
 """Recurrent networks and their cells as modules."""
 import warnings
 from functools import partialmethod
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
 from . import init
 from .module import Module
+
+_WEIGHTS = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
 
 
 class _Recurrent(Module):
     """Weights, their names and first values; a state that may lack."""
     _printed, _usual = "input_size hidden_size", {"bias": True}
 
-    def _begin(self, given):
-        super()._begin(given)
-        self.bias = given["bias"]
-        if self.hidden_size <= 0:
-            raise ValueError(f"{type(self).__name__}: hidden_size must "
-                             f"be positive, got {self.hidden_size}")
-
     # recurrence: make the weights of cells
-    def _make_weights(self, ends, device, dtype):
+    def _begin(self, given, ends):
         """Four parameters for each of {end of the name: inputs}."""
-        m = self.hidden_size
-        rows = m * {"LSTM": 4, "GRU": 3}.get(self.mode, 1)
-        for end, n in ends.items():
-            shapes = {"weight_ih": (rows, n), "weight_hh": (rows, m),
-                      "bias_ih": (rows,), "bias_hh": (rows,)}
-            self._empty_parameters(device, dtype, **{
-                name + end: shape if self.bias or len(shape) == 2 else None
-                for name, shape in shapes.items()})
-        self.reset_parameters()
+        self.bias, m = given["bias"], given["hidden_size"]
+        if m <= 0:
+            raise ValueError(f"{type(self).__name__}: hidden_size must "
+                             f"be positive, got {m}")
+        rows = m * {"LSTM": 4, "GRU": 3}.get(given["mode"], 1)
+        bias = self.bias and (rows,)
+        super()._begin(given, **{
+            name + end: shape for end, n in ends.items() for name, shape in
+            zip(_WEIGHTS, ((rows, n), (rows, m), bias, bias))})
 
     def reset_parameters(self):
         """Draw all uniformly from +-1/sqrt(hidden_size)."""
@@ -73,36 +67,33 @@ class RNNBase(_Recurrent):
                  bias=True, batch_first=False, dropout=0.0,
                  bidirectional=False, proj_size=0, device=None,
                  dtype=None):
-        self._begin(locals())
         # recurrence: refuse layers that cannot be
-        name = type(self).__name__
         if proj_size:
-            raise NotImplementedError(f"{name}: proj_size must be 0, got "
-                                      f"{proj_size}: there are no projections")
+            raise NotImplementedError(
+                f"{type(self).__name__}: proj_size must be 0, got {proj_size}: "
+                "there are no projections")
         if num_layers <= 0:
-            raise ValueError(f"{name}: num_layers must be positive, got "
-                             f"{num_layers}")
+            raise ValueError(f"{type(self).__name__}: num_layers must be "
+                             f"positive, got {num_layers}")
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
-            raise ValueError(f"{name}: dropout must be a number between 0 and "
-                             f"1, got {dropout!r}")
+            raise ValueError(f"{type(self).__name__}: dropout must be a number "
+                             f"between 0 and 1, got {dropout!r}")
         if dropout and num_layers == 1:
-            warnings.warn(f"{name}: dropout acts between layers, and "
-                          "num_layers is 1")
-        self.dropout = float(dropout)
-        self.bidirectional = bool(bidirectional)
-        sides = ("", "_reverse")[:1 + self.bidirectional]
-        self._ends = {f"_l{layer}{side}": hidden_size * len(sides)
-                      if layer else input_size
-                      for layer in range(num_layers) for side in sides}
-        self._make_weights(self._ends, device, dtype)
+            warnings.warn(f"{type(self).__name__}: dropout acts between "
+                          "layers, and num_layers is 1")
+        dropout, bidirectional = float(dropout), bool(bidirectional)
+        self._ends = {
+            f"_l{layer}{side}": hidden_size * (1 + bidirectional)
+            if layer else input_size for layer in range(num_layers)
+            for side in ("", "_reverse")[:1 + bidirectional]}
+        self._begin(locals(), self._ends)
 
     # recurrence: run a module over a sequence
     @property
     def all_weights(self):
         """The parameters of each layer and direction, in lists."""
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         return [[getattr(self, name + end)
-                 for name in names[:4 if self.bias else 2]]
+                 for name in _WEIGHTS[:4 if self.bias else 2]]
                 for end in self._ends]
 
     def flatten_parameters(self):
@@ -129,8 +120,7 @@ class RNNCellBase(_Recurrent):
     """One step of a recurrence."""
     def __init__(self, mode, input_size, hidden_size, bias=True,
                  device=None, dtype=None):
-        self._begin(locals())
-        self._make_weights({"": input_size}, device, dtype)
+        self._begin(locals(), {"": input_size})
 
     def forward(self, input, hx=None):
         """input [N, n] or [n] and a state to the next state."""

@@ -4,7 +4,7 @@
 """Functions and modules that few programs call."""
 from itertools import product
 from .. import _C, nn, optim
-from .._arranging import meshgrid
+from .._forms import meshgrid
 from .._tensor import as_tensor
 from ..optim.lbfgs import LBFGS
 from . import functional as F
@@ -82,7 +82,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros",
     n = input.ndim - 2
     # seldom: refuse grids that do not fit
     if n not in (2, 3) or grid.ndim != n + 2 or grid.shape[-1] != n \
-            or len(grid) != len(input) or not input[0:1, 0:1].numel() \
+            or len(grid) != len(input) or 0 in input.shape[2:] \
             or grid.dtype != input.dtype:
         raise RuntimeError(
             "grid_sample: expected an input [N, C, H, W] or [N, C, D, H, "
@@ -117,9 +117,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros",
 def _inside(p, size, mode, align):
     if mode == "reflection":
         low, span = (0, size - 1) if align else (-0.5, size)
-        p = (p - low).abs()
-        turns, p = (p / max(span, 1)).floor(), p % max(span, 1)
-        p = _C.where(turns % 2 == 0, p, span - p) + low
+        turned = (p - low).abs() % (2 * span or 1)
+        p = span - (span - turned).abs() + low
     if mode != "zeros":
         edge = p.detach().clamp(0, size - 1)
         p = _C.where((p > 0) & (p < size - 1), p, edge)
@@ -138,7 +137,8 @@ def _taps(g, size, mode, padding_mode, align):
     below = p.round() if mode == "nearest" else p.floor()
     below = below.detach()
     part = p - below
-    weights = [_C.ones_like(part)] if mode == "nearest" else \
+    weights = [_C.where(part.isnan() | True, 1.0, part)] \
+        if mode == "nearest" else \
         [1 - part, part] if mode == "bilinear" else \
         [_cubic(part + 1, False), _cubic(part, True),
          _cubic(1 - part, True), _cubic(2 - part, False)]
@@ -163,8 +163,7 @@ def affine_grid(theta, size, align_corners=None):
             "H, W], or [N, 3, 4] and [N, C, D, H, W], got "
             f"{list(theta.shape)} of {theta.dtype} and {list(size)}")
     lines = [_C.linspace(-1, 1, m, dtype=theta.dtype) * (
-        1 if align_corners else (m - 1) / m) if m > 1
-        else _C.zeros(1, dtype=theta.dtype) for m in sizes]
+        1 if align_corners and m > 1 else (m - 1) / m) for m in sizes]
     places = meshgrid(*lines, indexing="ij")[::-1]
     base = _C.stack([*places, _C.ones_like(places[0])], -1)
     base = base.flatten(0, -2)
@@ -188,19 +187,19 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
     times, sizes = ([int(k) for k in as_tensor(v).reshape(-1).tolist()]
                     for v in (input_lengths, target_lengths))
     # seldom: refuse labels that do not fit
-    if x.ndim != 3 or not x.is_floating_point() \
+    if x.ndim != 3 or x.dtype not in (_C.float32, _C.float64) \
             or not 0 <= blank < x.shape[2]:
         raise ValueError(
-            "ctc_loss: expected log_probs [T, N, C] of floats and a blank "
-            f"below C, got {list(log_probs.shape)} of {log_probs.dtype} "
-            f"and {blank}")
+            "ctc_loss: expected log_probs [T, N, C] of float32 or float64 "
+            f"and a blank below C, got {list(log_probs.shape)} of "
+            f"{log_probs.dtype} and {blank}")
     n, room = x.shape[1], list(targets.shape)
     fits = room == [sum(sizes)] or targets.ndim == 2 and \
         room[0] == n and max(sizes, default=0) <= room[1]
-    if n < 1 or len(times) != n or len(sizes) != n or not fits \
-            or not all(1 <= t <= len(x) for t in times) or min(sizes) < 0:
+    if x.numel() < 1 or len(times) != n or len(sizes) != n or not fits \
+            or not all(0 <= t <= len(x) for t in times) or min(sizes) < 0:
         raise ValueError(
-            f"ctc_loss: expected {n} input_lengths from 1 to {len(x)} and "
+            f"ctc_loss: expected {n} input_lengths from 0 to {len(x)} and "
             f"{n} target_lengths that fit targets {room}, got {times} and "
             f"{sizes}")
     rows = [row.tolist() for row in (
@@ -212,13 +211,14 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
     table = [[row[s // 2] if s % 2 and s // 2 < k else blank
               for s in range(wide)] for row, k in zip(rows, sizes)]
     labels, lengths = made(table), made(sizes)
-    skip = made([[s > 1 and row[s] not in (blank, row[s - 2])
-                  for s in range(wide)] for row in table])
-    begin = made([[s < 1 + (k > 0) for s in range(wide)] for k in sizes])
+    skip = made([[s > 1 and row[s] != row[s - 2] for s in range(wide)]
+                 for row in table])
+    begin = made([[s < 1 + (k > 0 < t) for s in range(wide)]
+                  for k, t in zip(sizes, times)])
     final = made([[2 * k + 1, 2 * k] for k in sizes])
     ends = made([[t] for t in times])
     seen = x.gather(2, labels.expand(len(x), -1, -1)).clamp(min=_LOW)
-    a = _C.where(begin, seen[0], _LOW)
+    a = _C.where(begin, _C.where(ends > 0, seen[0], 0.0), _LOW)
     for t in range(1, max(times)):
         on, skipped = (_C.constant_pad_nd(a, (k, -k), _LOW)
                        for k in (1, 2))
@@ -227,8 +227,13 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
         a = _C.where(t < ends, ways + seen[t], a)
     a = _C.constant_pad_nd(a, (1, 0), _LOW)
     loss = -_C.logaddexp(*a.gather(1, final).unbind(1))
-    loss = loss * _C.where(loss > -_LOW / 10, 0.0 if zero_infinity
-                           else float("inf"), 1.0)
+    bad = loss > -_LOW / 10
+    loss = loss.masked_fill(bad, 0.0 if zero_infinity else float("inf"))
+    if not zero_infinity and bad.any():
+        score = x.clamp(min=_LOW).sum(2).t()
+        lost = bad.unsqueeze(1) & (made([*range(len(x))]) < ends)
+        loss = loss + _C.where(lost, score - score.detach(),
+                               1.0).sqrt().sum(1) * 0
     if reduction == "mean":
         loss = loss / lengths.clamp(min=1)
     return _reduced(loss.squeeze(0) if alone else loss, reduction)
@@ -237,6 +242,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0,
 # seldom: modules seldom called
 class EmbeddingBag(Embedding):
     """Sums, means or maxima of rows; see functional.embedding_bag."""
+    _printed = Embedding._printed + " mode="
 
     def __init__(self, num_embeddings, embedding_dim, max_norm=None,
                  norm_type=2.0, scale_grad_by_freq=False, mode="mean",
@@ -253,9 +259,6 @@ class EmbeddingBag(Embedding):
             self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset,
             self.padding_idx)
-
-    def extra_repr(self):
-        return f"{super().extra_repr()}, mode={self.mode!r}"
 
 
 for _f in affine_grid, ctc_loss, embedding_bag, grid_sample:

@@ -2,8 +2,7 @@
 # Tangled from the chapter "schedules": edit that, not this file.
 # needs: layers
 """What is done to all gradients or parameters at once."""
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
 from .._grad_mode import no_grad
 
 

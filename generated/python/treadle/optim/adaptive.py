@@ -2,8 +2,7 @@
 # Tangled from the chapter "schedules": edit that, not this file.
 # needs: layers
 """Optimisers with a rate for each parameter."""
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
 from .optimizer import Optimizer, options_of
 
 
@@ -15,7 +14,7 @@ class Adaptive(Optimizer):
 
     def _states(self, p, *names, start=0.0):
         """The counter and the named states of p; None for no name."""
-        state = self.state[p]
+        state = self._state(p)
         if not isinstance(state.get("step"), Tensor):
             state["step"] = _C.tensor(float(state.get("step", 0)))
         for name in names:
@@ -26,12 +25,14 @@ class Adaptive(Optimizer):
 
 class Adam(Adaptive):
     """Averages of gradients, over the root of those of squares."""
-    _decoupled = False
+    _decoupled, _decay = False, 0
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
-                 weight_decay=0, amsgrad=False, *, foreach=None,
+                 weight_decay=None, amsgrad=False, *, foreach=None,
                  maximize=False, capturable=False, differentiable=False,
                  fused=None):
+        if weight_decay is None:
+            weight_decay = self._decay
         super().__init__(params, options_of(locals()))
 
     def _update(self, p, grad, group):
@@ -46,13 +47,7 @@ class Adam(Adaptive):
 
 class AdamW(Adam):
     """Adam with a weight decay that the root does not touch."""
-    _decoupled = True
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
-                 weight_decay=1e-2, amsgrad=False, *, maximize=False,
-                 foreach=None, capturable=False, differentiable=False,
-                 fused=None):
-        super().__init__(params, **options_of(locals()))
+    _decoupled, _decay = True, 1e-2
 
 
 class RMSprop(Adaptive):

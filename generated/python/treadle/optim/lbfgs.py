@@ -5,6 +5,7 @@
 from math import sqrt
 from .. import _C
 from .._grad_mode import enable_grad, no_grad
+from ..nn.utils import parameters_to_vector
 from .optimizer import Optimizer, options_of
 
 
@@ -31,9 +32,9 @@ class LBFGS(Optimizer):
         state["func_evals"] = state.get("func_evals", 0) + 1
         with enable_grad():
             loss = closure()
-        return loss, float(loss), _C.cat([
-            (_C.zeros_like(p) if p.grad is None else p.grad).detach()
-            .reshape(-1) for p in self._params])
+        return loss, float(loss), parameters_to_vector(
+            _C.zeros_like(p) if p.grad is None else p.grad.detach()
+            for p in self._params)
 
     def _move(self, direction, t):
         pieces = direction.split([p.numel() for p in self._params])
@@ -152,8 +153,7 @@ class LBFGS(Optimizer):
 
 
 def _lowest(a, b, low, high):
-    (x1, f1, _, g1), (x2, f2, _, g2) = sorted((a, b),
-                                              key=lambda end: end[0])
+    (x1, f1, _, g1), (x2, f2, _, g2) = sorted((a, b))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1 * d1 - g1 * g2
     if not square >= 0:

@@ -4,22 +4,22 @@
 """Schedules: learning rates that follow the epochs."""
 from bisect import bisect_right
 from inspect import Signature, signature
-from math import ceil, cos, inf, pi
-from .optimizer import Optimizer, options_of
+from math import cos, inf, pi
+from .._forms import _spread
+from .optimizer import options_of
 
 
 def _groups(optimizer):
-    if not isinstance(optimizer, Optimizer):
+    if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"{type(optimizer).__name__} is not an "
                         "Optimizer")
     return optimizer.param_groups
 
 
-def _spread(optimizer, what, value):
+def _of_groups(optimizer, what, value):
     """A list of one value for each group of the optimizer."""
     n = len(_groups(optimizer))
-    values = list(value) if isinstance(value, (list, tuple)) \
-        else [value] * n
+    values = list(_spread(value, n))
     if len(values) != n:
         raise ValueError(f"expected {n} {what}, got {len(values)}")
     return values
@@ -89,28 +89,30 @@ class LRScheduler:
 _LRScheduler = LRScheduler
 
 
-class _Ruled(LRScheduler):
-    def get_lr(self):
-        return [self._rate(group["lr"], base, self.last_epoch)
-                for group, base in zip(self.optimizer.param_groups,
-                                       self.base_lrs)]
+class _Curved(LRScheduler):
+    eta_min = 0
 
     def _get_closed_form_lr(self):
-        rates = self.base_lrs
-        for t in [*range(ceil(self.last_epoch)), self.last_epoch]:
-            rates = [self._rate(lr, base, t)
-                     for lr, base in zip(rates, self.base_lrs)]
-        return rates
+        part = self._part(self.last_epoch)
+        return [self.eta_min + (base - self.eta_min) * part
+                for base in self.base_lrs]
+
+    def get_lr(self):
+        t, least = self.last_epoch, self.eta_min
+        new, old = self._part(t), self._part(t - 1) if t else 1
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        if new == old:
+            return rates
+        return [least + (rate - least) * new / old if old else
+                rate + (base - least) * new
+                for rate, base in zip(rates, self.base_lrs)]
 
 
-def _schedule(rule):
-    """The class of schedules of rule(lr, base, t, *options).
-
-    lr is the rate before epoch t, base the rate at the beginning.
-    """
-    own = list(signature(rule).parameters.values())[3:]
+def _schedule(curve):
+    """The class of schedules of curve(t, *options), a part of 1."""
+    own = [*signature(curve).parameters.values()][1:]
     names = [p.name for p in own]
-    base = list(signature(LRScheduler.__init__).parameters.values())
+    base = [*signature(LRScheduler.__init__).parameters.values()]
     form = Signature([*base[:2], *own, *base[2:]])
 
     def __init__(self, *args, **named):
@@ -120,106 +122,108 @@ def _schedule(rule):
         self.__dict__.update((n, given.pop(n)) for n in names)
         LRScheduler.__init__(**given)
 
-    def _rate(self, lr, base, t):
-        return rule(lr, base, t, *(getattr(self, n) for n in names))
+    def _part(self, t):
+        return curve(float(t), *(getattr(self, n) for n in names))
     __init__.__signature__ = form
-    return type(rule.__name__, (_Ruled,), {
-        "__init__": __init__, "_rate": _rate, "__doc__": rule.__doc__,
+    return type(curve.__name__, (_Curved,), {
+        "__init__": __init__, "_part": _part, "__doc__": curve.__doc__,
         "__module__": __name__})
 
 
 @_schedule
-def StepLR(lr, base, t, step_size, gamma=0.1):
+def StepLR(t, step_size, gamma=0.1):
     """The rates are multiplied by gamma every step_size epochs."""
-    return lr * gamma if t and t % step_size == 0 else lr
+    return float(gamma) ** (t // step_size)
 
 
 @_schedule
-def MultiStepLR(lr, base, t, milestones, gamma=0.1):
+def MultiStepLR(t, milestones, gamma=0.1):
     """The rates are multiplied by gamma at each milestone."""
-    return lr * gamma ** list(milestones).count(t)
+    return gamma ** sum(t >= m for m in milestones)
 
 
 @_schedule
-def ExponentialLR(lr, base, t, gamma):
+def ExponentialLR(t, gamma):
     """The rates are multiplied by gamma every epoch."""
-    return lr * gamma if t else lr
+    return float(gamma) ** t
 
 
 @_schedule
-def ConstantLR(lr, base, t, factor=1 / 3, total_iters=5):
+def ConstantLR(t, factor=1 / 3, total_iters=5):
     """The rates times factor, until epoch total_iters."""
-    return lr * factor if t == 0 else \
-        lr / factor if t == total_iters else lr
+    return factor if t < total_iters else 1
 
 
 @_schedule
-def LinearLR(lr, base, t, start_factor=1 / 3, end_factor=1.0,
-             total_iters=5):
+def LinearLR(t, start_factor=1 / 3, end_factor=1.0, total_iters=5):
     """From start_factor to end_factor in total_iters equal steps."""
-    if t == 0:
-        return lr * start_factor
-    gain = end_factor - start_factor
-    return lr if t > total_iters else \
-        lr * (1 + gain / (total_iters * start_factor + (t - 1) * gain))
+    return start_factor + (end_factor - start_factor) \
+        * min(t, total_iters) / max(1, total_iters)
 
 
 @_schedule
-def PolynomialLR(lr, base, t, total_iters=5, power=1.0):
+def PolynomialLR(t, total_iters=5, power=1.0):
     """base * (1 - t / total_iters) ** power, and 0 after that."""
-    return lr if t == 0 or t > total_iters else \
-        lr * ((total_iters - t) / (total_iters - t + 1)) ** power
+    return (1 - min(t, total_iters) / max(1, total_iters)) ** power
+
+
+def _within(given, names, low=0, high=inf):
+    for name in names.split():
+        if not low <= given[name] <= high:
+            raise ValueError(f"{name}: expected {low} to {high}, got "
+                             f"{given[name]}")
 
 
 @_schedule
-def CosineAnnealingLR(lr, base, t, T_max, eta_min=0):
+def CosineAnnealingLR(t, T_max, eta_min=0):
     """Half a cosine down to eta_min at epoch T_max, and up again."""
-    if t == 0:
-        return lr
-    if (t - 1 - T_max) % (2 * T_max) == 0:
-        return lr + (base - eta_min) * (1 - cos(pi / T_max)) / 2
-    return eta_min + (lr - eta_min) * (1 + cos(pi * t / T_max)) \
-        / (1 + cos(pi * (t - 1) / T_max))
+    return (1 + cos(pi * t / T_max)) / 2
 
 
 @_schedule
-def CosineAnnealingWarmRestarts(lr, base, t, T_0, T_mult=1, eta_min=0):
+def CosineAnnealingWarmRestarts(t, T_0, T_mult=1, eta_min=0):
     """Half cosines of T_0, T_0 * T_mult, ... epochs."""
-    if T_0 < 1 or T_mult < 1:
-        raise ValueError("CosineAnnealingWarmRestarts: T_0 and T_mult "
-                         f"must be at least 1, got {T_0} and {T_mult}")
+    _within(locals(), "T_0 T_mult", 1)
+    if T_mult == 1:
+        t %= T_0
     while t >= T_0:
         t, T_0 = t - T_0, T_0 * T_mult
-    return eta_min + (base - eta_min) * (1 + cos(pi * t / T_0)) / 2
+    return (1 + cos(pi * t / T_0)) / 2
 
 
 @_schedule
-def LinearWarmup(lr, base, t, warmup_steps, total_steps):
+def LinearWarmup(t, warmup_steps, total_steps):
     """Up to base in warmup_steps, then down to 0 at total_steps.
 
     With w = warmup_steps and n = total_steps, the rate of step t is
     base * (t + 1) / w for t < w, and base * max(0, n - t) / (n - w)
     after that.
     """
+    _within(locals(), "warmup_steps")
+    _within(locals(), "total_steps", max(1, warmup_steps))
     if t < warmup_steps:
-        return base * (t + 1) / warmup_steps
-    return base * max(0, total_steps - t) \
-        / max(1, total_steps - warmup_steps)
+        return (t + 1) / warmup_steps
+    return max(0, total_steps - t) / max(1, total_steps - warmup_steps)
 
 
 @_schedule
-def WSD(lr, base, t, warmup_steps, stable_steps, decay_steps,
-        min_lr_ratio=0.0):
+def WSD(t, warmup_steps, stable_steps, decay_steps, min_lr_ratio=0.0):
     """Up to base, stable, then down to min_lr_ratio * base.
 
     With w, s and d steps, the rate of step t is base * (t + 1) / w
     for t < w, base for t < w + s, and then falls on a line that ends
     d steps later, where it stays.
     """
+    _within(locals(), "warmup_steps stable_steps decay_steps")
+    _within(locals(), "min_lr_ratio", high=1)
     if t < warmup_steps:
-        return base * (t + 1) / warmup_steps
+        return (t + 1) / warmup_steps
     part = max(0, t - warmup_steps - stable_steps) / max(1, decay_steps)
-    return base * max(min_lr_ratio, 1 - part * (1 - min_lr_ratio))
+    return max(min_lr_ratio, 1 - part * (1 - min_lr_ratio))
+
+
+for _kind in CosineAnnealingWarmRestarts, LinearWarmup, WSD:
+    _kind.get_lr = _kind._get_closed_form_lr
 
 
 class LambdaLR(LRScheduler):
@@ -228,8 +232,8 @@ class LambdaLR(LRScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1,
                  verbose=False):
-        self.lr_lambdas = _spread(optimizer, "functions lr_lambda",
-                                  lr_lambda)
+        self.lr_lambdas = _of_groups(optimizer, "functions lr_lambda",
+                                     lr_lambda)
         super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self):
@@ -279,7 +283,7 @@ class OneCycleLR(LRScheduler):
         if three_phase:
             self._points.insert(2, (2 * pct_start * n - 2, "initial_lr",
                                     "max_momentum"))
-        several = [_spread(optimizer, "rates and momenta", x)
+        several = [_of_groups(optimizer, "rates and momenta", x)
                    for x in (max_lr, max_momentum, base_momentum)]
         for group, top, most, least in zip(optimizer.param_groups, *several):
             if last_epoch == -1:
@@ -382,8 +386,7 @@ class ReduceLROnPlateau(LRScheduler):
                  threshold=1e-4, threshold_mode="rel", cooldown=0,
                  min_lr=0, eps=1e-8, verbose=False):
         self.__dict__.update(options_of(locals()))
-        self.min_lrs = _spread(optimizer, "values min_lr",
-                               self.__dict__.pop("min_lr"))
+        self.min_lrs = _of_groups(optimizer, "values min_lr", min_lr)
         if factor >= 1 or mode not in ("min", "max") \
                 or threshold_mode not in ("rel", "abs"):
             raise ValueError(

@@ -3,7 +3,7 @@
 """Optimizer, the base of every optimiser, and SGD."""
 from collections import defaultdict
 from .. import _C
-from .._guards import assume
+from .._guards import assume, assumed
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
 from ..nn.module import options_of, zero_grads
@@ -77,9 +77,9 @@ class Optimizer:
                     f"{'numbers' if below else 'a number'} >= 0"
                     f"{' and < 1' * below}, got {value}")
 
-    def _options(self):
+    def _options(self, groups=None):
         return [{k: v for k, v in group.items() if k != "params"}
-                for group in self.param_groups]
+                for group in groups or self.param_groups]
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or set them to zero."""
@@ -103,8 +103,8 @@ class Optimizer:
             raise ValueError("load_state_dict: expected groups of "
                              f"{sizes} parameters, got {given}")
         every = self._every()
-        for mine, group in zip(self.param_groups, theirs):
-            mine.update((k, v) for k, v in group.items() if k != "params")
+        for mine, options in zip(self.param_groups, self._options(theirs)):
+            mine.update(options)
         self.state = defaultdict(dict)
         for i, values in state["state"].items():
             p = every[i] if isinstance(i, int) else i
@@ -112,8 +112,8 @@ class Optimizer:
 
     def __repr__(self):
         lines = [f"    {k}: {group[k]}" if k else f"Parameter Group {i}"
-                 for i, group in enumerate(self.param_groups)
-                 for k in ("", *sorted(group)) if k != "params"]
+                 for i, group in enumerate(self._options())
+                 for k in ("", *sorted(group))]
         return "\n".join([type(self).__name__ + " (", *lines, ")"])
 
     # layers: step of an optimiser
@@ -136,6 +136,12 @@ class Optimizer:
         raise NotImplementedError(
             f"{type(self).__name__} does not define step")
 
+    def _state(self, p):
+        if p in self.state or assumed.get() is None:
+            return self.state[p]
+        assume(object)
+        return {}
+
 # layers: class SGD
 
 
@@ -151,8 +157,8 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum."""
     _least_zero = ("lr", "momentum", "weight_decay")
 
-    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0,
-                 weight_decay=0.0, nesterov=False, *, maximize=False,
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0,
+                 weight_decay=0, nesterov=False, *, maximize=False,
                  foreach=None, differentiable=False, fused=None):
         super().__init__(params, options_of(locals()))
 
@@ -167,7 +173,7 @@ class SGD(Optimizer):
     def _update(self, p, grad, group):
         buffer, first = None, False
         if group["momentum"]:
-            state = self.state[p]
+            state = self._state(p)
             first = state.get("momentum_buffer") is None
             if first:
                 state["momentum_buffer"] = _C.zeros_like(p.detach())

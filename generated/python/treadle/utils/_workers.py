@@ -11,6 +11,7 @@ import pickle
 import queue
 import random
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -43,6 +44,12 @@ def _seed(seed):
         sys.modules["numpy"].random.seed(seed % 2 ** 32)
 
 
+def _states():
+    numpy = sys.modules.get("numpy")
+    return repr((_C._random_state(None), random.getstate(),
+                 numpy and numpy.random.get_state()))
+
+
 class _Pickler(ForkingPickler):
     def reducer_override(self, x):      # not all a view looks at
         if isinstance(x, _C.Tensor) and \
@@ -50,6 +57,7 @@ class _Pickler(ForkingPickler):
             x = x.clone()
             return x.__reduce_ex__(4)
         return NotImplemented
+
 
 
 def _work(loader, pipe, others, info):
@@ -60,15 +68,17 @@ def _work(loader, pipe, others, info):
         other.close()
     _C.set_num_threads(1)
     _info, line = info, queue.SimpleQueue()
-    begin = loader.worker_init_fn
+    begin, own = loader.worker_init_fn, False
     threading.Thread(target=_read_requests, args=(pipe, line),
                      daemon=True).start()
     for seed, request in iter(line.get, None):
-        _seed(seed)
+        if not own:
+            _seed(seed)
         try:
             if begin is not None:
+                before = _states()
                 begin(info.id)
-                begin = None
+                begin, own = None, _states() != before
             answer = _Pickler.dumps(("made", loader._answer(request)))
         except StopIteration:
             answer = _Pickler.dumps(("over", None))
@@ -93,23 +103,24 @@ class _Text(str):
     __repr__ = str.__str__      # for KeyError, which shows a repr
 
 
-def _raise(kind, words):
-    try:
-        error = kind(_Text(words))
-    except Exception:           # it takes other arguments
-        error = RuntimeError(words)
-    raise error
-
-
 def open_answer(answer):
     """What a worker made, or the exception."""
     kind, what = answer
-    return what if kind == "made" else _raise(kind, what)
+    if kind == "made":
+        return what
+    try:
+        error = kind(_Text(what))
+    except Exception:           # it takes other arguments
+        error = RuntimeError(what)
+    raise error
 
 
 def _stop(owner, pipes, processes):
     if os.getpid() == owner:
         for pipe in pipes:
+            with contextlib.suppress(OSError), socket.socket(
+                    fileno=os.dup(pipe.fileno())) as end:
+                end.shutdown(socket.SHUT_RDWR)
             pipe.close()
         for process in processes:
             process.join(5)
@@ -189,8 +200,8 @@ class Ahead:
 
 def begin(loader, requests, place):
     """An iterator over the answers from that place of an epoch on."""
-    base = f"{place['epoch']} {place['number']}"
-    seed = random.Random(base).getrandbits(60)
+    seed = random.Random(f"{place['epoch']} {place['number']}"
+                         ).getrandbits(60)
     passed = place["batches"]
     if loader._stream:
         requests = itertools.repeat(place["number"])

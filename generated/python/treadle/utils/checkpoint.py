@@ -53,8 +53,8 @@ class _Part:
                 _C._random_state(None, *now)
         if n != len(tokens):
             raise RuntimeError(
-                "checkpoint: the function saved a different number of "
-                f"tensors when run again: {len(tokens)}, then {n}")
+                f"checkpoint: the function saved {len(tokens)} tensors,"
+                f" and {n} when run again")
 
 
 # inspection: functions checkpoint and checkpoint_sequential

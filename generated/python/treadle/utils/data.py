@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Tangled from the chapter "layers": edit that, not this file.
 """Dataset, DataLoader and what lies between."""
+import itertools
 import warnings
-from .. import _C
-from .._C import Tensor
+from .. import _C, Tensor
 from ..func import _map
 
 
@@ -58,13 +58,10 @@ class Subset(Dataset):
 
 def default_collate(items):
     """One batch of a list of items of equal structure."""
-    if len(items) == 0:
-        raise IndexError("default_collate: the batch has no items")
     first = items[0]
-    if isinstance(first, Tensor):
-        return _C.stack(items, 0)
     if hasattr(first, "__array__"):
-        return _C.stack([_C.tensor(item) for item in items], 0)
+        return _C.stack(items if isinstance(first, Tensor)
+                        else [*map(_C.tensor, items)], 0)
     if isinstance(first, dict):
         return {k: default_collate([item[k] for item in items])
                 for k in first}
@@ -103,7 +100,6 @@ def _maker_of_batches(dataset):
             return dataset._batch
         if "__getitem__" in vars(kind):
             return None
-    return None
 
 
 def _expect_positive(name, n):
@@ -172,14 +168,9 @@ class RandomSampler(Sampler):
 
 
 def _cut(items, size, drop_last):
-    batch = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
+    while batch := list(itertools.islice(items, size)):
+        if len(batch) == size or not drop_last:
             yield batch
-            batch = []
-    if batch and not drop_last:
-        yield batch
 
 
 class BatchSampler(Sampler):
@@ -210,19 +201,6 @@ class IterableDataset(Dataset):
 
     def __iter__(self):
         raise NotImplementedError
-
-
-def _check_options(workers, device, given, *numbers):
-    if min(workers, *(n or 0 for n in numbers)) < 0:
-        raise ValueError("DataLoader: num_workers, timeout and "
-                         "prefetch_factor should be non-negative")
-    for name, value in given.items():
-        if value and not workers:
-            raise ValueError(f"DataLoader: {name} option needs "
-                             "num_workers > 0")
-    if device and str(device).partition(":")[0] != "cuda":
-        raise ValueError("DataLoader: expected a CUDA device as "
-                         f"pin_memory_device, got {device!r}")
 
 
 def _pinned(item):
@@ -257,14 +235,24 @@ class DataLoader:
                  multiprocessing_context=None, generator=None, *,
                  prefetch_factor=None, persistent_workers=False,
                  pin_memory_device=""):
-        options = dict(locals())
-        del options["self"], options["shuffle"]
-        vars(self).update(options)
-        _check_options(num_workers, pin_memory_device, {
-            "prefetch_factor": prefetch_factor is not None,
-            "persistent_workers": persistent_workers,
-            "multiprocessing_context": multiprocessing_context},
-            timeout, prefetch_factor)
+        vars(self).update(locals())
+        del self.self, self.shuffle
+        stream = isinstance(dataset, IterableDataset)
+        # layers: refuse options that do not go together
+        if min(num_workers, timeout, prefetch_factor or 0) < 0:
+            raise ValueError("DataLoader: num_workers, timeout and "
+                             "prefetch_factor should be non-negative")
+        for name, value in (
+                ("prefetch_factor", prefetch_factor is not None),
+                ("persistent_workers", persistent_workers),
+                ("multiprocessing_context", multiprocessing_context)):
+            if value and not num_workers:
+                raise ValueError(f"DataLoader: {name} option needs "
+                                 "num_workers > 0")
+        if pin_memory_device \
+                and str(pin_memory_device).partition(":")[0] != "cuda":
+            raise ValueError("DataLoader: expected a CUDA device as "
+                             f"pin_memory_device, got {pin_memory_device!r}")
         if batch_sampler is not None and (
                 batch_size != 1 or shuffle or drop_last
                 or sampler is not None):
@@ -272,15 +260,12 @@ class DataLoader:
                              "mutually exclusive with batch_size, "
                              "shuffle, sampler, and drop_last")
         if batch_size is None and drop_last:
-            raise ValueError("DataLoader: batch_size=None makes no "
-                             "batches and is mutually exclusive with "
-                             "drop_last")
-        stream = isinstance(dataset, IterableDataset)
+            raise ValueError("DataLoader: batch_size=None is mutually "
+                             "exclusive with drop_last")
         given = sampler is not None or batch_sampler is not None
         if given + bool(shuffle) + stream > 1:
-            raise ValueError("DataLoader: expected at most one of "
-                             "shuffle, a sampler, and a dataset that "
-                             "is only iterated")
+            raise ValueError("DataLoader: shuffle, samplers and an "
+                             "IterableDataset exclude each other")
         # layers: make the parts that were not given
         if sampler is None and not stream:
             sampler = RandomSampler(dataset, generator=generator) \
@@ -335,19 +320,20 @@ class DataLoader:
             requests = iter(self._requests())
         if place is not None:
             # layers: pass over what was handed out
-            if requests is not None:
-                for _ in range(place["batches"]):
-                    next(requests, None)
+            for _ in range(place["batches"] if requests else 0):
+                next(requests, None)
             source.load_state_dict(now)
         pin = self.pin_memory and _C._device_count() > 0
         if self.pin_memory and not pin:
-            warnings.warn("DataLoader: pin_memory has no effect: no device "
-                          "is there to read pinned memory", stacklevel=2)
+            warnings.warn("DataLoader: pin_memory has no effect: no "
+                          "device", stacklevel=2)
         answers = self._answers(requests, self._place)
         # workers: let workers answer the requests
         if self.num_workers > 0:
             answers = _Each(_open_answer, _begin_workers(
                 self, requests, self._place), self._place)
+            if place is None and str(source.state_dict()) == str(now):
+                _C.rand(1)              # the next epoch has other seeds
         return map(_pinned, answers) if pin else answers
 
     def state_dict(self):
@@ -366,8 +352,9 @@ class DataLoader:
         self._resume = None if state["epoch"] is None else self._place
 
     def _batch(self, indices):
+        collate = self.collate_fn or default_collate
         if self._stream:
-            return (self.collate_fn or default_collate)(indices)
+            return collate(indices)
         batch = _maker_of_batches(self.dataset)
         if batch is not None and self.collate_fn is None:
             try:
@@ -377,7 +364,7 @@ class DataLoader:
         several = getattr(self.dataset, "__getitems__", None)
         items = several(indices) if several else \
             [self.dataset[i] for i in indices]
-        return (self.collate_fn or default_collate)(items)
+        return collate(items)
 
 
 class _Each:
@@ -407,17 +394,15 @@ from ._workers import get_worker_info, open_answer as _open_answer
 from ._workers import WorkerInfo
 # strangers: further datasets
 import bisect
-import itertools
 
 
 class ConcatDataset(Dataset):
     """Several datasets, one behind the other."""
 
     def __init__(self, datasets):
-        self.datasets, self.cumulative_sizes = list(datasets), []
-        for data in self.datasets:
-            self.cumulative_sizes.append(
-                len(data) + (self.cumulative_sizes or [0])[-1])
+        self.datasets = list(datasets)
+        self.cumulative_sizes = list(itertools.accumulate(
+            map(len, self.datasets)))
 
     def __len__(self):
         return self.cumulative_sizes[-1]
@@ -475,7 +460,7 @@ class WeightedRandomSampler(Sampler):
             self.weights, self.num_samples, self.replacement,
             generator=self.generator).tolist())
 # arrow: further datasets
-from .._arrow import from_arrow, to_arrow
+from .._exchange import from_arrow, to_arrow
 
 
 class ArrowDataset(TensorDataset):

@@ -12,13 +12,17 @@ try:
         EventFileWriter)
 except ImportError as e:
     raise ImportError("treadle.utils.tensorboard needs the package "
-                      f"tensorboard (pip install tensorboard): {e}"
+                      f"tensorboard: {e}"
                       ) from e
 from ..svg import count
 
 # seeing: class SummaryWriter
 class SummaryWriter:
-    """Writes what a program tells to a folder of events."""
+    """Writes what a program tells to a folder of events.
+
+    Numbers, texts and histograms; no images, graphs or hparams, and
+    several curves are several tags.
+    """
 
     def __init__(self, log_dir=None):
         self.log_dir = str(log_dir

@@ -13,10 +13,6 @@ enum { LANES = TD_ATTEND_LANES };
     for (int half = LANES / 2; half > 0; half /= 2)           \
         for (int l = 0; l < half; l++)                        \
             lane[l] = STEP(lane[l], lane[l + half]);
-#define T float
-#define NAME row_f32
-#include "ops/kernels/attention-row.inc"
-#define T double
-#define NAME row_f64
-#include "ops/kernels/attention-row.inc"
+#define BODY "ops/kernels/attention-row.inc"
+#include "ops/kernels/twice.inc"
 const td_attend_level TD_ISA(td_attend) = { { row_f32, row_f64 } };

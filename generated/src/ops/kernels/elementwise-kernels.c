@@ -3,6 +3,11 @@
 #include "ops/elementwise.h"
 #include "ops/kernels/kernel-loops.h"
 
+/* arithmetic: rows that wait for memory */
+HALF_WIDE static td_loop add_loop_f32, sub_loop_f32, mul_loop_f32,
+    div_loop_f32, maximum_loop_f32, minimum_loop_f32, where_loop_f32,
+    clamp_loop_f32;
+
 /* rows: loops of each row */
 #define FLOATS(LOOP, name, ...)                                       \
     LOOP(name##_loop_f32, TD_FLOAT32, float, float, __VA_ARGS__)      \
@@ -39,12 +44,41 @@
             const bool c = at_c[i] != 0; TD_LOAD(a) TD_LOAD(b),       \
             formula)
 ALL(WHERE_LOOP, where, select(c, a, b))
-#define CLAMP_LOOP(name, dtype, type, R, formula)                     \
-    TD_LOOP(name, type, R,                                            \
-            TD_POINTER(x, 1) TD_POINTER(low, 2) TD_POINTER(high, 3),  \
-            TD_LOAD(x) TD_LOAD(low) TD_LOAD(high)                     \
-            const T y = select(x < low, low, x);, formula)
-NUMBERS(CLAMP_LOOP, clamp, select(y > high, high, y))
+#define RAISED select(x < low, low, x)
+#define CLAMP_LOOP(name, dtype, T, R, formula)                        \
+    TD_LOOP_3(name, T, R, x, low, high, formula)
+NUMBERS(CLAMP_LOOP, clamp, select(RAISED > high, high, RAISED))
+
+/* activations: loops that look at their numbers first */
+static void run_either(int64_t n, char *const *data, td_loop *near,
+                       td_loop *far)
+{
+    for (int64_t at = 0, end; at < n; at = end) {
+        const float *a = (const float *)data[1];
+        const float *b = (const float *)data[2];
+        char *block[3];
+        int away = 0;
+        end = td_least(n, at + TD_BLOCK);
+        for (int k = 0; k < 3; k++)
+            block[k] = data[k] + at * (int64_t)sizeof(float);
+        for (int64_t i = at; i < end; i++)
+            away |= !is_near(a[i], b[i]);
+        (away ? far : near)(end - at, block);
+    }
+}
+
+#define NEAR(name)                                                    \
+    TD_LOOP_2(name##_close, float, float, a, b, name##_near(a, b))    \
+    static void name##_either(int64_t n, char *const *data)           \
+    {                                                                 \
+        run_either(n, data, name##_close, name##_loop_f32);           \
+    }
+NEAR(fmod)
+NEAR(remainder)
+NEAR(floor_divide)
+#define fmod_loop_f32 fmod_either
+#define remainder_loop_f32 remainder_either
+#define floor_divide_loop_f32 floor_divide_either
 
 /* rows: table of all loops */
 #define POINTER(name, dtype, ...) [dtype] = name,

@@ -2,7 +2,6 @@
 /* Tangled from the chapter "matmul": edit that, not this file. */
 /* Matrix multiplication, the part that depends on the instruction set:
    compiled once for each, see gemm-kernels.h. */
-#include <string.h>
 #include "ops/kernels/gemm-kernels.h"
 /* matmul: attribute for wide vectors */
 #if defined __clang__ && defined __AVX512F__
@@ -27,22 +26,10 @@ enum { VECTOR = 16, ROWS = 6, DOWN = 3, ACROSS = 4 };
 #endif
 #define HEIGHTS SIX
 #endif
-enum {
-    WIDTH = 2,               /* vectors in a row of the tile */
-    LINE = 8,                /* and in a tile of one row */
-    DEPTH = 384,             /* steps of p between two visits of c */
-    BLOCK = ROWS * (ROWS == 6 ? 28 : 24),   /* rows of a in L2 */
-    PANEL = 2048             /* columns of b in L3 */
-};
+enum { WIDTH = 2, LINE = 4 * WIDTH };   /* vectors in a row */
 #define MIX __builtin_shufflevector
-#define T float
-#define NAME(x) x##_f32
-#include "ops/kernels/gemm-tile.inc"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "ops/kernels/gemm-tile.inc"
+#define BODY "ops/kernels/gemm-tile.inc"
+#include "ops/kernels/twice.inc"
 const td_gemm_level TD_ISA(td_gemm_level) = {
-    &kernel_f32, &kernel_f64
+    { &kernel_f32, &kernel_f64 }
 };

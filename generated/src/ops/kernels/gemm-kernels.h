@@ -6,6 +6,11 @@
 #include "core/isa.h"
 #include "ops/gemm.h"
 /* matmul: struct td_tile */
+enum {
+    DEPTH = 384,             /* steps of p between two visits of c */
+    BLOCK = 24,              /* tiles of rows of a in L2 */
+    PANEL = 2048             /* columns of b in L3 */
+};
 typedef struct {
     int64_t rows, wide;                /* at most ROWS, WIDTH vectors */
     int64_t depth;                     /* steps of p, may be 0 */
@@ -21,8 +26,6 @@ typedef struct {
 typedef struct {
     size_t size;                  /* bytes an element */
     int64_t rows, columns;        /* the tile in registers */
-    int64_t depth, block, panel;  /* cache blocks: p, rows, columns */
-    int64_t span;                 /* columns of a tile of one row */
     void (*tile)(const td_tile *);
     void (*pack)(int64_t depth, int64_t lanes, int64_t width,
                  const void *from, int64_t across, int64_t along,
@@ -31,6 +34,6 @@ typedef struct {
 } td_gemm_kernel;
 /* products: tables of the gemm kernels */
 typedef struct {
-    const td_gemm_kernel *of_float, *of_double;
+    const td_gemm_kernel *of[2];        /* of float, of double */
 } td_gemm_level;
 TD_ISA_TABLE(td_gemm_level, td_gemm_level);

@@ -17,6 +17,14 @@
 #define TD_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* rows: make vectors half as wide */
+#if defined __AVX512F__ && !defined __clang__
+#define HALF_WIDE __attribute__((optimize("unroll-loops"),            \
+                                 target("prefer-vector-width=256")))
+#else
+#define HALF_WIDE
+#endif
+
 /* rows: silence warnings about general formulas */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #ifndef __clang__

@@ -4,11 +4,7 @@
    set. */
 #include "ops/moments.h"
 enum { WAYS = 32 };
-#define T float
-#define NAME(x) x##_f32
-#include "ops/kernels/moments.inc"
-#define T double
-#define NAME(x) x##_f64
-#include "ops/kernels/moments.inc"
-const td_moments TD_ISA(td_moments) = { { sums_f32, blend_f32 },
-                                        { sums_f64, blend_f64 } };
+#define BODY "ops/kernels/moments.inc"
+#include "ops/kernels/twice.inc"
+const td_moments TD_ISA(td_moments) = {
+    { { sums_f32, blend_f32 }, { sums_f64, blend_f64 } } };

@@ -169,33 +169,31 @@ static inline turn turn_of(float a)                 /* a >= 0 */
 }
 
 /* elementwise: function wave */
-static inline float wave(float r, uint32_t quadrant)
+static inline float wave(float x, uint32_t later)
 {
-    const float z = r * r;
+    const float a = fabsf(x);
+    const turn t = turn_of(a);
+    const uint32_t quadrant = t.quadrant + later;
+    const float r = t.angle, z = r * r;
     const float s = ((-0.00019514957f * z + 0.008332158f) * z
                      - 0.16666655f) * z * r + r;
     const float c = ((2.4432784e-05f * z - 0.0013887313f) * z
                      + 0.041666646f) * (z * z) - 0.5f * z + 1;
     const float y = select((quadrant & 1) != 0, c, s);
-    return float_of(bits_of(y) ^ ((quadrant & 2) << 30));
+    const float signed_y = float_of(bits_of(y)
+                                    ^ ((quadrant & 2) << 30));
+    return select(a < INFINITY, signed_y, x - x);
 }
 
 /* elementwise: functions sin_f32 and cos_f32 */
 static inline float sin_f32(float x)
 {
-    const float a = fabsf(x);
-    const turn t = turn_of(a);
-    const float y = wave(t.angle, t.quadrant);
-    const float odd = float_of(bits_of(y) ^ (bits_of(x) & 0x80000000u));
-    return select(a < INFINITY, odd, x - x);
+    return float_of(bits_of(wave(x, 0)) ^ (bits_of(x) & 0x80000000u));
 }
 
 static inline float cos_f32(float x)
 {
-    const float a = fabsf(x);
-    const turn t = turn_of(a);
-    const float y = wave(t.angle, t.quadrant + 1);
-    return select(a < INFINITY, y, x - x);
+    return wave(x, 1);
 }
 
 /* elementwise: function log2_f64 */
@@ -434,7 +432,7 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
     const int64_t below = (r != 0) & ((r < 0) != (b < 0));
     return select(b == -1, -a, q - below);
 }
-#define DIVISION(T, suffix)                                           \
+#define DIVISION(T, suffix, fmod)                                     \
     REMAINDER(T, suffix, fmod)                                        \
     static inline T floor_divide_##suffix(T a, T b)                   \
     {                                                                 \
@@ -445,8 +443,21 @@ static inline int64_t floor_divide_i64(int64_t a, int64_t b)
         const T none = copysign((T)0, a / b);                         \
         return select(b == 0, a / b, select(whole != 0, near, none)); \
     }
-DIVISION(float, f32)
-DIVISION(double, f64)
+DIVISION(float, f32, fmodf)
+DIVISION(double, f64, fmod)
+static inline bool is_near(float a, float b)
+{
+    const float size = fabsf(b);
+    return (size < INFINITY) & (fabsf(a) < size * 0x1p22f);
+}
+
+static inline float fmod_near(float a, float b)
+{
+    const float r = fused(-truncf(a / b), b, a);
+    const bool over = (r != 0) & ((r < 0) != (a < 0));
+    return copysignf(r + select(over, copysignf(b, a), 0.0f), a);
+}
+DIVISION(float, near, fmod_near)
 #define p_fmod(a, b) BY_NUMBER(a, fmodf, fmod, fmod_i64)(a, b)
 #define p_remainder(a, b) \
     BY_NUMBER(a, remainder_f32, remainder_f64, remainder_i64)(a, b)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "recurrence": edit that, not this file. */
 /* A row of one step of a GRU [1] or an LSTM [0], in double [1];
-   at: operands and results of the operator, or gated_backward. */
+   at: operands and results of the operator, or of gated_backward_
+   with a gap at 4. */
 #pragma once
 #include "core/isa.h"
 

@@ -31,6 +31,6 @@ typedef struct {
                         int64_t step, bool log, void *y);
 } td_row_kernels;
 typedef struct {
-    td_row_kernels f32, f64, i64;
+    const td_row_kernels *f32, *f64, *i64;
 } td_reduction_level;
 TD_ISA_TABLE(td_reduction_level, td_reduction_level);

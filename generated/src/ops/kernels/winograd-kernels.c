@@ -7,11 +7,11 @@ enum { LANES = 16 };
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4),
                                  may_alias));
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 36")
 #define ROOT 1.41421356f            /* the points are 0, -+R/2, -+R */
 /* convolution: transform tiles of the input */
-INLINE void from_input(const vec *x, int s, vec *v, int t)
+INLINE void from_input(const vec *x, int s, vec *v, int t, int n)
 {
+    (void)n;
     const vec a = x[4 * s] - 2 * x[2 * s];
     const vec b = ROOT * (0.5f * x[3 * s] - x[s]);
     const vec c = x[4 * s] - 0.5f * x[2 * s];
@@ -23,53 +23,36 @@ INLINE void from_input(const vec *x, int s, vec *v, int t)
     v[4 * t] = c - d;
     v[5 * t] = x[s] + x[5 * s] - 2.5f * x[3 * s];
 }
+#define NEAR(n) (n > 3 ? 1 : -2 / 3.0f)
+#define FAR(n)  (n > 3 ? 1 : 1 / 6.0f)
 
-INLINE void to_results(const vec *m, int s, vec *y, int t)
+INLINE void sum_up(const vec *m, int s, vec *y, int t, int n)
 {
-    const vec a = m[s] + m[2 * s], b = m[s] - m[2 * s];
-    const vec c = m[3 * s] + m[4 * s], d = m[3 * s] - m[4 * s];
+    const vec a = NEAR(n) * (m[s] + m[2 * s]);
+    const vec b = NEAR(n) * (m[s] - m[2 * s]);
+    const vec c = FAR(n) * (m[3 * s] + m[4 * s]);
+    const vec d = FAR(n) * (m[3 * s] - m[4 * s]);
     y[0] = m[0] + a + c;
     y[t] = ROOT * (0.5f * b + d);
     y[2 * t] = 0.5f * a + 2 * c;
-    y[3 * t] = ROOT * (0.25f * b + 2 * d) + m[5 * s];
+    if (n > 3)
+        y[3 * t] = ROOT * (0.25f * b + 2 * d);
+    y[(n - 1) * t] += m[5 * s];
 }
 
-INLINE void from_results(const vec *y, int s, vec *m, int t)
+INLINE void evaluate(const vec *y, int s, vec *m, int t, int n)
 {
-    const vec a = y[0] + 0.5f * y[2 * s];
-    const vec b = ROOT * (0.5f * y[s] + 0.25f * y[3 * s]);
-    const vec c = y[0] + 2 * y[2 * s];
-    const vec d = ROOT * (y[s] + 2 * y[3 * s]);
+    const vec cubic = n > 3 ? y[3 * s] : (vec){ 0 };
+    const vec a = NEAR(n) * (y[0] + 0.5f * y[2 * s]);
+    const vec b = NEAR(n) * ROOT * (0.5f * y[s] + 0.25f * cubic);
+    const vec c = FAR(n) * (y[0] + 2 * y[2 * s]);
+    const vec d = FAR(n) * ROOT * (y[s] + 2 * cubic);
     m[0] = y[0];
     m[t] = a + b;
     m[2 * t] = a - b;
     m[3 * t] = c + d;
     m[4 * t] = c - d;
-    m[5 * t] = y[3 * s];
-}
-
-INLINE void from_weights(const vec *w, int s, vec *u, int t)
-{
-    const vec a = (-2 * w[0] - w[2 * s]) * (1 / 3.0f);
-    const vec b = ROOT / 3 * w[s];
-    const vec c = (0.5f * w[0] + w[2 * s]) * (1 / 3.0f);
-    const vec d = ROOT / 6 * w[s];
-    u[0] = w[0];
-    u[t] = a - b;
-    u[2 * t] = a + b;
-    u[3 * t] = c + d;
-    u[4 * t] = c - d;
-    u[5 * t] = w[2 * s];
-}
-
-INLINE void to_weights(const vec *u, int s, vec *w, int t)
-{
-    const vec a = (u[s] + u[2 * s]) * (1 / 3.0f);
-    const vec b = (u[3 * s] + u[4 * s]) * (1 / 3.0f);
-    w[0] = u[0] - 2 * a + 0.5f * b;
-    w[t] = ROOT / 3 * (u[2 * s] - u[s])
-         + ROOT / 6 * (u[3 * s] - u[4 * s]);
-    w[2 * t] = b - a + u[5 * s];
+    m[5 * t] = y[(n - 1) * s];
 }
 
 /* convolution: transform in the plane */
@@ -80,32 +63,28 @@ INLINE void to_weights(const vec *u, int s, vec *w, int t)
     {                                                               \
         for (int64_t q = 0; q < n; q += LANES) {                    \
             vec d[FROM * FROM], half[FROM * TO], out[TO * TO];      \
-            UNROLL                                                  \
-            for (int i = 0; i < FROM * FROM; i++)                   \
+            enum { SHORT = FROM + TO - 6 };                         \
+            TD_UNROLLED(i, FROM * FROM)                             \
                 d[i] = *(const vec *)(x + x_at[i] + q);             \
-            UNROLL                                                  \
-            for (int i = 0; i < FROM; i++)                          \
-                line(d + i, FROM, half + i, FROM);                  \
-            UNROLL                                                  \
-            for (int i = 0; i < TO; i++)                            \
-                line(half + FROM * i, 1, out + TO * i, 1);          \
-            UNROLL                                                  \
-            for (int i = 0; i < TO * TO; i++)                       \
+            TD_UNROLLED(i, FROM)                                    \
+                line(d + i, FROM, half + i, FROM, SHORT);           \
+            TD_UNROLLED(i, TO)                                      \
+                line(half + FROM * i, 1, out + TO * i, 1, SHORT);   \
+            TD_UNROLLED(i, TO * TO)                                 \
                 *(vec *)(y + y_at[i] + q) = out[i];                 \
         }                                                           \
     }
 TRANSFORM(before, from_input, 6, 6)
-TRANSFORM(after, to_results, 6, 4)
-TRANSFORM(weigh, from_weights, 3, 6)
-TRANSFORM(spread, from_results, 4, 6)
-TRANSFORM(gather, to_weights, 6, 3)
+TRANSFORM(after, sum_up, 6, 4)
+TRANSFORM(weigh, evaluate, 3, 6)
+TRANSFORM(spread, evaluate, 4, 6)
+TRANSFORM(gather, sum_up, 6, 3)
 
 #define MIX __builtin_shufflevector
 INLINE void shuffle(vec *r)
 {
     vec t[LANES];
-    UNROLL
-    for (int i = 0; i < 8; i++) {
+    TD_UNROLLED(i, 8) {
         t[2 * i] = MIX(r[i], r[i + 8], 0, 16, 1, 17, 2, 18, 3, 19,
                        4, 20, 5, 21, 6, 22, 7, 23);
         t[2 * i + 1] = MIX(r[i], r[i + 8], 8, 24, 9, 25, 10, 26, 11, 27,
@@ -119,18 +98,15 @@ INLINE void turn_block(int64_t lanes, int64_t n, int64_t wide,
                        float *to, int64_t along, const vec *add)
 {
     vec r[LANES] = { { 0 } };
-    UNROLL
-    for (int l = 0; l < LANES; l++)
+    TD_UNROLLED(l, LANES)
         if (l < lanes) {
             memcpy(&r[l], from + l * across,
                    (size_t)wide * sizeof(float));
             r[l] += *add;
         }
-    UNROLL
-    for (int round = 0; round < 4; round++)
+    TD_UNROLLED(round, 4)
         shuffle(r);
-    UNROLL
-    for (int p = 0; p < LANES; p++)
+    TD_UNROLLED(p, LANES)
         if (p < n)
             memcpy(to + p * along, &r[p], (size_t)high * sizeof(float));
 }

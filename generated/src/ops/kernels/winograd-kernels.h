@@ -6,14 +6,14 @@
 
 /* n channels, a multiple of 16: number i of a square begins at
    x[x_at[i]], number j of the other at y[y_at[j]]. */
-typedef void td_transform(int64_t n, const float *x,
-                          const int64_t *x_at, float *y,
-                          const int64_t *y_at);
+typedef void td_tile_map(int64_t n, const float *x,
+                         const int64_t *x_at, float *y,
+                         const int64_t *y_at);
 
 typedef struct {
-    td_transform *before, *after;   /* 6 x 6 to 6 x 6; to 4 x 4 */
-    td_transform *weigh;            /* 3 x 3 to 6 x 6 */
-    td_transform *spread, *gather;  /* 4 x 4 to 6 x 6; to 3 x 3 */
+    td_tile_map *before, *after;   /* 6 x 6 to 6 x 6; to 4 x 4 */
+    td_tile_map *weigh;            /* 3 x 3 to 6 x 6 */
+    td_tile_map *spread, *gather;  /* 4 x 4 to 6 x 6; to 3 x 3 */
     /* to[p * along + l] = from[l * across + p] + add[p] for l < lanes
        and p < n; add may be NULL.  Of rows shorter than 16, up to
        `room` numbers may be read, or overwritten. */
