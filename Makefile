@@ -512,7 +512,7 @@ again_or_compare = BUILD=$(BUILD) PYTHON=$(PYTHON) CC=$(CC) xargs -n 1 $(if $(CO
 figures: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle_%.so)
 	@printf '%s\n' $(sort $(wildcard figures/data/*.sh)) | $(again_or_compare) loom/figure $(if $(COMPARE),--compare)
 
-transcripts: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED)
+transcripts: lib examples python $(BUILD)/bench $(EMULATED:%=$(BUILD)/libtreadle_%.so) $(PLANTED) | deps-mlir
 	@printf '%s\n' $(call third,$(sort $(wildcard figures/transcripts/*.sh figures/transcripts/*.py))) | $(again_or_compare) loom/transcript $(if $(COMPARE),--compare)
 
 .PHONY: lint size data
