@@ -205,7 +205,7 @@ static bool lay_out_tiles(plan *p)
     if (!td_dims_numel("convolution", &all, &p->room))
         return false;
     p->room = p->many * p->plane * (g->c + g->o);
-    p->beside = 36 * p->strip * across * (g->c + g->o)
+    p->beside = 36 * (p->strip * across * (g->c + g->o) + 2 * LINE)
               + (p->role == WEIGHT ? g->groups * p->taps * g->o : 0);
     p->of_x = (side){ g->c, p->plane * g->c, g->x, one, g->margin };
     p->of_y = (side){ g->o, p->plane * g->o, g->y, one, none };
@@ -279,10 +279,12 @@ static bool multiply_tiles(const plan *p, int64_t group, int64_t lines,
     bool ok = true;
     for (int64_t line = 0; ok && line < lines; line += p->strip) {
         const int64_t n = between(0, lines - line, p->strip) * across;
-        float *m = v + 36 * n * c;
+        const int64_t at_v = (n * c / LINE | 1) * LINE;
+        const int64_t at_m = (n * o / LINE | 1) * LINE;
+        float *m = v + 36 * at_v;
         int64_t v_at[36], m_at[36];
-        fill_steps(v_at, 36, n * c);
-        fill_steps(m_at, 36, n * o);
+        fill_steps(v_at, 36, at_v);
+        fill_steps(m_at, 36, at_m);
         for (int64_t t = 0; t < n; t++) {
             const int64_t at = pixel_of(p, line, t);
             level->before(c, buffer + at * c, p->tap, v + t * c, v_at);
@@ -293,7 +295,7 @@ static bool multiply_tiles(const plan *p, int64_t group, int64_t lines,
             /* convolution: multiply for the weight */
             for (int64_t k = 0; ok && k < 36; k++)
                 ok = td_gemm(p->dtype, &(td_product){ c, o, n, 1, !first,
-                    v + k * n * c, 1, c, m + k * n * o, o, 1,
+                    v + k * at_v, 1, c, m + k * at_m, o, 1,
                     u + k * c * o, o, NULL });
             first = false;
             continue;
@@ -301,8 +303,8 @@ static bool multiply_tiles(const plan *p, int64_t group, int64_t lines,
         /* convolution: multiply tiles */
         for (int64_t k = 0; ok && k < 36; k++)
             ok = td_gemm(p->dtype, &(td_product){ n, o, c, 1, 0,
-                v + k * n * c, c, 1, p->u + (36 * group + k) * c * o, o, 1,
-                m + k * n * o, o, NULL });
+                v + k * at_v, c, 1, p->u + (36 * group + k) * c * o, o, 1,
+                m + k * at_m, o, NULL });
         for (int64_t t = 0; ok && t < n; t++)
             level->after(o, m + t * o, m_at,
                          y + pixel_of(p, line, t) * o, y_tap);

@@ -267,7 +267,8 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     const double work = (double)of->m * (double)of->n * (double)of->k;
     g.a_in_place = work <= 1e6 || (of->csa == 1 && of->rsa <= 256);
     g.b_in_place = of->csb == 1
-        && (g.a_in_place || of->m <= 2 * g.kernel->rows);
+        && (work <= 1e6 || of->m <= (of->rsb % 512 != 0 ? 64
+                                     : 2 * g.kernel->rows));
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
     const bool shared = work > 2 * WORK_GRAIN && g.tiles

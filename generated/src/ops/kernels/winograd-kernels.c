@@ -3,8 +3,14 @@
 #include <string.h>
 #include "ops/kernels/winograd-kernels.h"
 
-enum { LANES = 16 };
+#ifdef __AVX512F__
+enum { LANES = 16, SIDE = 8 };
+#else
+enum { LANES = 8, SIDE = 8 };
+#endif
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4),
+                                 may_alias));
+typedef float row __attribute__((vector_size(4 * SIDE), aligned(4),
                                  may_alias));
 #define INLINE static inline __attribute__((always_inline))
 #define ROOT 1.41421356f            /* the points are 0, -+R/2, -+R */
@@ -81,33 +87,36 @@ TRANSFORM(spread, evaluate, 4, 6)
 TRANSFORM(gather, sum_up, 6, 3)
 
 #define MIX __builtin_shufflevector
-INLINE void shuffle(vec *r)
+INLINE void shuffle(row *r)
 {
-    vec t[LANES];
-    TD_UNROLLED(i, 8) {
-        t[2 * i] = MIX(r[i], r[i + 8], 0, 16, 1, 17, 2, 18, 3, 19,
-                       4, 20, 5, 21, 6, 22, 7, 23);
-        t[2 * i + 1] = MIX(r[i], r[i + 8], 8, 24, 9, 25, 10, 26, 11, 27,
-                           12, 28, 13, 29, 14, 30, 15, 31);
+    row t[SIDE];
+    TD_UNROLLED(i, 4) {
+        t[2 * i] = MIX(r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        t[2 * i + 1] = MIX(r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
     }
     memcpy(r, t, sizeof t);
 }
 
 INLINE void turn_block(int64_t lanes, int64_t n, int64_t wide,
                        int64_t high, const float *from, int64_t across,
-                       float *to, int64_t along, const vec *add)
+                       float *to, int64_t along, const row *add)
 {
-    vec r[LANES] = { { 0 } };
-    TD_UNROLLED(l, LANES)
-        if (l < lanes) {
+    row r[SIDE];
+    TD_UNROLLED(l, SIDE) {
+        r[l] = (row){ 0 };
+        if (l < lanes && wide == SIDE)
+            r[l] = *(const row *)(from + l * across);
+        else if (l < lanes)
             memcpy(&r[l], from + l * across,
                    (size_t)wide * sizeof(float));
-            r[l] += *add;
-        }
-    TD_UNROLLED(round, 4)
+        r[l] += *add;
+    }
+    TD_UNROLLED(round, 3)
         shuffle(r);
-    TD_UNROLLED(p, LANES)
-        if (p < n)
+    TD_UNROLLED(p, SIDE)
+        if (p < n && high == SIDE)
+            *(row *)(to + p * along) = r[p];
+        else if (p < n)
             memcpy(to + p * along, &r[p], (size_t)high * sizeof(float));
 }
 
@@ -116,21 +125,21 @@ static void turn(int64_t lanes, int64_t n, const float *from,
                  int64_t across, float *to, int64_t along,
                  const float *add, int64_t room)
 {
-    for (int64_t p = 0; p < n; p += LANES)
-        for (int64_t l = 0; l < lanes; l += LANES) {
+    for (int64_t p = 0; p < n; p += SIDE)
+        for (int64_t l = 0; l < lanes; l += SIDE) {
             const int64_t a = lanes - l, b = n - p;
             const float *in = from + l * across + p;
             float *out = to + p * along + l;
-            vec more = { 0 };
+            row more = { 0 };
             if (add != NULL)
-                more = *(const vec *)(add + p);
-            if ((a >= LANES || room - l >= LANES)
-                && (b >= LANES || room - p >= LANES))
-                turn_block(a, b, LANES, LANES, in, across, out,
+                more = *(const row *)(add + p);
+            if ((a >= SIDE || room - l >= SIDE)
+                && (b >= SIDE || room - p >= SIDE))
+                turn_block(a, b, SIDE, SIDE, in, across, out,
                            along, &more);
             else
-                turn_block(a, b, b < LANES ? b : LANES,
-                           a < LANES ? a : LANES, in, across, out,
+                turn_block(a, b, b < SIDE ? b : SIDE,
+                           a < SIDE ? a : SIDE, in, across, out,
                            along, &more);
         }
 }

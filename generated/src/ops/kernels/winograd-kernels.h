@@ -15,7 +15,7 @@ typedef struct {
     td_tile_map *weigh;            /* 3 x 3 to 6 x 6 */
     td_tile_map *spread, *gather;  /* 4 x 4 to 6 x 6; to 3 x 3 */
     /* to[p * along + l] = from[l * across + p] + add[p] for l < lanes
-       and p < n; add may be NULL.  Of rows shorter than 16, up to
+       and p < n; add may be NULL.  Of rows shorter than 8, up to
        `room` numbers may be read, or overwritten. */
     void (*turn)(int64_t lanes, int64_t n, const float *from,
                  int64_t across, float *to, int64_t along,
