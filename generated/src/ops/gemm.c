@@ -19,6 +19,7 @@ typedef struct {
     td_product of;
     bool a_in_place;      /* read a where it stands */
     bool b_in_place;      /* and full slivers of b */
+    bool alone;           /* pack a sliver when its turn comes */
     int64_t tiles, wide;  /* of rows of a; columns of a sliver */
     int64_t j0, columns;  /* the band of b: first column and width */
     int64_t p0, depth;    /* the stretch of p */
@@ -55,7 +56,7 @@ static size_t block_bytes(const gemm *g)
     return (bytes + 63) / 64 * 64 + 64;
 }
 /* matmul: function pack_sliver */
-static void pack_sliver(const gemm *g, int64_t s)
+static void pack_sliver(const gemm *g, int64_t s, int64_t slot)
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t j = g->j0 + s * g->wide;
@@ -63,7 +64,7 @@ static void pack_sliver(const gemm *g, int64_t s)
     kernel->pack(g->depth, g->wide, width,
                  element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb),
                  g->of.csb, g->of.rsb,
-                 g->panel + (size_t)(s * g->wide * g->depth)
+                 g->panel + (size_t)(slot * g->wide * g->depth)
                                 * kernel->size);
 }
 /* matmul: function pack_panel */
@@ -71,7 +72,7 @@ TD_BODY(pack_slivers, const gemm, g)
 {
     for (int64_t s = begin; s < end; s++)
         if (!sliver_in_place(g, s))
-            pack_sliver(g, s);
+            pack_sliver(g, s, s);
     return true;
 }
 
@@ -116,7 +117,7 @@ static void multiply_corner(const gemm *g, td_tile *tile,
 }
 /* matmul: function multiply_tile */
 static void multiply_tile(const gemm *g, int64_t r, int64_t first,
-                          int64_t s, const char *block)
+                          int64_t s, int64_t slot, const char *block)
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
@@ -127,7 +128,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
         .alpha = g->of.alpha, .beta = g->beta,
         .a = element(g, block, (i - first) * g->depth),
         .rsa = 1, .csa = rows,
-        .b = element(g, g->panel, s * g->wide * g->depth),
+        .b = element(g, g->panel, slot * g->wide * g->depth),
         .at = g->packed,
         .c = (char *)g->of.c
            + (i * g->of.ldc + j) * (int64_t)kernel->size,
@@ -162,9 +163,13 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
         for (int64_t r = first; r < last; r++)
             if (!g->a_in_place)
                 pack_rows_of_a(g, r, row_of(g, first), block);
-        for (int64_t s = s0; s < s1; s++)
+        for (int64_t s = s0; s < s1; s++) {
+            const int64_t slot = g->alone ? s0 : s;
+            if (g->alone && !sliver_in_place(g, s))
+                pack_sliver(g, s, slot);
             for (int64_t r = first; r < last; r++)
-                multiply_tile(g, r, row_of(g, first), s, block);
+                multiply_tile(g, r, row_of(g, first), s, slot, block);
+        }
     }
     return true;
 }
@@ -192,6 +197,8 @@ static bool multiply_bands(gemm *g)
     g->at = at, g->packed = packed;
     for (g->j0 = 0; g->j0 < g->of.n; g->j0 += PANEL) {
         g->columns = td_least(PANEL, g->of.n - g->j0);
+        g->alone = g->tiles <= BLOCK
+                && g->tiles < pieces(g->columns, g->wide);
         g->beta = g->of.beta;
         g->p0 = 0;
         do {
@@ -202,7 +209,7 @@ static bool multiply_bands(gemm *g)
                                            : (g->p0 + p) * g->of.rsb;
                 packed[p] = p * g->wide;
             }
-            if (!pack_panel(g) || !multiply_panel(g))
+            if (!(g->alone || pack_panel(g)) || !multiply_panel(g))
                 return false;
             g->p0 += DEPTH;
             g->beta = 1;
@@ -267,8 +274,7 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     const double work = (double)of->m * (double)of->n * (double)of->k;
     g.a_in_place = work <= 1e6 || (of->csa == 1 && of->rsa <= 256);
     g.b_in_place = of->csb == 1
-        && (work <= 1e6 || of->m <= (of->rsb % 512 != 0 ? 64
-                                     : 2 * g.kernel->rows));
+        && (work <= 1e6 || of->m <= 24);
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
     const bool shared = work > 2 * WORK_GRAIN && g.tiles
