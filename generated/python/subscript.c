@@ -268,14 +268,14 @@ static bool assign_view(view_walk *w, td_tensor *value, int how)
                                 (td_opt_i64)td_some(1), 1);
         return td_copy_(view, value) != NULL;
     }
+    if (value && td_numel(value) == 1)
+        value = td_to(value, td_dtype_of(w->view));
     /* subscripts: take the new axes out of the value */
     if (w->axes > 0) {
         td_tensor *y = read_points(w, places);
         value = td_expand(value, td_shape_of(add_axes(w, y)));
         value = td_reshape(value, td_shape_of(y));
     }
-    if (value && td_numel(value) == 1)
-        value = td_to(value, td_dtype_of(w->view));
     return td_put_points_(w->view, places, value, w->from.at[0], w->n,
                           how) != NULL;
 }

@@ -569,3 +569,16 @@ def test_functional_call_heeds_tied_weights_and_strict():
     with pytest.raises(RuntimeError, match="missing keys: second"):
         func.functional_call(m, new, tie_weights=False, strict=True)
     assert func.functional_call(m, new, strict=True).tolist() == [22.0, 33.0]
+
+
+@pytest.mark.parametrize("choose", [
+    lambda a: a.sort()[0], lambda a: a.topk(3)[0], lambda a: a.cummax(0)[0].flip(0), lambda a: a.kthvalue(2, 0)[0] * 3,
+    lambda a: a.median(0)[0], lambda a: a.quantile(0.5), lambda a: a.max(0)[0]])
+def test_what_is_chosen_has_second_derivatives(choose):
+    x = td.tensor([3., 1., 2.], dtype=td.float64)
+    w = td.tensor([1., 2., 3.], dtype=td.float64)
+    close(func.hessian(lambda a: (choose(a) * w).sum() + (a * a).sum())(x), 2 * td.eye(3, dtype=td.float64))
+    twice = func.hessian(lambda a: (choose(a) ** 2 * w).sum())(x)
+    plain = func.jacfwd(func.grad(lambda a: (choose(a) ** 2 * w).sum()))(x) if hasattr(func, "jacfwd") else twice
+    close(twice, plain)
+    assert twice.abs().sum() > 0

@@ -356,3 +356,11 @@ def test_windows_and_parts_put_their_gradients_back():
     for i in range(4):
         want[:, 2 * i:2 * i + 3] += np.moveaxis(g.numpy()[:, i], -1, 1)
     assert np.allclose(x.grad.numpy(), want)
+
+
+def test_one_number_of_another_dtype_goes_to_places_beside_a_new_axis():
+    a = td.zeros(2, 2, dtype=td.float64)
+    a[None, td.tensor([True, False])] = td.tensor(7)
+    assert a.tolist() == [[7, 7], [0, 0]]
+    with pytest.raises(RuntimeError, match=r"expected add\|multiply, got 'bad'"):
+        td.zeros(2).scatter(0, td.tensor([0]), td.ones(1), reduce="bad")

@@ -1303,3 +1303,16 @@ def test_arguments_with_gaps_run_as_written():
         assert double(x).item() == 24 and x.sum().item() == 12      # a copy was doubled
         assert turned(y).item() == 30 and y.sum().item() == 30      # and here the argument
         assert steps(td.ones(2, 3).t()).sum().item() == 6 and steps(td.ones(3, 2)).sum().item() == 12
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_hooks_that_come_and_go_are_seen(register):
+    layer = td.nn.Tanh()
+    step = td.jit(lambda x: layer(x))
+    x = td.ones(2)
+    for _ in range(3):
+        before = step(x)
+    handle = getattr(layer, register)(lambda m, i, *o: o[0] * 2 if o else (i[0] * 2,))
+    assert td.equal(step(x), layer(x)) and not td.equal(step(x), before)
+    handle.remove()
+    assert td.equal(step(x), before)

@@ -344,3 +344,25 @@ def test_loading_refuses_what_is_no_tensor_before_it_copies():
     with pytest.raises(RuntimeError, match="no tensor for bias: got list"):
         m.load_state_dict(state)
     assert m.weight.tolist() == before
+
+
+@pytest.mark.parametrize("layer, shape", [
+    (nn.Linear(2, 2), (1, 2)), (nn.Identity(), (1, 2)), (nn.Sequential(nn.Tanh()), (2,)), (nn.ReLU(), (1, 2)), (nn.PReLU(), (1, 2)),
+    (nn.LayerNorm(3), (1, 3)), (nn.RMSNorm(2), (1, 2)), (nn.GroupNorm(1, 2), (1, 2)), (nn.Softmax(), (1, 2)), (nn.GELU(), (1, 2)),
+    (nn.Dropout(), (1, 2)), (nn.Flatten(), (1, 2)), (nn.MaxPool1d(2), (1, 1, 2)), (nn.BatchNorm1d(2), (3, 2)), (nn.Conv2d(1, 1, 1), (1, 1, 2, 2))])
+def test_layers_take_their_input_by_its_name(layer, shape):
+    layer.eval()
+    x = td.ones(shape)
+    assert td.equal(layer(input=x), layer(x))
+
+
+def test_embeddings_and_losses_take_their_input_by_its_name():
+    assert nn.Embedding(4, 3)(input=td.tensor([1])).shape == (1, 3)
+    assert nn.MSELoss()(input=td.ones(2), target=td.zeros(2)) == 1
+
+
+def test_transformer_layers_are_pickled():
+    import pickle
+    layer = nn.TransformerEncoderLayer(4, 2).eval()
+    x = td.ones(1, 3, 4)
+    assert td.equal(pickle.loads(pickle.dumps(layer))(x), layer(x))

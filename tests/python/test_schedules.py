@@ -247,6 +247,7 @@ def test_resuming_by_last_epoch():
     (lambda o: S.StepLR(o), TypeError),
     (lambda o: S.StepLR(o, 1, gama=3), TypeError),
     (lambda o: S.CosineAnnealingWarmRestarts(o, 0), ValueError),
+    (lambda o: S.LinearLR(o, 2), ValueError), (lambda o: S.LinearLR(o, 1, -1), ValueError),
     (lambda o: S.SequentialLR(o, [S.StepLR(o, 1)], [1]), ValueError),
     (lambda o: S.SequentialLR(optimiser(), [S.StepLR(o, 1)], []),
      ValueError),

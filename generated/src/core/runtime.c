@@ -35,7 +35,8 @@ int td_choose(td_error_code code, const char *name, const char *text,
         word += n + (word[n] == '|');
     }
     if (text != NULL)
-        td_fail(code, name, "expected %s, got '%s'", words, text);
+        td_fail(code, name, "expected %s, got '%s'",
+                words + (*words == '|'), text);
     return otherwise;
 }
 

@@ -196,7 +196,8 @@ td_tensor *td_unpack(const td_backward_pass *b, const td_saved *saved,
             "place: %s %d, %s, is at version %u, expected version %u",
             td_node_name(b->node), role, index, td_kind_text(kind, x),
             td_version_of(x), saved->version), NULL;
-    if (saved->result == 0 || !b->create_graph)
+    if (saved->result == 0 || !b->create_graph
+        || !td_dtype_is_floating(x->dtype))
         return x;
     td_tensor *again = td_tensor_alias(x);
     if (again != NULL)

@@ -207,7 +207,8 @@ td_tensor *td_unpack_by_hook(const td_backward_pass *b,
     const td_packed *p = (const td_packed *)(const void *)saved->tensor;
     td_node *node = saved->result ? b->node : p->was.node;
     td_tensor *x = call_unpack(p);
-    if (td_failed() || !b->create_graph)
+    if (td_failed() || !b->create_graph
+        || !td_dtype_is_floating(x->dtype))
         return td_failed() ? NULL : x;
     if (node == NULL)
         return p->was.leaf ? p->was.leaf : x;

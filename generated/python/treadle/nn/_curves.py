@@ -22,6 +22,7 @@ def _activation(name):
         return (update if inplace else plain)(input, *options, **named)
     function.__signature__ = form.replace(parameters=[*own, _Given(
         "inplace", _Given.POSITIONAL_OR_KEYWORD, default=False)])
+    function.__module__ = __name__          # where pickle finds it
     return function
 
 

@@ -26,8 +26,8 @@ class Activation(Module):
     def _options(self):
         return {name: getattr(self, name) for name in self._given}
 
-    def forward(self, *input):
-        return self._function(*input, **self._options())
+    def forward(self, *input, **named):
+        return self._function(*input, **named, **self._options())
 
 
 def layers(home, table, base=Activation, tensors=1, options=None,

@@ -143,7 +143,7 @@ class _Layer(Module):
     _crosses = False                # does it look at a second text?
 
     def __init__(self, d_model, nhead, dim_feedforward=2048,
-                 dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
+                 dropout=0.1, activation="relu", layer_norm_eps=1e-5,
                  batch_first=False, norm_first=False, bias=True,
                  device=None, dtype=None):
         super().__init__()
@@ -248,7 +248,7 @@ class Transformer(Module):
 
     def __init__(self, d_model=512, nhead=8, num_encoder_layers=6,
                  num_decoder_layers=6, dim_feedforward=2048,
-                 dropout=0.1, activation=F.relu, custom_encoder=None,
+                 dropout=0.1, activation="relu", custom_encoder=None,
                  custom_decoder=None, layer_norm_eps=1e-5,
                  batch_first=False, norm_first=False, bias=True,
                  device=None, dtype=None):

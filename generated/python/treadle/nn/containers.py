@@ -152,10 +152,10 @@ class Sequential(_List):
     def _made(self, items):
         return type(self)(dict(items))
 
-    def forward(self, x):
+    def forward(self, input):
         for module in self._modules.values():
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
 
 def _unflatten(input, dim, unflattened_size):

@@ -20,8 +20,8 @@ class Linear(Module):
         """Draw both uniformly from +-1/sqrt(fan-in)."""
         init._draw(init._fans(self.weight)[0], self.weight, self.bias)
 
-    def forward(self, x):
-        return _C.linear(x, self.weight, self.bias)
+    def forward(self, input):
+        return _C.linear(input, self.weight, self.bias)
 
 
 class Identity(Module):
@@ -30,5 +30,5 @@ class Identity(Module):
     def __init__(self, *args, **named):
         super().__init__()
 
-    def forward(self, x):
-        return x
+    def forward(self, input):
+        return input

@@ -62,7 +62,9 @@ class Module:
 
     def __call__(self, *args, **named):
         assume(lambda: (self.training, *map(_C._addresses, (
-            self._parameters, self._buffers, self._modules))))
+            self._parameters, self._buffers, self._modules,
+            self._forward_pre_hooks, self._forward_hooks,
+            self._backward_hooks))))
         # strangers: further ways to call a module
         if self._forward_pre_hooks or self._forward_hooks \
                 or self._backward_hooks:

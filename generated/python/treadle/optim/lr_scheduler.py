@@ -157,6 +157,7 @@ def ConstantLR(t, factor=1 / 3, total_iters=5):
 @_schedule
 def LinearLR(t, start_factor=1 / 3, end_factor=1.0, total_iters=5):
     """From start_factor to end_factor in total_iters equal steps."""
+    _within(locals(), "start_factor end_factor", high=1)
     return start_factor + (end_factor - start_factor) \
         * min(t, total_iters) / max(1, total_iters)
 
