@@ -213,8 +213,9 @@ class _Jit:
     as ever, the second is traced and compiled, later ones run the
     program.  It may use modules, backward() and optimisers.  Not seen:
     a branch on a computed value (an error), random numbers (an error),
-    and an attribute of your own that changes.  A function that reads a
-    weight, w.item(), runs eagerly once w is another.  Every new
+    and a variable, a list or an option of a module that changes (its
+    parameters, children, hooks and mode are seen).  If it reads a
+    weight, w.item(), it runs eagerly once w is another.  Every new
     number makes a program; the 64 last used are kept, so pass a number
     that changes as a tensor.  p.grad is left as eagerly; backward()
     through a result is an error, as a program records no history.
