@@ -40,8 +40,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0,
     n = rest // size if count < 0 else count
     if count == 0 or not 0 < rest <= len(data) or n * size > rest \
             or count < 0 and rest % size:
-        raise ValueError(f"{'all' if count < 0 else count} items of "
-                         f"{size} bytes at {offset} of {len(data)} bytes")
+        raise ValueError(f"{'all' if count < 0 else count} items "
+                         f"of {size} bytes at {offset} of "
+                         f"{len(data)} bytes")
     data = data[offset:offset + n * size]
     x = _C.tensor(data) if data.readonly else _C.from_numpy(data)
     x = x if x.data_ptr() % size == 0 else x.clone()
