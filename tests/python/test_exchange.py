@@ -464,6 +464,8 @@ def test_random_tensors_under_other_names():
     assert td.normal(5.0, td.zeros(2)).tolist() == [5, 5]
     z = td.empty(10000).exponential_(2.0)
     assert abs(z.mean().item() - 0.5) < 0.02 and z.min().item() >= 0
+    with pytest.raises(RuntimeError, match="lambd must be above 0, not -1"):
+        z.exponential_(-1)
     r = td.empty(1000, dtype=td.int64).random_(3, 5)
     assert set(r.tolist()) == {3, 4}
     assert set(td.empty(99, dtype=td.bool).random_().tolist()) == {True, False}

@@ -199,6 +199,9 @@ class _Methods:
 
     def exponential_(self, lambd=1.0, *, generator=None):
         """Waiting times: -log(u) / lambd for u in (0, 1]."""
+        if not lambd > 0:
+            raise RuntimeError(f"exponential_: lambd must be above 0, "
+                               f"not {lambd}")
         u = _C.rand_like(self, generator=generator)
         return self.copy_((1 - u).log() / -lambd)
     layout = strided
