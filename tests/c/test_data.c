@@ -123,8 +123,12 @@ static void bytes_after_the_end_are_noticed(void **state)
     refused(td_idx_read(write_packed("long", longer, sizeof longer)),
             TD_ERROR_IO, "after its last element");
     size_t n = pack(sample, sizeof sample, packed, sizeof packed);
-    packed[n++] = 0;
-    refused(td_idx_read(write_plain("long", packed, n)),
+    packed[n++] = 0;             /* what fills up a tape */
+    td_tensor *x = td_idx_read(write_plain("long", packed, n));
+    assert_memory_equal(td_data(x), sample + HEAD, BODY);
+    td_release(x);
+    memmove(packed + n - 1, packed, n - 1);     /* twice: a longer one */
+    refused(td_idx_read(write_plain("long", packed, 2 * n - 2)),
             TD_ERROR_IO, "after its last element");
 }
 

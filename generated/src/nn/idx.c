@@ -4,18 +4,14 @@
 #include "core/require.h"
 #include <treadle/data.h>
 #include <errno.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 /* data: struct source */
 typedef struct {
     const char *op, *path;       /* who reads, and what */
-    FILE *file;
+    gzFile file;
     int64_t bytes;               /* on the disk */
-    bool gzip, ended;
-    z_stream z;
-    unsigned char packed[16384];
 } source;
 /* data: function broken */
 static bool broken(const source *s, const char *what)
@@ -27,65 +23,24 @@ static bool open_source(source *s, const char *path)
 {
     struct stat about;
     s->path = path;
-    s->file = fopen(path, "rb");
-    if (!s->file || fstat(fileno(s->file), &about) != 0)
+    s->file = gzopen(path, "rb");
+    if (!s->file || stat(path, &about) != 0)
         return td_fail(TD_ERROR_IO, s->op, "cannot open %s: %s",
                        path, strerror(errno));
-    if (!S_ISREG(about.st_mode))
-        return broken(s, "is not a regular file");
     s->bytes = about.st_size;
-    unsigned char magic[2] = { 0 };
-    const size_t got = fread(magic, 1, 2, s->file);
-    rewind(s->file);
-    s->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-    if (s->gzip && inflateInit2(&s->z, 15 + 16) != Z_OK)
-        return td_fail(TD_ERROR_MEMORY, s->op,
-                       "no memory to unpack %s", path);
-    return true;
-}
-/* data: function close_source */
-static void close_source(source *s)
-{
-    if (s->gzip)
-        inflateEnd(&s->z);
-    if (s->file)
-        fclose(s->file);
-}
-/* data: function refill */
-static bool refill(source *s)
-{
-    if (s->z.avail_in == 0) {
-        s->z.next_in = s->packed;
-        s->z.avail_in = (uInt)fread(s->packed, 1, sizeof s->packed,
-                                    s->file);
-    }
-    return s->z.avail_in > 0;
-}
-/* data: function next_member */
-static bool next_member(source *s)
-{
-    return refill(s) && *s->z.next_in == 0x1f
-        && inflateReset(&s->z) == Z_OK;
+    return S_ISREG(about.st_mode)
+        || broken(s, "is not a regular file");
 }
 /* data: function take_bytes */
-static int64_t take_bytes(source *s, unsigned char *out, int64_t n)
+static int64_t take_bytes(source *s, void *out, int64_t n)
 {
-    int64_t done = 0;
-    if (!s->gzip)
-        return (int64_t)fread(out, 1, (size_t)n, s->file);
-    while (done < n && !s->ended) {
-        if (!refill(s))
-            return broken(s, "is truncated") - 1;
-        const int64_t part = n - done < INT_MAX ? n - done : INT_MAX;
-        s->z.next_out = out + done;
-        s->z.avail_out = (uInt)part;
-        const int status = inflate(&s->z, Z_NO_FLUSH);
-        if (status != Z_OK && status != Z_STREAM_END)
-            return broken(s, "is damaged: invalid gzip data") - 1;
-        s->ended = status == Z_STREAM_END && !next_member(s);
-        done += part - s->z.avail_out;
-    }
-    return done;
+    int error;
+    const size_t got = gzfread(out, 1, (size_t)n, s->file);
+    gzerror(s->file, &error);
+    if (error == Z_OK)
+        return (int64_t)got;
+    return broken(s, error == Z_BUF_ERROR ? "is truncated"
+                  : "is damaged: invalid gzip data") - 1;
 }
 /* data: function read_exactly */
 static bool read_exactly(source *s, void *out, int64_t n)
@@ -98,8 +53,8 @@ static bool read_end(source *s)
 {
     unsigned char more;
     const int64_t extra = take_bytes(s, &more, 1);
-    return extra >= 0 && ((extra == 0 && s->z.avail_in == 0)
-        || broken(s, "has bytes after its last element"));
+    return extra == 0 || (extra > 0
+        && broken(s, "has bytes after its last element"));
 }
 /* data: function big_endian */
 static int64_t big_endian(const unsigned char *b)
@@ -119,9 +74,10 @@ static bool check_length(const source *s, int64_t header,
                          int64_t elements)
 {
     const int64_t rest = s->bytes - header;
-    if (s->gzip ? elements / 1032 <= s->bytes : elements == rest)
+    const bool packed = !gzdirect(s->file);
+    if (packed ? elements / 1032 <= s->bytes : elements == rest)
         return true;
-    if (s->gzip)
+    if (packed)
         return td_fail(TD_ERROR_IO, "idx_read", "%s claims %" PRId64
             " elements, more than its %" PRId64 " bytes can hold",
             s->path, elements, s->bytes);
@@ -177,7 +133,7 @@ static td_tensor *read_file(const char *op, const char *path,
     if (x && read_exactly(&s, td_at(x), td_numel(x) - line)
         && read_end(&s) && line)
         ((char *)td_at(x))[td_numel(x) - 1] = '\n';
-    close_source(&s);
+    gzclose_r(s.file);
     return td_scope_end_with(x);
 }
 /* data: function td_idx_read */
@@ -190,13 +146,12 @@ td_tensor *td_idx_read(const char *path)
 static bool count_bytes(source *s, td_dims *shape)
 {
     unsigned char part[4096];
-    int64_t got = s->gzip, n = s->gzip ? 0 : s->bytes;
+    const bool packed = !gzdirect(s->file);
+    int64_t got = packed, n = packed ? 0 : s->bytes;
     while (got > 0 && (got = take_bytes(s, part, sizeof part)) > 0)
         n += got;
     *shape = TD_DIMS(n);
-    rewind(s->file);
-    s->z.avail_in = 0, s->ended = false;
-    return got == 0 && (!s->gzip || inflateReset(&s->z) == Z_OK);
+    return got == 0 && gzrewind(s->file) == 0;
 }
 
 /* data: struct td_csv */
