@@ -86,13 +86,14 @@ static void large_products_agree_with_the_formula(void **state)
 {
     for (int turn = 0; turn < 4; turn++) {
         check_product(TD_FLOAT32, 151, 137, 811, turn, 1, 0);
+        check_product(TD_FLOAT32, 151, 277, 1101, turn, 1, 0);      /* three stretches, both operands packed */
         check_product(TD_FLOAT32, 353, 101, 97, turn, 0.5, 1);
         for (int m = 2; m < 6; m++) {           /* rows packed, fewer than four of them too */
             check_product(TD_FLOAT32, m, 640, 900, turn, 1, 1);
             check_product(TD_FLOAT64, 14 + m, 230, 500, turn, 1, 0);
         }
         check_product(TD_FLOAT32, 29, 2087, 41, turn, 1, 0.25);
-        check_product(TD_FLOAT64, 131, 173, 401, turn, 1, 1);
+        check_product(TD_FLOAT64, 131, 273, 601, turn, 1, 1);
         check_product(TD_FLOAT32, 1, 1031, 5003, turn, 1, 0);
         check_product(TD_FLOAT64, 1031, 1, 4099, turn, 2, 1);
     }

@@ -116,23 +116,26 @@ static void multiply_corner(const gemm *g, td_tile *tile,
         memcpy(c + i * line, corner + i * row, used);
 }
 /* matmul: function multiply_tile */
+/* Tile r of the block [first, last) of tiles, and sliver s. */
 static void multiply_tile(const gemm *g, int64_t r, int64_t first,
-                          int64_t s, int64_t slot, const char *block)
+                          int64_t last, int64_t s, int64_t slot,
+                          const char *block)
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
+    const int64_t above = i - row_of(g, first);
     const int64_t j = g->j0 + s * g->wide;
     const int64_t columns = td_least(g->wide, g->of.n - j);
     td_tile tile = {
         .rows = rows, .wide = g->wide, .depth = g->depth,
         .alpha = g->of.alpha, .beta = g->beta,
-        .a = element(g, block, (i - first) * g->depth),
+        .a = element(g, block, above * g->depth),
         .rsa = 1, .csa = rows,
         .b = element(g, g->panel, slot * g->wide * g->depth),
         .at = g->packed,
         .c = (char *)g->of.c
            + (i * g->of.ldc + j) * (int64_t)kernel->size,
-        .ldc = g->of.ldc,
+        .ldc = g->of.ldc, .next = g->panel,
     };
     /* matmul: read small operands in place */
     if (g->a_in_place) {
@@ -143,6 +146,12 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     if (sliver_in_place(g, s)) {
         tile.b = element(g, g->of.b, j * g->of.csb);
         tile.at = g->at;
+    }
+    /* matmul: ask for the next sliver */
+    if (!g->alone && !sliver_in_place(g, s)) {
+        tile.ahead = g->wide * (int64_t)kernel->size / (last - first);
+        tile.next = element(g, g->panel, (s + 1) * g->wide * g->depth)
+                  + (r - first) * tile.ahead * g->depth;
     }
     /* matmul: store the tile or its corner */
     if (columns == g->wide)
@@ -168,7 +177,7 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
             if (g->alone && !sliver_in_place(g, s))
                 pack_sliver(g, s, slot);
             for (int64_t r = first; r < last; r++)
-                multiply_tile(g, r, row_of(g, first), s, slot, block);
+                multiply_tile(g, r, first, last, s, slot, block);
         }
     }
     return true;
@@ -193,6 +202,8 @@ static bool multiply_panel(gemm *g)
 /* matmul: function multiply_bands */
 static bool multiply_bands(gemm *g)
 {
+    const int64_t k = g->of.k, visits = (k - 1) / DEPTH + 1;
+    const int64_t stretch = pieces(k, 8 * visits) * 8;
     int64_t at[DEPTH], packed[DEPTH];
     g->at = at, g->packed = packed;
     for (g->j0 = 0; g->j0 < g->of.n; g->j0 += PANEL) {
@@ -202,7 +213,7 @@ static bool multiply_bands(gemm *g)
         g->beta = g->of.beta;
         g->p0 = 0;
         do {
-            g->depth = td_least(DEPTH, g->of.k - g->p0);
+            g->depth = td_least(stretch, k - g->p0);
             /* matmul: find where rows of $B$ begin */
             for (int64_t p = 0; p < g->depth; p++) {
                 at[p] = g->of.rows != NULL ? g->of.rows[g->p0 + p]
@@ -211,9 +222,9 @@ static bool multiply_bands(gemm *g)
             }
             if (!(g->alone || pack_panel(g)) || !multiply_panel(g))
                 return false;
-            g->p0 += DEPTH;
+            g->p0 += stretch;
             g->beta = 1;
-        } while (g->p0 < g->of.k);
+        } while (g->p0 < k);
     }
     return true;
 }
@@ -272,7 +283,8 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     g.wide = of->m == 1 && of->n >= 4 * wide ? 4 * wide
            : of->n <= wide / 2 ? wide / 2 : wide;
     const double work = (double)of->m * (double)of->n * (double)of->k;
-    g.a_in_place = work <= 1e6 || (of->csa == 1 && of->rsa <= 256);
+    g.a_in_place = work <= 1e6 || (of->csa == 1
+        && (of->rsa <= 256 || of->n <= 256));
     g.b_in_place = of->csb == 1
         && (work <= 1e6 || of->m <= 24);
     /* sgemm: deal the rows to the threads */

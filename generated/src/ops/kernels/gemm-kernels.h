@@ -7,8 +7,8 @@
 #include "ops/gemm.h"
 /* matmul: struct td_tile */
 enum {
-    DEPTH = 384,             /* steps of p between two visits of c */
-    BLOCK = 24,              /* tiles of rows of a in L2 */
+    DEPTH = 512,             /* most steps between two visits of c */
+    BLOCK = 16,              /* tiles of rows of a in L2 */
     PANEL = 2048             /* columns of b in L3 */
 };
 typedef struct {
@@ -21,6 +21,8 @@ typedef struct {
     double alpha, beta;
     void *c;
     int64_t ldc;
+    const char *next;                  /* asked for: next + p * ahead */
+    int64_t ahead;                     /* bytes, may be 0 */
 } td_tile;
 /* matmul: struct td_gemm_kernel */
 typedef struct {
