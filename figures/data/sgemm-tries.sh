@@ -7,7 +7,7 @@ variant library
 variant ahead $tile "s/$row/& __builtin_prefetch(b + t->at[p] + 256); __builtin_prefetch(b + t->at[p] + 272); __builtin_prefetch(a + 16 * csa);/"
 variant silent $tile 's/__builtin_prefetch\((\(char \*\)\(c \+ i \* t->ldc\) \+ j), 1\)/(void)(\1)/'
 variant stream $tile 's/\*at = (beta == 0 \? sum\[i\]\[j\] \* alpha)[^;]*;/{ VEC x = \1 : sum[i][j] * alpha + *at * beta; if ((uintptr_t)at % 64 == 0) _mm512_stream_si512((__m512i *)at, (__m512i)x); else *at = x; }/' \
-    kernels/gemm-kernels.c 's/#include <string.h>/&\n#include <immintrin.h>/'
+    kernels/gemm-kernels.c 's/#include/#include <immintrin.h>\n&/'
 variant low kernels/gemm-kernels.c 's/ROWS = 14/ROWS = 8/; s/TEN\(F\) F\(11\) F\(12\) F\(13\) F\(14\)/SIX(F) F(7) F(8)/'
 variant packed gemm.c 's/g.a_in_place = work[^;]*;/g.a_in_place = false;/; s/g.b_in_place = [^;]*;/g.b_in_place = false;/'
 variant placed gemm.c 's/g.a_in_place = work[^;]*;/g.a_in_place = of->csa == 1;/; s/g.b_in_place = [^;]*;/g.b_in_place = of->csb == 1;/'

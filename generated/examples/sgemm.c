@@ -5,7 +5,7 @@
 
    sgemm heights      share of the peak by the tile's height
    sgemm bill         share of useful work, packing, the rest
-   sgemm time N       seconds of the best of many products
+   sgemm time M N K   seconds of the best of many products
    sgemm lines        lines from L2 and beyond, by depth
    sgemm deal         rows computed, by how they are cut
    sgemm peak         operations a second of the adder alone   */
@@ -143,7 +143,7 @@ static void print_heights(void)
     static int64_t at[384];
     td_tile t = { .wide = kernel()->columns, .depth = 384, .alpha = 1,
                   .a = a, .rsa = 1, .b = b, .at = at,
-                  .c = c, .ldc = 64 };
+                  .c = c, .ldc = 64, .next = (const char *)c };
     for (int p = 0; p < 384; p++)
         at[p] = p * kernel()->columns;
     printf("rows,share\n");
@@ -168,16 +168,16 @@ static void multiply(const void *product)
     td_gemm(TD_FLOAT32, product);
 }
 
-static td_product square(int64_t n)
+static td_product product(int64_t m, int64_t n, int64_t k)
 {
-    return (td_product){ .m = n, .n = n, .k = n, .alpha = 1,
-        .a = a, .rsa = n, .csa = 1, .b = b, .rsb = n, .csb = 1,
+    return (td_product){ .m = m, .n = n, .k = k, .alpha = 1,
+        .a = a, .rsa = k, .csa = 1, .b = b, .rsb = n, .csb = 1,
         .c = c, .ldc = n };
 }
 
-static void print_time(int64_t n)
+static void print_time(int64_t m, int64_t n, int64_t k)
 {
-    const td_product of = square(n);
+    const td_product of = product(m, n > 0 ? n : m, k > 0 ? k : m);
     printf("%.9f\n", best_of(multiply, &of));
 }
 static void pack_operands(const void *product)
@@ -186,21 +186,21 @@ static void pack_operands(const void *product)
     const td_gemm_kernel *k = kernel();
     const td_product *of = product;
     const int64_t n = of->n, tiles = (n + k->rows - 1) / k->rows;
-    const bool in_place = n <= 256;         /* both operands */
+    const bool placed_a = n <= 256, placed_b = n <= 100;
     const int64_t strip = k->columns / (n > 16 ? 1 : 2);
     for (int64_t p = 0; p < n; p += DEPTH) {
         const int64_t depth = n - p < DEPTH ? n - p : DEPTH;
         for (int64_t j = 0; j < n; j += strip) {
             const int64_t width = n - j < strip ? n - j : strip;
-            if (!in_place || width < strip)
+            if (!placed_b || width < strip)
                 k->pack(depth, strip, width, b + p * n + j, 1, n,
                         to + j * depth);
         }
-        for (int64_t t = 0; !in_place && t < tiles; t++) {
+        for (int64_t t = 0; !placed_a && t < tiles; t++) {
             const int64_t i = t * n / tiles;
             const int64_t h = (t + 1) * n / tiles - i;
             k->pack(depth, h, h, a + i * n + p, n, 1,
-                    to + t % 24 * k->rows * depth);
+                    to + t % BLOCK * k->rows * depth);
         }
     }
 }
@@ -212,7 +212,7 @@ static void print_bill(void)
     for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
         const double n = sizes[s];
         const double w = (double)kernel()->columns / (n > 16 ? 1 : 2);
-        const td_product of = square(sizes[s]);
+        const td_product of = product(sizes[s], sizes[s], sizes[s]);
         const double peak = peak_rate();
         const double all = best_of(multiply, &of) * peak;
         const double packing = best_of(pack_operands, &of) * peak / all;
@@ -274,9 +274,9 @@ static void walk_product(walk *of)
     for (int64_t p = 0; p < SIZE; p += of->depth) {
         const int64_t depth = SIZE - p < of->depth ? SIZE - p
                                                    : of->depth;
-        for (int64_t t = 0; t < tiles; t += 24)
+        for (int64_t t = 0; t < tiles; t += BLOCK)
             for (int64_t s = 0; s < SIZE / 32; s++)
-                for (int64_t r = t; r < tiles && r < t + 24; r++)
+                for (int64_t r = t; r < tiles && r < t + BLOCK; r++)
                     walk_tile(of, giga + (r - t) * of->rows * depth * 4,
                               2 * giga + s * 32 * depth * 4,
                               3 * giga + (r * of->rows * SIZE + s * 32)
@@ -346,7 +346,9 @@ int main(int argc, char **argv)
     else if (strcmp(what, "bill") == 0)
         print_bill();
     else if (strcmp(what, "time") == 0)
-        print_time(argc > 2 ? atoi(argv[2]) : 1024);
+        print_time(argc > 2 ? atoi(argv[2]) : 1024,
+                   argc > 3 ? atoi(argv[3]) : 0,
+                   argc > 4 ? atoi(argv[4]) : 0);
     else if (strcmp(what, "peak") == 0)
         printf("%g\n", peak_rate());
     else if (strcmp(what, "lines") == 0)

@@ -119,8 +119,8 @@ static void every_level_agrees_with_the_formula(void **state)
             continue;
         }
         for (int turn = 0; turn < 4; turn++) {
-            check_product(TD_FLOAT32, 47, 71, 401, turn, 1, 0);
-            check_product(TD_FLOAT64, 47, 71, 401, turn, 1, 0.5);
+            check_product(TD_FLOAT32, 47, 71, 601, turn, 1, 0);
+            check_product(TD_FLOAT64, 47, 71, 601, turn, 1, 0.5);
             check_product(TD_FLOAT32, 203, 139, 97, turn, 1, 1);
             check_product(TD_FLOAT32, 1, 171, 97, turn, 1, 1);
         }

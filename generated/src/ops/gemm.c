@@ -18,7 +18,7 @@ typedef struct {
     const td_gemm_kernel *kernel;
     td_product of;
     bool a_in_place;      /* read a where it stands */
-    bool b_in_place;      /* and full slivers of b */
+    bool b_in_place;      /* and slivers of b that lie in rows */
     bool alone;           /* pack a sliver when its turn comes */
     int64_t tiles, wide;  /* of rows of a; columns of a sliver */
     int64_t j0, columns;  /* the band of b: first column and width */
@@ -42,10 +42,15 @@ static inline int64_t row_of(const gemm *g, int64_t tile)
 {
     return tile * g->of.m / g->tiles;
 }
+static inline bool sliver_in_rows(const gemm *g, int64_t s)
+{
+    return g->of.rows != NULL || (g->of.csb == 1
+        && g->j0 + (s + 1) * g->wide <= g->of.n);
+}
 static inline bool sliver_in_place(const gemm *g, int64_t s)
 {
-    return g->of.rows != NULL || (g->b_in_place
-        && g->j0 + (s + 1) * g->wide <= g->of.n);
+    return g->of.rows != NULL
+        || (g->b_in_place && sliver_in_rows(g, s));
 }
 /* matmul: function block_bytes */
 static size_t block_bytes(const gemm *g)
@@ -143,15 +148,23 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
         tile.rsa = g->of.rsa;
         tile.csa = g->of.csa;
     }
-    if (sliver_in_place(g, s)) {
+    const bool placed = sliver_in_place(g, s);
+    if (placed || (g->alone && r == first && sliver_in_rows(g, s))) {
+        tile.keep = placed ? NULL : (void *)(uintptr_t)tile.b;
         tile.b = element(g, g->of.b, j * g->of.csb);
         tile.at = g->at;
     }
     /* matmul: ask for the next sliver */
-    if (!g->alone && !sliver_in_place(g, s)) {
-        tile.ahead = g->wide * (int64_t)kernel->size / (last - first);
+    const int64_t bytes = g->wide * (int64_t)kernel->size;
+    const int64_t line = (last - 1 - r) * 64;
+    if (!g->alone && !placed) {
+        tile.ahead = bytes / (last - first);
         tile.next = element(g, g->panel, (s + 1) * g->wide * g->depth)
                   + (r - first) * tile.ahead * g->depth;
+    } else if (g->alone && line < bytes) {
+        tile.ahead = g->of.rsb * (int64_t)kernel->size;
+        tile.next = element(g, g->of.b, g->p0 * g->of.rsb
+                                        + (j + g->wide) * g->of.csb) + line;
     }
     /* matmul: store the tile or its corner */
     if (columns == g->wide)
@@ -174,7 +187,7 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
                 pack_rows_of_a(g, r, row_of(g, first), block);
         for (int64_t s = s0; s < s1; s++) {
             const int64_t slot = g->alone ? s0 : s;
-            if (g->alone && !sliver_in_place(g, s))
+            if (g->alone && !sliver_in_rows(g, s))
                 pack_sliver(g, s, slot);
             for (int64_t r = first; r < last; r++)
                 multiply_tile(g, r, first, last, s, slot, block);
@@ -285,8 +298,7 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     const double work = (double)of->m * (double)of->n * (double)of->k;
     g.a_in_place = work <= 1e6 || (of->csa == 1
         && (of->rsa <= 256 || of->n <= 256));
-    g.b_in_place = of->csb == 1
-        && (work <= 1e6 || of->m <= 24);
+    g.b_in_place = work <= 1e6 || g.tiles == 1;
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
     const bool shared = work > 2 * WORK_GRAIN && g.tiles

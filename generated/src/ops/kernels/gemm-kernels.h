@@ -21,6 +21,7 @@ typedef struct {
     double alpha, beta;
     void *c;
     int64_t ldc;
+    void *keep;                        /* a copy of b, or NULL */
     const char *next;                  /* asked for: next + p * ahead */
     int64_t ahead;                     /* bytes, may be 0 */
 } td_tile;
