@@ -4,13 +4,13 @@ END { for (n = 1; n <= NR; n++) if (split(line[n], w, / +/) > 1 && w[1] == "jne"
       for (n = first; n <= last; n++) {
           split(line[n], w, / +/); text = w[1] " " w[2]
           kind = text ~ /vfma/ ? "multiply and add" : text ~ /broadcast/ ? "spread a number of A" : text ~ /vmovups.*%r/ ? "half a row of B" \
-               : text ~ /vmovaps/ ? "a name for a register" : text ~ /^mov / ? "where the row of B begins" : text ~ /^prefetch/ ? "ask for the next sliver" : "count and go on"
+               : text ~ /vmovaps/ ? "a name for a register" : text ~ /^prefetch/ ? "ask for the next sliver" : "count and go on"
           count[kind]++
           if (w[1] == "jne") w[2] = "(the first line)"
           if (n < first + 12 || n > last - 6) printf "  %-12s %-28s %s\n", w[1], w[2], kind
           else if (n == first + 12) print "  ..."
       }
       print ""
-      m = split("multiply and add,spread a number of A,half a row of B,where the row of B begins,ask for the next sliver,a name for a register,count and go on", k, ",")
+      m = split("multiply and add,spread a number of A,half a row of B,ask for the next sliver,a name for a register,count and go on", k, ",")
       for (i = 1; i <= m; i++) { printf "%4d  %s\n", count[k[i]], k[i]; all += count[k[i]] }
       printf "%4d  instructions a step\n", all }

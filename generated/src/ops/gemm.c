@@ -137,7 +137,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
         .a = element(g, block, above * g->depth),
         .rsa = 1, .csa = rows,
         .b = element(g, g->panel, slot * g->wide * g->depth),
-        .at = g->packed,
+        .at = g->packed, .follow = true,
         .c = (char *)g->of.c
            + (i * g->of.ldc + j) * (int64_t)kernel->size,
         .ldc = g->of.ldc, .next = g->panel,
@@ -150,6 +150,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     }
     const bool placed = sliver_in_place(g, s);
     if (placed || (g->alone && r == first && sliver_in_rows(g, s))) {
+        tile.follow = false;
         tile.keep = placed ? NULL : (void *)(uintptr_t)tile.b;
         tile.b = element(g, g->of.b, j * g->of.csb);
         tile.at = g->at;

@@ -18,6 +18,7 @@ typedef struct {
     int64_t rsa, csa;                  /* row and column stride of a */
     const void *b;
     const int64_t *at;                 /* where each row of b begins */
+    bool follow;                       /* one behind the other */
     double alpha, beta;
     void *c;
     int64_t ldc;
