@@ -9,7 +9,7 @@ variant listed gemm.c 's/.follow = true/.follow = false/'
 stranger() { exec python3 -c 'from array import array; x = array("d", [0]) * (1 << 22); y = memoryview(x)
 while True: y[1 << 21:] = y[:1 << 21]'; }
 echo "m,unasked,beside,packed,listed"
-for size in 512 1024 2048 "64 256 784"; do
+for size in 512 1024 2048 "32 1024 1024"; do
     times "$size" library unasked packed listed > "$dir/times"
     stranger & other=$!
     times "$size" library unasked | sed 's/ /-beside /' >> "$dir/times"
