@@ -60,32 +60,37 @@ static double best_of(void (*f)(const void *), const void *context)
 }
 /* sgemm: function peak_rate */
 enum { TURNS = 20000, SUMS = 12 };
-typedef float wide __attribute__((vector_size(64)));
 #if defined __x86_64__
-__attribute__((target("avx512f")))
-static void add_up(const void *to)
-{
-    wide sum[SUMS] = { { 0 } }, x = { 0 }, y = { 0 };
-    _Pragma("GCC unroll 12")
-    for (int s = 0; s < SUMS; s++)
-        __asm__ volatile("" : "+v"(sum[s]));
-    for (int t = 0; t < TURNS; t++) {
-        _Pragma("GCC unroll 12")
-        for (int s = 0; s < SUMS; s++)
-            sum[s] = sum[s] * x + y;
-        __asm__ volatile("" : "+v"(x), "+v"(y));
+#define ADD_UP(name, level, bytes)                                    \
+    __attribute__((target(level))) static void name(const void *to)   \
+    {                                                                 \
+        typedef float wide __attribute__((vector_size(bytes)));       \
+        wide sum[SUMS] = { { 0 } }, x = { 0 }, y = { 0 };             \
+        _Pragma("GCC unroll 12")                                      \
+        for (int s = 0; s < SUMS; s++)                                \
+            __asm__ volatile("" : "+v"(sum[s]));                      \
+        for (int t = 0; t < TURNS; t++) {                             \
+            _Pragma("GCC unroll 12")                                  \
+            for (int s = 0; s < SUMS; s++)                            \
+                sum[s] = sum[s] * x + y;                              \
+            __asm__ volatile("" : "+v"(x), "+v"(y));                  \
+        }                                                             \
+        _Pragma("GCC unroll 12")                                      \
+        for (int s = 0; s < SUMS; s++)                                \
+            memcpy((char *)(uintptr_t)to + bytes * s, &sum[s], bytes); \
     }
-    _Pragma("GCC unroll 12")
-    for (int s = 0; s < SUMS; s++)
-        memcpy((char *)(uintptr_t)to + 64 * s, &sum[s], 64);
-}
+ADD_UP(add_sixteen, "avx512f", 64)
+ADD_UP(add_eight, "avx2,fma", 32)
 #endif
 
 static double peak_rate(void)
 {
 #if defined __x86_64__
+    const double adds = 2.0 * TURNS * SUMS;
     if (__builtin_cpu_supports("avx512f"))
-        return 2.0 * TURNS * SUMS * 16 / best_of(add_up, c);
+        return adds * 16 / best_of(add_sixteen, c);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return adds * 8 / best_of(add_eight, c);
 #endif
     return 1;
 }
