@@ -19,9 +19,11 @@ typedef struct {
     td_product of;
     bool a_in_place;      /* read a where it stands */
     bool b_in_place;      /* and slivers of b that lie in rows */
-    bool alone;           /* pack a sliver when its turn comes */
+    bool by_rows;         /* threads share rows of c, or columns */
+    bool alone;           /* each packs slivers when they come */
     int64_t tiles, wide;  /* of rows of a; columns of a sliver */
     int64_t j0, columns;  /* the band of b: first column and width */
+    int64_t slivers;      /* of the band */
     int64_t p0, depth;    /* the stretch of p */
     double beta;          /* of.beta on the first stretch, then 1 */
     char *panel;          /* packed slivers of b */
@@ -61,32 +63,35 @@ static size_t block_bytes(const gemm *g)
     return (bytes + 63) / 64 * 64 + 64;
 }
 /* matmul: function pack_sliver */
-static void pack_sliver(const gemm *g, int64_t s, int64_t slot)
+static char *sliver_of(const gemm *g, int64_t s)
+{
+    return g->panel + (size_t)(s * g->wide * g->depth)
+                          * g->kernel->size;
+}
+
+static void pack_sliver(const gemm *g, int64_t s, char *to)
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t j = g->j0 + s * g->wide;
     const int64_t width = td_least(g->wide, g->of.n - j);
     kernel->pack(g->depth, g->wide, width,
                  element(g, g->of.b, g->p0 * g->of.rsb + j * g->of.csb),
-                 g->of.csb, g->of.rsb,
-                 g->panel + (size_t)(slot * g->wide * g->depth)
-                                * kernel->size);
+                 g->of.csb, g->of.rsb, to);
 }
 /* matmul: function pack_panel */
 TD_BODY(pack_slivers, const gemm, g)
 {
     for (int64_t s = begin; s < end; s++)
         if (!sliver_in_place(g, s))
-            pack_sliver(g, s, s);
+            pack_sliver(g, s, sliver_of(g, s));
     return true;
 }
 
 static bool pack_panel(gemm *g)
 {
-    const int64_t slivers = pieces(g->columns, g->wide);
     const int64_t grain = PACK_GRAIN
         / (g->wide * g->depth + 1) + 1;
-    return td_parallel_for(slivers, grain, pack_slivers, g);
+    return td_parallel_for(g->slivers, grain, pack_slivers, g);
 }
 /* matmul: function pack_rows_of_a */
 static void pack_rows_of_a(const gemm *g, int64_t r, int64_t first,
@@ -123,8 +128,8 @@ static void multiply_corner(const gemm *g, td_tile *tile,
 /* matmul: function multiply_tile */
 /* Tile r of the block [first, last) of tiles, and sliver s. */
 static void multiply_tile(const gemm *g, int64_t r, int64_t first,
-                          int64_t last, int64_t s, int64_t slot,
-                          const char *block)
+                          int64_t last, int64_t s,
+                          const char *block, char *sliver)
 {
     const td_gemm_kernel *kernel = g->kernel;
     const int64_t i = row_of(g, r), rows = row_of(g, r + 1) - i;
@@ -136,7 +141,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
         .alpha = g->of.alpha, .beta = g->beta,
         .a = element(g, block, above * g->depth),
         .rsa = 1, .csa = rows,
-        .b = element(g, g->panel, slot * g->wide * g->depth),
+        .b = sliver,
         .at = g->packed, .follow = true,
         .c = (char *)g->of.c
            + (i * g->of.ldc + j) * (int64_t)kernel->size,
@@ -151,7 +156,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     const bool placed = sliver_in_place(g, s);
     if (placed || (g->alone && r == first && sliver_in_rows(g, s))) {
         tile.follow = false;
-        tile.keep = placed ? NULL : (void *)(uintptr_t)tile.b;
+        tile.keep = placed ? NULL : sliver;
         tile.b = element(g, g->of.b, j * g->of.csb);
         tile.at = g->at;
     }
@@ -160,7 +165,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     const int64_t line = (last - 1 - r) * 64;
     if (!g->alone && !placed) {
         tile.ahead = bytes / (last - first);
-        tile.next = element(g, g->panel, (s + 1) * g->wide * g->depth)
+        tile.next = sliver_of(g, s + 1)
                   + (r - first) * tile.ahead * g->depth;
     } else if (g->alone && line < bytes) {
         tile.ahead = g->of.rsb * (int64_t)kernel->size;
@@ -178,7 +183,9 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
 static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
                           int64_t s0, int64_t s1)
 {
-    char *block = td_scratch(block_bytes(g));
+    const size_t bytes = block_bytes(g), sliver
+        = (size_t)(g->wide * g->depth) * g->kernel->size;
+    char *block = td_scratch(bytes + sliver);
     if (!block)
         return false;
     for (int64_t first = r0; first < r1; first += BLOCK) {
@@ -187,11 +194,11 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
             if (!g->a_in_place)
                 pack_rows_of_a(g, r, row_of(g, first), block);
         for (int64_t s = s0; s < s1; s++) {
-            const int64_t slot = g->alone ? s0 : s;
+            char *b = g->alone ? block + bytes : sliver_of(g, s);
             if (g->alone && !sliver_in_rows(g, s))
-                pack_sliver(g, s, slot);
+                pack_sliver(g, s, b);
             for (int64_t r = first; r < last; r++)
-                multiply_tile(g, r, first, last, s, slot, block);
+                multiply_tile(g, r, first, last, s, block, b);
         }
     }
     return true;
@@ -199,19 +206,15 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
 /* matmul: function multiply_panel */
 TD_BODY(multiply_share, const gemm, g)
 {
-    const int64_t slivers = pieces(g->columns, g->wide);
-    return g->tiles >= slivers
-         ? multiply_part(g, begin, end, 0, slivers)
-         : multiply_part(g, 0, g->tiles, begin, end);
+    return g->by_rows ? multiply_part(g, begin, end, 0, g->slivers)
+                      : multiply_part(g, 0, g->tiles, begin, end);
 }
 static bool multiply_panel(gemm *g)
 {
-    const int64_t slivers = pieces(g->columns, g->wide);
-    const int64_t longer = g->tiles > slivers ? g->tiles : slivers;
-    const int64_t strip = td_least(g->tiles, slivers) * g->kernel->rows
-                        * g->wide * (g->depth + 1);
-    return td_parallel_for(longer, WORK_GRAIN / strip + 1,
-                           multiply_share, g);
+    const int64_t strip = g->kernel->rows * g->wide * (g->depth + 1)
+                        * (g->by_rows ? g->slivers : g->tiles);
+    return td_parallel_for(g->by_rows ? g->tiles : g->slivers,
+                           WORK_GRAIN / strip + 1, multiply_share, g);
 }
 /* matmul: function multiply_bands */
 static bool multiply_bands(gemm *g)
@@ -222,8 +225,13 @@ static bool multiply_bands(gemm *g)
     g->at = at, g->packed = packed;
     for (g->j0 = 0; g->j0 < g->of.n; g->j0 += PANEL) {
         g->columns = td_least(PANEL, g->of.n - g->j0);
-        g->alone = g->tiles <= BLOCK
-                && g->tiles < pieces(g->columns, g->wide);
+        g->slivers = pieces(g->columns, g->wide);
+        /* matmul: decide who packs $B$ */
+        g->by_rows = g->tiles >= g->slivers;
+        const int64_t own = g->by_rows ? g->tiles / td_worker_count()
+                                       : g->tiles;
+        g->alone = own <= BLOCK
+                && (!g->by_rows || own >= BLOCK / 4 || g->of.csb == 1);
         g->beta = g->of.beta;
         g->p0 = 0;
         do {

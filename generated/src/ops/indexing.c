@@ -113,17 +113,31 @@ static bool find_piece(const points *p, int64_t at, int64_t next,
 
 /* indexing: functions that move points */
 #define EACH(T, outside, by_x, by_y, statement)                       \
-    for (int64_t i = 0, offset = 0; i < n; i++) {                     \
+    for (int64_t offset = 0; i < n; i++) {                            \
         if (outside)                                                  \
             return false;                                             \
         T *a = (T *)x + i * (by_x) + offset;                          \
         T *b = (T *)y + i * (by_y);                                   \
         statement;                                                    \
     }
+#define FOURS(T, statement)                                           \
+    for (bool out = false; i + 4 <= n; i += 4) {                      \
+        uint64_t at[4];                                               \
+        for (int k = 0; k < 4; k++)                                   \
+            out |= (at[k] = c->index[i + k]) >= c->size;              \
+        if (out)                                                      \
+            break;                                                    \
+        for (int k = 0; k < 4; k++) {                                 \
+            T *a = (T *)x + at[k];                                    \
+            T *b = (T *)y + i + k;                                    \
+            statement;                                                \
+        }                                                             \
+    }
 #define MOVE(T, statement)                                            \
-    if (plain)                                                        \
+    if (plain) {                                                      \
+        FOURS(T, statement)                                           \
         EACH(T, !find(c, 1, 1, i, &offset), 0, 1, statement)          \
-    else if (c != NULL)                                               \
+    } else if (c != NULL)                                             \
         EACH(T, !find(c, c->next, c->step, i, &offset), in_x, in_y,   \
              statement)                                               \
     else if (in_x == 1 && in_y == 0)                                  \
@@ -155,6 +169,12 @@ static bool move_run(const points *p, const coordinate *c,
     const int64_t in_x = s->x, in_y = s->y;
     const bool plain = c && c->next == 1 && c->step == 1
                        && in_x == 0 && in_y == 1;
+    int64_t i = 0;
+    /* indexing: fetch a row of which most will be asked for */
+    const uint64_t all = plain ? c->size * (uint64_t)p->bytes : 0;
+    if (all <= 16384 && all / 64 <= (uint64_t)n)
+        for (uint64_t at = 0; at < all; at += 64)
+            __builtin_prefetch(x + at);
     switch (p->how) {
     case READ: MOVE_BYTES(*b = *a) break;
     case SET: MOVE_BYTES(*a = *b) break;

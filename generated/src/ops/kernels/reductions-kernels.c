@@ -12,6 +12,14 @@
 #define ZERO(x) ((T)0)
 #define ONE(x) ((T)1)
 #define SAME(x) (x)
+#define DOWN(many)                                                    \
+    for (; rows >= many; rows -= many, x += many * stride)            \
+        for (int64_t j = 0; j < width; j++) {                         \
+            T sum = out[j];                                           \
+            for (int k = 0; k < many; k++)                            \
+                sum = STEP(sum, x[k * stride + j]);                   \
+            out[j] = sum;                                             \
+        }
 #define BODY "ops/kernels/reductions-type.inc"
 #include "ops/kernels/twice.inc"
 #undef IS_NAN
