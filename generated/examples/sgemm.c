@@ -145,12 +145,9 @@ static void run_eight_in_vectors(const void *t)
 
 static void print_heights(void)
 {
-    static int64_t at[384];
     td_tile t = { .wide = kernel()->columns, .depth = 384, .alpha = 1,
-                  .a = a, .rsa = 1, .b = b, .at = at,
+                  .a = a, .rsa = 1, .b = b, .follow = true,
                   .c = c, .ldc = 64, .next = (const char *)c };
-    for (int p = 0; p < 384; p++)
-        at[p] = p * kernel()->columns;
     printf("rows,share\n");
     for (t.rows = 1; t.rows <= kernel()->rows; t.rows++) {
         t.csa = t.rows;
