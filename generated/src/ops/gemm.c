@@ -226,7 +226,7 @@ static bool multiply_bands(gemm *g)
     for (g->j0 = 0; g->j0 < g->of.n; g->j0 += PANEL) {
         g->columns = td_least(PANEL, g->of.n - g->j0);
         g->slivers = pieces(g->columns, g->wide);
-        /* matmul: decide who packs $B$ */
+        /* matmul: decide who packs slivers */
         g->by_rows = g->tiles >= g->slivers;
         const int64_t own = g->by_rows ? g->tiles / td_worker_count()
                                        : g->tiles;
