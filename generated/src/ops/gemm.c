@@ -230,7 +230,7 @@ static bool multiply_bands(gemm *g)
         g->by_rows = g->tiles >= g->slivers;
         const int64_t own = g->by_rows ? g->tiles / td_worker_count()
                                        : g->tiles;
-        g->alone = own <= BLOCK
+        g->alone = own <= BLOCK && g->wide >= g->kernel->columns
                 && (!g->by_rows || own >= BLOCK / 4 || g->of.csb == 1);
         g->beta = g->of.beta;
         g->p0 = 0;
