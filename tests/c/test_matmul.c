@@ -113,12 +113,19 @@ static void every_level_agrees_with_the_formula(void **state)
 {
     const char *const levels[] = { "base", "v1", "v2", "v3", "v4" };
     char best[16];
+    const int before = td_threads();
     snprintf(best, sizeof best, "%s", td_isa());
     for (int l = 0; l < 5; l++) {
         if (!td_set_isa(levels[l])) {
             td_error_clear();
             continue;
         }
+        for (int n = 1; n <= 16; n *= 2)        /* one vector wide */
+            for (int threads = 1; threads <= 3; threads += 2) {
+                assert_true(td_set_threads(threads));
+                check_product(TD_FLOAT32, 100, n, 10100 / n, 0, 1, 0);
+                check_product(TD_FLOAT64, 100, n, 10100 / n, 0, 1, 0);
+            }
         for (int turn = 0; turn < 4; turn++) {
             check_product(TD_FLOAT32, 47, 71, 601, turn, 1, 0);
             check_product(TD_FLOAT64, 47, 71, 601, turn, 1, 0.5);
@@ -127,6 +134,7 @@ static void every_level_agrees_with_the_formula(void **state)
         }
     }
     assert_true(td_set_isa(best));
+    assert_true(td_set_threads(before));
 }
 
 static void products_agree_with_the_ladder(void **state)
