@@ -86,24 +86,29 @@ static td_tensor *per_head(td_call *call, td_tensor *q, td_tensor *k)
 }
 /* attention: struct attention */
 enum { Q, K, V, G, DQ, DK, DV, ALL, O = G };
-enum { BLOCK = 28, HEAD_GRAIN = 1 << 20 };
+enum { BLOCK = TD_ATTEND_LANES, HEAD_GRAIN = 1 << 20 };
 
 typedef struct {
     td_tensor *x[ALL];
     bool back, causal;
     double scale;
-    int64_t l, s, d, wide, size;    /* of a row of scores, a number */
+    int64_t l, s, d, size;          /* of a number */
     td_dtype dtype;
 } attention;
 
 /* Numbers that lie row by row, or otherwise. */
 typedef struct { char *at; int64_t row, next; } matrix;
 
-/* c (m,n) += by a (m,k) b (k,n) */
-static void times(const attention *w, double by, int64_t m, int64_t n,
-                  int64_t k, matrix a, matrix b, matrix c)
+static matrix turned(matrix x)
 {
-    td_gemm(w->dtype, &(td_product){ m, n, k, by, 1,
+    return (matrix){ x.at, x.next, x.row };
+}
+
+/* c (m,n) = by a (m,k) b (k,n), or more of it */
+static void times(const attention *w, double by, bool more, int64_t m,
+                  int64_t n, int64_t k, matrix a, matrix b, matrix c)
+{
+    td_gemm(w->dtype, &(td_product){ m, n, k, by, more,
             a.at, a.row, a.next, b.at, b.row, b.next,
             c.at, c.row, NULL });
 }
@@ -131,51 +136,37 @@ static td_tensor *laid_like(const td_tensor *x)
 static void use_block(const attention *w, int64_t h, int64_t i,
                       char *room)
 {
-    const int64_t d = w->d, wide = w->wide, row = wide * w->size;
-    const int64_t m = td_least(BLOCK, w->l - i);
+    const int64_t d = w->d, m = td_least(BLOCK, w->l - i);
     const int64_t n = w->causal ? td_least(w->s, i + m) : w->s;
-    const matrix p = { room, wide, 1 }, pt = { room, 1, wide };
-    char *other = room + BLOCK * row, *across = other + BLOCK * row;
-    const matrix g = { other, wide, 1 }, gt = { other, 1, wide };
+    char *other = room + w->s * BLOCK * w->size;
+    const matrix p = { room, BLOCK, 1 }, g = { other, BLOCK, 1 };
     matrix x[ALL];
     for (int k = 0; k < ALL; k++)
         if (w->x[k] != NULL)
             x[k] = head_of(w, k, h,
                            k == Q || k == O || k == DQ ? i : 0);
-    memset(room, 0, (size_t)(2 * BLOCK * row));
-    times(w, w->scale, m, n, d, x[Q],
-          (matrix){ across, wide, 1 }, p);
+    times(w, w->scale, false, n, m, d, x[K], turned(x[Q]), p);
     if (w->back)
-        times(w, 1, m, n, d, x[G],
-              (matrix){ across + d * row, wide, 1 }, g);
-    for (int64_t r = 0; r < m; r++)
-        TD_ISA_PICK(td_attend)->row[w->dtype == TD_FLOAT64](
-            w->causal ? td_least(n, i + r + 1) : n,
-            n + TD_ATTEND_LANES - 1, room + r * row,
-            w->back ? other + r * row : NULL);
+        times(w, 1, false, n, m, d, x[V], turned(x[G]), g);
+    TD_ISA_PICK(td_attend)->columns[w->dtype == TD_FLOAT64](
+        n, w->causal ? i + 1 : n, room, w->back ? other : NULL);
     if (!w->back) {
-        times(w, 1, m, d, n, p, x[V], x[O]);
+        times(w, 1, false, m, d, n, turned(p), x[V], x[O]);
         return;
     }
-    times(w, 1, n, d, m, pt, x[G], x[DV]);
-    times(w, w->scale, n, d, m, gt, x[Q], x[DK]);
-    times(w, w->scale, m, d, n, g, x[K], x[DQ]);
+    times(w, 1, true, n, d, m, p, x[G], x[DV]);
+    times(w, w->scale, true, n, d, m, g, x[Q], x[DK]);
+    times(w, w->scale, false, m, d, n, turned(g), x[K], x[DQ]);
 }
 TD_BODY(some_heads, const attention, w)
 {
-    const int64_t row = w->wide * w->size, d = w->d;
-    const size_t bytes = (size_t)(2 * (BLOCK + d) * row);
+    const size_t bytes = (size_t)(2 * BLOCK * w->s * w->size);
     char *p = td_storage_alloc(bytes);
-    for (; p != NULL && begin < end; begin++) {
-        /* attention: turn keys and values */
-        for (int64_t k = 0; k < (w->back ? 2 : 1) * d; k++) {
-            const matrix x = head_of(w, k < d ? K : V, begin, 0);
-            td_convert(w->dtype, p + (2 * BLOCK + k) * row, 1, w->dtype,
-                       x.at + k % d * x.next * w->size, x.row, w->s);
-        }
+    if (p != NULL)
+        memset(p, 0, bytes);
+    for (; p != NULL && begin < end; begin++)
         for (int64_t i = 0; i < w->l; i += BLOCK)
             use_block(w, begin, i, p);
-    }
     td_storage_free(p, bytes);
     return !td_failed();
 }
@@ -205,7 +196,6 @@ bool attend_kernel(td_call *call)
     attention w = { .back = n_in > G, .causal = td_flag(call, 1),
         .scale = scale_of(call, q),
         .l = td_size(q, -2), .d = td_size(q, -1), .s = td_size(k, -2),
-        .wide = (td_size(k, -2) + TD_SLIVER) & -TD_SLIVER,
         .size = (int64_t)td_dtype_size(q->dtype), .dtype = q->dtype };
     for (int i = 0; i < all; i++)
         w.x[i] = i < n_in ? td_input(call, i) : (call->out[i - n_in]
@@ -221,8 +211,8 @@ bool attend_kernel(td_call *call)
     for (int i = 0; i < all; i++)
         if (i < n_in)
             w.x[i] = td_to(w.x[i], w.dtype);
-        else
-            td_fill_all(w.x[i], td_int(0));
+        else if (i > DQ)
+            memset(td_at(w.x[i]), 0, (size_t)(td_numel(k) * w.size));
     const int64_t work = 2 * w.l * w.s * w.d + 1;
     const bool ok = !td_failed() && td_parallel_for(
         td_numel(q) / (w.l * w.d), HEAD_GRAIN / work + 1, some_heads,
