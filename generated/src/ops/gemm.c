@@ -163,7 +163,11 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     /* matmul: ask for the next sliver */
     const int64_t bytes = g->wide * (int64_t)kernel->size;
     const int64_t line = (last - 1 - r) * 64;
-    if (!g->alone && !placed) {
+    if (s == 0 && g->a_in_place && g->of.csa != 1) {
+        tile.ahead = g->of.csa * (int64_t)kernel->size;
+        tile.next = (const char *)tile.a
+                  + (2 * rows - 1) * (int64_t)kernel->size;
+    } else if (!g->alone && !placed) {
         tile.ahead = bytes / (last - first);
         tile.next = sliver_of(g, s + 1)
                   + (r - first) * tile.ahead * g->depth;
@@ -305,8 +309,10 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     g.wide = of->m == 1 && of->n >= 4 * wide ? 4 * wide
            : of->n <= wide / 2 ? wide / 2 : wide;
     const double work = (double)of->m * (double)of->n * (double)of->k;
-    g.a_in_place = work <= 1e6 || (of->csa == 1
-        && (of->rsa <= 256 || of->n <= 256));
+    const int64_t across = g.kernel->rows * (int64_t)g.kernel->size;
+    g.a_in_place = work <= 1e6
+        || (of->csa == 1 ? of->rsa <= 256 || of->n <= 256
+                         : of->rsa == 1 && across > 48);
     g.b_in_place = work <= 1e6 || g.tiles == 1;
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
