@@ -2,7 +2,7 @@
 /* Tangled from the chapter "products": edit that, not this file. */
 #include "ops/kernels/gemm-kernels.h"
 enum {
-    PACK_GRAIN = 64 * 1024,        /* numbers copied */
+    PACK_GRAIN = 16 * 1024,        /* numbers copied */
     WORK_GRAIN = 1024 * 1024,      /* multiplications */
     VECTOR_GRAIN = 128 * 1024,     /* numbers read once */
     TILE_BYTES = 14 * 2 * 64,      /* the largest tile */
