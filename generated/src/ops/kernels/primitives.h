@@ -69,8 +69,9 @@ static inline float exp_f32(float x)
     /* exponential: exercise exponential */
     x = select(x < -104.0f, -104.0f, x);
     x = select(x > 89.0f, 89.0f, x);
-    const float shifted = x * LOG2_E + ROUNDING;
-    const float k = shifted - ROUNDING;
+    const float one = ROUNDING + 127, both = ROUNDING + 254;
+    const float shifted = x * LOG2_E + both;
+    const float k = shifted - both;
     const float r = (x - k * LN2_HIGH) - k * LN2_LOW;
     float q = 0.0013814318f;
     q = q * r + 0.008368852f;
@@ -78,9 +79,9 @@ static inline float exp_f32(float x)
     q = q * r + 0.1666652f;
     q = q * r + 0.49999994f;
     const float power = q * (r * r) + r + 1;
-    const int32_t n = (int32_t)(bits_of(shifted) - bits_of(ROUNDING));
-    const int32_t half = n / 2;
-    return power * power_of_two(half) * power_of_two(n - half);
+    const uint32_t sum = bits_of(shifted);
+    const uint32_t half = bits_of(k * 0.5f + one);
+    return power * float_of(half << 23) * float_of((sum - half) << 23);
 }
 
 /* elementwise: function log_or_limit */
