@@ -5,7 +5,8 @@
 
    sgemm heights      share of the peak by the tile's height
    sgemm bill         share of useful work, packing, the rest
-   sgemm time M N K   seconds of the best of many products
+   sgemm time M N K   seconds of the best of many products; with
+                      one more word, A is transposed
    sgemm lines        lines from L2 and beyond, by depth
    sgemm deal         rows computed, by how they are cut
    sgemm peak         operations a second of the adder alone   */
@@ -177,9 +178,11 @@ static td_product product(int64_t m, int64_t n, int64_t k)
         .c = c, .ldc = n };
 }
 
-static void print_time(int64_t m, int64_t n, int64_t k)
+static void print_time(int64_t m, int64_t n, int64_t k, bool turned)
 {
-    const td_product of = product(m, n > 0 ? n : m, k > 0 ? k : m);
+    td_product of = product(m, n > 0 ? n : m, k > 0 ? k : m);
+    if (turned)
+        of.rsa = 1, of.csa = m;
     printf("%.9f\n", best_of(multiply, &of));
 }
 static void pack_operands(const void *product)
@@ -350,7 +353,7 @@ int main(int argc, char **argv)
     else if (strcmp(what, "time") == 0)
         print_time(argc > 2 ? atoi(argv[2]) : 1024,
                    argc > 3 ? atoi(argv[3]) : 0,
-                   argc > 4 ? atoi(argv[4]) : 0);
+                   argc > 4 ? atoi(argv[4]) : 0, argc > 5);
     else if (strcmp(what, "peak") == 0)
         printf("%g\n", peak_rate());
     else if (strcmp(what, "lines") == 0)

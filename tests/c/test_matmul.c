@@ -86,10 +86,10 @@ static void large_products_agree_with_the_formula(void **state)
 {
     for (int turn = 0; turn < 4; turn++) {
         check_product(TD_FLOAT32, 151, 137, 811, turn, 1, 0);
-        check_product(TD_FLOAT32, 151, 277, 1101, turn, 1, 0);      /* three stretches, both operands packed */
+        check_product(TD_FLOAT32, 151, 277, 1101, turn, 1, 0);      /* three stretches, b packed */
         check_product(TD_FLOAT32, 353, 101, 97, turn, 0.5, 1);
         check_product(TD_FLOAT32, 40, 300, 1101, turn, 1, 0.5);     /* slivers that the first tile keeps */
-        for (int m = 2; m < 6; m++) {           /* rows packed, fewer than four of them too */
+        for (int m = 2; m < 6; m++) {           /* few rows, fewer than four of them too */
             check_product(TD_FLOAT32, m, 640, 900, turn, 1, 1);
             check_product(TD_FLOAT64, 14 + m, 230, 500, turn, 1, 0);
         }

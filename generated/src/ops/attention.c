@@ -160,7 +160,8 @@ static void use_block(const attention *w, int64_t h, int64_t i,
 }
 TD_BODY(some_heads, const attention, w)
 {
-    const size_t bytes = (size_t)(2 * BLOCK * w->s * w->size);
+    const size_t bytes = (size_t)((1 + w->back) * BLOCK
+                                  * w->s * w->size);
     char *p = td_storage_alloc(bytes);
     if (p != NULL)
         memset(p, 0, bytes);

@@ -126,9 +126,10 @@ static void multiply_corner(const gemm *g, td_tile *tile,
         memcpy(c + i * line, corner + i * row, used);
 }
 /* matmul: function multiply_tile */
-/* Tile r of the block [first, last) of tiles, and sliver s. */
+/* Tile r of the block [first, last) of tiles, and sliver s; asks for
+   lines of a. */
 static void multiply_tile(const gemm *g, int64_t r, int64_t first,
-                          int64_t last, int64_t s,
+                          int64_t last, int64_t s, bool asks,
                           const char *block, char *sliver)
 {
     const td_gemm_kernel *kernel = g->kernel;
@@ -163,7 +164,7 @@ static void multiply_tile(const gemm *g, int64_t r, int64_t first,
     /* matmul: ask for the next sliver */
     const int64_t bytes = g->wide * (int64_t)kernel->size;
     const int64_t line = (last - 1 - r) * 64;
-    if (s == 0 && g->a_in_place && g->of.csa != 1) {
+    if (asks && g->a_in_place && g->of.csa != 1 && g->of.rsa == 1) {
         tile.ahead = g->of.csa * (int64_t)kernel->size;
         tile.next = (const char *)tile.a
                   + (2 * rows - 1) * (int64_t)kernel->size;
@@ -202,7 +203,7 @@ static bool multiply_part(const gemm *g, int64_t r0, int64_t r1,
             if (g->alone && !sliver_in_rows(g, s))
                 pack_sliver(g, s, b);
             for (int64_t r = first; r < last; r++)
-                multiply_tile(g, r, first, last, s, block, b);
+                multiply_tile(g, r, first, last, s, s == s0, block, b);
         }
     }
     return true;
