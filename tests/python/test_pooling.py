@@ -77,6 +77,21 @@ def test_maxima_and_their_places(case):
         a[0, :, :1], [([0], 1)], across, lambda v, _, p: max(v))[:, 0])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_every_length_have_their_maxima_and_places(dtype):
+    """Fewer windows than a vector has, as many, and some that are left over; with ties and NaN."""
+    for (size, step), n in itertools.product(((2, 2), (3, 2), (3, 1)), range(3, 45)):
+        x = (array(2, 7, n) * 0.7).round().astype(dtype)
+        x[0, 2, n // 2] = NAN
+        y, at = F.max_pool2d(td.from_numpy(x), size, step, return_indices=True)
+        windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))[:, ::step, ::step]
+        flat = windows.reshape(*windows.shape[:3], -1)
+        k = np.where(np.isnan(flat).any(-1), np.isnan(flat).argmax(-1), np.nan_to_num(flat, nan=-INF).argmax(-1))
+        np.testing.assert_array_equal(y.numpy(), np.take_along_axis(flat, k[..., None], -1)[..., 0])
+        down, across = np.ogrid[:flat.shape[1], :flat.shape[2]]
+        np.testing.assert_array_equal(at.numpy(), (down * step + k // size) * n + across * step + k % size)
+
+
 @pytest.mark.parametrize("count", [True, False])
 @pytest.mark.parametrize("case", [c for c in CASES if c[3] == 1])
 def test_means(case, count):
