@@ -104,7 +104,7 @@ static matrix turned(matrix x)
     return (matrix){ x.at, x.next, x.row };
 }
 
-/* c (m,n) = by a (m,k) b (k,n), or more of it */
+/* c (m,n) = by a (m,k) b (k,n), added to c if more */
 static void times(const attention *w, double by, bool more, int64_t m,
                   int64_t n, int64_t k, matrix a, matrix b, matrix c)
 {
