@@ -69,7 +69,7 @@ static inline float exp_f32(float x)
     /* exponential: exercise exponential */
     x = select(x < -104.0f, -104.0f, x);
     x = select(x > 89.0f, 89.0f, x);
-    const float one = ROUNDING + 127, both = ROUNDING + 254;
+    const float both = ROUNDING + 254;
     const float shifted = x * LOG2_E + both;
     const float k = shifted - both;
     const float r = (x - k * LN2_HIGH) - k * LN2_LOW;
@@ -79,8 +79,7 @@ static inline float exp_f32(float x)
     q = q * r + 0.1666652f;
     q = q * r + 0.49999994f;
     const float power = q * (r * r) + r + 1;
-    const uint32_t sum = bits_of(shifted);
-    const uint32_t half = bits_of(k * 0.5f + one);
+    const uint32_t sum = bits_of(shifted), half = sum / 2;
     return power * float_of(half << 23) * float_of((sum - half) << 23);
 }
 
