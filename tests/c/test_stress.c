@@ -103,16 +103,21 @@ static void do_view(worker *w)
         td_fail(TD_ERROR_VALUE, "do_view", "the slope of a view");
 }
 
-/* Whether a process sleeps in the runtime of a sanitizer, which may lose its own locks in a fork: they are held by
-   threads that do not come along, and nobody is left to wake the child. */
-static bool waits_for_the_sanitizer(pid_t child)
+/* Whether a process is in the runtime of a sanitizer, which may lose its own locks in a fork: they are held by threads
+   that do not come along, and the child sleeps or spins for ever.  It is stopped for the look: of a process that runs
+   the system does not say where. */
+static bool is_in_the_sanitizer(pid_t child)
 {
     char path[64], line[256] = "";
+    siginfo_t stopped;
+    kill(child, SIGSTOP);
+    waitid(P_PID, (id_t)child, &stopped, WSTOPPED | WEXITED | WNOWAIT);
     snprintf(path, sizeof path, "/proc/%d/syscall", (int)child);
     FILE *file = fopen(path, "r");
     const char *last = file && fgets(line, sizeof line, file) ? strrchr(line, ' ') : NULL;
     if (file != NULL)
         fclose(file);
+    kill(child, SIGCONT);
     Dl_info at;
     return last != NULL && dladdr((void *)(uintptr_t)strtoull(last, NULL, 16), &at) != 0
         && (strstr(at.dli_fname, "libasan") || strstr(at.dli_fname, "libtsan"));
@@ -142,12 +147,13 @@ static void do_fork(worker *w)
     const pid_t child = fork();
     if (child == 0)
         in_child();
-    int status = -1;
+    int status = -1, looks = 0;
     bool ended = false, lost = false;
     for (int waited = 0; waited < 30000 && !ended && !lost; waited++) {
         usleep(2000);
         ended = waitpid(child, &status, WNOHANG) == child;
-        lost = !ended && waited > 1000 && waits_for_the_sanitizer(child);
+        looks = !ended && waited > 1000 && is_in_the_sanitizer(child) ? looks + 1 : 0;
+        lost = looks == 100;
     }
     if (!ended) {
         kill(child, SIGKILL);
