@@ -67,8 +67,6 @@ static inline float power_of_two(int32_t k)      /* -126 <= k <= 127 */
 static inline float exp_f32(float x)
 {
     /* exponential: exercise exponential */
-    x = select(x < -104.0f, -104.0f, x);
-    x = select(x > 89.0f, 89.0f, x);
     const float both = ROUNDING + 254;
     const float shifted = x * LOG2_E + both;
     const float k = shifted - both;
@@ -80,14 +78,17 @@ static inline float exp_f32(float x)
     q = q * r + 0.49999994f;
     const float power = q * (r * r) + r + 1;
     const uint32_t sum = bits_of(shifted), half = sum / 2;
-    return power * float_of(half << 23) * float_of((sum - half) << 23);
+    float y = power * float_of(half << 23) * float_of((sum - half) << 23);
+    y = select(x < -104.0f, 0.0f, y);
+    return select(x > 89.0f, INFINITY, y);
 }
 
 /* elementwise: function log_or_limit */
 static inline float log_or_limit(float x, float y)
 {
-    const float edge = select(x == 0, -INFINITY, select(x > 0, x, NAN));
-    return select((x > 0) & (x < INFINITY), y, edge);
+    y = select(x < INFINITY, y, x);
+    y = select(x == 0, -INFINITY, y);
+    return select(x < 0, NAN, y);
 }
 
 /* elementwise: function log_f32 */
@@ -97,7 +98,7 @@ static inline float log_f32(float x)
     const bool tiny = x < 1.17549435e-38f;
     const float normal = select(tiny, x * 8388608.0f, x);
     const uint32_t u = bits_of(normal) - 0x3f3504f3u;
-    const float k = (float)((int32_t)u >> 23) - select(tiny, 23.0f, 0.0f);
+    const float k = (float)(((int32_t)u >> 23) - select(tiny, 23, 0));
     const float f = float_of((u & 0x7fffffu) + 0x3f3504f3u) - 1;
     /* elementwise: evaluate the polynomial for log */
     float poly = -0.0763443f;
@@ -214,8 +215,6 @@ static inline double log2_f64(double x)      /* of a positive float */
 static inline double exp2_f64(double x)
 {
     const double rounding = 6755399441055744.0;      /* 1.5 * 2^52 */
-    x = select(x < -200.0, -200.0, x);
-    x = select(x > 200.0, 200.0, x);
     const double shifted = x + rounding;
     const double r = (x - (shifted - rounding)) * 0.6931471805599453;
     const uint64_t k = double_bits(shifted) - double_bits(rounding);
@@ -224,7 +223,9 @@ static inline double exp2_f64(double x)
         factorial /= n;
         p = p * r + 1 / factorial;
     }
-    return p * double_of((k + 1023) << 52);
+    double y = p * double_of((k + 1023) << 52);
+    y = select(x < -200, 0.0, y);
+    return select(x > 200, INFINITY, y);
 }
 
 /* elementwise: function pow_f32 */
@@ -294,19 +295,19 @@ static inline int64_t pow_i64(int64_t a, int64_t b)
 /* activations: further primitives */
 static inline float expm1_f32(float x)
 {
-    const float low = select(x < -40, -40.0f, x);
-    const float a = select(low > 80, 80.0f, low);
-    const float shifted = a * LOG2_E + ROUNDING;
+    const float shifted = x * LOG2_E + ROUNDING;
     const float k = shifted - ROUNDING;
-    const float r = (a - k * LN2_HIGH) - k * LN2_LOW;
+    const float r = (x - k * LN2_HIGH) - k * LN2_LOW;
     float q = 0.0013814318f;
     q = q * r + 0.008368852f;
     q = q * r + 0.0416684f;
     q = q * r + 0.1666652f;
     q = q * r + 0.49999994f;
-    const float s = power_of_two((int32_t)k);
-    const float y = (s - 1) + s * (q * (r * r) + r);
-    return select(x > 80, exp_f32(x), select(x == 0, x, y));
+    const float half = float_of((bits_of(shifted) + 126) << 23);
+    float y = 2 * ((half - 0.5f) + half * (q * (r * r) + r));
+    y = select(x < -40.0f, -1.0f, y);
+    y = select(x > 89.0f, INFINITY, y);
+    return select(x == 0, x, y);
 }
 
 static inline float log1p_f32(float x)
