@@ -90,7 +90,7 @@ COMPILER := $(if $(CCACHE),$(CCACHE) )$(CC)
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
             -Wpointer-arith -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 NUMERICS := -fno-math-errno -fno-trapping-math -ffp-contract=fast
-LOOPFLAGS := -fwrapv -fno-tree-pre -Wno-pass-failed -Wno-ignored-optimization-argument
+LOOPFLAGS := -fwrapv -fno-tree-pre -fno-thread-jumps -Wno-pass-failed -Wno-ignored-optimization-argument
 # Lines are enough to debug optimised code, and spare a quarter of the time.
 FLAGS    := -std=c11 $(OPT) $(if $(filter -O0,$(OPT)),-g,-g1) -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter 1,$(OPENMP)),-fopenmp) \

@@ -128,52 +128,40 @@ static inline float tanh_f32(float x)
 }
 
 /* elementwise: table of the bits of two over pi */
-static const uint32_t two_over_pi[8] = {
-    0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1,
-    0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab
+static const double two_over_pi[4][3] = {
+    { 0x1.45f306dp-1, 0x1.9391054p-30, 0x1.4fe13abe8fa9ap-59 },
+    { 0x1.727220ap-27, 0x1.29fc275p-56, 0x1.f47d4d377036cp-86 },
+    { 0x1.4a7f09cp-54, 0x1.5f47d4dp-82, 0x1.bb81b6c52b324p-113 },
+    { 0x1.abe8fa9p-79, 0x1.4ddc0dbp-108, 0x1.8a5664f10e410p-138 }
 };
-
-/* elementwise: function window_word */
-static inline uint64_t window_word(int32_t first)
-{
-    const uint64_t high = two_over_pi[first >> 5];
-    const uint64_t low = two_over_pi[(first >> 5) + 1];
-    const uint64_t both = high << 32 | low;
-    return (both << (first & 31)) >> 32;
-}
+#define WINDOW(a, part)                                               \
+    select(a < 0x1p51f, two_over_pi[0][part],                         \
+    select(a < 0x1p77f, two_over_pi[1][part],                         \
+    select(a < 0x1p103f, two_over_pi[2][part], two_over_pi[3][part])))
 
 /* elementwise: struct turn */
 typedef struct {
-    uint32_t quadrant;      /* quarter turns, modulo 4 */
+    uint32_t quadrant;      /* quarter turns; only their last two bits */
     float angle;            /* the rest, within pi/4 */
 } turn;
 
 static inline turn turn_of(float a)                 /* a >= 0 */
 {
-    const int32_t first = (int32_t)(bits_of(a) >> 23) - 120;
-    const int32_t at = select(first < 0, 0, first);
-    const uint64_t m = (bits_of(a) & 0x7fffffu) | 0x800000u;
-    const uint64_t part = (m * window_word(at) << 32)
-                        + m * window_word(at + 32)
-                        + (m * window_word(at + 64) >> 32);
-    const uint64_t quadrant = (part + (UINT64_C(1) << 61)) >> 62;
-    const int64_t rest = (int64_t)(part - (quadrant << 62));
-    /* elementwise: turn the rest into an angle */
-    const double high = (double)(int32_t)(rest >> 32);
-    const double low = (double)(int32_t)((uint32_t)rest >> 1);
-    const double angle = (high * 4294967296.0 + low * 2.0)
-                       * 3.4061215800865545e-19;           /* pi / 2^63 */
-    const bool small = a < 0.5f;
-    const turn t = { select(small, 0u, (uint32_t)quadrant),
-                     select(small, a, (float)angle) };
-    return t;
+    const double x = a, whole = 6755399441055744.0;  /* 1.5 * 2^52 */
+    const double y = x * WINDOW(a, 0), z = x * WINDOW(a, 1);
+    const double up = y + whole, down = z + whole;
+    const double sum = (y - (up - whole)) + (z - (down - whole));
+    const double more = sum + whole;
+    const double rest = (sum - (more - whole)) + x * WINDOW(a, 2);
+    return (turn){ (uint32_t)(double_bits(up) + double_bits(down)
+                              + double_bits(more)),
+                   (float)(rest * 1.5707963267948966) };
 }
 
 /* elementwise: function wave */
 static inline float wave(float x, uint32_t later)
 {
-    const float a = fabsf(x);
-    const turn t = turn_of(a);
+    const turn t = turn_of(fabsf(x));
     const uint32_t quadrant = t.quadrant + later;
     const float r = t.angle, z = r * r;
     const float s = ((-0.00019514957f * z + 0.008332158f) * z
@@ -181,9 +169,7 @@ static inline float wave(float x, uint32_t later)
     const float c = ((2.4432784e-05f * z - 0.0013887313f) * z
                      + 0.041666646f) * (z * z) - 0.5f * z + 1;
     const float y = select((quadrant & 1) != 0, c, s);
-    const float signed_y = float_of(bits_of(y)
-                                    ^ ((quadrant & 2) << 30));
-    return select(a < INFINITY, signed_y, x - x);
+    return float_of(bits_of(y) ^ ((quadrant & 2) << 30));
 }
 
 /* elementwise: functions sin_f32 and cos_f32 */
