@@ -147,7 +147,7 @@ typedef struct {
 
 static inline turn turn_of(float a)                 /* a >= 0 */
 {
-    const double x = a, whole = 6755399441055744.0;  /* 1.5 * 2^52 */
+    const double x = a, whole = 6755399441055744.0; /* 1.5 * 2^52 */
     const double y = x * WINDOW(a, 0), z = x * WINDOW(a, 1);
     const double up = y + whole, down = z + whole;
     const double sum = (y - (up - whole)) + (z - (down - whole));
