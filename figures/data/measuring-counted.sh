@@ -1,5 +1,6 @@
-# Rows with much arithmetic for a number: vector instructions in one turn of the loop (objdump of the widest level), numbers a turn, and how
-# many multiply-adds of whole vectors the machine does in the time of a turn (64 Ki numbers, one thread, the best of many).
+# Rows with much arithmetic for a number: vector instructions in one turn of the loop (objdump of the widest level), those of them that need
+# the units of multiply-adds (measuring-beside: products and comparisons, and a division counts two), and how many multiply-adds of whole
+# vectors the machine does in the time of a turn (64 Ki numbers, one thread, the best of many).
 object=${BUILD:-build}/obj/ops/kernels/elementwise-kernels.v4.o
 PYTHONPATH=${BUILD:-build}/python "${PYTHON:-python3}" - "$object" <<'END'
 import os, re, subprocess, sys, time
@@ -21,10 +22,11 @@ def ceiling():
 code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", sys.argv[1]], capture_output=True, text=True, check=True).stdout
 td.set_num_threads(1)
 x = td.linspace(-4, 4, 1 << 16)
-print("row,instructions,turn,share")
+print("row,instructions,units,turn,reached")
 for name in ("exp", "sigmoid", "tanh", "gelu_erf", "erf"):
     turn = loop(f"{name}_loop_f32", code)
     vector = sum(what[0] == "v" and not what.startswith(("vmovup", "vmovap")) for _, what, _ in turn)
+    units = sum(2 if what[:4] == "vdiv" else what[:4] in ("vmul", "vcmp", "vfma", "vfnm", "vfms") for _, what, _ in turn)
     call = td.nn.functional.gelu if name == "gelu_erf" else getattr(td, name)
     best, peak = 1.0, 0.0
     for _ in range(300):
@@ -33,5 +35,5 @@ for name in ("exp", "sigmoid", "tanh", "gelu_erf", "erf"):
         best = min(best, time.perf_counter() - began)
         peak = peak or max(ceiling() for _ in range(7))
     slots = best / (1 << 16) * 16 * peak / 32
-    print(name.removesuffix("_erf") if name != "erf" else name, vector, f"{slots:.1f}", f"{vector / slots:.2f}", sep=",")
+    print(name.removesuffix("_erf") if name != "erf" else name, vector, units, f"{slots:.1f}", f"{units / slots:.2f}", sep=",")
 END

@@ -142,7 +142,7 @@ static const double two_over_pi[4][3] = {
 /* elementwise: struct turn */
 typedef struct {
     uint32_t quadrant;  /* quarter turns; only their last two bits */
-    float angle;         /* the rest, within pi/4 */
+    float angle;        /* the rest, within pi/4 */
 } turn;
 
 static inline turn turn_of(float a)                 /* a >= 0 */
