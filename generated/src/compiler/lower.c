@@ -300,13 +300,19 @@ static bool fits_scalar(td_scalar s, td_dtype type)
         ? s.as.i == (uint8_t)s.as.i : td_scalar_fits(s, type));
 }
 
+static bool looks_first(const td_op *op)
+{
+    return op == &td_ops[TD_OP_fmod] || op == &td_ops[TD_OP_remainder]
+        || op == &td_ops[TD_OP_floor_divide];
+}
+
 static bool fits_row(const td_lowered *l, const td_ir_step *s)
 {
     const td_row *row = td_row_of(s->op);
     const td_dtype out = l->value[s->out[0]].like->dtype;
     const td_dtype type = common_type(l, s, 0);
     bool fits = row != NULL && type != TD_DTYPE_NONE
-        && (out == type || (row->tests && out == TD_BOOL));
+        && !looks_first(s->op) && (out == type || (row->tests && out == TD_BOOL));
     TD_EACH(i, s, in)
         if (s->in[i].kind == TD_SCALAR)
             fits = fits && fits_scalar(s->in[i].scalar, type);
