@@ -90,7 +90,6 @@ COMPILER := $(if $(CCACHE),$(CCACHE) )$(CC)
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
             -Wpointer-arith -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 NUMERICS := -fno-math-errno -fno-trapping-math -ffp-contract=fast
-LOOPFLAGS := -fwrapv -fno-tree-pre -fno-thread-jumps -Wno-pass-failed -Wno-ignored-optimization-argument
 # Lines are enough to debug optimised code, and spare a quarter of the time.
 FLAGS    := -std=c11 $(OPT) $(if $(filter -O0,$(OPT)),-g,-g1) -pthread $(NUMERICS) $(WARNINGS) \
             $(if $(filter 1,$(OPENMP)),-fopenmp) \
@@ -152,7 +151,7 @@ $(BUILD)/obj/primitives-text.inc: $(GENERATED)/src/ops/kernels/primitives.h
 define isa_rule
 $(BUILD)/obj/%.$(1).o: $(GENERATED)/src/%.c $(BUILD)/flags
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) $(LOOPFLAGS) -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC,$$< ($(1)))$(COMPILER) $(LIBFLAGS) $(isa_flags_$(1)) -fwrapv -Wno-pass-failed -DTD_ISA_NAME=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 

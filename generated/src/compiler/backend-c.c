@@ -254,10 +254,9 @@ bool td_build_c(const char *folder, const char *text,
     char *const arguments[] = {
         TD_SHELL(folder), (char *)compiler(), "-O3",
         (char *)td_instruction_set(), "-fno-math-errno",
-        "-fno-trapping-math", "-ffp-contract=fast", "-fno-tree-pre",
-        "-fno-thread-jumps", "-fPIC", "-shared", "-w", "-std=gnu11",
-        "-o", library, source, (char *)(object ? object : "-lm"), "-lm",
-        NULL
+        "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared",
+        "-w", "-std=gnu11", "-o", library, source,
+        (char *)(object ? object : "-lm"), "-lm", NULL
     };
     return td_write_text(source, "w", text)
         && td_run_command(arguments);

@@ -20,6 +20,9 @@
 
 /* elementwise: macro select */
 #define select(c, a, b) ((c) ? (a) : (b))
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#pragma GCC optimize("no-tree-pre", "no-thread-jumps")
+#endif
 
 /* elementwise: functions that see the bits of a float */
 static inline uint32_t bits_of(float x)
