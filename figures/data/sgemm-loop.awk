@@ -12,5 +12,5 @@ END { for (n = 1; n <= NR; n++) if (split(line[n], w, / +/) > 1 && w[1] == "jne"
       }
       print ""
       m = split("multiply and add,spread a number of A,half a row of B,ask for the next sliver,a name for a register,count and go on", k, ",")
-      for (i = 1; i <= m; i++) { printf "%4d  %s\n", count[k[i]], k[i]; all += count[k[i]] }
+      for (i = 1; i <= m; i++) { if (count[k[i]]) printf "%4d  %s\n", count[k[i]], k[i]; all += count[k[i]] }
       printf "%4d  instructions a step\n", all }
