@@ -312,7 +312,8 @@ static bool fits_row(const td_lowered *l, const td_ir_step *s)
     const td_dtype out = l->value[s->out[0]].like->dtype;
     const td_dtype type = common_type(l, s, 0);
     bool fits = row != NULL && type != TD_DTYPE_NONE
-        && !looks_first(s->op) && (out == type || (row->tests && out == TD_BOOL));
+        && !looks_first(s->op)
+        && (out == type || (row->tests && out == TD_BOOL));
     TD_EACH(i, s, in)
         if (s->in[i].kind == TD_SCALAR)
             fits = fits && fits_scalar(s->in[i].scalar, type);
