@@ -1,4 +1,4 @@
-# needs: porting
+# needs: porting arrow
 """Every function and method of the package, called with what it cannot use.
 
 Whatever is given, the answer is a result or an exception that says something:
