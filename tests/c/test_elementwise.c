@@ -56,6 +56,7 @@ typedef struct {
     { (void)a; (void)b; return (double)(expression); }
 R(add, a + b) R(sub, a - b) R(mul, a * b) R(div, a / b) R(pow, pow(a, b))
 R(neg, -a) R(abs, fabs(a)) R(sign, (a > 0) - (a < 0)) R(square, a * a)
+R(cube, a * a * a)
 R(reciprocal, 1 / a) R(exp, exp(a)) R(log, log(a)) R(sqrt, sqrt(a))
 R(rsqrt, 1 / sqrt(a)) R(sin, sin(a)) R(cos, cos(a)) R(tanh, tanh(a))
 R(sigmoid, 1 / (1 + exp(-a))) R(relu, a < 0 ? 0 : a)
@@ -77,7 +78,7 @@ static const operator operators[] = {
     TWO(ge, INTS | BOOLS | BOOL_RESULT),
     TWO(pow, LOOSE),
     ONE(neg, INTS), ONE(abs, INTS), ONE(sign, INTS), ONE(square, INTS),
-    ONE(relu, INTS),
+    ONE(cube, INTS | LOOSE), ONE(relu, INTS),
     ONE(isnan, INTS | BOOLS | BOOL_RESULT),
     ONE(logical_not, INTS | BOOLS | BOOL_RESULT),
     ONE(reciprocal, INTS | BOOLS | FLOAT_RESULT | LOOSE),

@@ -14,7 +14,7 @@ import treadle as td
 from treadle import nn
 
 F = nn.functional
-UNARY = ["reciprocal", "neg", "abs", "sign", "square", "exp", "log", "sqrt", "rsqrt",
+UNARY = ["reciprocal", "neg", "abs", "sign", "square", "cube", "exp", "log", "sqrt", "rsqrt",
          "sin", "cos", "tanh", "sigmoid", "relu", "isnan", "logical_not"]
 BINARY = ["add", "sub", "mul", "div", "pow", "maximum", "minimum",
           "eq", "ne", "lt", "le", "gt", "ge"]
@@ -49,7 +49,7 @@ def layouts(dtype=td.float32):
 def unary(name):
     def run():
         dtypes = (td.float32, td.float64)
-        if name in ("neg", "abs", "sign", "square", "isnan", "logical_not"):
+        if name in ("neg", "abs", "sign", "square", "cube", "isnan", "logical_not"):
             dtypes += (td.int64, td.int32)
         for dtype in dtypes:
             for here, there in layouts(dtype):

@@ -58,6 +58,34 @@ def test_second_derivatives():
     assert (g.item(), h.item()) == (12.0, 12.0)
 
 
+@pytest.mark.parametrize("n, name", [(2, "Square"), (2.0, "Square"), (3, "Cube"), (3.0, "Cube"), (0.5, "Sqrt"), (-0.5, "Rsqrt"),
+                                     (-1, "Reciprocal"), (2.5, "Pow"), (1, "Pow"), (-2, "Pow")])
+def test_a_power_by_a_familiar_number_is_another_operator(n, name):
+    v = [0.25, 1.0, 1.7, 31.0]
+    for dtype, near in (td.float32, 1e-6), (td.float64, 1e-14), (td.float16, 2e-3):
+        x = td.tensor(v, dtype=dtype, requires_grad=True)
+        y = x ** n
+        g, = td.autograd.grad(y.sum(), x, create_graph=True)
+        h, = td.autograd.grad(g.sum(), x)
+        assert type(y.grad_fn).__name__.startswith(name) or name in str(y.grad_fn)
+        for got, want in (y, lambda a: a ** n), (g, lambda a: n * a ** (n - 1)), (h, lambda a: n * (n - 1) * a ** (n - 2)):
+            assert got.dtype is dtype
+            assert got.tolist() == pytest.approx([want(a) for a in x.tolist()], rel=4 * near, abs=near)
+        z = td.tensor(v, dtype=dtype, requires_grad=True)
+        (z * 1).pow_(n).sum().backward()
+        assert z.grad.tolist() == pytest.approx(g.tolist(), rel=4 * near, abs=near)
+        assert td.jit(lambda a: a ** n)(x.detach()).tolist() == y.tolist()
+    whole = td.tensor([1, 2, 4], dtype=td.int32)
+    if isinstance(n, float) or n > 0:
+        y = whole ** n
+        assert y.dtype is (td.float32 if isinstance(n, float) else td.int32)
+        assert y.tolist() == pytest.approx([1, 2 ** n, 4 ** n])
+    else:
+        with pytest.raises(RuntimeError, match="negative"):
+            whole ** n
+    assert td.jit(lambda a: a ** 2.0)(whole).dtype is td.float32
+
+
 def test_autograd_backward_of_several():
     x = td.ones(2, requires_grad=True)
     td.autograd.backward([(x * 2).sum(), (x * 3).sum()])

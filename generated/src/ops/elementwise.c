@@ -56,6 +56,17 @@ static const uint8_t flags_of[TD_ROW_COUNT] = {
 #include "ops/elementwise.inc"
 };
 
+/* arithmetic: powers that are rows */
+static const struct {
+    double exponent;
+    int row, op;
+} powers[] = {
+#define POWER(exponent, name)                                         \
+    { exponent, TD_ROW_##name, TD_OP_##name },
+    POWER(2, square) POWER(3, cube) POWER(0.5, sqrt)
+    POWER(-0.5, rsqrt) POWER(-1, reciprocal)
+};
+
 /* arithmetic: steps from a call to a loop */
 /* rows: function has_loop */
 static td_loop *loop_of(const job *j)
@@ -116,7 +127,7 @@ static bool has_zero(const td_value *v)
 }
 
 /* rows: function describe */
-static bool describe(job *j, const td_call *call, int row)
+static bool describe(job *j, td_call *call, int row)
 {
     const int flags = flags_of[row];
     *j = (job){ .row = row, .n = call->n_in, .in = call->in };
@@ -141,8 +152,15 @@ static bool describe(job *j, const td_call *call, int row)
             return td_fail(TD_ERROR_RUNTIME, "elementwise",
                            "integers to negative integer powers are not "
                            "integers; convert to a float first");
-        if (td_scalar_double(power) == 2)
-            j->row = TD_ROW_square, j->n = 1;
+        /* arithmetic: look for the row of a power */
+        for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+            if (td_scalar_double(power) != powers[k].exponent)
+                continue;
+            j->row = powers[k].row, j->n = 1;
+            if (call->op == &td_ops[TD_OP_pow]
+                && dtype_of(&j->in[0]) == j->dtype)
+                call->op = &td_ops[powers[k].op], call->n_in = 1;
+        }
     }
     /* activations: refuse further jobs */
     const bool divides = j->row == TD_ROW_floor_divide
