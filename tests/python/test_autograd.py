@@ -67,7 +67,7 @@ def test_a_power_by_a_familiar_number_is_another_operator(n, name):
         y = x ** n
         g, = td.autograd.grad(y.sum(), x, create_graph=True)
         h, = td.autograd.grad(g.sum(), x)
-        assert type(y.grad_fn).__name__.startswith(name) or name in str(y.grad_fn)
+        assert type(y.grad_fn).__name__ == (name if dtype != td.float16 else "Pow") + "Backward0"
         for got, want in (y, lambda a: a ** n), (g, lambda a: n * a ** (n - 1)), (h, lambda a: n * (n - 1) * a ** (n - 2)):
             assert got.dtype is dtype
             assert got.tolist() == pytest.approx([want(a) for a in x.tolist()], rel=4 * near, abs=near)

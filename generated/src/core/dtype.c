@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
-#include "core/conversions.h"
 #include "core/runtime.h"
 #include "core/tensor.h"
+#include "core/conversions.inc"
+/* rows: includes of the lines of this machine */
+#include "ops/kernels/conversion-kernels.h"
 
 /* tensors: table of the dtypes */
 typedef struct {
@@ -117,53 +119,6 @@ td_dtype td_scalar_dtype(td_scalar s)
            s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
 }
 
-/* tensors: storing one element */
-#define IS_FLOATING(v) _Generic((v), float: 1, double: 1, default: 0)
-#define STORE_INTEGER(type, low, high, v) \
-    (IS_FLOATING(v) ? (type)to_integer((double)(v), low, high) \
-                    : (type)(int64_t)(v))
-#define STORE_FLOAT32(v) ((float)(v))
-#define STORE_FLOAT64(v) ((double)(v))
-#define STORE_INT64(v) STORE_INTEGER(int64_t, INT64_MIN, INT64_MAX, v)
-#define STORE_INT32(v) STORE_INTEGER(int32_t, INT32_MIN, INT32_MAX, v)
-#define STORE_UINT8(v) STORE_INTEGER(uint8_t, 0, UINT8_MAX, v)
-#define STORE_BOOL(v) ((uint8_t)((v) != 0))
-#define STORE_FLOAT16(v) to_half((float)(v))
-#define STORE_BFLOAT16(v) to_bfloat((float)(v))
-#define STORE_INT8(v) STORE_INTEGER(int8_t, INT8_MIN, INT8_MAX, v)
-#define STORE_INT16(v) STORE_INTEGER(int16_t, INT16_MIN, INT16_MAX, v)
-
-/* tensors: lists of types for conversions */
-#define EACH_DESTINATION(DO, ...) \
-    DO(FLOAT32, float, __VA_ARGS__) DO(FLOAT64, double, __VA_ARGS__) \
-    DO(INT64, int64_t, __VA_ARGS__) DO(INT32, int32_t, __VA_ARGS__) \
-    DO(UINT8, uint8_t, __VA_ARGS__) DO(BOOL, uint8_t, __VA_ARGS__) \
-    DO(FLOAT16, uint16_t, __VA_ARGS__) DO(INT8, int8_t, __VA_ARGS__) \
-    DO(BFLOAT16, uint16_t, __VA_ARGS__) DO(INT16, int16_t, __VA_ARGS__)
-#define EACH_SOURCE(DO) \
-    DO(FLOAT32, float, ) DO(FLOAT64, double, ) \
-    DO(INT64, int64_t, ) DO(INT32, int32_t, ) \
-    DO(UINT8, uint8_t, ) DO(BOOL, uint8_t, ) \
-    DO(FLOAT16, uint16_t, from_half) DO(INT8, int8_t, ) \
-    DO(BFLOAT16, uint16_t, from_bfloat) DO(INT16, int16_t, )
-
-/* tensors: one conversion for each pair */
-#define CONVERSION(to, TO, from, FROM, READ) \
-static void from##_to_##to(TO *restrict d, int64_t ds, \
-                           const FROM *restrict s, int64_t ss, \
-                           int64_t n) \
-{ \
-    if (ds == 1 && ss == 1) \
-        for (int64_t i = 0; i < n; i++) \
-            d[i] = STORE_##to(READ(s[i])); \
-    else \
-        for (int64_t i = 0; i < n; i++) \
-            d[i * ds] = STORE_##to(READ(s[i * ss])); \
-}
-#define CONVERSIONS_FROM(from, FROM, READ) \
-    EACH_DESTINATION(CONVERSION, from, FROM, READ)
-EACH_SOURCE(CONVERSIONS_FROM)
-
 /* tensors: function fill */
 enum { FILL_PIECE = 4096 };         /* bytes */
 typedef uint32_t __attribute__((may_alias)) word;
@@ -180,33 +135,50 @@ static void fill(char *to, int64_t size, int64_t n)
         memmove(to + have, to, (size_t)more);
     }
 }
+/* tensors: function move */
+/* n elements of `size` bytes, steps in elements. */
+static void move(int64_t size, char *restrict to, int64_t ds,
+                 const char *restrict from, int64_t ss, int64_t n)
+{
+#define MOVE(bytes)                                                   \
+    case bytes:                                                       \
+        for (int64_t i = 0; i < n; i++)                               \
+            memcpy(to + i * ds * bytes, from + i * ss * bytes, bytes); \
+        return;
+    switch (size) { MOVE(1) MOVE(2) MOVE(4) MOVE(8) }
+}
 /* tensors: function td_convert */
-#define CASE_TO(to, TO, from, FROM, READ) \
-    case TD_##to: from##_to_##to(dst, ds, src, ss, n); return;
-#define CASE_FROM(from, FROM, READ) \
-    case TD_##from: \
-        switch (to) { \
-            EACH_DESTINATION(CASE_TO, from, FROM, READ) \
-            default: return; \
-        }
+enum { CONVERT_PIECE = 128 };       /* elements */
 
 void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
                 const void *src, int64_t ss, int64_t n)
 {
     const int64_t size = (int64_t)td_dtype_size(to);
-    if (to == from && (n == 1 || (ds == 1 && ss == 1))) {
+    const int64_t wide = (int64_t)td_dtype_size(from);
+    const bool one = n == 1, dense = ss == 1 || one;
+    td_line line = convert_line;
+    /* rows: take the lines of this machine */
+    line = *TD_ISA_PICK(td_lines);
+    if (to == from && dense && (ds == 1 || one))
         memmove(dst, src, (size_t)(n * size));
-        return;
-    }
-    if (ds == 1 && ss == 0 && n > 1) {
+    else if (ds == 1 && ss == 0 && n > 1) {
         td_convert(to, dst, 1, from, src, 1, 1);
         fill(dst, size, n);
-        return;
-    }
-    if (to == from && size == 2)
-        to = from = TD_INT16;
-    switch (from) {
-        EACH_SOURCE(CASE_FROM)
-        default: return;
-    }
+    } else if (to == from)
+        move(size, dst, ds, src, ss, n);
+    else if (dense && (ds == 1 || one))
+        line(to, dst, from, src, n);
+    else
+        /* tensors: convert in pieces */
+        for (int64_t at = 0, m; at < n; at += m) {
+            char in[CONVERT_PIECE * 8], out[CONVERT_PIECE * 8];
+            const char *s = (const char *)src + at * ss * wide;
+            char *d = (char *)dst + at * ds * size;
+            m = n - at < CONVERT_PIECE ? n - at : CONVERT_PIECE;
+            if (!dense)
+                move(wide, in, 1, s, ss, m);
+            line(to, ds == 1 ? d : out, from, dense ? s : in, m);
+            if (ds != 1)
+                move(size, d, ds, out, 1, m);
+        }
 }
