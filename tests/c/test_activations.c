@@ -21,6 +21,10 @@ static const struct {
     { "log2", td_log2, log2 }, { "log10", td_log10, log10 },
     { "exp2", td_exp2, exp2 }, { "erf", td_erf, erf },
     { "erfc", td_erfc, erfc }, { "tan", td_tan, tan },
+    { "asin", td_asin, asin }, { "acos", td_acos, acos },
+    { "atan", td_atan, atan }, { "sinh", td_sinh, sinh },
+    { "cosh", td_cosh, cosh }, { "asinh", td_asinh, asinh },
+    { "acosh", td_acosh, acosh }, { "atanh", td_atanh, atanh },
     { "gelu_erf", td_gelu_erf, gelu },
 };
 
@@ -69,6 +73,42 @@ static void primitives_are_within_two_ulp_at_every_level(void **state)
             if (worst > (precise[k].f == td_gelu_erf ? 7 : 2))
                 fail_msg("%s, %s: %.3g ulp at %a", precise[k].name,
                          td_isa(), worst, (double)at);
+        }
+    }
+    td_process()->isa = before;
+}
+
+/* Pairs of all sizes, zeros of both signs, infinities and NaN among them. */
+static void angles_and_lengths_of_points_are_rounded_once(void **state)
+{
+    enum { SOME = 40, PAIRS = SOME * SOME };
+    static const float special[] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 1,
+        -1, 1e-45f, -1e-45f, 3.4e38f, -3.4e38f, 0.41421357f };
+    float v[SOME];
+    uint32_t bits = 12345;
+    td_tensor *a = td_empty(TD_DIMS(PAIRS), plain);
+    td_tensor *b = td_empty(TD_DIMS(PAIRS), plain);
+    for (int i = 0; i < SOME; i++, bits = bits * 1664525u + 1013904223u)
+        memcpy(&v[i], &bits, sizeof bits);
+    memcpy(v, special, sizeof special);
+    for (int i = 0; i < PAIRS; i++) {
+        ((float *)td_at(a))[i] = v[i / SOME];
+        ((float *)td_at(b))[i] = v[i % SOME];
+    }
+    const int best = td_isa_best(), before = td_process()->isa;
+    for (int level = 0; level <= best; level++) {
+        td_process()->isa = level;
+        const float *angle = td_at(td_atan2(a, b));
+        const float *length = td_at(td_hypot(a, b));
+        for (int i = 0; i < PAIRS; i++) {
+            const float y = v[i / SOME], x = v[i % SOME];
+            if (ulps(angle[i], atan2(y, x)) > 0.51
+                || (!isnan(angle[i]) && signbit(angle[i]) != signbit(y)))
+                fail_msg("atan2(%a, %a), %s: %a", (double)y, (double)x,
+                         td_isa(), (double)angle[i]);
+            if (ulps(length[i], hypot(y, x)) > 0.51)
+                fail_msg("hypot(%a, %a), %s: %a", (double)y, (double)x,
+                         td_isa(), (double)length[i]);
         }
     }
     td_process()->isa = before;
@@ -145,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(primitives_are_within_two_ulp_at_every_level),
+        CASE(angles_and_lengths_of_points_are_rounded_once),
         CASE(the_slope_of_gelu_is_within_four_ulp_of_one),
         CASE(functions_of_c_take_numbers),
         CASE(a_missing_operand_is_an_error),

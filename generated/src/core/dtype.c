@@ -142,8 +142,13 @@ static void move(int64_t size, char *restrict to, int64_t ds,
 {
 #define MOVE(bytes)                                                   \
     case bytes:                                                       \
-        for (int64_t i = 0; i < n; i++)                               \
-            memcpy(to + i * ds * bytes, from + i * ss * bytes, bytes); \
+        if (ds == 1 && ss == -1)                                      \
+            for (int64_t i = 0; i < n; i++)                           \
+                memcpy(to + i * bytes, from - i * bytes, bytes);      \
+        else                                                          \
+            for (int64_t i = 0; i < n; i++)                           \
+                memcpy(to + i * ds * bytes, from + i * ss * bytes,    \
+                       bytes);                                        \
         return;
     switch (size) { MOVE(1) MOVE(2) MOVE(4) MOVE(8) }
 }

@@ -59,6 +59,18 @@ TD_KERNEL(bitwise_not, x)
     return td_return(call, td_scope_end_with(y));
 }
 
+bool lerp_kernel(td_call *call)
+{
+    if (call->in[2].kind != TD_SCALAR)
+        return run_formula(call, FORMULA_lerp, NULL);
+    td_tensor *x = td_input(call, 0), *end = td_input(call, 1);
+    const double w = td_scalar_double(call->in[2].as.scalar);
+    td_tensor *way = td_sub(end, x);
+    return td_return(call, w < 0.5
+        ? td_add(x, td_mul_scalar(way, td_float(w)))
+        : td_sub(end, td_mul_scalar(way, td_float(1 - w))));
+}
+
 TD_KERNEL(nan_to_num, x)
 {
     const double most = x->dtype == TD_FLOAT64 ? DBL_MAX : FLT_MAX;

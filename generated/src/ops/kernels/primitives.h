@@ -145,7 +145,7 @@ static const double two_over_pi[4][3] = {
 /* elementwise: struct turn */
 typedef struct {
     uint32_t quadrant;  /* quarter turns; only their last two bits */
-    float angle;        /* the rest, within pi/4 */
+    double angle;       /* the rest, within pi/4 */
 } turn;
 
 static inline turn turn_of(float a)                 /* a >= 0 */
@@ -158,7 +158,7 @@ static inline turn turn_of(float a)                 /* a >= 0 */
     const double rest = (sum - (more - whole)) + x * WINDOW(a, 2);
     return (turn){ (uint32_t)(double_bits(up) + double_bits(down)
                               + double_bits(more)),
-                   (float)(rest * 1.5707963267948966) };
+                   rest * 1.5707963267948966 };
 }
 
 /* elementwise: function wave */
@@ -166,7 +166,7 @@ static inline float wave(float x, uint32_t later)
 {
     const turn t = turn_of(fabsf(x));
     const uint32_t quadrant = t.quadrant + later;
-    const float r = t.angle, z = r * r;
+    const float r = (float)t.angle, z = r * r;
     const float s = ((-0.00019514957f * z + 0.008332158f) * z
                      - 0.16666655f) * z * r + r;
     const float c = ((2.4432784e-05f * z - 0.0013887313f) * z
@@ -330,17 +330,135 @@ static inline float exp2_f32(float x)
 #define p_sigmoid(x) (1 / (1 + p_exp(-(x))))
 #define p_logsigmoid(x) \
     (select((x) < 0, (x), 0) - p_log1p(p_exp(-p_abs(x))))
-#define p_tan tan
-#define p_asin asin
-#define p_acos acos
-#define p_atan atan
-#define p_sinh sinh
-#define p_cosh cosh
-#define p_asinh asinh
-#define p_acosh acosh
-#define p_atanh atanh
-#define p_atan2 atan2
-#define p_hypot hypot
+static inline double angle_f64(double y, double x)  /* y, x >= 0 */
+{
+    const double far = 1e200, eighth = 0.78539816339744831;
+    y = select(y > far, far, y);
+    x = select(x > far, far, x);
+    const bool steep = y > x;
+    const double big = select(steep, y, x), low = select(steep, x, y);
+    const bool between = low > 0.41421356 * big;
+    const double up = low - select(between, big, 0);
+    const double along = big + select(between, low, 0);
+    const double t = up / select(along == 0, 1, along), z = t * t;
+    double p = 0;
+    for (int n = 23; n > 0; n -= 2)
+        p = 1.0 / n - p * z;
+    const double a = select(between, eighth, 0) + t * p;
+    return select(steep, 2 * eighth - a, a);
+}
+
+static inline double across(double x)
+{
+    return sqrt((1 - x) * (1 + x));
+}
+
+static inline float left_or_right(float x, double angle)
+{
+    const double back = 3.14159265358979324 - angle;
+    return (float)select(copysignf(1, x) < 0, back, angle);
+}
+
+static inline float atan_f32(float x)
+{
+    return copysignf((float)angle_f64(fabsf(x), 1), x);
+}
+
+static inline float asin_f32(float x)
+{
+    return copysignf((float)angle_f64(fabsf(x), across(x)), x);
+}
+
+static inline float acos_f32(float x)
+{
+    return left_or_right(x, angle_f64(across(x), fabsf(x)));
+}
+
+static inline float atan2_f32(float a, float b)
+{
+    const double angle = angle_f64(fabsf(a), fabsf(b));
+    return copysignf(left_or_right(b, angle), a);
+}
+
+static inline float tan_f32(float x)
+{
+    const turn t = turn_of(fabsf(x));
+    const double r = t.angle, z = r * r;
+    const bool odd = (t.quadrant & 1) != 0;
+    double s = 1, c = 1;
+    for (int n = 10; n > 0; n -= 2) {
+        s = 1 - s * z * (1.0 / (n * (n + 1)));
+        c = 1 - c * z * (1.0 / (n * (n - 1)));
+    }
+    s *= r;
+    const double y = select(odd, -c, s) / select(odd, s, c);
+    return copysignf(1, x) * (float)y;
+}
+
+static inline double ln_f64(double x)
+{
+    const double y = log2_f64(x) * 0.69314718055994531;
+    return select(x < 0, NAN, select(x < INFINITY, y, x));
+}
+
+static inline double power_of_e(double x)
+{
+    return exp2_f64(x * 1.44269504088896341);
+}
+
+static inline float odd_f32(float x, double cubic, double far)
+{
+    const double a = fabsf(x), near = a + cubic * a * a * a;
+    return copysignf((float)select(a < 0x1p-10, near, far), x);
+}
+
+static inline float sinh_f32(float x)
+{
+    const double e = power_of_e(fabsf(x));
+    return odd_f32(x, 1.0 / 6, (e - 1 / e) / 2);
+}
+
+static inline float cosh_f32(float x)
+{
+    const double e = power_of_e(fabsf(x));
+    return (float)((e + 1 / e) / 2);
+}
+
+static inline float asinh_f32(float x)
+{
+    const double a = fabsf(x);
+    return odd_f32(x, -1.0 / 6, ln_f64(a + sqrt(a * a + 1)));
+}
+
+static inline float acosh_f32(float x)
+{
+    const double a = x, y = ln_f64(a + sqrt((a - 1) * (a + 1)));
+    return (float)select(a < 1, NAN, y);
+}
+
+static inline float atanh_f32(float x)
+{
+    const double a = fabsf(x);
+    return odd_f32(x, 1.0 / 3, ln_f64((1 + a) / (1 - a)) / 2);
+}
+
+static inline float hypot_f32(float a, float b)
+{
+    const double y = sqrt((double)a * a + (double)b * b);
+    const bool far = (fabsf(a) == INFINITY) | (fabsf(b) == INFINITY);
+    return select(far, INFINITY, (float)y);
+}
+#define p_tan(x)      BY_TYPE(x, tan_f32, tan)
+#define p_asin(x)     BY_TYPE(x, asin_f32, asin)
+#define p_acos(x)     BY_TYPE(x, acos_f32, acos)
+#define p_atan(x)     BY_TYPE(x, atan_f32, atan)
+#define p_sinh(x)     BY_TYPE(x, sinh_f32, sinh)
+#define p_cosh(x)     BY_TYPE(x, cosh_f32, cosh)
+#define p_asinh(x)    BY_TYPE(x, asinh_f32, asinh)
+#define p_acosh(x)    BY_TYPE(x, acosh_f32, acosh)
+#define p_atanh(x)    BY_TYPE(x, atanh_f32, atanh)
+#define p_atan2(a, b) BY_FLOAT(a, atan2_f32, atan2)(a, b)
+#define p_hypot(a, b) BY_FLOAT(a, hypot_f32, hypot)(a, b)
 /* activations: primitive fused */
 static inline float fused(float a, float b, float c)
 {
@@ -392,7 +510,23 @@ static inline float erf_f32(float x)
         1 - 2 * normal_tail(a * 1.41421356f, false, false)), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
-#define p_erfc erfc
+static inline float erfc_f32(float x)
+{
+    static const double up[] = { 0.0326403206174083, 0.228560929064805,
+        0.730314221255412, 1.23727880369832, 1 };
+    static const double down[] = { 0.0578527615030319,
+        0.40514022420875, 1.32294142415908, 2.39966606079049,
+        2.36565836900426, 1 };
+    const double a = select(fabsf(x) > 10.2f, 10.2f, fabsf(x));
+    double n = 0, d = down[0];
+    for (int k = 0; k < 5; k++) {
+        n = n * a + up[k];
+        d = d * a + down[k + 1];
+    }
+    const double y = exp2_f64(a * a * -1.44269504088896341) * n / d;
+    return (float)select(x < 0, 2 - y, y);
+}
+#define p_erfc(x) BY_TYPE(x, erfc_f32, erfc)
 static inline int64_t same_i64(int64_t x) { return x; }
 #define p_floor(x) BY_NUMBER(x, floorf, floor, same_i64)(x)
 #define p_ceil(x)  BY_NUMBER(x, ceilf, ceil, same_i64)(x)
@@ -542,11 +676,30 @@ static inline double erfinv_f64(double x)
     }
     return copysign(a == 1 ? INFINITY : y, x);
 }
+
+static const float erfinv_terms[2][10] = {
+    { -8.791016e-09f, 2.2103049e-07f, -1.976461e-06f, 3.9832357e-06f,
+      4.4565222e-05f, -0.00012748166f, -0.0023342962f, 0.011548654f,
+      0.23201382f, 0.8862269f },
+    { 0.00013160492f, -0.00032253232f, -7.852533e-05f, 0.0014999342f,
+      -0.0035868674f, 0.005681825f, -0.0076393136f, 0.009445825f,
+      1.0016751f, 2.8329768f }
+};
+
+static inline float erfinv_f32(float x)
+{
+    const float a = fabsf(x), l = -log_f32((1 - a) * (1 + a));
+    const bool near = l < 5;
+    const float v = select(near, l, sqrtf(l) - 3);
+    float p = 0;
+    for (int n = 0; n < 10; n++)
+        p = p * v + select(near, erfinv_terms[0][n], erfinv_terms[1][n]);
+    return select(a == 1, INFINITY, p) * x;
+}
 #define IN_DOUBLE(name)                                               \
     static inline float name##_f32(float x)                           \
     { return (float)name##_f64(x); }
 IN_DOUBLE(digamma)
-IN_DOUBLE(erfinv)
 #define p_digamma(x) BY_TYPE(x, digamma_f32, digamma_f64)
 #define p_erfinv(x)  BY_TYPE(x, erfinv_f32, erfinv_f64)
 #define p_lgamma     lgamma
