@@ -320,6 +320,15 @@ def test_what_is_refused_says_so(call, message):
 
 
 def test_the_rest_of_the_corners():
+    x, y = td.randn(2, 30, 5, dtype=td.float64), td.randn(40, 5, dtype=td.float64)
+    exact = td.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    for mode in None, "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist":
+        assert td.allclose(td.cdist(x, y, compute_mode=mode), exact)
+    same = y.clone().requires_grad_()
+    td.cdist(same, same).sum().backward()
+    assert td.isfinite(same.grad).all()
+    with pytest.raises(ValueError, match="compute_mode must be one of"):
+        td.cdist(x, y, compute_mode="fast")
     assert td.cdist(td.ones(0, 3), td.ones(2, 3)).shape == (0, 2) and td.pdist(td.ones(1, 3)).shape == (0,)
     assert td.isin(td.tensor([math.nan, 1]), td.tensor([math.nan])).tolist() == [False, False]
     assert td.isin(3, td.tensor([])).item() is False and td.isin(td.tensor([True]), True).item() is True

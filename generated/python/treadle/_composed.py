@@ -37,6 +37,23 @@ def _view(self, *size):
         else _C.view(self, *size)
 
 
+def cdist(x1, x2, p=2.0, compute_mode=None):
+    """Distances of all pairs of rows; of many by one product."""
+    ways = [None, "use_mm_for_euclid_dist_if_necessary",
+            "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"]
+    if compute_mode not in ways:
+        raise ValueError(f"compute_mode must be one of {ways}, got "
+                         f"{compute_mode!r}")
+    many = ways.index(compute_mode) < 2 and builtins.max(
+        x1.shape[-2], x2.shape[-2]) > 25
+    if p != 2 or not (many or compute_mode == ways[2]):
+        return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+    square = ((x1 * x1).sum(-1, True) - 2 * (x1 @ x2.mT)
+              + (x2 * x2).sum(-1).unsqueeze(-2))
+    apart = square > 0
+    return where(apart, where(apart, square, 1).sqrt(), 0)
+
+
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariances of the rows, each column an observation."""
     if input.ndim > 2:
@@ -281,8 +298,6 @@ bilinear(input1, input2, weight, bias=None) =
     einsum("...i,oij,...j->...o", (input1, weight, input2))
     + (0 if bias is None else bias)
 dist(input, other, p=2) = (input - other).norm(p)
-cdist(x1, x2, p=2.0, compute_mode=None) =
-    (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
 pdist(input, p=2.0) = sub(
     *input[combinations(arange(0, len(input))).t()]).norm(p, 1)
 corrcoef(input) = _correlation(cov(input))

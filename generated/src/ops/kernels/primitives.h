@@ -510,18 +510,20 @@ static inline float erf_f32(float x)
         1 - 2 * normal_tail(a * 1.41421356f, false, false)), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
+static const double erfc_terms[2][6] = {
+    { 0, 0.0326403206174083, 0.228560929064805, 0.730314221255412,
+      1.23727880369832, 1 },
+    { 0.0578527615030319, 0.40514022420875, 1.32294142415908,
+      2.39966606079049, 2.36565836900426, 1 }
+};
+
 static inline float erfc_f32(float x)
 {
-    static const double up[] = { 0.0326403206174083, 0.228560929064805,
-        0.730314221255412, 1.23727880369832, 1 };
-    static const double down[] = { 0.0578527615030319,
-        0.40514022420875, 1.32294142415908, 2.39966606079049,
-        2.36565836900426, 1 };
     const double a = select(fabsf(x) > 10.2f, 10.2f, fabsf(x));
-    double n = 0, d = down[0];
-    for (int k = 0; k < 5; k++) {
-        n = n * a + up[k];
-        d = d * a + down[k + 1];
+    double n = 0, d = 0;
+    for (int k = 0; k < 6; k++) {
+        n = n * a + erfc_terms[0][k];
+        d = d * a + erfc_terms[1][k];
     }
     const double y = exp2_f64(a * a * -1.44269504088896341) * n / d;
     return (float)select(x < 0, 2 - y, y);
