@@ -202,6 +202,7 @@ bool td_trace_leave(td_call *call, bool ok)
     t->open = false;
     td_ir_step *step = &t->program->step[t->program->n_steps - 1];
     const unsigned mutated = td_traits_of(call->op)->mutated;
+    step->op = call->op, step->n_in = call->n_in;
     if (!ok)
         t->program->n_steps--;
     /* tracing: write down what an update changes */
