@@ -6,7 +6,7 @@ cat > "$rows/short.py" <<'END'
 import csv, re, sys
 
 KINDS = {"products": (0.9, r"gemm_(512|1024|2048)|matmul_1000"), "compiled": (0.75, r".*:jit"), "steps": (0.6, r"step_"),
-         "elementwise": (0.9, r"(add|mul|broadcast_add|relu|exp|tanh|sigmoid|erf|gelu)_1000|ew_chain")}
+         "elementwise": (0.9, r"(add|mul|broadcast_add|relu|exp|tanh|sigmoid|erf|sin|atan|cube|bfloat16|gelu)_1000|ew_chain")}
 
 def short(row):
     kind = next((k for k in ("compiled", "products", "steps", "elementwise") if re.match(KINDS[k][1], row["case"])), "others")
