@@ -695,7 +695,8 @@ static inline float erfinv_f32(float x)
     const float v = select(near, l, sqrtf(l) - 3);
     float p = 0;
     for (int n = 0; n < 10; n++)
-        p = p * v + select(near, erfinv_terms[0][n], erfinv_terms[1][n]);
+        p = p * v + select(near, erfinv_terms[0][n],
+                           erfinv_terms[1][n]);
     return select(a == 1, INFINITY, p) * x;
 }
 #define IN_DOUBLE(name)                                               \
