@@ -126,9 +126,10 @@ typedef uint32_t __attribute__((may_alias)) word;
 /* n elements, of which the first is there. */
 static void fill(char *to, int64_t size, int64_t n)
 {
-    const int64_t few = size == 4 ? n < 16 ? n : 16 : 1, all = n * size;
-    for (int64_t i = 1; i < few; i++)
-        ((word *)to)[i] = *(word *)to;
+    const int64_t few = size == 4 ? n < 64 ? n : 64 : 1, all = n * size;
+    const uint32_t first = size == 4 ? *(word *)to : 0;
+    for (int64_t i = 0; i < few && size == 4; i++)
+        ((word *)to)[i] = first;
     for (int64_t have = few * size, more; have < all; have += more) {
         more = have < FILL_PIECE ? have : FILL_PIECE;
         more = more < all - have ? more : all - have;

@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "ops/moments.h"
 #include "ops/reductions.h"
+#include "core/space.h"
 #include <treadle/treadle.h>
 
 enum { RUN = 4096, SHORT = 8 };
@@ -36,38 +37,45 @@ static void sums_of(const standardising *s, int64_t c, double p,
 }
 
 /* normalisation: function standardise_some */
+enum { ABREAST = 16 };
+
 TD_BODY(standardise_some, const standardising, s)
 {
-    const double n = (double)(s->outer * s->inner);
+    const int64_t n = s->outer * s->inner;
     const td_dtype type = s->size == 8 ? TD_FLOAT64 : TD_FLOAT32;
-    for (int64_t c = begin; c < end; c++) {
-        double sum[2], by[3];
+    for (int64_t c = begin, many; c < end; c += many) {
+        double m[ABREAST] = { 0 }, v[ABREAST], sum[ABREAST][2];
         char *mean = s->mean + c * s->size, *var = s->var + c * s->size;
-        if (s->back) {
-            /* normalisation: weigh a gradient for its channel */
-            double v;
-            td_convert(TD_FLOAT64, &v, 1, type, var, 1, 1);
-            sums_of(s, c, 0, 0, sum);
-            by[0] = 1 / sqrt(v + s->eps);
-            by[1] = sum[0] / n;
-            by[2] = -by[0] * sum[1] / n;
-        } else {
-            /* normalisation: find mean and variance of the channel */
-            sums_of(s, c, 0, 0, sum);
-            const double m = sum[0] / n;
-            sums_of(s, c, m, m, sum);
-            const double rest = sum[1] - sum[0] * sum[0] / n;
-            const double v = rest < 0 ? 0 : rest / n;
-            td_convert(type, mean, 1, TD_FLOAT64, &m, 1, 1);
-            td_convert(type, var, 1, TD_FLOAT64, &v, 1, 1);
-            by[0] = 1 / sqrt(v + s->eps);
-            by[1] = m;
-            by[2] = 0;
+        many = td_least(td_least(ABREAST, end - c), RUN / (n + 1) + 1);
+        /* normalisation: sum what the channels need */
+        for (int64_t k = 0; k < many && !s->back; k++) {
+            sums_of(s, c + k, 0, 0, sum[k]);
+            m[k] = sum[k][0] / (double)n;
         }
-        /* normalisation: blend each stretch of the channel */
-        for (int64_t o = 0; o < s->outer; o++) {
-            const int64_t at = (o * s->channels + c) * s->inner * s->size;
-            s->loop->blend(s->inner, s->x + at, s->y + at, by, s->out + at);
+        for (int64_t k = 0; k < many; k++)
+            sums_of(s, c + k, m[k], m[k], sum[k]);
+        if (s->back)
+            td_convert(TD_FLOAT64, v, 1, type, var, 1, many);
+        else {
+            /* normalisation: correct the variances */
+            for (int64_t k = 0; k < many; k++) {
+                const double rest = sum[k][1] - sum[k][0] * sum[k][0] / (double)n;
+                v[k] = rest < 0 ? 0 : rest / (double)n;
+            }
+            td_convert(type, mean, 1, TD_FLOAT64, m, 1, many);
+            td_convert(type, var, 1, TD_FLOAT64, v, 1, many);
+        }
+        for (int64_t k = 0; k < many; k++) {
+            double by[3];
+            /* normalisation: find the three factors */
+            by[0] = 1 / sqrt(v[k] + s->eps);
+            by[1] = s->back ? sum[k][0] / (double)n : m[k];
+            by[2] = s->back ? -by[0] * sum[k][1] / (double)n : 0;
+            /* normalisation: blend each stretch of the channel */
+            for (int64_t o = 0; o < s->outer; o++) {
+                const int64_t at = (o * s->channels + c + k) * s->inner * s->size;
+                s->loop->blend(s->inner, s->x + at, s->y + at, by, s->out + at);
+            }
         }
     }
     return true;

@@ -83,10 +83,11 @@ typedef struct {
     char *partial;                /* [blocks][kept.total] */
 } folding;
 /* reductions: function fold_units */
-static void fold_columns(const folding *f, int64_t band, int64_t begin,
-                         int64_t n, char *partial, void *buffer)
+static int64_t fold_columns(const folding *f, int64_t band,
+                            int64_t most, int64_t begin, int64_t n,
+                            char *partial, void *buffer)
 {
-    (void)buffer;
+    (void)most, (void)buffer;
     /* reductions: fold one block of columns */
     td_space reduced = f->r->reduced;
     const td_space *kept = &f->r->kept;
@@ -107,27 +108,37 @@ static void fold_columns(const folding *f, int64_t band, int64_t begin,
         f->fold->columns(run, width, td_space_place(&reduced, 0, row),
                          reduced.stride[0][last], out);
     }
+    return 1;
 }
 
-static void fold_row(const folding *f, int64_t band, int64_t begin,
-                     int64_t n, char *partial, void *buffer)
+static int64_t fold_rows(const folding *f, int64_t band, int64_t most,
+                         int64_t begin, int64_t n, char *partial,
+                         void *buffer)
 {
-    /* reductions: fold one block of a row */
-    const void *x = fetch(f->r, td_space_place(&f->r->kept, 0, band), begin,
-                          n, buffer);
-    f->fold->row(n, x, partial + band * (int64_t)f->size);
+    /* reductions: fold one block of some rows */
+    const td_space *kept = &f->r->kept;
+    const int last = kept->shape.count - 1;
+    const int64_t across = kept->shape.at[last];
+    const void *x = fetch(f->r, td_space_place(kept, 0, band), begin, n,
+                          buffer);
+    const int64_t many = x == buffer ? 1
+                       : td_least(most, across - band % across);
+    f->fold->rows(many, n, x, kept->stride[0][last],
+                  partial + band * (int64_t)f->size);
+    return many;
 }
 TD_BODY(fold_units, const folding, f)
 {
     _Alignas(64) double buffer[BLOCK];
-    for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t block = unit / f->bands;
+    while (begin < end) {
+        const int64_t block = begin / f->bands, band = begin % f->bands;
         const int64_t first = block * f->block;
         const int64_t left = f->r->reduced.total - first;
         char *partial = f->partial
                       + block * f->r->kept.total * f->size;
-        (f->by_columns ? fold_columns : fold_row)(f, unit % f->bands,
-            first, td_least(f->block, left), partial, buffer);
+        begin += (f->by_columns ? fold_columns : fold_rows)(f, band,
+            td_least(end - begin, f->bands - band), first,
+            td_least(f->block, left), partial, buffer);
     }
     return true;
 }
@@ -426,12 +437,18 @@ TD_KERNEL(search, x)
 }
 /* softmax: operators that take exponentials */
 /* softmax: function fold_number */
+static double number(td_dtype type, const void *of, int64_t i)
+{
+    return type == TD_FLOAT32 ? (double)((const float *)of)[i]
+                              : ((const double *)of)[i];
+}
+
 static double fold_number(td_dtype type, const td_fold *fold, int64_t n,
                           const void *x)
 {
-    union { float f; double d; } out;
+    double out;
     fold->row(n, x, &out);
-    return type == TD_FLOAT32 ? (double)out.f : out.d;
+    return number(type, &out, 0);
 }
 /* softmax: function sum_row */
 static double sum_row(td_dtype type, int64_t n, const void *x)
@@ -462,11 +479,6 @@ static void finish_row(const exponentials *w, int64_t n, const void *x,
     const td_row_kernels *rows = rows_of(type);
     const double m = n == 0 ? -INFINITY
         : fold_number(type, &rows->fold[TD_FOLD_MAX], n, x);
-    if (w->what == SOFTMAX) {
-        rows->exp(n, x, m, y);
-        rows->affine(n, y, 0, 1 / sum_row(type, n, y), y);
-        return;
-    }
     /* log-sum-exp: exercise log-sum-exp */
     double rest = 0;
     if (w->what == LOG_SOFTMAX || isfinite(m)) {
@@ -491,6 +503,25 @@ static void finish_row(const exponentials *w, int64_t n, const void *x,
     td_convert(type, y, 1, TD_FLOAT64, &rest, 1, 1);
 }
 
+/* Rows of n > 0 numbers, `step` apart in x and `next` in y. */
+static void softmax_rows(td_dtype type, int64_t few, int64_t n,
+                         const char *x, int64_t step, char *y,
+                         int64_t next)
+{
+    const td_row_kernels *rows = rows_of(type);
+    const int64_t size = (int64_t)td_dtype_size(type);
+    double most[SIDE], sum[SIDE];
+    rows->fold[TD_FOLD_MAX].rows(few, n, x, step, most);
+    for (int64_t k = 0; k < few; k++)
+        rows->exp(n, x + k * step * size, number(type, most, k),
+                  y + k * next * size);
+    if (n <= BLOCK)
+        rows->fold[TD_FOLD_SUM].rows(few, n, y, next, sum);
+    for (int64_t k = 0; k < few; k++, y += next * size)
+        rows->affine(n, y, 0, 1 / (n <= BLOCK ? number(type, sum, k)
+                                   : sum_row(type, n, y)), y);
+}
+
 TD_BODY(finish_some, const exponentials, w)
 {
     const td_space *row = &w->r.reduced, *kept = &w->r.kept;
@@ -511,7 +542,17 @@ TD_BODY(finish_some, const exponentials, w)
         }
         char *to = spread ? scratch : out;
         const void *x = fetch(&w->r, line, 0, n, scratch);
-        if (w->y)
+        few = 1;
+        if (w->what == SOFTMAX && !w->y) {
+            /* softmax: make a few rows of softmax */
+            const int last = kept->shape.count - 1;
+            const int64_t across = kept->shape.at[last];
+            if (x == line && to == out)
+                few = td_least(td_least(td_least(SIDE, end - i), BLOCK / n + 1),
+                               across - i % across);
+            softmax_rows(w->r.type, few, n, x, kept->stride[0][last], to,
+                         kept->stride[1][last]);
+        } else if (w->y)
             rows->back(n, x, w->y + (out - kept->data[1]),
                        sum_row(w->r.type, n, x), to);
         else

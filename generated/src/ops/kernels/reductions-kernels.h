@@ -7,6 +7,7 @@
 /* reductions: constants of the reduction tree */
 enum {
     LANES = 64,                /* sums kept side by side in a block */
+    SHORT = 32, SIDE = 16,     /* rows of so few go so many abreast */
     BLOCK = 4096,              /* numbers of one block of a row */
     BLOCK_ROWS = 128,          /* rows of one block of columns */
     BAND = 1024                /* columns of one block of columns */
@@ -14,6 +15,8 @@ enum {
 /* reductions: struct td_fold */
 typedef struct {
     void (*row)(int64_t n, const void *x, void *out);
+    void (*rows)(int64_t count, int64_t n, const void *x, int64_t step,
+                 void *out);
     void (*columns)(int64_t rows, int64_t width, const void *x,
                     int64_t stride, void *out);
 } td_fold;
