@@ -156,35 +156,43 @@ static void move(int64_t size, char *restrict to, int64_t ds,
 /* tensors: function td_convert */
 enum { CONVERT_PIECE = 128 };       /* elements */
 
+__attribute__((noinline))
+static void convert_pieces(td_line line, td_dtype to, char *dst,
+                           int64_t ds, td_dtype from, const char *src,
+                           int64_t ss, int64_t n)
+{
+    const int64_t size = (int64_t)td_dtype_size(to);
+    const int64_t wide = (int64_t)td_dtype_size(from);
+    char in[CONVERT_PIECE * 8], out[CONVERT_PIECE * 8];
+    for (int64_t m; n > 0; n -= m) {
+        m = n < CONVERT_PIECE ? n : CONVERT_PIECE;
+        if (ss != 1)
+            move(wide, in, 1, src, ss, m);
+        line(to, ds == 1 ? dst : out, from, ss == 1 ? src : in, m);
+        if (ds != 1)
+            move(size, dst, ds, out, 1, m);
+        src += m * ss * wide;
+        dst += m * ds * size;
+    }
+}
+
 void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
                 const void *src, int64_t ss, int64_t n)
 {
     const int64_t size = (int64_t)td_dtype_size(to);
-    const int64_t wide = (int64_t)td_dtype_size(from);
-    const bool one = n == 1, dense = ss == 1 || one;
+    const bool one = n == 1, dense = (ss == 1 && ds == 1) || one;
     td_line line = convert_line;
     /* rows: take the lines of this machine */
     line = *TD_ISA_PICK(td_lines);
-    if (to == from && dense && (ds == 1 || one))
-        memmove(dst, src, (size_t)(n * size));
-    else if (ds == 1 && ss == 0 && n > 1) {
+    if (ds == 1 && ss == 0 && n > 1) {
         td_convert(to, dst, 1, from, src, 1, 1);
         fill(dst, size, n);
-    } else if (to == from)
-        move(size, dst, ds, src, ss, n);
-    else if (dense && (ds == 1 || one))
+    } else if (to != from && dense)
         line(to, dst, from, src, n);
+    else if (to != from)
+        convert_pieces(line, to, dst, ds, from, src, ss, n);
+    else if (dense)
+        memmove(dst, src, (size_t)(n * size));
     else
-        /* tensors: convert in pieces */
-        for (int64_t at = 0, m; at < n; at += m) {
-            char in[CONVERT_PIECE * 8], out[CONVERT_PIECE * 8];
-            const char *s = (const char *)src + at * ss * wide;
-            char *d = (char *)dst + at * ds * size;
-            m = n - at < CONVERT_PIECE ? n - at : CONVERT_PIECE;
-            if (!dense)
-                move(wide, in, 1, s, ss, m);
-            line(to, ds == 1 ? d : out, from, dense ? s : in, m);
-            if (ds != 1)
-                move(size, d, ds, out, 1, m);
-        }
+        move(size, dst, ds, src, ss, n);
 }
