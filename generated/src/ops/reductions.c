@@ -119,11 +119,13 @@ static int64_t fold_rows(const folding *f, int64_t band, int64_t most,
     const td_space *kept = &f->r->kept;
     const int last = kept->shape.count - 1;
     const int64_t across = kept->shape.at[last];
+    const int64_t whole = (f->r->reduced.total - begin) / f->block;
+    const bool single = f->bands == 1 && whole > 0;
     const void *x = fetch(f->r, td_space_place(kept, 0, band), begin, n,
                           buffer);
-    const int64_t many = x == buffer ? 1
-                       : td_least(most, across - band % across);
-    f->fold->rows(many, n, x, kept->stride[0][last],
+    const int64_t many = x == buffer ? 1 : td_least(most,
+        single ? whole : across - band % across);
+    f->fold->rows(many, n, x, single ? n : kept->stride[0][last],
                   partial + band * (int64_t)f->size);
     return many;
 }
@@ -137,7 +139,8 @@ TD_BODY(fold_units, const folding, f)
         char *partial = f->partial
                       + block * f->r->kept.total * f->size;
         begin += (f->by_columns ? fold_columns : fold_rows)(f, band,
-            td_least(end - begin, f->bands - band), first,
+            f->bands == 1 ? end - begin
+                : td_least(end - begin, f->bands - band), first,
             td_least(f->block, left), partial, buffer);
     }
     return true;
