@@ -4,6 +4,7 @@
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/gemm.h"
+#include "ops/kernels/sliding-kernels.h"
 #include "ops/kernels/winograd-kernels.h"
 #include <treadle/treadle.h>
 
@@ -144,8 +145,15 @@ static bool lay_out(plan *p)
     return true;
 }
 /* convolution: choose loops by type */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
 #define BODY "ops/convolution-lines.inc"
 #include "ops/kernels/twice.inc"
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC pop_options
+#endif
 #define FOR_TYPE(name, ...)                                     \
     (p->dtype == TD_FLOAT32 ? name##_f32(__VA_ARGS__)           \
                             : name##_f64(__VA_ARGS__))
@@ -383,7 +391,18 @@ static bool convolve(const plan *p, int64_t group, int64_t first,
         return false;
     if (!large)
         FOR_TYPE(carry, p, &p->of_x, false, group, count, buffer, x);
-    if (p->role == FORWARD) {
+    if (p->role == FORWARD && p->taps == g->k[0] * g->k[1]
+        && g->o == 1) {
+        /* convolution: slide over the pictures */
+        const bool wide = p->dtype == TD_FLOAT64;
+        const char *bias = p->bias;
+        for (int64_t i = 0; i < count; i++)
+            TD_ISA_PICK(td_sliding)->slide[wide](g->y[0], g->y[1], p->taps,
+                p->tap, w, buffer + i * p->plane * p->size, p->pitch,
+                bias ? bias + group * p->size : NULL,
+                y + i * g->groups * p->small * p->size);
+        return true;
+    } else if (p->role == FORWARD) {
         /* convolution: multiply weights and taps */
         of.n = places;
         of.a = w, of.rsa = 1, of.csa = g->o;
