@@ -119,23 +119,6 @@ td_dtype td_scalar_dtype(td_scalar s)
            s.kind == TD_SCALAR_INT ? TD_INT64 : TD_BOOL;
 }
 
-/* tensors: function fill */
-enum { FILL_PIECE = 4096 };         /* bytes */
-typedef uint32_t __attribute__((may_alias)) word;
-
-/* n elements, of which the first is there. */
-static void fill(char *to, int64_t size, int64_t n)
-{
-    const int64_t few = size == 4 ? n < 64 ? n : 64 : 1, all = n * size;
-    const uint32_t first = size == 4 ? *(word *)to : 0;
-    for (int64_t i = 0; i < few && size == 4; i++)
-        ((word *)to)[i] = first;
-    for (int64_t have = few * size, more; have < all; have += more) {
-        more = have < FILL_PIECE ? have : FILL_PIECE;
-        more = more < all - have ? more : all - have;
-        memmove(to + have, to, (size_t)more);
-    }
-}
 /* tensors: function move */
 /* n elements of `size` bytes, steps in elements. */
 static void move(int64_t size, char *restrict to, int64_t ds,
@@ -157,9 +140,10 @@ static void move(int64_t size, char *restrict to, int64_t ds,
 enum { CONVERT_PIECE = 128 };       /* elements */
 
 __attribute__((noinline))
-static void convert_pieces(td_line line, td_dtype to, char *dst,
-                           int64_t ds, td_dtype from, const char *src,
-                           int64_t ss, int64_t n)
+static void convert_pieces(const td_conversion_loops *loops,
+                           td_dtype to, char *dst, int64_t ds,
+                           td_dtype from, const char *src, int64_t ss,
+                           int64_t n)
 {
     const int64_t size = (int64_t)td_dtype_size(to);
     const int64_t wide = (int64_t)td_dtype_size(from);
@@ -168,7 +152,8 @@ static void convert_pieces(td_line line, td_dtype to, char *dst,
         m = n < CONVERT_PIECE ? n : CONVERT_PIECE;
         if (ss != 1)
             move(wide, in, 1, src, ss, m);
-        line(to, ds == 1 ? dst : out, from, ss == 1 ? src : in, m);
+        loops->line(to, ds == 1 ? dst : out, from,
+                    ss == 1 ? src : in, m);
         if (ds != 1)
             move(size, dst, ds, out, 1, m);
         src += m * ss * wide;
@@ -181,17 +166,18 @@ void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
 {
     const int64_t size = (int64_t)td_dtype_size(to);
     const bool one = n == 1, dense = (ss == 1 && ds == 1) || one;
-    td_line line = convert_line;
+    static const td_conversion_loops own = { convert_line, fill_line };
+    const td_conversion_loops *loops = &own;
     /* rows: take the lines of this machine */
-    line = *TD_ISA_PICK(td_lines);
+    loops = TD_ISA_PICK(td_conversions);
     if (ds == 1 && ss == 0 && n > 1) {
         td_convert(to, dst, 1, from, src, 1, 1);
-        fill(dst, size, n);
+        loops->fill(dst, size, n);
     } else if (to != from && dense)
-        line(to, dst, from, src, n);
+        loops->line(to, dst, from, src, n);
     else if (to != from)
-        convert_pieces(line, to, dst, ds, from, src, ss, n);
-    else if (dense)
+        convert_pieces(loops, to, dst, ds, from, src, ss, n);
+    else if (dense && !one)
         memmove(dst, src, (size_t)(n * size));
     else
         move(size, dst, ds, src, ss, n);

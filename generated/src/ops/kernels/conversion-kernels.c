@@ -3,4 +3,6 @@
 #include "core/conversions.inc"
 #include "ops/kernels/conversion-kernels.h"
 
-const td_line TD_ISA(td_lines) = convert_line;
+const td_conversion_loops TD_ISA(td_conversions) = {
+    convert_line, fill_line
+};
