@@ -327,6 +327,11 @@ def test_the_rest_of_the_corners():
     same = y.clone().requires_grad_()
     td.cdist(same, same).sum().backward()
     assert td.isfinite(same.grad).all()
+    far = td.arange(60.0).reshape(30, 2)
+    far[0, 0], far[1] = float("nan"), 1e20
+    assert td.isnan(td.cdist(far, far)[0]).all() and not (td.cdist(far, far)[1, 2:] == 0).any()
+    half = (td.randn(30, 3) + 200).half()
+    assert td.allclose(td.cdist(half, half).float(), td.cdist(half.float(), half.float(), compute_mode="donot_use_mm_for_euclid_dist"), atol=2e-2)
     with pytest.raises(ValueError, match="compute_mode must be one of"):
         td.cdist(x, y, compute_mode="fast")
     assert td.cdist(td.ones(0, 3), td.ones(2, 3)).shape == (0, 2) and td.pdist(td.ones(1, 3)).shape == (0,)

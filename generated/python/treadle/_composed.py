@@ -46,12 +46,13 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
                          f"{compute_mode!r}")
     many = ways.index(compute_mode) < 2 and builtins.max(
         x1.shape[-2], x2.shape[-2]) > 25
-    if p != 2 or not (many or compute_mode == ways[2]):
+    if p != 2 or not (many or compute_mode == ways[2]) \
+            or x1.dtype not in (_C.float32, _C.float64):
         return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
     square = ((x1 * x1).sum(-1, True) - 2 * (x1 @ x2.mT)
               + (x2 * x2).sum(-1).unsqueeze(-2))
-    apart = square > 0
-    return where(apart, where(apart, square, 1).sqrt(), 0)
+    same = square <= 0
+    return where(same, 0, where(same, 1, square).sqrt())
 
 
 def cov(input, *, correction=1, fweights=None, aweights=None):

@@ -56,7 +56,7 @@ static inline uint16_t to_half(float x)
     const int32_t odd = size >> 13 & 1;
     const float shifted = from_bits((uint32_t)size) + 0.5f;
     const int32_t small = (int32_t)to_bits(shifted) - 0x3f000000;
-    int32_t half = (size + 0xfff + odd - 0x38000000) >> 13;
+    int32_t half = (size - 0x38000000 + 0xfff + odd) >> 13;
     half = size < 0x38800000 ? small : half;
     half = size >= 0x477ff000 ? 0x7c00 : half;
     half = size > 0x7f800000 ? 0x7e00 : half;

@@ -61,10 +61,9 @@ static const struct {
     double exponent;
     int row, op;
 } powers[] = {
-#define POWER(exponent, name)                                         \
-    { exponent, TD_ROW_##name, TD_OP_##name },
-    POWER(2, square) POWER(3, cube) POWER(0.5, sqrt)
-    POWER(-0.5, rsqrt) POWER(-1, reciprocal)
+    { 2, TD_ROW_square, TD_OP_square }, { 3, TD_ROW_cube, TD_OP_cube },
+    { 0.5, TD_ROW_sqrt, TD_OP_pow }, { -0.5, TD_ROW_rsqrt, TD_OP_pow },
+    { -1, TD_ROW_reciprocal, TD_OP_pow }
 };
 
 /* arithmetic: steps from a call to a loop */
@@ -157,7 +156,7 @@ static bool describe(job *j, td_call *call, int row)
             if (td_scalar_double(power) != powers[k].exponent)
                 continue;
             j->row = powers[k].row, j->n = 1;
-            if (call->op == &td_ops[TD_OP_pow]
+            if (call->op == &td_ops[TD_OP_pow] && powers[k].op != TD_OP_pow
                 && dtype_of(&j->in[0]) == j->dtype)
                 call->op = &td_ops[powers[k].op], call->n_in = 1;
         }
