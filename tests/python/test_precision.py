@@ -586,3 +586,15 @@ def test_rounding_by_chance():
         td.amp.stochastic_round(td.ones(1, dtype=td.float64))
     with pytest.raises(TypeError, match="to treadle.int8"):
         td.amp.stochastic_round(td.ones(1), td.int8)
+
+
+@pytest.mark.parametrize("half", [td.float16, td.bfloat16])
+def test_the_variance_of_many_halves_is_finite(half):
+    x = td.ones(70000)
+    x[::2] = -1
+    y = x.to(half).requires_grad_()
+    assert td.var(y).item() == td.std(y).item() == 1 and td.var(y).dtype is half
+    both = td.var_mean(y)
+    assert [b.item() for b in both] == [1, 0] and both[1].dtype is half
+    td.std(y[:8]).backward()
+    assert y.grad.dtype is half and y.grad[0].item() != 0

@@ -27,16 +27,19 @@ TD_COMPOSED(var, x)
     if (given->kind == TD_SCALAR && unbiased->kind == TD_SCALAR)
         return td_refuse_as(call, TD_ERROR_TYPE, "takes 'unbiased' or "
                             "'correction', not both");
+    const td_dtype type = x->dtype;
+    x = td_to(x, td_dtype_wide(type));
     td_tensor *m = td_mean(x, kept);
     td_tensor *sum = td_sum(td_square(td_sub(x, m)), wanted);
     const int64_t lines = td_numel(m);
     const double n = lines > 0 ? (double)(td_numel(x) / lines) : 0;
     if (!td_failed()
         && (td_is(call, var_mean) || td_is(call, std_mean)))
-        call->out[1] = td_reshape(m, td_shape_of(sum));
+        call->out[1] = td_to(td_reshape(m, td_shape_of(sum)), type);
     sum = td_div_scalar(sum, td_float(fmax(n - correction, 0)));
-    return td_is(call, std) || td_is(call, std_mean) ? safe_root(sum)
-                                                     : sum;
+    if (td_is(call, std) || td_is(call, std_mean))
+        sum = safe_root(sum);
+    return td_to(sum, type);
 }
 
 static td_tensor *norm_of(td_tensor *x, double p, td_reduce_options o)
