@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "tensors": edit that, not this file. */
 /* Numbers from one type to another where C does not do it. */
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 static inline int64_t to_integer(double x, int64_t low, int64_t high)
 {
     const double least = (double)low, most = (double)high;
-    int64_t n = (int64_t)((x > least) & (x < most) ? x : 0);
+    const bool inside = (x > least) & (x < most);
+    int64_t n = (int64_t)(inside ? x : 0);
     n = x <= least ? low : n;
     return x >= most ? high : n;
 }
