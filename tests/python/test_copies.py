@@ -246,3 +246,29 @@ def test_a_large_square_takes_its_own_transpose_in_place():
     assert x.clone().sub_(x.t()).equal(x - x.t().contiguous())
     y = x.clone()
     assert y.sub_(y.t()).equal(x - x.t().contiguous())
+
+
+def test_every_half_there_and_back_and_every_tie():
+    """NumPy's conversions: all halves, what lies midway between two, and its neighbours; what integers cannot hold is held."""
+    bits = numpy.arange(65536, dtype=numpy.uint16)
+    wide = bits.view(numpy.float16).astype(numpy.float32)
+    got = td.from_numpy(bits.view(numpy.float16)).float().numpy()
+    assert numpy.array_equal(got, wide, equal_nan=True) and numpy.array_equal(numpy.signbit(got), numpy.signbit(wide))
+    size = wide[:0x7c00]
+    middle = (size[:-1] + size[1:]) / 2
+    some = numpy.concatenate([wide, middle, -middle, numpy.nextafter(middle, numpy.float32(9e9)), numpy.nextafter(middle, numpy.float32(-9e9)),
+                           numpy.float32([65519.996, 65520, 1e30, 1e-30, -1e-45])])
+    with numpy.errstate(over="ignore"):
+        want = some.astype(numpy.float16)
+    got = td.from_numpy(some).half().numpy()
+    known = ~numpy.isnan(want)
+    assert numpy.array_equal(got.view(numpy.uint16)[known], want.view(numpy.uint16)[known]) and numpy.isnan(got[~known]).all()
+    u = some.view(numpy.uint32).astype(numpy.uint64)
+    want = (((u + 0x7fff + (u >> 16 & 1)) >> 16) << 16).astype(numpy.uint32)
+    got = td.from_numpy(some).bfloat16().float().numpy()
+    assert numpy.array_equal(got.view(numpy.uint32)[known], want[known])
+    wild = numpy.float32([numpy.nan, numpy.inf, -numpy.inf, 3e9, -3e9, 300.7, -0.5, 41.9, -129])
+    for dtype, low, high in (td.uint8, 0, 255), (td.int8, -128, 127), (td.int16, -2**15, 2**15 - 1), (td.int32, -2**31, 2**31 - 1):
+        want = [0 if v != v else int(min(max(v, low), high)) for v in wild.tolist()]
+        assert td.from_numpy(wild).to(dtype).tolist() == want
+        assert td.from_numpy(numpy.repeat(wild, 2))[::2].to(dtype).tolist() == want
