@@ -91,8 +91,13 @@ TD_BODY(copy_strips, const copy_plan, p)
         }
         /* views: copy the strip */
         int64_t c = 0;
-        if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
-            && k->in == 1 && rows == SIDE) {
+        if (j->in == 0 && j->out == 1 && k->out == j->size) {
+            c = j->size;
+            td_convert_each(p->outer.dtype[0], out + row * c * to, c,
+                            p->outer.dtype[1], in + row * k->in * from, k->in,
+                            rows);
+        } else if (p->outer.dtype[0] == p->outer.dtype[1] && j->out == 1
+                   && k->in == 1 && rows == SIDE) {
             turn_strip(p, out + row * k->out * to, in + row * from);
             c = j->size / SIDE * SIDE;
         }

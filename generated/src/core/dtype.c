@@ -166,14 +166,13 @@ void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
 {
     const int64_t size = (int64_t)td_dtype_size(to);
     const bool one = n == 1, dense = (ss == 1 && ds == 1) || one;
-    static const td_conversion_loops own = { convert_line, fill_line };
+    static const td_conversion_loops own = { .line = convert_line };
     const td_conversion_loops *loops = &own;
     /* rows: take the lines of this machine */
     loops = TD_ISA_PICK(td_conversions);
-    if (ds == 1 && ss == 0 && n > 1) {
-        td_convert(to, dst, 1, from, src, 1, 1);
-        loops->fill(dst, size, n);
-    } else if (to != from && dense)
+    if (ds == 1 && ss == 0 && n > 1)
+        td_convert_each(to, dst, n, from, src, 1, 1);
+    else if (to != from && dense)
         loops->line(to, dst, from, src, n);
     else if (to != from)
         convert_pieces(loops, to, dst, ds, from, src, ss, n);
@@ -181,4 +180,23 @@ void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
         memmove(dst, src, (size_t)(n * size));
     else
         move(size, dst, ds, src, ss, n);
+}
+
+/* tensors: function td_convert_each */
+void td_convert_each(td_dtype to, void *dst, int64_t times, td_dtype from,
+               const void *src, int64_t ss, int64_t n)
+{
+    static const td_conversion_loops own = { .fill = fill_lines };
+    const td_conversion_loops *loops = &own;
+    const int64_t size = (int64_t)td_dtype_size(to);
+    char each[CONVERT_PIECE * 8];
+    /* rows: take the lines of this machine */
+    loops = TD_ISA_PICK(td_conversions);
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = n - i < CONVERT_PIECE ? n - i : CONVERT_PIECE;
+        td_convert(to, each, 1, from, (const char *)src
+                   + i * ss * (int64_t)td_dtype_size(from), ss, m);
+        loops->fill((char *)dst + i * times * size, size, times,
+                    each, m);
+    }
 }

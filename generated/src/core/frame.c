@@ -31,7 +31,7 @@ typedef struct {
 
 /* elementwise: struct block */
 typedef struct {
-    _Alignas(64) char bytes[2 * TD_BLOCK * 8];
+    _Alignas(64) char bytes[3 * TD_BLOCK * 8];
 } block;
 
 /* elementwise: function is_packed */
@@ -68,7 +68,8 @@ static void plan_operand(plan *p, int k, td_dtype as)
     p->direct[k] = as == s->dtype[k] && is_packed(s, k, inner);
     p->fixed[k] = !p->direct[k] && repeats(s, k);
     if (!p->direct[k])
-        p->limit = TD_BLOCK;
+        p->limit = p->fixed[k] ? td_least(p->limit, 2 * TD_BLOCK)
+                               : TD_BLOCK;
     if (!p->direct[k] && (k == 0 || s->stride[k][s->shape.count - 1]))
         p->rows = 1;
 }
@@ -130,8 +131,8 @@ static void run_piece(const plan *p, int64_t start, int64_t n,
             if (p->direct[k])
                 data[k] += s->stride[k][s->shape.count - 2] * s->size[k];
             else if (!p->fixed[k])
-                td_convert(p->as[k], data[k], 1, s->dtype[k],
-                           td_space_place(s, k, start + r * n), 0, n);
+                td_convert_each(p->as[k], data[k], n, s->dtype[k],
+                                td_space_place(s, k, start + r * n), 1, 1);
         td_frame_line(p->loop, s->operands, data, p->size, n);
     }
     if (!p->direct[0])
@@ -146,10 +147,15 @@ TD_BODY(run_blocks, const plan, p)
     block blocks[TD_SPACE_OPERANDS];
     /* elementwise: fill the blocks of fixed operands */
     for (int k = 0; k < s->operands; k++)
-        if (p->fixed[k])
-            td_space_carry(s, k, s->data[k], 0,
-                           td_least(s->total, TD_BLOCK + p->period),
-                           p->as[k], blocks[k].bytes, false);
+        if (p->fixed[k]) {
+            const int64_t all = p->size[k]
+                * td_least(s->total, 2 * TD_BLOCK + p->period);
+            td_space_carry(s, k, s->data[k], 0, p->period, p->as[k],
+                           blocks[k].bytes, false);
+            for (int64_t n = p->period * p->size[k]; n < all; n *= 2)
+                memcpy(blocks[k].bytes + n, blocks[k].bytes,
+                       td_least(n, all - n));
+        }
     const int64_t last = td_least(end * TD_BLOCK, s->total);
     int64_t n, rows;
     for (int64_t at = begin * TD_BLOCK; at < last; at += n * rows) {

@@ -93,6 +93,7 @@ void td_space_carry(const td_space *s, int k, void *data, int64_t start,
 {
     const int row = s->shape.count - 1;
     const int64_t stride = s->stride[k][row];
+    const int64_t down = row > 0 ? s->stride[k][row - 1] : 0;
     const int64_t size = (int64_t)td_dtype_size(as);
     int64_t index[TD_MAX_RANK], run;
     if (n > 0)          /* or there may be no first element */
@@ -105,7 +106,15 @@ void td_space_carry(const td_space *s, int k, void *data, int64_t start,
         run = td_least(n, s->shape.at[row] - index[row]);
         if (back)
             td_convert(s->dtype[k], at, stride, as, block, 1, run);
-        else
+        else if (stride == 0 && row > 0 && run == s->shape.at[row]) {
+            /* views: spread the numbers of several rows */
+            const int64_t rows = td_least(n / run, s->shape.at[row - 1]
+                                                   - index[row - 1]);
+            td_convert_each(as, block, run, s->dtype[k], at, down, rows);
+            index[row - 1] += rows - 1;
+            block = (char *)block + (rows - 1) * run * size;
+            n -= (rows - 1) * run;
+        } else
             td_convert(as, block, 1, s->dtype[k], at, stride, run);
         block = (char *)block + run * size;
         /* views: move on, not past the end of the row */

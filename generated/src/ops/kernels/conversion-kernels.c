@@ -4,5 +4,5 @@
 #include "ops/kernels/conversion-kernels.h"
 
 const td_conversion_loops TD_ISA(td_conversions) = {
-    convert_line, fill_line
+    convert_line, fill_lines
 };
