@@ -34,6 +34,7 @@
 AS_TYPE(clamp, 3, NAME(x, 0) NAME(low, 1) NAME(high, 2),
         select(select(x < low, low, x) > high, high,
                select(x < low, low, x)))
+AS_TYPE(addcmul, 3, NAME(x, 0) NAME(a, 1) NAME(b, 2), x + a * b)
 AS_TYPE(move, 1, NAME(x, 0), x)
 
 struct where_row {
@@ -134,6 +135,7 @@ static const row rows[] = {
 #include "../src/ops/elementwise.inc"
     ENTRY(where, false, ALL)
     ENTRY(clamp, false, NUMBERS)
+    ENTRY(addcmul, false, NUMBERS)
 };
 
 /* kernels: functions between any two types */

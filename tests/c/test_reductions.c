@@ -518,6 +518,9 @@ static void errors_say_what_is_wrong(void **state)
     o.dims = TD_DIMS(0);
     refused_saying(td_amin(none, o), TD_ERROR_INDEX,
                    "amin: there is nothing to choose from; got [0, 3]");
+    td_tensor *neither = td_zeros(TD_DIMS(0, 0), (td_tensor_options){ 0 });
+    refused_saying(td_amin(neither, o), TD_ERROR_INDEX,
+                   "amin: there is nothing to choose from; got [0, 0]");
     refused_saying(td_argmax(none, (td_arg_options){ .keepdim = false }),
                    TD_ERROR_RUNTIME, "argmax: there is nothing to choose "
                    "from; got [0, 3]");

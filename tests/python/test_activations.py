@@ -300,6 +300,32 @@ def test_gradcheck_of_composites():
         assert gradcheck(f, inputs) and gradgradcheck(f, inputs)
 
 
+def test_a_product_is_added_in_the_type_of_all():
+    whole, half = td.tensor([1, 2]), td.tensor([60000.0], dtype=td.float16)
+    three = td.tensor([3, 4])
+    assert td.addcmul(whole, three, whole).tolist() == [4, 10]
+    y = td.addcmul(whole, three, whole, value=0.5)
+    assert y.dtype is td.float32 and y.tolist() == [2.5, 6]
+    y = td.addcmul(half, half, half / 60000, value=-0.5)
+    assert y.dtype is td.float16 and y.tolist() == [30000]
+    y = td.addcmul(half, td.ones(2), half.double() * 0)
+    assert y.dtype is td.float64 and y.tolist() == [60000, 60000]
+    with pytest.raises(ValueError, match="300 does not fit uint8"):
+        td.addcmul(*[td.ones(1, dtype=td.uint8)] * 3, value=300)
+    with pytest.raises(RuntimeError, match="3.*2|2.*3"):
+        td.addcmul(td.ones(3), td.ones(2), td.ones(3))
+
+
+def test_formulas_of_halves_are_computed_wide():
+    a = td.tensor([60000.0], dtype=td.float16).requires_grad_()
+    for w in (0.25, td.tensor([0.25], dtype=td.float16)):
+        y = td.lerp(a, -a, w)
+        assert y.dtype is td.float16 and y.tolist() == [30000]
+        assert td.autograd.grad(y, a)[0].tolist() == [0.5]
+    assert td.addcdiv(-a, a, a / 600, value=16).tolist() == [-50400]
+    assert td.isclose(a, a).dtype is td.bool
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_integer_division(dtype):
     kind = getattr(td, dtype)

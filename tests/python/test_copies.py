@@ -272,3 +272,34 @@ def test_every_half_there_and_back_and_every_tie():
         want = [0 if v != v else int(min(max(v, low), high)) for v in wild.tolist()]
         assert td.from_numpy(wild).to(dtype).tolist() == want
         assert td.from_numpy(numpy.repeat(wild, 2))[::2].to(dtype).tolist() == want
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(1500, 50), (3, 700, 33), (40, 5, 300), (9, 2, 3, 5), (2, 1100)])
+def test_a_column_is_repeated_along_its_rows(shape, dtype):
+    source = numpy.arange(numpy.prod(shape[:-1])).reshape(shape[:-1] + (1,)) % 251
+    matrix = numpy.arange(numpy.prod(shape)).reshape(shape) % 5
+    column = td.tensor(source).to(getattr(td, dtype))
+    expected = (source + matrix).astype(dtype)
+    threads = td.get_num_threads()
+    try:
+        for many in (1, 2, 3):
+            td.set_num_threads(many)
+            assert (column.expand(shape).contiguous().numpy() == numpy.broadcast_to(source, shape).astype(dtype)).all()
+            assert (column.expand(shape).to(td.float32).numpy() == numpy.broadcast_to(source.astype(dtype), shape)).all()
+            for other in (dtype, "float32"):
+                y = column + td.tensor(matrix).to(getattr(td, other))
+                assert (y.numpy().astype(dtype) == expected).all()
+            every = column[::2].expand(-1, *shape[1:]) + td.tensor(matrix)[::2].to(getattr(td, dtype))
+            assert (every.numpy() == expected[::2]).all()
+    finally:
+        td.set_num_threads(threads)
+
+
+def test_a_row_is_repeated_from_any_place():
+    for width in (1, 3, 10, 255, 256, 700, 1000, 1024, 1025):
+        x = numpy.arange((5000 // (width // 8 + 1) + 1) * width).reshape(-1, width) % 1000
+        row = numpy.arange(width) * 7 % 100
+        one = td.tensor(x).float() + td.tensor(row).float()
+        two = td.addcmul(td.tensor(row).float(), td.tensor(x).float(), td.tensor(row).float())
+        assert (one.numpy() == x + row).all() and (two.numpy() == row + x * row).all()

@@ -334,7 +334,7 @@ def test_the_rest_of_the_corners():
     assert td.allclose(td.cdist(half, half).float(), td.cdist(half.float(), half.float(), compute_mode="donot_use_mm_for_euclid_dist"), atol=2e-2)
     with pytest.raises(ValueError, match="compute_mode must be one of"):
         td.cdist(x, y, compute_mode="fast")
-    assert td.cdist(td.ones(0, 3), td.ones(2, 3)).shape == (0, 2) and td.pdist(td.ones(1, 3)).shape == (0,)
+    assert td.cdist(td.ones(0, 3), td.ones(2, 3)).shape == (0, 2) and td.cdist(td.ones(1, 0), td.ones(2, 0), math.inf).tolist() == [[0, 0]] and td.pdist(td.ones(1, 3)).shape == (0,)
     assert td.isin(td.tensor([math.nan, 1]), td.tensor([math.nan])).tolist() == [False, False]
     assert td.isin(3, td.tensor([])).item() is False and td.isin(td.tensor([True]), True).item() is True
     values, places = td.tensor([[math.nan, 3, 1], [math.nan] * 3]).nanmedian(1, keepdim=True)

@@ -33,3 +33,5 @@ TD_API td_tensor *td_where_scalar(td_tensor *condition, td_tensor *a,
 typedef struct { td_opt_f64 min, max; } td_clamp_options;
 
 TD_API td_tensor *td_clamp(td_tensor *x, td_clamp_options options);
+TD_API td_tensor *td_addcmul(td_tensor *x, td_tensor *a, td_tensor *b,
+                             td_scalar value);

@@ -48,7 +48,8 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
         x1.shape[-2], x2.shape[-2]) > 25
     if p != 2 or not (many or compute_mode == ways[2]) \
             or x1.dtype not in (_C.float32, _C.float64):
-        return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+        far = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+        return far.norm(p if far.shape[-1] else 1, -1)
     square = ((x1 * x1).sum(-1, True) - 2 * (x1 @ x2.mT)
               + (x2 * x2).sum(-1).unsqueeze(-2))
     same = square <= 0

@@ -18,6 +18,14 @@ static td_tensor *expand_linear(const td_ir_step *s, td_tensor **at)
     shape.at[x->rank - 1] = w->shape[0];
     return x->rank > 2 ? td_reshape(y, shape) : y;
 }
+
+static td_tensor *expand_addcmul(const td_ir_step *s, td_tensor **at)
+{
+    td_tensor *a = at[s->value[1]];
+    if (td_v_double(s->attr) != 1)
+        a = td_mul_scalar(a, s->attr->as.scalar);
+    return td_add(at[s->value[0]], td_mul(a, at[s->value[2]]));
+}
 static td_tensor *expand_mean(const td_ir_step *s, td_tensor **at)
 {
     td_tensor *x = at[s->value[0]];
@@ -48,6 +56,7 @@ static td_tensor *expand_step(const td_ir_step *s, td_tensor **at)
     switch (s->op - td_ops) {
     case TD_OP_linear: return expand_linear(s, at);
     case TD_OP_mean: return expand_mean(s, at);
+    case TD_OP_addcmul: return expand_addcmul(s, at);
     case TD_OP_sum_to_size: return expand_sum_to_size(s, at);
     default: return NULL;
     }

@@ -68,8 +68,8 @@ static void plan_operand(plan *p, int k, td_dtype as)
     p->direct[k] = as == s->dtype[k] && is_packed(s, k, inner);
     p->fixed[k] = !p->direct[k] && repeats(s, k);
     if (!p->direct[k])
-        p->limit = p->fixed[k] ? td_least(p->limit, 2 * TD_BLOCK)
-                               : TD_BLOCK;
+        p->limit = p->fixed[k] && p->limit == s->total
+                 ? 2 * TD_BLOCK : TD_BLOCK;
     if (!p->direct[k] && (k == 0 || s->stride[k][s->shape.count - 1]))
         p->rows = 1;
 }

@@ -165,3 +165,13 @@ TD_RULE(addmm, g)
         b->grad_in[2] = times(td_matmul(swap(td_saved_input(b, 1)), g),
                               td_attribute(b, 1));
 }
+
+TD_RULE(addcmul, g)
+{
+    b->grad_in[0] = g;
+    g = times(g, td_attribute(b, 0));
+    if (td_needs(b, 1))
+        b->grad_in[1] = td_mul(g, td_saved_input(b, 2));
+    if (td_needs(b, 2))
+        b->grad_in[2] = td_mul(g, td_saved_input(b, 1));
+}

@@ -64,7 +64,7 @@ void td_note_recipe(td_node *node, const td_call *call)
     bool may = td_numel(y) >= WORTH
         && (td_is(call, add) || td_is(call, mul) || td_is(call, relu)
             || td_is(call, silu) || td_is(call, gelu_erf)
-            || td_is(call, to))
+            || td_is(call, to) || td_is(call, addcmul))
         && td_self()->packer == NULL && td_is_contiguous(y);
     td_node *r = may ? td_node_new(call->n_in, 1, call->n_attr, 0)
                      : NULL;
@@ -104,7 +104,7 @@ td_node *td_again(const td_tensor *x)
 }
 static td_tensor *compute_again(td_node *r)
 {
-    td_value in[2];             /* none of the cheap has more */
+    td_value in[3];             /* none of the cheap has more */
     TD_EACH(i, r, in) {
         const td_edge *edge = &r->in[i];
         in[i] = edge->scalar.kind != TD_SCALAR_NONE

@@ -25,6 +25,18 @@ static void read_formulas(void)
 #include "ops/formulas.inc"
 }
 
+static td_value widened(td_value v)
+{
+    return v.kind != TD_TENSOR ? v : td_v_tensor(
+        td_to(v.as.tensor, td_dtype_wide(v.as.tensor->dtype)));
+}
+
+static td_tensor *narrowed(const td_call *call, td_tensor *y)
+{
+    const td_dtype type = td_result_type(call->n_in, call->in);
+    return y && y->dtype == td_dtype_wide(type) ? td_to(y, type) : y;
+}
+
 static bool run_formula(td_call *call, int which, const td_value *attr)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -32,11 +44,11 @@ static bool run_formula(td_call *call, int which, const td_value *attr)
     int n = 0;
     pthread_once(&once, read_formulas);
     TD_EACH(i, call, in)
-        bound[n++] = call->in[i];
+        bound[n++] = widened(call->in[i]);
     TD_EACH(i, call, attr)
         bound[n++] = attr[i];
     return td_formula_run(&formulas[which], "xabgy", bound, &result)
-        && td_return(call, result.as.tensor);
+        && td_return(call, narrowed(call, result.as.tensor));
 }
 
 #define FORMULA(name, more, text, sentence)                           \
@@ -63,12 +75,13 @@ bool lerp_kernel(td_call *call)
 {
     if (call->in[2].kind != TD_SCALAR)
         return run_formula(call, FORMULA_lerp, NULL);
-    td_tensor *x = td_input(call, 0), *end = td_input(call, 1);
+    td_tensor *x = widened(call->in[0]).as.tensor;
+    td_tensor *end = widened(call->in[1]).as.tensor;
     const double w = td_scalar_double(call->in[2].as.scalar);
     td_tensor *way = td_sub(end, x);
-    return td_return(call, w < 0.5
+    return td_return(call, narrowed(call, w < 0.5
         ? td_add(x, td_mul_scalar(way, td_float(w)))
-        : td_sub(end, td_mul_scalar(way, td_float(1 - w))));
+        : td_sub(end, td_mul_scalar(way, td_float(1 - w)))));
 }
 
 TD_KERNEL(nan_to_num, x)

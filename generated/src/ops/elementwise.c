@@ -242,7 +242,7 @@ static bool compute(const job *j, td_tensor *out)
         static const char *const names[] = {
     #define ROW(name, ...) #name,
     #include "ops/elementwise.inc"
-            "where", "clamp"
+            "where", "clamp", "addcmul"
         };
         const td_call call = { .n_in = j->n, .in = j->in, .out = { out } };
         return td_compute_elsewhere(&call, names[j->row], j->dtype, true);
@@ -374,15 +374,20 @@ static bool run_in_place(td_call *call, int row)
 #include "ops/elementwise.inc"
 
 /* arithmetic: function where_kernel */
+static bool run_as(td_call *call, job *j, td_dtype type)
+{
+    j->dtype = j->result = type;
+    return settle_scalars(j) && has_loop(j) && run_job(call, j);
+}
+
 bool where_kernel(td_call *call)
 {
     job j = { .row = TD_ROW_where, .n = 3, .in = call->in };
-    j.dtype = j.result = td_result_type(2, call->in + 1);
     if (call->in[0].as.tensor->dtype != TD_BOOL)
         return td_fail(TD_ERROR_RUNTIME, "elementwise",
                        "the condition must be bool, got %s",
                        td_dtype_name(call->in[0].as.tensor->dtype));
-    return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
+    return run_as(call, &j, td_result_type(2, call->in + 1));
 }
 
 /* arithmetic: function is_nan */
@@ -410,9 +415,33 @@ bool clamp_kernel(td_call *call)
                        "at least one of min and max must be given");
     j.row = lower && upper ? TD_ROW_clamp
           : lower ? TD_ROW_maximum : TD_ROW_minimum;
-    j.dtype = j.result = td_result_type(j.n, in);
-    return settle_scalars(&j) && has_loop(&j) && run_job(call, &j);
+    return run_as(call, &j, td_result_type(j.n, in));
 }
+
+/* arithmetic: function addcmul_kernel */
+bool addcmul_kernel(td_call *call)
+{
+    const td_value v = call->attr[0];
+    td_value in[] = { call->in[0], call->in[1], call->in[2], v };
+    td_value pair[] = { in[1], v };
+    td_call times = { .op = call->op, .n_in = 2, .in = pair };
+    job j = { .row = TD_ROW_addcmul, .n = 3, .in = in };
+    job product = { .row = TD_ROW_mul, .n = 2, .in = pair };
+    const td_dtype type = td_result_type(4, in);
+    if (v.as.scalar.kind != TD_SCALAR_INT || v.as.scalar.as.i != 1) {
+        if (!run_as(&times, &product, td_dtype_wide(type)))
+            return false;
+        in[1].as.tensor = times.out[0];
+    }
+    const bool done = run_as(call, &j, type);
+    td_release(times.out[0]);
+    return done;
+}
+
+TD_TYPED_AS(addcmul, addcmul,
+            (td_v_tensor(x), td_v_tensor(a), td_v_tensor(b)),
+            (td_v_scalar(value)), td_tensor *x, td_tensor *a,
+            td_tensor *b, td_scalar value)
 
 /* rows: typed functions of all rows */
 #define WITH_SCALAR(function, op)                                     \

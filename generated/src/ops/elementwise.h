@@ -13,6 +13,7 @@ enum {
 #include "ops/elementwise.inc"
     TD_ROW_where,
     TD_ROW_clamp,
+    TD_ROW_addcmul,
     TD_ROW_COUNT
 };
 

@@ -220,16 +220,18 @@ static td_tensor *standard(td_tensor *x, double eps,
 static td_tensor *affine(const td_call *call, td_tensor *y,
                          td_dims want, td_dims as)
 {
-    for (int i = 1; i < 3 && i < call->n_in; i++) {
-        td_tensor *w = td_input(call, i);
-        if (w == NULL || y == NULL)
-            continue;
-        td_expect(call, i == 1 ? "weight" : "bias", w, want);
-        w = td_reshape(w, as);
-        y->storage->hidden = i == 1 && w && w->requires_grad;
-        y = i == 1 ? td_mul(y, w) : td_add(y, w);
-    }
-    return y;
+    td_tensor *by[3] = { NULL }, *w, *b;
+    for (int i = 1; i < 3 && i < call->n_in; i++)
+        if ((w = td_input(call, i)) != NULL) {
+            td_expect(call, i == 1 ? "weight" : "bias", w, want);
+            by[i] = td_reshape(w, as);
+        }
+    if (td_failed())
+        return NULL;
+    w = by[1], b = by[2];
+    y->storage->hidden = w && w->requires_grad;
+    return w && b ? td_addcmul(b, y, w, td_int(1))
+         : w ? td_mul(y, w) : b ? td_add(y, b) : y;
 }
 
 /* normalisation: function normalised */

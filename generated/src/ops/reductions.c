@@ -296,7 +296,7 @@ static td_tensor *fold(td_call *call, int kind, td_dtype dtype,
     reduction r = normalise(x, NULL, folding_type(dtype), mask, false);
     r.truth = dtype == TD_BOOL;
     if (empty_value == REFUSED && r.reduced.total == 0
-        && r.kept.total > 0 && !fail_empty(call, attr))
+        && !fail_empty(call, attr))
         return NULL;
     return reduce(x, reduced_shape(x, mask, td_v_get_bool(&attr[1])),
                   &r, kind, dtype, empty_value);
@@ -418,7 +418,7 @@ TD_KERNEL(search, x)
         return false;
     const reduction r = normalise(x, NULL, folding_type(x->dtype), mask,
                                   true);
-    if (r.reduced.total == 0 && r.kept.total > 0)
+    if (r.reduced.total == 0)
         return fail_empty(call, &call->attr[0]);
     const td_dims shape = reduced_shape(x, mask,
                                     td_flag(call, 1));

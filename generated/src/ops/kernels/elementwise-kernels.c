@@ -6,7 +6,7 @@
 /* arithmetic: rows that wait for memory */
 HALF_WIDE static td_loop add_loop_f32, sub_loop_f32, mul_loop_f32,
     div_loop_f32, maximum_loop_f32, minimum_loop_f32, where_loop_f32,
-    clamp_loop_f32;
+    clamp_loop_f32, addcmul_loop_f32;
 
 /* rows: loops of each row */
 #define FLOATS(LOOP, name, ...)                                       \
@@ -36,7 +36,7 @@ HALF_WIDE static td_loop add_loop_f32, sub_loop_f32, mul_loop_f32,
     dtypes(LOOP_##operands, name, formula)
 #include "ops/elementwise.inc"
 
-/* arithmetic: loops of where and clamp */
+/* arithmetic: loops of several operands */
 #define WHERE_LOOP(name, dtype, type, R, formula)                     \
     TD_LOOP(name, type, R,                                            \
             const uint8_t *at_c = (const uint8_t *)data[1];           \
@@ -48,6 +48,9 @@ ALL(WHERE_LOOP, where, select(c, a, b))
 #define CLAMP_LOOP(name, dtype, T, R, formula)                        \
     TD_LOOP_3(name, T, R, x, low, high, formula)
 NUMBERS(CLAMP_LOOP, clamp, select(RAISED > high, high, RAISED))
+#define ADDCMUL_LOOP(name, dtype, T, R, formula)                      \
+    TD_LOOP_3(name, T, R, x, a, b, formula)
+NUMBERS(ADDCMUL_LOOP, addcmul, x + a * b)
 
 /* activations: loops that look at their numbers first */
 static void run_either(int64_t n, char *const *data, td_loop *near,
@@ -91,4 +94,5 @@ const td_elementwise_level TD_ISA(td_elementwise) = { {
 #include "ops/elementwise.inc"
     ENTRY(where, ALL)
     ENTRY(clamp, NUMBERS)
+    ENTRY(addcmul, NUMBERS)
 } };
