@@ -288,6 +288,18 @@ TD_BODY(multiply_vector, const gemm, g)
     } while (p < g->of.k);
     return true;
 }
+/* matmul: function dots_are_quicker */
+static bool dots_are_quicker(const gemm *g)
+{
+    const double m = (double)g->of.m, n = (double)g->of.n;
+    const double k = (double)g->of.k;
+    const double wide = (double)pieces(g->of.n, g->wide)
+                      * (double)g->wide;
+    const double dots = 24. * (double)pieces(g->of.m, 4)
+                      * (double)pieces(g->of.n, 6) * (k + 100);
+    return g->of.csa == 1 && (m * k <= 65536 || n <= 12)
+        && dots < k * (m * wide + 8 * (m + n));
+}
 /* matmul: function td_gemm */
 bool td_gemm(td_dtype dtype, const td_product *product)
 {
@@ -302,13 +314,14 @@ bool td_gemm(td_dtype dtype, const td_product *product)
             NULL };
         g.of = row;
     }
-    if (of->m == 1 && of->rows == NULL && (of->rsb == 1 || of->n == 1))
-        return td_parallel_for(of->n, VECTOR_GRAIN / (of->k + 1) + 1,
-                               multiply_vector, &g);
-    g.tiles = pieces(of->m, g.kernel->rows);
     const int64_t wide = g.kernel->columns;
     g.wide = of->m == 1 && of->n >= 4 * wide ? 4 * wide
            : of->n <= wide / 2 ? wide / 2 : wide;
+    if (of->rows == NULL && (of->rsb == 1 || of->n == 1)
+        && (of->m == 1 || dots_are_quicker(&g)))
+        return td_parallel_for(of->n, VECTOR_GRAIN / (of->m * of->k + 1)
+                               + 1, multiply_vector, &g);
+    g.tiles = pieces(of->m, g.kernel->rows);
     const double work = (double)of->m * (double)of->n * (double)of->k;
     const int64_t across = g.kernel->rows * (int64_t)g.kernel->size;
     g.a_in_place = work <= 1e6

@@ -385,8 +385,8 @@ static td_tensor *with_running(const td_call *call,
                               want, want);
     if (td_input(call, 1) != NULL)
         scale = td_mul(scale, td_input(call, 1));
-    td_tensor *y = td_add(td_mul(x, td_reshape(scale, as)),
-                          td_reshape(shift, as));
+    td_tensor *y = td_addcmul(td_reshape(shift, as), x,
+                              td_reshape(scale, as), td_int(1));
     return td_to(y, x->dtype);
 }
 
