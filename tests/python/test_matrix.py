@@ -106,3 +106,32 @@ def test_numbers_are_numpys(name):
         assert np.allclose(got, wanted, bound, bound * scale, equal_nan=True), f"{case}: {got}, not {wanted}"
         compared += 1
     assert compared
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 15, 16, 127, 128, 300, 4096, 4100])
+def test_products_of_few_rows(dtype, k):
+    rng, eps = np.random.default_rng(k), np.finfo(dtype).eps
+    threads = td.get_num_threads()
+    for m, n in ((2, 1), (3, 5), (4, 200), (7, 6), (13, 31), (16, 33), (17, 96), (33, 7), (64, 10), (100, 12), (130, 13)):
+        x, w, c = (rng.standard_normal(s) for s in ((m, k), (n, k), (m, n)))
+        bound = 4 * (k + 2) ** 0.5 * eps * (np.abs(x) @ np.abs(w.T) + np.abs(c))
+        x, w, c = (td.tensor(v).to(getattr(td, dtype)) for v in (x, w, c))
+        exact = x.numpy().astype("float64") @ w.numpy().astype("float64").T
+        once = [(x @ w.t()).numpy(), td.nn.functional.linear(x, w).numpy(), td.addmm(c, x, w.t(), beta=2, alpha=-1).numpy()]
+        assert (np.abs(once[0] - exact) <= bound).all() and (once[0] == once[1]).all()
+        assert (np.abs(once[2] - (2 * c.numpy().astype("float64") - exact)) <= 2 * bound).all()
+        assert (np.abs((x.t().contiguous().t() @ w.t()).numpy() - exact) <= bound).all()
+        try:
+            td.set_num_threads(3)
+            assert ((x @ w.t()).numpy() == once[0]).all()
+        finally:
+            td.set_num_threads(threads)
+
+
+def test_a_turned_batch_is_one_product():
+    x, w = td.randn(5, 7, 130), td.randn(40, 130)
+    for turned in (x.transpose(0, 1), x[:, ::2], x.unsqueeze(1).expand(5, 3, 7, 130)[:, :, 1:], x.mT.contiguous().mT):
+        assert (td.nn.functional.linear(turned, w) == td.nn.functional.linear(turned.contiguous(), w)).all()
+        assert (turned @ w.t() == turned.contiguous() @ w.t()).all()
+    assert (td.randn(0, 5, 3).transpose(0, 1) @ td.randn(3, 2)).shape == (5, 0, 2)

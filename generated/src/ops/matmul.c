@@ -136,6 +136,15 @@ static bool multiply_elsewhere(const matmul_plan *plan, double beta)
         &(td_call){ .n_in = 2, .in = in, .n_attr = 2, .attr = attr,
                     .out = { &c } }, "gemm", c.dtype, false);
 }
+/* products: function meets_one */
+static bool meets_one(const td_space *batch)
+{
+    bool one = batch->shape.count > 0;
+    for (int d = 0; d < batch->shape.count; d++)
+        one = one && batch->stride[2][d] == 0;
+    return one;
+}
+
 /* products: function carry_out */
 static bool carry_out(td_call *call, matmul_plan *plan,
                       const td_tensor *start, double beta)
@@ -148,9 +157,25 @@ static bool carry_out(td_call *call, matmul_plan *plan,
     plan_batch(plan, out);
     if (!td_on_host(out))
         return multiply_elsewhere(plan, beta);
-    fold_batch(&plan->first, &plan->batch);
     plan->first.beta = beta;
-    return td_gemm_batch(&plan->first, &plan->batch);
+    td_product of = plan->first;
+    td_tensor *copy = NULL;
+    fold_batch(&of, &plan->batch);
+    if (meets_one(&plan->batch)) {
+        /* products: lay the matrices one under the other */
+        copy = td_copied(&plan->a, plan->a.dtype);
+        if (copy == NULL)
+            return false;
+        td_describe(&plan->a, copy);
+        of = plan->first;
+        of.rsa = of.k;
+        of.csa = 1;
+        plan_batch(plan, out);
+        fold_batch(&of, &plan->batch);
+    }
+    const bool done = td_gemm_batch(&of, &plan->batch);
+    td_release(copy);
+    return done;
 }
 /* products: kernel matmul */
 TD_KERNEL(matmul, x)
