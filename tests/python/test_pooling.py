@@ -62,6 +62,44 @@ CASES = [(size, step, margin, dilation, ceil)
          and not (margin and dilation > 1)]
 
 
+def plain_maxima(x, size, step, margin, dilation, m):
+    """Maxima and places of a plane, window by window; (-inf, 0) of nothing."""
+    value, place = np.full(m, -np.inf), np.zeros(m, "int64")
+    for w in np.ndindex(*m):
+        inside = [[p for p in (w[k] * step[k] - margin[k] + dilation[k] * j for j in range(size[k])) if 0 <= p < x.shape[k]] for k in range(2)]
+        seen = [(x[i, j], i * x.shape[1] + j) for i in inside[0] for j in inside[1]]
+        for n, (v, p) in enumerate(seen):
+            if n == 0 or v > value[w] or v != v:
+                value[w], place[w] = v, p
+    return value, place
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_windows_of_any_geometry(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        shape = rng.choice([1, 2, 5, 7, 8, 9, 15, 16, 17, 24, 33], 2)
+        size, step, dilation = (rng.integers(1, k, 2) for k in (6, 5, 4))
+        margin = [int(rng.integers(0, k // 2 + 1)) for k in size]
+        x = rng.standard_normal((3, *shape)).astype(rng.choice(["float32", "float64"]))
+        if seed % 4 == 1:
+            x = np.rint(x)
+        if seed % 4 == 2:
+            x[rng.random(x.shape) < 0.6] = -np.inf
+        if seed % 4 == 3:
+            x[rng.random(x.shape) < 0.05] = np.nan
+        try:
+            y, at = F.max_pool2d(td.from_numpy(x), size.tolist(), step.tolist(), margin, dilation.tolist(), bool(seed % 2),
+                                 return_indices=True)
+        except RuntimeError:
+            assert (np.array(shape) + 2 * np.array(margin) <= dilation * (size - 1)).any()
+            continue
+        for k in range(3):
+            value, place = plain_maxima(x[k], size, step, margin, dilation, tuple(y.shape[1:]))
+            np.testing.assert_array_equal(y[k].numpy(), value)
+            np.testing.assert_array_equal(at[k].numpy(), place)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_maxima_and_their_places(case):
     size, step, margin, dilation, ceil = case

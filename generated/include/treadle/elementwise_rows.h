@@ -286,7 +286,8 @@ BINARY_FLOAT(bend, select(p_abs(a) < b, a * a / (b + b),
 BINARY_RULE(bend,
     g * select(p_abs(a) < b, a / (b + (b == 0)),
                select(a > 0, 1, select(a < 0, -1, a))),
-    g * select(p_abs(a) < b, -(a * a) / (2 * b * b + (b == 0)), K(-0.5)))
+    g * select(p_abs(a) < b, -(a * a) / (2 * b * b + (b == 0)),
+               K(-0.5)))
 BINARY_FLOAT(bce_curve,
     -(b * select(p_log(a) < K(-100), K(-100), p_log(a))
       + (1 - b) * select(p_log1p(-a) < K(-100), K(-100), p_log1p(-a))),

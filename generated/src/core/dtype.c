@@ -183,8 +183,9 @@ void td_convert(td_dtype to, void *dst, int64_t ds, td_dtype from,
 }
 
 /* tensors: function td_convert_each */
-void td_convert_each(td_dtype to, void *dst, int64_t times, td_dtype from,
-               const void *src, int64_t ss, int64_t n)
+void td_convert_each(td_dtype to, void *dst, int64_t times,
+                     td_dtype from, const void *src, int64_t ss,
+                     int64_t n)
 {
     static const td_conversion_loops own = { .fill = fill_lines };
     const td_conversion_loops *loops = &own;

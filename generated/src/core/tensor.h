@@ -131,8 +131,9 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride,
                 td_dtype from, const void *src, int64_t src_stride,
                 int64_t n);
 /* The same with each element `times` times, side by side. */
-void td_convert_each(td_dtype to, void *dst, int64_t times, td_dtype from,
-               const void *src, int64_t src_stride, int64_t n);
+void td_convert_each(td_dtype to, void *dst, int64_t times,
+                     td_dtype from, const void *src, int64_t src_stride,
+                     int64_t n);
 
 /* Elements of `in`, broadcast to the shape of `out` and converted.
    Shapes must broadcast, memory must not overlap. */

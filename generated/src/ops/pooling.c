@@ -19,10 +19,11 @@ typedef struct pooling {
     axis axis[3];               /* in, down, across */
     void *many, *one;           /* planes; a number a window */
     int64_t *at;                /* places, of a maximum */
+    int64_t reach;              /* of a sweep, if it is one */
     bool back, counted;         /* means divide by width */
     int64_t divisor;            /* or by this, if not 0 */
-    void (*work)(const struct pooling *, int64_t plane, span d,
-                 span h, int64_t k);    /* k: the first of a row */
+    void (*work)(const struct pooling *, int64_t plane,
+                 const span *d, const span *h, int64_t k, void *room);
 } pooling;
 
 /* pooling: function span_of */
@@ -43,14 +44,17 @@ static inline span span_of(const axis *a, int64_t i)
     return (span){ from, to < a->n ? to : a->n, width };
 }
 
-/* The windows that no border cuts, if they have no gaps. */
-static inline span full_windows(const axis *a)
+/* Numbers of a line that a sweep reads; 0 if there is none. */
+static inline int64_t reach_of(const pooling *p)
 {
-    if (a->size == 0 || a->dilation != 1 || a->n < a->size)
-        return (span){ 0 };
-    const int64_t from = (a->margin + a->step - 1) / a->step;
-    const int64_t to = (a->n + a->margin - a->size) / a->step + 1;
-    return (span){ from, to < a->m ? to : a->m, 0 };
+    const axis *a = &p->axis[2];
+    const double plane = (double)p->axis[0].n * (double)p->axis[1].n
+                       * (double)a->n;
+    const int64_t many = a->m < 8 ? 8 : a->m, line = a->margin + a->n;
+    const int64_t reach = (many - 1) * a->step + 2
+                        + (a->size - 1) * a->dilation;
+    return a->size == 0 || a->step > 64 || plane > INT32_MAX / 2 ? 0
+        : reach > line ? reach : line;
 }
 
 /* pooling: walks of both types */
@@ -60,11 +64,20 @@ static inline span full_windows(const axis *a)
 /* pooling: function pool_planes */
 TD_BODY(pool_planes, const pooling, p)
 {
-    const int64_t down = p->axis[1].m, rows = p->axis[0].m * down;
-    for (int64_t r = begin * rows; r < end * rows; r++)
-        p->work(p, r / rows, span_of(&p->axis[0], r % rows / down),
-                span_of(&p->axis[1], r % down), r * p->axis[2].m);
-    return true;
+    const int64_t in = p->axis[0].m, down = p->axis[1].m;
+    const int64_t across = p->axis[2].m;
+    const int64_t room = p->reach * p->axis[1].size + 1;
+    void *line = td_scratch((size_t)room * sizeof(double));
+    int64_t k = begin * in * down * across;
+    for (int64_t plane = begin; line && plane < end; plane++)
+        for (int64_t f = 0; f < in; f++) {
+            const span d = span_of(&p->axis[0], f);
+            for (int64_t i = 0; i < down; i++, k += across) {
+                const span h = span_of(&p->axis[1], i);
+                p->work(p, plane, &d, &h, k, line);
+            }
+        }
+    return line != NULL;
 }
 
 /* pooling: function count_windows */
@@ -181,6 +194,7 @@ TD_KERNEL(pool, x)
         return false;
     if (p.back && !td_expect(call, "grad", x, out))
         return false;
+    p.reach = reach_of(&p);
     p.work = max ? (wide ? largest_f64 : largest_f32)
                  : (wide ? mean_f64 : mean_f32);
     td_scope_begin();

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "pooling": edit that, not this file. */
-/* Maxima of n windows that no border cuts, of rows by columns numbers,
-   step apart, and their places, of which that of x is first. */
+/* Maxima one[] of n windows and their places at[].  A window is `rows`
+   lines of `size` numbers, `dilation` apart; x[0] is the first number
+   of the first window and has the place `first`.  The next window is
+   `step` further, the next line `apart` in memory and `down` in places.
+   What eight windows see can be read, and one number behind it.  Of
+   nothing but -infinity, the maximum is that, and the place 0. */
 #pragma once
+#include <stdbool.h>
 #include "core/isa.h"
 
 typedef struct {
-    void (*largest_f32)(int64_t n, int64_t step, int64_t rows,
-                        int64_t columns, const float *x, int64_t across,
-                        int64_t first, float *one, int64_t *at);
-    void (*largest_f64)(int64_t n, int64_t step, int64_t rows,
-                        int64_t columns, const double *x,
-                        int64_t across, int64_t first, double *one,
-                        int64_t *at);
+    int64_t n, step, rows, size, dilation, apart, first, down;
+    const void *x;
+} td_windows;
+
+typedef struct {
+    void (*sweep_f32)(const td_windows *of, void *one, int64_t *at);
+    void (*sweep_f64)(const td_windows *of, void *one, int64_t *at);
 } td_pooling_level;
 TD_ISA_TABLE(td_pooling_level, td_pooling);
