@@ -24,7 +24,9 @@ static td_tensor *expand_addcmul(const td_ir_step *s, td_tensor **at)
     td_tensor *a = at[s->value[1]];
     if (td_v_double(s->attr) != 1)
         a = td_mul_scalar(a, s->attr->as.scalar);
-    return td_add(at[s->value[0]], td_mul(a, at[s->value[2]]));
+    return td_add(at[s->value[0]], s->in[2].kind == TD_SCALAR
+        ? td_mul_scalar(a, s->in[2].scalar)
+        : td_mul(a, at[s->value[2]]));
 }
 static td_tensor *expand_mean(const td_ir_step *s, td_tensor **at)
 {

@@ -171,7 +171,8 @@ TD_RULE(addcmul, g)
     b->grad_in[0] = g;
     g = times(g, td_attribute(b, 0));
     if (td_needs(b, 1))
-        b->grad_in[1] = td_mul(g, td_saved_input(b, 2));
+        b->grad_in[1] = td_rule_call2(TD_OP_mul, td_v_tensor(g),
+                                      td_operand(b, 2));
     if (td_needs(b, 2))
         b->grad_in[2] = td_mul(g, td_saved_input(b, 1));
 }

@@ -78,10 +78,11 @@ bool lerp_kernel(td_call *call)
     td_tensor *x = widened(call->in[0]).as.tensor;
     td_tensor *end = widened(call->in[1]).as.tensor;
     const double w = td_scalar_double(call->in[2].as.scalar);
-    td_tensor *way = td_sub(end, x);
-    return td_return(call, narrowed(call, w < 0.5
-        ? td_add(x, td_mul_scalar(way, td_float(w)))
-        : td_sub(end, td_mul_scalar(way, td_float(1 - w)))));
+    const td_value in[] = { td_v_tensor(w < 0.5 ? x : end),
+        td_v_tensor(td_sub(end, x)), td_v_float(w < 0.5 ? w : w - 1) };
+    const td_value one = td_v_int(1);
+    return td_return(call, narrowed(call,
+        td_run1(&td_ops[TD_OP_addcmul], 3, in, 1, &one)));
 }
 
 TD_KERNEL(nan_to_num, x)
