@@ -128,6 +128,12 @@ bool td_copy_elements(td_tensor *out, const td_tensor *in)
     if (s->shape.count == 0)
         return td_parallel_for(s->total, grain, copy_line, &p);
     p.down = take_innermost(s);
+    /* views: walk along the longer of two sides */
+    if (p.along.size < SIDE && p.along.size < p.down.size) {
+        const walk along = p.along;
+        p.along = p.down;
+        p.down = along;
+    }
     /* views: share the strips among threads */
     const int64_t matrix = p.down.size * p.along.size;
     return td_parallel_for(s->total / matrix * strips_of(&p),
