@@ -341,3 +341,50 @@ def test_new_data_is_no_change_and_hides_none(version):
             act(w)
         with pytest.raises(RuntimeError, match="was modified in place"):
             y.backward()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "bool"])
+def test_a_form_in_place_stores_what_the_plain_one_returns(dtype):
+    kind, tried = getattr(td, dtype), 0
+    make = {"bool": lambda *s: td.rand(*s) > 0.5, "int64": lambda *s: td.randint(1, 9, s)}.get(
+        dtype, lambda *s: (td.rand(*s) * 0.8 + 0.1).to(kind))
+    for name in sorted(n for n in dir(td._C) if n.endswith("_") and not n.startswith("_") and hasattr(td._C, n[:-1])):
+        update, plain = getattr(td._C, name), getattr(td._C, name[:-1])
+        for view in (lambda x: x, lambda x: x.t(), lambda x: x[1:, ::2], lambda x: x[2]):
+            for others in (lambda x: [], lambda x: [x], lambda x: [x.flip(0)], lambda x: [view(make(60, 40))], lambda x: [2],
+                           lambda x: [x, x], lambda x: [x, 0.25]):
+                base = make(60, 40)
+                x = view(base)
+                before, version = base.clone(), x._version
+                try:
+                    want = plain(x, *others(x))
+                    update(base.new_ones(1), *others(base.new_ones(1)))
+                except (RuntimeError, ValueError, TypeError, NotImplementedError, IndexError):
+                    continue
+                if not isinstance(want, td.Tensor) or want.shape != x.shape or name in ("bernoulli_", "detach_"):
+                    continue
+                try:
+                    same = update(x, *others(x))
+                except RuntimeError as error:
+                    assert "stored" in str(error) or "elementwise" in str(error), name
+                    assert (base == before).all() or base.isnan().any()
+                    continue
+                assert same is x and x._version == version + 1, name
+                want = want.to(kind)
+                assert ((x == want) | ((x != x) & (want != want))).all(), (name, dtype)
+                tried += 1
+    assert tried > 100
+    one = td.ones(1, 3).expand(2, 3)
+    with pytest.raises(RuntimeError, match="expanded"):
+        one.relu_()
+
+
+def test_overlapping_rows_are_read_before_they_are_written():
+    x = td.arange(40.0)
+    x[1:].clamp_(min=5)
+    want = td.addcmul(x[1:], x[:-1], x[1:])
+    x[1:].addcmul_(x[:-1], x[1:])
+    assert (x[1:] == want).all() and x[0] == 0
+    w = td.arange(36.0).reshape(6, 6)
+    want = td.lerp(w, w.t(), 0.25)
+    assert (w.lerp_(w.t(), 0.25) == want).all()

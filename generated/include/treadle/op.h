@@ -42,6 +42,7 @@ typedef struct td_call {
     int n_in, n_attr, n_out;
     const td_value *in, *attr;
     td_tensor *out[TD_MAX_RESULTS];
+    td_tensor *into;        /* takes the result if it fits, or NULL */
 } td_call;
 
 typedef bool td_kernel(td_call *call);

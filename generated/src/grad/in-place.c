@@ -365,9 +365,12 @@ bool td_change_by_copy(td_call *call)
     td_call plain = *call;
     plain.op = op;
     plain.in = in;
+    plain.into = records || td_self()->trace ? NULL : x;
     td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
     const td_dims shape = td_shape_of(y);
-    if (y && td_may_store(x, y->dtype, &shape))
+    if (y == x)
+        td_bump_version(x);
+    else if (y && td_may_store(x, y->dtype, &shape))
         td_copy_(x, y);
     return !td_failed() && td_return(call, td_share(x));
 }

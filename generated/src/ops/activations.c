@@ -81,8 +81,9 @@ bool lerp_kernel(td_call *call)
     const td_value in[] = { td_v_tensor(w < 0.5 ? x : end),
         td_v_tensor(td_sub(end, x)), td_v_float(w < 0.5 ? w : w - 1) };
     const td_value one = td_v_int(1);
-    return td_return(call, narrowed(call,
-        td_run1(&td_ops[TD_OP_addcmul], 3, in, 1, &one)));
+    td_call sum = { .op = &td_ops[TD_OP_addcmul], .n_in = 3, .in = in,
+                    .n_attr = 1, .attr = &one, .into = call->into };
+    return td_run(&sum) && td_return(call, narrowed(call, sum.out[0]));
 }
 
 TD_KERNEL(nan_to_num, x)

@@ -294,7 +294,14 @@ static bool run_job(td_call *call, const job *j)
     for (int i = 0; i < j->n && device.kind == TD_DEVICE_CPU; i++)
         if (j->in[i].kind != TD_SCALAR)
             device = td_device_of(j->in[i].as.tensor);
-    td_tensor *out = td_tensor_new(shape, j->result, device);
+    td_tensor *out = call->into;
+    /* rows: make a result unless one is given that fits */
+    const td_dims have = td_shape_of(out);
+    if (out && out->dtype == j->result && td_dims_equal(&have, &shape)
+        && td_on_host(out))
+        out = td_writes_alone(out) ? td_share(out) : NULL;
+    else
+        out = td_tensor_new(shape, j->result, device);
     return td_return(call, out) && compute(j, out);
 }
 
