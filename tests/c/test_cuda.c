@@ -250,7 +250,7 @@ static void an_update_in_place_stores_in_the_tensors_type(void **state)
     expect_same(x, td_to(sum, TD_FLOAT32), 0, 0, "add, stored narrower");
 }
 
-static void where_and_clamp_choose_as_on_the_host(void **state)
+static void where_clamp_and_addcmul_are_those_of_the_host(void **state)
 {
     for (int k = 0; k < 6; k++) {
         td_tensor *x = numbers(TD_DIMS(7, 11), dtypes[k], TURNED);
@@ -275,6 +275,14 @@ static void where_and_clamp_choose_as_on_the_host(void **state)
                               : 2, all, 0, NULL, 1, &got));
             expect_same(got, expected, 0, 0, "clamp");
         }
+        const td_value one = td_v_int(1);
+        const td_value three[] = { td_v_tensor(x), td_v_tensor(numbers(
+            TD_DIMS(11), dtypes[k], PLAIN)), td_v_int(3) };
+        td_tensor *expected = here("addcmul", 3, three, 1, &one, NULL);
+        td_tensor *got = like(expected);
+        assert_true(there("addcmul", dtypes[k], true, 3, three, 0, NULL, 1,
+                          &got));
+        expect_same(got, expected, 1e-5, 1e-5, "addcmul");
     }
 }
 
@@ -846,7 +854,7 @@ int main(void)
         CASE(every_row_computes_what_the_host_does),
         CASE(rows_mix_types_and_shapes_of_any_size),
         CASE(an_update_in_place_stores_in_the_tensors_type),
-        CASE(where_and_clamp_choose_as_on_the_host),
+        CASE(where_clamp_and_addcmul_are_those_of_the_host),
         CASE(gradients_of_rows_are_those_of_the_host),
         CASE(every_type_converts_to_every_other),
         CASE(filling_writes_one_value_through_any_view),

@@ -170,6 +170,8 @@ def where_and_clamp():
         same(td.where(there > 0, there, -there), td.where(here > 0, here, -here))
         same(there.clamp(-1, 1.5), here.clamp(-1, 1.5))
         same(there.clamp(min=0.5), here.clamp(min=0.5))
+        same(td.addcmul(there, there, there, value=0.5), td.addcmul(here, here, here, value=0.5))
+        same(td.lerp(there, -there, 0.25), td.lerp(here, -here, 0.25))
 
 
 @case
