@@ -365,7 +365,10 @@ bool td_change_by_copy(td_call *call)
     td_call plain = *call;
     plain.op = op;
     plain.in = in;
-    plain.into = records || td_self()->trace ? NULL : x;
+    plain.into = records ? NULL : x;
+    /* tracing: keep what a trace writes down apart */
+    if (td_self()->trace)
+        plain.into = NULL;
     td_tensor *y = old != NULL && td_run(&plain) ? plain.out[0] : NULL;
     const td_dims shape = td_shape_of(y);
     if (y == x)
