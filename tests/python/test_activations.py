@@ -324,6 +324,9 @@ def test_formulas_of_halves_are_computed_wide():
         assert td.autograd.grad(y, a)[0].tolist() == [0.5]
     assert td.addcdiv(-a, a, a / 600, value=16).tolist() == [-50400]
     assert td.isclose(a, a).dtype is td.bool
+    assert F.softshrink(td.tensor([-0.3]).bfloat16(), 0.3).tolist() == [0]
+    for kind, most in ((td.float16, 65504), (td.bfloat16, float.fromhex("0x1.fep127"))):
+        assert td.nan_to_num(td.tensor([float("inf"), -float("inf")], dtype=kind)).tolist() == [most, -most]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])

@@ -385,6 +385,12 @@ def test_overlapping_rows_are_read_before_they_are_written():
     want = td.addcmul(x[1:], x[:-1], x[1:])
     x[1:].addcmul_(x[:-1], x[1:])
     assert (x[1:] == want).all() and x[0] == 0
+    z = td.arange(20000.0) / 20000 + 1
+    u = z.unfold(0, 3, 1)
+    want = z.clone()
+    want.unfold(0, 3, 1).copy_(u.pow(2.5))
+    u.pow_(2.5)
+    assert (z == want).all()
     w = td.arange(36.0).reshape(6, 6)
     want = td.lerp(w, w.t(), 0.25)
     assert (w.lerp_(w.t(), 0.25) == want).all()

@@ -351,3 +351,15 @@ def test_the_operator_of_rows_refuses_what_is_not():
     assert td.log_softmax_backward(g, td.ones(4, 3).T, 1).shape == (3, 4)
     assert (td.log_softmax_backward(g, g, 1) == td.log_softmax_backward(g, g.clone(), 1)).all()
     assert td.log_softmax_backward(g, g, 1)[0, 0] < -9
+
+
+def test_the_bend_at_its_ends():
+    x, t = td.tensor([1.0, -3.0]).requires_grad_(), td.zeros(2)
+    for delta in (math.inf, 3e38):
+        y = F.huber_loss(x, t, delta=delta, reduction="none")
+        assert y.tolist() == [0.5, 4.5] and td.autograd.grad(y.sum(), x)[0].tolist() == [1, -3]
+    wide, none = td.tensor([0.25], dtype=td.float64).requires_grad_(), td.zeros(1, dtype=td.float64)
+    g, = td.autograd.grad(F.smooth_l1_loss(wide, none, beta=0.3), wide, create_graph=True)
+    assert g.item() == pytest.approx(0.25 / 0.3, rel=1e-15) and td.autograd.grad(g, wide)[0].item() == pytest.approx(1 / 0.3, rel=1e-15)
+    g, = td.autograd.grad(F.huber_loss(wide, none, delta=0.2), wide, create_graph=True)
+    assert g.item() == 0.2

@@ -315,3 +315,27 @@ def test_running_statistics_of_another_size_are_refused():
 def test_shapes_that_do_not_fit_are_refused_in_every_type(norm, dtype):
     with pytest.raises(RuntimeError, match="does not end in normalized_shape"):
         getattr(F, norm)(td.ones(2, 3, dtype=getattr(td, dtype)), [99])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", [(3, 1), (5, 7), (4, 16), (2, 3, 33), (70, 128), (9, 1000), (2, 5000), (0, 4), (3, 0)])
+def test_a_layer_normalisation_at_once_has_the_bits_of_its_parts(shape, dtype):
+    kind = getattr(td, dtype)
+    x, w, b = (td.randn(*s).to(kind) for s in (shape, shape[-1:], shape[-1:]))
+    turned = td.randn(*reversed(shape)).to(kind).permute(*reversed(range(len(shape))))
+    for v in (x, turned):
+        for threads in (1, 2):
+            before = td.get_num_threads()
+            td.set_num_threads(threads)
+            with td.no_grad():
+                at_once = F.layer_norm(v, shape[-1:], w, b)
+            parts = F.layer_norm(v, shape[-1:], w.clone().requires_grad_(), b)
+            td.set_num_threads(before)
+            assert at_once.dtype is kind and at_once.shape == v.shape and not at_once.requires_grad
+            assert ((at_once == parts) | (parts != parts)).all() and parts.requires_grad
+    with td.no_grad(), pytest.raises(RuntimeError, match="weight has shape"):
+        F.layer_norm(x, shape[-1:], td.ones(shape[-1] + 1), b)
+    compiled = td.jit(lambda v: F.layer_norm(v, shape[-1:], w, b))
+    if dtype == "float32" and 0 not in shape:
+        with td.no_grad():
+            close(compiled(x), F.layer_norm(x, shape[-1:], w, b).numpy(), 1e-4)

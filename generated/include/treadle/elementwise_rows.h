@@ -280,14 +280,13 @@ UNARY_RULE(erfinv, g * K(0.8862269254527580) * p_exp(y * y))
 BINARY_RULE(zeta, g * (a - a) / (a - a), -g * a * p_zeta(a + 1, b))
 BINARY_RULE(copysign, select(a == 0, 0, g * y / a), 0)
 /* losses: elementwise table */
-BINARY_FLOAT(bend, select(p_abs(a) < b, a * a / (b + b),
-                          p_abs(a) - b * K(0.5)),
-    "a^2 / (2 b) where |a| is below b, |a| - b / 2 above.")
+BINARY_FLOAT(bend, select(p_abs(a) < b, K(0.5) * a * a,
+                          b * (p_abs(a) - b * K(0.5))),
+    "a^2 / 2 where |a| is below b, b (|a| - b / 2) above.")
 BINARY_RULE(bend,
-    g * select(p_abs(a) < b, a / (b + (b == 0)),
-               select(a > 0, 1, select(a < 0, -1, a))),
-    g * select(p_abs(a) < b, -(a * a) / (2 * b * b + (b == 0)),
-               K(-0.5)))
+    g * select(p_abs(a) < b, a,
+               b * select(a > 0, 1, select(a < 0, -1, a))),
+    g * select(p_abs(a) < b, 0, p_abs(a) - b))
 BINARY_FLOAT(bce_curve,
     -(b * select(p_log(a) < K(-100), K(-100), p_log(a))
       + (1 - b) * select(p_log1p(-a) < K(-100), K(-100), p_log1p(-a))),

@@ -190,7 +190,7 @@ void td_convert_each(td_dtype to, void *dst, int64_t times,
     static const td_conversion_loops own = { .fill = fill_lines };
     const td_conversion_loops *loops = &own;
     const int64_t size = (int64_t)td_dtype_size(to);
-    char each[CONVERT_PIECE * 8];
+    _Alignas(8) char each[CONVERT_PIECE * 8];
     /* rows: take the lines of this machine */
     loops = TD_ISA_PICK(td_conversions);
     for (int64_t i = 0, m; i < n; i += m) {

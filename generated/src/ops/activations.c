@@ -37,24 +37,26 @@ static td_tensor *narrowed(const td_call *call, td_tensor *y)
     return y && y->dtype == td_dtype_wide(type) ? td_to(y, type) : y;
 }
 
-static bool run_formula(td_call *call, int which, const td_value *attr)
+static bool run_formula(td_call *call, int which, const td_value *attr,
+                        bool wide)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     td_value bound[8], result = td_v_none();
     int n = 0;
     pthread_once(&once, read_formulas);
     TD_EACH(i, call, in)
-        bound[n++] = widened(call->in[i]);
+        bound[n++] = wide ? widened(call->in[i]) : call->in[i];
     TD_EACH(i, call, attr)
         bound[n++] = attr[i];
     return td_formula_run(&formulas[which], "xabgy", bound, &result)
-        && td_return(call, narrowed(call, result.as.tensor));
+        && td_return(call, wide ? narrowed(call, result.as.tensor)
+                                : result.as.tensor);
 }
 
 #define FORMULA(name, more, text, sentence)                           \
     bool name##_kernel(td_call *call)                                 \
     {                                                                 \
-        return run_formula(call, FORMULA_##name, call->attr);         \
+        return run_formula(call, FORMULA_##name, call->attr, false);  \
     }
 #define PREPARED(name, more, text, sentence)
 #include "ops/formulas.inc"
@@ -71,10 +73,15 @@ TD_KERNEL(bitwise_not, x)
     return td_return(call, td_scope_end_with(y));
 }
 
+bool addcdiv_kernel(td_call *call)
+{
+    return run_formula(call, FORMULA_addcdiv, call->attr, true);
+}
+
 bool lerp_kernel(td_call *call)
 {
     if (call->in[2].kind != TD_SCALAR)
-        return run_formula(call, FORMULA_lerp, NULL);
+        return run_formula(call, FORMULA_lerp, NULL, true);
     td_tensor *x = widened(call->in[0]).as.tensor;
     td_tensor *end = widened(call->in[1]).as.tensor;
     const double w = td_scalar_double(call->in[2].as.scalar);
@@ -88,7 +95,9 @@ bool lerp_kernel(td_call *call)
 
 TD_KERNEL(nan_to_num, x)
 {
-    const double most = x->dtype == TD_FLOAT64 ? DBL_MAX : FLT_MAX;
+    const double most = x->dtype == TD_FLOAT64 ? DBL_MAX
+        : x->dtype == TD_FLOAT16 ? 65504
+        : x->dtype == TD_BFLOAT16 ? 0x1.fep127 : FLT_MAX;
     const double otherwise[] = { 0, most, -most };
     td_value attr[3];
     if (!td_dtype_is_floating(x->dtype))
@@ -96,7 +105,7 @@ TD_KERNEL(nan_to_num, x)
     for (int i = 0; i < 3; i++)
         attr[i] = call->attr[i].kind != TD_NONE ? call->attr[i]
                 : td_v_float(otherwise[i]);
-    return run_formula(call, FORMULA_nan_to_num, attr);
+    return run_formula(call, FORMULA_nan_to_num, attr, false);
 }
 
 TD_COMPOSED(gelu, x)

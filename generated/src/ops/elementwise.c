@@ -298,7 +298,8 @@ static bool run_job(td_call *call, const job *j)
     /* rows: make a result unless one is given that fits */
     const td_dims have = td_shape_of(out);
     if (out && out->dtype == j->result && td_dims_equal(&have, &shape)
-        && td_on_host(out))
+        && td_on_host(out)
+        && last_of(out) - out->offset >= td_numel(out) - 1)
         out = td_writes_alone(out) ? td_share(out) : NULL;
     else
         out = td_tensor_new(shape, j->result, device);
@@ -435,7 +436,7 @@ bool addcmul_kernel(td_call *call)
     job j = { .row = TD_ROW_addcmul, .n = 3, .in = in };
     job product = { .row = TD_ROW_mul, .n = 2, .in = pair };
     const td_dtype type = td_result_type(4, in);
-    if (v.as.scalar.kind != TD_SCALAR_INT || v.as.scalar.as.i != 1) {
+    if (td_scalar_double(v.as.scalar) != 1) {
         if (!run_as(&times, &product, td_dtype_wide(type)))
             return false;
         in[1].as.tensor = times.out[0];

@@ -297,7 +297,7 @@ static bool dots_are_quicker(const gemm *g)
                       * (double)g->wide;
     const double dots = 24. * (double)pieces(g->of.m, 4)
                       * (double)pieces(g->of.n, 6) * (k + 100);
-    return g->of.csa == 1 && (m * k <= 65536 || n <= 12)
+    return g->of.csa == 1 && m * k <= 65536
         && dots < k * (m * wide + 8 * (m + n));
 }
 /* matmul: function td_gemm */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tangled from the chapter "normalisation": edit that, not this file. */
 /* Loops of the normalisations over rows of n numbers:
-   sums adds sum(x - p) and sum((x - p) (y - q)) to sum[];
-   blend computes out = (x - by[1]) by[0] + y by[2]. */
+   sums adds sum(x - p) and sum((x - p) (y - q)) to sum[], the second
+   unless y is NULL; where y is x, q must be p;
+   blend computes out = (x - by[1]) by[0] + y by[2], the second unless
+   y is x. */
 #pragma once
 #include "core/isa.h"
 

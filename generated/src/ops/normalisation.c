@@ -5,6 +5,7 @@
 #include "ops/composite.h"
 #include "core/device.h"
 #include "ops/moments.h"
+#include "ops/elementwise.h"
 #include "ops/reductions.h"
 #include "core/space.h"
 #include <treadle/treadle.h>
@@ -15,6 +16,8 @@ enum { RUN = 4096, SHORT = 8 };
 typedef struct {
     const td_moment_loops *loop;
     const char *x, *y;          /* y: of a gradient, else x again */
+    const char *w, *b;          /* scale and shift a channel, or NULL */
+    td_loop *after;             /* does it */
     char *out, *mean, *var;
     int64_t outer, channels, inner;
     int64_t size;               /* of an element */
@@ -24,7 +27,7 @@ typedef struct {
 
 /* normalisation: function sums_of */
 static void sums_of(const standardising *s, int64_t c, double p,
-                    double q, double sum[2])
+                    const char *y, double sum[2])
 {
     sum[0] = sum[1] = 0;
     for (int64_t o = 0; o < s->outer; o++)
@@ -32,7 +35,7 @@ static void sums_of(const standardising *s, int64_t c, double p,
             const int64_t at = ((o * s->channels + c) * s->inner + i)
                              * s->size;
             const int64_t n = s->inner - i < RUN ? s->inner - i : RUN;
-            s->loop->sums(n, s->x + at, p, s->y + at, q, sum);
+            s->loop->sums(n, s->x + at, p, y ? y + at : NULL, p, sum);
         }
 }
 
@@ -42,6 +45,10 @@ enum { ABREAST = 16 };
 TD_BODY(standardise_some, const standardising, s)
 {
     const int64_t n = s->outer * s->inner;
+    const int64_t size[] = { s->size, s->size, s->size, s->size };
+    char *room = s->w ? td_scratch((size_t)(s->inner * s->size)) : NULL;
+    if (s->w && room == NULL)
+        return false;
     const td_dtype type = s->size == 8 ? TD_FLOAT64 : TD_FLOAT32;
     for (int64_t c = begin, many; c < end; c += many) {
         double m[ABREAST] = { 0 }, v[ABREAST], sum[ABREAST][2];
@@ -49,11 +56,11 @@ TD_BODY(standardise_some, const standardising, s)
         many = td_least(td_least(ABREAST, end - c), RUN / (n + 1) + 1);
         /* normalisation: sum what the channels need */
         for (int64_t k = 0; k < many && !s->back; k++) {
-            sums_of(s, c + k, 0, 0, sum[k]);
+            sums_of(s, c + k, 0, NULL, sum[k]);
             m[k] = sum[k][0] / (double)n;
         }
         for (int64_t k = 0; k < many; k++)
-            sums_of(s, c + k, m[k], m[k], sum[k]);
+            sums_of(s, c + k, m[k], s->y, sum[k]);
         if (s->back)
             td_convert(TD_FLOAT64, v, 1, type, var, 1, many);
         else {
@@ -74,7 +81,11 @@ TD_BODY(standardise_some, const standardising, s)
             /* normalisation: blend each stretch of the channel */
             for (int64_t o = 0; o < s->outer; o++) {
                 const int64_t at = (o * s->channels + c + k) * s->inner * s->size;
-                s->loop->blend(s->inner, s->x + at, s->y + at, by, s->out + at);
+                char *data[] = { s->out + at, (char *)s->b, room, (char *)s->w };
+                s->loop->blend(s->inner, s->x + at, s->y + at, by,
+                               room ? room : data[0]);
+                if (room)
+                    td_frame_line(s->after, 4, data, size, s->inner);
             }
         }
     }
@@ -82,13 +93,16 @@ TD_BODY(standardise_some, const standardising, s)
 }
 
 /* normalisation: function walk_channels */
-static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
+static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *w,
+                          td_tensor *b, td_tensor *out,
                           td_tensor *mean, td_tensor *var, double eps,
                           bool back)
 {
     td_scope_begin();
     x = td_contiguous(x);
     y = y ? td_contiguous(y) : x;
+    w = w ? td_contiguous(w) : NULL;
+    b = b ? td_contiguous(b) : NULL;
     var = td_contiguous(var);
     bool ok = !td_failed();
     if (ok && td_numel(mean) > 0) {
@@ -96,6 +110,9 @@ static bool walk_channels(td_tensor *x, td_tensor *y, td_tensor *out,
             .loop = TD_ISA_PICK(td_moments)->of
                   + (x->dtype == TD_FLOAT64),
             .x = td_at(x), .y = td_at(y), .out = td_at(out),
+            .w = w ? td_at(w) : NULL, .b = b ? td_at(b) : NULL,
+            .after = TD_ISA_PICK(td_elementwise)
+                ->loop[TD_ROW_addcmul][x->dtype],
             .mean = td_at(mean), .var = td_at(var),
             .outer = x->shape[0], .channels = x->shape[1],
             .inner = x->shape[2], .eps = eps, .back = back,
@@ -123,8 +140,8 @@ TD_KERNEL(standardise, x)
     }
     if (!td_on_host(x))
         return td_compute_elsewhere(call, NULL, x->dtype, false);
-    return walk_channels(x, NULL, call->out[0], call->out[1],
-                         call->out[2], td_real(call, 0),
+    return walk_channels(x, NULL, NULL, NULL, call->out[0],
+                         call->out[1], call->out[2], td_real(call, 0),
                          false);
 }
 TD_KERNEL(standardise_backward, g)
@@ -143,7 +160,7 @@ TD_KERNEL(standardise_backward, g)
         return false;
     if (!td_on_host(out))
         return td_compute_elsewhere(call, NULL, g->dtype, false);
-    return walk_channels(g, y, out, var, var,
+    return walk_channels(g, y, NULL, NULL, out, var, var,
                          td_real(call, 0), true);
 }
 
@@ -268,13 +285,43 @@ static td_dims trailing(const td_call *call, int64_t *n)
     return shape;
 }
 
+/* All of it in one walk; NULL where the parts are wanted. */
+static td_tensor *at_once(const td_call *call, td_dims shape,
+                          td_dims seen)
+{
+    td_tensor *x = td_input(call, 0), *by[2];
+    const bool records = !td_self()->grad_off;
+    bool may = td_at_home(x) && td_dtype_wide(x->dtype) == x->dtype
+            && !(records && x->requires_grad);
+    /* tracing: leave the parts to a trace */
+    may = may && td_self()->trace == NULL;
+    for (int i = 0; i < 2; i++) {
+        by[i] = td_input(call, 1 + i);
+        const td_dims own = td_shape_of(by[i]);
+        may = may && by[i] && by[i]->dtype == x->dtype
+           && td_dims_equal(&own, &shape)
+           && !(records && by[i]->requires_grad);
+    }
+    if (!may)
+        return NULL;
+    td_tensor *y = td_empty(seen, td_like(x)), *stat[2];
+    for (int i = 0; i < 2; i++)
+        stat[i] = td_empty(TD_DIMS(1, seen.at[1], 1), td_like(x));
+    return !td_failed() && walk_channels(td_reshape(x, seen), NULL,
+        by[0], by[1], y, stat[0], stat[1], td_real(call, 1), false)
+        ? td_reshape(y, td_shape_of(x)) : NULL;
+}
+
 TD_COMPOSED(layer_norm, x)
 {
     td_tensor *stat[2];
     int64_t n;
     const td_dims shape = trailing(call, &n);
     const int64_t rows = n > 0 ? td_numel(x) / n : 1;
-    return normalised(call, TD_DIMS(1, rows, n), 1, shape, shape, stat);
+    const td_dims seen = TD_DIMS(1, rows, n);
+    td_tensor *y = td_failed() ? NULL : at_once(call, shape, seen);
+    return y || td_failed() ? y
+        : normalised(call, seen, 1, shape, shape, stat);
 }
 
 TD_COMPOSED(rms_norm, x)

@@ -53,8 +53,8 @@ static inline int64_t reach_of(const pooling *p)
     const int64_t many = a->m < 8 ? 8 : a->m, line = a->margin + a->n;
     const int64_t reach = (many - 1) * a->step + 2
                         + (a->size - 1) * a->dilation;
-    return a->size == 0 || a->step > 64 || plane > INT32_MAX / 2 ? 0
-        : reach > line ? reach : line;
+    return a->size == 0 || a->m < 4 || a->step > 64
+        || plane > INT32_MAX / 2 ? 0 : reach > line ? reach : line;
 }
 
 /* pooling: walks of both types */
@@ -194,7 +194,7 @@ TD_KERNEL(pool, x)
         return false;
     if (p.back && !td_expect(call, "grad", x, out))
         return false;
-    p.reach = reach_of(&p);
+    p.reach = max ? reach_of(&p) : 0;
     p.work = max ? (wide ? largest_f64 : largest_f32)
                  : (wide ? mean_f64 : mean_f32);
     td_scope_begin();

@@ -3,7 +3,7 @@
 /* The loops of the normalisations, compiled for each instruction
    set. */
 #include "ops/moments.h"
-enum { WAYS = 32 };
+enum { WAYS = 32, FIRST = 0, SQUARES, PRODUCTS };
 #define BODY "ops/kernels/moments.inc"
 #include "ops/kernels/twice.inc"
 const td_moments TD_ISA(td_moments) = {
