@@ -339,3 +339,32 @@ def test_a_layer_normalisation_at_once_has_the_bits_of_its_parts(shape, dtype):
     if dtype == "float32" and 0 not in shape:
         with td.no_grad():
             close(compiled(x), F.layer_norm(x, shape[-1:], w, b).numpy(), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (127, 3), (128, 16), (130, 33), (3, 90, 8), (300, 129)])
+def test_back_through_scale_and_shift_at_once_is_the_sum_of_parts(shape, dtype):
+    x, g = (td.randn(*shape, dtype=getattr(td, dtype)) for _ in range(2))
+    w, b = (td.randn(shape[-1], dtype=x.dtype) for _ in range(2))
+    tolerance = 2e-4 if dtype == "float32" else 1e-12
+
+    def gradients(create_graph, threads=1, needs=(True, True, True)):
+        before = td.get_num_threads()
+        td.set_num_threads(threads)
+        operands = [v.clone().requires_grad_(n) for v, n in zip((x, w, b), needs)]
+        y = F.layer_norm(operands[0], shape[-1:], *operands[1:])
+        found = td.autograd.grad(y, [v for v in operands if v.requires_grad], g, create_graph=create_graph)
+        td.set_num_threads(before)
+        return found
+    once, parts = gradients(False), gradients(True)
+    for a, p, two in zip(once, parts, gradients(False, 2)):
+        close(a, p.detach().numpy(), tolerance)
+        assert (a == two).all() and a.shape == p.shape
+    for frozen in range(3):
+        needs = tuple(i != frozen for i in range(3))
+        for a, p in zip(gradients(False, 1, needs), [p for i, p in enumerate(parts) if i != frozen]):
+            close(a, p.detach().numpy(), tolerance)
+    turned = [v.clone().requires_grad_() for v in (x, w, b)]
+    y = F.layer_norm(turned[0], shape[-1:], *turned[1:])
+    for a, p in zip(td.autograd.grad(y.mT, turned, g.mT), once):
+        assert (a == p).all()

@@ -67,6 +67,9 @@ static inline int64_t td_rule_number(const td_backward_pass *b, int k,
 {
     return td_v_get_int(td_attribute(b, k), otherwise);
 }
+/* normalisation: prototypes for rules */
+/* All gradients of addcmul at once, if its products are of rows. */
+bool td_affine_back(td_backward_pass *b, td_tensor *g);
 /* recurrence: prototypes for rules */
 /* For a pass that is recorded: the gradients of what `again` computes,
    the same by operators that have rules. */

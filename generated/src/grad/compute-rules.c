@@ -168,6 +168,9 @@ TD_RULE(addmm, g)
 
 TD_RULE(addcmul, g)
 {
+    /* normalisation: take all three gradients in one walk */
+    if (td_affine_back(b, g))
+        return;
     b->grad_in[0] = g;
     g = times(g, td_attribute(b, 0));
     if (td_needs(b, 1))

@@ -4,7 +4,8 @@
    sums adds sum(x - p) and sum((x - p) (y - q)) to sum[], the second
    unless y is NULL; where y is x, q must be p;
    blend computes out = (x - by[1]) by[0] + y by[2], the second unless
-   y is x. */
+   y is x;
+   scaled adds g y to of_w and g to of_b, and makes of_y = g w. */
 #pragma once
 #include "core/isa.h"
 
@@ -13,6 +14,8 @@ typedef struct {
                  double q, double sum[2]);
     void (*blend)(int64_t n, const void *x, const void *y,
                   const double by[3], void *out);
+    void (*scaled)(int64_t n, const void *g, const void *y,
+                   const void *w, void *of_y, void *of_w, void *of_b);
 } td_moment_loops;
 
 typedef struct { td_moment_loops of[2]; } td_moments;  /* 1: double */

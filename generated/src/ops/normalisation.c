@@ -251,6 +251,96 @@ static td_tensor *affine(const td_call *call, td_tensor *y,
          : w ? td_mul(y, w) : b ? td_add(y, b) : y;
 }
 
+/* normalisation: kernel affine_backward */
+enum { ROWS = 128 };
+
+typedef struct {
+    const td_moment_loops *loop;
+    const char *g, *y, *w;
+    char *of_y, *of_w, *of_b;   /* the last two: a row for each block */
+    int64_t rows, bytes, n;     /* bytes of a row of n numbers */
+} scaling;
+
+TD_BODY(scale_back, const scaling, s)
+{
+    for (int64_t k = begin; k < end; k++) {
+        char *of_w = s->of_w + k * s->bytes;
+        char *of_b = s->of_b + k * s->bytes;
+        const int64_t last = td_least((k + 1) * ROWS, s->rows);
+        memset(of_w, 0, (size_t)s->bytes);
+        memset(of_b, 0, (size_t)s->bytes);
+        for (int64_t r = k * ROWS; r < last; r++)
+            s->loop->scaled(s->n, s->g + r * s->bytes,
+                            s->y + r * s->bytes, s->w,
+                            s->of_y + r * s->bytes, of_w, of_b);
+    }
+    return true;
+}
+
+TD_KERNEL(affine_backward, g)
+{
+    td_tensor *y = td_input(call, 1), *w = td_input(call, 2);
+    const int64_t n = td_numel(w), rows = n ? td_numel(g) / n : 0;
+    const int64_t blocks = (rows + ROWS - 1) / ROWS;
+    const td_dims a = td_shape_of(g), b = td_shape_of(y);
+    if (!td_dims_equal(&a, &b) || rows * n != td_numel(g)
+        || g->dtype != y->dtype || g->dtype != w->dtype
+        || td_dtype_wide(g->dtype) != g->dtype)
+        return td_refuse(call, "expected floats of one type: two of "
+                         "one shape, and a row of them");
+    for (int k = 0; k < 3; k++) {
+        call->out[k] = td_tensor_new(k == 0 ? a : TD_DIMS(blocks, n),
+                                     g->dtype, td_device_of(g));
+        if (call->out[k] == NULL)
+            return false;
+    }
+    if (!td_on_host(g))
+        return td_compute_elsewhere(call, NULL, g->dtype, false);
+    td_scope_begin();
+    g = td_contiguous(g), y = td_contiguous(y), w = td_contiguous(w);
+    /* normalisation: walk back over all blocks */
+    bool done = !td_failed();
+    if (done) {
+        scaling s = { TD_ISA_PICK(td_moments)->of
+                      + (g->dtype == TD_FLOAT64), td_at(g), td_at(y),
+            td_at(w), td_at(call->out[0]), td_at(call->out[1]),
+            td_at(call->out[2]), rows,
+            n * (int64_t)td_dtype_size(g->dtype), n };
+        done = td_parallel_for(blocks, 32768 / (ROWS * n + 1) + 1,
+                               scale_back, &s);
+    }
+    td_scope_end();
+    return done;
+}
+
+bool td_affine_back(td_backward_pass *b, td_tensor *g)
+{
+    const td_dims row = td_input_dims(b, 0);
+    const td_dims all = td_input_dims(b, 1);
+    const td_dims like = td_input_dims(b, 2);
+    const td_dtype type = td_input_dtype(b, 0);
+    bool may = td_at_home(g) && !b->create_graph && all.count > row.count
+            && row.count > 0 && td_dims_equal(&row, &like)
+            && td_dtype_wide(type) == type && g->rank == all.count
+            && td_v_double(td_attribute(b, 0)) == 1;
+    for (int i = 0; i < 3; i++)
+        may = may && td_needs(b, i) && td_input_dtype(b, i) == type;
+    for (int d = 0; may && d < row.count; d++)
+        may = row.at[d] == all.at[all.count - row.count + d];
+    if (!may)
+        return false;
+    const td_value in[] = { td_v_tensor(g),
+        td_v_tensor(td_saved_input(b, 1)),
+        td_v_tensor(td_saved_input(b, 2)) };
+    const td_call parts = td_called(&td_ops[TD_OP_affine_backward], 3,
+                                    in, 0, NULL);
+    b->grad_in[1] = parts.out[0];
+    for (int i = 0; i < 2; i++)
+        b->grad_in[2 - 2 * i] = td_reshape(
+            td_sum(parts.out[1 + i], TD_OVER(0)), row);
+    return true;
+}
+
 /* normalisation: function normalised */
 /* The input seen as [outer, channels, inner], standardised, and with
    numbers of shape `want`, shown as `as`, in its own shape. */
