@@ -319,8 +319,9 @@ bool td_affine_back(td_backward_pass *b, td_tensor *g)
     const td_dims all = td_input_dims(b, 1);
     const td_dims like = td_input_dims(b, 2);
     const td_dtype type = td_input_dtype(b, 0);
-    bool may = td_at_home(g) && !b->create_graph && all.count > row.count
-            && row.count > 0 && td_dims_equal(&row, &like)
+    bool may = td_at_home(g) && !b->create_graph
+            && all.count > row.count && row.count > 0
+            && td_dims_equal(&row, &like)
             && td_dtype_wide(type) == type && g->rank == all.count
             && td_v_double(td_attribute(b, 0)) == 1;
     for (int i = 0; i < 3; i++)
