@@ -2,6 +2,7 @@
 #include "check.h"
 #include "core/parallel.h"
 #include <pthread.h>
+#include <time.h>
 
 enum { MOST = 26, WIDE = 100 };
 static const char *const formula = "block i is [i*grain, ...); accumulator i takes i+1, then i+2, i+4, ... into it";
@@ -17,6 +18,7 @@ typedef struct {
 } record;
 
 static record seen;
+static long pause;                      /* nanoseconds of one combine: time for others to take the next */
 
 static bool note(void *context, int64_t begin, int64_t end)
 {
@@ -55,6 +57,8 @@ static void join(void *context, void *into, const void *from)
 {
     record *r = context;
     char text[2 * WIDE + 3];
+    if (pause > 0)
+        nanosleep(&(struct timespec){ .tv_nsec = pause }, NULL);
     r->combines++;
     r->foreign |= !pthread_equal(r->caller, pthread_self());
     snprintf(text, sizeof text, "(%s%s)", (char *)into, (const char *)from);
@@ -134,6 +138,9 @@ static void check_trees(void)
                     check_tree(what, n, grain);
                 }
     }
+    pause = 2000000;
+    check_tree("26 blocks of one element, which are combined slowly, on seven threads", MOST, 1);
+    pause = 0;
 }
 
 /* Values: the smallest, whose identity is not zero; sums of floats. */
