@@ -140,6 +140,8 @@ static void check_trees(void)
     }
     pause = 2000000;
     check_tree("26 blocks of one element, which are combined slowly, on seven threads", MOST, 1);
+    td_set_threads(2);
+    check_tree("9 blocks of three elements, which are combined slowly, on two threads", 27, 3);
     pause = 0;
 }
 
