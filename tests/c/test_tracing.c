@@ -1,6 +1,7 @@
 /* needs: tracing losses optimisers modules random */
 /* Traces and programs: recorded, printed, read, verified, replayed. */
 #include "treadle_test.h"
+#include "core/registry.h"
 #include <treadle/op.h>
 #include <treadle/treadle.h>
 
@@ -424,6 +425,28 @@ static void what_has_no_value_is_not_read(void **state)
     td_trace_end(NULL, 0);
 }
 
+/* Both compute at once, or where they were asked to, when nobody writes them down. */
+static void a_trace_that_computes_has_all_parts(void **state)
+{
+    const td_dims five = TD_DIMS(5);
+    const td_value row[] = { td_v_ints(&five), td_v_float(0.1) };
+    td_no_grad_begin();
+    td_tensor *x = td_randn(TD_DIMS(400, 5), none), *w = td_randn(five, none), *b = td_randn(five, none), *got[2];
+    const td_value norm[] = { td_v_tensor(x), td_v_tensor(w), td_v_tensor(b) };
+    td_trace_begin(false);
+    td_tensor *y = td_exp(x);
+    const td_value changed = td_v_tensor(y);
+    td_run1(td_op_find("silu_"), 1, &changed, 0, NULL);
+    td_tensor *made[] = { td_neg(y), td_run1(td_op_find("layer_norm"), 3, norm, 2, row) };
+    td_program *p = td_trace_end(made, 2);
+    td_copy_(x, td_randn(TD_DIMS(400, 5), none));
+    assert_true(td_program_run(p, NULL, 0, got));
+    y = td_exp(x);
+    expect_close(got[0], td_neg(td_div(y, td_add_scalar(td_exp(td_neg(y)), td_int(1)))), 1e-5);
+    expect_close(got[1], td_run1(td_op_find("layer_norm"), 3, norm, 2, row), 1e-5);
+    td_no_grad_end();
+}
+
 static void inputs_must_be_as_traced(void **state)
 {
     td_trace_begin(true);
@@ -533,6 +556,7 @@ int main(void)
         CASE(traces_nest_and_the_outer_goes_on),
         CASE(second_derivatives_can_be_traced),
         CASE(results_share_no_memory),
+        CASE(a_trace_that_computes_has_all_parts),
         CASE(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("tracing", tests, NULL, NULL);
