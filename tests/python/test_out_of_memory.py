@@ -275,7 +275,22 @@ def training_step(backend):
     return [f(td.ones(3, 2)).item() for _ in range(3)] + w.tolist()
 
 
-WORKLOADS = [forward, backward, create_graph, turned, in_place, in_place_on_views, hooks, custom_function,
+def at_once():
+    """What takes several steps in one: norms, changes in place, windows, products of turned batches."""
+    F = nn.functional
+    x, w, b = leaf(2, 9, 20), leaf(20), leaf(20)
+    y = F.layer_norm(x, (20,), w, b)
+    y = F.max_pool2d(y.unsqueeze(0), 3, 2, 1).sum() + F.smooth_l1_loss(y, y.detach() + 1, beta=0.5)
+    y.backward()
+    with td.no_grad():
+        z = F.layer_norm(x, (20,), w, b)
+        z.relu_().clamp_(max=1).lerp_(x, 0.25).addcmul_(x, x, value=3)
+        t = F.linear(x.transpose(0, 1), leaf(4, 20))
+        c = x[:, :, :1].expand(2, 9, 20).contiguous() + w.unsqueeze(0)
+    return [v.tolist() for v in (x.grad, w.grad, b.grad, z, t, c)]
+
+
+WORKLOADS = [at_once, forward, backward, create_graph, turned, in_place, in_place_on_views, hooks, custom_function,
              saved_tensor_hooks, computed_again, optimiser_steps, loading_a_state, indexing, printing,
              loading_data,
              layers, exchange, functional, anomaly_mode, gradients_set_and_data_replaced]
