@@ -472,27 +472,29 @@ static inline float fused(float a, float b, float c)
 /* Of a = |x|: Q, times a if so asked, less the density times a. */
 static inline float normal_tail(float x, bool times, bool less)
 {
-    const float a = select(fabsf(x) > 14.39f, 14.39f, fabsf(x));
+    const uint32_t size = bits_of(x) & 0x7fffffff;
+    const uint32_t far = bits_of(14.39f);
+    const float a = float_of(select(size < far, size, far));
     /* activations: evaluate the bell curve at a */
     const float z = a * a, up = ROUNDING + 24;
     const float shifted = z * -0.72134752f + up;
     const float r = fused(shifted - up, 1.38629436f, z)
                   + fused(a, a, -z);
-    float p = 8.63635159e-06f;
-    p = p * r - 0.000104390158f;
-    p = p * r + 0.00103889802f;
-    p = p * r - 0.00831098575f;
-    p = p * r + 0.0498677231f;
-    p = p * r - 0.199471161f;
-    p = p * r + 0.398942232f;
+    float p = -0.000103453916f;
+    p = p * r + 0.00104504416f;
+    p = p * r - 0.00831153523f;
+    p = p * r + 0.049866695f;
+    p = p * r - 0.199471131f;
+    p = p * r + 0.398942262f;
     const float bell = float_of(bits_of(p) + (bits_of(shifted) << 23));
     /* activations: divide the tail by the bell curve */
-    const float y = (a + 3.9331243f) * a + 13.5696898f, s = y + a;
-    const float n = y * (s - 9.54644489f) + 32.1529083f;
-    const float d = (y + 4.96749449f) * (s - 13.514782f) + 120.244064f;
-    const float m = n / (d * a + 69.2141571f);
+    const float y = (a + 3.93312669f) * a + 13.5696888f, s = y + a;
+    const float n = y * (s - 9.54644775f) + 32.1529198f;
+    const float d = (y * 0x1p24f + 4.96750069f * 0x1p24f)
+                  * (s - 13.5147886f) + 120.244202f * 0x1p24f;
+    const float m = n / (d * a + 69.2141266f * 0x1p24f);
     return bell * select(times, a, 1)
-         * ((m - select(less, a, 0)) * 0x1p-24f);
+         * (m - select(less, a, 0) * 0x1p-24f);
 }
 static inline float erf_f32(float x)
 {
@@ -506,8 +508,8 @@ static inline float erf_f32(float x)
     p = p * z - 0.37612626f;
     p = p * z + 0.12837917f;
     const float near = a + a * p;
-    return copysignf(select(a < 1, near,
-        1 - 2 * normal_tail(a * 1.41421356f, false, false)), x);
+    return copysignf(select(a >= 1, 1 - 2
+        * normal_tail(a * 1.41421356f, false, false), near), x);
 }
 #define p_erf(x)  BY_TYPE(x, erf_f32, erf)
 static const double erfc_terms[2][6] = {
@@ -605,7 +607,7 @@ static inline float gelu_f32(float x)
 static inline float gelu_slope_f32(float x)
 {
     const float low = normal_tail(x, false, true);
-    return select(x < 0, low, 1 - low);
+    return select(x < 0, low, select(x >= 0, 1 - low, x));
 }
 
 static inline double gelu_slope_f64(double x)
