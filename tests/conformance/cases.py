@@ -48,7 +48,7 @@ CALLS = {
     "isclose": ["[2,3] [2,3]", "[2,3] [3] rtol=0.5", "[2,3] [2,3] equal_nan=true"],
     "uniform_": ["[2,3]", "[2,3] a=1.0 b=2.0"], "normal_": ["[2,3]"], "bernoulli_": ["[2,3]", "[2,3] p=0.25"],
     "randint": ["low=2 high=7 size=[2,3]"], "randperm": ["n=5", "n=0"],
-    "standardise_backward": ["[2,3,4] [2,3,4] [3] eps=0.01"], "affine_backward": ["[2,3,4] [2,3,4] [4]"],
+    "standardise_backward": ["[2,3,4] [2,3,4] [3] eps=0.01"], "affine_backward": ["[2,3,4] [2,3,4] [4]", "[2,3,16] [2,3,16] [3,1]"],
     "log_softmax_backward": ["[2,3] [2,3] dim=1", "[2,3] [2,3] dim=0", "[2,3] [3,2] dim=1", "[] [] dim=-1"],
     "gated_backward_": ["[2,1,10]i9 [1,2] [1,2] [8,2] [1,2] [1,2] [2,1,2] [2,1,2] reverse=true"],
     "attend_backward": ["[2,3,2] [2,4,2] [2,4,2] [2,3,2] dropout_p=0 is_causal=false"],

@@ -225,6 +225,8 @@ X = td.zeros(4, 6)
     (lambda: F.batch_norm(X.long(), None, None, training=True), RuntimeError, "needs floating"),
     (lambda: F.instance_norm(X), ValueError, "more than 1 value"),
     (lambda: td.standardise(X, 0.1), RuntimeError, r"expected 3 dimensions; got \[4, 6\]"),
+    (lambda: td.affine_backward(X, X, X[0, :5]), RuntimeError, "weights of rows or planes"),
+    (lambda: td.affine_backward(X.byte(), X.byte(), X[0].byte()), RuntimeError, "needs floating-point"),
     (lambda: td.layer_norm(None, (6,)), TypeError, "input"),
     (lambda: nn.BatchNorm1d(3)(X), RuntimeError, "running_mean"),
     (lambda: nn.BatchNorm2d(3)(X), ValueError, r"expected 4D input \(got 2D input\)"),
@@ -342,17 +344,22 @@ def test_a_layer_normalisation_at_once_has_the_bits_of_its_parts(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (127, 3), (128, 16), (130, 33), (3, 90, 8), (300, 129)])
-def test_back_through_scale_and_shift_at_once_is_the_sum_of_parts(shape, dtype):
+@pytest.mark.parametrize("norm, shape", [
+    *(("layer", s) for s in ((1, 1), (5, 7), (127, 3), (128, 16), (130, 33), (3, 90, 8), (300, 129))),
+    *(("group", s) for s in ((3, 4, 2), (2, 4, 8), (1, 2, 9), (3, 6, 5, 7), (130, 2, 1, 16), (2, 4, 5000), (9, 2, 2, 2, 2))),
+    *(("batch", s) for s in ((5, 7), (300, 3), (4, 3, 40), (1, 3, 8)))])
+def test_back_through_scale_and_shift_at_once_is_the_sum_of_parts(norm, shape, dtype):
     x, g = (td.randn(*shape, dtype=getattr(td, dtype)) for _ in range(2))
-    w, b = (td.randn(shape[-1], dtype=x.dtype) for _ in range(2))
+    w, b = (td.randn(shape[-1 if norm == "layer" else 1], dtype=x.dtype) for _ in range(2))
     tolerance = 2e-4 if dtype == "float32" else 1e-12
+    normal = {"layer": lambda x, w, b: F.layer_norm(x, shape[-1:], w, b), "group": lambda x, w, b: F.group_norm(x, 2, w, b),
+              "batch": lambda x, w, b: F.batch_norm(x, None, None, w, b, True)}[norm]
 
     def gradients(create_graph, threads=1, needs=(True, True, True)):
         before = td.get_num_threads()
         td.set_num_threads(threads)
         operands = [v.clone().requires_grad_(n) for v, n in zip((x, w, b), needs)]
-        y = F.layer_norm(operands[0], shape[-1:], *operands[1:])
+        y = normal(*operands)
         found = td.autograd.grad(y, [v for v in operands if v.requires_grad], g, create_graph=create_graph)
         td.set_num_threads(before)
         return found
@@ -365,6 +372,6 @@ def test_back_through_scale_and_shift_at_once_is_the_sum_of_parts(shape, dtype):
         for a, p in zip(gradients(False, 1, needs), [p for i, p in enumerate(parts) if i != frozen]):
             close(a, p.detach().numpy(), tolerance)
     turned = [v.clone().requires_grad_() for v in (x, w, b)]
-    y = F.layer_norm(turned[0], shape[-1:], *turned[1:])
+    y = normal(*turned)
     for a, p in zip(td.autograd.grad(y.mT, turned, g.mT), once):
         assert (a == p).all()

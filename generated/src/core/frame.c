@@ -180,7 +180,7 @@ bool td_frame_run(td_frame *f, td_loop *loop, const td_dtype *as)
     int across = 0;
     for (int k = 0; k < s->operands; k++)
         across += repeats(s, k) || is_packed(s, k, s->shape.count)
-               || (k > 0 && row <= TD_BLOCK
+               || (k > 0 && row <= TD_BLOCK / 4
                    && s->stride[k][s->shape.count - 1] == 0);
     p.period = td_least(row, TD_BLOCK);
     p.span = row >= TD_LONG_ROW && across < s->operands ? row

@@ -254,11 +254,30 @@ static td_tensor *affine(const td_call *call, td_tensor *y,
 /* normalisation: kernel affine_backward */
 enum { ROWS = 128 };
 
+/* Are w numbers n weights, each for `inner` in a line? */
+static bool scales(const td_dims *w, const td_dims *all, int64_t *n,
+                   int64_t *inner)
+{
+    int d = w->count - 1, e = all->count - 1;
+    *n = *inner = 1;
+    if (d < 0 || d > e)
+        return false;
+    for (; d >= 0 && w->at[d] == 1; d--, e--)
+        *inner *= all->at[e];
+    for (; d >= 0 && w->at[d] == all->at[e]; d--, e--)
+        *n *= w->at[d];
+    while (d >= 0 && w->at[d] == 1)
+        d--;
+    return d < 0 && (*inner == 1 || *inner >= SHORT);
+}
+
 typedef struct {
     const td_moment_loops *loop;
     const char *g, *y, *w;
     char *of_y, *of_w, *of_b;   /* the last two: a row for each block */
-    int64_t rows, bytes, n;     /* bytes of a row of n numbers */
+    int64_t rows, n, inner;     /* of n weights for `inner` each */
+    int64_t bytes;              /* of a row of weights */
+    td_dtype type;
 } scaling;
 
 TD_BODY(scale_back, const scaling, s)
@@ -277,17 +296,40 @@ TD_BODY(scale_back, const scaling, s)
     return true;
 }
 
+TD_BODY(scale_planes_back, const scaling, s)
+{
+    const int64_t size = s->bytes / s->n;
+    for (int64_t k = begin; k < end; k++) {
+        double sum[2] = { 0 }, by[3] = { 0 };
+        td_convert(TD_FLOAT64, by, 1, s->type,
+                   s->w + k % s->n * size, 1, 1);
+        for (int64_t i = 0; i < s->inner; i += RUN) {
+            const int64_t at = (k * s->inner + i) * size;
+            const int64_t n = td_least(RUN, s->inner - i);
+            s->loop->sums(n, s->g + at, 0, s->y + at, 0, sum);
+            s->loop->blend(n, s->g + at, s->g + at, by, s->of_y + at);
+        }
+        td_convert(s->type, s->of_b + k * size, 1, TD_FLOAT64, sum, 1, 1);
+        td_convert(s->type, s->of_w + k * size, 1, TD_FLOAT64, sum + 1, 1,
+                   1);
+    }
+    return true;
+}
+
 TD_KERNEL(affine_backward, g)
 {
     td_tensor *y = td_input(call, 1), *w = td_input(call, 2);
-    const int64_t n = td_numel(w), rows = n ? td_numel(g) / n : 0;
-    const int64_t blocks = (rows + ROWS - 1) / ROWS;
     const td_dims a = td_shape_of(g), b = td_shape_of(y);
-    if (!td_dims_equal(&a, &b) || rows * n != td_numel(g)
-        || g->dtype != y->dtype || g->dtype != w->dtype
-        || td_dtype_wide(g->dtype) != g->dtype)
+    const td_dims c = td_shape_of(w);
+    int64_t n, inner;
+    if (!td_check_computes(call, g->dtype, true))
+        return false;
+    if (!td_dims_equal(&a, &b) || !scales(&c, &a, &n, &inner)
+        || g->dtype != y->dtype || g->dtype != w->dtype)
         return td_refuse(call, "expected floats of one type: two of "
-                         "one shape, and a row of them");
+                         "one shape, and weights of rows or planes");
+    const int64_t rows = td_numel(g) / (n * inner + (n * inner == 0));
+    const int64_t blocks = inner > 1 ? rows : (rows + ROWS - 1) / ROWS;
     for (int k = 0; k < 3; k++) {
         call->out[k] = td_tensor_new(k == 0 ? a : TD_DIMS(blocks, n),
                                      g->dtype, td_device_of(g));
@@ -304,10 +346,13 @@ TD_KERNEL(affine_backward, g)
         scaling s = { TD_ISA_PICK(td_moments)->of
                       + (g->dtype == TD_FLOAT64), td_at(g), td_at(y),
             td_at(w), td_at(call->out[0]), td_at(call->out[1]),
-            td_at(call->out[2]), rows,
-            n * (int64_t)td_dtype_size(g->dtype), n };
-        done = td_parallel_for(blocks, 32768 / (ROWS * n + 1) + 1,
-                               scale_back, &s);
+            td_at(call->out[2]), rows, n, inner,
+            n * (int64_t)td_dtype_size(g->dtype), g->dtype };
+        done = inner > 1
+            ? td_parallel_for(rows * n, 32768 / (inner + 1) + 1,
+                              scale_planes_back, &s)
+            : td_parallel_for(blocks, 32768 / (ROWS * n + 1) + 1,
+                              scale_back, &s);
     }
     td_scope_end();
     return done;
@@ -319,15 +364,14 @@ bool td_affine_back(td_backward_pass *b, td_tensor *g)
     const td_dims all = td_input_dims(b, 1);
     const td_dims like = td_input_dims(b, 2);
     const td_dtype type = td_input_dtype(b, 0);
+    int64_t n, inner;
     bool may = td_at_home(g) && !b->create_graph
-            && all.count > row.count && row.count > 0
-            && td_dims_equal(&row, &like)
+            && scales(&row, &all, &n, &inner)
+            && n * inner < td_numel(g) && td_dims_equal(&row, &like)
             && td_dtype_wide(type) == type && g->rank == all.count
             && td_v_double(td_attribute(b, 0)) == 1;
     for (int i = 0; i < 3; i++)
         may = may && td_needs(b, i) && td_input_dtype(b, i) == type;
-    for (int d = 0; may && d < row.count; d++)
-        may = row.at[d] == all.at[all.count - row.count + d];
     if (!may)
         return false;
     const td_value in[] = { td_v_tensor(g),

@@ -68,7 +68,7 @@ static bool run_lines(td_call *call, lines *w, line_body *body,
                       bool dropped)
 {
     w->body = body;
-    w->room = (size_t)(w->n + 1) * per_element;
+    w->room = (size_t)(w->n + 2) * per_element;
     /* order: make the results of all lines */
     const td_dtype types[] = { dtype, indices ? TD_INT64 : TD_DTYPE_NONE };
     int *const results[] = { &w->values, &w->indices };
