@@ -355,7 +355,7 @@ tsan-stress: tsan-python
 # Files of tests/python that are run with each, and the C program that takes
 # as long as TREADLE_STRESS says; TESTS="autograd" runs others.
 STRESSED := $(filter %/test_stress.c,$(C_TESTS))
-ASAN_PYTHON ?= stress threads out_of_memory exceptions matrix
+ASAN_PYTHON ?= stress threads out_of_memory exceptions matrix properties bad_functions
 TSAN_PYTHON ?= stress threads
 test-sanitized: asan-python tsan-python $(if $(STRESSED),asan-stress tsan-stress)
 	@$(run_tests) \
