@@ -324,9 +324,9 @@ bool td_gemm(td_dtype dtype, const td_product *product)
     g.tiles = pieces(of->m, g.kernel->rows);
     const double work = (double)of->m * (double)of->n * (double)of->k;
     const int64_t across = g.kernel->rows * (int64_t)g.kernel->size;
+    const bool lies = of->csa == 1 || (of->rsa == 1 && across > 48);
     g.a_in_place = work <= 1e6
-        || (of->csa == 1 ? of->rsa <= 256 || of->n <= 256
-                         : of->rsa == 1 && across > 48);
+        || (lies && (of->rsa * of->csa <= 256 || of->n <= 256));
     g.b_in_place = work <= 1e6 || g.tiles == 1;
     /* sgemm: deal the rows to the threads */
     const int64_t m = of->m, most = g.kernel->rows;
