@@ -309,9 +309,10 @@ TD_BODY(scale_planes_back, const scaling, s)
             s->loop->sums(n, s->g + at, 0, s->y + at, 0, sum);
             s->loop->blend(n, s->g + at, s->g + at, by, s->of_y + at);
         }
-        td_convert(s->type, s->of_b + k * size, 1, TD_FLOAT64, sum, 1, 1);
-        td_convert(s->type, s->of_w + k * size, 1, TD_FLOAT64, sum + 1, 1,
+        td_convert(s->type, s->of_b + k * size, 1, TD_FLOAT64, sum, 1,
                    1);
+        td_convert(s->type, s->of_w + k * size, 1, TD_FLOAT64, sum + 1,
+                   1, 1);
     }
     return true;
 }
