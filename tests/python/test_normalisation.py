@@ -225,7 +225,7 @@ X = td.zeros(4, 6)
     (lambda: F.batch_norm(X.long(), None, None, training=True), RuntimeError, "needs floating"),
     (lambda: F.instance_norm(X), ValueError, "more than 1 value"),
     (lambda: td.standardise(X, 0.1), RuntimeError, r"expected 3 dimensions; got \[4, 6\]"),
-    (lambda: td.affine_backward(X, X, X[0, :5]), RuntimeError, "weights of rows or planes"),
+    (lambda: td.affine_backward(X, X, X[0, :5]), RuntimeError, "weights of rows, or of planes"),
     (lambda: td.affine_backward(X.byte(), X.byte(), X[0].byte()), RuntimeError, "needs floating-point"),
     (lambda: td.layer_norm(None, (6,)), TypeError, "input"),
     (lambda: nn.BatchNorm1d(3)(X), RuntimeError, "running_mean"),

@@ -254,7 +254,8 @@ static td_tensor *affine(const td_call *call, td_tensor *y,
 /* normalisation: kernel affine_backward */
 enum { ROWS = 128 };
 
-/* Are w numbers n weights, each for `inner` in a line? */
+/* Are w numbers n weights, each for `inner` in a line, one or SHORT
+   and more? */
 static bool scales(const td_dims *w, const td_dims *all, int64_t *n,
                    int64_t *inner)
 {
@@ -328,7 +329,8 @@ TD_KERNEL(affine_backward, g)
     if (!td_dims_equal(&a, &b) || !scales(&c, &a, &n, &inner)
         || g->dtype != y->dtype || g->dtype != w->dtype)
         return td_refuse(call, "expected floats of one type: two of "
-                         "one shape, and weights of rows or planes");
+                         "one shape, and weights of rows, or of planes "
+                         "of at least 8");
     const int64_t rows = td_numel(g) / (n * inner + (n * inner == 0));
     const int64_t blocks = inner > 1 ? rows : (rows + ROWS - 1) / ROWS;
     for (int k = 0; k < 3; k++) {
@@ -368,7 +370,8 @@ bool td_affine_back(td_backward_pass *b, td_tensor *g)
     int64_t n, inner;
     bool may = td_at_home(g) && !b->create_graph
             && scales(&row, &all, &n, &inner)
-            && n * inner < td_numel(g) && td_dims_equal(&row, &like)
+            && (inner > 1 || n < td_numel(g))
+            && td_dims_equal(&row, &like)
             && td_dtype_wide(type) == type && g->rank == all.count
             && td_v_double(td_attribute(b, 0)) == 1;
     for (int i = 0; i < 3; i++)

@@ -480,18 +480,18 @@ static inline float normal_tail(float x, bool times, bool less)
     const float shifted = z * -0.72134752f + up;
     const float r = fused(shifted - up, 1.38629436f, z)
                   + fused(a, a, -z);
-    float p = -0.000103453916f;
-    p = p * r + 0.00104504416f;
-    p = p * r - 0.00831153523f;
-    p = p * r + 0.049866695f;
-    p = p * r - 0.199471131f;
-    p = p * r + 0.398942262f;
+    float p = -0.00010345802f;
+    p = p * r + 0.00104515487f;
+    p = p * r - 0.0083115669f;
+    p = p * r + 0.0498665795f;
+    p = p * r - 0.199471116f;
+    p = p * r + 0.398942292f;
     const float bell = float_of(bits_of(p) + (bits_of(shifted) << 23));
     /* activations: divide the tail by the bell curve */
-    const float y = (a + 3.93312669f) * a + 13.5696888f, s = y + a;
-    const float n = y * (s - 9.54644775f) + 32.1529198f;
-    const float d = (y * 0x1p24f + 4.96750069f * 0x1p24f)
-                  * (s - 13.5147886f) + 120.244202f * 0x1p24f;
+    const float y = (a + 3.93312764f) * a + 13.5696878f, s = y + a;
+    const float n = y * (s - 9.54644775f) + 32.1529312f;
+    const float d = (y * 0x1p24f + 4.96750212f * 0x1p24f)
+                  * (s - 13.5147886f) + 120.244217f * 0x1p24f;
     const float m = n / (d * a + 69.2141266f * 0x1p24f);
     return bell * select(times, a, 1)
          * (m - select(less, a, 0) * 0x1p-24f);
