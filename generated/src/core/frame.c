@@ -114,25 +114,31 @@ static void run_piece(const plan *p, int64_t start, int64_t n,
 {
     const td_space *s = p->space;
     char *data[TD_SPACE_OPERANDS];
+    const char *one[TD_SPACE_OPERANDS];
     for (int k = 0; k < s->operands; k++) {
         data[k] = !p->direct[k] ? blocks[k].bytes
             : p->span < s->total ? td_space_place(s, k, start)
             : s->data[k] + start * p->size[k];
         if (p->fixed[k])
             data[k] += start % p->period * p->size[k];
-        else if (k > 0 && !p->direct[k])
+        else if (k > 0 && !p->direct[k]) {
+            one[k] = td_space_place(s, k, start);
             td_space_carry(s, k, s->data[k], start, n, p->as[k],
                            data[k], false);
+        }
     }
     td_frame_line(p->loop, s->operands, data, p->size, n);
     /* elementwise: take the rows below the same way */
     for (int64_t r = 1; r < rows; r++) {
-        for (int k = 0; k < s->operands; k++)
+        for (int k = 0; k < s->operands; k++) {
+            const int64_t down = s->stride[k][s->shape.count - 2]
+                               * s->size[k];
             if (p->direct[k])
-                data[k] += s->stride[k][s->shape.count - 2] * s->size[k];
+                data[k] += down;
             else if (!p->fixed[k])
                 td_convert_each(p->as[k], data[k], n, s->dtype[k],
-                                td_space_place(s, k, start + r * n), 1, 1);
+                                one[k] += down, 1, 1);
+        }
         td_frame_line(p->loop, s->operands, data, p->size, n);
     }
     if (!p->direct[0])
@@ -179,9 +185,7 @@ bool td_frame_run(td_frame *f, td_loop *loop, const td_dtype *as)
     const int64_t row = s->shape.at[s->shape.count - 1];
     int across = 0;
     for (int k = 0; k < s->operands; k++)
-        across += repeats(s, k) || is_packed(s, k, s->shape.count)
-               || (k > 0 && row <= TD_BLOCK / 4
-                   && s->stride[k][s->shape.count - 1] == 0);
+        across += repeats(s, k) || is_packed(s, k, s->shape.count);
     p.period = td_least(row, TD_BLOCK);
     p.span = row >= TD_LONG_ROW && across < s->operands ? row
                                                          : s->total;
