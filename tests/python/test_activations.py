@@ -284,6 +284,15 @@ def test_gradients_far_from_zero_stay_finite(name):
         assert td.isfinite(second).all(), name
 
 
+@pytest.mark.parametrize("n", [1, 40])
+def test_gelu_and_its_slope_at_nan_and_infinity(n):
+    x = td.tensor([NAN, -NAN, INF, -INF, 1e30, -1e30] * n, requires_grad=True)
+    y = td.nn.functional.gelu(x)
+    y.sum().backward()
+    for got, wanted in ((y, [NAN, NAN, INF, NAN, 1e30, 0]), (x.grad, [NAN, NAN, 1, 0, 1, 0])):
+        np.testing.assert_allclose(got.detach().numpy(), np.array(wanted * n, "f4"), atol=1e-40)
+
+
 def test_gradcheck_of_composites():
     td.manual_seed(3)
     new = lambda *s: (td.rand(*s, dtype=td.float64) + 0.6).requires_grad_()

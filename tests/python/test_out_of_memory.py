@@ -281,6 +281,7 @@ def at_once():
     x, w, b = leaf(2, 9, 20), leaf(20), leaf(20)
     y = F.layer_norm(x, (20,), w, b)
     y = F.max_pool2d(y.unsqueeze(0), 3, 2, 1).sum() + F.smooth_l1_loss(y, y.detach() + 1, beta=0.5)
+    y = y + (F.group_norm(x, 3, leaf(9), leaf(9)) * x).sum()
     y.backward()
     with td.no_grad():
         z = F.layer_norm(x, (20,), w, b)
